@@ -1,0 +1,39 @@
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PACKAGES := envs agents memory hardware
+
+.PHONY: install demo test lint types check bench clean
+
+install: $(STAMP)
+
+# One stamp for the whole environment: made anew when the declared dependencies change.
+$(STAMP): setup.cfg constraints.txt pyproject.toml
+	test -x $(BIN)/python || $$(command -v $(PYTHON) || command -v python3) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[rllib,dev]'
+	touch $@
+
+demo: install
+	$(BIN)/python scripts/compare.py --demo
+
+test: install
+	$(BIN)/python -m pytest
+
+lint: install
+	$(BIN)/ruff check .
+
+# mypy follows folders, not the package mapping of setup.cfg: give it a tree in which the package is whole.
+types: install
+	rm -rf build/types && mkdir -p build/types
+	cp -rs $(CURDIR)/kernel_gym build/types/kernel_gym
+	for p in $(PACKAGES); do cp -rs $(CURDIR)/$$p build/types/kernel_gym/$$p; done
+	cd build/types && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml -p kernel_gym
+
+check: lint types test
+
+bench: install
+	$(BIN)/python scripts/bench.py
+
+clean:
+	rm -rf build dist $(VENV) *.egg-info

@@ -1,0 +1,1 @@
+"""Policies: who chooses what the author is shown. One readable file each."""

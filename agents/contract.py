@@ -1,0 +1,50 @@
+"""The Agent contract.
+
+An agent reads the observation (or the structured view in `info`) and answers with an action. It is told once about every
+finished attempt. Learners that own their loop, such as RLlib's, implement `fit`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel_gym.envs.attempt import Attempt
+
+Observation = Mapping[str, NDArray[np.float32]]
+Info = Mapping[str, Any]
+Metrics = Mapping[str, float]
+
+
+class Agent(ABC):
+    """Base of all agents. `seed` drives everything random in it; `options` are its own, unknown ones are errors."""
+
+    #: True for agents that own their training loop and implement `fit`.
+    owns_loop: bool = False
+
+    def __init__(self, seed: int = 0) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    @abstractmethod
+    def act(self, observation: Observation, info: Info) -> int:
+        """Pick a candidate, or `K` to generate now. Only actions that the mask allows make sense."""
+
+    def learn(self, attempt: Attempt) -> Metrics:
+        """Take note of a finished attempt; what comes back is logged."""
+        return {}
+
+    def fit(self, make_env: Callable[[], gym.Env[Any, Any]], budget: int, log: Callable[[Metrics, int], None]) -> None:
+        """Train for `budget` attempts; only for agents with `owns_loop`."""
+        raise NotImplementedError(f"{type(self).__name__} does not own its training loop")
+
+    def save(self, path: Path) -> None:
+        """Write what was learned into the folder `path`; nothing to write by default."""
+
+    def load(self, path: Path) -> None:
+        """Read back what `save` wrote."""

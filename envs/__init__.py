@@ -1,0 +1,1 @@
+"""The environment, its vector form, the observation layout and the rewards."""

@@ -1,0 +1,1 @@
+"""Devices that run kernels, the sandbox they run in, the workers that drive them."""

@@ -1,0 +1,39 @@
+"""Finding agents, authors, devices and embedders by name.
+
+A name is either registered in an entry-point group (ours in `setup.cfg`, a third party's in its own package) or written
+as `module:Class`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Literal
+
+from kernel_gym.errors import ConfigError
+
+Group = Literal["kernel_gym.agents", "kernel_gym.devices", "kernel_gym.generators", "kernel_gym.embedders"]
+
+
+def names(group: Group) -> tuple[str, ...]:
+    """All registered names of a group, sorted."""
+    return tuple(sorted({point.name for point in entry_points(group=group)}))
+
+
+def load(group: Group, name: str) -> Any:
+    """The class behind a registered name or behind `module:Class`."""
+    if ":" in name:
+        return _load_path(group, name)
+    for point in entry_points(group=group):
+        if point.name == name:
+            return point.load()
+    kind = group.rsplit(".", 1)[1].rstrip("s")
+    raise ConfigError(f"unknown {kind} {name!r}; known: {', '.join(names(group))}; or write module:Class")
+
+
+def _load_path(group: Group, name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"cannot load {name!r} for {group}: {error}") from error
