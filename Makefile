@@ -3,6 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PACKAGES := envs agents memory hardware
+TYPES_DIR ?= $(TYPES_DIR)
 
 .PHONY: install demo test lint types check bench clean
 
@@ -25,10 +26,10 @@ lint: install
 
 # mypy follows folders, not the package mapping of setup.cfg: give it a tree in which the package is whole.
 types: install
-	rm -rf build/types && mkdir -p build/types
-	cp -rs $(CURDIR)/kernel_gym build/types/kernel_gym
-	for p in $(PACKAGES); do cp -rs $(CURDIR)/$$p build/types/kernel_gym/$$p; done
-	cd build/types && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml -p kernel_gym
+	rm -rf $(TYPES_DIR) && mkdir -p $(TYPES_DIR)
+	cp -rs $(CURDIR)/kernel_gym $(TYPES_DIR)/kernel_gym
+	for p in $(PACKAGES); do cp -rs $(CURDIR)/$$p $(TYPES_DIR)/kernel_gym/$$p; done
+	cd $(TYPES_DIR) && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml -p kernel_gym
 
 check: lint types test
 
