@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PACKAGES := envs agents memory hardware
-TYPES_DIR ?= $(TYPES_DIR)
+TYPES_DIR ?= build/types
 
 .PHONY: install demo test lint types check bench clean
 

@@ -1,0 +1,202 @@
+// The border between kernel code and the device: every call that crosses it, and nothing else.
+//
+// kernel_operator.h is thin: its templates turn Ascend C calls into the type-erased calls below. The calls marked
+// ASC_CALL become one record each in the ring that the device process reads; marshal.py generates both ends from this
+// file, so a declaration here is all there is to add to the wire. ASC_QUERY calls wait for a reply. ASC_FRONT calls are
+// answered inside the kernel process and never cross (they may emit ASC_CALL records themselves).
+//
+// Rules for this file: plain C types, one declaration per line, every ASC_CALL and ASC_QUERY ends in `int32_t line`
+// (the author's line), arguments of at most ASC_PAYLOAD bytes in all. Types must have no padding that matters: records
+// are compared and hashed.
+#pragma once
+#include <stdint.h>
+
+#define ASC_CALL extern "C" void
+#define ASC_QUERY extern "C"
+#define ASC_FRONT extern "C"
+
+enum { ASC_PAYLOAD = 168 };
+
+// Element types share their codes with KernelDtype of kernel_gym.h; asc_dtype adds what only the device has.
+enum asc_dtype : uint8_t {
+    ASC_F32 = 0, ASC_F16 = 1, ASC_BF16 = 2, ASC_I8 = 3, ASC_U8 = 4, ASC_I16 = 5, ASC_U16 = 6, ASC_I32 = 7, ASC_U32 = 8,
+    ASC_I64 = 9, ASC_U64 = 10, ASC_BOOL = 11, ASC_I4 = 13,
+};
+
+enum asc_pipe : uint8_t { ASC_S, ASC_V, ASC_M, ASC_MTE1, ASC_MTE2, ASC_MTE3, ASC_FIX, ASC_PIPES, ASC_ALL = 15 };
+
+// On-chip memories.
+enum asc_space : uint8_t { ASC_UB, ASC_L1, ASC_L0A, ASC_L0B, ASC_L0C, ASC_BT, ASC_FB, ASC_SPACES };
+
+// Logical positions, in the order of TPosition.
+enum asc_position : uint8_t {
+    ASC_POS_GM, ASC_POS_A1, ASC_POS_A2, ASC_POS_B1, ASC_POS_B2, ASC_POS_C1, ASC_POS_C2, ASC_POS_CO1, ASC_POS_CO2,
+    ASC_POS_VECIN, ASC_POS_VECOUT, ASC_POS_VECCALC, ASC_POS_SPM, ASC_POS_TSCM, ASC_POS_C2PIPE2GM, ASC_POSITIONS,
+};
+
+// A view of on-chip memory: where it starts and how many bytes are left in it.
+struct asc_local {
+    uint32_t addr;
+    uint32_t bytes;
+    uint32_t space;
+};
+
+// A global address. Tensor i lives at ASC_GM_BASE + i * ASC_GM_STRIDE; nothing is mapped there in the kernel process.
+typedef uint64_t asc_global;
+static const uint64_t ASC_GM_BASE = 0x100000000000ull, ASC_GM_STRIDE = 1ull << 36;
+
+// How a vector instruction walks its operands.
+enum asc_form : uint8_t { ASC_COUNT, ASC_MASK, ASC_MASK_REGISTER };
+struct asc_walk {
+    uint64_t mask[2];       // bit i = element i of a repeat; only with ASC_MASK
+    uint32_t count;         // elements; only with ASC_COUNT
+    uint16_t repeat;
+    uint16_t form;
+    uint16_t dst_block, src0_block, src1_block;      // strides in blocks of 32 bytes
+    uint16_t dst_repeat, src0_repeat, src1_repeat;
+};
+
+enum asc_vector_op : uint16_t {
+    // binary
+    ASC_ADD, ASC_SUB, ASC_MUL, ASC_DIV, ASC_MAX, ASC_MIN, ASC_AND, ASC_OR, ASC_ADDRELU, ASC_SUBRELU,
+    ASC_MULADDDST, ASC_FUSEDMULADD, ASC_FUSEDMULADDRELU,
+    // unary
+    ASC_EXP, ASC_LN, ASC_ABS, ASC_SQRT, ASC_RSQRT, ASC_RECIPROCAL, ASC_RELU, ASC_NOT, ASC_COPY,
+    // with a scalar
+    ASC_ADDS, ASC_MULS, ASC_MAXS, ASC_MINS, ASC_LEAKYRELU, ASC_AXPY, ASC_SHIFTLEFT, ASC_SHIFTRIGHT, ASC_DUPLICATE,
+    ASC_VECTOR_OPS,
+};
+
+// High-level functions: several instructions each, on a temporary buffer.
+enum asc_library_op : uint16_t {
+    ASC_TANH, ASC_SIGMOID, ASC_ERF, ASC_ERFC, ASC_SIN, ASC_COS, ASC_TAN, ASC_ASIN, ASC_ACOS, ASC_ATAN, ASC_SINH, ASC_COSH,
+    ASC_ASINH, ASC_ACOSH, ASC_ATANH, ASC_FLOOR, ASC_CEIL, ASC_ROUND, ASC_TRUNC, ASC_FRAC, ASC_SIGN, ASC_LOG, ASC_LOG2,
+    ASC_LOG10, ASC_EXPHIGH, ASC_GELU, ASC_FASTERGELU, ASC_FASTERGELUV2, ASC_SILU, ASC_SWISH, ASC_LGAMMA, ASC_DIGAMMA,
+    // two operands
+    ASC_POWER, ASC_FMOD, ASC_XOR, ASC_SWIGLU, ASC_GEGLU, ASC_REGLU,
+    // with a scalar
+    ASC_CLAMPMAX, ASC_CLAMPMIN,
+    ASC_LIBRARY_OPS,
+};
+
+enum asc_reduce_op : uint8_t { ASC_REDUCE_SUM, ASC_REDUCE_MAX, ASC_REDUCE_MIN };
+enum asc_reduce_unit : uint8_t { ASC_PER_REPEAT, ASC_PER_BLOCK, ASC_PER_PAIR };
+enum asc_compare_mode : uint8_t { ASC_LT, ASC_GT, ASC_EQ, ASC_LE, ASC_GE, ASC_NE };
+enum asc_round : uint8_t { ASC_NONE, ASC_RINT, ASC_FLOOR_MODE, ASC_CEIL_MODE, ASC_ROUND_MODE, ASC_TRUNC_MODE, ASC_ODD };
+enum asc_core_kind : uint8_t { ASC_AIV, ASC_AIC, ASC_MIX };
+
+// ---- launches and cores ----------------------------------------------------------------------------------------
+ASC_FRONT uint32_t asc_block_index(void);
+ASC_FRONT uint32_t asc_block_count(void);
+ASC_FRONT uint32_t asc_sub_block_index(void);
+ASC_FRONT uint64_t asc_platform(int32_t what);        // 0: vector cores, 1: cube cores, 2: UB bytes, 3: L1 bytes
+ASC_FRONT void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(void *), void *closure, int32_t line);
+ASC_CALL asc_launch_begin(uint32_t blocks, uint32_t core_kind, int32_t line);
+ASC_CALL asc_core_begin(uint32_t block, int32_t line);
+ASC_CALL asc_core_resume(uint32_t block, int32_t line);
+ASC_CALL asc_core_end(int32_t line);
+ASC_CALL asc_launch_end(int32_t line);
+ASC_CALL asc_returned(int32_t code, int32_t line);    // kernel_launch came back
+ASC_CALL asc_stuck(uint32_t waiting, int32_t line);   // some cores wait for others that have finished
+
+// ---- on-chip memory and queues ---------------------------------------------------------------------------------
+// The kernel process keeps the same books as the device (addresses are handed out upwards, free buffers in the order in
+// which they were freed), so that allocation needs no reply; the device checks every step against its own.
+ASC_FRONT uint32_t asc_queue_open(uint32_t source, uint32_t destination, int32_t depth);
+ASC_FRONT void asc_queue_init(uint32_t queue, uint32_t count, uint32_t bytes, int32_t line);
+ASC_FRONT asc_local asc_buffer_init(uint32_t position, uint32_t bytes, int32_t line);
+ASC_FRONT asc_local asc_queue_alloc(uint32_t queue, int32_t line);
+ASC_FRONT void asc_queue_enqueue(uint32_t queue, asc_local tensor, int32_t line);
+ASC_FRONT asc_local asc_queue_dequeue(uint32_t queue, int32_t line);
+ASC_FRONT void asc_queue_free(uint32_t queue, asc_local tensor, int32_t line);
+ASC_FRONT uint32_t asc_queue_length(uint32_t queue);
+ASC_FRONT uint32_t asc_queue_idle(uint32_t queue);
+ASC_FRONT void asc_tpipe_begin(int32_t line);         // a TPipe is constructed
+ASC_FRONT void asc_tpipe_reset(int32_t line);
+ASC_FRONT asc_local asc_unallocated(uint32_t space);  // what InitBuffer has left over (PopStackBuffer)
+ASC_CALL asc_tpipe(uint32_t reset, int32_t line);
+ASC_CALL asc_init_queue(uint32_t queue, uint32_t source, uint32_t destination, int32_t depth, uint32_t count, uint32_t bytes, int32_t line);
+ASC_CALL asc_init_buffer(uint32_t position, uint32_t bytes, int32_t line);
+ASC_CALL asc_alloc(uint32_t queue, uint32_t addr, int32_t line);
+ASC_CALL asc_enqueue(uint32_t queue, asc_local tensor, int32_t line);
+ASC_CALL asc_dequeue(uint32_t queue, uint32_t addr, int32_t line);
+ASC_CALL asc_free(uint32_t queue, asc_local tensor, int32_t line);
+ASC_CALL asc_static_alloc(uint32_t space, uint32_t addr, uint32_t bytes, int32_t line);   // LocalMemAllocator
+ASC_CALL asc_offset_out_of_bounds(asc_local tensor, uint64_t offset_bytes, int32_t line);
+
+// ---- copies ----------------------------------------------------------------------------------------------------
+// Lengths and strides in bytes; a stride is the gap between the end of one burst and the start of the next. `exact`
+// is false for DataCopy (whole blocks of 32 bytes) and true for DataCopyPad. `pad_*` are elements.
+struct asc_burst {
+    uint32_t count, bytes;
+    uint64_t src_gap, dst_gap;
+};
+ASC_CALL asc_copy_in(asc_local dst, asc_global src, asc_burst burst, uint32_t dtype, uint32_t exact, uint32_t pad, uint32_t pad_left, uint32_t pad_right, uint64_t pad_bits, int32_t line);
+ASC_CALL asc_copy_out(asc_global dst, asc_local src, asc_burst burst, uint32_t dtype, uint32_t exact, int32_t line);
+ASC_CALL asc_copy_local(asc_local dst, asc_local src, asc_burst burst, uint32_t dtype, int32_t line);
+struct asc_nd2nz { uint32_t nd_num, n_value, d_value, src_nd_stride, src_d_value, dst_c0_stride, dst_n_stride, dst_nz_stride; };
+ASC_CALL asc_copy_nd2nz(asc_local dst, asc_global src, asc_nd2nz shape, uint32_t dtype, int32_t line);
+ASC_CALL asc_set_pad_value(uint32_t dtype, uint64_t bits, int32_t line);
+ASC_CALL asc_set_atomic(uint32_t mode, uint32_t dtype, int32_t line);     // 0 none, 1 add, 2 max, 3 min
+
+// ---- vector unit -----------------------------------------------------------------------------------------------
+ASC_CALL asc_vector(uint32_t op, uint32_t dtype, uint32_t src_dtype, asc_local dst, asc_local src0, asc_local src1, uint64_t scalar, asc_walk walk, int32_t line);
+ASC_CALL asc_library(uint32_t op, uint32_t dtype, asc_local dst, asc_local src0, asc_local src1, asc_local tmp, uint64_t scalar, uint32_t flags, uint32_t count, int32_t line);
+ASC_CALL asc_cast(uint32_t dst_dtype, uint32_t src_dtype, asc_local dst, asc_local src, uint32_t round, asc_walk walk, int32_t line);
+ASC_CALL asc_compare(uint32_t mode, uint32_t dtype, asc_local dst, asc_local src0, asc_local src1, uint64_t scalar, uint32_t with_scalar, asc_walk walk, int32_t line);
+ASC_CALL asc_select(uint32_t mode, uint32_t dtype, asc_local dst, asc_local mask, asc_local src0, asc_local src1, uint64_t scalar, asc_walk walk, int32_t line);
+ASC_CALL asc_reduce(uint32_t op, uint32_t dtype, asc_local dst, asc_local src, asc_local work, uint32_t with_index, uint32_t src_repeat_stride, asc_walk walk, int32_t line);
+ASC_CALL asc_reduce_parts(uint32_t op, uint32_t unit, uint32_t dtype, asc_local dst, asc_local src, uint32_t order, asc_walk walk, int32_t line);
+ASC_CALL asc_index(uint32_t dtype, asc_local dst, uint64_t first, uint64_t step, uint32_t count, int32_t line);        // CreateVecIndex, ArithProgression
+ASC_CALL asc_brcb(uint32_t dtype, asc_local dst, asc_local src, asc_walk walk, int32_t line);
+ASC_CALL asc_gather(uint32_t dtype, asc_local dst, asc_local src, asc_local offsets, uint32_t base, uint32_t blocks, asc_walk walk, int32_t line);
+ASC_CALL asc_gather_mask(uint32_t dtype, asc_local dst, asc_local src, asc_local mask, uint32_t pattern, uint32_t reduce, uint32_t count, asc_walk walk, int32_t line);
+ASC_CALL asc_transpose16(uint32_t dtype, asc_local dst, asc_local src, int32_t line);
+ASC_CALL asc_sort32(uint32_t dtype, asc_local dst, asc_local src, asc_local index, uint32_t repeat, int32_t line);
+ASC_CALL asc_mask_mode(uint32_t counter, int32_t line);
+ASC_CALL asc_mask_set(uint64_t high, uint64_t low, int32_t line);
+
+// Row-wise library functions on (rows, columns) tiles.
+enum asc_tile_op : uint16_t {
+    ASC_SOFTMAX, ASC_LOGSOFTMAX, ASC_SUM, ASC_MEAN, ASC_CUMSUM, ASC_BROADCAST, ASC_PAD, ASC_UNPAD, ASC_LAYERNORM,
+    ASC_RMSNORM, ASC_TOPK, ASC_SORT, ASC_TILE_OPS,
+};
+struct asc_tile { uint32_t rows, columns, valid_rows, valid_columns, axis, flags; };
+ASC_CALL asc_tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_local dst1, asc_local dst2, asc_local src0, asc_local src1, asc_local src2, asc_local tmp, asc_tile tile, uint64_t scalar, int32_t line);
+
+// ---- scalar unit -----------------------------------------------------------------------------------------------
+// A query answers with the aligned block of 32 bytes around the element; the kernel process may read the rest of the
+// block from that answer until something is written.
+struct asc_block { uint8_t bytes[32]; };
+ASC_QUERY asc_block asc_read_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line);
+ASC_QUERY asc_block asc_read_global(uint32_t dtype, asc_global address, int32_t line);
+ASC_CALL asc_reread(uint32_t dtype, uint64_t where, uint32_t global, int32_t line);     // served from the last block
+ASC_CALL asc_write_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line);
+ASC_CALL asc_write_global(uint32_t dtype, asc_global address, uint64_t bits, int32_t line);
+ASC_CALL asc_cache_clean(asc_global address, uint32_t entire, int32_t line);            // DataCacheCleanAndInvalid
+ASC_QUERY uint64_t asc_gather_mask_count(int32_t line);
+
+// ---- synchronisation -------------------------------------------------------------------------------------------
+ASC_CALL asc_set_flag(uint32_t source, uint32_t destination, int32_t id, int32_t line);
+ASC_CALL asc_wait_flag(uint32_t source, uint32_t destination, int32_t id, int32_t line);
+ASC_FRONT int32_t asc_event_id(uint32_t source, uint32_t destination, uint32_t hold);
+ASC_FRONT void asc_event_release(uint32_t source, uint32_t destination, int32_t id);
+ASC_CALL asc_barrier(uint32_t pipe, int32_t line);
+ASC_FRONT void asc_sync_all(int32_t line);
+ASC_CALL asc_sync_point(int32_t line);                // this core reached SyncAll
+ASC_FRONT void asc_cross_core_wait(uint32_t flag, int32_t line);
+ASC_FRONT void asc_cross_core_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line);
+ASC_CALL asc_cross_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line);
+ASC_CALL asc_cross_wait(uint32_t flag, int32_t line);
+
+// ---- Matmul (lib/matmul_intf.h) ----------------------------------------------------------------------------------
+struct asc_matrix { asc_global address; uint32_t dtype, transposed; };
+struct asc_matmul_shape { uint32_t m, n, k, lda, ldb, ldc, base_m, base_n, base_k, depth_a, depth_b, batch; };
+ASC_CALL asc_matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias, asc_matmul_shape shape, uint32_t flags, int32_t line);  // flags: 1 bias, 2 atomic add, 4 asynchronous
+
+// ---- messages ----------------------------------------------------------------------------------------------------
+struct asc_text { char bytes[96]; };
+ASC_CALL asc_print(asc_text text, int32_t line);
+ASC_CALL asc_dump(uint32_t dtype, asc_local tensor, uint32_t description, uint32_t count, int32_t line);
+ASC_CALL asc_assert_failed(asc_text text, int32_t line);
+ASC_CALL asc_misuse(asc_text text, int32_t line);     // a rule that the header can see, with what to do
