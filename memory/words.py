@@ -1,0 +1,94 @@
+"""Cutting kernels, PyTorch modules and prose into words, and saying how much each word tells.
+
+`DataCopyPad`, `data_copy_pad` and `data copy pad` are the same three words; `nn.ReLU`, `torch.relu` and `Relu` the same
+one. Numbers are dropped: sizes differ between tasks that are otherwise alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d[a-z]?")
+
+#: Names whose capitals would be cut apart, and the same thing under another name.
+SYNONYMS = {
+    "relu": ("relu",),
+    "relu6": ("relu", "clamp"),
+    "leakyrelu": ("leaky", "relu"),
+    "prelu": ("leaky", "relu"),
+    "gelu": ("gelu",),
+    "elu": ("elu",),
+    "selu": ("selu", "elu"),
+    "celu": ("celu", "elu"),
+    "silu": ("silu", "swish"),
+    "swish": ("silu", "swish"),
+    "hardtanh": ("hard", "tanh", "clamp"),
+    "hardswish": ("hard", "silu", "swish"),
+    "hardsigmoid": ("hard", "sigmoid"),
+    "softplus": ("softplus",),
+    "softmax": ("softmax",),
+    "logsoftmax": ("log", "softmax"),
+    "matmul": ("matmul",),
+    "mm": ("matmul",),
+    "bmm": ("batch", "matmul"),
+    "addmm": ("matmul", "bias"),
+    "gemm": ("matmul",),
+    "linear": ("linear", "matmul"),
+    "clamp": ("clamp",),
+    "clip": ("clamp",),
+    "amax": ("max", "reduce"),
+    "amin": ("min", "reduce"),
+    "argmax": ("argmax", "max", "index"),
+    "argmin": ("argmin", "min", "index"),
+    "layernorm": ("layer", "norm"),
+    "batchnorm": ("batch", "norm"),
+    "rmsnorm": ("rms", "norm"),
+    "groupnorm": ("group", "norm"),
+    "instancenorm": ("instance", "norm"),
+    "logsumexp": ("log", "sum", "exp"),
+    "cumsum": ("cumsum", "cumulative", "sum"),
+    "cumprod": ("cumprod", "cumulative", "prod"),
+    "maxpool": ("max", "pool"),
+    "avgpool": ("avg", "pool"),
+    "conv": ("conv", "convolution"),
+    "convolution": ("conv", "convolution"),
+    "datacopy": ("data", "copy"),
+}
+
+#: Words that nearly every kernel or module has; they say little about the operator.
+BOILERPLATE = frozenset(
+    """
+    a an and are as at be but by can for from has have if in into is it its more must no not of on one only or per so
+    that the then there they this to use used uses using when which with without you your
+    import torch nn functional module modules class def self super init forward return none model get inputs input
+    output outputs example args kwargs device shape dim size sizes batch features randn rand tensor tensors true false
+    float int uint int32 int64 uint32 uint64 uint8 void const auto static extern template typename struct public private
+    define include namespace inline operator kernel ascend ascendc aicore global gm addr ptr block core cores num count
+    length len tile tiles tiling total offset index idx i j k n m t x y z dst src local buffer buffers buf queue que in
+    out vecin vecout veccalc position alloc free en de pipe copy data compute process launch stream inputs outputs
+    workspace nullptr min args value values elements element size numel bytes
+    """.split()  # noqa: SIM905 - reads better than two hundred quoted words
+)
+
+#: What a boilerplate word counts, next to 1 for any other.
+BOILERPLATE_WEIGHT = 0.15
+
+
+def words(text: str) -> Iterator[str]:
+    """The words of a text, lower case, in order."""
+    for identifier in _IDENTIFIER.findall(text):
+        whole = identifier.lower()
+        if whole in SYNONYMS:
+            yield from SYNONYMS[whole]
+            continue
+        for part in _PART.findall(identifier):
+            word = part.lower()
+            if len(word) > 1 or word.isalpha():
+                yield from SYNONYMS.get(word, (word,))
+
+
+def weight(word: str) -> float:
+    """How much a word counts in the vector of a text."""
+    return BOILERPLATE_WEIGHT if word in BOILERPLATE or len(word) == 1 else 1.0
