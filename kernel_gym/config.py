@@ -1,0 +1,109 @@
+"""Typed, layered configuration: packaged defaults, then a YAML file, then the command line; unknown keys are errors.
+
+The layers resolve to one frozen `RunConfig`; its `digest` names everything that a run's results depend on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kernel_gym.errors import ConfigError
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EnvConfig(_Frozen):
+    """What the environment is made of; every agent of a comparison gets the same."""
+
+    device: str
+    device_options: dict[str, Any]
+    author: str
+    author_options: dict[str, Any]
+    embedder: str
+    picks: int = Field(ge=1, le=64)
+    pool_factor: int = Field(ge=1, le=64)
+    stages: Literal["both", "draft", "refine"]
+    memory: Literal["shared", "fresh", "frozen"]
+    composition: Literal["similarity", "stratified"]
+
+
+class RunConfig(_Frozen):
+    """One run: an agent, the tasks, the budget, the seed."""
+
+    agent: str
+    agent_options: dict[str, Any]
+    suite: str
+    tasks: tuple[str, ...]
+    budget: int = Field(ge=1)
+    seed: int = Field(ge=0)
+    workers: int = Field(ge=0)
+    env: EnvConfig
+
+    @property
+    def digest(self) -> str:
+        """Content address of what decides the results; the number of workers does not."""
+        data = self.model_dump(mode="json", exclude={"workers"})
+        return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
+def resolve(
+    file: Path | None = None, overrides: Mapping[str, Any] | None = None, sets: Sequence[str] = ()
+) -> RunConfig:
+    """Lay the layers over one another. `sets` are `key=value` words of the command line, keys dotted, values YAML."""
+    data = yaml.safe_load(files("kernel_gym").joinpath("defaults.yaml").read_text())
+    if file is not None:
+        _merge(data, _read(file))
+    _merge(data, dict(overrides or {}))
+    for word in sets:
+        _merge(data, _parse_set(word))
+    try:
+        return RunConfig.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(_first_line(error)) from error
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        data = yaml.safe_load(file.read_text()) or {}
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f"cannot read configuration {file}: {' '.join(str(error).split())}") from error
+    if not isinstance(data, dict):
+        raise ConfigError(f"configuration {file} must be a mapping of keys to values")
+    return data
+
+
+def _parse_set(word: str) -> dict[str, Any]:
+    key, separator, value = word.partition("=")
+    if not separator or not key:
+        raise ConfigError(f"--set takes key=value, not {word!r}; for example --set env.picks=3")
+    data: Any = yaml.safe_load(value)
+    for part in reversed(key.split(".")):
+        data = {part: data}
+    return dict(data)
+
+
+def _merge(base: dict[str, Any], layer: Mapping[str, Any]) -> None:
+    """Lay `layer` over `base` in place; options of plug-ins (`*_options`) are merged key by key too."""
+    for key, value in layer.items():
+        if isinstance(value, Mapping) and isinstance(base.get(key), dict):
+            _merge(base[key], value)
+        else:
+            base[key] = value
+
+
+def _first_line(error: ValidationError) -> str:
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"unknown configuration key {key!r}"
+    return f"configuration key {key!r}: {first['msg']}"
