@@ -117,6 +117,15 @@ class Instance(Protocol):
     def example_arguments(self) -> tuple[object, ...]:
         """Arguments of `forward`, tensors and scalars, as `get_inputs()` gives them."""
 
+    def fixed_inputs(self) -> dict[int, torch.Tensor]:
+        """Inputs whose values belong to the operator (masks, tables, constants): position in `signature.inputs`, value.
+
+        Whoever draws values for a check uses these instead of drawing.
+        """
+
+    def fake(self) -> tuple[torch.nn.Module, tuple[object, ...]]:
+        """Module and arguments of `forward` without memory behind them; cheap at any size."""
+
 
 @dataclass(frozen=True, eq=False)
 class Task:

@@ -1,0 +1,19 @@
+"""The simplest operators: a first kernel, a smoke test."""
+
+from __future__ import annotations
+
+from kernel_gym.suites.table import Operator, Sizes
+
+VECTOR = Sizes("length", public=(4096,), hidden=((1,), (10007,), (2049,)), timing=(1 << 22,))
+
+OPERATORS = (
+    Operator(
+        1,
+        "vector_add",
+        "broadcast",
+        "Sum of two vectors.",
+        VECTOR,
+        forward="a + b",
+        inputs={"a": "torch.randn(length)", "b": "torch.randn(length)"},
+    ),
+)
