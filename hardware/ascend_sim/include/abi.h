@@ -49,7 +49,8 @@ static const uint64_t ASC_GM_BASE = 0x100000000000ull, ASC_GM_STRIDE = 1ull << 3
 enum asc_form : uint8_t { ASC_COUNT, ASC_MASK, ASC_MASK_REGISTER };
 struct asc_walk {
     uint64_t mask[2];       // bit i = element i of a repeat; only with ASC_MASK
-    uint32_t count;         // elements; only with ASC_COUNT
+    uint32_t count;         // ASC_COUNT: elements; ASC_MASK: the mask as the author gave it, if it was a number (in
+                            // counter mode that is the element count; a mask larger than a repeat shows here), else 0
     uint16_t repeat;
     uint16_t form;
     uint16_t dst_block, src0_block, src1_block;      // strides in blocks of 32 bytes
@@ -67,7 +68,9 @@ enum asc_vector_op : uint16_t {
     ASC_VECTOR_OPS,
 };
 
-// High-level functions: several instructions each, on a temporary buffer.
+// High-level functions: several instructions each, on a temporary buffer. `flags` of asc_library: 1 = may overwrite the
+// source, 2 = the second operand is `scalar`, 4 = the first operand is `scalar`. Swish's beta and ClampMin/Max's limit are
+// `scalar`. `tmp` is what the author gave, or all that InitBuffer left over in UB.
 enum asc_library_op : uint16_t {
     ASC_TANH, ASC_SIGMOID, ASC_ERF, ASC_ERFC, ASC_SIN, ASC_COS, ASC_TAN, ASC_ASIN, ASC_ACOS, ASC_ATAN, ASC_SINH, ASC_COSH,
     ASC_ASINH, ASC_ACOSH, ASC_ATANH, ASC_FLOOR, ASC_CEIL, ASC_ROUND, ASC_TRUNC, ASC_FRAC, ASC_SIGN, ASC_LOG, ASC_LOG2,
@@ -99,9 +102,14 @@ ASC_CALL asc_launch_end(int32_t line);
 ASC_CALL asc_returned(int32_t code, int32_t line);    // kernel_launch came back
 ASC_CALL asc_stuck(uint32_t waiting, int32_t line);   // some cores wait for others that have finished
 
+// Scalars (`scalar`, `bits`, `first`, ...) travel as the raw bits of their type, zero-extended.
+
 // ---- on-chip memory and queues ---------------------------------------------------------------------------------
 // The kernel process keeps the same books as the device (addresses are handed out upwards, free buffers in the order in
 // which they were freed), so that allocation needs no reply; the device checks every step against its own.
+// TQue<VECIN> opens (GM, VECIN), VECOUT (VECOUT, GM), VECCALC (VECCALC, VECCALC), A1/B1/C1 (GM, it), A2 (A1, A2), B2
+// (B1, B2), C2 (C1, C2), CO1 (CO1, CO2), CO2 (CO2, GM); TQueBind<s, d> opens (s, d). The buffers lie in the memory of
+// the destination, or of the source if the destination is GM or CO2.
 ASC_FRONT uint32_t asc_queue_open(uint32_t source, uint32_t destination, int32_t depth);
 ASC_FRONT void asc_queue_init(uint32_t queue, uint32_t count, uint32_t bytes, int32_t line);
 ASC_FRONT asc_local asc_buffer_init(uint32_t position, uint32_t bytes, int32_t line);
@@ -156,7 +164,15 @@ ASC_CALL asc_sort32(uint32_t dtype, asc_local dst, asc_local src, asc_local inde
 ASC_CALL asc_mask_mode(uint32_t counter, int32_t line);
 ASC_CALL asc_mask_set(uint64_t high, uint64_t low, int32_t line);
 
-// Row-wise library functions on (rows, columns) tiles.
+// Row-wise library functions on (rows, columns) tiles; `valid_*` are the sizes without padding.
+//   SOFTMAX     dst1 = sum, dst2 = max (bytes 0 if absent); flags: 1 = float sum and max with half data
+//   LOGSOFTMAX  the same
+//   SUM, MEAN   dst[row] = over the first valid_columns of src0's row
+//   CUMSUM      axis 0: down the rows, 1: along a row; dst1 = the last row (bytes 0 if absent)
+//   BROADCAST   rows, columns = of dst; axis = the dimension that is 1 in src0
+//   PAD, UNPAD  rows, columns = of src0; valid_columns = columns without the padding; flags = left + 256 * right
+//   LAYERNORM   dst1 = mean, dst2 = variance, src1 = gamma, src2 = beta, scalar = epsilon; RMSNORM: src1 = gamma
+//   TOPK        dst = values, dst1 = indices, axis = k; flags: 1 = smallest first. SORT: dst, dst1 = indices
 enum asc_tile_op : uint16_t {
     ASC_SOFTMAX, ASC_LOGSOFTMAX, ASC_SUM, ASC_MEAN, ASC_CUMSUM, ASC_BROADCAST, ASC_PAD, ASC_UNPAD, ASC_LAYERNORM,
     ASC_RMSNORM, ASC_TOPK, ASC_SORT, ASC_TILE_OPS,
@@ -196,6 +212,7 @@ ASC_CALL asc_matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias, a
 
 // ---- messages ----------------------------------------------------------------------------------------------------
 struct asc_text { char bytes[96]; };
+ASC_FRONT void asc_printf(int32_t line, const char *format, ...);     // becomes asc_print records
 ASC_CALL asc_print(asc_text text, int32_t line);
 ASC_CALL asc_dump(uint32_t dtype, asc_local tensor, uint32_t description, uint32_t count, int32_t line);
 ASC_CALL asc_assert_failed(asc_text text, int32_t line);
