@@ -1,7 +1,7 @@
 """The Agent contract.
 
-An agent reads the observation (or the structured view in `info`) and answers with an action. It is told once about every
-finished attempt. Learners that own their loop, such as RLlib's, implement `fit`.
+An agent reads the observation (or the structured view in `info`) and answers with an action. It is told once about
+every finished attempt. Learners that own their loop, such as RLlib's, implement `fit`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import gymnasium as gym
 import numpy as np
@@ -20,6 +20,23 @@ from kernel_gym.envs.attempt import Attempt
 Observation = Mapping[str, NDArray[np.float32]]
 Info = Mapping[str, Any]
 Metrics = Mapping[str, float]
+
+
+class BudgetSpent(BaseException):
+    """Raised by `step` of an environment that `fit` made once the budget is spent.
+
+    Not an Exception: libraries that own the loop swallow or log those, and this is no error.
+    """
+
+
+class MakeEnv(Protocol):
+    """Makes what `fit` trains on: the environment, or its vector form, which works on all tasks in lock-step."""
+
+    def __call__(self) -> gym.Env[Any, Any]:
+        """The environment, one task after another."""
+
+    def vector(self) -> gym.vector.VectorEnv[Any, Any, Any]:
+        """All tasks at once, one attempt each an iteration, on one bank."""
 
 
 class Agent(ABC):
@@ -39,12 +56,12 @@ class Agent(ABC):
         """Take note of a finished attempt; what comes back is logged."""
         return {}
 
-    def fit(self, make_env: Callable[[], gym.Env[Any, Any]], budget: int, log: Callable[[Metrics, int], None]) -> None:
-        """Train for `budget` attempts; only for agents with `owns_loop`."""
+    def fit(self, make_env: MakeEnv, budget: int, log: Callable[[Metrics, int], None]) -> None:
+        """Train for `budget` attempts in all; only for agents with `owns_loop`. `log` takes metrics and a step."""
         raise NotImplementedError(f"{type(self).__name__} does not own its training loop")
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path) -> None:  # noqa: B027
         """Write what was learned into the folder `path`; nothing to write by default."""
 
-    def load(self, path: Path) -> None:
+    def load(self, path: Path) -> None:  # noqa: B027
         """Read back what `save` wrote."""

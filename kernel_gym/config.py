@@ -31,9 +31,11 @@ class EnvConfig(_Frozen):
     author_options: dict[str, Any]
     embedder: str
     picks: int = Field(ge=1, le=64)
-    pool_factor: int = Field(ge=1, le=64)
+    breadth: int = Field(ge=1, le=64)
+    breadth_schedule: tuple[tuple[int, int], ...]
     stages: Literal["both", "draft", "refine"]
     memory: Literal["shared", "fresh", "frozen"]
+    curriculum: Literal["sequential", "mixed", "levels"]
     composition: Literal["similarity", "stratified"]
 
 

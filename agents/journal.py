@@ -1,0 +1,78 @@
+"""The journal of a run: one line an attempt, appended and synced, replayed when the run is started again.
+
+A run is a pure function of its configuration, so resuming is running it again: as long as the journal has lines, each
+new record must equal the one that stands there (verdicts come from the journal, so this is fast), and from then on lines
+are appended. A record that differs means that code or settings changed under the run; going on would mix two curves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.errors import KernelGymError
+
+Record = dict[str, Any]
+
+
+class Journal:
+    """`results.jsonl` of a run folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.records: list[Record] = _read_whole_lines(path)
+        self._seen = 0
+        self._file = path.open("a", encoding="utf-8")
+
+    @property
+    def replaying(self) -> bool:
+        """True while there are recorded lines that have not been met again."""
+        return self._seen < len(self.records)
+
+    def write(self, record: Record) -> None:
+        """Append a record, or hold it against the line that stands in its place."""
+        plain: Record = json.loads(json.dumps(record))
+        if self.replaying:
+            self._compare(plain, self.records[self._seen])
+        else:
+            self.records.append(plain)
+            self._file.write(json.dumps(plain, sort_keys=True) + "\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        self._seen += 1
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _compare(self, new: Record, old: Record) -> None:
+        differing = [
+            key for key in sorted(new.keys() | old.keys()) if _timeless(new.get(key)) != _timeless(old.get(key))
+        ]
+        if differing:
+            raise KernelGymError(
+                f"{self.path}: attempt {self._seen} came out differently than recorded ({', '.join(differing)}): code, "
+                "compiler or settings changed since; choose another --out or delete that folder"
+            )
+
+
+def _timeless(value: Any) -> Any:
+    """A value without the wall-clock times in it, which differ from run to run."""
+    return {key: part for key, part in value.items() if key != "seconds"} if isinstance(value, dict) else value
+
+
+def _read_whole_lines(path: Path) -> list[Record]:
+    """The records of a journal; a last line that a crash tore is cut off the file."""
+    if not path.exists():
+        return []
+    data = path.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    if len(whole) < len(data):
+        with path.open("r+b") as file:
+            file.truncate(len(whole))
+    try:
+        return [json.loads(line) for line in whole.decode().splitlines()]
+    except ValueError as error:
+        raise KernelGymError(f"{path} is not a journal of a run ({error}); choose another --out") from error
