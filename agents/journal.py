@@ -1,7 +1,7 @@
 """The journal of a run: one line an attempt, appended and synced, replayed when the run is started again.
 
 A run is a pure function of its configuration, so resuming is running it again: as long as the journal has lines, each
-new record must equal the one that stands there (verdicts come from the journal, so this is fast), and from then on lines
+new record must equal the one that stands there (verdicts come from the journal, so this is fast); from then on lines
 are appended. A record that differs means that code or settings changed under the run; going on would mix two curves.
 """
 
