@@ -1,0 +1,268 @@
+"""What a policy sees: candidate features and global features, in one flat vector, addressable by name.
+
+    layout = env.unwrapped.layout
+    similarity = observation["observations"][layout.candidate("similarity")]     # one number a slot, shape (K,)
+    outcome = observation["observations"][layout.candidate("recent.draft")]      # one part of a feature, shape (K,)
+    left = observation["observations"][layout.globals("attempts_left")]          # one number, shape ()
+    print(layout.describe())                                                     # every name with its meaning
+
+All values are finite and lie in [-1, 1]. A slot without a candidate is all zeros. No item ids: those are in `info`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import log, tanh
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel_gym.envs.pool import Candidate
+from kernel_gym.memory.item import Stage
+from kernel_gym.suites.table import CATEGORIES as SUITE_CATEGORIES
+from kernel_gym.verdict import Verdict
+
+Vector = NDArray[np.float32]
+
+#: Categories with a place of their own in the one-hot; any other task is `other`.
+CATEGORIES = (*SUITE_CATEGORIES, "other")
+#: Numbers that the task's embedding is projected to.
+EMBEDDING = 16
+#: An item of this age (in attempts of the bank), or with this many uses, is half way up its scale.
+HALF_AGE, HALF_USES = 100.0, 10.0
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A named group of numbers; `parts` names each of them, none if it is a single one."""
+
+    name: str
+    meaning: str
+    parts: tuple[str, ...] = ()
+    low: float = 0.0
+
+    @property
+    def width(self) -> int:
+        """How many numbers it takes."""
+        return len(self.parts) or 1
+
+
+STAGES = tuple(stage.value for stage in Stage)
+VERDICTS = ("none", "cheated", "uncompilable", "incorrect", "feasible", "unjudged")
+
+CANDIDATE_FEATURES = (
+    Feature("kind", "what the candidate is", ("experience", "trace", "practice", "start")),
+    Feature("similarity", "cosine of the item and the query", low=-1.0),
+    Feature("same_task", "1 if it comes from the task at hand"),
+    Feature("same_category", "1 if it comes from a task of the same category"),
+    Feature("feasible", "1 if its kernel passed every gate"),
+    Feature("relative_latency", "fastest latency known for its task / its own; 1 = fastest, 0 = it has none"),
+    Feature("origin", "the stage it was produced in; zeros for seed knowledge", STAGES),
+    Feature("age", f"a / (a + {HALF_AGE:g}) of the attempts since it joined"),
+    Feature("uses", f"u / (u + {HALF_USES:g}) of the attempts it was shown in, by stage", STAGES),
+    Feature("mean", "mean reward of the attempts it was shown in, by stage; 0 if none", STAGES, low=-1.0),
+    Feature("recent", "exponentially averaged reward of those attempts, by stage; starts at 0", STAGES, low=-1.0),
+    Feature("picked", "1 if it is in the context already"),
+    Feature("overlap", "share of its words that the picks already show"),
+    Feature("operators", "share of the task's ATen operators that the item's task has"),
+    Feature("uncovered", "the same share of those operators that no pick has"),
+)
+GLOBAL_FEATURES = (
+    Feature("stage", "drafting or refining", STAGES),
+    Feature("attempts_left", "share of the budget that is left"),
+    Feature("picks_left", "picks left in this attempt / (N + 1), the start point counted"),
+    Feature("best_speedup", "tanh of log(first feasible latency / best latency); 0 until there is one"),
+    Feature("last_verdict", "outcome of the last attempt at this task", VERDICTS),
+    Feature("category", "category of the task", CATEGORIES),
+    Feature("embedding", "the task's text: embedding under a fixed random projection", (), low=-1.0),
+)
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What the features are relative to: the task at hand, how far it has come, what the bank knows.
+
+    `embedding` is projected already; `fastest` maps task ids to the best latency the bank holds for them; `clock`
+    is how many attempts the bank has seen.
+    """
+
+    task: str
+    category: str
+    operators: frozenset[str]
+    stage: Stage
+    attempts_left: float
+    picks_left: float
+    first_us: float | None
+    best_us: float | None
+    last: Verdict | None
+    embedding: Vector
+    fastest: Mapping[str, float]
+    clock: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each feature lies in `observations`: K x F candidate numbers, slot by slot, then G global ones."""
+
+    slots: int
+    embedding: int = EMBEDDING
+
+    @cached_property
+    def candidate_columns(self) -> dict[str, int | slice]:
+        """Columns of each candidate feature, and of each part as `feature.part`, within a slot."""
+        return _columns(CANDIDATE_FEATURES)
+
+    @cached_property
+    def global_columns(self) -> dict[str, int | slice]:
+        """The same for the global features."""
+        return _columns(self._globals)
+
+    @cached_property
+    def _globals(self) -> tuple[Feature, ...]:
+        parts = tuple(str(i) for i in range(self.embedding))
+        last = GLOBAL_FEATURES[-1]
+        return (*GLOBAL_FEATURES[:-1], Feature(last.name, last.meaning, parts, last.low))
+
+    @cached_property
+    def candidate_width(self) -> int:
+        """F: how many numbers describe one candidate."""
+        return sum(feature.width for feature in CANDIDATE_FEATURES)
+
+    @cached_property
+    def global_width(self) -> int:
+        """G: how many numbers describe the situation."""
+        return sum(feature.width for feature in self._globals)
+
+    @property
+    def size(self) -> int:
+        """K * F + G."""
+        return self.slots * self.candidate_width + self.global_width
+
+    def candidate(self, name: str) -> NDArray[np.intp]:
+        """Indices of a candidate feature in `observations`: shape (K,), or (K, parts) for one with parts."""
+        rows = np.arange(self.slots * self.candidate_width).reshape(self.slots, self.candidate_width)
+        return rows[:, _known(self.candidate_columns, name)]
+
+    def globals(self, name: str) -> NDArray[np.intp]:
+        """Indices of a global feature in `observations`: shape (), or (parts,) for one with parts."""
+        tail = np.arange(self.slots * self.candidate_width, self.size)
+        return np.asarray(tail[_known(self.global_columns, name)])
+
+    def space(self) -> gym.spaces.Dict:
+        """The observation space: these exact keys."""
+        low = np.concatenate([np.tile(_low(CANDIDATE_FEATURES), self.slots), _low(self._globals)])
+        return gym.spaces.Dict(
+            observations=gym.spaces.Box(low, np.ones_like(low), dtype=np.float32),
+            action_mask=gym.spaces.Box(0.0, 1.0, (self.slots + 1,), np.float32),
+        )
+
+    def describe(self) -> str:
+        """Every name with its width and meaning, one a line."""
+        lines = [f"candidate.{f.name:<17}{f.width:>3}  {f.meaning}" for f in CANDIDATE_FEATURES]
+        return "\n".join(lines + [f"globals.{f.name:<19}{f.width:>3}  {f.meaning}" for f in self._globals])
+
+    def candidates(self, pool: tuple[Candidate, ...], now: Situation) -> Vector:
+        """The K x F numbers of a pool before anything is picked; `mark` keeps them up to date."""
+        rows = np.zeros((self.slots, self.candidate_width), np.float32)
+        if pool:
+            rows[: len(pool)] = [_describe(candidate, now) for candidate in pool]
+        return rows
+
+    def mark(
+        self, rows: Vector, pool: tuple[Candidate, ...], picked: tuple[int, ...], operators: frozenset[str]
+    ) -> None:
+        """Bring the features that depend on the picks (slot numbers) up to date, in place."""
+        shown = frozenset().union(*(pool[slot].words for slot in picked))
+        open_ops = operators.difference(*(pool[slot].operators for slot in picked))
+        columns = self.candidate_columns
+        rows[list(picked), columns["picked"]] = 1.0
+        rows[: len(pool), columns["overlap"]] = [_share(candidate.words, shown) for candidate in pool]
+        rows[: len(pool), columns["uncovered"]] = [_share(open_ops, candidate.operators) for candidate in pool]
+
+    def situation(self, now: Situation) -> Vector:
+        """The G global numbers."""
+        row = np.zeros(self.global_width, np.float32)
+        columns = self.global_columns
+        row[columns[f"stage.{now.stage}"]] = 1.0
+        row[columns["attempts_left"]] = now.attempts_left
+        row[columns["picks_left"]] = now.picks_left
+        row[columns["best_speedup"]] = _speedup(now.first_us, now.best_us)
+        row[columns[f"last_verdict.{now.last.outcome if now.last else 'none'}"]] = 1.0
+        row[columns[f"category.{now.category if now.category in CATEGORIES else 'other'}"]] = 1.0
+        row[columns["embedding"]] = now.embedding
+        return row
+
+
+def projection(dimensions: int, width: int = EMBEDDING) -> Vector:
+    """The fixed random matrix that takes an embedding to `width` numbers; the same on every machine."""
+    return np.random.default_rng(20240607).standard_normal((dimensions, width)).astype(np.float32)
+
+
+def project(embedding: NDArray[Any], width: int = EMBEDDING) -> Vector:
+    """A unit embedding under the fixed projection: about three standard deviations fit into [-1, 1]."""
+    vector = np.asarray(embedding, np.float32) @ projection(len(embedding), width)
+    return np.clip(vector / 3.0, -1.0, 1.0).astype(np.float32)
+
+
+def _describe(candidate: Candidate, now: Situation) -> list[float]:
+    """One candidate's numbers, in the order of CANDIDATE_FEATURES."""
+    item, outcomes = candidate.item, [candidate.outcome(stage) for stage in Stage]
+    age = max(0, now.clock - item.born)
+    share = _share(now.operators, candidate.operators)
+    return [
+        *(float(candidate.kind == kind) for kind in CANDIDATE_FEATURES[0].parts),
+        min(1.0, max(-1.0, candidate.similarity)),
+        float(item.task == now.task),
+        float(bool(item.category) and item.category == now.category),
+        float(item.feasible),
+        _relative_latency(candidate, now.fastest),
+        *(float(item.stage == stage) for stage in Stage),
+        age / (age + HALF_AGE),
+        *(outcome.uses / (outcome.uses + HALF_USES) for outcome in outcomes),
+        *(min(1.0, max(-1.0, outcome.mean)) for outcome in outcomes),
+        *(min(1.0, max(-1.0, outcome.recent)) for outcome in outcomes),
+        0.0,
+        0.0,
+        share,
+        share,
+    ]
+
+
+def _relative_latency(candidate: Candidate, fastest: Mapping[str, float]) -> float:
+    verdict = candidate.item.verdict
+    latency = verdict.latency_us if verdict is not None else None
+    return 0.0 if latency is None else min(1.0, fastest.get(candidate.item.task, latency) / latency)
+
+
+def _speedup(first_us: float | None, best_us: float | None) -> float:
+    return tanh(log(first_us / best_us)) if first_us and best_us else 0.0
+
+
+def _share(whole: frozenset[str], part: frozenset[str]) -> float:
+    """Which share of `whole` is in `part`; 0 if there is nothing to share."""
+    return len(whole & part) / len(whole) if whole else 0.0
+
+
+def _columns(features: tuple[Feature, ...]) -> dict[str, int | slice]:
+    columns: dict[str, int | slice] = {}
+    at = 0
+    for feature in features:
+        columns[feature.name] = slice(at, at + feature.width) if feature.parts else at
+        columns |= {f"{feature.name}.{part}": at + i for i, part in enumerate(feature.parts)}
+        at += feature.width
+    return columns
+
+
+def _known(columns: dict[str, int | slice], name: str) -> int | slice:
+    if name not in columns:
+        whole = ", ".join(key for key in columns if "." not in key)
+        raise KeyError(f"no feature {name!r}; there are {whole}")
+    return columns[name]
+
+
+def _low(features: tuple[Feature, ...]) -> Vector:
+    return np.concatenate([np.full(feature.width, feature.low, np.float32) for feature in features])

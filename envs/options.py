@@ -1,0 +1,98 @@
+"""The options of the environment, in both of its forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from kernel_gym.envs.curriculum import Order
+from kernel_gym.envs.pool import Composition
+from kernel_gym.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kernel_gym.envs.workshop import Verifying
+    from kernel_gym.generators.contract import Generator
+    from kernel_gym.memory.bank import Bank
+    from kernel_gym.memory.embedding import Embedder
+    from kernel_gym.task import Task
+
+Stages = Literal["both", "draft", "refine"]
+MemoryMode = Literal["shared", "fresh", "frozen"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What can be chosen; every part may be given by name or as an object."""
+
+    suite: str = "level1"
+    """suite whose tasks are worked on, unless `tasks` is given"""
+    tasks: Sequence[str | Task] | None = None
+    """ids, files or Task objects; with a suite, ids may leave out its name"""
+    device: Any = "ascend-sim"
+    """device by name or as an object; not used when `verifier` is given"""
+    device_options: Mapping[str, Any] = field(default_factory=dict)
+    """arguments of a device given by name"""
+    verifier: Verifying | None = None
+    """who judges; by default the verifier on `device`"""
+    workers: int = 0
+    """kernels that the vector form has judged at the same time; 0: one a core"""
+    writers: int = 1
+    """times that the vector form asks the author at the same time; more than one suits an author behind a network"""
+    author: str | Generator = "apprentice"
+    """who writes the kernels, by name or as an object"""
+    author_options: Mapping[str, Any] = field(default_factory=dict)
+    """arguments of an author given by name"""
+    budget: int = 30
+    """T: attempts a task, drafting and refining together"""
+    picks: int = 5
+    """N: items that go into a context"""
+    pool_factor: int = 4
+    """lambda: the pool has K = lambda * N slots"""
+    pool_schedule: Sequence[tuple[int, int]] = ()
+    """pairs (attempt, lambda): from that attempt on only lambda * N slots are legal; K stays what it is"""
+    stages: Stages = "both"
+    """`draft` ends at the first feasible kernel, `refine` begins from kernels that the bank holds"""
+    memory: MemoryMode = "shared"
+    """`shared` grows over all episodes, `fresh` begins every episode as constructed, `frozen` takes in no items"""
+    curriculum: str | Order = "sequential"
+    """`sequential`, `mixed`, `levels`, or a function (tasks, round, rng) -> tasks in order"""
+    composition: Composition = "similarity"
+    """what fills the pool: nearest items, or `stratified` by kind and feasibility"""
+    embedder: str | Embedder = "static"
+    """how texts become vectors; not used when `bank` is an object"""
+    bank: str | Path | Bank | None = None
+    """the bank, or the file it is kept in; None keeps it in memory. An empty one is given the seed knowledge"""
+    operators: Callable[[Task], Sequence[str]] | None = None
+    """ATen operators of a task; by default read from its exported graph"""
+    seed: int | None = None
+    """run seed until `reset(seed=...)` gives another; None draws one"""
+
+    def __post_init__(self) -> None:
+        for name in ("budget", "picks", "pool_factor", "writers"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name, allowed in (("stages", Stages), ("memory", MemoryMode), ("composition", Composition)):
+            if getattr(self, name) not in get_args(allowed):
+                raise ConfigError(f"{name} is one of {', '.join(get_args(allowed))}, not {getattr(self, name)!r}")
+        if any(not 1 <= breadth <= self.pool_factor for _, breadth in self.pool_schedule):
+            raise ConfigError(f"pool_schedule must stay within 1..{self.pool_factor}: it only masks")
+
+    @property
+    def slots(self) -> int:
+        """K: how many candidates fit into the pool."""
+        return self.pool_factor * self.picks
+
+    def legal_slots(self, attempt: int) -> int:
+        """How many of the slots the schedule leaves legal in an attempt."""
+        past = [breadth for since, breadth in sorted(self.pool_schedule) if since <= attempt]
+        return (past[-1] if past else self.pool_factor) * self.picks
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Options:
+        """Options from keyword arguments; an unknown one is an error."""
+        known = [option.name for option in fields(cls)]
+        if unknown := sorted(set(given) - set(known)):
+            raise ConfigError(f"unknown option {', '.join(unknown)}; known: {', '.join(known)}")
+        return cls(**given)

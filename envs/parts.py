@@ -1,0 +1,88 @@
+"""Making the environment's parts from its options: tasks, author, bank, verifier.
+
+Imports that cost time (torch, compilers) happen here, when a part is made, not when the environment is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kernel_gym import plugins
+from kernel_gym.errors import ConfigError, DeviceUnavailable
+from kernel_gym.memory.bank import Bank
+from kernel_gym.task import Task
+
+if TYPE_CHECKING:
+    from kernel_gym.envs.options import Options
+    from kernel_gym.generators.contract import Generator
+    from kernel_gym.hardware.device import Device
+
+
+def tasks(options: Options) -> list[Task]:
+    """The tasks that `suite` and `tasks` name."""
+    given = [options.tasks] if isinstance(options.tasks, str) else options.tasks
+    if given is not None and all(isinstance(task, Task) for task in given):
+        return [task for task in given if isinstance(task, Task)]
+    from kernel_gym import suites
+
+    if given is None:
+        return list(suites.suite(options.suite))
+    return [task if isinstance(task, Task) else suites.find(_full(task, options.suite)) for task in given]
+
+
+def _full(name: str, suite: str) -> str:
+    """A bare name belongs to the suite."""
+    return name if "/" in name or name.endswith(".py") else f"{suite}/{name}"
+
+
+def author(options: Options) -> Generator:
+    """The author, made if it was given by name."""
+    if not isinstance(options.author, str):
+        return options.author
+    made: Generator = _made("kernel_gym.generators", options.author, dict(options.author_options))
+    return made
+
+
+def bank(options: Options, language: str) -> Bank:
+    """The bank; an empty one is given the seed knowledge of the author's language."""
+    if isinstance(options.bank, Bank):
+        return options.bank
+    name = options.embedder
+    made = Bank(options.bank, _made("kernel_gym.embedders", name, {}) if isinstance(name, str) else name)
+    if not len(made):
+        from kernel_gym.memory.seed import seed_items
+
+        made.add(seed_items(language), attempt=False)
+    return made
+
+
+def device(options: Options) -> Device:
+    """The device, made if it was given by name; a clear error if it can't be used here."""
+    given = options.device
+    made: Device = _made("kernel_gym.devices", given, dict(options.device_options)) if isinstance(given, str) else given
+    if reason := made.unavailable_reason():
+        raise DeviceUnavailable(reason)
+    return made
+
+
+def verifier(options: Options) -> Any:
+    """The verifier on the device."""
+    from kernel_gym.verifier import Verifier
+
+    return Verifier(device(options), workers=options.workers)
+
+
+def exported_operators(task: Task) -> Sequence[str]:
+    """The ATen operators of a task, from its exported graph."""
+    from kernel_gym.graph import operators
+
+    return operators(task)
+
+
+def _made(group: plugins.Group, name: str, arguments: dict[str, Any]) -> Any:
+    kind = plugins.load(group, name)
+    try:
+        return kind(**arguments)
+    except TypeError as error:
+        raise ConfigError(f"{name} does not take these options: {error}") from error

@@ -1,0 +1,30 @@
+"""The state of a workbench in words."""
+
+from __future__ import annotations
+
+from kernel_gym.envs.workbench import Settled, Workbench
+
+
+def frame(bench: Workbench, settled: Settled | None) -> str:
+    """Task, progress, the verdict of an attempt that was just settled, and the pool."""
+    best = "none" if bench.best_us is None else f"{bench.best_us:.2f} us"
+    lines = [f"{bench.task.id}  {bench.stage}  attempt {bench.used}/{bench.budget}  best {best}"]
+    if settled is not None:
+        lines.append(_outcome(settled))
+    if bench.over:
+        return "\n".join([*lines, "  the episode is over"])
+    lines.append("  choose a start point:" if bench.start_due else f"  {bench.picks_left} picks left:")
+    for slot, candidate in enumerate(bench.pool):
+        mark = "*" if slot in bench.picked else " "
+        quality = "feasible" if candidate.item.feasible else ""
+        line = f" {mark}{slot:>3} {candidate.kind:<10} {candidate.similarity:5.2f} {quality:<8} {candidate.item.title}"
+        lines.append(line.rstrip()[:120])
+    return "\n".join(lines)
+
+
+def _outcome(settled: Settled) -> str:
+    if settled.attempt is None:
+        return f"  not judged: {settled.failure}"
+    verdict = settled.attempt.verdict
+    words = verdict.feedback.strip().splitlines() or [""]
+    return f"  {verdict.outcome}, reward {settled.reward:+.2f}: {words[0]}"[:120]

@@ -1,0 +1,308 @@
+"""One place where a task is worked on: the attempt logic that both forms of the environment share.
+
+    bench.begin(task)                    the first attempt opens: its pool is fixed
+    bench.pick(action)                   until bench.ready
+    bench.commission()                   what the author is asked for
+    bench.settle(work)                   reward, records, memory
+    bench.open()                         the next attempt
+
+Nothing here knows who writes or who judges; between `commission` and `settle` the vector form can have the kernels of
+all its benches judged at once, and every bench sees the bank as it was when its attempt opened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernel_gym.envs.attempt import Attempt
+from kernel_gym.envs.observation import Situation, Vector
+from kernel_gym.envs.pool import Candidate, similar
+from kernel_gym.envs.rewards import REWARDS
+from kernel_gym.envs.workshop import Commission, Work, Workshop, describe
+from kernel_gym.errors import ConfigError
+from kernel_gym.generators.contract import Note, StartPoint
+from kernel_gym.kernel import Kernel
+from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.experience import experience, trace
+from kernel_gym.memory.item import MemoryItem, Stage
+from kernel_gym.task import Task
+from kernel_gym.verdict import Feasible, Profile, Unjudged, Verdict
+
+#: Infrastructure errors in a row, each after its retries, that end an episode.
+PATIENCE = 5
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What an attempt came to. `attempt` is None if the infrastructure failed; `failure` says how."""
+
+    reward: float
+    attempt: Attempt | None
+    failure: str = ""
+
+    def info(self) -> dict[str, Any]:
+        """What `info` says about it."""
+        return {"attempt": self.attempt} if self.attempt is not None else {"failure": self.failure}
+
+
+class Workbench:
+    """A task, how far it has come, and the attempt that is under way."""
+
+    def __init__(self, shop: Workshop, bank: Bank) -> None:
+        self._shop, self._bank = shop, bank
+        self._options, self._layout = shop.options, shop.layout
+        self._origin = bank.snapshot()
+
+    def begin(self, task: Task) -> None:
+        """Take up a task: in drafting, or in refining if the bank holds a feasible kernel of it already."""
+        self.task = task
+        self.stage = Stage.DRAFT
+        self.used = 0
+        self.first_us: float | None = None
+        self.best_us: float | None = None
+        self.last: Verdict | None = None
+        self.failures = 0
+        self._found: set[int] = set()
+        if self._options.memory == "fresh":
+            self._bank.restore(self._origin)
+        if self._options.stages != "draft":
+            self._resume()
+        self.open()
+
+    def _resume(self) -> None:
+        starts = self._start_points()
+        if starts:
+            self.stage = Stage.REFINE
+            self.first_us = min(starts, key=lambda start: start.id).latency_us
+            self.best_us = starts[0].latency_us
+        elif self._options.stages == "refine":
+            raise ConfigError(f"stages='refine' needs a bank with a feasible kernel for {self.task.id}; it has none")
+
+    # One attempt: picks
+
+    def open(self) -> None:
+        """Begin an attempt: fix the pool, or offer the start points first. Nothing is offered once the task is over."""
+        self.picked: tuple[int, ...] = ()
+        self.start: Candidate | None = None
+        self.start_due = self.stage is Stage.REFINE and not self.over
+        self.picks_left = self._options.picks
+        self._show(self._start_points() if self.start_due else () if self.over else self._candidates())
+
+    def _show(self, pool: tuple[Candidate, ...]) -> None:
+        self.pool = pool
+        self._clock = self._bank.attempts
+        self._fastest = self._fastest_latencies()
+        self._rows = self._layout.candidates(pool, self._situation())
+
+    def _fastest_latencies(self) -> dict[str, float]:
+        """The best latency the bank holds for each task that a candidate with a latency comes from."""
+        tasks = {candidate.item.task for candidate in self.pool if candidate.latency_us is not None}
+        best = {task: self._bank.start_points(task)[:1] for task in sorted(tasks)}
+        return {task: latency_of(found[0]) for task, found in best.items() if found}
+
+    def _candidates(self) -> tuple[Candidate, ...]:
+        query, bottleneck, exclude = describe(self.task), "", set[int]()
+        if self.start is not None:
+            profile = profile_of(self.start.item)
+            query, bottleneck = f"{query}\n{profile.bottleneck} {profile.diagnosis}", profile.bottleneck
+            exclude.add(self.start.id)
+        if self._options.memory == "frozen":
+            exclude.update(range(self._origin.size + 1, len(self._bank) + 1))
+        return similar(self._bank, query, self._options.slots, self._options.composition, bottleneck, exclude)
+
+    def _start_points(self) -> tuple[Candidate, ...]:
+        """P(x), fastest first, as many as there are slots."""
+        ids = [item.id for item in self._bank.start_points(self.task.id) if self._mine(item)][: self._options.slots]
+        found = self._bank.look_up(ids, describe(self.task))
+        return tuple(Candidate(one.item, one.similarity, one.outcomes, start=True) for one in found)
+
+    def _mine(self, item: MemoryItem) -> bool:
+        """Frozen memory: only what the bank was made with and what this episode found can be started from."""
+        return self._options.memory != "frozen" or item.id <= self._origin.size or item.id in self._found
+
+    def pick(self, action: int) -> None:
+        """Take a candidate, or `K` to stop picking. A masked action is a no-op that uses up the pick."""
+        legal = bool(self.mask()[action])
+        if self.start_due:
+            self.start, self.start_due = self.pool[action if legal else 0], False
+            self._show(self._candidates())
+        elif action == self._options.slots:
+            self.picks_left = 0
+        else:
+            self.picks_left -= 1
+            if legal:
+                self.picked += (action,)
+                self._layout.mark(self._rows, self.pool, self.picked, self._shop.operators(self.task))
+
+    @property
+    def ready(self) -> bool:
+        """True once the picks are over and a kernel can be written."""
+        return self.picks_left == 0 and not self.start_due
+
+    @property
+    def budget(self) -> int:
+        """How many attempts the task gets."""
+        return self._options.budget
+
+    @property
+    def over(self) -> bool:
+        """True once the budget is spent, or drafting alone has found its kernel."""
+        return self.used >= self.budget or (self._options.stages == "draft" and self.best_us is not None)
+
+    @property
+    def given_up(self) -> bool:
+        """True after too many infrastructure errors in a row."""
+        return self.failures >= PATIENCE
+
+    # One attempt: kernel, verdict, memory
+
+    def commission(self) -> Commission:
+        """What the author is asked for: the picked items, the API pages that go with them, the start point."""
+        items = [self.pool[slot].item for slot in self.picked]
+        code = "\n".join(item.code for item in [*items, *([self.start.item] if self.start else [])])
+        self._pages = tuple(self._bank.api_pages(describe(self.task), code))
+        context = tuple(self._note(item) for item in [*items, *self._pages])
+        number = self._shop.attempts[self.task.id]
+        return Commission(self.task, number, context, self._start_point())
+
+    def _note(self, item: MemoryItem) -> Note:
+        return Note(item.kind.value, item.text, item.code, item.verdict, item.task == self.task.id)
+
+    def _start_point(self) -> StartPoint | None:
+        if self.start is None or self.start.item.verdict is None:
+            return None
+        item = self.start.item
+        children = tuple(child_line(child, item) for child in self._bank.children(item.id))
+        return StartPoint(Kernel(item.code, item.language), item.verdict, children)
+
+    def settle(self, work: Work) -> Settled:
+        """Take in the verdict: reward, records, new items."""
+        settled = self._fail(work.verdict) if isinstance(work.verdict, Unjudged) else self._learn(work)
+        self.last = work.verdict
+        return settled
+
+    def _fail(self, verdict: Unjudged) -> Settled:
+        """The infrastructure failed: no budget, no memory, no reward."""
+        self.failures += 1
+        return Settled(REWARDS[self.stage].on_error, None, verdict.feedback)
+
+    def _learn(self, work: Work) -> Settled:
+        reward = REWARDS[self.stage](work.verdict, self.best_us)
+        context = tuple(self.pool[slot].id for slot in self.picked)
+        start = None if self.start is None else self.start.id
+        produced = self._remember(work, context if start is None else (start, *context), reward)
+        attempt = Attempt(
+            task=self.task.id,
+            category=self.task.category,
+            stage=self.stage,
+            index=self.used,
+            context=context,
+            start=start,
+            api_pages=tuple(page.id for page in self._pages),
+            kernel=work.kernel,
+            verdict=work.verdict,
+            reward=reward,
+            best_us=self.best_us,
+            produced=produced,
+        )
+        self._advance(work.verdict)
+        return Settled(reward, attempt)
+
+    def _remember(self, work: Work, shown: tuple[int, ...], reward: float) -> tuple[int, ...]:
+        """Put the outcome on record, the new trace and experience into the bank; frozen takes in start points only."""
+        self._bank.record(self.stage, shown, reward)
+        if self._options.memory == "frozen" and not work.verdict.feasible:
+            return ()
+        start = None if self.start is None else self.start.item
+        operators = tuple(sorted(self._shop.operators(self.task)))
+        made = trace(self.task, work.kernel, work.verdict, self.stage, operators=operators, start=start)
+        items = [made] if self._options.memory == "frozen" else [made, experience(made, start=start)]
+        ids = self._bank.add(items)
+        if work.verdict.feasible:
+            self._found.add(ids[0])
+        return ids
+
+    def _advance(self, verdict: Verdict) -> None:
+        self.used += 1
+        self.failures = 0
+        self._shop.attempts[self.task.id] += 1
+        latency = verdict.latency_us
+        if latency is not None:
+            self.first_us = self.first_us or latency
+            self.best_us = min(latency, self.best_us or latency)
+            if self._options.stages != "draft":
+                self.stage = Stage.REFINE
+
+    # What the agent sees
+
+    def mask(self) -> Vector:
+        """1 for every legal action. `K` is legal unless a start point is due."""
+        mask = np.zeros(self._options.slots + 1, np.float32)
+        legal = len(self.pool) if self.start_due else min(len(self.pool), self._options.legal_slots(self.used))
+        if not self.ready:
+            mask[:legal] = 1.0
+            mask[list(self.picked)] = 0.0
+        mask[-1] = float(not self.start_due)
+        return mask
+
+    def observation(self) -> dict[str, Vector]:
+        """What the policy sees; always a new array."""
+        row = np.concatenate([self._rows.ravel(), self._layout.situation(self._situation())])
+        return {"observations": row, "action_mask": self.mask()}
+
+    def _situation(self) -> Situation:
+        return Situation(
+            task=self.task.id,
+            category=self.task.category,
+            operators=self._shop.operators(self.task),
+            stage=self.stage,
+            attempts_left=(self.budget - self.used) / self.budget,
+            picks_left=(self.picks_left + self.start_due) / (self._options.picks + 1),
+            first_us=self.first_us,
+            best_us=self.best_us,
+            last=self.last,
+            embedding=self._shop.embedding(self.task),
+            fastest=self._fastest,
+            clock=self._clock,
+        )
+
+    def info(self) -> dict[str, Any]:
+        """The structured view, with ids."""
+        return {
+            "task": self.task.id,
+            "category": self.task.category,
+            "stage": self.stage,
+            "attempts_left": self.budget - self.used,
+            "picks_left": self.picks_left,
+            "start_due": self.start_due,
+            "candidates": self.pool,
+            "picked": tuple(self.pool[slot].id for slot in self.picked),
+            "start": None if self.start is None else self.start.id,
+            "first_us": self.first_us,
+            "best_us": self.best_us,
+            "last_verdict": self.last,
+        }
+
+
+def profile_of(item: MemoryItem) -> Profile:
+    """Where the time of a feasible kernel went; an empty profile for any other."""
+    return item.verdict.profile if isinstance(item.verdict, Feasible) else Profile()
+
+
+def latency_of(item: MemoryItem) -> float:
+    """Latency of a feasible kernel."""
+    if item.verdict is None or item.verdict.latency_us is None:
+        raise ValueError(f"item {item.id} has no latency")
+    return item.verdict.latency_us
+
+
+def child_line(child: MemoryItem, start: MemoryItem) -> str:
+    """What an earlier attempt from a start point was and what came of it, in one line."""
+    if child.verdict is None or child.verdict.latency_us is None:
+        said = child.verdict.feedback if child.verdict else ""
+        return f"{child.title}: {said.strip().splitlines()[0] if said.strip() else 'infeasible'}"
+    ratio = latency_of(start) / child.verdict.latency_us
+    return f"{child.title}: {child.verdict.latency_us:.2f} us, {ratio:.2f}x as fast as the start point"
