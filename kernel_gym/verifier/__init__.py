@@ -1,0 +1,5 @@
+"""The verifier: what it lets through is what agents learn.
+
+Gates in order: source screen, compilation, binary screen, correctness, latency. `Verifier.verify` passes a kernel
+through them and says what came of it as a `Verdict`.
+"""

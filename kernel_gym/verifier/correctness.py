@@ -1,0 +1,158 @@
+"""Gate 3: does the kernel compute what the reference computes?
+
+A smoke set first, so that hopeless kernels cost little; then two sets at the public sizes and five at each hidden one;
+then one set again over other poison, which must give the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from kernel_gym.hardware.device import Build, Device, Inputs, Run
+from kernel_gym.task import Signature, Task
+from kernel_gym.verdict import Incorrect
+from kernel_gym.verifier.patterns import Bools, Mismatch, locate
+from kernel_gym.verifier.reference import Expected, References, ValueSet
+from kernel_gym.verifier.values import Array, Kind
+
+SMOKE: tuple[Kind, ...] = ("normal",)
+PUBLIC: tuple[Kind, ...] = ("normal", "stress")
+HIDDEN: tuple[Kind, ...] = ("normal", "normal", "integers", "stress", "structured")
+#: NaN in every float type, so that what was never written cannot pass for a zero; and a large number.
+POISON, OTHER_POISON = 0xFF, 0x7B
+PLAIN = 1e-2
+
+
+@dataclass
+class Checked:
+    """A correct kernel's runs, as the latency gate needs them; `plain` is the 1e-2 verdict beside ours."""
+
+    plain: bool = True
+    runs: list[tuple[Signature, Run]] = field(default_factory=list)
+    warnings: tuple[str, ...] = ()
+
+
+def schedule(references: References, task: Task, kernel: str) -> Iterator[ValueSet]:
+    """The value sets that a kernel meets, in order."""
+    slots = [(task.public, kind, f"smoke{i}") for i, kind in enumerate(SMOKE)]
+    slots += [(task.public, kind, f"public{i}") for i, kind in enumerate(PUBLIC)]
+    slots += [(case, kind, f"hidden{i}") for case in task.hidden for i, kind in enumerate(HIDDEN)]
+    for case, kind, slot in slots:
+        yield references.choose(task, case, kind, slot, kernel)
+
+
+def check(device: Device, build: Build, task: Task, references: References) -> Checked | Incorrect:
+    """Run the kernel on its value sets; the first failure ends it."""
+    checked = Checked()
+    first: tuple[ValueSet, Run] | None = None
+    for values in schedule(references, task, build.kernel.digest):
+        run = _run(device, build, task, values, POISON)
+        if run.status != "ok":
+            return _failed(run, task, values)
+        if values.kind == "normal":
+            checked.plain &= is_plainly_close(run.outputs, values.expected)
+        mismatch = compare(run.outputs, values.expected, POISON)
+        if mismatch:
+            return _mismatched(mismatch, task, values, checked.plain)
+        checked.runs.append((task.instance(values.case).signature, replace(run, outputs=())))
+        checked.warnings = tuple(dict.fromkeys(checked.warnings + run.warnings))
+        first = first or (values, run)
+    return _repeat(device, build, task, first, checked) if first else checked
+
+
+def _run(device: Device, build: Build, task: Task, values: ValueSet, poison: int) -> Run:
+    return device.run(build, Inputs(task.instance(values.case).signature, values.values, poison))
+
+
+def _repeat(
+    device: Device, build: Build, task: Task, first: tuple[ValueSet, Run], checked: Checked
+) -> Checked | Incorrect:
+    values, before = first
+    again = _run(device, build, task, values, OTHER_POISON)
+    if again.status != "ok":
+        return _failed(again, task, values)
+    for index, (one, other) in enumerate(zip(before.outputs, again.outputs, strict=True)):
+        if one.tobytes() != other.tobytes():
+            changed = int((_bytes(one) != _bytes(other)).any(axis=-1).sum())
+            text = (
+                f"output {index} changes between two runs on the same inputs ({changed} of {one.size} elements): it "
+                "depends on memory that the kernel never wrote or on the order of its cores"
+            )
+            return Incorrect(text, cause="mismatch", rule="NONDETERMINISTIC", case=_public(values), plain=checked.plain)
+    return checked
+
+
+def _bytes(array: Array) -> Array:
+    return np.ascontiguousarray(array).view(np.uint8).reshape(array.size, array.dtype.itemsize)
+
+
+def compare(outputs: tuple[Array, ...], expected: tuple[Expected, ...], poison: int) -> Mismatch | None:
+    """The first output that is wrong, described; None if all are right."""
+    for index, (actual, one) in enumerate(zip(outputs, expected, strict=True)):
+        wrong = wrong_elements(actual, one)
+        if wrong.any():
+            return locate(index, actual, one, wrong, poison)
+    return None
+
+
+def wrong_elements(actual: Array, expected: Expected) -> Bools:
+    """Which elements miss: values beyond the tolerance, and every disagreement about what is finite."""
+    truth = expected.truth
+    if truth.dtype.kind != "f":
+        if truth.dtype.kind == "b":  # a kernel may store any byte, numpy would read all but 0 as true
+            actual, truth = actual.view(np.uint8), truth.view(np.uint8)
+        return np.asarray((actual != truth) & expected.counts)
+    values = actual.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(values - truth) <= expected.tolerance
+    same = (values == truth) | (np.isnan(values) & np.isnan(truth))
+    return np.asarray(~(np.where(np.isfinite(truth), near, same)) & expected.counts)
+
+
+def is_plainly_close(outputs: tuple[Array, ...], expected: tuple[Expected, ...]) -> bool:
+    """The paper's verdict: |error| <= 1e-2 + 1e-2 |truth| everywhere."""
+    return all(
+        np.allclose(actual.astype(np.float64), one.truth.astype(np.float64), rtol=PLAIN, atol=PLAIN)
+        for actual, one in zip(outputs, expected, strict=True)
+    )
+
+
+def _mismatched(mismatch: Mismatch, task: Task, values: ValueSet, plain: bool) -> Incorrect:
+    text = f"Wrong result {_sizes(task, values)}: {mismatch.describe()}."
+    if values.kind == "stress":
+        text += " These values have large magnitudes, ties and spikes."
+    return Incorrect(text, cause="mismatch", case=_public(values), plain=plain)
+
+
+def _failed(run: Run, task: Task, values: ValueSet) -> Incorrect:
+    place = _sizes(task, values)
+    if run.status == "refused":
+        text = f"kernel_launch returned {run.code} {place}: it must support every size and return 0"
+        return Incorrect(text, cause="refused", case=_public(values))
+    if run.status == "timeout":
+        text = f"The kernel did not end {place}: {run.fault.message if run.fault else 'an endless loop or a wait'}"
+        return Incorrect(text, cause="timeout", rule=_rule(run), line=_line(run), case=_public(values))
+    message = run.fault.message if run.fault else "the kernel ended abnormally"
+    return Incorrect(f"{message} ({place})", cause="fault", rule=_rule(run), line=_line(run), case=_public(values))
+
+
+def _rule(run: Run) -> str:
+    return run.fault.rule if run.fault else ""
+
+
+def _line(run: Run) -> int | None:
+    return run.fault.line if run.fault else None
+
+
+def _public(values: ValueSet) -> str:
+    return values.case.name if values.case.role == "public" else "hidden"
+
+
+def _sizes(task: Task, values: ValueSet) -> str:
+    if values.case.role != "public":
+        return "at sizes other than the public ones"
+    inputs = task.instance(values.case).signature.inputs
+    return "at " + ", ".join(f"{spec.name or 'input'} [{'x'.join(map(str, spec.shape))}]" for spec in inputs[:4])

@@ -1,0 +1,133 @@
+"""Saying where a result is wrong and what that looks like, without telling what was expected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel_gym.verifier.reference import Expected
+from kernel_gym.verifier.values import Array
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """How one output differs: where first, how far, how much of it, and the pattern in words."""
+
+    output: int
+    first: tuple[int, ...]
+    wrong: int
+    total: int
+    worst: float
+    pattern: str
+
+    def describe(self) -> str:
+        """One line for the author."""
+        where = ", ".join(map(str, self.first))
+        error = "not finite" if not np.isfinite(self.worst) else f"{self.worst:.0e} of the output's scale"
+        share = f"{self.wrong} of {self.total} elements ({100 * self.wrong / self.total:.3g}%)"
+        return f"output {self.output}: {share} wrong, first at [{where}], worst error {error}; {self.pattern}"
+
+
+def locate(output: int, actual: Array, expected: Expected, wrong: Bools, poison: int) -> Mismatch:
+    """Describe the wrong elements of one output."""
+    flat = np.flatnonzero(wrong)
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = np.abs(actual.astype(np.float64) - expected.truth) / (np.abs(expected.truth) + (expected.scale or 1.0))
+    worst = float(np.nan_to_num(error, nan=np.inf)[wrong].max())
+    first = tuple(int(i) for i in np.unravel_index(flat[0], actual.shape))
+    return Mismatch(output, first, flat.size, actual.size, worst, pattern(actual, expected, wrong, poison))
+
+
+def pattern(actual: Array, expected: Expected, wrong: Bools, poison: int) -> str:
+    """What the mistake looks like; the first description that fits."""
+    unwritten = _is_poison(actual, poison) & wrong
+    if unwritten.any():
+        return _unwritten(unwritten, wrong)
+    values, truth = actual.astype(np.float64), expected.truth.astype(np.float64)
+    if (np.isnan(values) & ~np.isnan(truth)).any():
+        count = int((np.isnan(values) & ~np.isnan(truth)).sum())
+        return f"NaN where a number is expected ({count} elements): an overflow, 0/0, or memory that was never written"
+    if (np.isinf(values) & np.isfinite(truth)).any():
+        return "infinite where a finite number is expected: an intermediate overflows, subtract the maximum before Exp"
+    if wrong.mean() > 0.1:
+        whole = _whole(values, truth, expected)
+        if whole:
+            return whole
+    return _place(wrong)
+
+
+def _is_poison(actual: Array, poison: int) -> Bools:
+    if actual.size == 0:
+        return np.zeros(actual.shape, bool)
+    raw = np.ascontiguousarray(actual).view(np.uint8).reshape(*actual.shape, actual.dtype.itemsize)
+    return np.asarray((raw == poison).all(axis=-1))
+
+
+def _unwritten(unwritten: Bools, wrong: Bools) -> str:
+    if unwritten.all():
+        return "nothing was written: the kernel was not launched, or never copies its result out"
+    kind = "never written" if unwritten.sum() == wrong.sum() else "of these some were never written"
+    return f"{kind} ({int(unwritten.sum())} elements); {_place(unwritten)}"
+
+
+def _whole(values: Array, truth: Array, expected: Expected) -> str:
+    """Patterns that concern the tensor as a whole."""
+    finite = np.isfinite(values) & np.isfinite(truth)
+    if not finite.any():
+        return ""
+    v, t = values[finite], truth[finite]
+    slack = 20 * (expected.rtol or 1e-6) * (np.abs(t) + expected.scale)
+    if v.size > 1 and np.ptp(v) == 0 and np.ptp(t) != 0:
+        return "every element has the same value"
+    ratio = float(v @ t / max(t @ t, 1e-300))
+    if ratio and (np.abs(v - ratio * t) <= slack * abs(ratio)).all():
+        return f"everything is off by a factor of {ratio:.3g}"
+    shift = float(np.median(v - t))
+    if shift and (np.abs(v - t - shift) <= slack).all():
+        return "everything is off by the same constant"
+    if _is_transposed(values, truth, expected):
+        return "the result looks transposed"
+    return ""
+
+
+def _is_transposed(values: Array, truth: Array, expected: Expected) -> bool:
+    if truth.ndim < 2 or min(truth.shape[-2:]) < 2:
+        return False
+    swapped = np.swapaxes(truth, -1, -2).reshape(truth.shape)
+    tolerance = 20 * (expected.rtol or 1e-6) * (np.abs(swapped) + expected.scale)
+    with np.errstate(invalid="ignore"):
+        return bool((np.abs(values - swapped) <= tolerance).mean() > 0.9)
+
+
+def _place(wrong: Bools) -> str:
+    """Where the wrong elements lie."""
+    flat = np.flatnonzero(wrong)
+    size, low, high = wrong.size, int(flat[0]), int(flat[-1])
+    if flat.size == size:
+        return "every element is wrong"
+    if flat.size == 1:
+        return "a single element is wrong"
+    if high - low + 1 == flat.size:
+        return _run(low, high, size)
+    columns = wrong.shape[-1] if wrong.ndim else 1
+    first_column = int((flat % columns).min())
+    if wrong.ndim > 1 and first_column >= columns // 2 and first_column > 0:
+        return f"only the end of the rows is wrong (from column {first_column}): check the tail of a row"
+    rows = wrong.reshape(-1, columns)
+    if wrong.ndim > 1 and (rows.all(axis=1) | ~rows.any(axis=1)).all():
+        return f"whole rows are wrong ({int(rows.all(axis=1).sum())} of {rows.shape[0]})"
+    if low >= size // 2:
+        return f"only the last part is wrong (from element {low}): check the tail"
+    return "wrong elements are scattered"
+
+
+def _run(low: int, high: int, size: int) -> str:
+    if high == size - 1:
+        return f"only the tail is wrong (from element {low}): check the last, partial tile and the last core"
+    if low == 0:
+        return f"only the beginning is wrong (up to element {high})"
+    return f"one contiguous block is wrong (elements {low} to {high}): check one core's or one tile's share"

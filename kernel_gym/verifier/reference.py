@@ -1,0 +1,220 @@
+"""What a kernel should have computed, and how exactly it can be asked to.
+
+The reference runs twice on the same values: in float64 for the truth, and in the task's own precision for the noise
+floor. A result passes within a small multiple of that noise, relative to the element and to the root mean square of
+the tensor, so that neither zeros nor a half-precision shadow pass where the expected values are small.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from threading import Lock
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from kernel_gym.errors import TaskError
+from kernel_gym.hardware.device import numpy_dtype
+from kernel_gym.task import Case, Instance, Task
+from kernel_gym.verifier import secret
+from kernel_gym.verifier.values import RUNGS, Array, Kind, draw
+
+#: Relative tolerance where the reference has no noise at all: wide enough for an approximate exp (1e-5) and for other
+#: orders of summation, an order of magnitude below what rounding the inputs to half precision costs (5e-4).
+BASE = {"float64": 1e-9, "float32": 5e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
+#: An honest kernel may be this many times as noisy as the reference in the same precision.
+MULTIPLE = 8.0
+#: Values on which the reference itself is noisier than this are too hard to tell an honest kernel from a shadow.
+TOO_NOISY = 4.0
+#: Keeps the noise of an all-zero reference a number.
+TINY = 1e-300
+#: Share of elements on which the reference may be undefined (its two precisions disagree on what is finite).
+UNDEFINED = 0.01
+#: Below this a sum of whole numbers is exact in any order of summation.
+EXACT = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
+#: Value sets kept of each kind and case; which of them a kernel meets is not known to its author.
+VARIANTS = 3
+
+
+@dataclass(frozen=True)
+class Expected:
+    """One output: the truth in float64 (or integers), which elements count, and how near is near enough.
+
+    `noise` is the largest error of the reference in the task's own precision, `scale` the truth's root mean square.
+    """
+
+    truth: Array
+    counts: NDArray[np.bool_]
+    base: float = 0.0
+    noise: float = 0.0
+    scale: float = 0.0
+    exact: bool = False
+
+    @property
+    def rtol(self) -> float:
+        """Relative tolerance."""
+        return 0.0 if self.exact else max(self.base, MULTIPLE * self.noise)
+
+    @property
+    def tolerance(self) -> Array:
+        """Largest error that passes, by element."""
+        return np.asarray(self.rtol * (np.abs(self.truth) + self.scale))
+
+    @property
+    def undefined(self) -> float:
+        """Share of elements that the reference does not define."""
+        return 1.0 - float(self.counts.mean()) if self.counts.size else 0.0
+
+    @property
+    def clear(self) -> bool:
+        """True if an honest kernel and a shadow of lower precision can be told apart on these values."""
+        nan = bool(np.isnan(self.truth).any()) if self.truth.dtype.kind == "f" else False
+        return not nan and self.undefined <= UNDEFINED and MULTIPLE * self.noise <= TOO_NOISY * self.base
+
+
+@dataclass(frozen=True)
+class ValueSet:
+    """Inputs of one call and what must come out."""
+
+    case: Case
+    kind: Kind
+    rung: int
+    values: tuple[Array, ...]
+    expected: tuple[Expected, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory it takes."""
+        return sum(a.nbytes for a in self.values) + sum(e.truth.nbytes + e.counts.nbytes for e in self.expected)
+
+
+class References:
+    """Value sets with their references, made when first asked for and kept up to `limit_bytes`."""
+
+    def __init__(self, limit_bytes: int = 512 << 20) -> None:
+        self._sets: OrderedDict[object, ValueSet] = OrderedDict()
+        self._bytes = 0
+        self._limit = limit_bytes
+        self._lock = Lock()
+
+    def choose(self, task: Task, case: Case, kind: Kind, slot: str, kernel: str) -> ValueSet:
+        """The set that the kernel with this digest meets: always the same, and known to nobody else."""
+        variant = secret.keyed_hash("choose", kernel, task.digest, case.name, slot) % VARIANTS
+        key = (secret.fingerprint(), task.digest, case, kind, slot, variant)
+        with self._lock:
+            if key in self._sets:
+                self._sets.move_to_end(key)
+                return self._sets[key]
+        made = make(task, case, kind, ("values", task.digest, case.name, kind, slot, variant))
+        with self._lock:
+            self._keep(key, made)
+        return made
+
+    def _keep(self, key: object, made: ValueSet) -> None:
+        if key not in self._sets:
+            self._sets[key] = made
+            self._bytes += made.nbytes
+        while self._bytes > self._limit and len(self._sets) > 1:
+            self._bytes -= self._sets.popitem(last=False)[1].nbytes
+
+
+def make(task: Task, case: Case, kind: Kind, seed: tuple[object, ...]) -> ValueSet:
+    """Draw a set on the most severe rung on which the reference is clear."""
+    instance = task.instance(case)
+    for rung in range(RUNGS[kind]):
+        values = _with_fixed(instance, draw(instance.signature, kind, rung, secret.generator(*seed, rung)))
+        expected = expect(instance, values, integral=kind == "integers")
+        if all(one.clear for one in expected):
+            return ValueSet(case, kind, rung, values, expected)
+    if kind != "normal":  # not defined on this kind at all: ordinary values instead
+        return make(task, case, "normal", (*seed, "ordinary"))
+    if all(one.undefined <= UNDEFINED for one in expected):
+        return ValueSet(case, kind, rung, values, expected)
+    raise TaskError(f"{task.id}: the reference disagrees with itself in float64 at case {case.name!r}: mend the task")
+
+
+def _with_fixed(instance: Instance, values: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Masks, tables and constants keep the values that belong to the operator."""
+    fixed = instance.fixed_inputs()
+    return tuple(
+        _to_numpy(fixed[i]).astype(array.dtype).reshape(array.shape) if i in fixed else array
+        for i, array in enumerate(values)
+    )
+
+
+def expect(instance: Instance, values: tuple[Array, ...], integral: bool = False) -> tuple[Expected, ...]:
+    """Run the reference on `values`; `integral` asks for exactness where the operator is linear."""
+    truths = evaluate(instance, values, torch.float64)
+    natives = evaluate(instance, values)
+    made = tuple(
+        _expected(truth, native, spec.dtype)
+        for truth, native, spec in zip(truths, natives, instance.signature.outputs, strict=True)
+    )
+    if integral and all(_is_integral(one) for one in made) and _is_linear(instance, values):
+        return tuple(replace(one, exact=True) for one in made)
+    return made
+
+
+def evaluate(instance: Instance, values: tuple[Array, ...], dtype: torch.dtype | None = None) -> tuple[Array, ...]:
+    """The reference on arrays; floats come back as float64."""
+    with torch.no_grad():
+        outputs = instance.evaluate([_to_torch(array) for array in values], dtype)
+    return tuple(_to_numpy(tensor) for tensor in outputs)
+
+
+def _to_torch(array: Array) -> torch.Tensor:
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
+    return torch.from_numpy(array.copy())
+
+
+def _to_numpy(tensor: torch.Tensor) -> Array:
+    plain = tensor.detach().to(torch.float64) if tensor.is_floating_point() else tensor.detach()
+    return np.asarray(plain.contiguous().numpy())
+
+
+def _expected(truth: Array, native: Array, dtype: str) -> Expected:
+    if truth.dtype.kind != "f":
+        return Expected(truth, np.asarray(truth == native), exact=True)
+    with np.errstate(over="ignore"):
+        held = truth.astype(numpy_dtype(dtype)).astype(np.float64)
+    truth = np.where(np.isinf(held), held, truth)
+    counts = np.isfinite(truth) & np.isfinite(native) | (truth == native) | (np.isnan(truth) & np.isnan(native))
+    usual = counts & np.isfinite(truth)
+    scale = float(np.sqrt(np.mean(np.square(truth[usual])))) if usual.any() else 0.0
+    error = (
+        np.abs(truth[usual] - native[usual]) / np.maximum(np.abs(truth[usual]) + scale, TINY)
+        if usual.any()
+        else np.zeros(1)
+    )
+    noise = float(np.nan_to_num(error).max())
+    return Expected(truth, counts, BASE[dtype], noise, scale)
+
+
+def _is_integral(expected: Expected) -> bool:
+    whole = expected.truth.dtype.kind != "f" or bool(np.all(expected.truth == np.rint(expected.truth)))
+    return whole and expected.noise == 0.0
+
+
+def _is_linear(instance: Instance, values: tuple[Array, ...]) -> bool:
+    """True if the operator is affine in each of its float inputs and small enough to be exact in any order."""
+    floats = [i for i, spec in enumerate(instance.signature.inputs) if "float" in spec.dtype]
+    outputs = instance.signature.outputs
+    largest = evaluate(instance, tuple(np.abs(a) if i in floats else a for i, a in enumerate(values)), torch.float64)
+    if any(np.abs(a).max(initial=0.0) >= EXACT.get(s.dtype, 0) for a, s in zip(largest, outputs, strict=True)):
+        return False
+    return bool(floats) and all(_is_affine(instance, values, index) for index in floats)
+
+
+def _is_affine(instance: Instance, values: tuple[Array, ...], index: int) -> bool:
+    """f(a + b) + f(0) = f(a) + f(b) in the input at `index`, with integers and in float64: exact if true at all."""
+
+    def at(array: Array) -> tuple[Array, ...]:
+        return evaluate(instance, (*values[:index], array, *values[index + 1 :]), torch.float64)
+
+    a, zero = values[index], np.zeros_like(values[index])
+    b = np.asarray(np.roll(a, 1) * 2 + 1).astype(a.dtype)
+    quadruples = zip(at((a + b).astype(a.dtype)), at(zero), at(a), at(b), strict=True)
+    return all(np.array_equal(both + none, left + right) for both, none, left, right in quadruples)

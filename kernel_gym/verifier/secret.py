@@ -1,0 +1,61 @@
+"""The verifier's secret: what keeps value sets unknown to authors and the same on repetition.
+
+The secret is a random file of this machine, readable by its owner only. Value sets are drawn from it, so the numbers in
+a verdict's feedback may differ between machines while outcomes do not, but for kernels at the edge of a tolerance. Set
+`KERNEL_GYM_SECRET` to share one secret between machines, for instance to reproduce a run bit for bit elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+ENVIRONMENT = "KERNEL_GYM_SECRET"
+
+
+def cache_folder() -> Path:
+    """Where this machine keeps what can be made again: `$XDG_CACHE_HOME/kernel_gym` or `~/.cache/kernel_gym`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernel_gym"
+
+
+def secret() -> bytes:
+    """The secret of this machine; made on first use."""
+    given = os.environ.get(ENVIRONMENT)
+    return given.encode() if given else _of_file(cache_folder() / "secret")
+
+
+@lru_cache
+def _of_file(path: Path) -> bytes:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f"secret.{os.getpid()}.{secrets.token_hex(4)}")
+    if not path.exists():
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(32))
+        try:
+            os.link(fresh, path)  # unlike a rename it never replaces the secret that another process made meanwhile
+        except FileExistsError:
+            pass
+        finally:
+            fresh.unlink()
+    return path.read_bytes()
+
+
+def keyed_hash(*parts: object) -> int:
+    """A number that only a holder of the secret can compute from `parts`."""
+    return int.from_bytes(hmac.digest(secret(), repr(parts).encode(), "sha256")[:16], "big")
+
+
+def generator(*parts: object) -> np.random.Generator:
+    """A random generator derived from the secret and `parts`."""
+    return np.random.default_rng(keyed_hash(*parts))
+
+
+def fingerprint() -> str:
+    """Names the secret without telling it."""
+    return hashlib.sha256(b"fingerprint" + secret()).hexdigest()[:16]

@@ -1,0 +1,121 @@
+"""Values that kernels are checked on.
+
+Four kinds of sets, each against another way of passing without being right: `normal` (random scale and offset per
+tensor), `integers` (small and exact, so that a linear operator must be exact too), `stress` (large magnitudes, ties,
+spikes, infinities where the operator is defined on them) and `structured` (every row another, so that swapped rows and
+transpositions show). A kind has rungs from severe to tame; the reference decides which rung an operator is defined on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel_gym.hardware.device import numpy_dtype
+from kernel_gym.task import InputSpec, Signature
+
+Kind: TypeAlias = Literal["normal", "integers", "stress", "structured"]
+Array: TypeAlias = NDArray[Any]
+Doubles: TypeAlias = NDArray[np.float64]
+
+#: Largest spike of the `stress` rungs. The first goes past what float16 can hold, the third stays where exp is finite.
+SPIKES = (2e5, 2e5, 40.0, 8.0)
+#: Number of rungs of each kind, severe to tame.
+RUNGS: dict[Kind, int] = {"normal": 2, "integers": 2, "stress": len(SPIKES), "structured": 2}
+
+
+def draw(signature: Signature, kind: Kind, rung: int, rng: np.random.Generator) -> tuple[Array, ...]:
+    """One set of values for every input of `signature`."""
+    return tuple(
+        np.asarray(_tensor(spec, kind, rung, rng), dtype=numpy_dtype(spec.dtype)).reshape(spec.shape)
+        for spec in signature.inputs
+    )
+
+
+def _tensor(spec: InputSpec, kind: Kind, rung: int, rng: np.random.Generator) -> Array:
+    domain = spec.domain
+    if domain.kind == "bool" or spec.dtype == "bool":
+        return np.asarray(rng.integers(0, 2, spec.shape))
+    if domain.kind == "index":
+        return _indices(spec, kind, rng)
+    if not _is_float(spec.dtype):
+        low = 0 if spec.dtype.startswith("u") else -8
+        return np.asarray(rng.integers(low, 9, spec.shape))
+    return _fit(np.asarray(_DRAWS[kind](spec, rung, rng)), spec, rung)
+
+
+def _is_float(dtype: str) -> bool:
+    return "float" in dtype
+
+
+def _indices(spec: InputSpec, kind: Kind, rng: np.random.Generator) -> Array:
+    limit = max(spec.domain.limit, 1)
+    if kind == "structured":
+        step = int(rng.integers(1, limit + 1))
+        return np.arange(spec.numel, dtype=np.int64) * step % limit
+    return np.asarray(rng.integers(0, limit, spec.shape))
+
+
+def _normal(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
+    scale = np.exp(rng.uniform(np.log(0.5), np.log(2.0))) * (0.5 if rung else 1.0)
+    offset = scale * rng.uniform(-0.75, 0.75)
+    return rng.standard_normal(spec.shape) * scale + offset
+
+
+def _integers(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
+    if spec.domain.kind == "unit":
+        return rng.integers(rung, 5 - rung, spec.shape) / 4.0
+    if spec.domain.kind == "positive":
+        return rng.integers(1, 5, spec.shape).astype(np.float64)
+    return rng.integers(-4, 5, spec.shape).astype(np.float64)
+
+
+def _stress(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
+    """Spread over magnitudes, with ties, spikes at random places and, on the first rung, a few infinities."""
+    if spec.origin != "argument":
+        return _normal(spec, 0, rng) * 2.0
+    values = np.ravel(rng.standard_normal(spec.shape) * np.exp(rng.uniform(-2.0, 2.0, spec.shape)))
+    size = values.size
+    if size == 0:
+        return values.reshape(spec.shape)
+    ties = rng.integers(0, size, size // 8)
+    values[ties] = rng.choice(values, 3)[rng.integers(0, 3, ties.size)]
+    spikes = rng.integers(0, size, max(2, size // 64))
+    values[spikes] = rng.choice((-1.0, 1.0), spikes.size) * SPIKES[rung] * rng.uniform(0.1, 1.0, spikes.size)
+    if rung == 0:
+        holes = rng.integers(0, size, 2)
+        values[holes] = rng.choice((-np.inf, np.inf))
+    return values.reshape(spec.shape)
+
+
+def _structured(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
+    columns = spec.shape[-1] if spec.shape else 1
+    row, column = np.divmod(np.arange(spec.numel, dtype=np.int64), max(columns, 1))
+    steps = rng.choice((3, 5, 7, 11, 13, 17, 19, 23), 2, replace=False)
+    values = ((row * steps[0] + 1) % 89) / 16.0 - 2.75 + ((column * steps[1]) % 61) / 32.0 - 0.95
+    return (values * (0.5 if rung else 1.0) * rng.uniform(0.7, 1.4)).reshape(spec.shape)
+
+
+def _fit(values: Doubles, spec: InputSpec, rung: int) -> Doubles:
+    """Values folded into the tensor's domain."""
+    if spec.domain.kind == "positive":
+        return np.clip(np.abs(values), 0.25 if rung else 2.0**-6, 1e4)
+    if spec.domain.kind == "unit":
+        edge = 2.0**-6 if rung else 0.0
+        finite = np.nan_to_num(values, posinf=1.0, neginf=0.0)
+        inside = np.where((finite >= 0) & (finite <= 1), finite, np.abs(finite) % 1.0)
+        return np.clip(inside, edge, 1.0 - edge)
+    if spec.dtype == "float16":  # spikes that this type can hold
+        return np.where(np.isfinite(values), np.clip(values, -1e4, 1e4), values)
+    return values
+
+
+_DRAWS: dict[Kind, Callable[[InputSpec, int, np.random.Generator], Doubles]] = {
+    "normal": _normal,
+    "integers": _integers,
+    "stress": _stress,
+    "structured": _structured,
+}

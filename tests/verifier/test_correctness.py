@@ -1,0 +1,254 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernel_gym.hardware.device import empty_outputs, numpy_dtype
+from kernel_gym.task import TensorSpec
+from kernel_gym.verifier.correctness import POISON, Checked, check, compare, schedule, wrong_elements
+from kernel_gym.verifier.reference import Expected, References, evaluate, expect, make
+from kernel_gym.verifier.values import RUNGS, draw
+
+
+def judge(device, task, kernel, references=None):
+    return check(device, device.build(kernel, task), task, references or References())
+
+
+RELU = "a.store(0, np.maximum(a.load(0), 0))\nreturn 0"
+
+
+def test_an_honest_kernel_is_correct_and_meets_every_set(device, relu, python_kernel):
+    checked = judge(device, relu, python_kernel(RELU))
+    assert isinstance(checked, Checked)
+    assert checked.plain
+    assert len(checked.runs) == 1 + 2 + 5 * 2
+    assert device.runs == len(checked.runs) + 1  # one set again over other poison
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("return 0", "nothing was written"),
+        ("a.store(0, 0)\nreturn 0", "wrong"),
+        ("a.store(0, 1)\nreturn 0", "same value"),
+        ("a.store(0, np.nan)\nreturn 0", "NaN where a number"),
+        ("a.store(0, a.load(0))\nreturn 0", "wrong"),
+        ("a.store(0, np.maximum(a.load(0), 0).mean())\nreturn 0", "same value"),
+        ("a.store(0, 2 * np.maximum(a.load(0), 0))\nreturn 0", "factor of 2"),
+        ("a.store(0, 3 + np.maximum(a.load(0), 0))\nreturn 0", "same constant"),
+        ("a.store(0, np.maximum(a.load(0), 0))\na.outputs[0].ravel()[-5:] = 9\nreturn 0", "only the tail is wrong"),
+        ("a.store(0, np.maximum(a.load(0), 0))\na.outputs[0].ravel()[40:80] = 9\nreturn 0", "one contiguous block"),
+        ("a.store(0, np.maximum(a.load(0), 0))\na.outputs[0][:, 33:] = 9\nreturn 0", "end of the rows"),
+        ("x = a.load(0)\na.store(0, np.maximum(x, 0).T.reshape(x.shape))\nreturn 0", "transposed"),
+        ("a.outputs[0].ravel()[:-7] = np.maximum(a.load(0), 0).ravel()[:-7]\nreturn 0", "never written"),
+    ],
+)
+def test_wrong_kernels_are_wrong_and_the_pattern_is_named(device, relu, python_kernel, body, words):
+    verdict = judge(device, relu, python_kernel(body))
+    assert verdict.cause == "mismatch"
+    assert words in verdict.feedback
+    assert not verdict.correct
+
+
+@pytest.mark.parametrize("shadow", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "torch.relu(x)",
+        "torch.softmax(x, -1)",
+        "torch.sigmoid(x)",
+        "x.sum(-1)",
+        "x.mean(0)",
+        "nn.functional.layer_norm(x, x.shape[-1:])",
+    ],
+)
+def test_a_low_precision_shadow_fails(device, make_task, python_kernel, expression, shadow):
+    task = make_task(expression)
+    wrong = 0
+    for set_ in schedule(References(), task, "kernel"):
+        instance = task.instance(set_.case)
+        lower = getattr(torch, shadow)
+        with torch.no_grad():
+            outputs = instance.evaluate([torch.from_numpy(a) for a in set_.values], lower)
+        outputs = tuple(o.to(torch.float32).numpy() for o in outputs)
+        wrong += compare(outputs, set_.expected, POISON) is not None
+    assert wrong >= 3
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs", "init"),
+    [
+        ("torch.softmax(x, -1)", "torch.randn(rows, columns)", ""),
+        ("x.sum(-1)", "torch.randn(rows, columns)", ""),
+        ("torch.log(x)", "torch.rand(rows, columns) + 1.5", ""),
+        ("self.f(x)", "torch.randn(rows, columns)", "self.f = nn.LayerNorm(columns)"),
+        ("self.f(x)", "torch.randn(rows, columns)", "self.f = nn.Linear(columns, 24)"),
+        ("torch.nn.functional.gelu(x)", "torch.randn(rows, columns)", ""),
+        ("torch.cumsum(x, -1)", "torch.randn(rows, columns)", ""),
+        ("torch.exp(x)", "torch.randn(rows, columns)", ""),
+    ],
+)
+def test_float32_with_another_order_and_an_approximate_device_passes(make_task, expression, inputs, init):
+    task = make_task(expression, inputs=inputs, init=init)
+    rng = np.random.default_rng(0)
+    for set_ in schedule(References(), task, "kernel"):
+        instance = task.instance(set_.case)
+        native = evaluate(instance, set_.values)
+        noisy = tuple((o * (1 + rng.uniform(-1e-5, 1e-5, o.shape))).astype(np.float32) for o in native)
+        if any(one.exact for one in set_.expected):
+            noisy = tuple(o.astype(np.float32) for o in native)
+        assert compare(noisy, set_.expected, POISON) is None, set_.kind
+
+
+def test_linear_operators_are_asked_for_exact_integers(make_task):
+    linear = make_task("self.f(x)", init="self.f = nn.Linear(columns, 24)")
+    softmax = make_task("torch.softmax(x, -1)")
+    assert all(e.exact for e in make(linear, linear.public, "integers", ("s",)).expected)
+    assert not any(e.exact for e in make(softmax, softmax.public, "integers", ("s",)).expected)
+
+
+def test_softmax_without_subtracting_the_maximum_fails(device, make_task, python_kernel):
+    body = "e = np.exp(a.load(0).astype(np.float32))\na.store(0, e / e.sum(-1, keepdims=True))\nreturn 0"
+    verdict = judge(device, make_task("torch.softmax(x, -1)"), python_kernel(body))
+    assert not verdict.correct
+    assert verdict.plain  # the plain test on ordinary values would have let it through
+
+
+def test_integer_outputs_are_exact_and_first_on_ties(device, make_task, python_kernel):
+    task = make_task("torch.argmax(x, -1)")
+    assert judge(device, task, python_kernel("a.store(0, a.load(0).argmax(-1))\nreturn 0")).plain
+    last = "x = a.load(0)\na.store(0, x.shape[-1] - 1 - x[:, ::-1].argmax(-1))\nreturn 0"
+    assert not judge(device, task, python_kernel(last)).correct
+
+
+def test_a_result_that_depends_on_poison_is_refused(device, relu, python_kernel):
+    body = (
+        "a.store(0, np.maximum(a.load(0), 0))\na.outputs[0][...] *= np.float32(1 + 1e-6 * (a.poison == 0x7B))\nreturn 0"
+    )
+    verdict = judge(device, relu, python_kernel(body))
+    assert verdict.rule == "NONDETERMINISTIC"
+
+
+def test_a_refused_size_is_incorrect(device, relu, python_kernel):
+    body = "x = a.load(0)\na.store(0, np.maximum(x, 0))\nreturn 0 if x.shape[0] == 8 else 3"
+    verdict = judge(device, relu, python_kernel(body))
+    assert verdict.cause == "refused"
+    assert verdict.case == "hidden"
+    assert "returned 3" in verdict.feedback
+
+
+def test_faults_and_timeouts_keep_their_reason(device, relu, python_kernel):
+    fault = judge(device, relu, python_kernel("raise DeviceError('UB_OVERFLOW', 'line 4: too much', 4)"))
+    assert (fault.cause, fault.rule, fault.line) == ("fault", "UB_OVERFLOW", 4)
+    assert judge(device, relu, python_kernel("raise TimeoutError")).cause == "timeout"
+
+
+def test_feedback_does_not_tell_expected_values(device, relu, python_kernel):
+    verdict = judge(device, relu, python_kernel("a.store(0, 7)\nreturn 0"))
+    expected = next(schedule(References(), relu, python_kernel("a.store(0, 7)\nreturn 0").digest)).expected[0].truth
+    texts = {f"{v:.{digits}g}" for v in expected.ravel() if v for digits in (3, 4, 5, 6)}
+    assert not any(text in verdict.feedback for text in texts if len(text) > 4)
+
+
+def test_kernels_meet_their_own_sets_and_always_the_same(relu):
+    references = References()
+    sets = {digest: [s.values[0].tobytes() for s in schedule(references, relu, digest)] for digest in "abcdefgh"}
+    again = [s.values[0].tobytes() for s in schedule(References(), relu, "a")]
+    assert again == sets["a"]
+    assert len({tuple(s) for s in sets.values()}) > 1
+
+
+def test_another_secret_gives_other_values(relu, monkeypatch):
+    references = References()
+    before = next(schedule(references, relu, "a")).values[0]
+    monkeypatch.setenv("KERNEL_GYM_SECRET", "another")
+    assert not np.array_equal(before, next(schedule(references, relu, "a")).values[0])
+
+
+def test_the_secret_is_made_once_and_is_private(monkeypatch, tmp_path):
+    from kernel_gym.verifier import secret
+
+    monkeypatch.delenv("KERNEL_GYM_SECRET")
+    first = secret.secret()
+    path = secret.cache_folder() / "secret"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert secret.secret() == first == path.read_bytes()
+    assert [p.name for p in path.parent.iterdir()] == ["secret"]
+
+
+def test_references_stay_within_their_memory(relu):
+    references = References(limit_bytes=20_000)
+    for digest in "abcdef":
+        for _ in schedule(references, relu, digest):
+            assert references._bytes <= 20_000
+
+
+@pytest.mark.parametrize("kind", list(RUNGS))
+@pytest.mark.parametrize("dtype", ["torch.float16", "torch.bfloat16", "torch.float32"])
+def test_every_kind_of_values_fits_every_float_type(make_task, kind, dtype):
+    task = make_task("x * 2", inputs=f"torch.randn(rows, columns).to({dtype})")
+    made = make(task, task.public, kind, ("s",))
+    assert made.values[0].dtype == numpy_dtype(dtype.removeprefix("torch."))
+    doubled = tuple((made.values[0].astype(np.float32) * 2).astype(made.values[0].dtype) for _ in range(1))
+    assert compare(doubled, made.expected, POISON) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    shape=st.lists(st.integers(1, 9), min_size=1, max_size=3),
+    scale=st.floats(1e-6, 1e6),
+    seed=st.integers(0, 2**32 - 1),
+    data=st.data(),
+)
+def test_comparison_accepts_rounding_and_finds_a_single_wrong_element(shape, scale, seed, data):
+    rng = np.random.default_rng(seed)
+    truth = rng.standard_normal(shape) * scale
+    expected = Expected(truth, np.ones(shape, bool), base=5e-5, scale=float(np.sqrt(np.mean(truth**2))))
+    actual = truth.astype(np.float32)
+    assert not wrong_elements(actual, expected).any()
+    index = data.draw(st.integers(0, truth.size - 1))
+    actual.ravel()[index] += np.float32(expected.tolerance.ravel()[index] * 4)
+    assert np.flatnonzero(wrong_elements(actual, expected)).tolist() == [index]
+    for bad in (np.nan, np.inf, -np.inf):
+        actual.ravel()[index] = bad
+        assert np.flatnonzero(wrong_elements(actual, expected)).tolist() == [index]
+
+
+@settings(max_examples=40, deadline=None)
+@given(poison=st.integers(0, 255), shape=st.tuples(st.integers(1, 6), st.integers(1, 6)))
+def test_untouched_outputs_never_pass(poison, shape):
+    signature = type("S", (), {"outputs": (TensorSpec(shape),)})
+    outputs = empty_outputs(signature, poison)
+    truth = np.linspace(1.0, 2.0, outputs[0].size).reshape(shape)
+    expected = Expected(truth, np.ones(shape, bool), base=5e-5, scale=1.5)
+    found = compare(outputs, (expected,), poison)
+    assert found is not None
+    assert "nothing was written" in found.pattern
+
+
+def test_infinities_must_match(make_task):
+    task = make_task("torch.relu(x)")
+    made = make(task, task.public, "stress", ("s", 1))
+    assert made.rung == 0
+    native = evaluate(task.instance(task.public), made.values)[0].astype(np.float32)
+    assert compare((native,), made.expected, POISON) is None
+
+
+def test_tables_of_the_operator_are_not_drawn(make_task):
+    task = make_task("x * self.mask", init="self.register_buffer('mask', torch.tril(torch.ones(rows, columns)))")
+    made = make(task, task.public, "normal", ("s",))
+    assert np.array_equal(made.values[1], np.tril(np.ones((8, 40))))
+
+
+def test_values_are_tamed_until_the_operator_is_defined(make_task):
+    task = make_task("x - x.mean()")
+    assert make(task, task.public, "stress", ("s",)).rung > 0
+    assert np.isfinite(make(task, task.public, "stress", ("s",)).expected[0].truth).all()
+
+
+def test_expectation_of_positive_domains(make_task):
+    task = make_task("torch.sqrt(x)", inputs="torch.rand(rows, columns) + 1.5")
+    for kind in RUNGS:
+        values = draw(task.instance(task.public).signature, kind, 0, np.random.default_rng(0))
+        assert np.isfinite(expect(task.instance(task.public), values)[0].truth).all()
