@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.metadata import version
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel_gym.errors import ConfigError
+from kernel_gym.memory.lru import Lru
 from kernel_gym.memory.words import weight, words
 
 Vectors: TypeAlias = NDArray[np.float32]
@@ -54,8 +55,7 @@ class StaticEmbedder:
             raise ConfigError(f"StaticEmbedder: dimension must lie in 16..256, not {dimension}")
         self._dimension = dimension
         self._lexical = lexical
-        self._capacity = remember
-        self._texts: OrderedDict[str, Vectors] = OrderedDict()
+        self._texts: Lru[str, Vectors] = Lru(remember)
         self._words: dict[str, Vectors] = {}
 
     @property
@@ -74,14 +74,10 @@ class StaticEmbedder:
         return np.stack([self._remembered(text) for text in texts])
 
     def _remembered(self, text: str) -> Vectors:
-        if text in self._texts:
-            self._texts.move_to_end(text)
-            return self._texts[text]
-        vector = self._vector(text)
-        if self._capacity:
-            self._texts[text] = vector
-            if len(self._texts) > self._capacity:
-                self._texts.popitem(last=False)
+        vector = self._texts.get(text)
+        if vector is None:
+            vector = self._vector(text)
+            self._texts.put(text, vector)
         return vector
 
     def _vector(self, text: str) -> Vectors:
@@ -101,7 +97,7 @@ class StaticEmbedder:
 
     def __getstate__(self) -> dict[str, object]:
         """Pickles and copies carry the settings, not what was remembered."""
-        return self.__dict__ | {"_texts": OrderedDict(), "_words": {}}
+        return self.__dict__ | {"_texts": Lru(self._texts.capacity), "_words": {}}
 
 
 class _TokenTable:

@@ -30,10 +30,10 @@ class MemoryItem:
 
     `text` is what the author reads, `code` the kernel source in it if there is one, `verdict` what the verifier said of
     that code. `task` and `category` say where it comes from (empty for seed knowledge), `operators` which ATen
-    operators its task has. `stage` is the stage it was produced in (None for seed knowledge), `parent` the id of the start point
-    it was refined from, `source` the id of the trace an experience summarises. `names` are the API names a page
-    documents, `bottlenecks` what a practice is good against. `id` and `born` (how many attempts the bank had seen) are
-    given by the bank.
+    operators its task has. `stage` is the stage it was produced in (None for seed knowledge), `parent` the id of the
+    start point it was refined from, `source` the id of the trace an experience summarises. `names` are the API names a
+    page documents, `bottlenecks` what a practice is good against. `id` and `born` (how many attempts the bank had seen)
+    are given by the bank.
     """
 
     kind: Kind

@@ -1,0 +1,53 @@
+"""Memory items as JSON and as rows of the bank."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import fields
+from typing import Any
+
+from kernel_gym import verdict as verdicts
+from kernel_gym.memory.item import Kind, MemoryItem, Stage
+
+#: What the bank keeps in columns of its own.
+_COLUMNS = ("id", "born", "parent", "source")
+_TUPLES = ("operators", "names", "bottlenecks")
+
+
+def to_json(item: MemoryItem) -> dict[str, Any]:
+    """An item as plain data; `from_json` reads it back."""
+    data = {field.name: getattr(item, field.name) for field in fields(item)}
+    data["verdict"] = item.verdict.to_json() if item.verdict is not None else None
+    return data | {name: list(data[name]) for name in _TUPLES}
+
+
+def from_json(data: dict[str, Any]) -> MemoryItem:
+    """Read back what `to_json` wrote; unknown fields are errors."""
+    values = dict(data)
+    values["kind"] = Kind(values["kind"])
+    values["stage"] = Stage(values["stage"]) if values.get("stage") else None
+    values["verdict"] = verdicts.from_json(values["verdict"]) if values.get("verdict") else None
+    values |= {name: tuple(values.get(name, ())) for name in _TUPLES}
+    return MemoryItem(**values)
+
+
+def digest(item: MemoryItem) -> str:
+    """Content address: two items of a kind with the same code (or text) for the same task are the same item."""
+    content = item.code or item.text
+    return hashlib.sha256("\0".join((item.kind, item.task, item.language, content)).encode()).hexdigest()
+
+
+def chain(before: str, own: str, born: int) -> str:
+    """Address of an item together with all items before it."""
+    return hashlib.sha256(f"{before}\0{own}\0{born}".encode()).hexdigest()
+
+
+def pack(item: MemoryItem) -> str:
+    """What of an item is not in columns of its own."""
+    return json.dumps({name: value for name, value in to_json(item).items() if name not in _COLUMNS})
+
+
+def unpack(id: int, born: int, parent: int | None, source: int | None, data: str) -> MemoryItem:
+    """The item of a row."""
+    return from_json(json.loads(data) | {"id": id, "born": born, "parent": parent, "source": source})

@@ -1,0 +1,143 @@
+"""The bank's file: opening, checking and migrating it.
+
+One SQLite database in WAL mode, so that several processes of one machine can read while one writes. The file says which
+program it belongs to (`application_id`) and which version of the tables it has (`user_version`); `MIGRATIONS` brings
+any earlier version up to date, one step a version.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kernel_gym.errors import KernelGymError
+
+#: "KGMB" in ASCII: how a bank is told from any other SQLite file.
+APPLICATION_ID = 0x4B474D42
+
+#: Seconds a process waits for another one's transaction; ours take milliseconds.
+BUSY_TIMEOUT = 30.0
+
+#: Step i brings a file from version i to i + 1. Steps are never edited once released.
+MIGRATIONS: tuple[str, ...] = (
+    # Items carry what is searched for as columns and the rest as JSON. `chain` hashes an item with all before it, which
+    # lets a snapshot name a state of the bank. Ids are 1, 2, 3, ... without gaps.
+    """
+    CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+    INSERT INTO meta VALUES ('attempts', 0), ('generation', 0);
+    CREATE TABLE items (
+        id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, chain TEXT NOT NULL, kind TEXT NOT NULL,
+        task TEXT NOT NULL, category TEXT NOT NULL, language TEXT NOT NULL, feasible INTEGER NOT NULL, latency REAL,
+        parent INTEGER REFERENCES items(id), source INTEGER REFERENCES items(id), born INTEGER NOT NULL,
+        data TEXT NOT NULL
+    );
+    CREATE INDEX items_by_task ON items(task, kind, feasible);
+    CREATE INDEX items_by_parent ON items(parent) WHERE parent IS NOT NULL;
+    CREATE TABLE outcomes (
+        item INTEGER NOT NULL REFERENCES items(id), stage TEXT NOT NULL,
+        uses INTEGER NOT NULL, total REAL NOT NULL, recent REAL NOT NULL, PRIMARY KEY (item, stage)
+    ) WITHOUT ROWID;
+    """,
+    # Vectors are kept, one set an embedder, and the bank an imported item came from is remembered.
+    """
+    CREATE TABLE vectors (
+        embedder TEXT NOT NULL, item INTEGER NOT NULL REFERENCES items(id), data BLOB NOT NULL,
+        PRIMARY KEY (embedder, item)
+    ) WITHOUT ROWID;
+    ALTER TABLE items ADD COLUMN origin TEXT NOT NULL DEFAULT '';
+    """,
+)
+
+
+class BankError(KernelGymError):
+    """A bank that cannot be opened, or something asked of it that it cannot do."""
+
+
+def connect(path: Path | None, read_only: bool = False) -> sqlite3.Connection:
+    """Open the bank at `path` (None: in memory), checked and up to date."""
+    with readable_errors(path):
+        connection = _open(path, read_only)
+        try:
+            _check(connection, path)
+            _bring_up_to_date(connection, path, read_only)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+@contextmanager
+def readable_errors(path: Path | None) -> Iterator[None]:
+    """Turn SQLite's errors into one line that names the file."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        name = path or "the bank in memory"
+        if "locked" in str(error) or "busy" in str(error):
+            raise BankError(f"{name} was locked by another process for {BUSY_TIMEOUT:.0f} s; try again") from error
+        raise BankError(f"{name} is not usable as a memory bank: {error}; delete it or import an export") from error
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+    """All or nothing; `IMMEDIATE` takes the write lock at once, `DEFERRED` reads one consistent state."""
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()
+
+
+def migrate(connection: sqlite3.Connection, version: int = len(MIGRATIONS)) -> None:
+    """Bring the tables up to `version`; does nothing where they are."""
+    with transaction(connection):
+        done = connection.execute("PRAGMA user_version").fetchone()[0]
+        for step in MIGRATIONS[done:version]:
+            for statement in step.split(";"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {max(done, version)}")
+
+
+def _open(path: Path | None, read_only: bool) -> sqlite3.Connection:
+    if path is None:
+        return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    if read_only and not path.is_file():
+        raise BankError(f"no memory bank at {path}")
+    if not path.parent.is_dir():
+        raise BankError(f"no folder {path.parent} to keep a memory bank in")
+    # A bank on a disk that cannot be written cannot have a write-ahead log beside it either.
+    immutable = read_only and not os.access(path.parent, os.W_OK)
+    mode = "mode=ro&immutable=1" if immutable else "mode=ro" if read_only else "mode=rwc"
+    uri = f"{path.as_uri()}?{mode}"
+    connection = sqlite3.connect(uri, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, uri=True)
+    if not read_only:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")  # survives any crash of a process; a power cut costs the tail
+    return connection
+
+
+def _check(connection: sqlite3.Connection, path: Path | None) -> None:
+    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise BankError(f"{path} is damaged: {found.splitlines()[0]}; delete it or import an export")
+    with transaction(connection, "DEFERRED"):  # one state of the file: another process may be creating it
+        empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+    if application != APPLICATION_ID and not empty:
+        raise BankError(f"{path} is a SQLite file but not a memory bank")
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, path: Path | None, read_only: bool) -> None:
+    version, newest = connection.execute("PRAGMA user_version").fetchone()[0], len(MIGRATIONS)
+    if version > newest:
+        raise BankError(f"{path} was written by a newer kernel_gym (tables {version}, known {newest}); update it")
+    if version < newest and read_only:
+        raise BankError(f"{path} has older tables ({version} of {newest}); open it once for writing")
+    if version < newest:
+        migrate(connection)

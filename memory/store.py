@@ -1,0 +1,245 @@
+"""The bank's tables: rows in and out of SQLite. What is searched for by similarity is `index.py`'s part."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.memory import rows
+from kernel_gym.memory.item import MemoryItem, Outcomes, Stage
+from kernel_gym.memory.lru import Lru
+from kernel_gym.memory.schema import BankError, connect, readable_errors, transaction
+
+#: Weight of the newest reward in `Outcomes.recent`, which starts at 0: the method's value with its default constants.
+RECENT_WEIGHT = 0.2
+
+#: `source` or `parent` of an item that is added right after the one it refers to.
+PREVIOUS = -1
+
+#: Decoded items kept in memory.
+_REMEMBERED_ITEMS = 16_384
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A state of a bank to come back to: how far it went (`chain` names the items exactly), counter and statistics."""
+
+    size: int
+    chain: str
+    attempts: int
+    outcomes: tuple[tuple[int, str, int, float, float], ...]
+
+
+class Store:
+    """Items 1, 2, 3, ... with their outcomes, in a file or in memory; `content` is what `serialize` gave."""
+
+    def __init__(self, path: Path | None, read_only: bool = False, content: bytes | None = None) -> None:
+        self.path = path
+        self.read_only = read_only
+        self.name = str(path) if path is not None else "the bank in memory"
+        self._connection = connect(path, read_only)
+        self._process = os.getpid()
+        self._items: Lru[int, MemoryItem] = Lru(_REMEMBERED_ITEMS)
+        self._items_generation = 0
+        if content is not None:
+            self._connection.deserialize(content)
+
+    # Transactions
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """See one state of the bank, whatever other processes do meanwhile."""
+        with readable_errors(self.path):
+            if self.connection.in_transaction:
+                yield
+                return
+            with transaction(self.connection, "DEFERRED"):
+                yield
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Change the bank, all or nothing."""
+        if self.read_only:
+            raise BankError(f"{self.name} was opened read-only")
+        with readable_errors(self.path), transaction(self.connection):
+            yield
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection of this process: SQLite forbids carrying one over a fork."""
+        if self._process != os.getpid() and self.path is not None:
+            self._inherited = self._connection  # must not be closed here: that would drop the parent's locks
+            self._connection, self._process = connect(self.path, self.read_only), os.getpid()
+        return self._connection
+
+    def serialize(self) -> bytes:
+        """All content as bytes."""
+        return self.connection.serialize()
+
+    def close(self) -> None:
+        """Close the file; a store in memory is gone."""
+        self.connection.close()
+
+    # Items
+
+    @property
+    def attempts(self) -> int:
+        """The attempt counter."""
+        return self._meta("attempts")
+
+    @attempts.setter
+    def attempts(self, value: int) -> None:
+        self.connection.execute("UPDATE meta SET value = ? WHERE key = 'attempts'", (value,))
+
+    @property
+    def generation(self) -> int:
+        """Changes whenever known ids may have come to mean other items."""
+        return self._meta("generation")
+
+    def tip(self) -> tuple[int, str]:
+        """How many items there are, and the chain of the last."""
+        row = self.connection.execute("SELECT id, chain FROM items ORDER BY id DESC LIMIT 1").fetchone()
+        return (row[0], row[1]) if row else (0, "")
+
+    def insert(self, item: MemoryItem, previous: int | None = None, origin: str = "") -> tuple[int, bool]:
+        """Append an item; returns its id and whether it is new. `previous` is what `PREVIOUS` refers to."""
+        digest = rows.digest(item)
+        known = self.connection.execute("SELECT id FROM items WHERE digest = ?", (digest,)).fetchone()
+        if known is not None:
+            return int(known[0]), False
+        size, chain = self.tip()
+        parent, source = self._reference(item.parent, previous), self._reference(item.source, previous)
+        latency = item.verdict.latency_us if item.verdict is not None else None
+        self.connection.execute(
+            "INSERT INTO items (id, digest, chain, kind, task, category, language, feasible, latency, parent, source,"
+            " born, data, origin) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(size + 1, digest, rows.chain(chain, digest, item.born)),
+                *(item.kind.value, item.task, item.category, item.language, item.feasible, latency),
+                *(parent, source, item.born, rows.pack(item), origin),
+            ),
+        )
+        return size + 1, True
+
+    def select(self, clause: str, *parameters: object) -> tuple[MemoryItem, ...]:
+        """Items that an SQL clause on the table `items` names."""
+        with self.reading():
+            return tuple(
+                self.fetch([row[0] for row in self.connection.execute(f"SELECT id FROM items {clause}", parameters)])
+            )
+
+    def fetch(self, ids: Sequence[int]) -> list[MemoryItem]:
+        """The items with these ids, in order; an unknown id is an error."""
+        if self._items_generation != (generation := self.generation):
+            self._items.clear()
+            self._items_generation = generation
+        found = {id: item for id in ids if (item := self._items.get(id)) is not None}
+        query = f"SELECT id, born, parent, source, data FROM items WHERE id IN {_AMONG}"
+        for row in self.connection.execute(query, (_listed(id for id in ids if id not in found),)):
+            found[row[0]] = rows.unpack(*row)
+            self._items.put(row[0], found[row[0]])
+        if unknown := [id for id in ids if id not in found]:
+            raise BankError(f"{self.name} has no item {unknown[0]}; ids go from 1 to {self.tip()[0]}")
+        return [found[id] for id in ids]
+
+    def origin(self, id: int) -> str:
+        """Where an imported item came from."""
+        self._require(id)
+        return str(self.connection.execute("SELECT origin FROM items WHERE id = ?", (id,)).fetchone()[0])
+
+    # Outcomes
+
+    def record(self, stage: Stage, ids: Iterable[int], reward: float) -> None:
+        """One more use of each item."""
+        for id in dict.fromkeys(ids):
+            self._require(id)
+            self.connection.execute(
+                "INSERT INTO outcomes VALUES (:id, :stage, 1, :reward, :weight * :reward) ON CONFLICT DO UPDATE SET"
+                " uses = uses + 1, total = total + :reward, recent = recent + :weight * (:reward - recent)",
+                {"id": id, "stage": stage.value, "reward": float(reward), "weight": RECENT_WEIGHT},
+            )
+
+    def outcomes(self, ids: Collection[int]) -> dict[int, dict[Stage, Outcomes]]:
+        """Outcomes of items by stage; every stage is present."""
+        found = {id: {stage: Outcomes() for stage in Stage} for id in ids}
+        query = f"SELECT item, stage, uses, total, recent FROM outcomes WHERE item IN {_AMONG}"
+        for id, stage, uses, total, recent in self.connection.execute(query, (_listed(ids),)):
+            found[id][Stage(stage)] = Outcomes(uses, total / uses, recent)
+        return found
+
+    def set_outcomes(self, records: Iterable[tuple[int, str, int, float, float]]) -> None:
+        """Write statistics as they stand in a snapshot or an export."""
+        self.connection.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?, ?)", records)
+
+    # States
+
+    def snapshot(self) -> Snapshot:
+        """The present state by name."""
+        with self.reading():
+            outcomes = self.connection.execute("SELECT item, stage, uses, total, recent FROM outcomes").fetchall()
+            return Snapshot(*self.tip(), self.attempts, tuple(tuple(row) for row in outcomes))
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to a state that is a beginning of the present one."""
+        with self.writing():
+            run = self.connection.execute
+            row = run("SELECT chain FROM items WHERE id = ?", (snapshot.size,)).fetchone()
+            if (row[0] if row else "") != snapshot.chain:
+                raise BankError(f"{self.name} no longer holds the {snapshot.size} items of the snapshot to restore")
+            run("DELETE FROM outcomes")
+            run("DELETE FROM vectors WHERE item > ?", (snapshot.size,))
+            run("DELETE FROM items WHERE id > ?", (snapshot.size,))
+            self.set_outcomes(snapshot.outcomes)
+            self.attempts = snapshot.attempts
+            run("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
+
+    # Vectors
+
+    def entries(self, embedder: str, after: int) -> list[tuple[Any, ...]]:
+        """For each item after an id: id, chain, kind, task, category, language, feasible, vector (None if unknown)."""
+        return self.connection.execute(
+            "SELECT id, chain, kind, task, category, language, feasible, vectors.data FROM items"
+            " LEFT JOIN vectors ON vectors.item = id AND embedder = ? WHERE id > ? ORDER BY id",
+            (embedder, after),
+        ).fetchall()
+
+    def keep_vectors(self, embedder: str, vectors: Iterable[tuple[int, str, bytes]]) -> None:
+        """Store vectors of items given by id and chain; an item that was replaced meanwhile is left alone."""
+        self.connection.executemany(
+            "INSERT OR IGNORE INTO vectors SELECT ?, id, ? FROM items WHERE id = ? AND chain = ?",
+            ((embedder, data, id, chain) for id, chain, data in vectors),
+        )
+
+    def data_version(self) -> int:
+        """Changes whenever another process has changed the file."""
+        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def _reference(self, id: int | None, previous: int | None) -> int | None:
+        if id == PREVIOUS:
+            id = previous
+            if id is None:
+                raise BankError("the first of the items to add refers to the one before it")
+        if id is not None:
+            self._require(id)
+        return id
+
+    def _require(self, id: int) -> None:
+        if not 1 <= id <= self.tip()[0]:
+            raise BankError(f"{self.name} has no item {id}; ids go from 1 to {self.tip()[0]}")
+
+    def _meta(self, key: str) -> int:
+        return int(self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0])
+
+
+# One parameter for any number of ids.
+_AMONG = "(SELECT value FROM json_each(?))"
+
+
+def _listed(ids: Iterable[int]) -> str:
+    return json.dumps(list(ids))
