@@ -1,0 +1,140 @@
+"""An environment whose best policy is known: one useful memory among many. Learners are tested on it.
+
+It is `KernelSynthesisEnv` itself, with a scripted author and an arithmetic judge, so a learner that solves it has come
+through the real spaces, masks, bank and attempt logic. No compiler, no torch; thousands of attempts in seconds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel_gym.envs.synthesis import KernelSynthesisEnv
+from kernel_gym.generators.contract import Context, StartPoint
+from kernel_gym.kernel import Kernel
+from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.item import Kind, MemoryItem
+from kernel_gym.task import Task
+from kernel_gym.verdict import Feasible, Incorrect, Verdict
+
+#: What the useful memories say, by stage; only they help.
+DRAFT_SECRET, REFINE_SECRET = "the queue needs its event", "double the buffer"
+#: Latency of a first feasible kernel, and what a refinement makes of its start point's, with and without the secret.
+FIRST_US, FASTER, SLOWER = 1000.0, 0.9, 1.1
+
+
+class ScriptedAuthor:
+    """Drafts a feasible kernel if and only if the context holds the drafting secret; refines likewise."""
+
+    language = "text"
+
+    def identity(self) -> str:
+        """It depends on nothing but its arguments."""
+        return "scripted"
+
+    def write(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Kernel:
+        """A kernel that says its own latency, or that it is wrong."""
+        text = "\n".join(note.text for note in context)
+        if start is None:
+            return Kernel(f"latency {FIRST_US!r}" if DRAFT_SECRET in text else "wrong", self.language)
+        factor = FASTER if REFINE_SECRET in text else SLOWER
+        return Kernel(f"latency {(start.verdict.latency_us or FIRST_US) * factor!r}", self.language)
+
+
+class ArithmeticJudge:
+    """Takes a scripted kernel at its word."""
+
+    def verify(self, kernel: Kernel, task: Task) -> Verdict:
+        """Feasible with the latency that the kernel states."""
+        word, _, latency = kernel.source.partition(" ")
+        if word != "latency":
+            return Incorrect("the kernel computes something else")
+        return Feasible("feasible", latency=float(latency))
+
+
+class HashEmbedder:
+    """Unrelated unit vectors: no text is nearer to a task than chance has it, so similarity tells nothing."""
+
+    dimension = 32
+
+    def identity(self) -> str:
+        """It never changes."""
+        return "hash-32"
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row a text."""
+        return np.stack([self._row(text) for text in texts]) if texts else np.zeros((0, self.dimension), np.float32)
+
+    def _row(self, text: str) -> NDArray[np.float32]:
+        signs = np.unpackbits(np.frombuffer(hashlib.sha256(text.encode()).digest()[: self.dimension // 8], np.uint8))
+        return (signs.astype(np.float32) * 2 - 1) / np.float32(np.sqrt(self.dimension))
+
+
+class KnownOptimumEnv(KernelSynthesisEnv):
+    """
+    Find the one memory that helps.
+
+    ## Description
+    `KernelSynthesisEnv` with a scripted author. The bank holds `memories` practices and is frozen; one of them makes every
+    draft feasible, another makes every refinement 10% faster, the others do nothing (a refinement without help is 10%
+    slower). Which ones they are, `secret` decides. Pools hold all memories, in an order that differs from task to task and
+    tells nothing; so the only way to do well is to learn from outcomes.
+
+    ## Rewards
+    As in `KernelSynthesisEnv`. `optimum` is the best return of an episode: 1 in drafting alone, where it ends at once.
+    An attempt without the useful memory pays -1, so a policy that picks at random loses about `K / N - 2` an episode.
+
+    ## Arguments
+    `memories` (default: as many as there are slots), `tasks_count`, `secret`, and the options of `KernelSynthesisEnv`.
+
+    ## Version History
+    * v0: initial version
+    """
+
+    def __init__(
+        self,
+        render_mode: str | None = None,
+        memories: int | None = None,
+        tasks_count: int = 4,
+        secret: int = 0,
+        **options: Any,
+    ) -> None:
+        given = {"budget": 10, "picks": 2, "pool_factor": 6, "stages": "draft", "memory": "frozen"} | options
+        slots = given["picks"] * given["pool_factor"]
+        fixed = {
+            "tasks": [Task(f"known/task-{i}", "math", f"task {i}", ()) for i in range(tasks_count)],
+            "author": ScriptedAuthor(),
+            "verifier": ArithmeticJudge(),
+            "bank": _bank(memories or slots, secret),
+            "operators": _no_operators,
+        }
+        super().__init__(render_mode, **(fixed | given))
+
+    @property
+    def optimum(self) -> float:
+        """The return of a policy that knows."""
+        refined = 0 if self.options.stages == "draft" else self.options.budget - 1
+        return 1.0 + refined * float(np.tanh(-np.log(FASTER)))
+
+
+def _no_operators(task: Task) -> Sequence[str]:
+    return ()
+
+
+def _bank(memories: int, secret: int) -> Bank:
+    """Practices with nothing to tell them apart but their words."""
+    first, second = np.random.default_rng(secret).permutation(memories)[:2] if memories > 1 else (0, 0)
+    helps = {int(first): DRAFT_SECRET, int(second): REFINE_SECRET}
+    bank = Bank(None, HashEmbedder())
+    bank.add(
+        [
+            MemoryItem(Kind.PRACTICE, f"advice {i}", f"Advice {i}: {helps.get(i, 'mind the gap')}.", language="text")
+            for i in range(memories)
+        ],
+        attempt=False,
+    )
+    return bank
