@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernel_gym.envs.options import Options
 from kernel_gym.envs.synthesis import KernelSynthesisEnv
+from kernel_gym.envs.vector import KernelSynthesisVectorEnv
 from kernel_gym.generators.contract import Context, StartPoint
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.bank import Bank
@@ -79,46 +81,61 @@ class KnownOptimumEnv(KernelSynthesisEnv):
     Find the one memory that helps.
 
     ## Description
-    `KernelSynthesisEnv` with a scripted author. The bank holds `memories` practices and is frozen; one of them makes every
-    draft feasible, another makes every refinement 10% faster, the others do nothing (a refinement without help is 10%
-    slower). Which ones they are, `secret` decides. Pools hold all memories, in an order that differs from task to task and
-    tells nothing; so the only way to do well is to learn from outcomes.
+    `KernelSynthesisEnv` with a scripted author. The bank holds `memories` practices and is frozen; one of them
+    makes every draft feasible, another makes every refinement 10% faster, the others do nothing (a refinement
+    without help is 10% slower). Which ones they are, `secret` decides. Pools hold all memories, in an order that
+    differs from task to task and tells nothing; so the only way to do well is to learn from outcomes.
 
     ## Rewards
-    As in `KernelSynthesisEnv`. `optimum` is the best return of an episode: 1 in drafting alone, where it ends at once.
-    An attempt without the useful memory pays -1, so a policy that picks at random loses about `K / N - 2` an episode.
+    As in `KernelSynthesisEnv`. `optimum` is the best return of an episode: 1 in drafting alone, where it ends at
+    once. An attempt without the useful memory pays -1, so a policy that picks at random loses about `K / N - 2` an
+    episode.
 
     ## Arguments
-    `memories` (default: as many as there are slots), `tasks_count`, `secret`, and the options of `KernelSynthesisEnv`.
+    `memories` (default: as many as there are slots), `tasks_count`, `secret`, and the options of
+    `KernelSynthesisEnv`.
 
     ## Version History
     * v0: initial version
     """
 
-    def __init__(
-        self,
-        render_mode: str | None = None,
-        memories: int | None = None,
-        tasks_count: int = 4,
-        secret: int = 0,
-        **options: Any,
-    ) -> None:
-        given = {"budget": 10, "picks": 2, "pool_factor": 6, "stages": "draft", "memory": "frozen"} | options
-        slots = given["picks"] * given["pool_factor"]
-        fixed = {
-            "tasks": [Task(f"known/task-{i}", "math", f"task {i}", ()) for i in range(tasks_count)],
-            "author": ScriptedAuthor(),
-            "verifier": ArithmeticJudge(),
-            "bank": _bank(memories or slots, secret),
-            "operators": _no_operators,
-        }
-        super().__init__(render_mode, **(fixed | given))
+    def __init__(self, render_mode: str | None = None, **options: Any) -> None:
+        super().__init__(render_mode, **known_options(**options))
 
     @property
     def optimum(self) -> float:
         """The return of a policy that knows."""
-        refined = 0 if self.options.stages == "draft" else self.options.budget - 1
-        return 1.0 + refined * float(np.tanh(-np.log(FASTER)))
+        return optimum(self.options)
+
+
+class KnownOptimumVectorEnv(KernelSynthesisVectorEnv):
+    """The vector form of `KnownOptimumEnv`: several tasks, one useful memory, one bank."""
+
+    def __init__(self, num_envs: int = 1, render_mode: str | None = None, **options: Any) -> None:
+        super().__init__(num_envs, render_mode, **known_options(**options))
+
+    @property
+    def optimum(self) -> float:
+        """The return of a policy that knows, for one sub-environment."""
+        return optimum(self.options)
+
+
+def known_options(memories: int | None = None, tasks_count: int = 4, secret: int = 0, **options: Any) -> dict[str, Any]:
+    """The options of `KernelSynthesisEnv` that make it one with a known optimum."""
+    given = {"budget": 10, "picks": 2, "pool_factor": 6, "stages": "draft", "memory": "frozen"} | options
+    return {
+        "tasks": [Task(f"known/task-{i}", "math", f"task {i}", ()) for i in range(tasks_count)],
+        "author": ScriptedAuthor(),
+        "verifier": ArithmeticJudge(),
+        "bank": _bank(memories or given["picks"] * given["pool_factor"], secret),
+        "operators": _no_operators,
+    } | given
+
+
+def optimum(options: Options) -> float:
+    """The best return of an episode: the first draft is feasible, then every refinement is faster."""
+    refined = 0 if options.stages == "draft" else options.budget - 1
+    return 1.0 + refined * float(np.tanh(-np.log(FASTER)))
 
 
 def _no_operators(task: Task) -> Sequence[str]:

@@ -52,7 +52,7 @@ class Workbench:
     """A task, how far it has come, and the attempt that is under way."""
 
     def __init__(self, shop: Workshop, bank: Bank) -> None:
-        self._shop, self._bank = shop, bank
+        self._shop, self.bank = shop, bank
         self._options, self._layout = shop.options, shop.layout
         self._origin = bank.snapshot()
 
@@ -67,7 +67,7 @@ class Workbench:
         self.failures = 0
         self._found: set[int] = set()
         if self._options.memory == "fresh":
-            self._bank.restore(self._origin)
+            self.bank.restore(self._origin)
         if self._options.stages != "draft":
             self._resume()
         self.open()
@@ -93,14 +93,14 @@ class Workbench:
 
     def _show(self, pool: tuple[Candidate, ...]) -> None:
         self.pool = pool
-        self._clock = self._bank.attempts
+        self._clock = self.bank.attempts
         self._fastest = self._fastest_latencies()
         self._rows = self._layout.candidates(pool, self._situation())
 
     def _fastest_latencies(self) -> dict[str, float]:
         """The best latency the bank holds for each task that a candidate with a latency comes from."""
         tasks = {candidate.item.task for candidate in self.pool if candidate.latency_us is not None}
-        best = {task: self._bank.start_points(task)[:1] for task in sorted(tasks)}
+        best = {task: self.bank.start_points(task)[:1] for task in sorted(tasks)}
         return {task: latency_of(found[0]) for task, found in best.items() if found}
 
     def _candidates(self) -> tuple[Candidate, ...]:
@@ -110,13 +110,13 @@ class Workbench:
             query, bottleneck = f"{query}\n{profile.bottleneck} {profile.diagnosis}", profile.bottleneck
             exclude.add(self.start.id)
         if self._options.memory == "frozen":
-            exclude.update(range(self._origin.size + 1, len(self._bank) + 1))
-        return similar(self._bank, query, self._options.slots, self._options.composition, bottleneck, exclude)
+            exclude.update(range(self._origin.size + 1, len(self.bank) + 1))
+        return similar(self.bank, query, self._options.slots, self._options.composition, bottleneck, exclude)
 
     def _start_points(self) -> tuple[Candidate, ...]:
         """P(x), fastest first, as many as there are slots."""
-        ids = [item.id for item in self._bank.start_points(self.task.id) if self._mine(item)][: self._options.slots]
-        found = self._bank.look_up(ids, describe(self.task))
+        ids = [item.id for item in self.bank.start_points(self.task.id) if self._mine(item)][: self._options.slots]
+        found = self.bank.look_up(ids, describe(self.task))
         return tuple(Candidate(one.item, one.similarity, one.outcomes, start=True) for one in found)
 
     def _mine(self, item: MemoryItem) -> bool:
@@ -163,9 +163,11 @@ class Workbench:
         """What the author is asked for: the picked items, the API pages that go with them, the start point."""
         items = [self.pool[slot].item for slot in self.picked]
         code = "\n".join(item.code for item in [*items, *([self.start.item] if self.start else [])])
-        self._pages = tuple(self._bank.api_pages(describe(self.task), code))
+        self._pages = tuple(self.bank.api_pages(describe(self.task), code))
         context = tuple(self._note(item) for item in [*items, *self._pages])
+        # Counted now, not when it is settled: another bench may be at work on the same task.
         number = self._shop.attempts[self.task.id]
+        self._shop.attempts[self.task.id] += 1
         return Commission(self.task, number, context, self._start_point())
 
     def _note(self, item: MemoryItem) -> Note:
@@ -175,7 +177,7 @@ class Workbench:
         if self.start is None or self.start.item.verdict is None:
             return None
         item = self.start.item
-        children = tuple(child_line(child, item) for child in self._bank.children(item.id))
+        children = tuple(child_line(child, item) for child in self.bank.children(item.id))
         return StartPoint(Kernel(item.code, item.language), item.verdict, children)
 
     def settle(self, work: Work) -> Settled:
@@ -187,6 +189,7 @@ class Workbench:
     def _fail(self, verdict: Unjudged) -> Settled:
         """The infrastructure failed: no budget, no memory, no reward."""
         self.failures += 1
+        self._shop.attempts[self.task.id] -= 1
         return Settled(REWARDS[self.stage].on_error, None, verdict.feedback)
 
     def _learn(self, work: Work) -> Settled:
@@ -213,14 +216,14 @@ class Workbench:
 
     def _remember(self, work: Work, shown: tuple[int, ...], reward: float) -> tuple[int, ...]:
         """Put the outcome on record, the new trace and experience into the bank; frozen takes in start points only."""
-        self._bank.record(self.stage, shown, reward)
+        self.bank.record(self.stage, shown, reward)
         if self._options.memory == "frozen" and not work.verdict.feasible:
             return ()
         start = None if self.start is None else self.start.item
         operators = tuple(sorted(self._shop.operators(self.task)))
         made = trace(self.task, work.kernel, work.verdict, self.stage, operators=operators, start=start)
         items = [made] if self._options.memory == "frozen" else [made, experience(made, start=start)]
-        ids = self._bank.add(items)
+        ids = self.bank.add(items)
         if work.verdict.feasible:
             self._found.add(ids[0])
         return ids
@@ -228,7 +231,6 @@ class Workbench:
     def _advance(self, verdict: Verdict) -> None:
         self.used += 1
         self.failures = 0
-        self._shop.attempts[self.task.id] += 1
         latency = verdict.latency_us
         if latency is not None:
             self.first_us = self.first_us or latency

@@ -1,0 +1,178 @@
+"""The vector form: a batch of tasks in lock-step on one bank, the paper's outer iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from kernel_gym.envs.observation import Layout, Vector
+from kernel_gym.envs.options import Options
+from kernel_gym.envs.rendering import frame
+from kernel_gym.envs.workbench import Settled, Workbench
+from kernel_gym.envs.workshop import Workshop
+from kernel_gym.errors import ConfigError
+from kernel_gym.memory.bank import Bank
+
+Actions = NDArray[np.int64]
+
+
+class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any]]):
+    """
+    `KernelSynthesisEnv` for a batch of tasks that share one bank and move in lock-step.
+
+    ## Description
+    One *outer iteration* gives every task of the batch one attempt. Each sub-environment picks as in
+    `KernelSynthesisEnv`; one that is done (it chose `K` or used its picks) has only `K` legal until all are. The
+    step in which the last one is done has all kernels written, verified in parallel and, in index order, committed
+    to the bank: so all attempts of an iteration see the bank as it was at its start. That step pays all rewards and
+    adds `attempt` (or `failure`) to the infos of all; every other step pays 0.
+
+    ## Spaces, rewards, information
+    Those of `KernelSynthesisEnv`, batched. Infos are arrays of objects, one place a sub-environment, with `_key`
+    saying who has the key; `view(observations, infos, i)` gives one sub-environment's observation and info back.
+
+    ## Episode End
+    Autoreset is NEXT_STEP: the step after an end resets that sub-environment to the curriculum's next task, ignores
+    its action and pays 0, while the others pick on. `make_vec(id, num_envs=len(tasks))` and `T` iterations are the
+    paper's protocol.
+
+    ## Arguments
+    `num_envs` and those of `KernelSynthesisEnv`. `reset(seed=s)` takes one seed: there is one bank.
+    `reset(options={"tasks": [...]})` names the tasks. With `memory="fresh"` every sub-environment has a bank of its
+    own.
+
+    ## Version History
+    * v0: initial version
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "render_modes": ["ansi", "human"],
+        "render_fps": 4,
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
+
+    def __init__(self, num_envs: int = 1, render_mode: str | None = None, **options: Any) -> None:
+        self.options = Options.of(options)
+        self.num_envs, self.render_mode = num_envs, render_mode
+        self._shop = Workshop(self.options)
+        self._benches = [Workbench(self._shop, bank) for bank in self._banks()]
+        self._settled: list[Settled | None] = [None] * num_envs
+        self.single_observation_space = self.layout.space()
+        self.single_action_space = gym.spaces.Discrete(self.options.slots + 1)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+
+    def _banks(self) -> list[Bank]:
+        if self.options.memory != "fresh":
+            return [self._shop.bank] * self.num_envs
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / "bank"
+            self._shop.bank.export(file)
+            return [_imported(file, self._shop.bank) for _ in range(self.num_envs)]
+
+    @property
+    def layout(self) -> Layout:
+        """Where each feature lies in one sub-environment's observation."""
+        return self._shop.layout
+
+    @property
+    def bank(self) -> Bank:
+        """The memory that all share."""
+        return self._shop.bank
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Vector], dict[str, Any]]:
+        """Give every sub-environment its next task; with a seed, put bank and curriculum back first."""
+        if seed is not None and not isinstance(seed, int | np.integer):
+            raise ConfigError("the sub-environments share one bank: give one seed, not a list")
+        first = self._np_random_seed is None
+        super().reset(seed=self.options.seed if first and seed is None else seed)
+        if first or seed is not None:
+            self._shop.restart(int(self.np_random_seed or 0))
+        names: Sequence[str | None] = (options or {}).get("tasks") or [None] * self.num_envs
+        for bench, name in zip(self._benches, names, strict=True):
+            bench.begin(self._shop.next_task(name))
+        self._settled = [None] * self.num_envs
+        return self._observations(), self._infos()
+
+    def step(
+        self, actions: Actions
+    ) -> tuple[dict[str, Vector], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        """One pick each; once all are done, all kernels are written, judged and remembered."""
+        if not self.action_space.contains(np.asarray(actions, np.int64)):
+            raise gym.error.InvalidAction(f"actions must be {self.num_envs} numbers in 0..{self.options.slots}")
+        self._settled = [None] * self.num_envs
+        for bench, action in zip(self._benches, actions, strict=True):
+            self._advance(bench, int(action))
+        if all(bench.ready for bench in self._benches):
+            self._iterate()
+        if self.render_mode == "human":
+            print(self._frame(), flush=True)
+        rewards = np.array([settled.reward if settled else 0.0 for settled in self._settled])
+        terminated = np.array([bench.over for bench in self._benches])
+        truncated = np.array([bench.given_up for bench in self._benches])
+        return self._observations(), rewards, terminated, truncated, self._infos()
+
+    def _advance(self, bench: Workbench, action: int) -> None:
+        if bench.over or bench.given_up:
+            bench.begin(self._shop.next_task())
+        elif not bench.ready:
+            bench.pick(action)
+
+    def _iterate(self) -> None:
+        """The end of an outer iteration: judge all, commit in index order, then let all see the new bank."""
+        works = self._shop.fulfil([bench.commission() for bench in self._benches])
+        self._settled = [bench.settle(work) for bench, work in zip(self._benches, works, strict=True)]
+        for bench in self._benches:
+            bench.open()
+
+    def _observations(self) -> dict[str, Vector]:
+        each = [bench.observation() for bench in self._benches]
+        return {key: np.stack([observation[key] for observation in each]) for key in each[0]}
+
+    def _infos(self) -> dict[str, Any]:
+        infos: dict[str, Any] = {}
+        for i, (bench, settled) in enumerate(zip(self._benches, self._settled, strict=True)):
+            for key, value in (bench.info() | (settled.info() if settled else {})).items():
+                infos.setdefault(key, np.full(self.num_envs, None, object))[i] = value
+                infos.setdefault(f"_{key}", np.zeros(self.num_envs, np.bool_))[i] = True
+        return infos
+
+    def render(self) -> tuple[str, ...] | None:
+        """One frame a sub-environment with `ansi`."""
+        if self.render_mode != "ansi":
+            return None
+        return tuple(frame(bench, settled) for bench, settled in zip(self._benches, self._settled, strict=True))
+
+    def _frame(self) -> str:
+        return "\n".join(frame(bench, settled) for bench, settled in zip(self._benches, self._settled, strict=True))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Close what the environment made; parts that were given as objects stay open."""
+        self._shop.close()
+        if self.options.memory == "fresh":
+            for bench in self._benches:
+                bench.bank.close()
+
+
+def view(
+    observations: Mapping[str, Vector], infos: Mapping[str, Any], i: int
+) -> tuple[dict[str, Vector], dict[str, Any]]:
+    """One sub-environment's observation and info, as the single environment would give them."""
+    info = {key: infos[key][i] for key in infos if not key.startswith("_") and infos[f"_{key}"][i]}
+    return {key: value[i] for key, value in observations.items()}, info
+
+
+def _imported(file: Path, like: Bank) -> Bank:
+    bank = Bank(None, like.embedder)
+    bank.import_(file)
+    return bank
