@@ -6,7 +6,7 @@ A `Workshop` is made from `Options`. The environment has one `Workbench` in it, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
@@ -25,6 +25,8 @@ from kernel_gym.verdict import Uncompilable, Unjudged, Verdict
 
 #: How often a kernel is tried again that the infrastructure kept from being judged.
 RETRIES = 2
+
+VerifyAll = Callable[[Sequence[tuple[Kernel, Task]]], Sequence[Verdict]]
 
 
 class Verifying(Protocol):
@@ -136,7 +138,7 @@ class Workshop:
     def _verify(self, pairs: Sequence[tuple[Kernel, Task]]) -> Sequence[Verdict]:
         judge = self.verifier
         if len(pairs) > 1 and hasattr(judge, "verify_all"):
-            return list(judge.verify_all(pairs))
+            return _verdicts(judge.verify_all, pairs)
         return [_verdict(judge, kernel, task) for kernel, task in pairs]
 
     @property
@@ -158,6 +160,13 @@ class Workshop:
 def describe(task: Task) -> str:
     """The task as a query: its name, category, description and source."""
     return "\n".join(part for part in (task.name, task.category, task.description, task.source) if part)
+
+
+def _verdicts(verify_all: VerifyAll, pairs: Sequence[tuple[Kernel, Task]]) -> list[Verdict]:
+    try:
+        return list(verify_all(pairs))
+    except InfrastructureError as error:
+        return [Unjudged(str(error)) for _ in pairs]
 
 
 def _verdict(judge: Verifying, kernel: Kernel, task: Task) -> Verdict:
