@@ -186,7 +186,7 @@ ASC_CALL asc_tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_local
 struct asc_block { uint8_t bytes[32]; };
 ASC_QUERY asc_block asc_read_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line);
 ASC_QUERY asc_block asc_read_global(uint32_t dtype, asc_global address, int32_t line);
-ASC_CALL asc_reread(uint32_t dtype, uint64_t where, uint32_t global, int32_t line);     // served from the last block
+ASC_CALL asc_reread(uint32_t dtype, uint64_t where, uint32_t global, int32_t line);     // served from a block already sent; where = address, on-chip with the space in the upper half
 ASC_CALL asc_write_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line);
 ASC_CALL asc_write_global(uint32_t dtype, asc_global address, uint64_t bits, int32_t line);
 ASC_CALL asc_cache_clean(asc_global address, uint32_t entire, int32_t line);            // DataCacheCleanAndInvalid

@@ -1,0 +1,130 @@
+"""Generates both ends of the ring from `include/abi.h`.
+
+A call crosses the ring as one fixed-size record: its number, the author's line, and its arguments as a plain struct.
+`calls.inc` numbers the calls and lays out their arguments, `wire.inc` packs records in the kernel process (`exports.inc`
+gives them the names that kernels link against) and `dispatch.inc` unpacks them in the device process, so neither end
+can drift from the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_gym.errors import KernelGymError
+
+#: Calls whose exported form the front writes itself, because it may answer them without the device.
+CACHED = frozenset({"read_local", "read_global", "write_local", "write_global", "reread"})
+
+_DECLARATION = re.compile(r"^ASC_(CALL|QUERY)\s+(?:(\w+)\s+)?asc_(\w+)\(([^()]*)\);", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One parameter of a call."""
+
+    type: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name}"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One declaration of the border; `answer` is the type of the reply that a query waits for."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    answer: str | None = None
+
+    @property
+    def payload(self) -> tuple[Argument, ...]:
+        """The arguments that the record's struct holds; the line has a place of its own in the header."""
+        return self.arguments[:-1]
+
+
+def parse(text: str) -> tuple[Call, ...]:
+    """The calls and queries that an ABI header declares, in its order."""
+    calls = []
+    for kind, answer, name, parameters in _DECLARATION.findall(text):
+        arguments = tuple(_argument(name, parameter) for parameter in parameters.split(","))
+        if arguments[-1] != Argument("int32_t", "line"):
+            raise KernelGymError(f"abi.h: asc_{name} must end in `int32_t line`")
+        if (kind == "QUERY") != bool(answer):
+            raise KernelGymError(f"abi.h: asc_{name} must {'' if kind == 'QUERY' else 'not '}declare an answer")
+        calls.append(Call(name, arguments, answer or None))
+    duplicates = {call.name for call in calls if sum(other.name == call.name for other in calls) > 1}
+    if duplicates:
+        raise KernelGymError(f"abi.h: declared twice: {', '.join(sorted(duplicates))}")
+    return tuple(calls)
+
+
+def _argument(call: str, text: str) -> Argument:
+    words = text.split()
+    if len(words) != 2:
+        raise KernelGymError(f"abi.h: asc_{call}: cannot read the parameter {text.strip()!r}; write `type name`")
+    return Argument(words[0], words[1])
+
+
+def calls(parsed: Sequence[Call]) -> str:
+    """Numbers of the calls (0 is none) and the structs that hold their arguments."""
+    numbers = "".join(f"    OP_{call.name},\n" for call in parsed)
+    structs = "".join(_struct(call) for call in parsed)
+    names = "".join(f'    "{call.name}",\n' for call in parsed)
+    return (
+        f"enum Op : uint16_t {{\n    OP_none,\n{numbers}    OP_COUNT,\n}};\n\n{structs}\n"
+        f'inline constexpr const char *kOpNames[] = {{\n    "none",\n{names}}};\n'
+    )
+
+
+def _struct(call: Call) -> str:
+    fields = "".join(f" {argument};" for argument in call.payload)
+    # Never read where there are no arguments, but a record must have something to copy.
+    return f"struct args_{call.name} {{{fields or ' uint8_t nothing;'} }};\nASC_FITS(args_{call.name})\n"
+
+
+def wire(parsed: Iterable[Call]) -> str:
+    """Functions that put a call into the ring."""
+    return "".join(map(_packer, parsed))
+
+
+def _packer(call: Call) -> str:
+    values = ", ".join(argument.name for argument in call.payload)
+    head = f"inline {call.answer or 'void'} {call.name}({', '.join(map(str, call.arguments))}) {{\n"
+    record = f"Record *record = claim(OP_{call.name}, line);\n    new (record->payload) args_{call.name}{{{values}}};"
+    claim = record if call.payload else f"claim(OP_{call.name}, line);"
+    send = f"return ask<{call.answer}>();" if call.answer else "send();"
+    return f"{head}    {claim}\n    {send}\n}}\n"
+
+
+def exports(parsed: Iterable[Call]) -> str:
+    """The exported names of the border that do no more than put a call into the ring."""
+    return "".join(_export(call) for call in parsed if call.name not in CACHED)
+
+
+def _export(call: Call) -> str:
+    names = ", ".join(argument.name for argument in call.arguments)
+    head = f'extern "C" {call.answer or "void"} asc_{call.name}({", ".join(map(str, call.arguments))})'
+    return f"{head} {{ return wire::{call.name}({names}); }}\n"
+
+
+def dispatch(parsed: Iterable[Call]) -> str:
+    """The cases of a switch over a record's number; each unpacks its arguments and calls the executor."""
+    return "".join(map(_case, parsed))
+
+
+def _case(call: Call) -> str:
+    values = "".join(f"args.{argument.name}, " for argument in call.payload)
+    unpack = f"const auto args = unpack<args_{call.name}>(record); " if call.payload else ""
+    run = f"executor.{call.name}({values}record.line)"
+    return f"case OP_{call.name}: {{ {unpack}{f'answer({run})' if call.answer else run}; break; }}\n"
+
+
+def generate(abi: Path, folder: Path) -> None:
+    """Write the generated files into `folder`."""
+    parsed = parse(abi.read_text())
+    for write in (calls, wire, exports, dispatch):
+        (folder / f"{write.__name__}.inc").write_text(f"// Generated from {abi.name} by marshal.py.\n{write(parsed)}")

@@ -1,0 +1,49 @@
+// The front: the part of the device's interface that runs inside the kernel process.
+//
+// It turns the calls of abi.h into records, runs the cores of a launch as fibers, and keeps the same books of on-chip
+// memory as the device so that allocation needs no reply. It holds no tensor data.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "front_books.h"
+#include "ring.h"
+
+namespace sim::front {
+
+// The kernel process's end of the ring.
+void attach(Ring *ring);
+Ring &ring();
+
+// A slot for the next record, its header filled in; send() publishes it.
+Record *claim(uint16_t op, int32_t line);
+void send();
+const asc_block &await_answer();
+[[noreturn]] void leave();                   // the device has stopped listening
+[[noreturn]] void give_up(int32_t line);     // after a record that the device must refuse
+
+template <class Answer>
+Answer ask() {
+    static_assert(sizeof(Answer) <= sizeof(asc_block));
+    Answer answer;
+    send();
+    __builtin_memcpy(&answer, &await_answer(), sizeof answer);
+    return answer;
+}
+
+namespace wire {
+#include "wire.inc"
+}
+
+// Where the kernel's code was loaded: basic blocks are counted from there on.
+void cover_from(uintptr_t base);
+
+// What the running core has allocated; outside a launch there is none and the call is a misuse.
+Books &books(int32_t line);
+[[noreturn]] void misuse(int32_t line, const char *text);
+
+// Drops what the scalar unit has cached: something else may have written.
+void forget_blocks();
+
+}  // namespace sim::front

@@ -1,0 +1,195 @@
+// Runs the cores of a launch as fibers: each goes on until it ends or waits for others.
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <map>
+
+#include "front.h"
+
+namespace sim::front {
+namespace {
+
+enum { STACK_BYTES = 1 << 20, GUARD_BYTES = 1 << 16, FLAGS = 16, MODES = 3 };
+
+class Stack {
+public:
+    Stack() {
+        void *memory = mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED) _exit(103);
+        mprotect(memory, GUARD_BYTES, PROT_NONE);
+        base_ = static_cast<char *>(memory);
+    }
+    void *base() const { return base_; }
+
+private:
+    char *base_;
+};
+
+struct Core {
+    Books books;
+    ucontext_t context;
+    Stack *stack = nullptr;
+    enum { New, Ready, AtBarrier, AtFlag, Done } state = New;
+    uint32_t wanted = 0;                              // the flag it waits for
+    uint32_t sets[MODES][FLAGS] = {}, waits[FLAGS] = {};
+};
+
+struct Launch {
+    std::vector<std::unique_ptr<Core>> cores;
+    uint32_t blocks, lanes;                           // lanes: vector cores for each block
+    void (*body)(void *);
+    void *closure;
+    int32_t line;
+    uint32_t current = 0;
+    ucontext_t scheduler;
+};
+
+Launch *running;
+std::vector<Stack *> idle_stacks;
+
+Core &current() { return *running->cores[running->current]; }
+
+void core_main() {
+    running->body(running->closure);
+    wire::core_end(running->line);
+    current().state = Core::Done;
+    setcontext(&running->scheduler);
+}
+
+void yield_as(decltype(Core::state) state) {
+    Core &core = current();
+    core.state = state;
+    swapcontext(&core.context, &running->scheduler);
+}
+
+void prepare(Core &core) {
+    if (idle_stacks.empty()) {
+        core.stack = new Stack;
+    } else {
+        core.stack = idle_stacks.back();
+        idle_stacks.pop_back();
+    }
+    getcontext(&core.context);
+    core.context.uc_stack.ss_sp = core.stack->base();
+    core.context.uc_stack.ss_size = STACK_BYTES;
+    core.context.uc_link = nullptr;
+    makecontext(&core.context, core_main, 0);
+}
+
+// How often a flag was raised for a core: when every member of its group has raised it. Mode 0 groups all cores,
+// mode 1 the vector cores of one block; mode 2 pairs them with the cube core, which runs no author's code here.
+uint32_t raised(uint32_t index, uint32_t flag) {
+    const uint32_t lanes = running->lanes, first = index / lanes * lanes;
+    uint32_t all = UINT32_MAX, group = UINT32_MAX;
+    for (const auto &core : running->cores) all = std::min(all, core->sets[0][flag]);
+    for (uint32_t i = first; i < first + lanes; ++i) group = std::min(group, running->cores[i]->sets[1][flag]);
+    return all + group;
+}
+
+bool may_run(uint32_t index, bool barrier_complete) {
+    Core &core = *running->cores[index];
+    switch (core.state) {
+        case Core::New: case Core::Ready: return true;
+        case Core::AtBarrier: return barrier_complete;
+        case Core::AtFlag: return raised(index, core.wanted) > core.waits[core.wanted];
+        case Core::Done: return false;
+    }
+    return false;
+}
+
+void run_core(uint32_t index) {
+    Core &core = *running->cores[index];
+    running->current = index;
+    if (core.state == Core::New) {
+        prepare(core);
+        wire::core_begin(index, running->line);
+    } else {
+        wire::core_resume(index, running->line);
+    }
+    if (core.state == Core::AtFlag) ++core.waits[core.wanted];
+    core.state = Core::Ready;
+    swapcontext(&running->scheduler, &core.context);
+    if (core.state == Core::Done) {
+        idle_stacks.push_back(core.stack);
+        core.books = {};
+    }
+}
+
+uint32_t count(decltype(Core::state) state) {
+    return static_cast<uint32_t>(std::count_if(running->cores.begin(), running->cores.end(),
+                                               [&](const auto &core) { return core->state == state; }));
+}
+
+// Runs every core that can run once; says whether any could.
+bool run_round() {
+    const bool barrier_complete = count(Core::AtBarrier) == running->cores.size();
+    bool any = false;
+    std::vector<bool> may(running->cores.size());
+    for (uint32_t i = 0; i < may.size(); ++i) may[i] = may_run(i, barrier_complete);
+    for (uint32_t i = 0; i < may.size(); ++i) {
+        // A flag may have been raised or consumed meanwhile; a barrier, once complete, releases all.
+        if (running->cores[i]->state == Core::AtFlag ? !may_run(i, false) : !may[i]) continue;
+        run_core(i);
+        any = true;
+    }
+    return any;
+}
+
+}  // namespace
+
+Books &books(int32_t line) {
+    if (!running) misuse(line, "only a kernel can do this, not the host function");
+    return current().books;
+}
+
+}  // namespace sim::front
+
+using namespace sim::front;
+
+extern "C" uint32_t asc_block_index(void) { return running ? running->current : 0; }
+extern "C" uint32_t asc_block_count(void) { return running ? running->blocks : 1; }
+extern "C" uint32_t asc_sub_block_index(void) { return running ? running->current % running->lanes : 0; }
+
+extern "C" void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(void *), void *closure, int32_t line) {
+    if (running) misuse(line, "a kernel cannot launch a kernel; call it from kernel_launch");
+    wire::launch_begin(blocks, core_kind, line);
+    if (blocks == 0 || blocks > 65535) misuse(line, "a launch takes 1 to 65535 blocks");
+    Launch launch;
+    launch.blocks = blocks;
+    launch.lanes = core_kind == ASC_MIX ? 2 : 1;
+    launch.body = body;
+    launch.closure = closure;
+    launch.line = line;
+    for (uint32_t i = 0; i < blocks * launch.lanes; ++i) launch.cores.push_back(std::make_unique<Core>());
+    running = &launch;
+    while (count(Core::Done) < launch.cores.size()) {
+        if (run_round()) continue;
+        wire::stuck(static_cast<uint32_t>(launch.cores.size() - count(Core::Done)), line);
+        give_up(line);
+    }
+    running = nullptr;
+    wire::launch_end(line);
+}
+
+extern "C" void asc_sync_all(int32_t line) {
+    books(line);
+    wire::sync_point(line);
+    yield_as(Core::AtBarrier);
+}
+
+extern "C" void asc_cross_core_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line) {
+    books(line);
+    wire::cross_set(mode, pipe, flag, line);
+    if (mode < MODES && flag < FLAGS) ++current().sets[mode][flag];
+}
+
+extern "C" void asc_cross_core_wait(uint32_t flag, int32_t line) {
+    books(line);
+    if (flag >= FLAGS) misuse(line, "CrossCoreWaitFlag takes flags 0 to 10");
+    Core &core = current();
+    core.wanted = flag;
+    if (raised(running->current, flag) > core.waits[flag]) ++core.waits[flag];
+    else yield_as(Core::AtFlag);
+    wire::cross_wait(flag, line);
+}
