@@ -15,8 +15,13 @@ $(STAMP): setup.cfg constraints.txt pyproject.toml
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[rllib,dev]'
 	touch $@
 
+
+DEMO_AGENTS := random,similarity,similarity-feasible,value,ppo
+DEMO_TASKS := relu,sigmoid,gelu,softmax,layer_norm,sum_reduction,max_reduction
+
 demo: install
-	$(BIN)/python scripts/compare.py --demo
+	$(BIN)/python scripts/compare.py --agents $(DEMO_AGENTS) --suite level1 --tasks $(DEMO_TASKS) \
+	    --budget 10 --seeds 3 --out runs/demo
 
 test: install
 	$(BIN)/python -m pytest

@@ -17,7 +17,6 @@ METRICS: dict[str, str] = {
     "solved/compiled": "share of operators with a kernel that compiled",
     "solved/correct": "share of operators with a feasible kernel",
     "speedup/first_draft": "median over solved operators of first feasible latency / best latency",
-    "memory/items": "items in the bank",
 }
 
 
@@ -37,7 +36,7 @@ class Meter:
         """Operators with a feasible kernel."""
         return len(self._latencies)
 
-    def take(self, attempt: Attempt, items: int) -> Mapping[str, float]:
+    def take(self, attempt: Attempt) -> Mapping[str, float]:
         """Count an attempt; all figures that it changes."""
         self.attempts += 1
         if attempt.verdict.compiled:
@@ -52,7 +51,6 @@ class Meter:
             "rate/correct": self._feasible_attempts / self.attempts,
             "solved/compiled": len(self._compiled) / self.tasks,
             "solved/correct": self.solved / self.tasks,
-            "memory/items": float(items),
         }
         if self._latencies:
             ratios = [history[0] / min(history) for history in self._latencies.values()]

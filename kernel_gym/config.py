@@ -31,8 +31,8 @@ class EnvConfig(_Frozen):
     author_options: dict[str, Any]
     embedder: str
     picks: int = Field(ge=1, le=64)
-    breadth: int = Field(ge=1, le=64)
-    breadth_schedule: tuple[tuple[int, int], ...]
+    pool_factor: int = Field(ge=1, le=64)
+    pool_schedule: tuple[tuple[int, int], ...]
     stages: Literal["both", "draft", "refine"]
     memory: Literal["shared", "fresh", "frozen"]
     curriculum: Literal["sequential", "mixed", "levels"]

@@ -11,8 +11,8 @@ from kernel_gym.errors import ConfigError
 def test_layers_override_in_order(tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
     file.write_text("budget: 12\nenv: {picks: 3}\n")
-    config = resolve(file, {"budget": 7}, ["env.breadth=2"])
-    assert (config.budget, config.env.picks, config.env.breadth) == (7, 3, 2)
+    config = resolve(file, {"budget": 7}, ["env.pool_factor=2"])
+    assert (config.budget, config.env.picks, config.env.pool_factor) == (7, 3, 2)
     assert config.env.author == "apprentice"
 
 

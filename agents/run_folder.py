@@ -1,0 +1,126 @@
+"""A run is a folder: resolved configuration, provenance, journal, TensorBoard events, the bank, the best kernels."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kernel_gym.agents.journal import Journal
+from kernel_gym.config import RunConfig
+from kernel_gym.errors import KernelGymError
+from kernel_gym.version import __version__
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The paths of a run, and what is written once."""
+
+    path: Path
+
+    @property
+    def bank(self) -> Path:
+        """The memory, as it was after the last attempt."""
+        return self.path / "bank.sqlite"
+
+    @property
+    def journal(self) -> Path:
+        """One line an attempt."""
+        return self.path / "results.jsonl"
+
+    @property
+    def agent(self) -> Path:
+        """What the agent learned."""
+        return self.path / "agent"
+
+    @property
+    def complete(self) -> bool:
+        """True once the whole budget has been spent and everything is written."""
+        return (self.path / "complete").exists()
+
+    @classmethod
+    def open(cls, path: Path, config: RunConfig) -> RunFolder:
+        """Make the folder, or take up a run of the same configuration that lies there."""
+        folder = cls(path)
+        wanted = config.model_dump(mode="json")
+        if (path / "config.yaml").exists():
+            if _resolved(path).digest != config.digest:
+                raise KernelGymError(f"{path} holds a run with another configuration; choose another --out")
+        elif path.exists() and any(path.iterdir()):
+            raise KernelGymError(f"{path} is not empty and holds no run; choose another --out")
+        else:
+            folder.agent.mkdir(parents=True)
+            (path / "provenance.json").write_text(json.dumps(provenance(), indent=1))
+            (path / "config.yaml").write_text(yaml.safe_dump(wanted, sort_keys=False))
+        return folder
+
+    def start_over(self) -> Journal:
+        """Remove what replaying writes again, and open the journal."""
+        for stale in (*self.path.glob("events.out.tfevents.*"), *self.path.glob("bank.sqlite*")):
+            stale.unlink()
+        return Journal(self.journal)
+
+    def keep_best(self, task: str, source: str) -> None:
+        """Write the fastest kernel of a task."""
+        file = self.path / "best" / f"{task.replace('/', '-')}.cpp"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(source)
+
+    def finish(self) -> None:
+        """Mark the run as complete."""
+        (self.path / "complete").touch()
+
+
+def load_config(path: Path) -> RunConfig:
+    """The configuration of a run folder."""
+    if not (path / "config.yaml").exists():
+        raise KernelGymError(f"{path} holds no run: there is no config.yaml in it")
+    return _resolved(path)
+
+
+def _resolved(path: Path) -> RunConfig:
+    try:
+        return RunConfig.model_validate(yaml.safe_load((path / "config.yaml").read_text()))
+    except ValueError as error:
+        raise KernelGymError(f"{path / 'config.yaml'} is not a run's configuration; choose another --out") from error
+
+
+def provenance() -> dict[str, Any]:
+    """Where and with what a run is made."""
+    return {
+        "kernel_gym": __version__,
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "command": sys.argv,
+        "packages": {name: _version(name) for name in ("torch", "gymnasium", "numpy", "ray", "openai")},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _commit() -> str | None:
+    """The commit of the checkout that this runs from, `+` appended if it has changes; None outside a checkout."""
+    here = Path(__file__).parent
+    try:
+        commit = subprocess.run(
+            ["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        changes = subprocess.run(
+            ["git", "-C", str(here), "status", "--porcelain"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit + ("+" if changes else "")

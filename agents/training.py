@@ -1,0 +1,203 @@
+"""Training an agent: the loop, the journal, the events. The same for every agent.
+
+All tasks are worked on in lock-step on one bank, one attempt each an iteration, until each has had its budget; that is
+the paper's outer loop. Agents that own their loop are given the same environments and stopped at the same cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import fields, replace
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from kernel_gym import plugins
+from kernel_gym.agents.comparison import RunOutcome, outcome
+from kernel_gym.agents.contract import Agent, BudgetSpent
+from kernel_gym.agents.journal import Journal, Record
+from kernel_gym.agents.metrics import Meter
+from kernel_gym.agents.recorded import RecordedVerdicts
+from kernel_gym.agents.run_folder import RunFolder
+from kernel_gym.config import RunConfig
+from kernel_gym.envs import parts
+from kernel_gym.envs.attempt import Attempt
+from kernel_gym.envs.options import Options
+from kernel_gym.envs.vector import KernelSynthesisVectorEnv, view
+from kernel_gym.errors import ConfigError, InfrastructureError
+
+Progress = Callable[[int, int, int], None]
+"""Called after every attempt with: attempts made, attempts in all, operators solved."""
+
+
+def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done, of, solved: None) -> RunOutcome:
+    """Run `config` into `folder`, from its beginning or from where it was stopped; the run in figures."""
+    tasks = [task.id for task in parts.tasks(environment_options(config, folder))]
+    if folder.complete:
+        return outcome(config.agent, config.seed, Journal.read(folder.journal), tasks, config.budget)
+    with ExitStack() as cleanup:
+        journal = folder.start_over()
+        cleanup.callback(journal.close)
+        session = cleanup.enter_context(Session(config, folder, journal, len(tasks), progress))
+        agent = make_agent(config)
+        if agent.owns_loop:
+            agent.fit(session, session.total, session.log)
+        else:
+            _work(agent, session)
+        agent.save(folder.agent)
+        folder.finish()
+    return outcome(config.agent, config.seed, journal.records, tasks, config.budget)
+
+
+def make_agent(config: RunConfig) -> Agent:
+    """The agent that a configuration names."""
+    kind = plugins.load("kernel_gym.agents", config.agent)
+    try:
+        agent: Agent = kind(seed=config.seed, **config.agent_options)
+    except TypeError as error:
+        raise ConfigError(f"agent {config.agent!r} does not take these options: {error}") from error
+    return agent
+
+
+def environment_options(config: RunConfig, folder: RunFolder) -> Options:
+    """The environment of a run; the same for every agent with the same settings."""
+    return Options(
+        suite=config.suite,
+        tasks=config.tasks or None,
+        budget=config.budget,
+        workers=config.workers,
+        seed=config.seed,
+        bank=folder.bank,
+        **config.env.model_dump(),
+    )
+
+
+class Session:
+    """One run under way: makes the environments, writes down every attempt, stops at the budget."""
+
+    def __init__(self, config: RunConfig, folder: RunFolder, journal: Journal, tasks: int, progress: Progress) -> None:
+        self.config, self.folder, self.journal = config, folder, journal
+        self.tasks, self.total = tasks, tasks * config.budget
+        self.meter = Meter(tasks)
+        self._progress = progress
+        self._best: dict[str, float] = {}
+
+    def __enter__(self) -> Session:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._stack = ExitStack()
+        self._writer = SummaryWriter(str(self.folder.path))
+        self._stack.callback(self._writer.close)
+        options = environment_options(self.config, self.folder)
+        self._verifier = RecordedVerdicts(self.journal.records, lambda: parts.verifier(options))
+        self._stack.callback(self._verifier.close)
+        self._options = replace(options, verifier=self._verifier)
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._stack.close()
+
+    def __call__(self) -> gym.Env[Any, Any]:
+        """The environment, one task after another."""
+        env = gym.make("kernel_gym/KernelSynthesis-v0", disable_env_checker=True, **_arguments(self._options))
+        self._stack.callback(env.close)
+        return Watched(env, self)
+
+    def vector(self) -> gym.vector.VectorEnv[Any, Any, Any]:
+        """All tasks at once, one attempt each an iteration."""
+        envs = KernelSynthesisVectorEnv(num_envs=self.tasks, **_arguments(self._options))
+        self._stack.callback(envs.close)
+        return WatchedVector(envs, self)
+
+    def stop_if_spent(self) -> None:
+        """End the loop once every attempt of the budget has been made."""
+        if self.meter.attempts >= self.total:
+            raise BudgetSpent
+
+    def take(self, info: Mapping[str, Any], truncated: bool) -> None:
+        """Write down the attempt that a step brought, if it did; give up if the verifier has."""
+        if truncated:
+            raise InfrastructureError(f"the verifier keeps failing ({info.get('failure', 'no reason given')})")
+        if "attempt" in info:
+            self._write(info["attempt"])
+
+    def _write(self, attempt: Attempt) -> None:
+        self.journal.write(record(attempt))
+        for name, value in self.meter.take(attempt).items():
+            self._writer.add_scalar(name, value, self.meter.attempts)
+        latency = attempt.verdict.latency_us
+        if latency is not None and latency < self._best.get(attempt.task, float("inf")):
+            self._best[attempt.task] = latency
+            self.folder.keep_best(attempt.task, attempt.kernel.source)
+        self._progress(self.meter.attempts, self.total, self.meter.solved)
+
+    def log(self, metrics: Mapping[str, float], step: int) -> None:
+        """Write what the agent says about itself."""
+        for name, value in metrics.items():
+            self._writer.add_scalar(f"agent/{name}", value, step)
+
+
+class Watched(gym.Wrapper[Any, Any, Any, Any]):
+    """The environment, every attempt of which is written down."""
+
+    def __init__(self, env: gym.Env[Any, Any], session: Session) -> None:
+        super().__init__(env)
+        self._session = session
+
+    def step(self, action: Any) -> Any:
+        """Step, unless the budget is spent."""
+        self._session.stop_if_spent()
+        result = self.env.step(action)
+        self._session.take(result[-1], result[-2])
+        return result
+
+
+class WatchedVector(gym.vector.VectorWrapper):
+    """The same for the vector form."""
+
+    def __init__(self, envs: gym.vector.VectorEnv[Any, Any, Any], session: Session) -> None:
+        super().__init__(envs)
+        self._session = session
+
+    def step(self, actions: Any) -> Any:
+        """Step, unless the budget is spent."""
+        self._session.stop_if_spent()
+        result = self.env.step(actions)
+        for i in range(self.num_envs):
+            self._session.take(view({}, result[-1], i)[1], bool(result[-2][i]))
+        return result
+
+
+def _work(agent: Agent, session: Session) -> None:
+    """The loop for agents that only act and learn."""
+    envs = session.vector()
+    observations, infos = envs.reset(seed=session.config.seed)
+    while session.meter.attempts < session.total:
+        actions = [agent.act(*view(observations, infos, i)) for i in range(envs.num_envs)]
+        observations, _, _, _, infos = envs.step(np.asarray(actions))
+        for i in range(envs.num_envs):
+            if (attempt := view({}, infos, i)[1].get("attempt")) is not None:
+                session.log(agent.learn(attempt), session.meter.attempts)
+
+
+def record(attempt: Attempt) -> Record:
+    """An attempt as the journal keeps it; the kernel's source is in the bank."""
+    return {
+        "task": attempt.task,
+        "stage": str(attempt.stage),
+        "index": attempt.index,
+        "context": attempt.context,
+        "start": attempt.start,
+        "api_pages": attempt.api_pages,
+        "kernel": attempt.kernel.digest,
+        "reward": attempt.reward,
+        "produced": attempt.produced,
+        "verdict": attempt.verdict.to_json(),
+    }
+
+
+def _arguments(options: Options) -> dict[str, Any]:
+    """Options as keyword arguments."""
+    return {field.name: getattr(options, field.name) for field in fields(options)}

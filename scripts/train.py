@@ -1,0 +1,47 @@
+#!/usr/bin/env python
+"""Train one agent on a suite and write a run folder; run the same command again to resume."""
+
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from kernel_gym import command_line
+from kernel_gym.agents.run_options import add_run_arguments, run_config
+
+EXAMPLES = """
+scripts/train.py --agent value --suite level1 --tasks relu,softmax --budget 10 --seed 0 --out runs/value
+scripts/train.py --agent my_agents:Mine --suite basics --budget 5 --out runs/mine
+scripts/train.py --config run.yaml --set env.picks=3 --out runs/three-picks
+"""
+
+
+def main() -> int:
+    """Train, with a progress bar, and print where to look."""
+    parser = command_line.parser(__doc__ or "", EXAMPLES)
+    parser.add_argument("--agent", help="registered name or module:Class (default value)")
+    parser.add_argument("--seed", type=int, help="everything random follows from it (default 0)")
+    parser.add_argument("--out", type=Path, required=True, help="run folder")
+    add_run_arguments(parser)
+    arguments = parser.parse_args()
+    config = run_config(arguments, agent=arguments.agent, seed=arguments.seed)
+
+    from kernel_gym.agents.run_folder import RunFolder
+    from kernel_gym.agents.training import train
+
+    folder = RunFolder.open(arguments.out, config)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns) as bar:
+        line = bar.add_task(f"{config.agent} seed {config.seed}")
+
+        def show(done: int, total: int, solved: int) -> None:
+            bar.update(line, completed=done, total=total, description=f"{config.agent}: {solved} operators solved")
+
+        outcome = train(config, folder, show)
+    for name, value in outcome.figures.items():
+        print(f"{name:>9} {value:.3f}")
+    print(f"run folder {arguments.out}; curves: tensorboard --logdir {arguments.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    command_line.run(main)
