@@ -167,7 +167,7 @@ class Store:
 
     def outcomes(self, ids: Collection[int]) -> dict[int, dict[Stage, Outcomes]]:
         """Outcomes of items by stage; every stage is present."""
-        found = {id: {stage: Outcomes() for stage in Stage} for id in ids}
+        found = {id: dict(_UNUSED) for id in ids}
         query = f"SELECT item, stage, uses, total, recent FROM outcomes WHERE item IN {_AMONG}"
         for id, stage, uses, total, recent in self.connection.execute(query, (_listed(ids),)):
             found[id][Stage(stage)] = Outcomes(uses, total / uses, recent)
@@ -236,6 +236,8 @@ class Store:
     def _meta(self, key: str) -> int:
         return int(self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0])
 
+
+_UNUSED = {stage: Outcomes() for stage in Stage}
 
 # One parameter for any number of ids.
 _AMONG = "(SELECT value FROM json_each(?))"

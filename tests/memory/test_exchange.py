@@ -1,0 +1,94 @@
+import json
+
+import pytest
+
+from kernel_gym.memory.bank import PREVIOUS, Bank, BankError
+from kernel_gym.memory.embedding import StaticEmbedder
+from kernel_gym.memory.item import Kind, MemoryItem, Stage
+from kernel_gym.verdict import Feasible
+
+EMBEDDER = StaticEmbedder()
+
+
+@pytest.fixture
+def bank():
+    with Bank(None, EMBEDDER) as bank:
+        bank.add([MemoryItem(Kind.API, "Relu", "Relu(y, x, n);", names=("Relu",))], attempt=False)
+        for task in ("level1/relu", "level1/gelu"):
+            verdict = Feasible("ok", latency=4.0)
+            trace = MemoryItem(Kind.TRACE, task, "code", code=f"// {task}", verdict=verdict, task=task)
+            bank.add([trace, MemoryItem(Kind.EXPERIENCE, task, f"{task} worked", task=task, source=PREVIOUS)])
+        bank.record(Stage.DRAFT, [1, 4], 1.0)
+        yield bank
+
+
+def test_an_import_into_an_empty_bank_gives_the_same_bank(bank, tmp_path):
+    file = tmp_path / "memory.jsonl"
+    assert bank.export(file) == 5
+    with Bank(None, EMBEDDER) as other:
+        assert other.import_(file) == 5
+        assert other.items() == bank.items()
+        assert other.outcomes(range(1, 6)) == bank.outcomes(range(1, 6))
+        assert other.attempts == bank.attempts
+        assert other.retrieve("relu", 5) == bank.retrieve("relu", 5)
+        assert other.import_(file) == 0
+        assert len(other) == 5
+
+
+def test_excluded_tasks_leave_no_trace(bank, tmp_path):
+    file = tmp_path / "memory.jsonl"
+    assert bank.export(file, exclude_tasks=["level1/relu"]) == 3
+    assert "level1/relu" not in "".join(file.read_text().splitlines()[1:])
+    with Bank(None, EMBEDDER) as other:
+        other.add([MemoryItem(Kind.PRACTICE, "own", "own")])
+        assert other.import_(file) == 3
+        own, page, trace, experience = other.items()
+        assert (own.title, page.title, trace.task) == ("own", "Relu", "level1/gelu")
+        assert experience.source == trace.id == 3
+        header = json.loads(file.read_text().splitlines()[0])
+        assert other.origin(trace.id) == f"{header['bank']}#4"
+        assert other.origin(own.id) == ""
+        assert other.outcomes([trace.id])[trace.id][Stage.DRAFT].uses == 1
+
+
+def test_a_reference_to_an_excluded_item_becomes_none(bank, tmp_path):
+    bank.add([MemoryItem(Kind.TRACE, "borrowed", "borrowed", task="level1/silu", parent=2)])
+    bank.export(tmp_path / "memory.jsonl", exclude_tasks=["level1/relu"])
+    with Bank(None, EMBEDDER) as other:
+        other.import_(tmp_path / "memory.jsonl")
+        assert other.items(task="level1/silu")[0].parent is None
+
+
+def test_an_origin_survives_a_second_journey(bank, tmp_path):
+    bank.export(tmp_path / "first.jsonl")
+    with Bank(None, EMBEDDER) as second, Bank(None, EMBEDDER) as third:
+        second.import_(tmp_path / "first.jsonl")
+        second.export(tmp_path / "second.jsonl")
+        third.import_(tmp_path / "second.jsonl")
+        assert third.origin(1) == second.origin(1) != ""
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "not an export"),
+        ("{}\n", "not an export"),
+        ("not json\n", "not an export"),
+        ('{"format": "kernel_gym.memory", "version": 9, "items": 0}\n', "newer kernel_gym"),
+        ('{"format": "kernel_gym.memory", "version": 1, "items": 3, "attempts": 0, "bank": ""}\n', "cut short"),
+        (
+            '{"format": "kernel_gym.memory", "version": 1, "items": 1, "attempts": 0, "bank": ""}\n{"id": 1}\n',
+            "cannot be",
+        ),
+    ],
+)
+def test_a_bad_file_is_refused_in_one_line_and_changes_nothing(bank, tmp_path, content, says):
+    file = tmp_path / "bad.jsonl"
+    file.write_text(content)
+    before = bank.snapshot()
+    with pytest.raises(BankError, match=says) as caught:
+        bank.import_(file)
+    assert "\n" not in str(caught.value)
+    assert bank.snapshot() == before
+    with pytest.raises(BankError, match="cannot read"):
+        bank.import_(tmp_path / "absent.jsonl")

@@ -1,0 +1,95 @@
+import sqlite3
+
+import pytest
+
+from kernel_gym.errors import KernelGymError
+from kernel_gym.memory import rows
+from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.embedding import StaticEmbedder
+from kernel_gym.memory.item import Kind, MemoryItem, Stage
+from kernel_gym.memory.schema import MIGRATIONS, BankError, migrate
+
+EMBEDDER = StaticEmbedder()
+ITEM = MemoryItem(Kind.PRACTICE, "double buffering", "give each queue two buffers", id=1)
+
+
+def a_bank(path):
+    with Bank(path, EMBEDDER) as bank:
+        bank.add([ITEM] + [MemoryItem(Kind.PRACTICE, f"{i}", f"{i}" * 300) for i in range(200)])
+
+
+def test_a_file_of_version_one_is_brought_up_to_date(tmp_path):
+    path = tmp_path / "old.sqlite"
+    connection = sqlite3.connect(path, isolation_level=None)
+    migrate(connection, 1)
+    digest = rows.digest(ITEM)
+    connection.execute(
+        "INSERT INTO items (id, digest, chain, kind, task, category, language, feasible, born, data)"
+        " VALUES (1, ?, ?, 'practice', '', '', 'ascendc', 0, 0, ?)",
+        (digest, rows.chain("", digest, 0), rows.pack(ITEM)),
+    )
+    connection.execute("INSERT INTO outcomes VALUES (1, 'refine', 2, 1.0, 0.3)")
+    connection.close()
+
+    with pytest.raises(BankError, match="open it once for writing"):
+        Bank(path, EMBEDDER, read_only=True)
+    with Bank(path, EMBEDDER) as bank:
+        assert bank.get(1) == ITEM
+        (found,) = bank.retrieve("two buffers", 1)
+        assert (found.item, found.outcomes[Stage.REFINE].mean, bank.origin(1)) == (ITEM, 0.5, "")
+        bank.restore(bank.snapshot())
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS)
+    assert connection.execute("SELECT count(*) FROM vectors").fetchone()[0] == 1
+
+
+def test_migrating_twice_changes_nothing():
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection)
+    before = connection.execute("SELECT sql FROM sqlite_master").fetchall()
+    migrate(connection)
+    assert connection.execute("SELECT sql FROM sqlite_master").fetchall() == before
+
+
+def test_a_newer_file_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "new.sqlite"
+    a_bank(path)
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(BankError, match="newer kernel_gym") as caught:
+        Bank(path, EMBEDDER)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_foreign_database_is_refused(tmp_path):
+    path = tmp_path / "foreign.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE recipes (name TEXT)")
+    connection.commit()
+    connection.close()
+    with pytest.raises(BankError, match="not a memory bank"):
+        Bank(path, EMBEDDER)
+
+
+@pytest.mark.parametrize("damage", ["text", "truncated", "scribbled"])
+def test_a_broken_file_is_refused_in_one_line(tmp_path, damage):
+    path = tmp_path / "broken.sqlite"
+    a_bank(path)
+    data = bytearray(path.read_bytes())
+    if damage == "text":
+        data = bytearray(b"these are not the bytes of a database" * 40)
+    elif damage == "truncated":
+        del data[len(data) // 2 :]
+    else:
+        data[4096 : len(data) - 4096] = b"\x5a" * (len(data) - 8192)
+    path.write_bytes(data)
+    with pytest.raises(KernelGymError) as caught:
+        Bank(path, EMBEDDER)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(BankError, match="no folder"):
+        Bank(tmp_path / "absent" / "bank.sqlite", EMBEDDER)
