@@ -8,7 +8,7 @@ import os
 import warnings
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.export import ExportedProgram
@@ -37,7 +37,7 @@ def export_module(model: torch.nn.Module, arguments: tuple[object, ...], *, dyna
     try:
         with torch.no_grad():
             program = torch.export.export(model, arguments, dynamic_shapes=shapes, strict=False)
-            return program.run_decompositions(_decompositions())
+            return cast(ExportedProgram, program.run_decompositions(_decompositions()))
     except Exception as error:
         reason = (str(error).strip().splitlines() or [""])[0]
         raise TaskError(f"the module does not export to ATen: {type(error).__name__}: {reason}") from error
@@ -67,7 +67,7 @@ def _operators(task: Task, file: Path) -> tuple[str, ...]:
     program = export(task.instance(task.public))
     names = dict.fromkeys(str(node.target) for node in program.graph.nodes if node.op == "call_function")
     found = tuple(name for name in names if not name.startswith("<built-in"))
-    _write(file, json.dumps(found))
+    write_whole(file, json.dumps(found))
     return found
 
 
@@ -82,7 +82,7 @@ def _cache_file(task: Task) -> Path:
     return cache_folder() / "operators" / f"{key}.json"
 
 
-def _write(file: Path, text: str) -> None:
+def write_whole(file: Path, text: str) -> None:
     """Write so that another process sees all of it or nothing."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_suffix(f".{os.getpid()}.tmp")
@@ -93,13 +93,14 @@ def _write(file: Path, text: str) -> None:
 @lru_cache(maxsize=1)
 def _decompositions() -> dict[Any, Any]:
     # Built once: torch otherwise makes the whole table anew for every module, which costs more than the export.
-    return dict(torch.export.default_decompositions().items())
+    table: Any = torch.export.default_decompositions()
+    return dict(table.items())
 
 
 def _free_shapes(arguments: tuple[object, ...]) -> Any:
     from torch.utils import _pytree as pytree
 
     def free(leaf: object) -> Any:
-        return {axis: torch.export.Dim.AUTO for axis in range(leaf.dim())} if isinstance(leaf, torch.Tensor) else None
+        return dict.fromkeys(range(leaf.dim()), torch.export.Dim.AUTO) if isinstance(leaf, torch.Tensor) else None
 
     return pytree.tree_map(free, arguments)

@@ -7,7 +7,9 @@ large timing case costs no memory; the module itself is built only when somebody
 from __future__ import annotations
 
 import copy
+import hashlib
 import linecache
+import logging
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -140,7 +142,7 @@ class Problem:
         return lifted_constants(export(self))
 
     def _signature(self, domains: tuple[Domain, ...]) -> Signature:
-        with _BUILDING, FakeTensorMode(allow_non_fake_inputs=True):
+        with _BUILDING, _unlogged(), FakeTensorMode(allow_non_fake_inputs=True):
             self._fake_model = self._build()
             self._arguments, recorder = self.draw()
             with torch.no_grad(), _blame("forward() fails", self.case):
@@ -182,14 +184,12 @@ class Problem:
             return cast(torch.nn.Module, self._names["Model"](*self._names["get_init_inputs"]()).eval())
 
     def _seed(self, what: str) -> int:
-        import hashlib
-
         return int.from_bytes(hashlib.sha256(f"{self.digest} {self.case.name} {what}".encode()).digest()[:7], "big")
 
     @contextmanager
     def _seeded(self, what: str) -> Iterator[None]:
         with _BUILDING, torch.random.fork_rng(devices=[]):
-            torch.random.default_generator.manual_seed(self._seed(what))
+            torch.default_generator.manual_seed(self._seed(what))
             yield
 
 
@@ -220,6 +220,18 @@ def _blame(what: str, case: Case) -> Iterator[None]:
     except Exception as error:
         reason = (str(error).strip().splitlines() or [""])[0]
         raise TaskError(f"{what} at case {case.name!r}: {type(error).__name__}: {reason}") from error
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep torch from logging a traceback for a failure that is raised as a TaskError anyway."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _randomised(model: torch.nn.Module) -> torch.nn.Module:

@@ -1,35 +1,68 @@
 """The size constants of a problem's text: finding them and giving them other values.
 
-A size is a whole number assigned at the top of the module (`rows = 128`), addressed by its name, or one element of a
-literal tuple or list (`shape = (16, 64)`), addressed as `shape[0]`. Other constants that are computed from a size follow.
+A size is a whole number assigned at the top of the module (`rows = 128`, `rows = 64 * 2`), addressed by its name, or one
+element of a literal tuple or list (`shape = (16, 64)`), addressed as `shape[0]`. Constants that are computed from a size
+follow it. In a module without any, the numbers written in `get_inputs()` are the sizes: `get_inputs[0]` and so on.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from kernel_gym.errors import TaskError
+
+_OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+}
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a size stands in a syntax tree: a field of a node, or one element of a list."""
+
+    name: str
+    owner: ast.AST | list[ast.expr]
+    key: str | int
+
+    @property
+    def value(self) -> int | None:
+        """The number that stands there; None if it is something else."""
+        return _fold(self.owner[self.key] if isinstance(self.key, int) else getattr(self.owner, self.key))  # type: ignore[index]
+
+    def put(self, value: int) -> None:
+        """Write another number there."""
+        if isinstance(self.owner, list):
+            assert isinstance(self.key, int)
+            self.owner[self.key] = ast.copy_location(ast.Constant(value), self.owner[self.key])
+        else:
+            assert isinstance(self.key, str)
+            setattr(self.owner, self.key, ast.copy_location(ast.Constant(value), getattr(self.owner, self.key)))
 
 
 def find_sizes(source: str) -> dict[str, int]:
     """The size constants of a module's text and their values, in the order of the text."""
-    return {name: _value(node) for name, node in _constants(_parse(source))}
+    return {place.name: place.value for place in _places(_parse(source)) if place.value is not None}
 
 
 def with_sizes(source: str, sizes: Mapping[str, int]) -> ast.Module:
     """The module's syntax tree with the named sizes replaced."""
-    tree = _parse.__wrapped__(source)
-    found = dict(_constants(tree))
+    tree = _parse(source)
+    found = {place.name: place for place in _places(tree)}
     for name, value in sizes.items():
         if name not in found:
             raise TaskError(f"the module has no size constant {name!r}; it has: {', '.join(found) or 'none'}")
-        found[name].value = value
+        found[name].put(value)
     return tree
 
 
-@lru_cache(maxsize=256)
 def _parse(source: str) -> ast.Module:
     try:
         return ast.parse(source)
@@ -37,30 +70,47 @@ def _parse(source: str) -> ast.Module:
         raise TaskError(f"the problem file is not Python: line {error.lineno}: {error.msg}") from error
 
 
-def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
-    for statement in tree.body:
-        match statement:
-            case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
-                yield from _assigned(target, value)
+def _places(tree: ast.Module) -> list[_Place]:
+    constants = [place for statement in tree.body for place in _assigned(statement) if place.value is not None]
+    return constants or [place for place in _written(tree) if place.value is not None]
 
 
-def _assigned(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.Constant]]:
-    match target, value:
-        case ast.Name(id=name), ast.Constant() if _is_size(value):
-            yield name, value
-        case ast.Name(id=name), ast.Tuple(elts=elements) | ast.List(elts=elements):
-            for position, element in enumerate(elements):
-                if isinstance(element, ast.Constant) and _is_size(element):
-                    yield f"{name}[{position}]", element
-        case ast.Tuple(elts=names), ast.Tuple(elts=elements):
-            for name, element in zip(names, elements, strict=False):
-                yield from _assigned(name, element)
+def _assigned(statement: ast.stmt) -> Iterator[_Place]:
+    """Sizes of one statement at the top of the module."""
+    match statement:
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+            for position, target in enumerate(targets):
+                if isinstance(target, ast.Name) and position < len(values):
+                    yield _Place(target.id, values, position)
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Tuple(elts=values) | ast.List(elts=values)):
+            for position in range(len(values)):
+                yield _Place(f"{name}[{position}]", values, position)
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+            yield _Place(name, statement, "value")
 
 
-def _is_size(node: ast.Constant) -> bool:
-    return type(node.value) is int and node.value >= 0
+def _written(tree: ast.Module) -> Iterator[_Place]:
+    """Numbers in the calls of `get_inputs()`."""
+    count = 0
+    for function in tree.body:
+        if not (isinstance(function, ast.FunctionDef) and function.name == "get_inputs"):
+            continue
+        for call in ast.walk(function):
+            values = call.args if isinstance(call, ast.Call) else call.elts if isinstance(call, ast.Tuple) else []
+            for position, value in enumerate(values):
+                if (_fold(value) or 0) > 1:
+                    yield _Place(f"get_inputs[{count}]", values, position)
+                    count += 1
 
 
-def _value(node: ast.Constant) -> int:
-    assert isinstance(node.value, int)
-    return node.value
+def _fold(node: ast.AST) -> int | None:
+    """The value of an expression of whole numbers; None if it is anything else."""
+    match node:
+        case ast.Constant(value=int() as value) if not isinstance(value, bool) and value >= 0:
+            return value
+        case ast.BinOp(left=left, op=operation, right=right) if type(operation) in _OPERATIONS:
+            first, second = _fold(left), _fold(right)
+            if first is None or second is None or (isinstance(operation, ast.Pow | ast.LShift) and second > 64):
+                return None
+            return _OPERATIONS[type(operation)](first, second)
+    return None

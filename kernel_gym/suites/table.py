@@ -1,7 +1,7 @@
 """Rows of the suites: an operator as a few words of torch, from which the text of its module is written.
 
-An `Operator` says what is computed (`forward`, `layers`), on what (`inputs`) and at which sizes (`Sizes`); `task()` gives
-the task with its KernelBench-format text. Nothing here imports torch: a suite is loaded before any module is built.
+An `Operator` says what is computed (`forward`, `layers`), on what (`inputs`) and at which sizes (`Sizes`); `task()`
+gives the task with its KernelBench-format text. Nothing here imports torch: a suite is loaded before a module is built.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from textwrap import indent
 
 from kernel_gym.task import Case, Task
 
-#: What kinds of operators there are: the grouping of MultiKernelBench.
+#: What kinds of operators there are: the grouping of MultiKernelBench, and `other` for files that tell nothing.
 CATEGORIES = (
     "activation",
+    "arch",
     "attention",
     "broadcast",
     "convolution",
@@ -24,8 +25,11 @@ CATEGORIES = (
     "math",
     "matmul",
     "normalization",
+    "optimizer",
     "pooling",
     "reduce",
+    "resize",
+    "other",
 )
 
 
@@ -62,9 +66,9 @@ class Sizes:
 class Operator:
     """One row of a suite.
 
-    `forward` is an expression, or statements that end in `return`. `inputs` maps the arguments of `forward` to what draws
-    them. `layers` maps attributes of the module to what makes them, in terms of `init`: the names of the constants that
-    the module is constructed with. `settings` are further constants, as they stand in the text: a number that no case
+    `forward` is an expression, or statements that end in `return`. `inputs` maps the arguments of `forward` to what
+    draws them. `layers` maps attributes of the module to what makes them, in terms of `init`: the names of the constants
+    that the module is constructed with. `settings` are further constants, as they stand in the text: a number that no case
     varies, or an expression over the sizes. `repaired` says what was mended in a defective original.
     """
 

@@ -1,0 +1,221 @@
+"""Problem files from outside: KernelBench, MultiKernelBench, anybody's own.
+
+Such a file names one set of sizes, often gigabytes of it. Check sizes are found by halving its constants as long as the
+module still works; hidden sizes by giving constants odd values on which the same parameters still work; the timing case
+keeps the original sizes up to a limit. What was changed stands in the task's flags.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.errors import TaskError
+from kernel_gym.sizes import find_sizes
+from kernel_gym.suites.table import CATEGORIES
+from kernel_gym.task import Case, Signature, Task
+
+#: Bytes of all tensors together at a check case and at the timing case.
+CHECK_BYTES, TIMING_BYTES = 256 << 10, 256 << 20
+#: A hidden case may be somewhat larger than the public one.
+HIDDEN_BYTES = 2 * CHECK_BYTES
+#: Constants below this are kernel sizes, strides, axes: never halved.
+SMALLEST = 8
+#: Names of constants that are settings of the operator whatever their value.
+SETTINGS = re.compile(r"kernel|stride|padding|dilation|group|num_layers|heads", re.IGNORECASE)
+#: Raised when cases would be derived differently: older cached ones are then not used.
+VERSION = 1
+
+Sizes = dict[str, int]
+
+
+def load_file(path: Path) -> Task:
+    """The task of one problem file. A file that cannot be one raises a TaskError that says why."""
+    if not path.is_file():
+        raise TaskError(f"no problem file {str(path)!r}")
+    source = path.read_text(encoding="utf-8")
+    cases, flags = _cases(source, path)
+    number = re.match(r"(\d+)_", path.stem)
+    return Task(
+        id=str(path),
+        category=_category(path),
+        source=source,
+        cases=cases,
+        description=re.sub(r"[_\s]+", " ", re.sub(r"^\d+_", "", path.stem)).strip(),
+        level=_level(path),
+        number=int(number[1]) if number else None,
+        flags=flags,
+    )
+
+
+def load_all(folder: Path) -> Iterator[Task | TaskError]:
+    """Every problem file of a folder, by number: its task, or why there is none."""
+    for path in sorted(folder.glob("*.py"), key=_order):
+        if path.name == "__init__.py":
+            continue
+        try:
+            yield load_file(path)
+        except TaskError as error:
+            yield TaskError(f"{path}: {error}")
+
+
+def load_folder(folder: Path) -> tuple[Task, ...]:
+    """The tasks of a folder's problem files; files that cannot be loaded are left out (`load_all` says why)."""
+    tasks = tuple(item for item in load_all(folder) if isinstance(item, Task))
+    if not tasks:
+        raise TaskError(f"no problem file in {str(folder)!r} could be loaded")
+    return tasks
+
+
+def derive(source: str) -> tuple[tuple[Case, ...], tuple[str, ...]]:
+    """Cases and flags for a module's text."""
+    original = find_sizes(source)
+    signature = _require(source, original)
+    timing = _shrunk(source, original, TIMING_BYTES)
+    public = _shrunk(source, timing, CHECK_BYTES)
+    hidden = _hidden(source, public)
+    cases = [_case("public", "public", public), *hidden, _case("timing", "timing", timing)]
+    changed = {role: sizes for role, sizes in (("check", public), ("timing", timing)) if sizes != original}
+    flags = [f"shrunk: {role} {_changes(original, sizes)}" for role, sizes in changed.items()]
+    if not hidden:
+        flags.append("fixed-shape")
+    if _nbytes(_require(source, public)) > HIDDEN_BYTES < _nbytes(signature):
+        flags.append("large: no constant makes its check case small")
+    return tuple(cases), tuple(flags)
+
+
+def _cases(source: str, path: Path) -> tuple[tuple[Case, ...], tuple[str, ...]]:
+    """Derived cases, kept on disk: finding them builds the module many times."""
+    import torch
+
+    from kernel_gym.graph import cache_folder, write_whole
+
+    key = hashlib.sha256(f"{VERSION} {torch.__version__} {source}".encode()).hexdigest()
+    file = cache_folder() / "cases" / f"{key}.json"
+    if not file.is_file():
+        cases, flags = derive(source)
+        rows = [[case.name, case.role, list(case.sizes)] for case in cases]
+        write_whole(file, json.dumps({"cases": rows, "flags": flags}))
+    kept = json.loads(file.read_text())
+    read: list[Any] = kept["cases"]
+    cases = tuple(Case(name, role, tuple((key, value) for key, value in sizes)) for name, role, sizes in read)
+    return cases, tuple(kept["flags"])
+
+
+def _require(source: str, sizes: Sizes) -> Signature:
+    from kernel_gym.problem import Problem
+
+    digest = hashlib.sha256(source.encode()).hexdigest()
+    return Problem(source, digest, Case("original", "timing", tuple(sizes.items())), ()).signature
+
+
+def _probe(source: str, sizes: Sizes) -> Signature | None:
+    """The signature at these sizes; None if the module does not work there."""
+    try:
+        signature = _require(source, sizes)
+    except TaskError:
+        return None
+    return signature if all(spec.numel for spec in (*signature.inputs, *signature.outputs)) else None
+
+
+def _shrunk(source: str, sizes: Sizes, limit: int) -> Sizes:
+    """Halve the largest constants that help until the tensors fit; stops early if nothing helps."""
+    signature = _require(source, sizes)
+    while _nbytes(signature) > limit:
+        smaller = _halved(source, sizes, _nbytes(signature))
+        if smaller is None:
+            return sizes
+        sizes, signature = smaller
+    return sizes
+
+
+def _halved(source: str, sizes: Sizes, nbytes: int) -> tuple[Sizes, Signature] | None:
+    for name, value in sorted(sizes.items(), key=lambda item: -item[1]):
+        if value < SMALLEST or SETTINGS.search(name):
+            continue
+        trial = sizes | {name: value // 2}
+        signature = _probe(source, trial)
+        if signature is not None and _nbytes(signature) < nbytes:
+            return trial, signature
+    return None
+
+
+def _hidden(source: str, public: Sizes) -> list[Case]:
+    """Up to three variants: all free constants odd, the first of them 1, and all of them other primes."""
+    reference = _require(source, public)
+    free = [name for name in public if _varies(source, public, name, _prime_near(public[name], 0), reference)]
+    together = [{name: _prime_near(public[name], step) for name in free} for step in (0, 1)]
+    alone = [
+        {name: value} for name in free for value in (1, _prime_near(public[name], 0), _prime_near(public[name], 1))
+    ]
+    found: list[Sizes] = []
+    for change in [*together[:1], *alone[:1], *together[1:], *alone[1:]]:
+        sizes = public | change
+        if len(found) < 3 and change and sizes not in found and _agrees(source, sizes, reference):
+            found.append(sizes)
+    return [_case(f"hidden-{position}", "hidden", sizes) for position, sizes in enumerate(found, 1)]
+
+
+def _varies(source: str, public: Sizes, name: str, value: int, reference: Signature) -> bool:
+    return not SETTINGS.search(name) and _agrees(source, public | {name: value}, reference)
+
+
+def _agrees(source: str, sizes: Sizes, reference: Signature) -> bool:
+    """Whether the module works at these sizes with the same parameters, and is handed other tensors."""
+    signature = _probe(source, sizes)
+    if signature is None or _nbytes(signature) > max(HIDDEN_BYTES, 2 * _nbytes(reference)):
+        return False
+    same_ranks = [len(spec.shape) for spec in signature.inputs] == [len(spec.shape) for spec in reference.inputs]
+    return same_ranks and _state(signature) == _state(reference) and _shapes(signature) != _shapes(reference)
+
+
+def _state(signature: Signature) -> object:
+    """What must stay the same: parameters, constants, attributes."""
+    kept = [(spec.name, spec.shape) for spec in signature.inputs if spec.origin != "argument"]
+    return kept, signature.ints, signature.floats
+
+
+def _shapes(signature: Signature) -> object:
+    return [spec.shape for spec in signature.inputs]
+
+
+def _nbytes(signature: Signature) -> int:
+    return sum(spec.nbytes for spec in (*signature.inputs, *signature.outputs))
+
+
+def _prime_near(value: int, step: int) -> int:
+    """A prime other than `value`: at `step` 0 the next above it, at 1 one well below it."""
+    candidate = value + 1 if step == 0 else max(2, value * 2 // 3)
+    while any(candidate % divisor == 0 for divisor in range(2, int(candidate**0.5) + 1)):
+        candidate += 1
+    return candidate
+
+
+def _case(name: str, role: Any, sizes: Sizes) -> Case:
+    return Case(name, role, tuple(sizes.items()))
+
+
+def _changes(original: Sizes, sizes: Sizes) -> str:
+    return ", ".join(f"{name} {original[name]} to {sizes[name]}" for name in original if original[name] != sizes[name])
+
+
+def _category(path: Path) -> str:
+    """From the folder, as MultiKernelBench sorts its files; level 2 of KernelBench is fused chains."""
+    folder = path.resolve().parent.name.lower()
+    if folder in CATEGORIES:
+        return folder
+    return {"level2": "fuse", "level3": "arch"}.get(folder, "other")
+
+
+def _level(path: Path) -> int | None:
+    match = re.fullmatch(r"level(\d)", path.resolve().parent.name)
+    return int(match[1]) if match else None
+
+
+def _order(path: Path) -> tuple[int, str]:
+    match = re.match(r"(\d+)", path.name)
+    return (int(match[1]) if match else 10**9, path.name)

@@ -1,0 +1,135 @@
+"""Gate 0: a task is fit to be judged only if no null kernel passes it.
+
+Null kernels compute nothing: they write a constant, copy or permute an input, repeat the answer to other values, or take
+the reference's answer at half precision. Each is compared exactly as a kernel's outputs are; one that passes at every
+check case, on every kind of values, is a defect of the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from kernel_gym.hardware.device import numpy_dtype
+from kernel_gym.task import Case, Task
+from kernel_gym.verifier.correctness import HIDDEN, POISON, PUBLIC, compare
+from kernel_gym.verifier.reference import ValueSet, evaluate, make
+from kernel_gym.verifier.values import Array, Kind
+
+Outputs = tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found: the null kernels that pass, and arguments that make no difference."""
+
+    task: str
+    passing: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """True if the task is fit to be judged."""
+        return not (self.passing or self.ignored)
+
+
+def audit(task: Task) -> Audit:
+    """Hold the null kernels against every check case of a task."""
+    passing: set[str] | None = None
+    for kind in dict.fromkeys((*PUBLIC, *HIDDEN)):
+        for case in (task.public, *task.hidden):
+            if passing is None or passing:
+                values = _values(task, case, 0, kind)
+                survivors = {name for name, outputs in null_kernels(task, values) if _passes(outputs, values)}
+                passing = survivors if passing is None else passing & survivors
+    return Audit(task.id, tuple(sorted(passing or ())), tuple(_ignored(task)))
+
+
+def null_kernels(task: Task, values: ValueSet) -> Iterator[tuple[str, Outputs]]:
+    """Name and outputs of every null kernel that the shapes allow."""
+    for name, number in (("zeros", 0.0), ("ones", 1.0), ("nan", np.nan)):
+        yield name, _filled(task, values, lambda _, number=number: number)  # type: ignore[misc]
+    yield "first output everywhere", _filled(task, values, lambda truth: truth.flat[0])
+    yield "mean of the output", _filled(task, values, lambda truth: np.mean(truth, dtype=np.float64))
+    yield "outputs of other values", _truths(task, _values(task, values.case, 1))
+    yield "half precision", _shadow(task, values)
+    for position, spec in enumerate(task.instance(values.case).signature.inputs):
+        if spec.origin == "argument":
+            yield f"mean of {spec.name}", _filled(task, values, lambda _, a=values.values[position]: a.mean())  # type: ignore[misc]
+            for name, array in _copies(values.values[position]):
+                if array.size == values.expected[0].truth.size:
+                    yield f"{name} of {spec.name}", _with_first(task, values, array)
+
+
+def _copies(array: Array) -> Iterator[tuple[str, Array]]:
+    yield "copy", array
+    yield "reversal", array.ravel()[::-1]
+    if array.ndim > 1:
+        yield "transposition", np.swapaxes(array, -1, -2)
+
+
+def _values(task: Task, case: Case, variant: int, kind: Kind = "normal") -> ValueSet:
+    return make(task, case, kind, ("audit", task.digest, case.name, variant))
+
+
+def _passes(outputs: Outputs, values: ValueSet) -> bool:
+    with np.errstate(invalid="ignore", over="ignore"):
+        return compare(outputs, values.expected, POISON) is None
+
+
+def _truths(task: Task, values: ValueSet) -> Outputs:
+    return _typed(task, values.case, tuple(one.truth for one in values.expected))
+
+
+def _filled(task: Task, values: ValueSet, number: object) -> Outputs:
+    assert callable(number)
+    return _typed(task, values.case, tuple(np.full(one.truth.shape, number(one.truth)) for one in values.expected))
+
+
+def _with_first(task: Task, values: ValueSet, array: Array) -> Outputs:
+    """The array as first output; the others are given right, so that the first alone decides."""
+    truths = [one.truth for one in values.expected]
+    return _typed(task, values.case, (array.reshape(truths[0].shape), *truths[1:]))
+
+
+def _shadow(task: Task, values: ValueSet) -> Outputs:
+    """What a kernel gives that keeps its inputs and its outputs in half precision."""
+    half = tuple(_halved(array) for array in values.values)
+    outputs = evaluate(task.instance(values.case), half, torch.float32)
+    return _typed(task, values.case, tuple(_halved(array) for array in outputs))
+
+
+def _halved(array: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return np.asarray(array.astype(np.float16).astype(array.dtype) if array.dtype.kind == "f" else array)
+
+
+def _typed(task: Task, case: Case, outputs: Outputs) -> Outputs:
+    specs = task.instance(case).signature.outputs
+    with np.errstate(invalid="ignore", over="ignore"):
+        return tuple(
+            np.nan_to_num(array).astype(numpy_dtype(spec.dtype))
+            if "float" not in spec.dtype
+            else array.astype(numpy_dtype(spec.dtype))
+            for array, spec in zip(outputs, specs, strict=True)
+        )
+
+
+def _ignored(task: Task) -> Iterator[str]:
+    """Arguments whose values make no difference at any check case."""
+    names = [spec.name for spec in task.instance(task.public).signature.inputs if spec.origin == "argument"]
+    for position, name in enumerate(names):
+        if not any(_matters(task, case, position) for case in (task.public, *task.hidden)):
+            yield name
+
+
+def _matters(task: Task, case: Case, position: int) -> bool:
+    values, others = _values(task, case, 0), _values(task, case, 1)
+    swapped = (*values.values[:position], others.values[position], *values.values[position + 1 :])
+    outputs = evaluate(task.instance(case), swapped, torch.float64)
+    return any(
+        not np.array_equal(a, one.truth, equal_nan=True) for a, one in zip(outputs, values.expected, strict=True)
+    )
