@@ -155,11 +155,15 @@ class Watched(gym.Wrapper[Any, Any, Any, Any]):
 
 
 class WatchedVector(gym.vector.VectorWrapper):
-    """The same for the vector form."""
+    """The same for the vector form. The run's seed is the run's: a library that owns the loop can't give another."""
 
     def __init__(self, envs: gym.vector.VectorEnv[Any, Any, Any], session: Session) -> None:
         super().__init__(envs)
         self._session = session
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
+        """Begin the run."""
+        return self.env.reset(seed=self._session.config.seed, options=options)
 
     def step(self, actions: Any) -> Any:
         """Step, unless the budget is spent."""

@@ -58,7 +58,8 @@ class ValueAgent(Agent):
 
     `alpha`: step size of an update. `epsilon`: chance that a pick is random. `q0`: value of an item that was never
     shown. `key`: what a value depends on besides stage and item. `sigma_floor` and `clip` guard the normalisation of
-    `r2`; `r1` is learned raw. Ties go to the more similar item. `values` is the whole table, by (stage, "" or category
+    `r2`; `r1` is learned raw. Ties go to the first slot: the most
+    similar item, the fastest start point. `values` is the whole table, by (stage, "" or category
     or task, item).
     """
 
@@ -94,7 +95,7 @@ class ValueAgent(Agent):
             return int(self.rng.choice(slots))
         stage, task, category = info["stage"], info["task"], info["category"]
         worth = {slot: self.value(stage, info["candidates"][slot].id, task, category) for slot in slots}
-        return max(slots, key=lambda slot: (worth[slot], info["candidates"][slot].similarity, -slot))
+        return max(slots, key=lambda slot: worth[slot])
 
     def learn(self, attempt: Attempt) -> Metrics:
         """Move the value of everything that was shown towards the reward."""

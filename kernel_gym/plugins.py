@@ -6,8 +6,10 @@ as `module:Class`.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, Literal
 
 from kernel_gym.errors import ConfigError
@@ -33,6 +35,9 @@ def load(group: Group, name: str) -> Any:
 
 def _load_path(group: Group, name: str) -> Any:
     module, _, attribute = name.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:  # a command line of ours is run from the folder with the user's module in it
+        sys.path.append(here)
     try:
         return getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
