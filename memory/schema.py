@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic, sleep
 
 from kernel_gym.errors import KernelGymError
 
@@ -117,9 +118,22 @@ def _open(path: Path | None, read_only: bool) -> sqlite3.Connection:
     uri = f"{path.as_uri()}?{mode}"
     connection = sqlite3.connect(uri, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, uri=True)
     if not read_only:
-        connection.execute("PRAGMA journal_mode = WAL")
+        _log_ahead(connection)
         connection.execute("PRAGMA synchronous = NORMAL")  # survives any crash of a process; a power cut costs the tail
     return connection
+
+
+def _log_ahead(connection: sqlite3.Connection) -> None:
+    # SQLite doesn't wait here by itself while another process does the same to a new file.
+    give_up = monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or monotonic() > give_up:
+                raise
+            sleep(0.01)
 
 
 def _check(connection: sqlite3.Connection, path: Path | None) -> None:

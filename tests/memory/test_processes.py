@@ -88,6 +88,35 @@ def test_a_forked_child_may_go_on_using_the_bank(tmp_path):
         assert [item.title for item in bank.items()] == ["note parent", "note child", "note after"]
 
 
+OPEN_TOGETHER = """
+import multiprocessing, os, sys
+from pathlib import Path
+from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.embedding import StaticEmbedder
+from kernel_gym.memory.item import Kind, MemoryItem
+def open_new(path, barrier):
+    barrier.wait()
+    with Bank(path, StaticEmbedder()) as bank:
+        bank.add([MemoryItem(Kind.PRACTICE, "x", str(os.getpid()))])
+fork = multiprocessing.get_context("fork")
+for turn in range(15):
+    barrier = fork.Barrier(6)
+    children = [fork.Process(target=open_new, args=(Path(sys.argv[1]) / f"{turn}", barrier)) for _ in range(6)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+    assert [child.exitcode for child in children] == [0] * 6
+"""
+
+
+def test_a_new_file_may_be_opened_by_many_at_once(tmp_path):
+    subprocess.run([sys.executable, "-c", OPEN_TOGETHER, str(tmp_path)], check=True)
+    for file in tmp_path.iterdir():
+        with Bank(file, EMBEDDER) as bank:
+            assert (len(bank), bank.attempts) == (6, 6)
+
+
 ENDLESS_WRITER = """
 import sys
 from pathlib import Path
