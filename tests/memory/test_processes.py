@@ -94,9 +94,11 @@ from pathlib import Path
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem
+embedder = StaticEmbedder()
+embedder.embed(["x"])  # read the tables once, before the fork
 def open_new(path, barrier):
     barrier.wait()
-    with Bank(path, StaticEmbedder()) as bank:
+    with Bank(path, embedder) as bank:
         bank.add([MemoryItem(Kind.PRACTICE, "x", str(os.getpid()))])
 fork = multiprocessing.get_context("fork")
 for turn in range(15):
