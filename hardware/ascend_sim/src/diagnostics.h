@@ -1,0 +1,46 @@
+// What the device tells the author: a fault that ends the run, or a warning that does not.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rules.h"
+
+namespace sim {
+
+// Ends the run. `message` is one line; `core` is -1 outside a core.
+struct DeviceFault {
+    std::string rule, message;
+    int32_t line;
+    int32_t core;
+};
+
+// printf into a string.
+std::string text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+// Knows where in the author's program the device is, so that every check can say so.
+class Diagnostics {
+public:
+    struct Warning {
+        Rule rule;
+        std::string message;
+        int32_t line, core;
+        uint64_t times;
+    };
+
+    int32_t line = 0;
+    int32_t core = -1;
+
+    // Throws a DeviceFault; without a hint of its own the message ends in the rule's.
+    [[noreturn]] void fail(Rule rule, const std::string &message) const;
+    [[noreturn]] void fail(Rule rule, const std::string &message, const std::string &hint) const;
+    // Keeps the first warning of each rule and line and counts the rest. Ask `wanted` before building a message.
+    void warn(Rule rule, const std::string &message);
+    bool warned(Rule rule);
+    const std::vector<Warning> &warnings() const { return warnings_; }
+
+private:
+    std::vector<Warning> warnings_;
+};
+
+}  // namespace sim

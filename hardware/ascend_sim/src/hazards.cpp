@@ -1,0 +1,102 @@
+// Happens-before checks: on-chip bytes between the pipes of a core, global bytes between its copies in and out.
+#include "executor.h"
+#include "tokens.h"
+
+namespace sim {
+
+namespace {
+constexpr size_t remembered_copies = 1024;   // how far back a core's copies are compared in global memory
+constexpr uint64_t cache_line = 64;
+
+std::string place(const Core &core, const Bytes &bytes) {
+    return text("%s[0x%x..0x%x) (%s)", name_of_space(bytes.space), bytes.begin, bytes.end, core.describe(bytes.space, bytes.begin).c_str());
+}
+}  // namespace
+
+void Executor::scalar_waits(Core &core, uint32_t pipe) {
+    core.clocks.join(ASC_S, core.clocks.snapshot(pipe));
+    signal(pipe, automatic_token(pipe));
+    wait(ASC_S, automatic_token(pipe));
+}
+
+void Executor::touch(Core &core, uint32_t pipe, const Bytes &bytes, bool write, const char *what) {
+    if (bytes.begin == bytes.end) return;
+    LocalMemory &memory = core.memory(bytes.space);
+    for (uint32_t other = ASC_V; other < ASC_PIPES; ++other) {
+        if (other == pipe) continue;
+        const uint32_t known = core.clocks.known(pipe, other);
+        if (core.clocks.issued(other) <= known) continue;
+        const bool behind_write = memory.writes(other).newest(bytes.begin, bytes.end) > known;
+        const bool behind_read = write && !behind_write && memory.reads(other).newest(bytes.begin, bytes.end) > known;
+        if (!behind_write && !behind_read) continue;
+        if (pipe == ASC_S) {
+            scalar_waits(core, other);
+            continue;
+        }
+        const char *from = name_of_pipe(other), *to = name_of_pipe(pipe);
+        diagnostics_.fail(Rule::MissingSync,
+                          text("%s on pipe %s %s %s while %s may still be %s it", what, to, write ? "writes" : "reads",
+                               place(core, bytes).c_str(), from, behind_write ? "writing" : "reading"),
+                          text("put EnQue/DeQue, SetFlag/WaitFlag<HardEvent::%s_%s> or PipeBarrier<PIPE_ALL> between them", from, to));
+    }
+    if (pipe == ASC_S) return;   // later instructions are issued after it
+    LastTouch &last = write ? memory.writes(pipe) : memory.reads(pipe);
+    last.mark(memory.capacity(), bytes.begin, bytes.end, core.clocks.issued(pipe));
+}
+
+void Executor::touch(Core &core, const View &view, const Steps &steps, bool write, const char *what) {
+    if (steps.elements == 0) return;
+    const uint32_t blocks = static_cast<uint32_t>(divide_up(steps.lanes, view.per_block()));
+    const bool solid = steps.contiguous || (view.block_stride <= 1 && (steps.repeats == 1 || view.repeat_stride <= blocks));
+    if (solid) {
+        touch(core, ASC_V, {ASC_UB, view.addr, static_cast<uint32_t>(view.addr + view.extent(steps))}, write, what);
+        return;
+    }
+    for (uint32_t repeat = 0; repeat < steps.repeats; ++repeat) {
+        const uint32_t lanes = steps.lanes_in(repeat), step = view.block_stride == 1 ? lanes : view.per_block();
+        for (uint32_t lane = 0; lane < lanes; lane += step) {
+            const uint32_t begin = static_cast<uint32_t>(view.addr + view.offset(repeat, lane));
+            touch(core, ASC_V, {ASC_UB, begin, begin + std::min(step, lanes - lane) * view.element}, write, what);
+        }
+    }
+}
+
+// Copies of one core in and out of the same global bytes are ordered only by the author. Only tensors that can be written
+// matter, and only the most recent copies are remembered.
+void Executor::order_global(Core &core, uint32_t pipe, const GlobalBytes &range, bool write, const char *what) {
+    if (!global_.writable(range.tensor)) return;
+    const uint64_t base = range.tensor * ASC_GM_STRIDE, begin = base + range.begin, end = base + range.end;
+    const uint32_t other = write ? ASC_MTE2 : ASC_MTE3;
+    const uint32_t known = core.clocks.known(pipe, other);
+    std::deque<GlobalTouch> &theirs = write ? core.copied_in : core.copied_out;
+    while (!theirs.empty() && theirs.front().number <= core.clocks.known(pipe, other)) theirs.pop_front();
+    for (const GlobalTouch &touch : theirs) {
+        if (touch.number <= known || touch.begin >= end || touch.end <= begin) continue;
+        if (pipe == ASC_S) {
+            scalar_waits(core, other);
+            break;
+        }
+        const char *from = name_of_pipe(other), *to = name_of_pipe(pipe);
+        diagnostics_.fail(Rule::GmSync, text("%s on pipe %s %s %s while %s may still be %s it", what, to, write ? "writes" : "reads",
+                                             global_.describe(range).c_str(), from, write ? "reading" : "writing"),
+                          text("put SetFlag/WaitFlag<HardEvent::%s_%s> or PipeBarrier<PIPE_ALL> between them", from, to));
+    }
+    if (pipe == ASC_S) return;
+    std::deque<GlobalTouch> &ours = write ? core.copied_out : core.copied_in;
+    ours.push_back({begin, end, core.clocks.issued(pipe)});
+    if (ours.size() > remembered_copies) ours.pop_front();
+}
+
+void Executor::warn_of_cache(Core &core, const GlobalBytes &range, const char *what) {
+    if (core.dirty_lines.empty()) return;
+    const uint64_t base = range.tensor * ASC_GM_STRIDE;
+    for (uint64_t line : core.dirty_lines) {
+        const uint64_t begin = line * cache_line;
+        if (begin >= base + range.end || begin + cache_line <= base + range.begin) continue;
+        diagnostics_.warn(Rule::DataCache, text("%s touches %s, which GlobalTensor.SetValue wrote into the data cache", what,
+                                                global_.describe(range).c_str()));
+        return;
+    }
+}
+
+}  // namespace sim
