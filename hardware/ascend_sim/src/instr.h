@@ -28,7 +28,7 @@ enum class Kind : uint8_t {
     SyncAll,       // all cores of the launch meet
     Cube,          // pipe M: a matrix product, a = m, b = n, c = k of one base block
     Load,          // pipe MTE1: L1 -> L0
-    Matmul,        // the high-level Matmul: shape in `matmul`
+    Matmul,        // pipe M: the high-level Matmul: shape in `matmul`, dtype that of A, op the dtype of C
 };
 
 enum class Call : uint16_t { TPipe, InitBuffer, QueueOp, Flag, MaskSet, Print, Launch };
@@ -50,8 +50,8 @@ struct Instr {
     int32_t line;
     uint32_t repeats;      // vector: repeats of 256 bytes (library: of one pass over the data)
     uint32_t elements;     // vector: active elements in all
-    uint32_t token;        // Signal, Wait
-    uint32_t a, b, c;
+    uint32_t token;        // Signal, Wait: below 2^16 a core's own, from 2^31 on common to the cores of a launch
+    uint32_t a, b, c;      // see Kind; vector of Family::Tile: a = rows
     uint64_t gm;           // copies: first global address
     uint32_t bursts;       // copies
     uint32_t burst_bytes;  // copies: bytes of one burst
@@ -60,7 +60,8 @@ struct Instr {
     asc_matmul_shape matmul;
     uint8_t tail;          // count form whose bytes are not a multiple of 256
     uint8_t atomic;
-    uint16_t reserved;
+    uint8_t bypass;        // copies: the global side has a cache hint that keeps it out of L2
+    uint8_t reserved;
 };
 
 // Where instruction records go.

@@ -1,0 +1,107 @@
+#include "caches.h"
+
+#include <algorithm>
+
+namespace sim {
+
+namespace {
+
+constexpr Ticks TOUCH_UNIT = 64 * CYCLE;   // 32 bits of these are some 150 seconds
+
+uint32_t touch_time(Ticks now) { return static_cast<uint32_t>(now / TOUCH_UNIT) + 1; }
+
+// The lines of a sector that bytes [from, to) of it cover.
+uint8_t lines_of(uint32_t from, uint32_t to) {
+    uint32_t first = from / L2::LINE, end = (to + L2::LINE - 1) / L2::LINE;
+    return static_cast<uint8_t>((1u << end) - (1u << first));
+}
+
+}  // namespace
+
+void L2::begin_launch(Ticks now, Ticks window) {
+    launch_began_ = touch_time(now);
+    window_ = static_cast<uint32_t>(window / TOUCH_UNIT);
+}
+
+uint32_t L2::clock(const Filler &filler) const {
+    return static_cast<uint32_t>(carried_ + filler.filled * filler.beside / SECTOR);
+}
+
+L2::Sector &L2::sector(uint64_t number) {
+    if (number / PAGE != last_number_) {
+        std::unique_ptr<Page> &page = pages_[number / PAGE];
+        if (!page) page = std::make_unique<Page>();
+        last_number_ = number / PAGE;
+        last_page_ = page.get();
+    }
+    return (*last_page_)[number % PAGE];
+}
+
+void L2::fill(Filler &filler, uint32_t bytes, bool write, Touch &touch) {
+    filler.filled += bytes;
+    if (write) filler.dirty += bytes;
+    if (carried_ + filler.filled * filler.beside / SECTOR > capacity_)   // something else has to go
+        touch.written_back += static_cast<uint64_t>(bytes) * filler.dirty / filler.filled;
+}
+
+void L2::touch_sector(Filler &filler, Sector &at, uint8_t lines, uint32_t bytes, bool write, bool bypass, Touch &touch) {
+    const bool resident = at.touched_at && static_cast<int64_t>(clock(filler)) - at.filled_at <= static_cast<int64_t>(capacity_);
+    if (!resident) at.lines = 0;
+    const bool hit = resident && (lines & ~at.lines) == 0;
+    (hit ? touch.hit : touch.miss) += bytes;
+    if (!write && at.touched_at >= launch_began_ && at.core != filler.core && hit) {
+        ++touch.shared;
+        uint32_t apart = now_ > at.touched_at ? now_ - at.touched_at : at.touched_at - now_;
+        touch.contended += apart < window_;
+    }
+    if (bypass) return;
+    if (!hit) fill(filler, bytes, write, touch);
+    at.lines |= lines;
+    at.filled_at = clock(filler);
+    at.touched_at = now_;
+    at.core = static_cast<uint16_t>(filler.core);
+    at.dirty |= write;
+}
+
+void L2::burst(Filler &filler, uint64_t address, uint64_t bytes, bool write, bool bypass, Ticks now, Touch &touch) {
+    if (bytes == 0) return;
+    now_ = touch_time(now);
+    const uint64_t first = address / SECTOR, last = (address + bytes - 1) / SECTOR;
+    const uint64_t needed = (bytes + SECTOR - 1) / SECTOR, requests = last - first + 1;
+    touch.requests += static_cast<uint32_t>(requests);
+    touch.extra += static_cast<uint32_t>(requests - needed);
+    for (uint64_t number = first; number <= last; ++number) {
+        uint64_t begin = std::max(address, number * SECTOR), end = std::min(address + bytes, (number + 1) * SECTOR);
+        uint8_t lines = lines_of(static_cast<uint32_t>(begin % SECTOR), static_cast<uint32_t>((end - 1) % SECTOR + 1));
+        touch_sector(filler, sector(number), lines, static_cast<uint32_t>(end - begin), write, bypass, touch);
+    }
+}
+
+Ticks Way::book(Ticks now, Ticks work) {
+    if (now >= end_) {
+        gap_begin_ = end_;
+        gap_end_ = now;
+        return end_ = now + work;
+    }
+    const Ticks begin = std::max(now, gap_begin_);
+    const Ticks room = std::max<Ticks>(0, gap_end_ - begin);
+    if (work <= room) return gap_begin_ = begin + work;
+    gap_begin_ = gap_end_;
+    return end_ += work - room;
+}
+
+DataCache::DataCache(uint64_t bytes) : sets_(std::max<uint64_t>(1, bytes / (LINE * WAYS))) {
+    for (auto &set : sets_) set.fill(~0ull);
+}
+
+bool DataCache::hit(uint64_t address) {
+    const uint64_t line = address / LINE;
+    auto &set = sets_[line % sets_.size()];
+    auto found = std::find(set.begin(), set.end(), line);
+    const bool hit = found != set.end();
+    std::rotate(set.begin(), hit ? found : set.end() - 1, hit ? found + 1 : set.end());
+    set[0] = line;
+    return hit;
+}
+
+}  // namespace sim

@@ -1,0 +1,48 @@
+// What an instruction costs on its pipe, from a chip profile alone: no state, no other instruction.
+#pragma once
+#include "chip.h"
+
+namespace sim {
+
+class Costs {
+public:
+    explicit Costs(const Chip &chip);
+
+    struct Vector {
+        Ticks time = 0, conflict = 0;   // `conflict` is the part of `time` that bank conflicts cost
+    };
+    // The high-level Matmul of one core: its time and what its pipes did meanwhile.
+    struct Matmul {
+        Ticks time = 0, mte1 = 0, mte2 = 0, fix = 0;
+        uint64_t read = 0, written = 0;
+    };
+    Vector vector(const Instr &instr) const;
+    Matmul matmul(const Instr &instr, Rate in, Rate out) const;
+    Ticks cube(const Instr &instr) const;
+    Ticks load(const Instr &instr) const;
+    Ticks overhead(uint16_t call) const { return call < call_.size() ? call_[call] : 0; }
+
+private:
+    struct Line { Ticks startup, repeat, repeat16; };
+    static Line line(const Row &row);
+    static Ticks of(const Line &line, const Instr &instr);
+    Ticks basic(Basic row, const Instr &instr) const { return of(basic_[static_cast<size_t>(row)], instr); }
+    Ticks passes(Ticks count, const Instr &instr) const;
+    Ticks reduce(const Instr &instr) const;
+    Ticks unit(const Instr &instr) const;
+    Ticks conflict(const Instr &instr) const;
+
+    std::array<Line, ASC_VECTOR_OPS> vector_;
+    std::array<Line, BASIC_ROWS> basic_;
+    std::array<Line, REDUCE_ROWS> reduce_;
+    std::array<Ticks, CALLS> call_;
+    std::array<Ticks, ASC_LIBRARY_OPS> library_;   // passes
+    std::array<Ticks, ASC_TILE_OPS> tile_;         // passes
+    Line local_copy_;
+    Ticks tail_, read_read_, read_write_, sort_, pass_startup_, pass_repeat_, pass_repeat16_, pass_row_;
+    Ticks cube_startup_, cube_step_, load_latency_, copy_issue_, copy_burst_, fix_latency_;
+    Ticks matmul_call_, matmul_step_, matmul_overlap_;
+    Rate l0a_, l0b_;
+};
+
+}  // namespace sim

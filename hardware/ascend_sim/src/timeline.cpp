@@ -1,0 +1,340 @@
+#include "timeline.h"
+
+#include <algorithm>
+
+#include "timeline_core.h"
+
+namespace sim {
+
+namespace {
+
+constexpr uint32_t SHARED_TOKEN = 0x80000000u;   // tokens from here on are common to all cores of a launch
+constexpr uint32_t MOST_TOKENS = 1u << 16, MOST_LINES = 1u << 16;
+
+}  // namespace
+
+void Totals::add(const Totals &other) {
+    for (int pipe = 0; pipe < ASC_PIPES; ++pipe) {
+        busy[pipe] += other.busy[pipe];
+        instructions[pipe] += other.instructions[pipe];
+        for (int cause = 0; cause < CAUSES; ++cause) wait[pipe][cause] += other.wait[pipe][cause];
+    }
+    hbm_read += other.hbm_read;
+    hbm_write += other.hbm_write;
+    l2_read += other.l2_read;
+    l2_write += other.l2_write;
+    ub += other.ub;
+    bursts_in += other.bursts_in;
+    bursts_out += other.bursts_out;
+    misaligned += other.misaligned;
+    scalar_accesses += other.scalar_accesses;
+    cache_misses += other.cache_misses;
+    conflicts += other.conflicts;
+    vector_startup += other.vector_startup;
+    contention += other.contention;
+    core_time += other.core_time;
+}
+
+Timeline::Timeline(const Chip &chip)
+    : chip_(chip), costs_(chip_), l2_(static_cast<uint64_t>(chip.memory.l2_bytes * chip.memory.l2_usable)),
+      issue_(ticks(chip.scalar.issue)), block_(ticks(chip.scalar.block)), local_(ticks(chip.scalar.local)),
+      hit_(ticks(chip.scalar.global_hit)), miss_(ticks(chip.scalar.global_miss)),
+      copy_issue_(ticks(chip.copy.issue)), copy_burst_(ticks(chip.copy.burst)), latency_(ticks(chip.copy.latency)),
+      write_latency_(ticks(chip.copy.write_latency)), fix_latency_(ticks(chip.cube.fix_latency)) {}
+
+Timeline::~Timeline() = default;
+
+double Timeline::latency_us() const { return chip_.microseconds(now_); }
+
+void Timeline::trace_to(FILE *file) { trace_ = std::make_unique<Trace>(file, chip_); }
+
+void Timeline::finish_trace() {
+    if (trace_) trace_->finish();
+    trace_.reset();
+}
+
+void Timeline::take(const Instr &instr) {
+    ++records_;
+    switch (instr.kind) {
+        case Kind::LaunchBegin: return begin_launch(instr);
+        case Kind::LaunchEnd: return end_launch();
+        case Kind::CoreBegin: return begin_core(instr.core);
+        default: break;
+    }
+    Core &at = core(instr.core);
+    if (at.waiting) release_sync(at);
+    switch (instr.kind) {
+        case Kind::CoreEnd: return end_core(at);
+        case Kind::Vector: return vector(at, instr);
+        case Kind::CopyIn: return copy(at, instr, false);
+        case Kind::CopyOut: return copy(at, instr, true);
+        case Kind::ScalarBlocks: return scalar(at, instr, block_ * instr.a);
+        case Kind::ScalarLocal: ++at.totals.scalar_accesses; return scalar(at, instr, local_);
+        case Kind::ScalarGlobal: return global_scalar(at, instr);
+        case Kind::Overhead: return scalar(at, instr, costs_.overhead(instr.op));
+        case Kind::Signal: return signal(at, instr);
+        case Kind::Wait: return wait(at, instr);
+        case Kind::Barrier: return barrier(at, instr);
+        case Kind::SyncAll: return sync_all(at);
+        case Kind::Cube: return plain(at, instr, costs_.cube(instr));
+        case Kind::Load: return plain(at, instr, costs_.load(instr));
+        case Kind::Matmul: return matmul(at, instr);
+        default: return;
+    }
+}
+
+// ---- launches and cores ------------------------------------------------------------------------------------------
+
+void Timeline::begin_launch(const Instr &instr) {
+    launch_ = Launch{};
+    launch_.kind = instr.b;
+    launch_.blocks = std::max(1u, instr.a);
+    launch_.cores = std::min(launch_.blocks, chip_.cores(instr.b));
+    const double cube = instr.b == ASC_AIV ? 0.0 : chip_.launch.cube_us;
+    const Ticks overhead = chip_.from_us(chip_.launch.base_us + cube) + chip_.from_us(chip_.launch.core_us) * launch_.cores;
+    launch_.began = now_ + overhead;
+    launch_.free.assign(launch_.cores, launch_.began);
+    overhead_ += overhead;
+    now_ = launch_.began;
+    ++launches_;
+    blocks_ += launch_.blocks;
+    waves_ += (launch_.blocks + launch_.cores - 1) / launch_.cores;
+    most_cores_ = std::max(most_cores_, launch_.cores);
+    shared_tokens_.clear();
+    l2_.begin_launch(now_, ticks(chip_.copy.window));
+}
+
+void Timeline::end_launch() {
+    for (auto &left : cores_)
+        if (left) end_core(*left);
+    now_ = std::max(now_, launch_.began + launch_.longest);
+    longest_ += launch_.longest;
+    mean_ += launch_.core_time / std::max(1u, launch_.cores);
+    l2_.end_launch(launch_.filled);
+}
+
+// A block goes to the core that is free first. The blocks of the last wave have HBM among fewer.
+void Timeline::begin_core(uint32_t block) {
+    if (launch_.free.empty()) launch_.free.assign(1, now_);
+    auto place = block < launch_.free.size() ? launch_.free.begin() + block
+                                             : std::min_element(launch_.free.begin(), launch_.free.end());
+    const Ticks dispatch = block < launch_.free.size() ? 0 : ticks(chip_.launch.block_cycles);
+    if (block >= cores_.size()) cores_.resize(block + 1);
+    if (cores_[block]) end_core(*cores_[block]);
+    if (spare_.empty()) spare_.push_back(std::make_unique<Core>(chip_));
+    cores_[block] = std::move(spare_.back());
+    spare_.pop_back();
+    cores_[block]->begin(block, static_cast<uint32_t>(place - launch_.free.begin()), *place + dispatch);
+    share_memory(*cores_[block], block);
+}
+
+void Timeline::share_memory(Core &at, uint32_t block) {
+    const uint32_t cores = std::max(1u, launch_.cores), wave = block / cores;
+    const uint32_t beside = std::max(1u, std::min(cores, launch_.blocks - std::min(launch_.blocks, wave * cores)));
+    const double hbm = chip_.bytes_per_cycle(chip_.memory.hbm_gbs) / beside;
+    const double l2 = chip_.bytes_per_cycle(chip_.memory.l2_gbs) / beside;
+    at.filler.beside = beside;
+    at.hbm = rate(std::min(hbm, chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs)));
+    at.share = rate(hbm);
+    at.l2 = rate(std::min(l2, chip_.bytes_per_cycle(chip_.memory.l2_core_gbs)));
+    at.write = rate(std::min(l2, chip_.bytes_per_cycle(chip_.memory.write_core_gbs)));
+    at.fix = rate(std::min(l2, chip_.bytes_per_cycle(chip_.cube.fix_gbs)));
+    at.shared = ticks(chip_.copy.shared * (beside - 1));
+    at.contended = ticks(chip_.copy.contended * (beside - 1));
+}
+
+void Timeline::end_core(Core &at) {
+    if (at.waiting) release_sync(at);
+    const Ticks end = at.drained(), span = end - at.began;
+    launch_.free[at.place] = std::max(launch_.free[at.place], end);
+    launch_.longest = std::max(launch_.longest, end - launch_.began);
+    launch_.core_time += span;
+    launch_.filled += at.filler.filled;
+    at.totals.core_time = span;
+    totals_.add(at.totals);
+    spare_.push_back(std::move(cores_[at.block]));
+}
+
+Timeline::Core &Timeline::core(uint32_t block) {
+    if (block >= cores_.size() || !cores_[block]) begin_core(block);
+    return *cores_[block];
+}
+
+void Timeline::sync_all(Core &at) {
+    at.arrived = at.drained();
+    launch_.sync_arrival = std::max(launch_.sync_arrival, at.arrived);
+    at.waiting = true;
+}
+
+// By the time a core goes on, all others have arrived: the front runs them one after another.
+void Timeline::release_sync(Core &at) {
+    const Ticks go = launch_.sync_arrival + ticks(chip_.launch.sync_cycles);
+    at.totals.wait[ASC_S][CAUSE_SYNC] += go - at.arrived;
+    at.clock = go;
+    for (Pipe &pipe : at.pipe) pipe.free = pipe.done = std::max(pipe.done, go);
+    at.waiting = false;
+}
+
+// ---- pipes -------------------------------------------------------------------------------------------------------
+
+// S spends its issue time; the pipe's queue has room for so many, then S stands still.
+Ticks Timeline::issue(Core &at, uint8_t number) {
+    Pipe &pipe = at.pipe[number];
+    at.clock += issue_;
+    at.totals.busy[ASC_S] += issue_;
+    if (number == ASC_S) return at.clock;
+    Ticks &slot = pipe.starts[pipe.next];
+    if (slot > at.clock) {
+        at.totals.wait[ASC_S][number] += slot - at.clock;
+        at.clock = slot;
+    }
+    const Ticks start = std::max({pipe.free, pipe.gate, at.clock});
+    if (start > pipe.free) {
+        const uint8_t cause = pipe.gate >= at.clock ? pipe.gate_from : static_cast<uint8_t>(ASC_S);
+        at.totals.wait[number][cause] += start - pipe.free;
+    }
+    slot = start;
+    pipe.next = pipe.next + 1 == pipe.starts.size() ? 0 : pipe.next + 1;
+    return start;
+}
+
+// The pipe takes the next instruction at `free`; what this one wrote is there at `done`.
+void Timeline::run(Core &at, const Instr &instr, Ticks start, Ticks free, Ticks done) {
+    Pipe &pipe = at.pipe[instr.pipe];
+    const Ticks busy = done - std::max(start, std::min(pipe.done, done));
+    at.totals.busy[instr.pipe] += busy;
+    ++at.totals.instructions[instr.pipe];
+    pipe.free = free;
+    pipe.done = std::max(pipe.done, done);
+    if (instr.line > 0 && static_cast<uint32_t>(instr.line) < MOST_LINES) {
+        if (static_cast<size_t>(instr.line) >= lines_.size()) lines_.resize(instr.line + 1);
+        lines_[instr.line].busy[instr.pipe] += busy;
+    }
+    if (trace_) trace_->add(at.block, instr.pipe, instr, start, done);
+}
+
+void Timeline::plain(Core &at, const Instr &instr, Ticks time) {
+    const Ticks start = issue(at, instr.pipe);
+    run(at, instr, start, start + time, start + time);
+}
+
+void Timeline::scalar(Core &at, const Instr &instr, Ticks time) {
+    at.clock += time;
+    at.totals.busy[ASC_S] += time;
+    ++at.totals.instructions[ASC_S];
+    if (instr.line > 0 && static_cast<uint32_t>(instr.line) < MOST_LINES) {
+        if (static_cast<size_t>(instr.line) >= lines_.size()) lines_.resize(instr.line + 1);
+        lines_[instr.line].busy[ASC_S] += time;
+    }
+}
+
+void Timeline::global_scalar(Core &at, const Instr &instr) {
+    const bool hit = at.cache.hit(instr.gm);
+    ++at.totals.scalar_accesses;
+    at.totals.cache_misses += !hit;
+    if (!hit) at.totals.hbm_read += 64;
+    scalar(at, instr, hit ? hit_ : miss_);
+}
+
+void Timeline::vector(Core &at, const Instr &instr) {
+    const Costs::Vector cost = costs_.vector(instr);
+    at.totals.conflicts += cost.conflict;
+    at.totals.ub += 256ull * instr.repeats * std::max<uint8_t>(1, instr.operands);
+    plain(at, instr, cost.time);
+}
+
+// ---- copies ------------------------------------------------------------------------------------------------------
+
+Touch Timeline::touch(Core &at, const Instr &instr, bool write, Ticks start) {
+    Touch touch;
+    uint64_t address = instr.gm;
+    for (uint32_t i = 0; i < instr.bursts; ++i, address += instr.burst_bytes + instr.gm_gap)
+        l2_.burst(at.filler, address, instr.burst_bytes, write, instr.bypass != 0, start, touch);
+    at.totals.misaligned += touch.extra;
+    (write ? at.totals.bursts_out : at.totals.bursts_in) += instr.bursts;
+    at.totals.hbm_write += touch.written_back;
+    if (write) {
+        at.totals.l2_write += touch.hit + touch.miss;
+    } else {
+        at.totals.hbm_read += touch.miss;
+        at.totals.l2_read += touch.hit;
+    }
+    return touch;
+}
+
+// The port takes the bytes at its own pace; what has to come from or go to HBM also needs this core's share of it.
+void Timeline::copy(Core &at, const Instr &instr, bool write) {
+    const Ticks start = issue(at, instr.pipe);
+    const Touch found = touch(at, instr, write, start);
+    const Ticks contention = at.shared * (found.shared - found.contended) + at.contended * found.contended;
+    Ticks time = copy_issue_ + copy_burst_ * instr.bursts + contention;
+    const uint64_t extra = static_cast<uint64_t>(found.extra) * L2::SECTOR;
+    if (write) {
+        const Ticks out = (instr.pipe == ASC_FIX ? at.fix : at.write).of(found.hit + found.miss + extra);
+        time += instr.atomic ? out * at.atomic / CYCLE : out;
+    } else {
+        time += at.l2.of(found.hit) + at.hbm.of(found.miss + extra);
+    }
+    const Ticks hbm = at.share.of((write ? 0 : found.miss) + found.written_back);
+    const Ticks through = std::max(start + time, hbm ? at.way.book(start, hbm) : 0);
+    const Ticks latency = !write ? latency_ : instr.pipe == ASC_FIX ? fix_latency_ : write_latency_;
+    at.totals.contention += contention;
+    run(at, instr, start, through, through + latency);
+}
+
+// ---- synchronisation ---------------------------------------------------------------------------------------------
+
+Timeline::Moment &Timeline::token(Core &at, uint32_t token) {
+    if (token >= SHARED_TOKEN) return shared_tokens_[token];
+    if (token >= MOST_TOKENS) throw std::out_of_range("the timing pass was given token " + std::to_string(token));
+    if (token >= at.tokens.size()) at.tokens.resize(token + 1);
+    return at.tokens[token];
+}
+
+void Timeline::signal(Core &at, const Instr &instr) {
+    at.clock += issue_;
+    at.totals.busy[ASC_S] += issue_;
+    const bool all = instr.pipe >= ASC_PIPES;
+    const Ticks time = all ? at.drained() : instr.pipe == ASC_S ? at.clock : at.pipe[instr.pipe].reached(at.clock);
+    token(at, instr.token) = {time, all ? static_cast<uint8_t>(ASC_S) : instr.pipe};
+}
+
+void Timeline::wait(Core &at, const Instr &instr) {
+    at.clock += issue_;
+    at.totals.busy[ASC_S] += issue_;
+    const Moment until = token(at, instr.token);
+    if (instr.pipe < ASC_PIPES) return hold(at, instr.pipe, until);
+    for (uint8_t pipe = 0; pipe < ASC_PIPES; ++pipe) hold(at, pipe, until);
+}
+
+void Timeline::hold(Core &at, uint8_t number, Moment until) {
+    if (number == ASC_S) {
+        if (until.time > at.clock) at.totals.wait[ASC_S][until.pipe] += until.time - at.clock;
+        at.clock = std::max(at.clock, until.time);
+    } else if (until.time > at.pipe[number].gate) {
+        at.pipe[number].gate = until.time;
+        at.pipe[number].gate_from = until.pipe;
+    }
+}
+
+void Timeline::barrier(Core &at, const Instr &instr) {
+    at.clock += issue_;
+    at.totals.busy[ASC_S] += issue_;
+    if (instr.pipe < ASC_PIPES) return hold(at, instr.pipe, {at.pipe[instr.pipe].done, instr.pipe});
+    for (uint8_t pipe = 1; pipe < ASC_PIPES; ++pipe) hold(at, ASC_S, {at.pipe[pipe].done, pipe});
+}
+
+// ---- Matmul ------------------------------------------------------------------------------------------------------
+
+void Timeline::matmul(Core &at, const Instr &instr) {
+    const Costs::Matmul cost = costs_.matmul(instr, at.l2, at.fix);
+    const Ticks start = issue(at, instr.pipe);
+    at.totals.busy[ASC_MTE1] += cost.mte1;
+    at.totals.busy[ASC_MTE2] += cost.mte2;
+    at.totals.busy[ASC_FIX] += cost.fix;
+    at.totals.l2_read += cost.read;
+    at.totals.l2_write += cost.written;
+    run(at, instr, start, start + cost.time, start + cost.time);
+}
+
+}  // namespace sim

@@ -1,0 +1,98 @@
+// The timing pass: turns instruction records into time with a chip profile.
+//
+// Each core has seven pipes that work through their instructions in order. The scalar unit S issues every instruction;
+// it starts when its pipe is free and what it waits for has been announced. Records arrive core after core, so nothing
+// here looks across cores but what a launch fixes beforehand (how many cores share HBM), what SyncAll orders, and L2.
+#pragma once
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "caches.h"
+#include "chip.h"
+#include "costs.h"
+#include "trace.h"
+
+namespace sim {
+
+// Why a pipe stood still: one of the pipes, or the other cores.
+enum Cause : uint8_t { CAUSE_SYNC = ASC_PIPES, CAUSES };
+
+struct Totals {
+    Ticks busy[ASC_PIPES] = {};
+    Ticks wait[ASC_PIPES][CAUSES] = {};
+    uint64_t instructions[ASC_PIPES] = {};
+    uint64_t hbm_read = 0, hbm_write = 0, l2_read = 0, l2_write = 0, ub = 0;
+    uint64_t bursts_in = 0, bursts_out = 0, misaligned = 0, scalar_accesses = 0, cache_misses = 0;
+    Ticks conflicts = 0, vector_startup = 0, contention = 0, core_time = 0;
+    void add(const Totals &other);
+};
+
+class Timeline : public Sink {
+public:
+    explicit Timeline(const Chip &chip);
+    ~Timeline() override;
+    void take(const Instr &instr) override;
+    double latency_us() const;
+    std::string report_json() const;
+    // Writes a Chrome trace of the pipes from here on; `file` stays open and belongs to the caller until finish_trace.
+    void trace_to(FILE *file);
+    void finish_trace();
+
+private:
+    struct Pipe;
+    struct Core;
+    struct Moment { Ticks time = 0; uint8_t pipe = ASC_S; };
+    struct Launch {
+        uint32_t blocks = 0, cores = 0, kind = ASC_AIV;
+        Ticks began = 0, sync_arrival = 0, longest = 0;
+        uint64_t filled = 0;
+        Ticks core_time = 0;
+        std::vector<Ticks> free;       // when each physical core is done with its block
+    };
+    struct LineTime { Ticks busy[ASC_PIPES] = {}; };
+
+    void begin_launch(const Instr &instr);
+    void end_launch();
+    void begin_core(uint32_t block);
+    void end_core(Core &core);
+    Core &core(uint32_t block);
+    void share_memory(Core &core, uint32_t block);
+    void release_sync(Core &core);
+
+    Ticks issue(Core &core, uint8_t pipe);
+    void run(Core &core, const Instr &instr, Ticks start, Ticks free, Ticks done);
+    void plain(Core &core, const Instr &instr, Ticks time);
+    void scalar(Core &core, const Instr &instr, Ticks time);
+    void vector(Core &core, const Instr &instr);
+    void copy(Core &core, const Instr &instr, bool write);
+    Touch touch(Core &core, const Instr &instr, bool write, Ticks start);
+    void global_scalar(Core &core, const Instr &instr);
+    void signal(Core &core, const Instr &instr);
+    void wait(Core &core, const Instr &instr);
+    void hold(Core &core, uint8_t pipe, Moment until);
+    void barrier(Core &core, const Instr &instr);
+    void sync_all(Core &core);
+    void matmul(Core &core, const Instr &instr);
+    Moment &token(Core &core, uint32_t token);
+    std::string lines_json() const;
+
+    const Chip chip_;
+    const Costs costs_;
+    L2 l2_;
+    Launch launch_;
+    Ticks now_ = 0, overhead_ = 0, longest_ = 0, mean_ = 0;
+    uint32_t launches_ = 0, waves_ = 0, most_cores_ = 0;
+    uint64_t blocks_ = 0, records_ = 0;
+    Totals totals_;
+    std::vector<std::unique_ptr<Core>> cores_;
+    std::vector<std::unique_ptr<Core>> spare_;
+    std::unordered_map<uint32_t, Moment> shared_tokens_;
+    std::vector<LineTime> lines_;
+    std::unique_ptr<Trace> trace_;
+    Ticks issue_, block_, local_, hit_, miss_, copy_issue_, copy_burst_, latency_, write_latency_, fix_latency_;
+};
+
+}  // namespace sim

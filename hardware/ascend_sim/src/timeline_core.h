@@ -1,0 +1,66 @@
+// One core while it is being timed. Used by timeline.cpp alone.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "timeline.h"
+
+namespace sim {
+
+struct Timeline::Pipe {
+    Ticks free = 0, done = 0;         // takes the next instruction at `free`; all results are there at `done`
+    Ticks gate = 0;                   // waits hold the next instruction until then
+    uint8_t gate_from = ASC_S;        // for which pipe
+    uint32_t next = 0;                // queue slots: when the instruction that had the slot started
+    std::vector<Ticks> starts;
+
+    // When all that was issued so far is done; an idle pipe announces at once.
+    Ticks reached(Ticks clock) const { return std::max({done, gate, clock}); }
+};
+
+struct Timeline::Core {
+    explicit Core(const Chip &chip)
+        : atomic(ticks(chip.memory.atomic)), cache(static_cast<uint64_t>(chip.scalar.cache_bytes)),
+          depth_(static_cast<size_t>(chip.scalar.queue_depth)), cache_bytes_(static_cast<uint64_t>(chip.scalar.cache_bytes)) {}
+
+    void begin(uint32_t number, uint32_t physical, Ticks time) {
+        block = number;
+        place = physical;
+        began = clock = time;
+        arrived = 0;
+        waiting = false;
+        for (Pipe &each : pipe) {
+            each = Pipe{};
+            each.free = each.done = time;
+            each.starts.assign(depth_, 0);
+        }
+        tokens.clear();
+        totals = Totals{};
+        way = Way{};
+        filler = Filler{number, 1, 0, 0};
+        cache = DataCache(cache_bytes_);
+    }
+    Ticks drained() const {
+        Ticks time = clock;
+        for (const Pipe &each : pipe) time = std::max(time, each.done);
+        return time;
+    }
+
+    uint32_t block = 0, place = 0;
+    Ticks began = 0, clock = 0, arrived = 0;
+    bool waiting = false;             // at SyncAll
+    Pipe pipe[ASC_PIPES];
+    std::vector<Moment> tokens;
+    Totals totals;
+    Rate hbm, share, l2, write, fix;
+    Ticks shared = 0, contended = 0, atomic = CYCLE;
+    Way way;
+    Filler filler;
+    DataCache cache;
+
+private:
+    size_t depth_;
+    uint64_t cache_bytes_;
+};
+
+}  // namespace sim

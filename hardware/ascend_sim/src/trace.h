@@ -1,0 +1,26 @@
+// A Chrome (or Perfetto) trace of the pipes: one process a core, one thread a pipe.
+#pragma once
+#include <cstdint>
+#include <cstdio>
+
+#include "chip.h"
+
+namespace sim {
+
+extern const char *const PIPE_NAMES[ASC_PIPES];
+const char *instruction_name(const Instr &instr);
+
+class Trace {
+public:
+    Trace(FILE *file, const Chip &chip);
+    void add(uint32_t core, uint8_t pipe, const Instr &instr, Ticks start, Ticks end);
+    void finish();
+
+private:
+    static constexpr uint64_t LIMIT = 500000;   // events; a viewer takes no more
+    FILE *file_;
+    const Chip &chip_;
+    uint64_t events_ = 0;
+};
+
+}  // namespace sim
