@@ -58,9 +58,8 @@ class ValueAgent(Agent):
 
     `alpha`: step size of an update. `epsilon`: chance that a pick is random. `q0`: value of an item that was never
     shown. `key`: what a value depends on besides stage and item. `sigma_floor` and `clip` guard the normalisation of
-    `r2`; `r1` is learned raw. Ties go to the first slot: the most
-    similar item, the fastest start point. `values` is the whole table, by (stage, "" or category
-    or task, item).
+    `r2`; `r1` is learned raw. Ties go to the first slot: the most similar item, the fastest start point. `values` is
+    the whole table, by (stage, "" or category or task, item).
     """
 
     def __init__(

@@ -122,7 +122,13 @@ class KnownOptimumVectorEnv(KernelSynthesisVectorEnv):
 
 def known_options(memories: int | None = None, tasks_count: int = 4, secret: int = 0, **options: Any) -> dict[str, Any]:
     """The options of `KernelSynthesisEnv` that make it one with a known optimum."""
-    given = {"budget": 10, "picks": 2, "pool_factor": 6, "stages": "draft", "memory": "frozen"} | options
+    given: dict[str, Any] = {
+        "budget": 10,
+        "picks": 2,
+        "pool_factor": 6,
+        "stages": "draft",
+        "memory": "frozen",
+    } | options
     return {
         "tasks": [Task(f"known/task-{i}", "math", f"task {i}", ()) for i in range(tasks_count)],
         "author": ScriptedAuthor(),

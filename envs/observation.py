@@ -23,13 +23,11 @@ from numpy.typing import NDArray
 
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.memory.item import Stage
-from kernel_gym.suites.table import CATEGORIES as SUITE_CATEGORIES
+from kernel_gym.suites.table import CATEGORIES
 from kernel_gym.verdict import Verdict
 
 Vector = NDArray[np.float32]
 
-#: Categories with a place of their own in the one-hot; any other task is `other`.
-CATEGORIES = (*SUITE_CATEGORIES, "other")
 #: Numbers that the task's embedding is projected to.
 EMBEDDING = 16
 #: An item of this age (in attempts of the bank), or with this many uses, is half way up its scale.
@@ -204,17 +202,18 @@ def projection(dimensions: int, width: int = EMBEDDING) -> Vector:
 
 def project(embedding: NDArray[Any], width: int = EMBEDDING) -> Vector:
     """A unit embedding under the fixed projection: about three standard deviations fit into [-1, 1]."""
-    vector = np.asarray(embedding, np.float32) @ projection(len(embedding), width)
-    return np.clip(vector / 3.0, -1.0, 1.0).astype(np.float32)
+    projected: Vector = np.asarray(embedding, np.float32) @ projection(len(embedding), width)
+    bounded: Vector = np.clip(projected / np.float32(3.0), -1.0, 1.0)
+    return bounded
 
 
 def _describe(candidate: Candidate, now: Situation) -> list[float]:
     """One candidate's numbers, in the order of CANDIDATE_FEATURES."""
-    item, outcomes = candidate.item, [candidate.outcome(stage) for stage in Stage]
+    item, kind, outcomes = candidate.item, candidate.kind, [candidate.outcome(stage) for stage in Stage]
     age = max(0, now.clock - item.born)
     share = _share(now.operators, candidate.operators)
     return [
-        *(float(candidate.kind == kind) for kind in CANDIDATE_FEATURES[0].parts),
+        *(float(kind == one) for one in CANDIDATE_FEATURES[0].parts),
         min(1.0, max(-1.0, candidate.similarity)),
         float(item.task == now.task),
         float(bool(item.category) and item.category == now.category),
@@ -239,7 +238,7 @@ def _relative_latency(candidate: Candidate, fastest: Mapping[str, float]) -> flo
 
 
 def _speedup(first_us: float | None, best_us: float | None) -> float:
-    return tanh(log(first_us / best_us)) if first_us and best_us else 0.0
+    return max(0.0, tanh(log(first_us / best_us))) if first_us and best_us else 0.0
 
 
 def _share(whole: frozenset[str], part: frozenset[str]) -> float:

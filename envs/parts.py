@@ -6,6 +6,7 @@ Imports that cost time (torch, compilers) happen here, when a part is made, not 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernel_gym import plugins
@@ -47,9 +48,11 @@ def author(options: Options) -> Generator:
 def bank(options: Options, language: str) -> Bank:
     """The bank; an empty one is given the seed knowledge of the author's language."""
     if isinstance(options.bank, Bank):
+        if options.bank.frozen or options.bank.read_only:
+            raise ConfigError("a bank that takes in nothing has no start points: give a writable one, memory='frozen'")
         return options.bank
-    name = options.embedder
-    made = Bank(options.bank, _made("kernel_gym.embedders", name, {}) if isinstance(name, str) else name)
+    name, path = options.embedder, None if options.bank is None else Path(options.bank)
+    made = Bank(path, _made("kernel_gym.embedders", name, {}) if isinstance(name, str) else name)
     if not len(made):
         from kernel_gym.memory.seed import seed_items
 

@@ -6,8 +6,8 @@ feasibility) in turn, so that failures, of which there are many, can't crowd out
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Literal
@@ -22,7 +22,13 @@ Composition = Literal["similarity", "stratified"]
 
 #: What a candidate can be; API pages are added by the environment and never chosen.
 KINDS = (Kind.EXPERIENCE, Kind.TRACE, Kind.PRACTICE)
-_STRATA = tuple((kind, feasible) for kind in (Kind.TRACE, Kind.EXPERIENCE) for feasible in (True, False))
+_STRATA = (
+    (Kind.TRACE, True),
+    (Kind.EXPERIENCE, True),
+    (Kind.PRACTICE, None),
+    (Kind.TRACE, False),
+    (Kind.EXPERIENCE, False),
+)
 
 
 @dataclass(frozen=True)
@@ -67,42 +73,54 @@ class Candidate:
 _NO_OUTCOMES = Outcomes()
 
 
-def similar(
-    bank: Bank, query: str, size: int, composition: Composition, bottleneck: str = "", exclude: Iterable[int] = ()
-) -> tuple[Candidate, ...]:
-    """At most `size` candidates for a query, most similar first.
+@dataclass(frozen=True)
+class Wanted:
+    """What a pool is for: a query, how many items of which language, and what they should not or should be."""
 
-    In refining, up to a quarter of the places go to the practices that are good against the profiled `bottleneck`.
+    query: str
+    size: int
+    language: str
+    bottleneck: str = ""
+    exclude: frozenset[int] = frozenset()
+
+
+def similar(bank: Bank, wanted: Wanted, composition: Composition) -> tuple[Candidate, ...]:
+    """At most `wanted.size` candidates, most similar first.
+
+    In refining, up to a quarter of the places go to the practices that are good against the profiled bottleneck.
     """
-    exclude = frozenset(exclude)
-    matching = _matching(bank, query, size // 4, bottleneck, exclude) if bottleneck else ()
-    others = _retrieve(bank, query, size, composition, exclude | {found.item.id for found in matching})
-    chosen = (*matching, *others)[:size]
+    matching = _matching(bank, wanted) if wanted.bottleneck else ()
+    rest = replace(wanted, exclude=wanted.exclude | {found.item.id for found in matching})
+    chosen = (*matching, *_COMPOSITIONS[composition](bank, rest))[: wanted.size]
     ranked = sorted(chosen, key=lambda found: (-found.similarity, found.item.id))
     return tuple(Candidate(found.item, found.similarity, found.outcomes) for found in ranked)
 
 
-def _matching(bank: Bank, query: str, size: int, bottleneck: str, exclude: frozenset[int]) -> tuple[Retrieved, ...]:
-    practices = bank.retrieve(query, k=_ALL, kinds=(Kind.PRACTICE,), exclude=exclude)
-    return tuple(found for found in practices if bottleneck in found.item.bottlenecks)[:size]
+def _matching(bank: Bank, wanted: Wanted) -> Sequence[Retrieved]:
+    return bank.retrieve(
+        wanted.query,
+        wanted.size // 4,
+        (Kind.PRACTICE,),
+        wanted.exclude,
+        language=wanted.language,
+        where=lambda item: wanted.bottleneck in item.bottlenecks,
+    )
 
 
-#: More practices than a bank has.
-_ALL = 1000
+def _nearest(bank: Bank, wanted: Wanted) -> Sequence[Retrieved]:
+    return bank.retrieve(wanted.query, wanted.size, KINDS, wanted.exclude, language=wanted.language)
 
 
-def _retrieve(
-    bank: Bank, query: str, size: int, composition: Composition, exclude: frozenset[int]
-) -> Sequence[Retrieved]:
-    if composition == "similarity":
-        return bank.retrieve(query, k=size, kinds=KINDS, exclude=exclude)
+def _stratified(bank: Bank, wanted: Wanted) -> Sequence[Retrieved]:
     strata = [
-        bank.retrieve(query, k=size, kinds=(kind,), exclude=exclude, filters={"feasible": feasible})
+        bank.retrieve(wanted.query, wanted.size, (kind,), wanted.exclude, language=wanted.language, feasible=feasible)
         for kind, feasible in _STRATA
     ]
-    strata.append(bank.retrieve(query, k=size, kinds=(Kind.PRACTICE,), exclude=exclude))
     in_turn = chain.from_iterable(zip_longest(*strata))
-    return [found for found in in_turn if found is not None][:size]
+    return [found for found in in_turn if found is not None][: wanted.size]
+
+
+_COMPOSITIONS = {"similarity": _nearest, "stratified": _stratified}
 
 
 @lru_cache(maxsize=8192)

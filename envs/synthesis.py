@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -64,7 +64,7 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     | attempts_left, picks_left | shares of `T` and of `N + 1` |
     | best_speedup | tanh(log(first feasible latency / best latency)) |
     | last_verdict (6) | none, cheated, uncompilable, incorrect, feasible, unjudged |
-    | category (13), embedding (16) | the task's category; its text embedded and projected |
+    | category (16), embedding (16) | the task's category; its text embedded and projected |
 
     ## Starting State
     The next task of the curriculum (or `options={"task": id}`), budget untouched, in drafting; in refining if the
@@ -99,7 +99,7 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     * v0: initial version
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "human"], "render_fps": 4}
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 4}  # noqa: RUF012
 
     def __init__(self, render_mode: str | None = None, **options: Any) -> None:
         self.options = Options.of(options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -53,7 +53,7 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
     * v0: initial version
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata: dict[str, Any] = {  # noqa: RUF012
         "render_modes": ["ansi", "human"],
         "render_fps": 4,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
@@ -147,7 +147,7 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
                 infos.setdefault(f"_{key}", np.zeros(self.num_envs, np.bool_))[i] = True
         return infos
 
-    def render(self) -> tuple[str, ...] | None:
+    def render(self) -> tuple[str, ...] | None:  # type: ignore[override]
         """One frame a sub-environment with `ansi`."""
         if self.render_mode != "ansi":
             return None

@@ -19,17 +19,16 @@ import numpy as np
 
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.observation import Situation, Vector
-from kernel_gym.envs.pool import Candidate, similar
+from kernel_gym.envs.pool import Candidate, Wanted, similar
 from kernel_gym.envs.rewards import REWARDS
-from kernel_gym.envs.workshop import Commission, Work, Workshop, describe
+from kernel_gym.envs.showing import describe, latency, note, profile, start_point
+from kernel_gym.envs.workshop import Commission, Work, Workshop
 from kernel_gym.errors import ConfigError
-from kernel_gym.generators.contract import Note, StartPoint
-from kernel_gym.kernel import Kernel
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.experience import experience, trace
 from kernel_gym.memory.item import MemoryItem, Stage
 from kernel_gym.task import Task
-from kernel_gym.verdict import Feasible, Profile, Unjudged, Verdict
+from kernel_gym.verdict import Unjudged, Verdict
 
 #: Infrastructure errors in a row, each after its retries, that end an episode.
 PATIENCE = 5
@@ -101,17 +100,18 @@ class Workbench:
         """The best latency the bank holds for each task that a candidate with a latency comes from."""
         tasks = {candidate.item.task for candidate in self.pool if candidate.latency_us is not None}
         best = {task: self.bank.start_points(task)[:1] for task in sorted(tasks)}
-        return {task: latency_of(found[0]) for task, found in best.items() if found}
+        return {task: latency(found[0]) for task, found in best.items() if found}
 
     def _candidates(self) -> tuple[Candidate, ...]:
         query, bottleneck, exclude = describe(self.task), "", set[int]()
         if self.start is not None:
-            profile = profile_of(self.start.item)
-            query, bottleneck = f"{query}\n{profile.bottleneck} {profile.diagnosis}", profile.bottleneck
+            found = profile(self.start.item)
+            query, bottleneck = f"{query}\n{found.bottleneck} {found.diagnosis}", found.bottleneck
             exclude.add(self.start.id)
         if self._options.memory == "frozen":
             exclude.update(range(self._origin.size + 1, len(self.bank) + 1))
-        return similar(self.bank, query, self._options.slots, self._options.composition, bottleneck, exclude)
+        wanted = Wanted(query, self._options.slots, self._shop.author.language, bottleneck, frozenset(exclude))
+        return similar(self.bank, wanted, self._options.composition)
 
     def _start_points(self) -> tuple[Candidate, ...]:
         """P(x), fastest first, as many as there are slots."""
@@ -163,22 +163,13 @@ class Workbench:
         """What the author is asked for: the picked items, the API pages that go with them, the start point."""
         items = [self.pool[slot].item for slot in self.picked]
         code = "\n".join(item.code for item in [*items, *([self.start.item] if self.start else [])])
-        self._pages = tuple(self.bank.api_pages(describe(self.task), code))
-        context = tuple(self._note(item) for item in [*items, *self._pages])
+        self._pages = tuple(self.bank.api_pages(describe(self.task), code, self._shop.author.language))
+        context = tuple(note(item, self.task) for item in [*items, *self._pages])
+        start = None if self.start is None else start_point(self.start.item, self.bank)
         # Counted now, not when it is settled: another bench may be at work on the same task.
         number = self._shop.attempts[self.task.id]
         self._shop.attempts[self.task.id] += 1
-        return Commission(self.task, number, context, self._start_point())
-
-    def _note(self, item: MemoryItem) -> Note:
-        return Note(item.kind.value, item.text, item.code, item.verdict, item.task == self.task.id)
-
-    def _start_point(self) -> StartPoint | None:
-        if self.start is None or self.start.item.verdict is None:
-            return None
-        item = self.start.item
-        children = tuple(child_line(child, item) for child in self.bank.children(item.id))
-        return StartPoint(Kernel(item.code, item.language), item.verdict, children)
+        return Commission(self.task, number, context, start)
 
     def settle(self, work: Work) -> Settled:
         """Take in the verdict: reward, records, new items."""
@@ -231,10 +222,9 @@ class Workbench:
     def _advance(self, verdict: Verdict) -> None:
         self.used += 1
         self.failures = 0
-        latency = verdict.latency_us
-        if latency is not None:
-            self.first_us = self.first_us or latency
-            self.best_us = min(latency, self.best_us or latency)
+        if (now_us := verdict.latency_us) is not None:
+            self.first_us = self.first_us or now_us
+            self.best_us = min(now_us, self.best_us or now_us)
             if self._options.stages != "draft":
                 self.stage = Stage.REFINE
 
@@ -287,24 +277,3 @@ class Workbench:
             "best_us": self.best_us,
             "last_verdict": self.last,
         }
-
-
-def profile_of(item: MemoryItem) -> Profile:
-    """Where the time of a feasible kernel went; an empty profile for any other."""
-    return item.verdict.profile if isinstance(item.verdict, Feasible) else Profile()
-
-
-def latency_of(item: MemoryItem) -> float:
-    """Latency of a feasible kernel."""
-    if item.verdict is None or item.verdict.latency_us is None:
-        raise ValueError(f"item {item.id} has no latency")
-    return item.verdict.latency_us
-
-
-def child_line(child: MemoryItem, start: MemoryItem) -> str:
-    """What an earlier attempt from a start point was and what came of it, in one line."""
-    if child.verdict is None or child.verdict.latency_us is None:
-        said = child.verdict.feedback if child.verdict else ""
-        return f"{child.title}: {said.strip().splitlines()[0] if said.strip() else 'infeasible'}"
-    ratio = latency_of(start) / child.verdict.latency_us
-    return f"{child.title}: {child.verdict.latency_us:.2f} us, {ratio:.2f}x as fast as the start point"

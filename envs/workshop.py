@@ -16,6 +16,7 @@ from kernel_gym.envs.curriculum import Curriculum
 from kernel_gym.envs.observation import Layout, Vector, project
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.seeding import generator
+from kernel_gym.envs.showing import describe
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.generators.contract import Context, StartPoint
 from kernel_gym.kernel import Kernel
@@ -155,11 +156,6 @@ class Workshop:
             self._verifier = None
         if not isinstance(self.options.bank, Bank):
             self.bank.close()
-
-
-def describe(task: Task) -> str:
-    """The task as a query: its name, category, description and source."""
-    return "\n".join(part for part in (task.name, task.category, task.description, task.source) if part)
 
 
 def _verdicts(verify_all: VerifyAll, pairs: Sequence[tuple[Kernel, Task]]) -> list[Verdict]:
