@@ -1,0 +1,92 @@
+"""What a model is told, within a budget of tokens.
+
+Always: the format, the operator, the start point. Then as much as fits, in this order: the picked memories in the order
+of the picks, then API pages. A memory that does not fit whole is cut, with a mark, if at least half of it fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import jinja2
+
+from kernel_gym.generators.contract import Context, Note, StartPoint
+from kernel_gym.task import Signature, Task
+from kernel_gym.verdict import Feasible
+
+#: Characters of a token, on the low side for code.
+CHARACTERS_PER_TOKEN = 3.2
+_CUT = "\n[cut]"
+
+
+@dataclass(frozen=True)
+class _Shown:
+    heading: str
+    text: str
+
+
+def messages(task: Task, context: Context, start: StartPoint | None, budget: int) -> list[dict[str, str]]:
+    """The messages of one request, of at most about `budget` tokens."""
+    system = _template("system.md").render(example=_file("example.cpp").rstrip())
+    template = _template("draft.md" if start is None else "refine.md")
+    fixed = {"task": task, "shapes": list(_shapes(task)), "start": start, "diagnosis": _diagnosis(start)}
+    base = len(system) + len(template.render(**fixed, notes=[]))
+    room = int(budget * CHARACTERS_PER_TOKEN) - base
+    user = template.render(**fixed, notes=list(_fitting(context, room)))
+    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+
+
+def _fitting(context: Context, room: int) -> Iterator[_Shown]:
+    ordered = [note for note in context if note.kind != "api"] + [note for note in context if note.kind == "api"]
+    for note in ordered:
+        heading, text = _heading(note), note.text.strip()
+        space = room - len(heading) - len(_CUT) - 8
+        if len(text) > space:
+            if space < len(text) / 2:
+                continue
+            text = text[:space] + _CUT
+        room -= len(heading) + len(text) + 8
+        yield _Shown(heading, text)
+
+
+def _heading(note: Note) -> str:
+    if note.kind == "api":
+        return "API"
+    if note.kind == "practice":
+        return "Good practice"
+    if note.kind == "experience":
+        return "Experience"
+    whose = "An earlier attempt at this operator" if note.same_task else "A kernel for another operator"
+    return f"{whose}: {note.verdict.outcome if note.verdict else 'not judged'}"
+
+
+def _shapes(task: Task) -> Iterator[str]:
+    """The public shapes and the shape that is timed: what an author may know."""
+    for case in (task.public, task.timing):
+        signature = task.instance(case).signature
+        yield f"{'Timed' if case.role == 'timing' else 'For example'}: {_describe(signature)}"
+
+
+def _describe(signature: Signature) -> str:
+    tensors = [f"{spec.name or 'input'} {spec.dtype}{list(spec.shape)}" for spec in signature.inputs]
+    outputs = [f"{spec.dtype}{list(spec.shape)}" for spec in signature.outputs]
+    extra = [f"ints {list(signature.ints)}"] if signature.ints else []
+    extra += [f"floats {list(signature.floats)}"] if signature.floats else []
+    return "; ".join(["inputs " + ", ".join(tensors), "outputs " + ", ".join(outputs), *extra])
+
+
+def _diagnosis(start: StartPoint | None) -> str:
+    return start.verdict.profile.diagnosis if start and isinstance(start.verdict, Feasible) else ""
+
+
+@cache
+def _template(name: str) -> jinja2.Template:
+    return jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True).from_string(_file(name))
+
+
+@cache
+def _file(name: str) -> str:
+    return files("kernel_gym.generators.model").joinpath("prompts", name).read_text()

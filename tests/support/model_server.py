@@ -1,0 +1,121 @@
+"""A real HTTP server that speaks the chat protocol, with whatever behaviour a test scripts."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Behaviour = Callable[["Exchange"], None]
+
+
+class Exchange(BaseHTTPRequestHandler):
+    """One request; `body` is what was asked."""
+
+    server: "ModelServer"
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with self.server.lock:
+            self.server.requests.append(self.body)
+            self.server.keys.append(self.headers.get("Authorization", ""))
+            script = self.server.script
+            behaviour = script.pop(0) if len(script) > 1 else script[0]
+        behaviour(self)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in ({"Content-Type": "application/json"} | (headers or {})).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class ModelServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, script: list[Behaviour]) -> None:
+        super().__init__(("127.0.0.1", 0), Exchange)
+        self.script, self.lock = script, threading.Lock()
+        self.requests: list[dict[str, Any]] = []
+        self.keys: list[str] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+
+@contextmanager
+def serving(*script: Behaviour) -> Iterator[ModelServer]:
+    """Serve; each request meets the next behaviour, the last one stays."""
+    server = ModelServer(list(script))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def saying(text: str | None, finish: str = "stop") -> Behaviour:
+    """A proper answer."""
+
+    def answer(exchange: Exchange) -> None:
+        message = {"role": "assistant", "content": text}
+        body = {
+            "id": "1",
+            "object": "chat.completion",
+            "created": 0,
+            "model": exchange.body["model"],
+            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+            "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
+        }
+        exchange.send(200, json.dumps(body).encode())
+
+    return answer
+
+
+def failing(status: int, **headers: str) -> Behaviour:
+    """An error status; it repeats the key it was sent, as careless servers do."""
+
+    def answer(exchange: Exchange) -> None:
+        said = {"error": {"message": f"no, {exchange.headers.get('Authorization')}", "type": "x"}}
+        exchange.send(status, json.dumps(said).encode(), {k.replace("_", "-"): v for k, v in headers.items()})
+
+    return answer
+
+
+def raw(body: bytes, status: int = 200) -> Behaviour:
+    """Any bytes."""
+    return lambda exchange: exchange.send(status, body)
+
+
+def slow(seconds: float) -> Behaviour:
+    """An answer that comes too late."""
+
+    def answer(exchange: Exchange) -> None:
+        time.sleep(seconds)
+        saying("late")(exchange)
+
+    return answer
+
+
+def cut_short(exchange: Exchange) -> None:
+    """Promises more bytes than it sends, and hangs up."""
+    exchange.send_response(200)
+    exchange.send_header("Content-Length", "1000")
+    exchange.end_headers()
+    exchange.wfile.write(b'{"id": "1", "cho')
+    exchange.wfile.flush()
+    exchange.close_connection = True
+    exchange.connection.shutdown(socket.SHUT_RDWR)
