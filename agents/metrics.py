@@ -16,6 +16,9 @@ METRICS: dict[str, str] = {
     "rate/correct": "share of attempts so far that were feasible",
     "solved/compiled": "share of operators with a kernel that compiled",
     "solved/correct": "share of operators with a feasible kernel",
+    "author/tokens_in": "tokens that a model has been sent; only with a model as the author",
+    "author/tokens_out": "tokens that it has answered with",
+    "author/dollars": "what that has cost at the prices that were given",
     "speedup/first_draft": "median over solved operators of first feasible latency / best latency",
 }
 

@@ -36,6 +36,11 @@ class RunFolder:
         return self.path / "results.jsonl"
 
     @property
+    def transcript(self) -> Path:
+        """Every exchange with a model, if a model is the author."""
+        return self.path / "transcript.jsonl"
+
+    @property
     def agent(self) -> Path:
         """What the agent learned."""
         return self.path / "agent"

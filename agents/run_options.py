@@ -16,6 +16,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tasks", type=command_line.words, help="comma-separated names; all of the suite if left out")
     parser.add_argument("--budget", type=int, help="attempts a task (default 30)")
     parser.add_argument("--author", help="who writes the kernels (default apprentice, a simulated author)")
+    parser.add_argument("--model", help="model name for --author openai; the endpoint is OPENAI_BASE_URL")
     parser.add_argument("--profile", help="profile of the apprentice: weak, middle, strong, placebo")
     parser.add_argument("--device", help="where kernels run (default ascend-sim, a simulator)")
     parser.add_argument("--workers", type=int, help="verifications at once (default: one a core)")
@@ -26,7 +27,8 @@ def run_config(arguments: argparse.Namespace, **fixed: object) -> RunConfig:
     """The configuration that the command line asks for."""
     given = {name: getattr(arguments, name) for name in ("suite", "tasks", "budget", "workers")} | fixed
     env = {name: getattr(arguments, name) for name in ("author", "device") if getattr(arguments, name) is not None}
-    if arguments.profile is not None:
-        env["author_options"] = {"profile": arguments.profile}
+    options = {name: getattr(arguments, name) for name in ("profile", "model") if getattr(arguments, name) is not None}
+    if options:
+        env["author_options"] = options
     overrides = {name: value for name, value in given.items() if value is not None}
     return resolve(arguments.config, overrides | {"env": env}, arguments.set)

@@ -27,6 +27,7 @@ from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.vector import KernelSynthesisVectorEnv, view
 from kernel_gym.errors import ConfigError, InfrastructureError
+from kernel_gym.generators.contract import Generator, Recording
 
 Progress = Callable[[int, int, int], None]
 """Called after every attempt with: attempts made, attempts in all, operators solved."""
@@ -93,8 +94,15 @@ class Session:
         options = environment_options(self.config, self.folder)
         self._verifier = RecordedVerdicts(self.journal.records, lambda: parts.verifier(options))
         self._stack.callback(self._verifier.close)
-        self._options = replace(options, verifier=self._verifier)
+        self._options = replace(options, verifier=self._verifier, author=self._author(options))
         return self
+
+    def _author(self, options: Options) -> Generator:
+        """The author; one that is asked over a network keeps its transcript in the run folder."""
+        author = parts.author(options)
+        if isinstance(author, Recording):
+            author.record_to(self.folder.transcript)
+        return author
 
     def __exit__(self, *failure: object) -> None:
         self._stack.close()
@@ -125,8 +133,10 @@ class Session:
 
     def _write(self, attempt: Attempt) -> None:
         self.journal.write(record(attempt))
-        for name, value in self.meter.take(attempt).items():
-            self._writer.add_scalar(name, value, self.meter.attempts)
+        self.log_scalars("", self.meter.take(attempt), self.meter.attempts)
+        author = self._options.author
+        if isinstance(author, Recording):
+            self.log_scalars("author/", author.usage(), self.meter.attempts)
         latency = attempt.verdict.latency_us
         if latency is not None and latency < self._best.get(attempt.task, float("inf")):
             self._best[attempt.task] = latency
@@ -135,8 +145,12 @@ class Session:
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         """Write what the agent says about itself."""
+        self.log_scalars("agent/", metrics, step)
+
+    def log_scalars(self, prefix: str, metrics: Mapping[str, float], step: int) -> None:
+        """Write figures to TensorBoard."""
         for name, value in metrics.items():
-            self._writer.add_scalar(f"agent/{name}", value, step)
+            self._writer.add_scalar(f"{prefix}{name}", value, step)
 
 
 class Watched(gym.Wrapper[Any, Any, Any, Any]):

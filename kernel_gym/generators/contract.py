@@ -7,6 +7,7 @@ An author sees text, never the bank: the environment turns the picked memories i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -60,3 +61,14 @@ class Generator(Protocol):
 
     def write(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Kernel:
         """Draft a kernel, or refine `start`. An author that has no answer returns a Kernel with empty source."""
+
+
+@runtime_checkable
+class Recording(Protocol):
+    """What an author that costs money adds: a transcript that answers what was asked before, and what it used."""
+
+    def record_to(self, path: Path) -> None:
+        """Keep the transcript at `path`, and answer from what is there already."""
+
+    def usage(self) -> dict[str, float]:
+        """`tokens_in`, `tokens_out`, `dollars` so far."""
