@@ -70,7 +70,8 @@ class Index:
         Not `@`: that hands the product to threads, which on busy cores wait for each other for milliseconds, and may
         sum a row in another order when the matrix has grown.
         """
-        return np.round(np.einsum("ij,j->i", self._matrix[: self.size], query), 6)
+        products: Vectors = np.einsum("ij,j->i", self._matrix[: self.size], query)
+        return np.round(products, 6)
 
     def top(self, query: Vectors, k: int, where: Filter) -> list[tuple[int, float]]:
         """Ids and similarities of the `k` most similar items that pass; equal ones by id."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import median
 from time import perf_counter
 
@@ -26,10 +26,11 @@ class RandomEmbedder:
         """Names the settings."""
         return f"random/{self.dimension}"
 
-    def embed(self, texts: list[str]) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         """One random row per text."""
         rows = self._rng.standard_normal((len(texts), self.dimension), np.float32)
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        unit: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return unit
 
 
 def benchmark(sizes: tuple[int, ...] = (2_000, 20_000, 100_000), repeats: int = 30) -> dict[str, float]:

@@ -1,0 +1,180 @@
+"""What an attempt leaves behind: the trace (its kernel and verdict) and the experience (what it teaches, in words)."""
+
+from __future__ import annotations
+
+import re
+from difflib import SequenceMatcher
+from itertools import islice
+
+from kernel_gym.kernel import Kernel
+from kernel_gym.memory.item import Kind, MemoryItem, Stage
+from kernel_gym.task import Task
+from kernel_gym.verdict import Cheated, Feasible, Incorrect, Uncompilable, Unjudged, Verdict
+
+#: An experience is to be read at a glance: at most so many calls or changed lines are quoted.
+QUOTED_CALLS = 10
+QUOTED_CHANGES = 6
+
+# A call on the device begins with a capital: `Exp(...)`, `queue.AllocTensor<float>()`.
+_CALL = re.compile(r"(?<![\w:])(?:AscendC::)?(?:[\w\[\]]+\.)?([A-Z]\w*)(?:<[\w:, ]*>)?\s*\(")
+_USUAL = frozenset(
+    ("GetBlockIdx", "GetBlockNum", "SetGlobalBuffer", "InitBuffer", "AllocTensor", "FreeTensor", "EnQue", "DeQue")
+)
+_CAUSES = {
+    "fault": "broke a rule of the device",
+    "timeout": "did not finish",
+    "refused": "refused a shape that counts",
+    "mismatch": "computed something else than the reference",
+}
+
+
+def trace(
+    task: Task,
+    kernel: Kernel,
+    verdict: Verdict,
+    stage: Stage,
+    *,
+    operators: tuple[str, ...] = (),
+    start: MemoryItem | None = None,
+) -> MemoryItem:
+    """The kernel of an attempt with its verdict; `start` is the start point it was refined from."""
+    return MemoryItem(
+        kind=Kind.TRACE,
+        title=_title(task.id, kernel.source, verdict, start),
+        text=f"// {verdict_line(verdict)}\n{kernel.source}",
+        code=kernel.source,
+        verdict=verdict,
+        task=task.id,
+        category=task.category,
+        operators=operators,
+        stage=stage,
+        parent=start.id if start is not None else None,
+        language=kernel.language,
+    )
+
+
+def experience(trace: MemoryItem, start: MemoryItem | None = None) -> MemoryItem:
+    """What worked or failed in a trace and why, short.
+
+    A trace that is not in the bank yet is referred to as the item added just before (`bank.PREVIOUS`).
+    """
+    if trace.verdict is None:
+        raise ValueError(f"trace {trace.title!r} has no verdict to learn from")
+    paragraphs = [
+        _outcome(trace, trace.verdict, start),
+        *(_changes(start.code, trace.code) if start is not None else ()),
+        *_lesson(trace, trace.verdict, start),
+    ]
+    return MemoryItem(
+        kind=Kind.EXPERIENCE,
+        title=f"{'what worked' if trace.feasible else 'what failed'}: {trace.title}",
+        text="\n".join(paragraphs),
+        verdict=trace.verdict,
+        task=trace.task,
+        category=trace.category,
+        operators=trace.operators,
+        stage=trace.stage,
+        source=trace.id,
+        language=trace.language,
+    )
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """A verdict in one line, the outcome first."""
+    said = _first_line(verdict.feedback)
+    match verdict:
+        case Feasible():
+            about = verdict.profile.diagnosis or verdict.profile.bottleneck
+            return f"FEASIBLE, {verdict.latency:.2f} us" + (f"; {_first_line(about)}" if about else "")
+        case Uncompilable():
+            return f"DOES NOT COMPILE{_at(verdict.line)}: {said}"
+        case Incorrect():
+            where = f" at case {verdict.case}" if verdict.case else ""
+            return f"INCORRECT ({_CAUSES[verdict.cause]}{where}): {said}"
+        case Cheated():
+            return f"REJECTED as cheating (rule {verdict.rule or 'unnamed'}, found at {verdict.gate}): {said}"
+        case Unjudged():
+            return f"NOT JUDGED: {said}"
+
+
+def _title(task: str, source: str, verdict: Verdict, start: MemoryItem | None) -> str:
+    outcome = f"{verdict.latency:.2f} us" if isinstance(verdict, Feasible) else verdict.outcome
+    if start is None:
+        return f"{task}, draft, {outcome}"
+    pairs = _differences(start.code, source)
+    old, new = next(((old, new) for old, new in pairs if old and new), pairs[0] if pairs else ([], []))
+    change = " -> ".join(f"`{lines[0][:70]}`" for lines in (old, new) if lines) or "nothing changed"
+    more = f" and {len(pairs) - 1} more places" if len(pairs) > 1 else ""
+    return f"{task}, refined, {outcome}: {change}{more}"
+
+
+def _outcome(trace: MemoryItem, verdict: Verdict, start: MemoryItem | None) -> str:
+    line = f"{trace.task} ({trace.category or 'other'}), {trace.stage or 'draft'}: {verdict_line(verdict)}"
+    before = start.verdict.latency_us if start is not None and start.verdict is not None else None
+    if verdict.latency_us is None or before is None:
+        return line
+    ratio = before / verdict.latency_us
+    judgement = "faster" if ratio > 1.005 else "slower" if ratio < 0.995 else "no faster"
+    return f"{line}\nThe change made it {judgement}: {before:.2f} us -> {verdict.latency_us:.2f} us, {ratio:.2f}x."
+
+
+def _lesson(trace: MemoryItem, verdict: Verdict, start: MemoryItem | None) -> list[str]:
+    if isinstance(verdict, Feasible):
+        return _bottlenecks(verdict, start) + (_calls(trace.code) if start is None else [])
+    advice = verdict.feedback.strip().splitlines()[1:4]
+    return [*_culprit(trace.code, verdict), *(f"  {line.strip()}" for line in advice if line.strip())]
+
+
+def _culprit(code: str, verdict: Verdict) -> list[str]:
+    line = verdict.line if isinstance(verdict, Uncompilable | Incorrect) else None
+    lines = code.splitlines()
+    if line is None or not 1 <= line <= len(lines):
+        return []
+    rule = f", rule {verdict.rule}" if isinstance(verdict, Incorrect) and verdict.rule else ""
+    return [f"The line at fault (line {line}{rule}):", f"  {lines[line - 1].strip()}"]
+
+
+def _bottlenecks(verdict: Feasible, start: MemoryItem | None) -> list[str]:
+    now = verdict.profile.bottleneck
+    before = start.verdict.profile.bottleneck if start is not None and isinstance(start.verdict, Feasible) else ""
+    if not before or not now:
+        return []
+    return [f"The bottleneck was {before} and is {now}." if before != now else f"The bottleneck is still {now}."]
+
+
+def _calls(code: str) -> list[str]:
+    """The first use of each name of the interface, quoted: verified spellings; what every kernel has comes last."""
+    lines = [line.partition("//")[0].strip() for line in code.splitlines()]
+    own = {name for line in lines if "__aicore__" in line for name in _CALL.findall(line)}
+    uses: dict[str, str] = {}
+    for line in lines:
+        for name in _CALL.findall(line):
+            if name not in own:
+                uses.setdefault(name, line)
+    ranked = sorted(uses, key=lambda name: name in _USUAL)
+    quoted = list(islice(dict.fromkeys(uses[name] for name in ranked), QUOTED_CALLS))
+    return ["Calls as used here:", *(f"  {line}" for line in quoted)] if quoted else []
+
+
+def _changes(before: str, after: str) -> list[str]:
+    pairs = _differences(before, after)
+    if not pairs:
+        return ["The kernel is the same as its start point."]
+    lines = [f"  {sign} {line}" for old, new in pairs for sign, some in (("-", old), ("+", new)) for line in some]
+    left = len(lines) - 2 * QUOTED_CHANGES
+    return ["What changed:", *lines[: 2 * QUOTED_CHANGES], *([f"  ... and {left} more lines"] if left > 0 else [])]
+
+
+def _differences(before: str, after: str) -> list[tuple[list[str], list[str]]]:
+    """Places where two sources differ, as lines removed and lines added; blanks at either end don't count."""
+    old, new = ([line.strip() for line in source.splitlines() if line.strip()] for source in (before, after))
+    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    return [(old[i:j], new[k:m]) for tag, i, j, k, m in steps if tag != "equal"]
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "no words")
+
+
+def _at(line: int | None) -> str:
+    return f" at line {line}" if line is not None else ""

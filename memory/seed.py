@@ -1,0 +1,56 @@
+"""Seed knowledge: what the bank holds before the first attempt, read from the data files in `seed/`.
+
+A file `<language>-<family>.yaml` is a list of entries of one kind: API pages (`names`) or practices. An entry is written as
+fields and rendered to the text that authors read, so that all pages look alike: what it is, how it is called, an
+example that shows the spelling, the rules, the common mistake.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from kernel_gym.memory.item import Kind, MemoryItem
+from kernel_gym.memory.pages import LANGUAGE
+
+#: What `MemoryItem.bottlenecks` of a practice may hold.
+BOTTLENECKS = frozenset(
+    ("mte2", "mte3", "vector", "scalar", "launch", "sync", "balance", "bank_conflict", "l2", "ub_capacity", "cube")
+)
+
+
+@cache
+def seed_items(language: str) -> tuple[MemoryItem, ...]:
+    """API pages and best practices for a language, in a fixed order; none for a language we have no words on."""
+    folder = files("kernel_gym.memory") / "seed"
+    names = sorted(file.name for file in folder.iterdir() if file.name.startswith(f"{language}-"))
+    entries = [entry for name in names for entry in yaml.safe_load((folder / name).read_text(encoding="utf-8"))]
+    return tuple(_item(entry, language) for entry in entries)
+
+
+def _item(entry: dict[str, Any], language: str) -> MemoryItem:
+    return MemoryItem(
+        kind=Kind.API if "names" in entry else Kind.PRACTICE,
+        title=entry["title"],
+        text=_text(entry),
+        category=LANGUAGE if entry.get("basics") else "",
+        names=tuple(entry.get("names", ())),
+        bottlenecks=tuple(entry.get("bottlenecks", ())),
+        language=language,
+    )
+
+
+def _text(entry: dict[str, Any]) -> str:
+    parts = [entry["title"], entry["about"].strip()]
+    if "calls" in entry:
+        parts.append(entry["calls"].strip())
+    if "example" in entry:
+        parts.append(f"Example:\n{entry['example'].rstrip()}")
+    if "rules" in entry:
+        parts.append("\n".join(f"- {rule}" for rule in entry["rules"]))
+    if "mistake" in entry:
+        parts.append(f"Common mistake: {entry['mistake'].strip()}")
+    return "\n".join(parts)
