@@ -1,8 +1,8 @@
 """The size constants of a problem's text: finding them and giving them other values.
 
-A size is a whole number assigned at the top of the module (`rows = 128`, `rows = 64 * 2`), addressed by its name, or one
-element of a literal tuple or list (`shape = (16, 64)`), addressed as `shape[0]`. Constants that are computed from a size
-follow it. In a module without any, the numbers written in `get_inputs()` are the sizes: `get_inputs[0]` and so on.
+A size is a whole number assigned at the top of the module (`rows = 128`, `rows = 64 * 2`), addressed by its name, or
+one element of a literal tuple or list (`shape = (16, 64)`), addressed as `shape[0]`. Constants that are computed from
+a size follow it. In a module without any, the numbers in `get_inputs()` are the sizes: `get_inputs[0]` and so on.
 """
 
 from __future__ import annotations

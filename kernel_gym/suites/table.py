@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from textwrap import indent
+from textwrap import dedent, indent
 
 from kernel_gym.task import Case, Task
 
@@ -66,10 +66,11 @@ class Sizes:
 class Operator:
     """One row of a suite.
 
-    `forward` is an expression, or statements that end in `return`. `inputs` maps the arguments of `forward` to what
-    draws them. `layers` maps attributes of the module to what makes them, in terms of `init`: the names of the constants
-    that the module is constructed with. `settings` are further constants, as they stand in the text: a number that no case
-    varies, or an expression over the sizes. `repaired` says what was mended in a defective original.
+    `forward` is an expression, or statements that end in `return`; `inputs` maps its arguments to what draws them.
+    `layers` maps attributes of the module to what makes them; `init` names the constants that the module is constructed
+    with. `settings` are constants beside the sizes, as they stand in the text: a number that no case varies, or an
+    expression over the sizes. `repaired` says what was mended in a defective original, `redundant` which of its steps
+    do nothing.
     """
 
     number: int | None
@@ -83,6 +84,7 @@ class Operator:
     settings: Mapping[str, object] = field(default_factory=dict)
     init: str = ""
     repaired: str = ""
+    redundant: str = ""
 
     def task(self, suite: str, level: int | None = None) -> Task:
         """The task that this row describes."""
@@ -94,8 +96,12 @@ class Operator:
             description=self.description,
             level=level,
             number=self.number,
-            flags=(f"repaired: {self.repaired}",) if self.repaired else (),
+            flags=self._flags(),
         )
+
+    def _flags(self) -> tuple[str, ...]:
+        flags = {"repaired": self.repaired, "redundant": self.redundant}
+        return tuple(f"{flag}: {text}" for flag, text in flags.items() if text)
 
     def source(self) -> str:
         """The module in KernelBench's format."""
@@ -122,7 +128,7 @@ class Operator:
         return f"\n    def __init__({', '.join(['self', *names])}):\n{body}\n"
 
     def _forward(self) -> str:
-        text = self.forward.strip()
+        text = dedent(self.forward).strip()
         body = text if "return " in text else f"return {text}"
         return f"    def forward({', '.join(['self', *self.inputs])}):\n{indent(body, ' ' * 8)}\n"
 

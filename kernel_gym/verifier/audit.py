@@ -1,8 +1,8 @@
 """Gate 0: a task is fit to be judged only if no null kernel passes it.
 
-Null kernels compute nothing: they write a constant, copy or permute an input, repeat the answer to other values, or take
-the reference's answer at half precision. Each is compared exactly as a kernel's outputs are; one that passes at every
-check case, on every kind of values, is a defect of the task.
+Null kernels compute nothing: they write a constant, copy or permute an input, repeat the answer to other values, or
+take the reference's answer at half precision. Each is compared exactly as a kernel's outputs are; one that passes at
+every check case, on every kind of values, is a defect of the task.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernel_gym.suites.table import Operator, Sizes
 
 MATRIX = Sizes("rows columns", public=(32, 256), hidden=((1, 1009), (37, 61), (5, 4099)), timing=(4096, 2048))
-ROWS = Sizes("rows columns", public=(32, 256), hidden=((3, 1009), (67, 61), (129, 8)), timing=(4096, 1024))
+ROWS = Sizes("rows columns", public=(32, 256), hidden=((3, 1009), (67, 61), (129, 8)), timing=(8192, 1024))
 
 
 def _activation(
