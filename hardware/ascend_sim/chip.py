@@ -1,8 +1,8 @@
 """Chip profiles: the figures with which the simulator turns instructions into time.
 
 A profile is a YAML file under `chips/` (or anywhere): nested groups of numbers, with `base: FILE` naming one whose
-figures it starts from. The device process gets them flat, as `memory.hbm_gbs 1540`; it refuses unknown and missing keys,
-so a profile that loads here is complete.
+figures it starts from. The device process gets them flat, as `memory.hbm_gbs 1540`; it refuses unknown and missing
+keys, so a profile that it accepts is complete.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ uint8_t lines_of(uint32_t from, uint32_t to) {
 void L2::begin_launch(Ticks now, Ticks window) {
     launch_began_ = touch_time(now);
     window_ = static_cast<uint32_t>(window / TOUCH_UNIT);
+    for_others_.clear();
 }
 
 uint32_t L2::clock(const Filler &filler) const {
@@ -44,23 +45,34 @@ void L2::fill(Filler &filler, uint32_t bytes, bool write, Touch &touch) {
         touch.written_back += static_cast<uint64_t>(bytes) * filler.dirty / filler.filled;
 }
 
+// A core reads what another read before it in this launch.
+void L2::meet(const Filler &filler, Sector &at, uint32_t bytes, Touch &touch) {
+    ++touch.shared;
+    const uint32_t apart = now_ > at.touched_at ? now_ - at.touched_at : at.touched_at - now_;
+    touch.contended += apart < window_;
+    if (at.readers == 0 || at.readers == 255 || at.fetched_by == filler.core) return;
+    if (at.fetched_by >= for_others_.size()) for_others_.resize(at.fetched_by + 1u);
+    for_others_[at.fetched_by] += bytes / (at.readers * (at.readers + 1u));
+    ++at.readers;
+}
+
 void L2::touch_sector(Filler &filler, Sector &at, uint8_t lines, uint32_t bytes, bool write, bool bypass, Touch &touch) {
-    const bool resident = at.touched_at && static_cast<int64_t>(clock(filler)) - at.filled_at <= static_cast<int64_t>(capacity_);
+    const auto age = static_cast<int64_t>(clock(filler)) - at.filled_at;
+    const bool resident = at.touched_at && age <= static_cast<int64_t>(capacity_);
     if (!resident) at.lines = 0;
     const bool hit = resident && (lines & ~at.lines) == 0;
     (hit ? touch.hit : touch.miss) += bytes;
-    if (!write && at.touched_at >= launch_began_ && at.core != filler.core && hit) {
-        ++touch.shared;
-        uint32_t apart = now_ > at.touched_at ? now_ - at.touched_at : at.touched_at - now_;
-        touch.contended += apart < window_;
-    }
+    if (hit && !write && at.touched_at >= launch_began_ && at.core != filler.core) meet(filler, at, bytes, touch);
     if (bypass) return;
-    if (!hit) fill(filler, bytes, write, touch);
+    if (!hit) {
+        fill(filler, bytes, write, touch);
+        at.fetched_by = static_cast<uint16_t>(filler.core);
+        at.readers = !write;
+    }
     at.lines |= lines;
     at.filled_at = clock(filler);
     at.touched_at = now_;
     at.core = static_cast<uint16_t>(filler.core);
-    at.dirty |= write;
 }
 
 void L2::burst(Filler &filler, uint64_t address, uint64_t bytes, bool write, bool bypass, Ticks now, Touch &touch) {

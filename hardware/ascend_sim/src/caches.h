@@ -34,6 +34,9 @@ public:
 
     void begin_launch(Ticks now, Ticks window);
     void end_launch(uint64_t filled_bytes) { carried_ += filled_bytes / SECTOR; }
+    // Of the bytes that block `core` was the first to fetch in this launch: those that fall to the cores that read them
+    // after it, if all that read a sector bear an equal part.
+    uint64_t fetched_for_others(uint32_t core) const { return core < for_others_.size() ? for_others_[core] : 0; }
     // Adds to `touch` what a burst meets; `bypass` leaves no trace of a read in L2.
     void burst(Filler &filler, uint64_t address, uint64_t bytes, bool write, bool bypass, Ticks now, Touch &touch);
 
@@ -41,15 +44,17 @@ private:
     struct Sector {
         uint32_t filled_at = 0;   // the clock of fillings, in sectors
         uint32_t touched_at = 0;  // time, in units of 64 cycles from 1; 0: never
-        uint16_t core = 0;
+        uint16_t core = 0;        // the last that touched it
+        uint16_t fetched_by = 0;
         uint8_t lines = 0;
-        uint8_t dirty = 0;
+        uint8_t readers = 0;      // in this launch, the one that fetched it included; 0: written
     };
     static constexpr uint32_t PAGE = 4096;   // sectors
     using Page = std::array<Sector, PAGE>;
 
     Sector &sector(uint64_t number);
     void touch_sector(Filler &filler, Sector &sector, uint8_t lines, uint32_t bytes, bool write, bool bypass, Touch &touch);
+    void meet(const Filler &filler, Sector &sector, uint32_t bytes, Touch &touch);
     void fill(Filler &filler, uint32_t bytes, bool write, Touch &touch);
     uint32_t clock(const Filler &filler) const;
 
@@ -58,6 +63,7 @@ private:
     uint64_t last_number_ = ~0ull;
     Page *last_page_ = nullptr;
     std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
+    std::vector<uint64_t> for_others_;
 };
 
 // A way that several pipes of a core share, one transfer after another. Transfers are booked in program order but may

@@ -83,98 +83,6 @@ void Timeline::take(const Instr &instr) {
     }
 }
 
-// ---- launches and cores ------------------------------------------------------------------------------------------
-
-void Timeline::begin_launch(const Instr &instr) {
-    launch_ = Launch{};
-    launch_.kind = instr.b;
-    launch_.blocks = std::max(1u, instr.a);
-    launch_.cores = std::min(launch_.blocks, chip_.cores(instr.b));
-    const double cube = instr.b == ASC_AIV ? 0.0 : chip_.launch.cube_us;
-    const Ticks overhead = chip_.from_us(chip_.launch.base_us + cube) + chip_.from_us(chip_.launch.core_us) * launch_.cores;
-    launch_.began = now_ + overhead;
-    launch_.free.assign(launch_.cores, launch_.began);
-    overhead_ += overhead;
-    now_ = launch_.began;
-    ++launches_;
-    blocks_ += launch_.blocks;
-    waves_ += (launch_.blocks + launch_.cores - 1) / launch_.cores;
-    most_cores_ = std::max(most_cores_, launch_.cores);
-    shared_tokens_.clear();
-    l2_.begin_launch(now_, ticks(chip_.copy.window));
-}
-
-void Timeline::end_launch() {
-    for (auto &left : cores_)
-        if (left) end_core(*left);
-    now_ = std::max(now_, launch_.began + launch_.longest);
-    longest_ += launch_.longest;
-    mean_ += launch_.core_time / std::max(1u, launch_.cores);
-    l2_.end_launch(launch_.filled);
-}
-
-// A block goes to the core that is free first. The blocks of the last wave have HBM among fewer.
-void Timeline::begin_core(uint32_t block) {
-    if (launch_.free.empty()) launch_.free.assign(1, now_);
-    auto place = block < launch_.free.size() ? launch_.free.begin() + block
-                                             : std::min_element(launch_.free.begin(), launch_.free.end());
-    const Ticks dispatch = block < launch_.free.size() ? 0 : ticks(chip_.launch.block_cycles);
-    if (block >= cores_.size()) cores_.resize(block + 1);
-    if (cores_[block]) end_core(*cores_[block]);
-    if (spare_.empty()) spare_.push_back(std::make_unique<Core>(chip_));
-    cores_[block] = std::move(spare_.back());
-    spare_.pop_back();
-    cores_[block]->begin(block, static_cast<uint32_t>(place - launch_.free.begin()), *place + dispatch);
-    share_memory(*cores_[block], block);
-}
-
-void Timeline::share_memory(Core &at, uint32_t block) {
-    const uint32_t cores = std::max(1u, launch_.cores), wave = block / cores;
-    const uint32_t beside = std::max(1u, std::min(cores, launch_.blocks - std::min(launch_.blocks, wave * cores)));
-    const double hbm = chip_.bytes_per_cycle(chip_.memory.hbm_gbs) / beside;
-    const double l2 = chip_.bytes_per_cycle(chip_.memory.l2_gbs) / beside;
-    at.filler.beside = beside;
-    at.hbm = rate(std::min(hbm, chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs)));
-    at.share = rate(hbm);
-    at.l2 = rate(std::min(l2, chip_.bytes_per_cycle(chip_.memory.l2_core_gbs)));
-    at.write = rate(std::min(l2, chip_.bytes_per_cycle(chip_.memory.write_core_gbs)));
-    at.fix = rate(std::min(l2, chip_.bytes_per_cycle(chip_.cube.fix_gbs)));
-    at.shared = ticks(chip_.copy.shared * (beside - 1));
-    at.contended = ticks(chip_.copy.contended * (beside - 1));
-}
-
-void Timeline::end_core(Core &at) {
-    if (at.waiting) release_sync(at);
-    const Ticks end = at.drained(), span = end - at.began;
-    launch_.free[at.place] = std::max(launch_.free[at.place], end);
-    launch_.longest = std::max(launch_.longest, end - launch_.began);
-    launch_.core_time += span;
-    launch_.filled += at.filler.filled;
-    at.totals.core_time = span;
-    totals_.add(at.totals);
-    spare_.push_back(std::move(cores_[at.block]));
-}
-
-Timeline::Core &Timeline::core(uint32_t block) {
-    if (block >= cores_.size() || !cores_[block]) begin_core(block);
-    return *cores_[block];
-}
-
-void Timeline::sync_all(Core &at) {
-    at.arrived = at.drained();
-    launch_.sync_arrival = std::max(launch_.sync_arrival, at.arrived);
-    at.waiting = true;
-}
-
-// By the time a core goes on, all others have arrived: the front runs them one after another.
-void Timeline::release_sync(Core &at) {
-    const Ticks go = launch_.sync_arrival + ticks(chip_.launch.sync_cycles);
-    at.totals.wait[ASC_S][CAUSE_SYNC] += go - at.arrived;
-    at.clock = go;
-    for (Pipe &pipe : at.pipe) pipe.free = pipe.done = std::max(pipe.done, go);
-    at.waiting = false;
-}
-
 // ---- pipes -------------------------------------------------------------------------------------------------------
 
 // S spends its issue time; the pipe's queue has room for so many, then S stands still.
@@ -276,6 +184,7 @@ void Timeline::copy(Core &at, const Instr &instr, bool write) {
         time += at.l2.of(found.hit) + at.hbm.of(found.miss + extra);
     }
     const Ticks hbm = at.share.of((write ? 0 : found.miss) + found.written_back);
+    if (at.share.scaled >= at.hbm.scaled) at.hbm_time += hbm;
     const Ticks through = std::max(start + time, hbm ? at.way.book(start, hbm) : 0);
     const Ticks latency = !write ? latency_ : instr.pipe == ASC_FIX ? fix_latency_ : write_latency_;
     at.totals.contention += contention;

@@ -45,12 +45,21 @@ private:
     struct Pipe;
     struct Core;
     struct Moment { Ticks time = 0; uint8_t pipe = ASC_S; };
+    // A physical core: when it is done with its blocks, and how much of that time hangs on the other cores.
+    struct Place {
+        Ticks free = 0, hbm = 0, for_others = 0;
+    };
+    // A block that has ended: where it ran, and what it loses if a byte comes from HBM and not from L2.
+    struct Ended {
+        uint32_t place = 0;
+        Rate loss;
+    };
     struct Launch {
         uint32_t blocks = 0, cores = 0, kind = ASC_AIV;
-        Ticks began = 0, sync_arrival = 0, longest = 0;
+        Ticks began = 0, sync_arrival = 0, core_time = 0;
         uint64_t filled = 0;
-        Ticks core_time = 0;
-        std::vector<Ticks> free;       // when each physical core is done with its block
+        std::vector<Place> places;
+        std::vector<Ended> ended;      // by block
     };
     struct LineTime { Ticks busy[ASC_PIPES] = {}; };
 
@@ -59,7 +68,8 @@ private:
     void begin_core(uint32_t block);
     void end_core(Core &core);
     Core &core(uint32_t block);
-    void share_memory(Core &core, uint32_t block);
+    void share_memory(Core &core);
+    Ticks settle() const;
     void release_sync(Core &core);
 
     Ticks issue(Core &core, uint8_t pipe);
@@ -84,7 +94,7 @@ private:
     L2 l2_;
     Launch launch_;
     Ticks now_ = 0, overhead_ = 0, longest_ = 0, mean_ = 0;
-    uint32_t launches_ = 0, waves_ = 0, most_cores_ = 0;
+    uint32_t launches_ = 0, waves_ = 0, most_cores_ = 0, available_ = 0;
     uint64_t blocks_ = 0, records_ = 0;
     Totals totals_;
     std::vector<std::unique_ptr<Core>> cores_;

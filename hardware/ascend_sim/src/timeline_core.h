@@ -27,7 +27,7 @@ struct Timeline::Core {
         block = number;
         place = physical;
         began = clock = time;
-        arrived = 0;
+        arrived = hbm_time = 0;
         waiting = false;
         for (Pipe &each : pipe) {
             each = Pipe{};
@@ -54,6 +54,7 @@ struct Timeline::Core {
     Totals totals;
     Rate hbm, share, l2, write, fix;
     Ticks shared = 0, contended = 0, atomic = CYCLE;
+    Ticks hbm_time = 0;               // transfers that the other cores slow down
     Way way;
     Filler filler;
     DataCache cache;

@@ -24,15 +24,16 @@ std::string Timeline::report_json() const {
     Object pipes, utilisation, waits, counts;
     const double latency = latency_us();
     for (int pipe = 0; pipe < ASC_PIPES; ++pipe) {
-        if (!totals_.busy[pipe] && !totals_.instructions[pipe]) continue;
-        pipes.set(PIPE_NAMES[pipe], mean(totals_.busy[pipe]));
-        utilisation.set(PIPE_NAMES[pipe], latency > 0 ? mean(totals_.busy[pipe]) / latency : 0.0);
-        counts.set(PIPE_NAMES[pipe], totals_.instructions[pipe]);
+        if (totals_.busy[pipe] || totals_.instructions[pipe]) {
+            pipes.set(PIPE_NAMES[pipe], mean(totals_.busy[pipe]));
+            utilisation.set(PIPE_NAMES[pipe], latency > 0 ? mean(totals_.busy[pipe]) / latency : 0.0);
+            counts.set(PIPE_NAMES[pipe], totals_.instructions[pipe]);
+        }
         for (int cause = 0; cause < CAUSES; ++cause)
             if (totals_.wait[pipe][cause])
                 waits.set(std::string(PIPE_NAMES[pipe]) + "<-" + cause_name(cause), mean(totals_.wait[pipe][cause]));
     }
-    counts.set("launches", launches_).set("waves", waves_).set("cores", most_cores_).set("blocks", blocks_);
+    counts.set("launches", launches_).set("waves", waves_).set("cores", most_cores_).set("available_cores", available_).set("blocks", blocks_);
     counts.set("records", records_).set("bursts_in", totals_.bursts_in).set("bursts_out", totals_.bursts_out);
     counts.set("misaligned", totals_.misaligned).set("scalar_accesses", totals_.scalar_accesses);
     counts.set("cache_misses", totals_.cache_misses);

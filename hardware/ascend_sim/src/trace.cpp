@@ -45,13 +45,20 @@ const char *instruction_name(const Instr &instr) {
 
 Trace::Trace(FILE *file, const Chip &chip) : file_(file), chip_(chip) { std::fputs("{\"traceEvents\":[", file_); }
 
-void Trace::add(uint32_t core, uint8_t pipe, const Instr &instr, Ticks start, Ticks end) {
-    if (events_ >= LIMIT) return;
+void Trace::name_pipe(uint32_t core, uint8_t pipe) {
+    if (!named_.emplace(core, pipe).second) return;
     std::fprintf(file_,
-                 "%s\n{\"ph\":\"X\",\"name\":\"%s\",\"pid\":%u,\"tid\":\"%s\",\"ts\":%.6f,\"dur\":%.6f,"
-                 "\"args\":{\"line\":%d}}",
-                 events_ ? "," : "", instruction_name(instr), core, PIPE_NAMES[pipe], chip_.microseconds(start),
-                 chip_.microseconds(end - start), instr.line);
+                 "%s\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":\"%s\"}}",
+                 events_++ ? "," : "", core, pipe, PIPE_NAMES[pipe]);
+}
+
+void Trace::add(uint32_t core, uint8_t pipe, const Instr &instr, Ticks start, Ticks end) {
+    if (events_ >= LIMIT || pipe >= ASC_PIPES) return;
+    name_pipe(core, pipe);
+    std::fprintf(file_,
+                 ",\n{\"ph\":\"X\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%.6f,\"dur\":%.6f,\"args\":{\"line\":%d}}",
+                 instruction_name(instr), core, pipe, chip_.microseconds(start), chip_.microseconds(end - start),
+                 instr.line);
     ++events_;
 }
 

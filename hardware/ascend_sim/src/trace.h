@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <cstdio>
+#include <set>
+#include <utility>
 
 #include "chip.h"
 
@@ -17,10 +19,13 @@ public:
     void finish();
 
 private:
+    void name_pipe(uint32_t core, uint8_t pipe);
+
     static constexpr uint64_t LIMIT = 500000;   // events; a viewer takes no more
     FILE *file_;
     const Chip &chip_;
     uint64_t events_ = 0;
+    std::set<std::pair<uint32_t, uint8_t>> named_;
 };
 
 }  // namespace sim

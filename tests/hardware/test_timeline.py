@@ -1,0 +1,281 @@
+"""The timing pass on small cases whose times are computed by hand.
+
+The profile has round figures: a cycle is a nanosecond, launching and issuing are free unless a test says otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from timeline_driver import (
+    ALL,
+    KB,
+    MTE2,
+    MTE3,
+    V,
+    X,
+    Y,
+    Z,
+    copy_in,
+    copy_out,
+    latency,
+    launch,
+    signal,
+    time,
+    vector,
+    wait,
+)
+
+from kernel_gym.hardware.ascend_sim import chip
+
+ADD, DIV, EXP, RELU = 0, 3, 13, 19
+HALF = 1
+ROUND = chip.load("910B1").changed(
+    clock_mhz=1000,
+    launch__base_us=0,
+    launch__core_us=0,
+    launch__cube_us=0,
+    launch__block_cycles=0,
+    launch__sync_cycles=0,
+    scalar__issue=0,
+    scalar__block=1,
+    scalar__local=11,
+    scalar__global_hit=10,
+    scalar__global_miss=300,
+    memory__hbm_gbs=64,  # 64 bytes a cycle for the chip
+    memory__hbm_core_gbs=32,
+    memory__l2_gbs=6400,
+    memory__l2_core_gbs=64,
+    memory__write_core_gbs=16,
+    copy__issue=10,
+    copy__burst=0,
+    copy__latency=100,
+    copy__write_latency=0,
+)
+
+
+def ns(lines: list[str], profile: chip.ChipProfile = ROUND) -> float:
+    return round(latency(lines, profile) * 1000, 6)
+
+
+def one(*records: str) -> list[str]:
+    return launch([list(records)])
+
+
+def test_a_vector_instruction_takes_startup_and_repeats() -> None:
+    assert ns(one(vector(RELU, 10))) == 23 + 10
+    assert ns(one(vector(DIV, 8))) == 31 + 4 * 8
+
+
+def test_exp_of_half_takes_as_long_for_an_element_as_exp_of_float() -> None:
+    assert ns(one(vector(EXP, 4, dtype=HALF))) == ns(one(vector(EXP, 8)))
+
+
+def test_a_count_that_fills_no_repeat_costs_extra() -> None:
+    assert ns(one(vector(RELU, 3, tail=1))) == 23 + 3 + 16
+
+
+@pytest.mark.parametrize(
+    ("dst", "src0", "src1", "per_repeat"),
+    [
+        (0x20000, 0, 0x100, 1),  # the sources lie in the two halves of the bank groups
+        (0x20000, 0, 0x1000, 2),  # both sources start in group 0
+        (0x20000, 0, 0xE0, 2),  # they share one block's group
+        (0x1000, 0, 0x100, 1.79),  # destination and source in one bank
+    ],
+)
+def test_bank_conflicts_slow_every_repeat(dst: int, src0: int, src1: int, per_repeat: float) -> None:
+    add = vector(ADD, 64, operands=3, dst=dst, src0=src0, src1=src1)
+    assert ns(one(add)) == pytest.approx(24 + 64 * per_repeat, abs=0.05)
+
+
+def test_a_copy_takes_issue_bytes_and_latency() -> None:
+    assert ns(one(copy_in(X, 3200))) == 10 + 3200 / 32 + 100
+    assert ns(one(copy_out(Z, 3200))) == 10 + 3200 / 16
+
+
+def test_copies_in_a_row_hide_the_latency_of_all_but_the_last() -> None:
+    assert ns(one(copy_in(X, 512), copy_in(Y, 512), copy_in(Z, 512))) == 3 * (10 + 512 / 32) + 100
+
+
+def test_bursts_cost_each() -> None:
+    profile = ROUND.changed(copy__burst=2)
+    assert ns(one(copy_in(X, 512, bursts=8, gap=512)), profile) == 10 + 8 * 2 + 8 * 512 / 32 + 100
+
+
+def test_a_burst_off_the_sector_reads_one_sector_more() -> None:
+    assert ns(one(copy_in(X + 32, 512))) == 10 + 2 * 512 / 32 + 100
+
+
+def test_what_was_read_or_written_before_comes_from_l2() -> None:
+    again = ns(one(copy_in(X, 4 * KB), copy_in(X, 4 * KB)))
+    assert again == 10 + 4096 / 32 + 10 + 4096 / 64 + 100
+    written = one(copy_out(Z, 4 * KB), signal(MTE3, 1), wait(MTE2, 1), copy_in(Z, 4 * KB))
+    assert ns(written) == 10 + 4096 / 16 + 10 + 4096 / 64 + 100
+
+
+def test_what_no_longer_fits_into_l2_comes_from_hbm_again() -> None:
+    small = ROUND.changed(memory__l2_bytes=8 * KB, memory__l2_usable=1)
+    once = time(one(copy_in(X, 4 * KB), copy_in(Y, 16 * KB), copy_in(X, 4 * KB)), small)
+    assert once["bytes"]["l2_read"] == 0
+    assert once["bytes"]["hbm_read"] == 24 * KB
+
+
+def test_dirty_data_that_must_leave_l2_takes_its_share_of_hbm() -> None:
+    small = ROUND.changed(memory__l2_bytes=8 * KB, memory__l2_usable=1)
+    report = time(one(copy_out(Z, 64 * KB)), small)
+    assert report["bytes"]["hbm_write"] == 56 * KB
+
+
+def test_a_bypassing_read_leaves_no_trace_in_l2() -> None:
+    report = time(one(copy_in(X, 4 * KB, bypass=1), copy_in(X, 4 * KB)), ROUND)
+    assert report["bytes"]["hbm_read"] == 8 * KB
+
+
+def test_cores_share_hbm() -> None:
+    def on(cores: int) -> list[str]:
+        return launch([copy_in(X + core * 64 * KB, 3200)] for core in range(cores))
+
+    assert ns(on(2)) == 10 + 3200 / 32 + 100
+    assert ns(on(4)) == 10 + 3200 / 16 + 100
+
+
+def test_cores_that_finish_leave_their_share_of_hbm_to_the_others() -> None:
+    body = [copy_in(X + i * 64 * KB, 64 * KB) for i in range(8)]
+    idle: list[str] = []
+    assert ns(launch([body, idle, idle, idle])) == pytest.approx(ns(launch([body])), rel=0.01)
+
+
+def test_data_that_all_cores_read_is_fetched_once_for_all() -> None:
+    shared = [copy_in(X + i * 64 * KB, 64 * KB) for i in range(8)]
+    profile = ROUND.changed(copy__shared=0, copy__contended=0)
+    report = time(launch([shared] * 8), profile)
+    assert report["bytes"]["hbm_read"] == 512 * KB
+    from_l2 = 8 * 10 + 512 * KB / 64
+    assert report["longest_us"] * 1000 < 1.5 * from_l2
+
+
+def test_reading_the_same_data_at_the_same_time_is_contended() -> None:
+    narrow = ROUND.changed(copy__window=256)
+    together = [copy_in(X + i * 4 * KB, 4 * KB) for i in range(64)]
+    report = time(launch([together] * 8), narrow)
+    apart = time(launch(together[8 * core :] + together[: 8 * core] for core in range(8)), narrow)
+    assert report["contention_us"] > 1.5 * apart["contention_us"] > 0
+
+
+def test_pipes_work_side_by_side_and_each_in_order() -> None:
+    assert ns(one(copy_in(X, 3200), vector(RELU, 277))) == 23 + 277
+    assert ns(one(vector(RELU, 10), vector(RELU, 10))) == 2 * 33
+
+
+def test_a_wait_orders_two_pipes() -> None:
+    lines = one(
+        copy_in(X, 3200), signal(MTE2, 1), wait(V, 1), vector(RELU, 10), signal(V, 2), wait(MTE3, 2), copy_out(Z, 320)
+    )
+    assert ns(lines) == 210 + 33 + 30
+    waits = time(lines, ROUND)["waits"]
+    assert waits["V<-MTE2"] == pytest.approx(0.210)
+    assert waits["MTE3<-V"] == pytest.approx(0.243)
+
+
+def test_two_buffers_hide_loads_behind_work() -> None:
+    def body(buffers: int) -> list[str]:
+        lines = []
+        for i in range(4):
+            slot = i % buffers
+            held = [wait(MTE2, 10 + slot)] if i >= buffers else []
+            lines += [
+                *held,
+                copy_in(X + i * 4 * KB, 3200),
+                signal(MTE2, slot),
+                wait(V, slot),
+                vector(RELU, 187),
+                signal(V, 10 + slot),
+            ]
+        return lines
+
+    assert ns(one(*body(1))) == 4 * (210 + 210)
+    assert ns(one(*body(2))) == 210 + 4 * 210
+
+
+def test_barriers_wait_for_results() -> None:
+    assert ns(one(copy_in(X, 3200), f"barrier pipe={ALL}", vector(RELU, 10))) == 210 + 33
+    assert ns(one(copy_in(X, 3200), f"barrier pipe={MTE2}", copy_in(Y, 3200))) == 2 * 210
+
+
+def test_the_scalar_unit_issues_everything() -> None:
+    issuing = ROUND.changed(scalar__issue=1)
+    assert ns(one("scalar_blocks a=50", vector(RELU, 10)), issuing) == 50 + 1 + 33
+    assert ns(one(*["scalar_local"] * 10)) == 110
+
+
+def test_a_full_queue_holds_the_scalar_unit() -> None:
+    shallow = ROUND.changed(scalar__queue_depth=2)
+    report = time(one(*[vector(RELU, 77)] * 4, "scalar_blocks a=1"), shallow)
+    assert report["waits"]["S<-V"] == pytest.approx(0.100)
+
+
+def test_global_scalar_accesses_go_through_a_cache() -> None:
+    line = [f"scalar_global gm={X + 4 * i}" for i in range(16)]
+    assert ns(one(*line)) == 300 + 15 * 10
+    assert ns(one(*[f"scalar_global gm={X + 64 * i}" for i in range(16)])) == 16 * 300
+
+
+def test_sync_all_waits_for_the_slowest() -> None:
+    begin = ["launch_begin a=2 b=0", "core_begin core=0", f"{vector(RELU, 10)} core=0", "sync_all core=0"]
+    other = [
+        "core_begin core=1",
+        f"{vector(RELU, 77)} core=1",
+        "sync_all core=1",
+        f"{vector(RELU, 10)} core=1",
+        "core_end core=1",
+    ]
+    rest = ["core_resume core=0", f"{vector(RELU, 10)} core=0", "core_end core=0", "launch_end"]
+    synced = ROUND.changed(launch__sync_cycles=50)
+    assert ns(begin + other + rest, synced) == 100 + 50 + 33
+    assert time(begin + other + rest, synced)["waits"]["S<-sync"] == pytest.approx((117 + 50) / 2 / 1000)
+
+
+def test_blocks_beyond_the_cores_wait_for_a_free_one() -> None:
+    two = ROUND.changed(vector_cores=2, launch__block_cycles=7)
+    report = time(launch([[vector(RELU, 77)], [vector(RELU, 7)], [vector(RELU, 27)]]), two)
+    assert report["latency_us"] * 1000 == pytest.approx(100)
+    assert report["counts"]["waves"] == 2
+    long = launch([[vector(RELU, 77)]] * 3)
+    assert ns(long, two) == 100 + 7 + 100
+
+
+def test_each_launch_pays_for_its_cores() -> None:
+    paying = ROUND.changed(launch__base_us=0.5, launch__core_us=0.25)
+    assert ns(launch([[vector(RELU, 10)]] * 4), paying) == 500 + 4 * 250 + 33
+    assert ns(2 * launch([[vector(RELU, 10)]]), paying) == 2 * (750 + 33)
+
+
+def test_the_cube_counts_fractals() -> None:
+    assert ns(one("cube pipe=2 dtype=1 a=128 b=256 c=64")) == 6 + 8 * 16 * 4
+    assert ns(one("cube pipe=2 dtype=0 a=16 b=16 c=16")) == 6 + 2 * 2
+
+
+def test_a_token_beyond_reason_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match="token 65536"):
+        time(one(signal(V, 65536)))
+
+
+def test_the_report_says_where_time_and_bytes_went() -> None:
+    report = time(
+        one(copy_in(X, 3200, line=7), signal(MTE2, 1), wait(V, 1), vector(RELU, 10, operands=2, line=9)), ROUND
+    )
+    assert report["pipes"]["MTE2"] == pytest.approx(0.210)
+    assert report["pipes"]["V"] == pytest.approx(0.033)
+    assert report["utilisation"]["V"] == pytest.approx(33 / 243)
+    assert report["bytes"] == {"hbm_read": 3200, "hbm_write": 0, "l2_read": 0, "l2_write": 0, "ub": 2 * 2560}
+    assert [entry["line"] for entry in report["lines"]] == [7, 9]
+
+
+def test_a_trace_shows_each_instruction_on_its_pipe(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "trace.json"
+    time(one(copy_in(X, 3200, line=7), vector(RELU, 10)), ROUND, str(path))
+    events = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
+    assert [(event["name"], event["args"]["line"]) for event in events] == [("copy_in", 7), ("relu", 0)]
+    assert events[0]["dur"] == pytest.approx(0.210)
