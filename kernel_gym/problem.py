@@ -6,6 +6,7 @@ large timing case costs no memory; the module itself is built only when somebody
 
 from __future__ import annotations
 
+import ast
 import copy
 import hashlib
 import linecache
@@ -65,7 +66,7 @@ class Problem:
         self.case = case
         self.digest = digest
         self._names = _execute(source, digest, case)
-        self._may_hold_literals = "torch.tensor(" in source or "torch.as_tensor(" in source
+        self._writes_tensors = _writes_tensors(source)
         self.signature = self._signature(domains)
 
     def evaluate(self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None) -> tuple[torch.Tensor, ...]:
@@ -137,7 +138,7 @@ class Problem:
     def _constants(self) -> dict[str, torch.Tensor]:
         from kernel_gym.graph import export, lifted_constants
 
-        if not (self._may_hold_literals or _loose_tensors(self._fake_model)):
+        if not (self._writes_tensors or _loose_tensors(self._fake_model)):
             return {}
         return lifted_constants(export(self))
 
@@ -276,6 +277,17 @@ def _loose_tensors(model: torch.nn.Module) -> bool:
     shown = set(model.state_dict())
     hidden = any(name not in shown for name, _ in model.named_buffers())
     return hidden or any(_attributes(module) for module in model.modules())
+
+
+@lru_cache(maxsize=1024)
+def _writes_tensors(source: str) -> bool:
+    """Whether a function that `forward` may call writes a tensor out (`torch.tensor(0.5)`): export lifts those."""
+    apart = ("__init__", "get_inputs", "get_init_inputs")
+    functions = [
+        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef) and node.name not in apart
+    ]
+    calls = [node.func for function in functions for node in ast.walk(function) if isinstance(node, ast.Call)]
+    return any(ast.unparse(call) in ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "tensor") for call in calls)
 
 
 def _argument_names(model: torch.nn.Module, arguments: tuple[object, ...]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from textwrap import dedent, indent
+from textwrap import dedent, fill, indent
 
 from kernel_gym.task import Case, Task
 
@@ -114,7 +114,8 @@ class Operator:
         return "".join(f"{name} = {value}\n" for name, value in constants.items())
 
     def _model(self) -> str:
-        return f'\nclass Model(nn.Module):\n    """{self.description}"""\n{self._constructor()}\n{self._forward()}'
+        docstring = indent(fill(f'"""{self.description}"""', width=112), " " * 4)
+        return f"\nclass Model(nn.Module):\n{docstring}\n{self._constructor()}\n{self._forward()}"
 
     def _constructor(self) -> str:
         names = self.init.split()

@@ -20,25 +20,25 @@ SIZES: dict[tuple[int, bool], Sizes] = {
         "batch in_channels out_channels size",
         public=(2, 4, 8, 20),
         hidden=((1, 8, 4, 23), (3, 4, 12, 19), (1, 12, 4, 29)),
-        timing=(4, 16, 32, 64),
+        timing=(8, 32, 32, 64),
     ),
     (2, False): Sizes(
         "batch in_channels out_channels height width",
         public=(2, 4, 8, 16, 24),
         hidden=((1, 8, 4, 13, 29), (3, 4, 12, 17, 11), (1, 12, 4, 31, 15)),
-        timing=(4, 16, 32, 48, 96),
+        timing=(8, 32, 32, 48, 96),
     ),
     (3, True): Sizes(
         "batch in_channels out_channels size",
         public=(1, 4, 8, 10),
         hidden=((2, 8, 4, 7), (1, 4, 12, 9), (1, 12, 4, 11)),
-        timing=(1, 16, 16, 24),
+        timing=(2, 16, 16, 24),
     ),
     (3, False): Sizes(
         "batch in_channels out_channels depth height width",
         public=(1, 4, 8, 8, 10, 12),
         hidden=((2, 8, 4, 7, 9, 8), (1, 4, 12, 9, 7, 13), (1, 12, 4, 10, 11, 7)),
-        timing=(1, 16, 16, 16, 24, 32),
+        timing=(2, 16, 16, 16, 24, 32),
     ),
 }
 #: Sizes of the operators that keep the number of channels.

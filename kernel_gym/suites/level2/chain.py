@@ -1,0 +1,78 @@
+"""Fused chains: a convolution or a product of matrices, and what is done to its result.
+
+A chain is a base and steps. A step is an expression in `x`, or an assignment that keeps something for later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kernel_gym.suites.table import Operator, Sizes
+
+
+@dataclass(frozen=True)
+class Base:
+    """What a chain begins with: a layer called `layer`, its arguments, and the sizes it is run at."""
+
+    title: str
+    layer: str
+    made: str
+    shape: str
+    sizes: Sizes
+    arguments: str
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+def chain(
+    base: Base,
+    number: int,
+    name: str,
+    *steps: str,
+    layers: Mapping[str, str] | None = None,
+    inputs: Mapping[str, str] | None = None,
+    made: str = "",
+    keeps_input: bool = False,
+    repaired: str = "",
+    redundant: str = "",
+    **settings: object,
+) -> Operator:
+    """One row of level 2.
+
+    `layers` are further parts of the module, `inputs` further arguments of `forward`. `made` makes the base's layer in
+    another way; `keeps_input` keeps what it is applied to as `original`.
+    """
+    constants = {**base.settings, **settings}
+    return Operator(
+        number,
+        name,
+        "fuse",
+        f"{base.title}, then {'; '.join(_words(step) for step in steps)}.",
+        base.sizes,
+        forward="\n".join(["original = x"] * keeps_input + _statements(base.layer, steps)),
+        inputs={"x": f"torch.randn({base.shape})", **(inputs or {})},
+        layers={base.layer: made or base.made, **(layers or {})},
+        settings=constants,
+        init=" ".join([base.arguments, *constants]),
+        repaired=repaired,
+        redundant=redundant,
+    )
+
+
+def parameter(*shape: str) -> str:
+    """What makes a random parameter of a shape."""
+    return f"nn.Parameter(torch.randn({', '.join(shape)}))"
+
+
+def _statements(layer: str, steps: tuple[str, ...]) -> list[str]:
+    assigned = [step if _keeps(step) else f"x = {step}" for step in steps]
+    return [f"x = self.{layer}(x)", *assigned[:-1], f"return {steps[-1]}"]
+
+
+def _keeps(step: str) -> bool:
+    return re.match(r"\w+ = ", step) is not None
+
+
+def _words(step: str) -> str:
+    return step.replace("self.", "").replace("torch.", "").replace("F.", "")

@@ -1,0 +1,193 @@
+"""Chains on a 3-D transposed convolution that doubles the volume."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kernel_gym.suites.level2.chain import Base, chain, parameter
+from kernel_gym.suites.table import Sizes
+
+CONV_TRANSPOSE3D = Base(
+    title="3-D transposed convolution",
+    layer="conv",
+    made="nn.ConvTranspose3d(in_channels, out_channels, kernel_size, stride, padding, output_padding)",
+    shape="batch, in_channels, depth, height, width",
+    sizes=Sizes(
+        "batch in_channels out_channels depth height width",
+        public=(2, 3, 8, 4, 4, 4),
+        hidden=((1, 2, 4, 3, 5, 4), (2, 1, 12, 3, 3, 6), (3, 4, 4, 5, 3, 3)),
+        timing=(4, 16, 16, 8, 16, 16),
+    ),
+    arguments="in_channels out_channels",
+    settings={"kernel_size": 3, "stride": 2, "padding": 1, "output_padding": 1},
+)
+CHANNELS = parameter("out_channels", "1", "1", "1")
+GROUP_NORM = {"group_norm": "nn.GroupNorm(num_groups, out_channels)"}
+BATCH_NORM = {"batch_norm": "nn.BatchNorm3d(out_channels)"}
+_conv = partial(chain, CONV_TRANSPOSE3D)
+
+OPERATORS = (
+    _conv(
+        3,
+        "conv_transpose3d_sum_layer_norm_avg_pool_gelu",
+        "x + self.sum_weight",
+        "self.norm(x)",
+        "F.avg_pool3d(x, self.pool_kernel_size)",
+        "F.gelu(x)",
+        layers={"sum_weight": "nn.Parameter(torch.tensor(1.0))", "norm": "nn.LayerNorm(norm_shape)"},
+        norm_shape="(2 * width,)",
+        pool_kernel_size=(2, 2, 2),
+    ),
+    _conv(
+        13,
+        "convtranspose3d_mean_add_softmax_tanh_scaling",
+        "torch.mean(x, dim=2, keepdim=True)",
+        "x + self.bias",
+        "torch.softmax(x, dim=1)",
+        "torch.tanh(x)",
+        "x * self.scaling_factor",
+        layers={"bias": CHANNELS},
+        scaling_factor=2.0,
+        repaired="the mean is over the depth; over the channels it left the softmax one value, always 1",
+    ),
+    _conv(
+        15,
+        "conv_transpose3d_batch_norm_subtract",
+        "self.batch_norm(x)",
+        "x - torch.mean(x, dim=(2, 3, 4), keepdim=True)",
+        layers=BATCH_NORM,
+    ),
+    _conv(
+        20,
+        "conv_transpose3d_sum_residual_add_multiply_residual_add",
+        "original = x",
+        "x + self.bias",
+        "x + original",
+        "x * original",
+        "x + original",
+        layers={"bias": CHANNELS},
+    ),
+    _conv(
+        26,
+        "conv_transpose3d_add_hard_swish",
+        "x + add_input",
+        "x * F.hardswish(x)",
+        inputs={"add_input": "torch.randn(batch, out_channels, 2 * depth, 2 * height, 2 * width)"},
+    ),
+    _conv(
+        34,
+        "conv_transpose3d_layer_norm_gelu_scaling",
+        "self.norm(x)",
+        "F.gelu(x)",
+        "x * self.scaling_factor",
+        layers={"norm": "nn.LayerNorm(norm_shape)"},
+        norm_shape="(2 * width,)",
+        scaling_factor=1.5,
+    ),
+    _conv(
+        38,
+        "conv_transpose3d_avg_pool_clamp_softmax_multiply",
+        "F.avg_pool3d(x, self.pool_kernel_size)",
+        "torch.clamp(x, self.clamp_min, self.clamp_max)",
+        "torch.softmax(x, dim=1)",
+        "x * 2",
+        pool_kernel_size=2,
+        clamp_min=0.0,
+        clamp_max=1.0,
+    ),
+    _conv(49, "conv_transpose3d_softmax_sigmoid", "torch.softmax(x, dim=1)", "torch.sigmoid(x)"),
+    _conv(
+        50,
+        "conv_transpose3d_scaling_avg_pool_bias_add_scaling",
+        "x * self.scale1",
+        "F.avg_pool3d(x, 2)",
+        "x + self.bias",
+        "x * self.scale2",
+        layers={
+            "scale1": "nn.Parameter(torch.tensor(0.5))",
+            "bias": CHANNELS,
+            "scale2": "nn.Parameter(torch.tensor(1.0))",
+        },
+    ),
+    _conv(
+        58,
+        "conv_transpose3d_log_sum_exp_hard_swish_subtract_clamp_max",
+        "torch.logsumexp(x, dim=1, keepdim=True)",
+        "x * torch.sigmoid(x + 3) / 6",
+        "x - self.bias",
+        "torch.clamp(x, min=-1.0, max=1.0)",
+        "torch.max(x, dim=1, keepdim=True)[0]",
+        layers={"bias": CHANNELS},
+    ),
+    _conv(
+        60,
+        "conv_transpose3d_swish_group_norm_hard_swish",
+        "torch.sigmoid(x) * x",
+        "self.group_norm(x)",
+        "F.hardswish(x)",
+        layers=GROUP_NORM,
+        num_groups=4,
+    ),
+    _conv(61, "convtranspose3d_relu_groupnorm", "torch.relu(x)", "self.group_norm(x)", layers=GROUP_NORM, num_groups=4),
+    _conv(
+        72,
+        "conv_transpose3d_batch_norm_avg_pool_avg_pool",
+        "self.batch_norm(x)",
+        "F.avg_pool3d(x, 2)",
+        "F.avg_pool3d(x, 2)",
+        layers=BATCH_NORM,
+    ),
+    _conv(
+        74,
+        "conv_transpose3d_leaky_relu_multiply_leaky_relu_max",
+        "F.leaky_relu(x, negative_slope=0.2)",
+        "x * self.multiplier",
+        "F.leaky_relu(x, negative_slope=0.2)",
+        "F.max_pool3d(x, 2)",
+        layers={"multiplier": CHANNELS},
+    ),
+    _conv(
+        77,
+        "conv_transpose3d_scale_batch_norm_global_avg_pool",
+        "x * self.scale_factor",
+        "self.batch_norm(x)",
+        "F.adaptive_avg_pool3d(x, (1, 1, 1))",
+        layers=BATCH_NORM,
+        scale_factor=2.0,
+    ),
+    _conv(
+        78,
+        "conv_transpose3d_max_max_sum",
+        "F.max_pool3d(x, 2)",
+        "F.max_pool3d(x, 3)",
+        "torch.sum(x, dim=1, keepdim=True)",
+    ),
+    _conv(
+        89,
+        "conv_transpose3d_max_pool_softmax_subtract_swish_max",
+        "F.max_pool3d(x, 2)",
+        "torch.softmax(x, dim=1)",
+        "x - self.subtract.view(1, -1, 1, 1, 1)",
+        "torch.sigmoid(x) * x",
+        "torch.max(x, dim=1)[0]",
+        layers={"subtract": parameter("out_channels")},
+    ),
+    _conv(
+        96,
+        "conv_transpose3d_multiply_max_global_avg_pool_clamp",
+        "x * self.scale",
+        "F.max_pool3d(x, self.maxpool_kernel_size)",
+        "F.adaptive_avg_pool3d(x, (1, 1, 1))",
+        "torch.clamp(x, min=0.0, max=1.0)",
+        scale=0.5,
+        maxpool_kernel_size=2,
+    ),
+    _conv(
+        100,
+        "conv_transpose3d_clamp_min_divide",
+        "torch.clamp(x, min=self.min_value)",
+        "x / self.divisor",
+        min_value=-1.0,
+        divisor=2.0,
+    ),
+)
