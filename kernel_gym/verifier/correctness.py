@@ -49,18 +49,31 @@ def check(device: Device, build: Build, task: Task, references: References) -> C
     checked = Checked()
     first: tuple[ValueSet, Run] | None = None
     for values in schedule(references, task, build.kernel.digest):
-        run = _run(device, build, task, values, POISON)
-        if run.status != "ok":
-            return _failed(run, task, values)
+        run = check_one(device, build, task, values)
+        if isinstance(run, Incorrect):
+            return replace(run, plain=bool(run.plain and checked.plain)) if run.plain is not None else run
         if values.kind == "normal":
             checked.plain &= is_plainly_close(run.outputs, values.expected)
-        mismatch = compare(run.outputs, values.expected, POISON)
-        if mismatch:
-            return _mismatched(mismatch, task, values, checked.plain)
         checked.runs.append((task.instance(values.case).signature, replace(run, outputs=())))
         checked.warnings = tuple(dict.fromkeys(checked.warnings + run.warnings))
         first = first or (values, run)
     return _repeat(device, build, task, first, checked) if first else checked
+
+
+def check_one(device: Device, build: Build, task: Task, values: ValueSet) -> Run | Incorrect:
+    """One run on one value set, compared."""
+    run = _run(device, build, task, values, POISON)
+    if run.status != "ok":
+        return failed(run, _sizes(task, values), _public(values))
+    mismatch = compare(run.outputs, values.expected, POISON)
+    if mismatch is None:
+        return run
+    # Only ordinary values are what the plain verdict would have looked at.
+    plain = is_plainly_close(run.outputs, values.expected) if values.kind == "normal" else True
+    text = f"Wrong result {_sizes(task, values)}: {mismatch.describe()}."
+    if values.kind == "stress":
+        text += " These values have large magnitudes, ties and spikes."
+    return Incorrect(text, cause="mismatch", case=_public(values), plain=plain)
 
 
 def _run(device: Device, build: Build, task: Task, values: ValueSet, poison: int) -> Run:
@@ -73,7 +86,7 @@ def _repeat(
     values, before = first
     again = _run(device, build, task, values, OTHER_POISON)
     if again.status != "ok":
-        return _failed(again, task, values)
+        return failed(again, _sizes(task, values), _public(values))
     for index, (one, other) in enumerate(zip(before.outputs, again.outputs, strict=True)):
         if one.tobytes() != other.tobytes():
             changed = int((_bytes(one) != _bytes(other)).any(axis=-1).sum())
@@ -120,23 +133,16 @@ def is_plainly_close(outputs: tuple[Array, ...], expected: tuple[Expected, ...])
     )
 
 
-def _mismatched(mismatch: Mismatch, task: Task, values: ValueSet, plain: bool) -> Incorrect:
-    text = f"Wrong result {_sizes(task, values)}: {mismatch.describe()}."
-    if values.kind == "stress":
-        text += " These values have large magnitudes, ties and spikes."
-    return Incorrect(text, cause="mismatch", case=_public(values), plain=plain)
-
-
-def _failed(run: Run, task: Task, values: ValueSet) -> Incorrect:
-    place = _sizes(task, values)
+def failed(run: Run, place: str, case: str) -> Incorrect:
+    """The verdict on a run that did not come to its end."""
     if run.status == "refused":
         text = f"kernel_launch returned {run.code} {place}: it must support every size and return 0"
-        return Incorrect(text, cause="refused", case=_public(values))
+        return Incorrect(text, cause="refused", case=case)
     if run.status == "timeout":
         text = f"The kernel did not end {place}: {run.fault.message if run.fault else 'an endless loop or a wait'}"
-        return Incorrect(text, cause="timeout", rule=_rule(run), line=_line(run), case=_public(values))
+        return Incorrect(text, cause="timeout", rule=_rule(run), line=_line(run), case=case)
     message = run.fault.message if run.fault else "the kernel ended abnormally"
-    return Incorrect(f"{message} ({place})", cause="fault", rule=_rule(run), line=_line(run), case=_public(values))
+    return Incorrect(f"{message} ({place})", cause="fault", rule=_rule(run), line=_line(run), case=case)
 
 
 def _rule(run: Run) -> str:

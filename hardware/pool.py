@@ -1,0 +1,145 @@
+"""A pool of workers: each owns a device of its own and judges one request at a time.
+
+Candidate code never runs in this process, so workers are threads; what dies with a bad kernel is a device's own
+process, and the worker gets a fresh device. `Workers` is the interface: a cluster can stand behind it as well.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from threading import Lock, Thread, Timer
+from typing import Generic, Protocol, TypeVar
+
+from kernel_gym.errors import InfrastructureError
+from kernel_gym.hardware.device import Device
+
+Request = TypeVar("Request")
+Result = TypeVar("Result")
+_Request = TypeVar("_Request", contravariant=True)
+_Result = TypeVar("_Result", covariant=True)
+
+#: How often a request is tried again on a fresh device after the infrastructure failed.
+RETRIES = 2
+
+
+class Workers(Protocol[_Request, _Result]):
+    """Something that works requests off, wherever it does so."""
+
+    def submit(self, request: _Request) -> Future[_Result]:  # type: ignore[misc]
+        """Hand in a request; the future raises InfrastructureError if it could not be judged."""
+
+    def close(self) -> None:
+        """Finish nothing more, end every process and remove every file."""
+
+
+class Pool(Generic[Request, Result]):
+    """Threads that judge, each on its own device.
+
+    `judge(device, request)` gives the result or raises InfrastructureError; then the device is replaced and the request
+    tried again, `RETRIES` times. A judgement that takes longer than `patience` seconds has its device closed under it.
+    """
+
+    def __init__(
+        self, device: Device, judge: Callable[[Device, Request], Result], workers: int = 1, patience: float = 600.0
+    ) -> None:
+        self._template = device
+        self._judge = judge
+        self._workers = max(1, workers)
+        self._patience = patience
+        self._queue: queue.SimpleQueue[tuple[Request, Future[Result]] | None] = queue.SimpleQueue()
+        self._threads: list[Thread] = []
+        self._devices: dict[int, Device] = {}
+        self._lock = Lock()
+        self._closed = False
+
+    def submit(self, request: Request) -> Future[Result]:
+        """Hand in one request."""
+        if self._closed:
+            raise InfrastructureError("the pool is closed")
+        self._start()
+        future: Future[Result] = Future()
+        self._queue.put((request, future))
+        return future
+
+    def map(self, requests: Iterable[Request]) -> list[Result | InfrastructureError]:
+        """All results in the order of the requests; Ctrl-C cancels what has not begun."""
+        futures = [self.submit(request) for request in requests]
+        try:
+            return [_outcome(future) for future in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the workers and their devices."""
+        self._closed = True
+        for _ in self._threads:
+            self._queue.put(None)
+        with self._lock:
+            devices = list(self._devices.values())
+            self._devices.clear()
+        for device in devices:
+            device.close()
+        self._template.close()
+        for thread in self._threads:
+            thread.join(timeout=5.0)
+        self._threads.clear()
+
+    def _start(self) -> None:
+        with self._lock:
+            while len(self._threads) < self._workers:
+                index = len(self._threads)
+                thread = Thread(target=self._work, args=(index,), name=f"kernel-gym-worker-{index}", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+    def _work(self, index: int) -> None:
+        while (entry := self._queue.get()) is not None:
+            request, future = entry
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(self._insist(index, request))
+            except BaseException as error:
+                future.set_exception(error)
+
+    def _insist(self, index: int, request: Request) -> Result:
+        for attempt in range(RETRIES + 1):
+            device = self._device(index)
+            alarm = Timer(self._patience, device.close)
+            alarm.daemon = True
+            alarm.start()
+            try:
+                return self._judge(device, request)
+            except InfrastructureError:
+                self._discard(index)
+                if attempt == RETRIES or self._closed:
+                    raise
+            finally:
+                alarm.cancel()
+        raise AssertionError("unreachable")
+
+    def _device(self, index: int) -> Device:
+        with self._lock:
+            if self._closed:
+                raise InfrastructureError("the pool is closed")
+            if index not in self._devices:
+                self._devices[index] = self._template.fork()
+            return self._devices[index]
+
+    def _discard(self, index: int) -> None:
+        with self._lock:
+            device = self._devices.pop(index, None)
+        if device is not None:
+            device.close()
+
+
+def _outcome(future: Future[Result]) -> Result | InfrastructureError:
+    try:
+        return future.result()
+    except InfrastructureError as error:
+        return error

@@ -1,0 +1,121 @@
+"""The binary screen: what the compiler made of the source.
+
+Text can be disguised, symbols can't: whatever a kernel calls outside itself is an undefined symbol of its binary,
+whatever it keeps between calls lies in a writable section, whatever runs before it is called is in a table of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import Section, SymbolTableSection
+
+from kernel_gym.hardware.device import Diagnostic
+from kernel_gym.verifier import rules
+from kernel_gym.verifier.rules import Finding
+
+_BOOK = rules.load("binary")
+_WRITE, _ALLOC, _TLS = 0x1, 0x2, 0x400
+#: What the start-up files of a toolchain put into .data and .bss: a handle, a flag.
+_OWN_DATA = 64
+_OWN_CONSTRUCTORS = {".init_array": 1, ".fini_array": 1, ".preinit_array": 0, ".ctors": 0, ".dtors": 0}
+
+
+def screen(path: Path) -> tuple[Finding | None, tuple[Diagnostic, ...]]:
+    """The first broken rule, and mistakes that the compiler could not see (maths that the device does not have)."""
+    try:
+        with path.open("rb") as file:
+            elf = ELFFile(file)
+            found = next(findings(elf), None)
+            return found, tuple(_missing_maths(elf))
+    except (ELFError, OverflowError, UnicodeDecodeError, ValueError) as error:
+        return _BOOK.finding("malformed", None, type(error).__name__), ()
+
+
+def findings(elf: ELFFile) -> Iterator[Finding]:
+    """Every broken rule."""
+    if elf.header.e_type != "ET_DYN":
+        yield _BOOK.finding("malformed", None, str(elf.header.e_type))
+    yield from _segments(elf)
+    for section in elf.iter_sections():
+        if isinstance(section, DynamicSection):
+            yield from _dynamic(section)
+        elif isinstance(section, SymbolTableSection):
+            yield from _symbols(section)
+        yield from _section(section, elf.elfclass // 8)
+
+
+def _segments(elf: ELFFile) -> Iterator[Finding]:
+    for segment in elf.iter_segments():
+        kind, flags = segment.header.p_type, segment.header.p_flags
+        if kind == "PT_LOAD" and flags & 3 == 3:
+            yield _BOOK.finding("writable-code", None, "PT_LOAD")
+        if kind == "PT_GNU_STACK" and flags & 1:
+            yield _BOOK.finding("writable-code", None, "executable stack")
+        if kind == "PT_TLS":
+            yield _BOOK.finding("thread-local", None, "PT_TLS")
+        if kind == "PT_INTERP":
+            yield _BOOK.finding("malformed", None, "PT_INTERP")
+
+
+def _dynamic(section: DynamicSection) -> Iterator[Finding]:
+    for tag in section.iter_tags():
+        if tag.entry.d_tag in (
+            "DT_NEEDED",
+            "DT_RPATH",
+            "DT_RUNPATH",
+            "DT_AUDIT",
+            "DT_DEPAUDIT",
+            "DT_FILTER",
+            "DT_AUXILIARY",
+        ):
+            yield _BOOK.finding("needed-library", None, str(tag.entry.d_tag))
+        if tag.entry.d_tag == "DT_TEXTREL":
+            yield _BOOK.finding("writable-code", None, "DT_TEXTREL")
+
+
+def _symbols(section: SymbolTableSection) -> Iterator[Finding]:
+    for symbol in section.iter_symbols():
+        name, kind = symbol.name, symbol.entry.st_info.type
+        if kind in ("STT_GNU_IFUNC", "STT_LOOS"):
+            yield _BOOK.finding("ifunc", None, name)
+        if kind == "STT_TLS":
+            yield _BOOK.finding("thread-local", None, name)
+        if symbol.entry.st_shndx == "SHN_UNDEF" and name and not is_allowed(name) and not _is_maths(name):
+            yield _BOOK.finding("undefined-symbol", None, name)
+
+
+def is_allowed(name: str) -> bool:
+    """True for symbols that the device's runtime or the compiler provide."""
+    bare = name.partition("@")[0]
+    return bare in _BOOK.lists["symbols"] or bare.startswith(tuple(_BOOK.lists["symbol_prefixes"]))
+
+
+def _is_maths(name: str) -> bool:
+    return name.partition("@")[0] in _BOOK.lists["missing_maths"]
+
+
+def _missing_maths(elf: ELFFile) -> Iterator[Diagnostic]:
+    table = elf.get_section_by_name(".dynsym")
+    if not isinstance(table, SymbolTableSection):
+        return
+    for symbol in table.iter_symbols():
+        if symbol.entry.st_shndx == "SHN_UNDEF" and _is_maths(symbol.name):
+            yield Diagnostic(
+                f"undefined reference to '{symbol.name}': the host function has no maths library, no heap, no output; "
+                "compute sizes with integers"
+            )
+
+
+def _section(section: Section, word: int) -> Iterator[Finding]:
+    name, flags, size = section.name, section.header.sh_flags, section.header.sh_size
+    if name in _OWN_CONSTRUCTORS and size > _OWN_CONSTRUCTORS[name] * word:
+        yield _BOOK.finding("constructor", None, name)
+    elif flags & _TLS:
+        yield _BOOK.finding("thread-local", None, name)
+    elif flags & _WRITE and flags & _ALLOC and name not in _BOOK.lists["loader_sections"] and size > _OWN_DATA:
+        yield _BOOK.finding("mutable-data", None, f"{name}, {size} bytes")

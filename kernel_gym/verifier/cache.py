@@ -1,0 +1,102 @@
+"""Verdicts kept by content.
+
+A key names everything a verdict depends on: kernel, task, device (with its profile, compiler and runtime sources), the
+verifier's own sources and its secret. Many processes may share a folder: entries appear by rename, whole or not at all,
+and one that does not read back is treated as missing and written anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections import OrderedDict
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from threading import Lock
+
+from kernel_gym.verdict import Unjudged, Verdict, from_json
+from kernel_gym.verifier.secret import cache_folder
+
+ENVIRONMENT = "KERNEL_GYM_CACHE"
+
+
+@cache
+def verifier_version() -> str:
+    """Changes whenever the verifier's sources or rules do."""
+    import numpy
+    import torch
+
+    digest = hashlib.sha256(f"{torch.__version__} {numpy.__version__}".encode())
+    for file in sorted(files(__package__).iterdir(), key=lambda entry: entry.name):
+        if file.name.endswith((".py", ".yaml")):
+            digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def key_of(*parts: str) -> str:
+    """Content address of a verdict."""
+    return hashlib.sha256("\0".join((verifier_version(), *parts)).encode()).hexdigest()
+
+
+class VerdictCache:
+    """A folder of verdicts with a layer in memory."""
+
+    def __init__(self, folder: Path | None = None, remembered: int = 100_000) -> None:
+        given = os.environ.get(ENVIRONMENT)
+        self.folder = folder or (Path(given) if given else cache_folder() / "verdicts")
+        self._memory: OrderedDict[str, Verdict] = OrderedDict()
+        self._remembered = remembered
+        self._lock = Lock()
+
+    def get(self, key: str) -> Verdict | None:
+        """The verdict under a key, if there is one that reads back."""
+        with self._lock:
+            known = self._memory.get(key)
+        if known is None:
+            known = self._read(key)
+            if known is not None:
+                self._remember(key, known)
+        return known
+
+    def put(self, key: str, verdict: Verdict) -> None:
+        """Keep a verdict; what was not judged is not kept."""
+        if isinstance(verdict, Unjudged):
+            return
+        self._remember(key, verdict)
+        self._write(key, verdict)
+
+    def _remember(self, key: str, verdict: Verdict) -> None:
+        with self._lock:
+            self._memory[key] = verdict
+            if len(self._memory) > self._remembered:
+                self._memory.popitem(last=False)
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / f"{key}.json"
+
+    def _read(self, key: str) -> Verdict | None:
+        try:
+            entry = json.loads(self._path(key).read_bytes())
+            if entry["digest"] != _digest(key, entry["verdict"]):
+                return None
+            return from_json(entry["verdict"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _write(self, key: str, verdict: Verdict) -> None:
+        path, data = self._path(key), verdict.to_json()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")
+            with os.fdopen(handle, "w") as file:
+                json.dump({"digest": _digest(key, data), "verdict": data}, file)
+            os.replace(name, path)
+        except OSError:  # a full or read-only disk costs time, not the verdict
+            Path(name).unlink(missing_ok=True) if "name" in locals() else None
+
+
+def _digest(key: str, data: object) -> str:
+    return hashlib.sha256((key + json.dumps(data, sort_keys=True)).encode()).hexdigest()

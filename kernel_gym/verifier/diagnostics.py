@@ -1,0 +1,60 @@
+"""What the compiler said, as one line that an author can act on.
+
+The first real error, the author's line, the text scrubbed of paths and shortened, and a hint where the mistake is a
+known one. Compiler text is the author's text in part: it is shown, never interpreted.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+import yaml
+
+from kernel_gym.hardware.device import Diagnostic
+
+#: Errors that follow from another one.
+_CONSEQUENCES = re.compile(r"compilation terminated|too many errors|^In (file|function)|required from|^note:|recovery")
+_PATHS = re.compile(r"(?:(?<=[\s'\"(<`])|^)(?:[\w.+-]*/){2,}([\w.+-]*)")
+_TEMPLATE = re.compile(r" \[with [^\]]*\]")
+_LONGEST = 280
+
+
+def explain(diagnostics: tuple[Diagnostic, ...], source: str) -> tuple[str, int | None]:
+    """Feedback and line of the first real error."""
+    first = next((d for d in diagnostics if not _CONSEQUENCES.search(d.message)), diagnostics[0])
+    lines = source.splitlines()
+    place = ""
+    if first.line is not None and 0 < first.line <= len(lines):
+        place = f"line {first.line}: "
+    message = f"{place}{scrub(first.message)}"
+    if place and (quoted := _quote(lines[(first.line or 1) - 1])):
+        message += f" | {quoted}"
+    hint = hint_for(first.message)
+    return (f"{message}\nHint: {hint}" if hint else message), first.line
+
+
+def scrub(message: str) -> str:
+    """Compiler text without paths, control characters and template noise, cut to a readable length."""
+    text = "".join(c if c.isprintable() else " " for c in message)
+    text = _TEMPLATE.sub("", _PATHS.sub(r"\1", text.replace("‘", "'").replace("’", "'")))
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def hint_for(message: str) -> str | None:
+    """What to do about a known mistake."""
+    plain = message.replace("‘", "'").replace("’", "'")
+    return next((hint for pattern, hint in _hints() if pattern.search(plain)), None)
+
+
+@cache
+def _hints() -> tuple[tuple[re.Pattern[str], str], ...]:
+    data = yaml.safe_load(files(__package__).joinpath("hints.yaml").read_text())
+    return tuple((re.compile(entry["match"]), entry["hint"]) for entry in data)
+
+
+def _quote(line: str) -> str:
+    text = "".join(c for c in line if c.isprintable()).strip()
+    return text if len(text) <= 100 else text[:97] + "..."

@@ -1,0 +1,59 @@
+"""Rules as data: an id, a reason and a hint, and the lists that a screen allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Why something is refused and what to do instead."""
+
+    id: str
+    reason: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One place where a rule is broken."""
+
+    rule: Rule
+    line: int | None
+    detail: str
+
+    def describe(self) -> str:
+        """One line for the author."""
+        where = f"line {self.line}: " if self.line else ""
+        return f"{where}{self.rule.reason} (`{_short(self.detail)}`): {self.rule.hint}"
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 60 else flat[:57] + "..."
+
+
+@dataclass(frozen=True)
+class RuleBook:
+    """What one YAML file says: its rules by id and its lists by name."""
+
+    rules: dict[str, Rule]
+    lists: dict[str, frozenset[str]]
+
+    def finding(self, rule: str, line: int | None, detail: str) -> Finding:
+        """A broken rule of this book."""
+        return Finding(self.rules[rule], line, detail)
+
+
+@cache
+def load(name: str) -> RuleBook:
+    """The rule book `name`.yaml of this package."""
+    data: dict[str, Any] = yaml.safe_load(files(__package__).joinpath(f"{name}.yaml").read_text())
+    rules = {rule["id"]: Rule(**rule) for rule in data.pop("rules")}
+    lists = {key: frozenset(value.split() if isinstance(value, str) else value) for key, value in data.items()}
+    return RuleBook(rules, lists)

@@ -1,0 +1,187 @@
+"""Gate 1: the source screen.
+
+Allow-lists over tokens and over the syntax tree of the expanded text. Tokens are complete: without pasting, no macro
+can make a name that was not written somewhere. The tree adds what tokens can't say: globals, declarations, casts. What
+is only a mistake (an unknown function, a missing header) is left to the compile gate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from kernel_gym.verifier import rules, syntax
+from kernel_gym.verifier.rules import Finding
+from kernel_gym.verifier.source import Directive, Macro, Source, Unreadable, read
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
+_DIGRAPHS = frozenset({"<%", "%>", "<:", ":>", "%:", "%:%:"})
+_BOOK = rules.load("screen")
+
+
+def screen(text: str) -> Finding | None:
+    """The first broken rule, or None."""
+    source = read(text)
+    try:
+        return next(findings(source), None)
+    except Unreadable as error:
+        return _BOOK.finding(error.rule, error.line, error.detail)
+
+
+def findings(source: Source) -> Iterator[Finding]:
+    """Every broken rule."""
+    yield from _characters(source)
+    for directive in source.directives:
+        yield from _directive(directive)
+    yield from _macros(source)
+    yield from _names(source)
+    yield from _attributes(source)
+    yield from _tree(source)
+
+
+def _characters(source: Source) -> Iterator[Finding]:
+    found = _CONTROL.search(source.text)
+    if found:
+        yield _BOOK.finding("control-character", source.text.count("\n", 0, found.start()) + 1, ascii(found.group()))
+    if source.raw_strings:
+        yield _BOOK.finding("raw-string", source.raw_strings[0], "R")
+    trigraph = _TRIGRAPH.search(source.text)
+    if trigraph:
+        yield _BOOK.finding("digraph", source.text.count("\n", 0, trigraph.start()) + 1, trigraph.group())
+    hidden = [token for d in source.directives for token in d.rest]
+    for token in (*source.tokens, *hidden):
+        if token.kind == "stray" and ord(token.text) > 127:
+            yield _BOOK.finding("non-ascii-code", token.line, token.text)
+        if token.text in _DIGRAPHS and token.kind == "punct":
+            yield _BOOK.finding("digraph", token.line, token.text)
+
+
+def _directive(directive: Directive) -> Iterator[Finding]:
+    if directive.text != "#":
+        yield _BOOK.finding("digraph", directive.line, directive.text)
+    if directive.name not in _BOOK.lists["directives"] and (directive.name or directive.rest):
+        yield _BOOK.finding("directive", directive.line, f"#{directive.name}")
+    elif directive.name == "pragma" and not (directive.rest and directive.rest[0].text in _BOOK.lists["pragmas"]):
+        yield _BOOK.finding("pragma", directive.line, " ".join(t.text for t in directive.rest))
+    elif directive.name == "include" and is_foreign(included(directive)):
+        yield _BOOK.finding("include-path", directive.line, included(directive) or "computed by a macro")
+
+
+def included(directive: Directive) -> str:
+    """The file that an #include names; empty if a macro computes it."""
+    text = "".join(t.text for t in directive.rest)
+    found = re.fullmatch(r"""<([^<>"]+)>|"([^"]+)\"""", text)
+    return (found.group(1) or found.group(2)) if found else ""
+
+
+def is_foreign(name: str) -> bool:
+    """True for paths that reach outside the include folders; a header that merely does not exist is a compile error."""
+    return not re.fullmatch(r"[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*(\.h|\.hpp)?", name)
+
+
+def _macros(source: Source) -> Iterator[Finding]:
+    seen: dict[str, Macro] = {}
+    for macro in source.macros:
+        if any(token.text == "##" for token in macro.body):
+            yield _BOOK.finding("token-paste", macro.line, macro.name)
+        if macro.name in _BOOK.lists["keywords"] or (macro.name.startswith("__") and macro.body):
+            yield _BOOK.finding("macro-name", macro.line, macro.name)
+        if macro.name in seen and not (_is_constant(macro) and _is_constant(seen[macro.name])):
+            yield _BOOK.finding("macro-redefined", macro.line, macro.name)
+        seen[macro.name] = macro
+    for directive in source.directives:
+        if directive.name == "undef" and directive.rest and directive.rest[0].text not in seen:
+            yield _BOOK.finding("macro-name", directive.line, directive.rest[0].text)
+
+
+def _is_constant(macro: Macro) -> bool:
+    """A number, a name or arithmetic on them: nothing that could hide a declaration."""
+    plain = all(
+        t.kind in ("number", "name") or t.text in ("+", "-", "/", "%", "(", ")", "<<", ">>", "::") for t in macro.body
+    )
+    return macro.parameters is None and plain and not any(t.text in _BOOK.lists["keywords"] for t in macro.body)
+
+
+def _names(source: Source) -> Iterator[Finding]:
+    for token in source.all_names:
+        if _is_reserved(token.text):
+            yield _BOOK.finding("reserved-name", token.line, token.text)
+
+
+def _is_reserved(name: str) -> bool:
+    if name.startswith("__builtin_"):
+        return name not in _BOOK.lists["builtins"]
+    return name in _BOOK.lists["reserved_names"] or name.startswith(tuple(_BOOK.lists["reserved_prefixes"]))
+
+
+def _attributes(source: Source) -> Iterator[Finding]:
+    tokens = source.expanded
+    for first, second, third in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if first.text == second.text == "[" and third.kind == "name" and third.text not in _BOOK.lists["attributes"]:
+            yield _BOOK.finding("attribute", first.line, f"[[{third.text}]]")
+
+
+def _tree(source: Source) -> Iterator[Finding]:
+    names = syntax.defined_functions(source.tree)
+    for node in syntax.walk(source.tree):
+        match node.type:
+            case "declaration" | "field_declaration":
+                yield from _declaration(node, names)
+            case "function_definition":
+                yield from _definition(node)
+            case "call_expression":
+                yield from _call(node, names)
+                yield from _cast(node, names)
+            case "cast_expression":
+                yield from _cast(node, names)
+            case "qualified_identifier":
+                yield from _qualified(node)
+
+
+def _declaration(node: Node, names: frozenset[str]) -> Iterator[Finding]:
+    line, text = syntax.line(node), syntax.text(node)
+    storage = {syntax.text(child) for child in node.children if child.type == "storage_class_specifier"}
+    prototypes = [name for name in syntax.declared_functions(node) if node.type == "declaration"]
+    if prototypes and not syntax.is_within(node, "compound_statement"):
+        for name in prototypes:
+            if name not in names:
+                yield _BOOK.finding("extern-declaration", line, text)
+    elif "extern" in storage:
+        yield _BOOK.finding("extern-declaration", line, text)
+    elif not prototypes and syntax.is_lasting(node, storage) and not syntax.is_constant(node):
+        yield _BOOK.finding("mutable-global", line, text)
+
+
+def _definition(node: Node) -> Iterator[Finding]:
+    for name in syntax.declared_functions(node):
+        if name in _BOOK.lists["reserved_definitions"] and not syntax.is_within(node, "field_declaration_list"):
+            yield _BOOK.finding("reserved-definition", syntax.line(node), name)
+        if name.startswith("operator") and name.split("operator", 1)[1].strip() in (
+            "new",
+            "delete",
+            "new[]",
+            "delete[]",
+        ):
+            yield _BOOK.finding("reserved-definition", syntax.line(node), name)
+
+
+def _call(node: Node, names: frozenset[str]) -> Iterator[Finding]:
+    name = syntax.callee(node)
+    if name in _BOOK.lists["host_functions"] and name not in names:
+        yield _BOOK.finding("host-function", syntax.line(node), name)
+
+
+def _qualified(node: Node) -> Iterator[Finding]:
+    scope, _, name = syntax.text(node).replace(" ", "").partition("::")
+    first = re.split(r"[<:(]", name.removeprefix("::"))[0]
+    if scope == "std" and first in _BOOK.lists["host_std"]:
+        yield _BOOK.finding("host-function", syntax.line(node), f"std::{first}")
+
+
+def _cast(node: Node, names: frozenset[str]) -> Iterator[Finding]:
+    cast = syntax.as_cast(node)
+    if cast and syntax.is_plain_pointer(cast.type) and syntax.is_number_or_code(cast.value, names):
+        yield _BOOK.finding("forged-pointer", syntax.line(node), syntax.text(node))

@@ -1,0 +1,336 @@
+"""Reading a kernel's source: tokens, directives, macros, and a syntax tree in the author's lines.
+
+The screen must see what the compiler will see, so the text is lexed as a compiler does it (joined lines, comments,
+literals), the author's macros are expanded, and only then parsed. Both branches of conditionals are kept: what hides in
+the one that is not compiled today is looked at too. Ascend C's additions to C++ are rewritten into words that the
+grammar knows, without moving a line.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, TypeAlias, cast
+
+import tree_sitter
+import tree_sitter_cpp
+
+TokenKind = Literal["name", "number", "string", "char", "punct", "stray"]
+
+#: Words of Ascend C, and the qualifiers of C++ that stand for them in the syntax tree (no kernel needs those).
+DEVICE, ENTRY, SPACE = "constinit", "consteval", "_Nonnull"
+REWRITTEN = {
+    "__aicore__": DEVICE,
+    "__vector__": DEVICE,
+    "__cube__": DEVICE,
+    "__mix__": DEVICE,
+    "__global__": ENTRY,
+    "__gm__": SPACE,
+    "__ubuf__": SPACE,
+    "__cbuf__": SPACE,
+    "__ca__": SPACE,
+    "__cb__": SPACE,
+    "__cc__": SPACE,
+    "__host_aicore__": "",
+    "__inout_pipe__": "",
+    "__simd_vf__": "",
+    "__forceinline__": "inline",
+}
+#: More tokens than this after expansion are no kernel: macros that double themselves.
+MAX_TOKENS = 200_000
+
+_LEXER = re.compile(
+    r"""
+    (?P<comment>//[^\n]*|/\*.*?\*/)
+  | (?P<raw>(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\(.*?\)(?P=delimiter)")
+  | (?P<string>(?:u8|[uUL])?"(?:[^"\\\n]|\\.)*")
+  | (?P<char>(?:u8|[uUL])?'(?:[^'\\\n]|\\.)+')
+  | (?P<number>\.?[0-9](?:[eEpP][+-]|'[0-9A-Za-z_]|[0-9A-Za-z_.])*)
+  | (?P<name>[A-Za-z_$][A-Za-z0-9_$]*)
+  | (?P<newline>\n)
+  | (?P<space>[ \t\r\f\v]+)
+  | (?P<punct><<<|%:%:|<<=|>>=|<=>|->\*|\.\.\.|<%|%>|%:|<:(?!:[^:>])|:>|::|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||\+=|-=|
+      \*=|/=|%=|&=|\|=|\^=|\#\#|\.\*|[-+*/%&|^~!=<>?:;,.(){}\[\]\#])
+  | (?P<stray>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class Unreadable(Exception):
+    """The text cannot be screened; `rule` says which rule of the screen that breaks."""
+
+    def __init__(self, rule: str, line: int, detail: str) -> None:
+        super().__init__(detail)
+        self.rule, self.line, self.detail = rule, line, detail
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token, the author's line it stands on, and whether white space comes before it."""
+
+    kind: TokenKind
+    text: str
+    line: int
+    spaced: bool = False
+
+
+#: A token on its way through the expander, with the macros it may not expand again.
+_Waiting: TypeAlias = "tuple[Token, frozenset[str]]"
+
+
+@dataclass(frozen=True)
+class Directive:
+    """A preprocessor line: `#name rest`."""
+
+    name: str
+    rest: tuple[Token, ...]
+    line: int
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Macro:
+    """A definition by the author; `parameters` is None if it takes none."""
+
+    name: str
+    parameters: tuple[str, ...] | None
+    body: tuple[Token, ...]
+    line: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kernel's text, read."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    directives: tuple[Directive, ...]
+    raw_strings: tuple[int, ...] = ()
+
+    @cached_property
+    def macros(self) -> tuple[Macro, ...]:
+        """All definitions, in order."""
+        return tuple(made for d in self.directives if d.name == "define" and (made := _macro(d)))
+
+    @cached_property
+    def expanded(self) -> tuple[Token, ...]:
+        """The tokens with the author's macros expanded."""
+        table: dict[str, Macro] = {}
+        repeated = set()
+        for macro in self.macros:
+            repeated |= {macro.name} & table.keys()
+            table[macro.name] = macro
+        return tuple(_Expander({k: v for k, v in table.items() if k not in repeated}).run(self.tokens))
+
+    @cached_property
+    def all_names(self) -> tuple[Token, ...]:
+        """Every name, those in macro bodies and conditions included."""
+        hidden = [t for d in self.directives if d.name != "include" for t in d.rest]
+        return tuple(t for t in (*self.tokens, *hidden) if t.kind == "name")
+
+    @cached_property
+    def parsed(self) -> bytes:
+        """The text that the tree is made of."""
+        return _layout(_without_launches(_rewritten(self.expanded))).encode()
+
+    @cached_property
+    def tree(self) -> tree_sitter.Node:
+        """The root of the syntax tree of the expanded text."""
+        return _PARSER.parse(self.parsed).root_node
+
+
+_PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_cpp.language()))
+
+
+def read(text: str) -> Source:
+    """Lex a kernel's text."""
+    spliced, line_of = _splice(text)
+    tokens: list[Token] = []
+    directives: list[Directive] = []
+    raw: list[int] = []
+    current: list[Token] | None = None
+    fresh, end = True, 0
+    for match in _LEXER.finditer(spliced):
+        kind, line = str(match.lastgroup), line_of(match.start())
+        if kind == "raw":
+            raw.append(line)
+            kind = "string"
+        if kind == "newline":
+            if current is not None:
+                directives.append(_directive(current))
+            current, fresh = None, True
+        elif kind not in ("space", "comment"):
+            token = Token(cast(TokenKind, kind), match.group(), line, spaced=match.start() != end)
+            if fresh and token.text in ("#", "%:"):
+                current = []
+            (tokens if current is None else current).append(token)
+            fresh, end = False, match.end()
+    if current is not None:
+        directives.append(_directive(current))
+    return Source(text, tuple(tokens), tuple(directives), tuple(raw))
+
+
+def _splice(text: str) -> tuple[str, _Lines]:
+    """Join lines that end in a backslash, remembering where the author's lines begin."""
+    text = text.replace("\r\n", "\n")
+    parts = re.split(r"\\[ \t]*\n", text)
+    starts, line, offset = [0], 1, 0
+    numbers = [1]
+    for index, part in enumerate(parts):
+        for found in re.finditer("\n", part):
+            line += 1
+            starts.append(offset + found.end())
+            numbers.append(line)
+        offset += len(part)
+        if index + 1 < len(parts):
+            line += 1
+            starts.append(offset)
+            numbers.append(line)
+    return "".join(parts), _Lines(starts, numbers)
+
+
+class _Lines:
+    def __init__(self, starts: list[int], numbers: list[int]) -> None:
+        self.starts, self.numbers = starts, numbers
+
+    def __call__(self, offset: int) -> int:
+        return self.numbers[bisect_right(self.starts, offset) - 1]
+
+
+def _directive(tokens: Sequence[Token]) -> Directive:
+    name = tokens[1].text if len(tokens) > 1 else ""
+    return Directive(name, tuple(tokens[2:]), tokens[0].line, tokens[0].text)
+
+
+def _macro(directive: Directive) -> Macro | None:
+    if not directive.rest:
+        return None
+    name, *rest = directive.rest
+    if rest and rest[0].text == "(" and not rest[0].spaced:  # `F(x)` takes parameters, `F (x)` does not
+        close = next((i for i, t in enumerate(rest) if t.text == ")"), len(rest) - 1)
+        parameters = tuple(t.text for t in rest[1:close] if t.text != ",")
+        return Macro(name.text, parameters, tuple(rest[close + 1 :]), directive.line)
+    return Macro(name.text, None, tuple(rest), directive.line)
+
+
+class _Expander:
+    """Expands macros as the preprocessor does, within a budget."""
+
+    def __init__(self, macros: dict[str, Macro]) -> None:
+        self.macros = macros
+        self.left = MAX_TOKENS
+
+    def run(self, tokens: Sequence[Token]) -> Iterator[Token]:
+        waiting = deque((token, frozenset[str]()) for token in tokens)
+        while waiting:
+            token, hidden = waiting.popleft()
+            macro = self.macros.get(token.text) if token.kind == "name" and token.text not in hidden else None
+            if macro is None or (macro.parameters is not None and not (waiting and waiting[0][0].text == "(")):
+                yield token
+                continue
+            arguments = _arguments(waiting) if macro.parameters is not None else []
+            body = self._substitute(macro, arguments, hidden | {macro.name}, token.line)
+            self.left -= len(body) + 1
+            if self.left < 0:
+                raise Unreadable("macro-bomb", token.line, macro.name)
+            waiting.extendleft(reversed(body))
+
+    def _substitute(
+        self, macro: Macro, arguments: list[list[_Waiting]], hidden: frozenset[str], line: int
+    ) -> list[_Waiting]:
+        named = _by_parameter(macro.parameters or (), arguments)
+        body: list[_Waiting] = []
+        for token in macro.body:
+            if token.kind == "name" and token.text in named:
+                body += named[token.text]
+            else:
+                body.append((replace(token, line=line), hidden))
+        return body
+
+
+def _arguments(waiting: deque[_Waiting]) -> list[list[_Waiting]]:
+    """Take a parenthesised list of arguments off the front."""
+    waiting.popleft()
+    arguments: list[list[_Waiting]] = [[]]
+    depth = 0
+    while waiting:
+        token, hidden = waiting.popleft()
+        if token.text in "([{":
+            depth += 1
+        elif token.text in ")]}":
+            if depth == 0:
+                break
+            depth -= 1
+        if token.text == "," and depth == 0:
+            arguments.append([])
+        else:
+            arguments[-1].append((token, hidden))
+    return arguments
+
+
+def _by_parameter(parameters: tuple[str, ...], arguments: list[list[_Waiting]]) -> dict[str, list[_Waiting]]:
+    named = dict(zip((p for p in parameters if p != "..."), arguments, strict=False))
+    if "..." in parameters:
+        rest: list[_Waiting] = []
+        for argument in arguments[len(parameters) - 1 :]:
+            rest += [
+                *([(Token("punct", ",", argument[0][0].line), frozenset())] if rest and argument else []),
+                *argument,
+            ]
+        named["__VA_ARGS__"] = rest
+    return named
+
+
+def _rewritten(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Ascend C's own words as the grammar knows them."""
+    skip = 0
+    for index, token in enumerate(tokens):
+        if skip:
+            skip -= 1
+        elif token.kind == "name" and token.text in REWRITTEN:
+            if REWRITTEN[token.text]:
+                yield replace(token, text=REWRITTEN[token.text])
+            if (
+                token.text in ("__mix__", "__inout_pipe__")
+                and index + 1 < len(tokens)
+                and tokens[index + 1].text == "("
+            ):
+                skip = next((i for i, t in enumerate(tokens[index:]) if t.text == ")"), 0)
+        elif token.kind != "stray":
+            yield token
+
+
+def _without_launches(tokens: Iterator[Token]) -> Iterator[Token]:
+    """`kernel<<<a, b, c>>>(arguments)` becomes `kernel(a, b, c)(arguments)`, which is C++."""
+    open_launches = 0
+    waiting = list(tokens)
+    index = 0
+    while index < len(waiting):
+        token = waiting[index]
+        if token.text == "<<<":
+            open_launches += 1
+            yield replace(token, text="(")
+        elif open_launches and token.text == ">>" and [t.text for t in waiting[index + 1 : index + 3]] == [">", "("]:
+            open_launches -= 1
+            index += 1
+            yield replace(token, text=")")
+        else:
+            yield token
+        index += 1
+
+
+def _layout(tokens: Iterator[Token]) -> str:
+    """Text with every token on its line."""
+    parts: list[str] = []
+    line = 1
+    for token in tokens:
+        if token.line > line:
+            parts.append("\n" * (token.line - line))
+            line = token.line
+        parts.append(token.text.replace("\n", " ") + " ")
+    return "".join(parts) + "\n"

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Judge a kernel: compile it, check it, time it, say what came of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from kernel_gym import command_line, plugins, suites
+from kernel_gym.errors import DeviceUnavailable, KernelGymError
+from kernel_gym.hardware.device import Device
+from kernel_gym.kernel import Kernel
+from kernel_gym.verdict import Feasible, Profile, Verdict
+from kernel_gym.verifier import Verifier
+
+EXAMPLES = """
+scripts/verify.py --task level1/relu --kernel relu.asc
+scripts/verify.py --task level1/softmax --kernel softmax.asc --profile
+scripts/verify.py --task my_operator.py --kernel my_kernel.asc --json
+"""
+#: Colour and words for what a verdict says first.
+_TITLES = {
+    "feasible": ("green", "feasible"),
+    "incorrect": ("red", "compiles, but is not correct"),
+    "uncompilable": ("red", "does not compile"),
+    "cheated": ("magenta", "refused as cheating"),
+    "unjudged": ("yellow", "could not be judged"),
+}
+
+
+def main() -> int:
+    """Judge the kernel; the exit status is 0 for every verdict that was reached."""
+    arguments = _arguments()
+    task = suites.find(arguments.task)
+    kernel_source = _read(arguments.kernel)
+    device = _device(arguments.device)
+    cache = not arguments.fresh
+    with Verifier(device, cache=cache, unsafe=arguments.unsafe) as verifier:
+        verdict = verifier.verify(Kernel(kernel_source, device.language), task)
+    if arguments.json:
+        print(json.dumps({"task": task.id} | verdict.to_json()))
+    else:
+        _show(verdict, task.id, arguments.profile)
+    return 1 if verdict.outcome == "unjudged" else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = command_line.parser(__doc__ or "", EXAMPLES)
+    parser.add_argument("--task", required=True, help="suite/name, suite/number, or a .py file in KernelBench's format")
+    parser.add_argument("--kernel", required=True, type=Path, help="source file of the kernel")
+    parser.add_argument("--device", default="ascend-sim", help="where it runs (default: %(default)s)")
+    parser.add_argument("--profile", action="store_true", help="show where the time goes")
+    parser.add_argument("--json", action="store_true", help="print the verdict as one line of JSON")
+    parser.add_argument("--fresh", action="store_true", help="judge again even if the verdict is known")
+    parser.add_argument("--unsafe", action="store_true", help="run the kernel even if this machine's sandbox is weak")
+    return parser.parse_args()
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        raise KernelGymError(f"no kernel file {str(path)!r}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise KernelGymError(f"cannot read {str(path)!r}: {error}") from None
+
+
+def _device(name: str) -> Device:
+    device: Device = plugins.load("kernel_gym.devices", name)()
+    if reason := device.unavailable_reason():
+        raise DeviceUnavailable(f"{name} cannot be used here: {reason}")
+    return device
+
+
+def _show(verdict: Verdict, task: str, with_profile: bool) -> None:
+    console = Console(highlight=False)
+    colour, title = _TITLES[verdict.outcome]
+    console.print(f"[bold {colour}]{title}[/]  {task} on {verdict.device}, sandbox tier {verdict.sandbox_tier}")
+    if isinstance(verdict, Feasible):
+        console.print(f"latency  [bold]{verdict.latency:.3f} us[/] at the timing sizes")
+    where = [f"{name} {value}" for name in ("gate", "rule", "cause") if (value := getattr(verdict, name, ""))]
+    if where:
+        console.print("  ".join(where), style="dim")
+    console.print(verdict.feedback, markup=False)
+    for note in verdict.notes:
+        console.print(f"- {note}", style="dim", markup=False)
+    if with_profile and isinstance(verdict, Feasible):
+        _show_profile(console, verdict.profile)
+    gates = "  ".join(f"{gate} {1000 * seconds:.0f} ms" for gate, seconds in verdict.seconds.items())
+    console.print(gates, style="dim")
+
+
+def _show_profile(console: Console, profile: Profile) -> None:
+    table = Table("what", "value", title="profile", title_justify="left", box=None)
+    for name, value in profile.pipes.items():
+        table.add_row(f"{name} busy", f"{value:.3f} us")
+    for name, value in profile.waits.items():
+        table.add_row(f"{name} waits", f"{value:.3f} us")
+    for name, count in (*profile.bytes.items(), *profile.counts.items()):
+        table.add_row(name, f"{count:,}")
+    console.print(table)
+
+
+if __name__ == "__main__":
+    command_line.run(main)
