@@ -106,7 +106,7 @@ class Workbench:
         query, bottleneck, exclude = describe(self.task), "", set[int]()
         if self.start is not None:
             found = profile(self.start.item)
-            query, bottleneck = f"{query}\n{found.bottleneck} {found.diagnosis}", found.bottleneck
+            query, bottleneck = f"{query}\n{found.bottleneck} {found.diagnosis}".strip(), found.bottleneck
             exclude.add(self.start.id)
         if self._options.memory == "frozen":
             exclude.update(range(self._origin.size + 1, len(self.bank) + 1))

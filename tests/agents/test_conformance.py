@@ -1,0 +1,68 @@
+"""Every agent of ours keeps the contract."""
+
+import pytest
+
+from kernel_gym import plugins
+from kernel_gym.agents.conformance import AgentContract
+from kernel_gym.agents.contract import Agent
+from kernel_gym.agents.memoryless import PassAtKAgent, RefinementAgent
+from kernel_gym.agents.random import RandomAgent
+from kernel_gym.agents.similarity import SimilarityAgent, SimilarityDiverseAgent, SimilarityFeasibleAgent
+from kernel_gym.agents.value import ValueAgent
+
+
+class TestRandom(AgentContract):
+    def make(self, seed: int) -> Agent:
+        return RandomAgent(seed)
+
+
+class TestSimilarity(AgentContract):
+    def make(self, seed: int) -> Agent:
+        return SimilarityAgent(seed)
+
+
+class TestSimilarityFeasible(AgentContract):
+    def make(self, seed: int) -> Agent:
+        return SimilarityFeasibleAgent(seed)
+
+
+class TestSimilarityDiverse(AgentContract):
+    def make(self, seed: int) -> Agent:
+        return SimilarityDiverseAgent(seed)
+
+
+class TestPassAtK(AgentContract):
+    def make(self, seed: int) -> Agent:
+        return PassAtKAgent(seed)
+
+
+class TestRefinement(AgentContract):
+    def make(self, seed: int) -> Agent:
+        return RefinementAgent(seed)
+
+
+class TestValue(AgentContract):
+    def make(self, seed: int) -> Agent:
+        return ValueAgent(seed)
+
+
+class TestValueByTask(AgentContract):
+    def make(self, seed: int) -> Agent:
+        return ValueAgent(seed, key="task", epsilon=0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("random", RandomAgent),
+        ("similarity", SimilarityAgent),
+        ("heuristic", SimilarityAgent),
+        ("similarity-feasible", SimilarityFeasibleAgent),
+        ("similarity-diverse", SimilarityDiverseAgent),
+        ("pass@k", PassAtKAgent),
+        ("refinement", RefinementAgent),
+        ("value", ValueAgent),
+    ],
+)
+def test_agents_are_found_by_name(name: str, kind: type[Agent]) -> None:
+    assert plugins.load("kernel_gym.agents", name) is kind

@@ -1,0 +1,49 @@
+"""Which task comes next."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernel_gym.envs.curriculum import Curriculum
+from kernel_gym.errors import ConfigError
+from kernel_gym.task import Task
+
+
+def dealt(curriculum: Curriculum, count: int) -> list[str]:
+    return [curriculum.next().name for _ in range(count)]
+
+
+def test_sequential_goes_round(stand_ins: Any) -> None:
+    assert dealt(Curriculum(stand_ins.tasks(2)), 5) == ["task-0", "task-1", "task-0", "task-1", "task-0"]
+
+
+def test_levels_come_one_after_another(stand_ins: Any) -> None:
+    assert dealt(Curriculum(stand_ins.tasks(4), "levels"), 4) == ["task-1", "task-3", "task-0", "task-2"]
+
+
+def test_mixed_is_a_new_order_each_round_and_the_same_for_a_seed(stand_ins: Any) -> None:
+    curriculum = Curriculum(stand_ins.tasks(8), "mixed")
+    curriculum.restart(4)
+    rounds = [dealt(curriculum, 8) for _ in range(3)]
+    assert all(sorted(names) == sorted(rounds[0]) for names in rounds)
+    assert rounds[0] != rounds[1]
+    curriculum.restart(4)
+    assert [dealt(curriculum, 8) for _ in range(3)] == rounds
+    curriculum.restart(5)
+    assert dealt(curriculum, 8) != rounds[0]
+
+
+def test_a_function_of_ones_own(stand_ins: Any) -> None:
+    def only_last(tasks: Sequence[Task], round_: int, rng: np.random.Generator) -> Sequence[Task]:
+        return [tasks[-1]] * (round_ + 1)
+
+    assert dealt(Curriculum(stand_ins.tasks(3), only_last), 3) == ["task-2"] * 3
+    with pytest.raises(ConfigError, match="empty round"):
+        Curriculum(stand_ins.tasks(3), lambda tasks, round_, rng: []).next()
+
+
+def test_tasks_can_be_named_by_id_or_number(stand_ins: Any) -> None:
+    curriculum = Curriculum(stand_ins.tasks(3))
+    assert curriculum.named("some/task-1") is curriculum.named("some/1")

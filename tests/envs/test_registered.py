@@ -1,0 +1,156 @@
+"""Whatever is registered passes the checker, repeats itself, copies and closes."""
+
+import copy
+import pickle
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env, data_equivalence
+from gymnasium.wrappers import (
+    ClipReward,
+    FlattenObservation,
+    OrderEnforcing,
+    RecordEpisodeStatistics,
+    TimeLimit,
+)
+
+import kernel_gym  # noqa: F401
+
+IDS = sorted(name for name in gym.registry if name.startswith("kernel_gym/"))
+
+
+@pytest.fixture
+def made(stand_ins: Any) -> Any:
+    """Makes a registered environment, with stand-ins for who writes and who judges."""
+
+    def make(name: str, **options: Any) -> gym.Env[Any, Any]:
+        parts = {} if "KnownOptimum" in name else stand_ins.parts()
+        return gym.make(name, **(parts | options))
+
+    return make
+
+
+def test_the_presets_are_there() -> None:
+    assert {"kernel_gym/KernelSynthesis-v0", "kernel_gym/KernelSynthesisDraft-v0", "kernel_gym/KnownOptimum-v0"} <= set(
+        IDS
+    )
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_gymnasiums_checker_has_nothing_to_say(made: Any, name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = made(name)
+        check_env(env.unwrapped)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_the_same_seed_gives_the_same_trajectory(made: Any, rollout: Any, name: str) -> None:
+    one, other = rollout(made(name), 120, 7), rollout(made(name), 120, 7)
+    assert all(data_equivalence(a, b, exact=True) for a, b in zip(one, other, strict=True))
+    again = made(name)
+    rollout(again, 50, 3)
+    assert all(data_equivalence(a, b, exact=True) for a, b in zip(one, rollout(again, 120, 7), strict=True))
+
+
+def test_another_seed_gives_another_trajectory(made: Any) -> None:
+    def rewards(seed: int) -> list[float]:
+        env = made("kernel_gym/KernelSynthesis-v0")
+        env.reset(seed=seed)
+        return [env.step(12)[1] for _ in range(5)]
+
+    assert len({tuple(rewards(seed)) for seed in range(6)}) > 1
+
+
+@pytest.mark.parametrize("name", IDS)
+@pytest.mark.parametrize("how", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copy", "pickle"])
+def test_a_copy_in_mid_episode_goes_on_alike_and_alone(made: Any, rollout: Any, name: str, how: Any) -> None:
+    env = made(name)
+    rollout(env, 17, 2)
+    twin = how(env)
+    size = len(env.unwrapped.bank)
+
+    def walk(walked: gym.Env[Any, Any]) -> list[Any]:
+        rng = np.random.default_rng(0)
+        said = []
+        for _ in range(40):
+            said.append(walked.step(int(rng.integers(12))))
+            if said[-1][2]:
+                said.append(walked.reset())
+        return said
+
+    ahead = walk(twin)
+    assert len(env.unwrapped.bank) == size, "the copy's attempts must not reach the original's bank"
+    assert all(data_equivalence(a, b, exact=True) for a, b in zip(ahead, walk(env), strict=True))
+
+
+def test_the_usual_wrappers_work(made: Any, rollout: Any) -> None:
+    env = made("kernel_gym/KernelSynthesis-v0")
+    wrapped = ClipReward(RecordEpisodeStatistics(TimeLimit(OrderEnforcing(env), 9)), -0.5, 0.5)
+    ends = [said for said in rollout(wrapped, 40, 1) if len(said) == 5 and (said[2] or said[3])]
+    assert ends
+    assert all("episode" in said[4] for said in ends)
+    flat = FlattenObservation(made("kernel_gym/KernelSynthesis-v0"))
+    observation, _ = flat.reset(seed=1)
+    assert flat.observation_space.contains(observation)
+
+
+def test_a_legal_action_can_be_sampled_as_the_docstring_says(made: Any) -> None:
+    env = made("kernel_gym/KernelSynthesis-v0")
+    observation, _ = env.reset(seed=1)
+    for _ in range(60):
+        action = env.action_space.sample(observation["action_mask"].astype(np.int8))
+        assert observation["action_mask"][action] == 1.0
+        observation, _, terminated, _, _ = env.step(action)
+        if terminated:
+            observation, _ = env.reset()
+
+
+def test_rendering_tells_the_story(made: Any, capsys: Any) -> None:
+    env = made("kernel_gym/KernelSynthesis-v0", render_mode="ansi")
+    env.reset(seed=3)
+    assert "3 picks left" in env.render()
+    env.step(2)
+    assert " *  2 practice" in env.render()
+    env.step(12)
+    assert "reward" in env.render()
+    env = made("kernel_gym/KernelSynthesis-v0", render_mode="human")
+    env.reset(seed=3)
+    env.step(12)
+    shown = capsys.readouterr().out
+    assert "some/task-0" in shown
+    assert "reward" in shown
+
+
+def test_closing_twice_is_fine_and_given_parts_stay_open(made: Any, stand_ins: Any) -> None:
+    bank = stand_ins.bank()
+    env = made("kernel_gym/KernelSynthesis-v0", bank=bank)
+    env.reset(seed=0)
+    env.close()
+    env.close()
+    assert len(bank) == 30
+
+
+def test_a_bank_in_a_file_is_made_used_and_closed(made: Any, tmp_path: Any, stand_ins: Any) -> None:
+    from kernel_gym.envs.known_optimum import HashEmbedder
+    from kernel_gym.memory.bank import Bank
+
+    file = tmp_path / "bank.sqlite"
+    with Bank(file, HashEmbedder()) as bank:
+        bank.add(stand_ins.bank(5).items(), attempt=False)
+    env = made("kernel_gym/KernelSynthesis-v0", bank=file, embedder=HashEmbedder())
+    env.reset(seed=0)
+    env.step(12)
+    env.close()
+    with Bank(file, HashEmbedder()) as bank:
+        assert len(bank) == 7
+
+
+def test_importing_the_package_is_light() -> None:
+    code = "import kernel_gym, sys; print('torch' in sys.modules or 'ray' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -1,0 +1,220 @@
+"""The vector form: lock-step, one bank, the paper's outer iteration."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import data_equivalence
+from gymnasium.vector import AutoresetMode
+
+import kernel_gym  # noqa: F401
+from kernel_gym.envs.known_optimum import ArithmeticJudge
+from kernel_gym.envs.vector import KernelSynthesisVectorEnv, view
+from kernel_gym.errors import ConfigError, InfrastructureError
+from kernel_gym.kernel import Kernel
+from kernel_gym.task import Task
+from kernel_gym.verdict import Unjudged, Verdict
+
+K, N = 12, 3
+
+
+@pytest.fixture
+def vector(stand_ins: Any) -> Any:
+    def made(num_envs: int = 3, **options: Any) -> KernelSynthesisVectorEnv:
+        return KernelSynthesisVectorEnv(num_envs=num_envs, **stand_ins.parts(**options))
+
+    return made
+
+
+class PoolJudge(ArithmeticJudge):
+    """Judges side by side; fails on some, or altogether, as often as told."""
+
+    def __init__(self, unjudged: int = 0, broken: int = 0) -> None:
+        self.batches: list[int] = []
+        self.unjudged, self.broken = unjudged, broken
+
+    def verify_all(self, pairs: list[tuple[Kernel, Task]]) -> list[Verdict]:
+        self.batches.append(len(pairs))
+        if self.broken:
+            self.broken -= 1
+            raise InfrastructureError("the pool is gone")
+        verdicts: list[Verdict] = [self.verify(kernel, task) for kernel, task in pairs]
+        if self.unjudged:
+            self.unjudged -= 1
+            verdicts[0] = Unjudged("a worker died")
+        return verdicts
+
+
+def test_it_is_made_by_gymnasium(stand_ins: Any) -> None:
+    envs = gym.make_vec(
+        "kernel_gym/KernelSynthesis-v0", num_envs=2, vectorization_mode="vector_entry_point", **stand_ins.parts()
+    )
+    assert envs.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    observations, infos = envs.reset(seed=1)
+    assert envs.observation_space.contains(observations)
+    assert list(infos["task"]) == ["some/task-0", "some/task-1"]
+    envs.close()
+
+
+def test_who_is_done_waits_with_only_k_legal(vector: Any) -> None:
+    envs = vector()
+    envs.reset(seed=0)
+    observations, rewards, *_, infos = envs.step(np.array([K, 0, 1]))
+    assert observations["action_mask"].sum(axis=1).tolist() == [1, 12, 12]
+    assert observations["action_mask"][0, K] == 1.0
+    assert not rewards.any()
+    assert "attempt" not in infos
+    observations, rewards, *_, infos = envs.step(np.array([5, K, 2]))
+    assert "attempt" not in infos
+    *_, infos = envs.step(np.array([5, 5, 3]))
+    assert infos["attempt"][0].context == (), "what a waiting one does is ignored"
+    assert [len(attempt.context) for attempt in infos["attempt"]] == [0, 1, 3]
+
+
+def test_all_attempts_of_an_iteration_see_the_bank_as_it_was(vector: Any, stand_ins: Any) -> None:
+    envs = vector(author=stand_ins.Listed("latency 5.0"), bank=stand_ins.bank(4), tasks=stand_ins.tasks(3))
+    envs.reset(seed=0)
+    assert [len(pool) for pool in envs.reset(seed=0)[1]["candidates"]] == [4, 4, 4]
+    *_, infos = envs.step(np.full(3, K))
+    produced = [attempt.produced for attempt in infos["attempt"]]
+    assert produced == [(5, 6), (7, 8), (9, 10)], "committed in index order"
+    assert envs.bank.attempts == 3
+    *_, infos = envs.step(np.zeros(3, int))
+    assert [len(pool) for pool in infos["candidates"]] == [9, 9, 9], "all see all but their own start point"
+
+
+def test_kernels_of_an_iteration_are_judged_side_by_side_and_only_failures_again(vector: Any, stand_ins: Any) -> None:
+    judge = PoolJudge(unjudged=2)
+    envs = vector(author=stand_ins.Listed("latency 5.0"), verifier=judge)
+    envs.reset(seed=0)
+    _, rewards, *_ = envs.step(np.full(3, K))
+    assert rewards.tolist() == [1.0, 1.0, 1.0]
+    assert judge.batches == [3], "single ones are judged singly"
+
+
+def test_a_pool_that_breaks_is_asked_again(vector: Any, stand_ins: Any) -> None:
+    judge = PoolJudge(broken=2)
+    envs = vector(author=stand_ins.Listed("latency 5.0"), verifier=judge)
+    envs.reset(seed=0)
+    _, rewards, *_ = envs.step(np.full(3, K))
+    assert judge.batches == [3, 3, 3]
+    assert rewards.tolist() == [1.0, 1.0, 1.0]
+    judge.broken = 3
+    _, rewards, _, _, infos = envs.step(np.full(3, K))
+    _, rewards, _, _, infos = envs.step(np.full(3, K))
+    assert rewards.tolist() == [0.0, 0.0, 0.0]
+    assert list(infos["failure"]) == ["the pool is gone"] * 3
+    assert infos["attempts_left"].tolist() == [5, 5, 5]
+
+
+def test_an_end_is_followed_by_a_reset_while_the_others_pick_on(vector: Any, stand_ins: Any) -> None:
+    author = stand_ins.Listed("latency 5.0", "wrong", "wrong")
+    envs = vector(author=author, stages="draft", tasks=stand_ins.tasks(5))
+    envs.reset(seed=0)
+    _, _, terminated, _, infos = envs.step(np.full(3, K))
+    assert terminated.tolist() == [True, False, False]
+    _, rewards, terminated, _, infos = envs.step(np.array([K, 1, 2]))
+    assert list(infos["task"]) == ["some/task-3", "some/task-1", "some/task-2"]
+    assert infos["picks_left"].tolist() == [N, N - 1, N - 1], "the action of the one that reset is ignored"
+    assert not terminated.any()
+    assert not rewards.any()
+
+
+def test_the_whole_protocol_gives_every_task_its_budget(vector: Any, stand_ins: Any) -> None:
+    envs = vector(num_envs=4, tasks=stand_ins.tasks(4), budget=5)
+    observations, infos = envs.reset(seed=2)
+    rng, count, ends = np.random.default_rng(0), dict[str, int](), np.zeros(4, bool)
+    while not ends.all():
+        actions = np.array([rng.choice(np.flatnonzero(mask)) for mask in observations["action_mask"]])
+        observations, _, terminated, _, infos = envs.step(actions)
+        ends |= terminated
+        for attempt in infos.get("attempt", ()):
+            count[attempt.task] = count.get(attempt.task, 0) + 1
+    assert count == {f"some/task-{i}": 5 for i in range(4)}
+    assert envs.bank.attempts == 20
+
+
+def test_the_same_seed_gives_the_same_trajectory(vector: Any) -> None:
+    def walk(envs: Any) -> list[Any]:
+        rng, said = np.random.default_rng(1), [envs.reset(seed=4)]
+        return said + [envs.step(rng.integers(0, K + 1, 3)) for _ in range(60)]
+
+    envs = vector()
+    first, second, third = walk(envs), walk(envs), walk(vector())
+    for one, other in ((first, second), (first, third)):
+        assert all(data_equivalence(list(a), list(b), exact=True) for a, b in zip(one, other, strict=True))
+
+
+def test_one_sub_environment_alone_is_the_single_environment(vector: Any, make: Any) -> None:
+    envs, env = vector(num_envs=1), make()
+    (observations, infos), (observation, info) = envs.reset(seed=3), env.reset(seed=3)
+    rng, over = np.random.default_rng(0), False
+    for _ in range(60):
+        seen, known = view(observations, infos, 0)
+        assert data_equivalence(seen, dict(observation), exact=True)
+        assert data_equivalence(known, info, exact=True)
+        action = int(rng.integers(K + 1))
+        observations, rewards, terminated, _, infos = envs.step(np.array([action]))
+        if over:
+            observation, info = env.reset()
+            over = False
+        else:
+            observation, reward, over, _, info = env.step(action)
+            assert (reward, over) == (rewards[0], terminated[0])
+
+
+def test_two_at_work_on_one_task_draw_differently(vector: Any, stand_ins: Any) -> None:
+    author = stand_ins.Listed("wrong")
+    envs = vector(num_envs=2, author=author, tasks=stand_ins.tasks(1))
+    envs.reset(seed=0)
+    envs.step(np.full(2, K))
+    envs.step(np.full(2, K))
+    draws = [number for *_, number in author.asked]
+    assert len(set(draws)) == 4
+
+
+def test_fresh_memory_is_one_bank_each(vector: Any, stand_ins: Any) -> None:
+    envs = vector(
+        author=stand_ins.Listed("latency 5.0"), bank=stand_ins.bank(4), memory="fresh", tasks=stand_ins.tasks(3)
+    )
+    envs.reset(seed=0)
+    envs.step(np.full(3, K))
+    *_, infos = envs.step(np.zeros(3, int))
+    assert [len(pool) for pool in infos["candidates"]] == [5, 5, 5], "each sees its own experience and the four given"
+    assert len(envs.bank) == 4
+    envs.close()
+
+
+def test_authors_can_be_asked_at_the_same_time(vector: Any) -> None:
+    one, many = vector(writers=1), vector(writers=3)
+    for envs in (one, many):
+        envs.reset(seed=8)
+    for _ in range(4):
+        a, b = one.step(np.full(3, K)), many.step(np.full(3, K))
+        assert a[1].tolist() == b[1].tolist()
+
+
+def test_a_list_of_seeds_is_refused_for_there_is_one_bank(vector: Any) -> None:
+    with pytest.raises(ConfigError, match="one seed"):
+        vector().reset(seed=[1, 2, 3])
+
+
+def test_tasks_can_be_named(vector: Any) -> None:
+    _, infos = vector(num_envs=2).reset(seed=0, options={"tasks": ["some/task-2", "some/task-0"]})
+    assert list(infos["task"]) == ["some/task-2", "some/task-0"]
+
+
+def test_actions_outside_the_space_are_refused(vector: Any) -> None:
+    envs = vector()
+    envs.reset(seed=0)
+    with pytest.raises(gym.error.InvalidAction):
+        envs.step(np.array([0, 0, K + 1]))
+
+
+def test_rendering_shows_every_bench(vector: Any, stand_ins: Any) -> None:
+    envs = KernelSynthesisVectorEnv(2, "ansi", **stand_ins.parts())
+    envs.reset(seed=0)
+    frames = envs.render()
+    assert frames is not None
+    assert ["task-0" in frames[0], "task-1" in frames[1]] == [True, True]
