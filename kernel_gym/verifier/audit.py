@@ -20,6 +20,7 @@ from kernel_gym.verifier.reference import ValueSet, evaluate, make
 from kernel_gym.verifier.values import Array, Kind
 
 Outputs = tuple[Array, ...]
+FIRST, MEAN = "first output everywhere", "mean of the output"
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,22 @@ def audit(task: Task) -> Audit:
                 values = _values(task, case, 0, kind)
                 survivors = {name for name, outputs in null_kernels(task, values) if _passes(outputs, values)}
                 passing = survivors if passing is None else passing & survivors
-    return Audit(task.id, tuple(sorted(passing or ())), tuple(_ignored(task)))
+    found = (passing or set()) - _vacuous(task)
+    return Audit(task.id, tuple(sorted(found)), tuple(_ignored(task)))
+
+
+def _vacuous(task: Task) -> set[str]:
+    """Null kernels that are the answer itself where there is a single number to give."""
+    specs = task.instance(task.public).signature.outputs
+    return {FIRST, MEAN} if all(spec.numel == 1 for spec in specs) else set()
 
 
 def null_kernels(task: Task, values: ValueSet) -> Iterator[tuple[str, Outputs]]:
     """Name and outputs of every null kernel that the shapes allow."""
     for name, number in (("zeros", 0.0), ("ones", 1.0), ("nan", np.nan)):
         yield name, _filled(task, values, lambda _, number=number: number)  # type: ignore[misc]
-    yield "first output everywhere", _filled(task, values, lambda truth: truth.flat[0])
-    yield "mean of the output", _filled(task, values, lambda truth: np.mean(truth, dtype=np.float64))
+    yield FIRST, _filled(task, values, lambda truth: truth.flat[0])
+    yield MEAN, _filled(task, values, lambda truth: np.mean(truth, dtype=np.float64))
     yield "outputs of other values", _truths(task, _values(task, values.case, 1))
     yield "half precision", _shadow(task, values)
     for position, spec in enumerate(task.instance(values.case).signature.inputs):
