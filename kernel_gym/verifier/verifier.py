@@ -113,8 +113,8 @@ class Verifier:
             )
 
     def _key(self, kernel: Kernel, task: Task) -> str:
-        inspector = self._gates.identity
-        return key_of(kernel.digest, task.digest, self.device.identity(), secret.fingerprint(), inspector)
+        device = f"{self.device.identity()} {self.device.sandbox_tier()}"
+        return key_of(kernel.digest, task.digest, device, secret.fingerprint(), self._gates.identity)
 
     def _settle(self, key: str, done: Future[Verdict], judged: Future[Verdict]) -> None:
         if done.cancelled():

@@ -1,0 +1,181 @@
+"""The gates in their order, on a small device."""
+
+import pytest
+
+from kernel_gym.errors import ConfigError, DeviceUnavailable, InfrastructureError
+from kernel_gym.kernel import Kernel
+from kernel_gym.verdict import Cheated, Feasible, Incorrect, Uncompilable, Unjudged, from_json
+from kernel_gym.verifier import Inspection, Verifier
+
+RELU = "a.store(0, np.maximum(a.load(0), 0))\na.op('Relu')\nreturn 0"
+
+
+@pytest.fixture
+def verifier(device):
+    with Verifier(device) as made:
+        yield made
+
+
+def test_a_good_kernel_is_feasible(verifier, relu, python_kernel):
+    verdict = verifier.verify(python_kernel(RELU), relu)
+    assert isinstance(verdict, Feasible)
+    assert verdict.latency_us > 5
+    assert verdict.plain
+    assert verdict.device == "numpy"
+    assert verdict.sandbox_tier == "A"
+    assert list(verdict.seconds) == ["screen", "compile", "binary", "correctness", "latency"]
+    assert from_json(verdict.to_json()) == verdict
+
+
+def test_each_gate_stops_what_it_is_for(verifier, relu, python_kernel):
+    assert isinstance(verifier.verify(python_kernel("return ("), relu), Uncompilable)
+    assert isinstance(verifier.verify(python_kernel("return 0"), relu), Incorrect)
+    cheat = "a.store(0, np.maximum(a.load(0), 0))\nif a.timed: a.written[0] //= 2\nreturn 0"
+    assert isinstance(verifier.verify(python_kernel(cheat), relu), Cheated)
+    assert isinstance(verifier.verify(python_kernel(RELU), relu), Feasible)
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("if a.timed: a.written[0] -= 4", "outputs-not-covered"),
+        ("if a.timed: a.read[0] //= 3", "inputs-not-read"),
+        ("if a.timed: a.extra_us = -6 - sum(a.read) / 1e6", "below-floor"),
+        ("a.extra_us = id(object()) % 1000 * 1e-3 + 1 if a.timed and a.poison == 0x7B else 0", "not-repeatable"),
+        ("if a.timed: a.op('Relu', block=7)", "unchecked-code"),
+        ("if a.timed: a.op('Skip')", "unchecked-code"),
+    ],
+)
+def test_a_timed_run_that_is_another_one_is_cheating(verifier, relu, python_kernel, line, rule):
+    verdict = verifier.verify(python_kernel(RELU.replace("return 0", f"{line}\nreturn 0")), relu)
+    assert isinstance(verdict, Cheated), verdict
+    assert (verdict.gate, verdict.rule) == ("latency", rule)
+    assert verdict.compiled
+    assert verdict.correct
+
+
+def test_code_for_large_sizes_is_computed_before_it_is_believed(verifier, relu, python_kernel):
+    honest = "x = a.load(0)\na.store(0, np.maximum(x, 0))\nif x.size > 1000: a.op('Relu', block=9)\nreturn 0"
+    verdict = verifier.verify(python_kernel(honest), relu)
+    assert isinstance(verdict, Feasible)
+    assert any("computed and compared at the timing sizes" in note for note in verdict.notes)
+
+
+def test_wrong_at_large_sizes_only_is_not_feasible(verifier, relu, python_kernel):
+    lazy = (
+        "x = a.load(0)\na.store(0, np.maximum(x, 0) if x.size < 1000 else x)\nif x.size > 1000: a.op('x', 9)\nreturn 0"
+    )
+    verdict = verifier.verify(python_kernel(lazy), relu)
+    assert not verdict.feasible
+    assert verdict.case == "timing"
+
+
+@pytest.mark.parametrize(
+    ("body", "cause"),
+    [("return 7 if a.timed else 0", "refused"), ("if a.timed: raise TimeoutError\nreturn 0", "timeout")],
+)
+def test_failures_at_the_timing_sizes(verifier, relu, python_kernel, body, cause):
+    verdict = verifier.verify(python_kernel(f"a.store(0, np.maximum(a.load(0), 0))\n{body}"), relu)
+    assert isinstance(verdict, Incorrect)
+    assert (verdict.cause, verdict.case) == (cause, "timing")
+
+
+def test_verdicts_are_cached_and_the_device_is_left_alone(relu, python_kernel, make_device):
+    class Counting(make_device):
+        def fork(self):
+            return self
+
+    device = Counting()
+    with Verifier(device) as verifier:
+        first = verifier.verify(python_kernel(RELU), relu)
+        runs = device.runs
+        assert verifier.verify(python_kernel(RELU), relu) == first
+        assert device.runs == runs
+    with Verifier(device) as another:
+        assert another.verify(python_kernel(RELU), relu) == first
+        assert device.runs == runs
+    with Verifier(device, cache=False) as fresh:
+        assert fresh.verify(python_kernel(RELU), relu) == first
+        assert device.runs == 2 * runs
+
+
+def test_a_batch_keeps_its_order_and_judges_equal_pairs_once(relu, python_kernel, device):
+    good, bad, ugly = python_kernel(RELU), python_kernel("return 0"), python_kernel("return (")
+    with Verifier(device, workers=3) as verifier:
+        verdicts = verifier.verify_all([(good, relu), (bad, relu), (good, relu), (ugly, relu)] * 3)
+    outcomes = [verdict.outcome for verdict in verdicts]
+    assert outcomes == ["feasible", "incorrect", "feasible", "uncompilable"] * 3
+
+
+def test_kernels_of_others_need_a_sandbox(relu, python_kernel, make_device):
+    with Verifier(make_device("C")) as verifier:
+        with pytest.raises(DeviceUnavailable, match="tier A or B") as error:
+            verifier.verify(python_kernel(RELU), relu)
+        assert "\n" not in str(error.value)
+        assert verifier.verify(python_kernel(RELU, trusted=True), relu).feasible
+    with Verifier(make_device("D"), unsafe=True) as unsafe:
+        assert unsafe.verify(python_kernel(RELU), relu).sandbox_tier == "D"
+
+
+def test_another_language_is_refused(verifier, relu):
+    with pytest.raises(ConfigError, match="python, not ascendc"):
+        verifier.verify(Kernel("int main() {}"), relu)
+
+
+def test_infrastructure_errors_are_no_verdict_on_the_kernel(relu, python_kernel, make_device):
+    class Broken(make_device):
+        made = 0
+
+        def fork(self):
+            Broken.made += 1
+            return Broken()
+
+        def run(self, build, inputs):
+            raise InfrastructureError("the server is gone")
+
+    with Verifier(Broken()) as verifier:
+        for _ in range(2):  # and it is not cached
+            Broken.made = 0
+            verdict = verifier.verify(python_kernel(RELU), relu)
+            assert isinstance(verdict, Unjudged)
+            assert "the server is gone" in verdict.feedback
+            assert Broken.made == 3
+
+
+def test_infrastructure_errors_are_retried(relu, python_kernel, make_device):
+    class Flaky(make_device):
+        forks = 0
+
+        def fork(self):
+            Flaky.forks += 1
+            return make_device() if Flaky.forks > 2 else Flaky()
+
+        def build(self, kernel, task):
+            raise InfrastructureError("no space left")
+
+    with Verifier(Flaky()) as verifier:
+        assert verifier.verify(python_kernel(RELU), relu).feasible
+
+
+def test_inspection_is_noted_and_may_decide(relu, python_kernel, device, make_device):
+    def inspect(kernel, task):
+        return Inspection("cheating", "it copies")
+
+    with Verifier(device, inspect=inspect) as verifier:
+        verdict = verifier.verify(python_kernel(RELU), relu)
+        assert verdict.feasible
+        assert "inspection: cheating; it copies" in verdict.notes
+    with Verifier(make_device(), inspect=inspect, inspection_decides=True) as strict:
+        assert strict.verify(python_kernel(RELU), relu).rule == "inspection"
+
+
+def test_a_bug_of_the_verifier_is_raised_not_swallowed(relu, python_kernel, make_device):
+    class Buggy(make_device):
+        def fork(self):
+            return Buggy()
+
+        def build(self, kernel, task):
+            raise ZeroDivisionError
+
+    with Verifier(Buggy()) as verifier, pytest.raises(ZeroDivisionError):
+        verifier.verify(python_kernel(RELU), relu)
