@@ -49,6 +49,7 @@ class Feature:
         return len(self.parts) or 1
 
 
+_STAGES = tuple(Stage)
 STAGES = tuple(stage.value for stage in Stage)
 VERDICTS = ("none", "cheated", "uncompilable", "incorrect", "feasible", "unjudged")
 
@@ -209,26 +210,35 @@ def project(embedding: NDArray[Any], width: int = EMBEDDING) -> Vector:
 
 def _describe(candidate: Candidate, now: Situation) -> list[float]:
     """One candidate's numbers, in the order of CANDIDATE_FEATURES."""
-    item, kind, outcomes = candidate.item, candidate.kind, [candidate.outcome(stage) for stage in Stage]
+    item, kind = candidate.item, candidate.kind
+    draft, refine = (candidate.outcome(stage) for stage in _STAGES)
     age = max(0, now.clock - item.born)
     share = _share(now.operators, candidate.operators)
     return [
-        *(float(kind == one) for one in CANDIDATE_FEATURES[0].parts),
-        min(1.0, max(-1.0, candidate.similarity)),
-        float(item.task == now.task),
-        float(bool(item.category) and item.category == now.category),
-        float(item.feasible),
+        *(kind == one for one in CANDIDATE_FEATURES[0].parts),
+        _bounded(candidate.similarity),
+        item.task == now.task,
+        bool(item.category) and item.category == now.category,
+        item.feasible,
         _relative_latency(candidate, now.fastest),
-        *(float(item.stage == stage) for stage in Stage),
+        item.stage is Stage.DRAFT,
+        item.stage is Stage.REFINE,
         age / (age + HALF_AGE),
-        *(outcome.uses / (outcome.uses + HALF_USES) for outcome in outcomes),
-        *(min(1.0, max(-1.0, outcome.mean)) for outcome in outcomes),
-        *(min(1.0, max(-1.0, outcome.recent)) for outcome in outcomes),
+        draft.uses / (draft.uses + HALF_USES),
+        refine.uses / (refine.uses + HALF_USES),
+        _bounded(draft.mean),
+        _bounded(refine.mean),
+        _bounded(draft.recent),
+        _bounded(refine.recent),
         0.0,
         0.0,
         share,
         share,
     ]
+
+
+def _bounded(value: float) -> float:
+    return min(1.0, max(-1.0, value))
 
 
 def _relative_latency(candidate: Candidate, fastest: Mapping[str, float]) -> float:

@@ -5,6 +5,7 @@ Imports that cost time (torch, compilers) happen here, when a part is made, not 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,10 +71,10 @@ def device(options: Options) -> Device:
 
 
 def verifier(options: Options) -> Any:
-    """The verifier on the device."""
+    """The verifier on the device, with a worker a core unless the options say otherwise."""
     from kernel_gym.verifier import Verifier
 
-    return Verifier(device(options), workers=options.workers)
+    return Verifier(device(options), workers=options.workers or len(os.sched_getaffinity(0)))
 
 
 def exported_operators(task: Task) -> Sequence[str]:

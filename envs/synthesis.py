@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -104,7 +105,8 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     def __init__(self, render_mode: str | None = None, **options: Any) -> None:
         self.options = Options.of(options)
         self.render_mode = render_mode
-        self._shop = Workshop(self.options)
+        # One kernel at a time needs one worker.
+        self._shop = Workshop(replace(self.options, workers=1))
         self._bench = Workbench(self._shop, self._shop.bank)
         self._settled: Settled | None = None
         self.observation_space = self.layout.space()

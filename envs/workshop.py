@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from kernel_gym.envs import parts
 from kernel_gym.envs.curriculum import Curriculum
@@ -148,6 +148,10 @@ class Workshop:
         if self._verifier is None:
             self._verifier = parts.verifier(self.options)
         return self._verifier
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A verifier of our own making has threads and processes; a copy makes itself another one.
+        return self.__dict__ | {"_verifier": self.options.verifier}
 
     def close(self) -> None:
         """Close what the workshop made itself; parts that were given as objects stay open."""
