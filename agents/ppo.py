@@ -75,7 +75,7 @@ class MaskedModule(TorchRLModule, ValueFunctionAPI):  # type: ignore[misc]
 
     def setup(self) -> None:
         """Build the network from `model_config`."""
-        self.scorer = CandidateScorer(**self.model_config)
+        self.scorer = CandidateScorer(**self.model_config["scorer"])
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         return {Columns.ACTION_DIST_INPUTS: self.scorer(batch[Columns.OBS])[0]}
@@ -115,16 +115,21 @@ class PPOAgent(Agent):
         self.scorer: CandidateScorer | None = None
 
     def act(self, observation: Observation, info: Info) -> int:
-        """The most probable legal action of the trained policy; a random legal one before training."""
+        """An action drawn from the trained policy; a random legal one before training.
+
+        Drawn, not the most probable one: among memories that nothing is known of yet, a policy that always picks the
+        same never finds out.
+        """
         if self.scorer is None:
             return int(self.rng.choice(observation["action_mask"].nonzero()[0]))
         batch = {key: torch.as_tensor(value).unsqueeze(0) for key, value in observation.items()}
         with torch.no_grad():
-            return int(self.scorer(batch)[0].argmax())
+            probabilities = torch.softmax(self.scorer(batch)[0][0].double(), -1).numpy()
+        return int(self.rng.choice(len(probabilities), p=probabilities))
 
     def fit(self, make_env: MakeEnv, budget: int, log: Callable[[Metrics, int], None]) -> None:
         """Train until the environment says that the budget is spent."""
-        with _local_ray():
+        with _quietly():
             algorithm = self._build(make_env)
             try:
                 while (result := _train_or_stop(algorithm)) is not None:
@@ -153,6 +158,7 @@ class PPOAgent(Agent):
         envs = make_env.vector()
         layout = Layout(int(envs.single_action_space.n) - 1)  # type: ignore[attr-defined]
         sizes = {"slots": layout.slots, "features": layout.candidate_width, "situation": layout.global_width}
+        sizes["hidden"] = self.hidden
         batch = self.steps_per_batch * envs.num_envs
         config = (
             PPOConfig()
@@ -165,9 +171,7 @@ class PPOAgent(Agent):
                 batch_mode="truncate_episodes",
             )
             .learners(num_learners=0)
-            .rl_module(
-                rl_module_spec=RLModuleSpec(module_class=MaskedModule, model_config=sizes | {"hidden": self.hidden})
-            )
+            .rl_module(rl_module_spec=RLModuleSpec(module_class=MaskedModule, model_config={"scorer": sizes}))
             .training(
                 train_batch_size_per_learner=batch,
                 minibatch_size=min(batch, 128),
@@ -218,8 +222,21 @@ def _train_or_stop(algorithm: PPO) -> dict[str, Any] | None:
 
 
 @contextmanager
-def _local_ray() -> Iterator[None]:
-    """A small Ray of our own for as long as it is needed, unless one runs already."""
+def _quietly() -> Iterator[None]:
+    """A small, silent Ray of our own for as long as it is needed, unless one runs already."""
+    for name in ("ray", "ray.rllib", "ray.tune"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the network is small: threads would only wait for one another
+    try:
+        with _ray_if_needed():
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def _ray_if_needed() -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
