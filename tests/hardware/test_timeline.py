@@ -184,15 +184,9 @@ def test_two_buffers_hide_loads_behind_work() -> None:
         lines = []
         for i in range(4):
             slot = i % buffers
-            held = [wait(MTE2, 10 + slot)] if i >= buffers else []
-            lines += [
-                *held,
-                copy_in(X + i * 4 * KB, 3200),
-                signal(MTE2, slot),
-                wait(V, slot),
-                vector(RELU, 187),
-                signal(V, 10 + slot),
-            ]
+            lines += [wait(MTE2, 10 + slot)] if i >= buffers else []
+            lines += [copy_in(X + i * 4 * KB, 3200), signal(MTE2, slot), wait(V, slot)]
+            lines += [vector(RELU, 187), signal(V, 10 + slot)]
         return lines
 
     assert ns(one(*body(1))) == 4 * (210 + 210)

@@ -24,30 +24,17 @@ const std::map<std::string, Kind> KINDS = {
     {"signal", Kind::Signal}, {"wait", Kind::Wait}, {"barrier", Kind::Barrier}, {"sync_all", Kind::SyncAll},
     {"cube", Kind::Cube}, {"load", Kind::Load}, {"matmul", Kind::Matmul}};
 
-void set_field(Instr &instr, const std::string &name, uint64_t value) {
-    const auto small = static_cast<uint32_t>(value);
-    const std::map<std::string, uint32_t *> words = {
-        {"core", &instr.core}, {"repeats", &instr.repeats}, {"elements", &instr.elements}, {"token", &instr.token},
-        {"a", &instr.a}, {"b", &instr.b}, {"c", &instr.c}, {"bursts", &instr.bursts}, {"bytes", &instr.burst_bytes},
-        {"dst", &instr.operand[0].addr}, {"src0", &instr.operand[1].addr}, {"src1", &instr.operand[2].addr},
-        {"m", &instr.matmul.m}, {"n", &instr.matmul.n}, {"k", &instr.matmul.k}, {"base_m", &instr.matmul.base_m},
-        {"base_n", &instr.matmul.base_n}, {"base_k", &instr.matmul.base_k}, {"depth_a", &instr.matmul.depth_a},
-        {"depth_b", &instr.matmul.depth_b}};
-    if (auto found = words.find(name); found != words.end()) *found->second = small;
-    else if (name == "line") instr.line = static_cast<int32_t>(value);
-    else if (name == "gm") instr.gm = value;
-    else if (name == "gap") instr.gm_gap = value;
-    else if (name == "pipe") instr.pipe = static_cast<uint8_t>(value);
-    else if (name == "family") instr.family = static_cast<Family>(value);
-    else if (name == "op") instr.op = static_cast<uint16_t>(value);
-    else if (name == "dtype") instr.dtype = static_cast<uint8_t>(value);
-    else if (name == "space") instr.space = static_cast<uint8_t>(value);
-    else if (name == "operands") instr.operands = static_cast<uint8_t>(value);
-    else if (name == "tail") instr.tail = static_cast<uint8_t>(value);
-    else if (name == "atomic") instr.atomic = static_cast<uint8_t>(value);
-    else if (name == "bypass") instr.bypass = static_cast<uint8_t>(value);
-    else throw std::runtime_error("unknown field " + name);
-}
+using Setter = void (*)(Instr &, uint64_t);
+#define FIELD(name, member) {name, [](Instr &i, uint64_t value) { i.member = static_cast<decltype(i.member)>(value); }}
+const std::map<std::string, Setter> FIELDS = {
+    FIELD("core", core), FIELD("line", line), FIELD("pipe", pipe), FIELD("family", family), FIELD("op", op),
+    FIELD("dtype", dtype), FIELD("space", space), FIELD("operands", operands), FIELD("tail", tail),
+    FIELD("atomic", atomic), FIELD("bypass", bypass), FIELD("repeats", repeats), FIELD("elements", elements),
+    FIELD("token", token), FIELD("a", a), FIELD("b", b), FIELD("c", c), FIELD("gm", gm), FIELD("gap", gm_gap),
+    FIELD("bursts", bursts), FIELD("bytes", burst_bytes), FIELD("dst", operand[0].addr), FIELD("src0", operand[1].addr),
+    FIELD("src1", operand[2].addr), FIELD("m", matmul.m), FIELD("n", matmul.n), FIELD("k", matmul.k),
+    FIELD("base_m", matmul.base_m), FIELD("base_n", matmul.base_n), FIELD("base_k", matmul.base_k),
+    FIELD("depth_a", matmul.depth_a), FIELD("depth_b", matmul.depth_b)};
 
 Instr parse(std::istringstream &words, Kind kind) {
     Instr instr{};
@@ -55,7 +42,7 @@ Instr parse(std::istringstream &words, Kind kind) {
     for (Operand &operand : instr.operand) operand = {0, 1, 8};
     for (std::string word; words >> word;) {
         const size_t equals = word.find('=');
-        set_field(instr, word.substr(0, equals), std::stoull(word.substr(equals + 1), nullptr, 0));
+        FIELDS.at(word.substr(0, equals))(instr, std::stoull(word.substr(equals + 1), nullptr, 0));
     }
     return instr;
 }

@@ -29,8 +29,8 @@ void Totals::add(const Totals &other) {
     misaligned += other.misaligned;
     scalar_accesses += other.scalar_accesses;
     cache_misses += other.cache_misses;
+    repeats += other.repeats;
     conflicts += other.conflicts;
-    vector_startup += other.vector_startup;
     contention += other.contention;
     core_time += other.core_time;
 }
@@ -147,6 +147,7 @@ void Timeline::global_scalar(Core &at, const Instr &instr) {
 void Timeline::vector(Core &at, const Instr &instr) {
     const Costs::Vector cost = costs_.vector(instr);
     at.totals.conflicts += cost.conflict;
+    at.totals.repeats += instr.repeats;
     at.totals.ub += 256ull * instr.repeats * std::max<uint8_t>(1, instr.operands);
     plain(at, instr, cost.time);
 }

@@ -25,8 +25,8 @@ struct Totals {
     Ticks wait[ASC_PIPES][CAUSES] = {};
     uint64_t instructions[ASC_PIPES] = {};
     uint64_t hbm_read = 0, hbm_write = 0, l2_read = 0, l2_write = 0, ub = 0;
-    uint64_t bursts_in = 0, bursts_out = 0, misaligned = 0, scalar_accesses = 0, cache_misses = 0;
-    Ticks conflicts = 0, vector_startup = 0, contention = 0, core_time = 0;
+    uint64_t bursts_in = 0, bursts_out = 0, misaligned = 0, scalar_accesses = 0, cache_misses = 0, repeats = 0;
+    Ticks conflicts = 0, contention = 0, core_time = 0;
     void add(const Totals &other);
 };
 

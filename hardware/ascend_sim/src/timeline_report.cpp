@@ -36,7 +36,7 @@ std::string Timeline::report_json() const {
     counts.set("launches", launches_).set("waves", waves_).set("cores", most_cores_).set("available_cores", available_).set("blocks", blocks_);
     counts.set("records", records_).set("bursts_in", totals_.bursts_in).set("bursts_out", totals_.bursts_out);
     counts.set("misaligned", totals_.misaligned).set("scalar_accesses", totals_.scalar_accesses);
-    counts.set("cache_misses", totals_.cache_misses);
+    counts.set("cache_misses", totals_.cache_misses).set("repeats", totals_.repeats);
     return Object().set("chip", chip_.name).set("latency_us", latency).set("launch_us", chip_.microseconds(overhead_))
         .set("longest_us", chip_.microseconds(longest_)).set("mean_us", chip_.microseconds(mean_))
         .set("conflict_us", mean(totals_.conflicts)).set("contention_us", mean(totals_.contention))

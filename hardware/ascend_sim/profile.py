@@ -1,0 +1,231 @@
+"""Turns the timing pass's report into a Profile: what held the kernel up, in a word and in words.
+
+The words name the cost and what an author can do about it. They are made from the report alone, so the same run always
+gets the same diagnosis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kernel_gym.verdict import Profile
+
+#: The pipe or cause behind each bottleneck that a pipe can be.
+PIPES = {
+    "MTE2": "mte2",
+    "MTE3": "mte3",
+    "V": "vector",
+    "S": "scalar",
+    "M": "cube",
+    "MTE1": "cube",
+    "FIX": "cube",
+}
+#: Copies below this size spend more on starting than on moving.
+SMALL_COPY = 16 * 1024
+#: Vector instructions below this many repeats spend more on starting than on computing.
+FEW_REPEATS = 16
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The report with the sums that the diagnosis needs."""
+
+    timing: Mapping[str, Any]
+
+    @property
+    def latency(self) -> float:
+        return float(self.timing["latency_us"])
+
+    @property
+    def core_time(self) -> float:
+        """Mean working time of a core that took part."""
+        return float(self.timing["mean_us"])
+
+    def count(self, name: str) -> int:
+        return int(self.timing["counts"].get(name, 0))
+
+    def moved(self, *paths: str) -> int:
+        return sum(int(self.timing["bytes"].get(path, 0)) for path in paths)
+
+    def busy(self, pipe: str) -> float:
+        """Part of the cores' time in which a pipe worked, 0 to 1."""
+        time = float(self.timing["pipes"].get(pipe, 0.0))
+        return min(1.0, time / self.core_time) if self.core_time else 0.0
+
+    def waited(self, wait: str) -> float:
+        """Part of the cores' time that one kind of wait took."""
+        return float(self.timing["waits"].get(wait, 0.0)) / self.core_time if self.core_time else 0.0
+
+    def line(self, pipe: str) -> str:
+        """` (line 41)` for the line that kept the pipe busiest, or nothing."""
+        lines = [entry["line"] for entry in self.timing["lines"] if entry["pipe"] == pipe]
+        return f" (most of it in line {lines[0]})" if lines else ""
+
+
+def profile(timing: Mapping[str, Any]) -> Profile:
+    """The Profile of a run from the `timing` of the device's answer."""
+    reading = Reading(timing)
+    name = bottleneck(reading)
+    return Profile(
+        pipes={key: float(value) for key, value in timing["pipes"].items()},
+        bytes={key: int(value) for key, value in timing["bytes"].items()},
+        waits={key: float(value) for key, value in timing["waits"].items()},
+        counts={key: int(value) for key, value in timing["counts"].items()},
+        bottleneck=name,
+        diagnosis=_WORDS[name](reading) if name else "",
+    )
+
+
+def bottleneck(reading: Reading) -> str:
+    """What to work on first: what wastes whole cores comes before what a core does."""
+    if reading.latency <= 0:
+        return ""
+    if float(reading.timing["launch_us"]) > 0.5 * reading.latency:
+        return "launch"
+    if _idle_cores(reading) > 0.4:
+        return "balance"
+    if reading.waited("S<-sync") > 0.3:
+        return "sync"
+    busiest = max(PIPES, key=reading.busy)
+    return PIPES[busiest]
+
+
+def _idle_cores(reading: Reading) -> float:
+    """Part of the chip's core time that an even split over all cores would win back, less what launching them costs."""
+    longest, available = float(reading.timing["longest_us"]), max(1, reading.count("available_cores"))
+    used = reading.count("cores")
+    if not longest or not used:
+        return 0.0
+    per_core = float(reading.timing["launch_us"]) / max(1, used * reading.count("launches"))
+    even = reading.core_time * used / available + per_core * (available - used)
+    return max(0.0, 1.0 - even / longest)
+
+
+def _launch(reading: Reading) -> str:
+    launches, cores = reading.count("launches"), reading.count("cores")
+    share = float(reading.timing["launch_us"]) / reading.latency
+    cure = "one launch instead would save most of it" if launches > 1 else f"fewer than {cores} cores start faster"
+    return f"Launching takes {_percent(share)} of the time ({_plural(launches, 'launch', 'launches')}): {cure}."
+
+
+def _balance(reading: Reading) -> str:
+    used, available = reading.count("cores"), reading.count("available_cores")
+    if used < 0.6 * available:
+        return f"Only {used} of {available} cores work: split the data over more blocks."
+    longest = float(reading.timing["longest_us"])
+    waves = reading.count("waves")
+    rest = f" in {waves} waves of blocks" if waves > reading.count("launches") else ""
+    return (
+        f"The slowest core works {longest:.1f} us, the average {reading.core_time:.1f} us{rest}: "
+        "give each block an equal part of the data."
+    )
+
+
+def _sync(reading: Reading) -> str:
+    share = _percent(reading.waited("S<-sync"))
+    return f"Cores wait for one another {share} of the time at SyncAll: fewer meetings, or even work before each."
+
+
+def _copies(reading: Reading, pipe: str, bursts: str, moved: int) -> str:
+    instructions = max(1, reading.count(pipe))
+    piece, burst = moved / instructions, moved / max(1, reading.count(bursts))
+    head = f"{pipe} is busy {_percent(reading.busy(pipe))} of the time"
+    where = reading.line(pipe)
+    if reading.busy(pipe) < 0.65 or reading.waited(f"{pipe}<-V") > 0.12:
+        return _in_turn(reading, pipe)
+    if reading.count("misaligned") * 512 > 0.15 * max(1, moved):
+        return f"{head}, much of it because rows start off a 512-byte boundary{where}: align or pad them."
+    if burst < 512 <= piece:
+        return f"{head} moving bursts of {_size(burst)}{where}: longer contiguous rows cost less each."
+    if piece < SMALL_COPY:
+        return f"{head} moving pieces of {_size(piece)}{where}: larger tiles would spend less on starting copies."
+    rate = moved / reading.latency / 1e6
+    return (
+        f"{head} moving {_size(moved)} at {rate:.2f} TB/s{where}: moving less (fusing, reusing what is in UB) is left."
+    )
+
+
+def _in_turn(reading: Reading, pipe: str) -> str:
+    others = sorted((other for other in PIPES if other != pipe and reading.busy(other) > 0.1), key=reading.busy)
+    if not others:
+        return f"{pipe} is busy {_percent(reading.busy(pipe))} of the time and the core waits for each copy to arrive."
+    named = " and ".join(f"{other} {_percent(reading.busy(other))}" for other in reversed(others[-2:]))
+    return (
+        f"Pipes work in turn ({pipe} busy {_percent(reading.busy(pipe))}, {named}): "
+        "two buffers in each queue would let copies and computing overlap."
+    )
+
+
+def _mte2(reading: Reading) -> str:
+    if float(reading.timing["contention_us"]) > 0.3 * reading.core_time:
+        return "All cores read the same data at once: let each core start at another place, or keep it in UB."
+    return _copies(reading, "MTE2", "bursts_in", reading.moved("hbm_read", "l2_read"))
+
+
+def _mte3(reading: Reading) -> str:
+    return _copies(reading, "MTE3", "bursts_out", reading.moved("l2_write"))
+
+
+def _vector(reading: Reading) -> str:
+    head = f"The vector unit is busy {_percent(reading.busy('V'))} of the time{reading.line('V')}"
+    instructions = max(1, reading.count("V"))
+    conflicts = float(reading.timing["conflict_us"]) / max(1e-9, float(reading.timing["pipes"].get("V", 0.0)))
+    repeats = reading.count("repeats") / instructions
+    if repeats < FEW_REPEATS:
+        return f"{head} with {repeats:.1f} repeats an instruction: larger tiles would spend less on starting."
+    if conflicts > 0.25:
+        return (
+            f"{head}, {_percent(conflicts)} of that on bank conflicts: "
+            "place the two sources 256 bytes apart modulo 512, in different bank groups."
+        )
+    if reading.busy("V") < 0.65:
+        return _in_turn(reading, "V")
+    return f"{head}: fewer or cheaper instructions for each element are left."
+
+
+def _scalar(reading: Reading) -> str:
+    head = f"The scalar unit is busy {_percent(reading.busy('S'))} of the time{reading.line('S')}"
+    accesses = reading.count("scalar_accesses")
+    if accesses > 0.05 * max(1, reading.count("S")):
+        misses = reading.count("cache_misses")
+        missed = f", {misses} of them cache misses" if misses > 0.05 * accesses else ""
+        return f"{head} with {accesses} element accesses{missed}: use vector instructions on whole tiles."
+    return f"{head} with plain code and issuing: larger tiles mean fewer turns of the loop."
+
+
+def _cube(reading: Reading) -> str:
+    busy = {pipe: reading.busy(pipe) for pipe in ("M", "MTE1", "MTE2", "FIX")}
+    slowest = max(busy, key=lambda pipe: busy[pipe])
+    if slowest == "M":
+        return f"The cube is busy {_percent(busy['M'])} of the time: this is close to what the product costs."
+    return f"Matmul is held up by {slowest} ({_percent(busy[slowest])} of the time): larger base blocks reuse more."
+
+
+_WORDS: dict[str, Callable[[Reading], str]] = {
+    "launch": _launch,
+    "balance": _balance,
+    "sync": _sync,
+    "mte2": _mte2,
+    "mte3": _mte3,
+    "vector": _vector,
+    "scalar": _scalar,
+    "cube": _cube,
+}
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%"
+
+
+def _plural(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _size(size: float) -> str:
+    for unit in ("bytes", "KB", "MB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GB"
