@@ -1,0 +1,96 @@
+"""Compiles a kernel within limits and says what the compiler said, in the author's lines."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from kernel_gym.errors import InfrastructureError
+from kernel_gym.hardware.ascend_sim.launches import rewrite
+from kernel_gym.hardware.ascend_sim.runtime import KERNEL_FLAGS, Runtime
+from kernel_gym.hardware.device import Diagnostic
+
+SOURCE, OBJECT = "kernel.cpp", "kernel.so"
+SECONDS = 60.0
+MESSAGE_LIMIT = 400
+
+_LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now")
+_DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-pipe")
+_ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?P<kind>(?:fatal )?error|sorry, unimplemented): (?P<text>.*)$")
+_ORIGIN = re.compile(rf"^{re.escape(SOURCE)}:(?P<line>\d+):\d+:\s+required from (?:here|.*)$")
+_LINKER = re.compile(r"(?:undefined reference to|multiple definition of) .*")
+
+
+def compile_kernel(runtime: Runtime, source: str, folder: Path) -> tuple[Diagnostic, ...]:
+    """Compile into `folder` (which must exist and is all that the compiler may write); no diagnostics means success."""
+    (folder / SOURCE).write_text(rewrite(source), encoding="utf-8", errors="surrogateescape")
+    try:
+        run = subprocess.run(
+            _command(runtime, folder), cwd=folder, env=_environment(folder), stdin=subprocess.DEVNULL,
+            capture_output=True, timeout=SECONDS, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return (Diagnostic(f"the compiler did not finish within {SECONDS:.0f} seconds"),)
+    output = run.stderr[: 1 << 20].decode(errors="replace")
+    if run.returncode == 0 and (folder / OBJECT).is_file():
+        return ()
+    if run.returncode == 125:
+        raise InfrastructureError(f"the compiler could not be confined: {output.strip()[:200]}")
+    return diagnostics(output) or (Diagnostic(_unexplained(run.returncode)),)
+
+
+def diagnostics(output: str) -> tuple[Diagnostic, ...]:
+    """The errors in g++'s output; one inside our headers counts at the author's line that led there."""
+    found: list[Diagnostic] = []
+    origin: int | None = None
+    for line in output.splitlines():
+        if here := _ORIGIN.match(line):
+            origin = origin or int(here["line"])
+        elif error := _ERROR.match(line):
+            own = error["file"] == SOURCE
+            found.append(Diagnostic(_tidy(error["text"]), int(error["line"]) if own else origin))
+            origin = None
+        elif linker := _LINKER.search(line):
+            found.append(Diagnostic(_tidy(linker.group())))
+    return tuple(dict.fromkeys(found))
+
+
+def _tidy(text: str) -> str:
+    return re.sub(r"(?:/[\w.+-]+)+/(?=[\w.+-])", "", text).strip()[:MESSAGE_LIMIT]
+
+
+def _unexplained(code: int) -> str:
+    if code in (-24, 128 + 24, 137, -9):
+        return "the compiler ran out of its limits (20 s of processor time, 4 GB); use fewer or smaller templates and arrays"
+    return f"the compiler failed (status {code}) and gave no reason; simplify the kernel until it says more"
+
+
+def _command(runtime: Runtime, folder: Path) -> list[str]:
+    confine = [str(runtime.confine), "--write", str(folder)]
+    for path in (str(runtime.folder), *_compiler_roots(runtime.compiler)):
+        confine += ["--read", path]
+    include = runtime.prelude.parent
+    compiler = [runtime.compiler, *KERNEL_FLAGS, *_DIAGNOSTIC_FLAGS, "-include", str(runtime.prelude), "-I", str(include)]
+    return [*confine, "--", *compiler, *_LINK_FLAGS, SOURCE, "-o", OBJECT]
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "TMPDIR": str(folder), "HOME": str(folder)}
+
+
+@cache
+def _compiler_roots(compiler: str) -> tuple[str, ...]:
+    """Folders that the compiler reads: the system's, and its own if it lives elsewhere."""
+    roots = ["/usr", "/lib", "/lib32", "/lib64", "/bin", "/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.preload"]
+    for program in ("cc1plus", "as", "ld", "collect2"):
+        path = subprocess.run([compiler, f"-print-prog-name={program}"], capture_output=True, text=True, check=False)
+        found = shutil.which(path.stdout.strip())
+        if found:
+            roots.append(str(Path(os.path.realpath(found)).parent.parent))
+    roots.append(str(Path(os.path.realpath(compiler)).parent.parent))
+    system = tuple(f"{root}/" for root in roots[:6])
+    return tuple(dict.fromkeys(root for root in roots if root in roots[:8] or not root.startswith(system)))

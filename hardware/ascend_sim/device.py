@@ -1,0 +1,174 @@
+"""The simulator as a Device: g++ and a confined process in place of an NPU."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+from kernel_gym.errors import DeviceUnavailable, InfrastructureError
+from kernel_gym.hardware import sandbox
+from kernel_gym.hardware.ascend_sim import chip as chips
+from kernel_gym.hardware.ascend_sim.compiler import OBJECT, compile_kernel
+from kernel_gym.hardware.ascend_sim.memory import SharedTensors
+from kernel_gym.hardware.ascend_sim.runtime import Runtime, find_compiler, runtime
+from kernel_gym.hardware.ascend_sim.server import Server
+from kernel_gym.hardware.device import Build, Diagnostic, Fault, Inputs, Run
+from kernel_gym.kernel import Kernel
+from kernel_gym.task import DTYPES, InputSpec, Signature, Task, TensorSpec
+from kernel_gym.verdict import Profile
+
+#: What a kernel may use beside its tensors, and how much more per byte of them.
+WORKSPACE_BYTES, WORKSPACE_FACTOR = 32 << 20, 4
+#: Builds whose files are kept; older ones are removed.
+KEPT_BUILDS = 64
+
+
+class AscendSim:
+    """An Ascend 910B that runs on any Linux machine with g++.
+
+    `chip` names a profile of `chips/` or a YAML file. `timeout` is wall-clock seconds for one run; `budget` is the number
+    of instructions and basic blocks after which a run counts as endless, the same on every machine.
+    """
+
+    name = "ascend-sim"
+    language = "ascendc"
+
+    def __init__(self, chip: str = chips.DEFAULT, timeout: float = 30.0, budget: int = 200_000_000) -> None:
+        self._options = {"chip": chip, "timeout": timeout, "budget": budget}
+        self._chip = chips.load(chip)
+        self._timeout, self._budget = timeout, budget
+        self._server: Server | None = None
+        self._scratch: Path | None = None
+        self._tensors = SharedTensors()
+
+    def unavailable_reason(self) -> str | None:
+        try:
+            find_compiler()
+        except DeviceUnavailable as error:
+            return str(error)
+        return None
+
+    def identity(self) -> str:
+        figures = hashlib.sha256(repr(sorted(self._chip.figures.items())).encode()).hexdigest()[:12]
+        return f"{self.name}/{self._chip.name}/{figures}/{runtime().key}/{self._budget}"
+
+    def sandbox_tier(self) -> str:
+        return self._confinement().tier
+
+    def build(self, kernel: Kernel, task: Task | None = None) -> Build:
+        started = time.perf_counter()
+        if kernel.language != self.language:
+            return Build(kernel, diagnostics=(Diagnostic(f"{self.name} builds {self.language}, not {kernel.language}"),))
+        folder = self._build_folder(kernel)
+        diagnostics = compile_kernel(runtime(), kernel.source, folder)
+        seconds = time.perf_counter() - started
+        if diagnostics:
+            return Build(kernel, diagnostics=diagnostics, seconds=seconds)
+        return Build(kernel, artifact=folder / OBJECT, binary=folder / OBJECT, seconds=seconds)
+
+    def run(self, build: Build, inputs: Inputs) -> Run:
+        if build.artifact is None:
+            raise InfrastructureError("a kernel that was not built cannot run")
+        started = time.perf_counter()
+        memory = None if inputs.values is None else self._tensors.fill(inputs.signature, inputs.values)
+        reply = self._device().ask(self._request(build, inputs), memory, self._timeout)
+        ok = reply["status"] == "ok"
+        outputs = self._tensors.outputs() if ok and inputs.values is not None else ()
+        return _run(reply, outputs, time.perf_counter() - started)
+
+    def floor_us(self, signature: Signature) -> float:
+        """Starting the kernel, and moving its tensors once at the highest rate that any memory has.
+
+        Where an input holds indices, the others may be read in part: only the outputs count.
+        """
+        indexed = any(spec.domain.kind == "index" for spec in signature.inputs)
+        moved: tuple[TensorSpec, ...] = signature.outputs if indexed else (*signature.inputs, *signature.outputs)
+        gbs = max(self._chip["memory.hbm_gbs"], self._chip["memory.l2_gbs"])
+        return self._chip["launch.base_us"] + sum(spec.nbytes for spec in moved) / (gbs * 1e3)
+
+    def fork(self) -> AscendSim:
+        return AscendSim(**self._options)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+        self._tensors.close()
+        self._server = self._scratch = None
+
+    def __enter__(self) -> AscendSim:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _confinement(self) -> sandbox.Confinement:
+        return sandbox.confinement(runtime().probes)
+
+    def _device(self) -> Server:
+        if self._server is None:
+            built: Runtime = runtime()
+            layers = str(self._confinement().layers)
+            self._server = Server([str(built.device), "{socket}", layers])
+        return self._server
+
+    def _build_folder(self, kernel: Kernel) -> Path:
+        if self._scratch is None:
+            self._scratch = Path(tempfile.mkdtemp(prefix="kernel_gym-"))
+        kept = sorted(self._scratch.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        for old in kept[: max(0, len(kept) - KEPT_BUILDS + 1)]:
+            shutil.rmtree(old)
+        folder = self._scratch / kernel.digest[:32]
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir()
+        return folder
+
+    def _request(self, build: Build, inputs: Inputs) -> str:
+        signature = inputs.signature
+        lines = ["run", f"so {build.artifact}", f"mode {'records' if inputs.values is None else 'compute'}"]
+        lines += [f"poison {inputs.poison}", f"seed {inputs.seed & (1 << 64) - 1}"]
+        lines += [f"timeout_ms {int(self._timeout * 1000)}", f"budget {self._budget}"]
+        lines += self._tensors.lines(signature)
+        lines.append(f"tensor workspace {DTYPES['uint8'][0]} 0 {workspace_bytes(signature)} 0")
+        lines += [f"int {value}" for value in signature.ints]
+        lines += [f"float {float(value).hex()}" for value in signature.floats]
+        lines += [f"chip {key} {value}" for key, value in self._chip.pairs()]
+        return "\n".join(lines) + "\n"
+
+
+def workspace_bytes(signature: Signature) -> int:
+    """How much workspace a kernel is handed."""
+    tensors: tuple[TensorSpec | InputSpec, ...] = (*signature.inputs, *signature.outputs)
+    return WORKSPACE_BYTES + WORKSPACE_FACTOR * sum(spec.nbytes for spec in tensors)
+
+
+def _run(reply: dict[str, Any], outputs: tuple[Any, ...], seconds: float) -> Run:
+    executor, timing = reply["executor"], reply["timing"]
+    status: Literal["ok", "refused", "fault", "timeout"] = reply["status"]
+    return Run(
+        status=status,
+        outputs=outputs,
+        latency_us=timing.get("latency_us") if status == "ok" else None,
+        profile=_profile(timing) if status == "ok" else None,
+        fault=Fault(**reply["fault"]) if reply["fault"] else None,
+        code=reply["code"],
+        warnings=tuple(map(str, executor.get("warnings", ()))),
+        printed=executor.get("printed", ""),
+        blocks=frozenset(reply["blocks"]),
+        mix=executor.get("mix", {}),
+        read=tuple(executor.get("read", ())),
+        written=tuple(executor.get("written", ())),
+        data_dependent=bool(executor.get("data_dependent", False)),
+        seconds=seconds,
+    )
+
+
+def _profile(timing: dict[str, Any]) -> Profile:
+    names = ("pipes", "bytes", "waits", "counts", "bottleneck", "diagnosis")
+    return Profile(**{name: timing[name] for name in names if name in timing})

@@ -1,0 +1,95 @@
+// Instructions that make indices, spread, gather, transpose and sort.
+#pragma once
+#include "walk.h"
+
+namespace AscendC {
+
+// Each of eight elements fills a block of 32 bytes.
+template <class T> ASC_INLINE void Brcb(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint8_t repeatTimes, const BrcbRepeatParams &params, At at = ASC_HERE) {
+    ASC_TAKES("Brcb", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
+    asc_walk walk = detail::strides(params.dstBlkStride, params.dstRepStride);
+    walk.repeat = repeatTimes;
+    asc_brcb(asc::dtype<T>, dst.where(), src.where(), walk, at.line);
+}
+
+template <class T> ASC_INLINE void CreateVecIndex(const LocalTensor<T> &dst, const T &first, uint32_t calCount, At at = ASC_HERE) {
+    ASC_TAKES("CreateVecIndex", T, int16_t, half, int32_t, float);
+    asc_index(asc::dtype<T>, dst.where(), asc::bits(first), asc::bits(T(1)), calCount, at.line);
+}
+template <class T> ASC_INLINE void ArithProgression(const LocalTensor<T> &dst, const T first, const T diff, int32_t count, At at = ASC_HERE) {
+    ASC_TAKES("ArithProgression", T, int16_t, half, int32_t, float);
+    asc_index(asc::dtype<T>, dst.where(), asc::bits(first), asc::bits(diff), static_cast<uint32_t>(count), at.line);
+}
+template <class T> ASC_INLINE void Arange(const LocalTensor<T> &dst, const T first, const T diff, int32_t count, At at = ASC_HERE) {
+    ArithProgression(dst, first, diff, count, at);
+}
+
+// Offsets are in bytes from the start of src plus srcBaseAddr.
+template <class T>
+ASC_INLINE void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets, uint32_t srcBaseAddr, uint32_t count, At at = ASC_HERE) {
+    ASC_TAKES("Gather", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
+    asc_gather(asc::dtype<T>, dst.where(), src.where(), offsets.where(), srcBaseAddr, 0, detail::count(count), at.line);
+}
+template <class T, class Mask>
+ASC_INLINE void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets, uint32_t srcBaseAddr,
+                       const Mask &mask, uint8_t repeatTimes, uint16_t dstRepStride, At at = ASC_HERE) {
+    ASC_TAKES("Gather", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
+    asc_gather(asc::dtype<T>, dst.where(), src.where(), offsets.where(), srcBaseAddr, 0,
+               detail::masked<true>(mask, repeatTimes, detail::strides(1, dstRepStride)), at.line);
+}
+// Whole blocks of 32 bytes, eight a repeat.
+template <class T>
+ASC_INLINE void Gatherb(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets, uint8_t repeatTimes,
+                        const GatherRepeatParams &params, At at = ASC_HERE) {
+    asc_walk walk = detail::strides(params.dstBlkStride, params.dstRepStride);
+    walk.repeat = repeatTimes;
+    asc_gather(asc::dtype<T>, dst.where(), src.where(), offsets.where(), 0, 1, walk, at.line);
+}
+
+struct GatherMaskParams {
+    uint8_t src0BlockStride = 1;
+    uint16_t repeatTimes = 0, src0RepeatStride = 0;
+    uint8_t src1RepeatStride = 0;
+    constexpr GatherMaskParams() = default;
+    constexpr GatherMaskParams(uint8_t block, uint16_t repeat, uint16_t src0_repeat, uint8_t src1_repeat)
+        : src0BlockStride(block), repeatTimes(repeat), src0RepeatStride(src0_repeat), src1RepeatStride(src1_repeat) {}
+};
+
+namespace detail {
+ASC_INLINE asc_walk gather_strides(const GatherMaskParams &p) {
+    asc_walk walk = strides(1, 8, p.src0BlockStride, p.src0RepeatStride);
+    walk.src1_repeat = p.src1RepeatStride;
+    walk.repeat = p.repeatTimes;
+    return walk;
+}
+}  // namespace detail
+
+// Keeps the elements whose bit is set in a fixed pattern (1 to 7) or in a tensor; rsvdCnt is how many there were.
+template <class T>
+ASC_INLINE void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0, uint8_t src1Pattern, bool reduceMode, uint32_t mask,
+                           const GatherMaskParams &params, uint64_t &rsvdCnt, At at = ASC_HERE) {
+    asc_gather_mask(asc::dtype<T>, dst.where(), src0.where(), asc_local{0, 0, ASC_UB}, src1Pattern, reduceMode, mask, detail::gather_strides(params), at.line);
+    rsvdCnt = asc_gather_mask_count(at.line);
+}
+template <class T, class U>
+ASC_INLINE void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<U> &src1Pattern, bool reduceMode, uint32_t mask,
+                           const GatherMaskParams &params, uint64_t &rsvdCnt, At at = ASC_HERE) {
+    static_assert(sizeof(T) == sizeof(U) && std::is_unsigned_v<U>, "GatherMask takes its pattern as unsigned integers of the data's width");
+    asc_gather_mask(asc::dtype<T>, dst.where(), src0.where(), src1Pattern.where(), 0, reduceMode, mask, detail::gather_strides(params), at.line);
+    rsvdCnt = asc_gather_mask_count(at.line);
+}
+
+// 16 x 16 elements of 16 bits.
+template <class T> ASC_INLINE void Transpose(const LocalTensor<T> &dst, const LocalTensor<T> &src, At at = ASC_HERE) {
+    ASC_TAKES("Transpose", T, int16_t, uint16_t, half);
+    asc_transpose16(asc::dtype<T>, dst.where(), src.where(), at.line);
+}
+
+// Sorts each 32 elements downwards into pairs of value and index.
+template <class T>
+ASC_INLINE void Sort32(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<uint32_t> &src1, int32_t repeatTimes, At at = ASC_HERE) {
+    ASC_TAKES("Sort32", T, half, float);
+    asc_sort32(asc::dtype<T>, dst.where(), src0.where(), src1.where(), static_cast<uint32_t>(repeatTimes), at.line);
+}
+
+}  // namespace AscendC

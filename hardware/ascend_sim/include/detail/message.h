@@ -1,0 +1,36 @@
+// Words from inside a kernel to its author.
+#pragma once
+#include "tensor.h"
+
+namespace asc {
+
+template <class T> ASC_INLINE T printable(T value) { return value; }
+ASC_INLINE double printable(float value) { return value; }
+ASC_INLINE double printable(half value) { return static_cast<float>(value); }
+ASC_INLINE double printable(bfloat16_t value) { return static_cast<float>(value); }
+
+ASC_UNCOUNTED inline asc_text text(const char *from) {
+    asc_text out{};
+    for (uint32_t i = 0; i + 1 < sizeof out.bytes && from[i]; ++i) out.bytes[i] = from[i];
+    return out;
+}
+
+}  // namespace asc
+
+namespace AscendC {
+
+template <class... Args> ASC_INLINE void printf(const char *format, Args... args) { asc_printf(0, format, asc::printable(args)...); }
+template <class... Args> ASC_INLINE void PRINTF(const char *format, Args... args) { asc_printf(0, format, asc::printable(args)...); }
+
+template <class T> ASC_INLINE void DumpTensor(const LocalTensor<T> &tensor, uint32_t description, uint32_t count, At at = ASC_HERE) {
+    asc_dump(asc::dtype<T>, tensor.where(), description, count, at.line);
+}
+ASC_INLINE void Trap(At at = ASC_HERE) { asc_assert_failed(asc::text("Trap"), at.line); }
+
+}  // namespace AscendC
+
+#define ASSERT(condition) ((condition) ? (void)0 : asc_assert_failed(asc::text(#condition), __LINE__))
+#define ascendc_assert(condition, ...) ASSERT(condition)
+#ifndef assert
+#define assert(condition) ASSERT(condition)
+#endif

@@ -1,0 +1,93 @@
+// Synchronisation, masks, and what a core knows about itself.
+#pragma once
+#include "queue.h"
+
+namespace AscendC {
+
+template <HardEvent event> ASC_INLINE void SetFlag(int32_t id, At at = ASC_HERE) {
+    asc_set_flag(detail::event_source(event), detail::event_destination(event), id, at.line);
+}
+template <HardEvent event> ASC_INLINE void WaitFlag(int32_t id, At at = ASC_HERE) {
+    asc_wait_flag(detail::event_source(event), detail::event_destination(event), id, at.line);
+}
+template <pipe_t pipe> ASC_INLINE void PipeBarrier(At at = ASC_HERE) { asc_barrier(pipe, at.line); }
+template <MemDsbT what> ASC_INLINE void DataSyncBarrier(At at = ASC_HERE) { asc_barrier(ASC_ALL, at.line); }
+
+// Orders two pipes by hand.
+template <pipe_t source, pipe_t destination>
+class TQueSync {
+public:
+    ASC_INLINE void SetFlag(TEventID id, At at = ASC_HERE) { asc_set_flag(source, destination, id, at.line); }
+    ASC_INLINE void WaitFlag(TEventID id, At at = ASC_HERE) { asc_wait_flag(source, destination, id, at.line); }
+};
+
+template <bool isAIVOnly = true> ASC_INLINE void SyncAll(At at = ASC_HERE) { asc_sync_all(at.line); }
+// The soft form meets in a workspace; here both are the same.
+template <bool isAIVOnly = true>
+ASC_INLINE void SyncAll(const GlobalTensor<int32_t> &workspace, const LocalTensor<int32_t> &ub, int32_t usedCores = 0, At at = ASC_HERE) {
+    (void)workspace, (void)ub, (void)usedCores;
+    asc_sync_all(at.line);
+}
+template <uint8_t mode, pipe_t pipe> ASC_INLINE void CrossCoreSetFlag(uint16_t flag, At at = ASC_HERE) {
+    static_assert(mode <= 2, "CrossCoreSetFlag has modes 0, 1 and 2");
+    asc_cross_core_set(mode, pipe, flag, at.line);
+}
+template <uint8_t mode = 0, pipe_t pipe = PIPE_S> ASC_INLINE void CrossCoreWaitFlag(uint16_t flag, At at = ASC_HERE) {
+    asc_cross_core_wait(flag, at.line);
+}
+
+ASC_INLINE void SetMaskCount(At at = ASC_HERE) { asc_mask_mode(1, at.line); }
+ASC_INLINE void SetMaskNorm(At at = ASC_HERE) { asc_mask_mode(0, at.line); }
+ASC_INLINE void ResetMask(At at = ASC_HERE) { asc_mask_set(~uint64_t{0}, ~uint64_t{0}, at.line); }
+template <class T, MaskMode mode = MaskMode::NORMAL> ASC_INLINE void SetVectorMask(uint64_t high, uint64_t low, At at = ASC_HERE) {
+    asc_mask_set(high, low, at.line);
+}
+template <class T, MaskMode mode = MaskMode::NORMAL> ASC_INLINE void SetVectorMask(int32_t length, At at = ASC_HERE) {
+    const uint64_t n = static_cast<uint64_t>(length);
+    if constexpr (mode == MaskMode::COUNTER) asc_mask_set(0, n, at.line);
+    else asc_mask_set(detail::low_bits(asc::least(n, 128) - asc::least(n, 64)), detail::low_bits(asc::least(n, 64)), at.line);
+}
+
+ASC_INLINE int64_t GetBlockIdx() { return asc_block_index(); }
+ASC_INLINE int64_t GetBlockNum() { return asc_block_count(); }
+ASC_INLINE int64_t GetSubBlockIdx() { return asc_sub_block_index(); }
+ASC_INLINE int64_t GetSubBlockNum() { return 2; }
+ASC_INLINE int64_t GetTaskRation() { return 2; }
+// A constant: kernels cannot time themselves.
+ASC_INLINE int64_t GetSystemCycle() { return 0; }
+ASC_INLINE uint64_t GetProgramCounter() { return 0; }
+ASC_INLINE void InitSocState() {}
+ASC_INLINE uint64_t GetUBSizeInBytes() { return TOTAL_UB_SIZE; }
+
+// Memory of the framework: it exists, and nobody may touch it.
+ASC_INLINE GM_ADDR GetSysWorkSpacePtr() { return reinterpret_cast<GM_ADDR>(ASC_GM_BASE - 4096); }
+ASC_INLINE void SetSysWorkspace(GM_ADDR) {}
+ASC_INLINE GM_ADDR GetUserWorkspace(GM_ADDR workspace) { return workspace; }
+
+}  // namespace AscendC
+
+using AscendC::GetBlockIdx;
+using AscendC::GetBlockNum;
+using AscendC::GetSysWorkSpacePtr;
+using AscendC::GetUserWorkspace;
+using AscendC::SetSysWorkspace;
+
+#define ASCEND_IS_AIV true
+#define ASCEND_IS_AIC false
+
+// The launch reads these from the source; here they do nothing.
+#define KERNEL_TASK_TYPE_DEFAULT(type)
+#define KERNEL_TASK_TYPE(key, type)
+
+// The scalar unit's own functions: there is no C library in device code.
+inline namespace asc_builtin {
+ASC_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
+#define ASC_BUILTIN(T)                                                              \
+    ASC_INLINE constexpr T max(T a, T b) { return a > b ? a : b; }    \
+    ASC_INLINE constexpr T min(T a, T b) { return a < b ? a : b; }
+ASC_BUILTIN(int32_t) ASC_BUILTIN(uint32_t) ASC_BUILTIN(int64_t) ASC_BUILTIN(uint64_t) ASC_BUILTIN(float)
+#undef ASC_BUILTIN
+ASC_INLINE constexpr float abs(float x) { return __builtin_fabsf(x); }
+ASC_INLINE constexpr int32_t abs(int32_t x) { return x < 0 ? -x : x; }
+ASC_INLINE constexpr int64_t abs(int64_t x) { return x < 0 ? -x : x; }
+}  // namespace asc_builtin

@@ -1,0 +1,152 @@
+// Views of global and on-chip memory.
+#pragma once
+#include "types.h"
+
+namespace asc {
+
+// The smaller of two, without a branch that would count as plain code.
+ASC_INLINE constexpr uint64_t least(uint64_t a, uint64_t b) { return b ^ ((a ^ b) & -static_cast<uint64_t>(a < b)); }
+
+template <class T>
+ASC_INLINE T element(const asc_block &block, uint64_t where) {
+    return *reinterpret_cast<const T *>(block.bytes + (where & (32 - sizeof(T))));
+}
+
+ASC_INLINE asc_local shifted(const asc_local &from, uint64_t bytes) {
+    const uint64_t step = least(bytes, from.bytes);
+    return {from.addr + static_cast<uint32_t>(bytes), from.bytes - static_cast<uint32_t>(step), from.space};
+}
+
+ASC_INLINE asc_local first_bytes(const asc_local &from, uint64_t bytes) {
+    return {from.addr, static_cast<uint32_t>(least(bytes, from.bytes)), from.space};
+}
+
+}  // namespace asc
+
+namespace AscendC {
+
+constexpr uint32_t MAX_DIM = 8;
+struct ShapeInfo {
+    uint8_t shapeDim = 0, originalShapeDim = 0;
+    uint32_t shape[MAX_DIM] = {}, originalShape[MAX_DIM] = {};
+};
+
+template <class T>
+class LocalTensor {
+public:
+    using PrimType = T;
+
+    // One element; reading and writing it are scalar accesses.
+    class Element {
+    public:
+        ASC_INLINE Element(const asc_local &where, uint32_t index) : where_(where), index_(index) {}
+        ASC_INLINE operator T() const { return LocalTensor(where_).GetValue(index_); }
+        ASC_INLINE void operator=(T value) const { LocalTensor(where_).SetValue(index_, value); }
+
+    private:
+        asc_local where_;
+        uint32_t index_;
+    };
+
+    LocalTensor() = default;
+    ASC_INLINE explicit LocalTensor(const asc_local &where) : where_(where) {}
+    // Static allocation: the author chooses the address.
+    ASC_INLINE LocalTensor(TPosition position, uint32_t address, uint32_t elements, At at = ASC_HERE)
+        : where_{address, elements * static_cast<uint32_t>(sizeof(T)), asc_space_of(static_cast<uint32_t>(position))} {
+        asc_static_alloc(where_.space, where_.addr, where_.bytes, at.line);
+    }
+
+    ASC_INLINE T GetValue(uint32_t index, At at = ASC_HERE) const {
+        return asc::element<T>(asc_read_local(asc::dtype<T>, where_, index, at.line), where_.addr + uint64_t{index} * sizeof(T));
+    }
+    ASC_INLINE void SetValue(uint32_t index, T value, At at = ASC_HERE) const {
+        asc_write_local(asc::dtype<T>, where_, index, asc::bits(value), at.line);
+    }
+    ASC_INLINE Element operator()(uint32_t index) const { return {where_, index}; }
+    // May point anywhere; what uses it is checked.
+    ASC_INLINE LocalTensor operator[](uint32_t offset) const { return LocalTensor(asc::shifted(where_, uint64_t{offset} * sizeof(T))); }
+    template <class U> ASC_INLINE LocalTensor<U> ReinterpretCast() const { return LocalTensor<U>(where_); }
+    template <class U> ASC_INLINE void SetAddrWithOffset(LocalTensor<U> &from, uint32_t offset) {
+        where_ = asc::shifted(from.where(), uint64_t{offset} * sizeof(U));
+    }
+
+    ASC_INLINE uint32_t GetSize() const { return where_.bytes / sizeof(T); }
+    ASC_INLINE void SetSize(uint32_t elements) { where_.bytes = elements * static_cast<uint32_t>(sizeof(T)); }
+    ASC_INLINE uint32_t GetLength() const { return where_.bytes; }
+    ASC_INLINE void SetBufferLen(uint32_t bytes) { where_.bytes = bytes; }
+    ASC_INLINE uint64_t GetPhyAddr() const { return where_.addr; }
+    ASC_INLINE uint64_t GetPhyAddr(uint32_t offset) const { return where_.addr + uint64_t{offset} * sizeof(T); }
+    ASC_INLINE void SetUserTag(int32_t tag) { tag_ = tag; }
+    ASC_INLINE int32_t GetUserTag() const { return tag_; }
+    ASC_INLINE const asc_local &where() const { return where_; }
+
+private:
+    static constexpr uint32_t asc_space_of(uint32_t position) {
+        constexpr uint32_t spaces[ASC_POSITIONS] = {
+            ASC_UB, ASC_L1, ASC_L0A, ASC_L1, ASC_L0B, ASC_L1, ASC_BT, ASC_L0C, ASC_UB, ASC_UB, ASC_UB, ASC_UB, ASC_UB, ASC_L1, ASC_FB,
+        };
+        return spaces[position];
+    }
+
+    asc_local where_{0, 0, ASC_UB};
+    int32_t tag_ = 0;
+};
+
+template <class T>
+class GlobalTensor {
+public:
+    using PrimType = T;
+
+    class Element {
+    public:
+        ASC_INLINE explicit Element(T *address) : address_(address) {}
+        ASC_INLINE operator T() const { return GlobalTensor(address_).GetValue(0); }
+        ASC_INLINE void operator=(T value) const { GlobalTensor(address_).SetValue(0, value); }
+
+    private:
+        T *address_;
+    };
+
+    GlobalTensor() = default;
+    ASC_INLINE explicit GlobalTensor(T *address, uint64_t size = 0) : address_(address), size_(size) {}
+
+    ASC_INLINE void SetGlobalBuffer(__gm__ T *address) { address_ = address; }
+    ASC_INLINE void SetGlobalBuffer(__gm__ T *address, uint64_t size) {
+        address_ = address;
+        size_ = size;
+    }
+    ASC_INLINE T GetValue(uint64_t index, At at = ASC_HERE) const {
+        return asc::element<T>(asc_read_global(asc::dtype<T>, at_index(index), at.line), at_index(index));
+    }
+    ASC_INLINE void SetValue(uint64_t index, T value, At at = ASC_HERE) const {
+        asc_write_global(asc::dtype<T>, at_index(index), asc::bits(value), at.line);
+    }
+    ASC_INLINE Element operator()(uint64_t index) const { return Element(address_ + index); }
+    ASC_INLINE GlobalTensor operator[](uint64_t offset) const {
+        return GlobalTensor(address_ + offset, size_ - asc::least(offset, size_));
+    }
+    template <class U> ASC_INLINE GlobalTensor<U> ReinterpretCast() const {
+        return GlobalTensor<U>(reinterpret_cast<U *>(address_), size_ * sizeof(T) / sizeof(U));
+    }
+    ASC_INLINE const __gm__ T *GetPhyAddr() const { return address_; }
+    ASC_INLINE __gm__ T *GetPhyAddr(uint64_t offset) const { return address_ + offset; }
+    ASC_INLINE uint64_t GetSize() const { return size_; }
+    ASC_INLINE void SetShapeInfo(const ShapeInfo &info) { shape_ = info; }
+    ASC_INLINE ShapeInfo GetShapeInfo() const { return shape_; }
+    template <CacheRwMode mode = CacheRwMode::RW> ASC_INLINE void SetL2CacheHint(CacheMode) {}
+    ASC_INLINE asc_global where() const { return reinterpret_cast<asc_global>(address_); }
+
+private:
+    ASC_INLINE asc_global at_index(uint64_t index) const { return where() + index * sizeof(T); }
+
+    T *address_ = nullptr;
+    uint64_t size_ = 0;
+    ShapeInfo shape_;
+};
+
+template <class T, CacheLine line = CacheLine::SINGLE_CACHE_LINE, DcciDst destination = DcciDst::CACHELINE_ALL>
+ASC_INLINE void DataCacheCleanAndInvalid(const GlobalTensor<T> &tensor, At at = ASC_HERE) {
+    asc_cache_clean(tensor.where(), line == CacheLine::ENTIRE_DATA_CACHE, at.line);
+}
+
+}  // namespace AscendC

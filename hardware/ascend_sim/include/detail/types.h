@@ -1,0 +1,165 @@
+// Words of the language: qualifiers, element types, enumerations and constants.
+#pragma once
+#include <cstdint>
+#include <type_traits>
+
+#include "../abi.h"
+
+#define __aicore__
+#define __global__
+#define __host_aicore__
+#define __gm__
+#define __ubuf__
+#define __cbuf__
+#define __ca__
+#define __cb__
+#define __cc__
+#define __vector__
+#define __cube__
+#define __mix__(...)
+#define __inout_pipe__(...)
+#define GM_ADDR uint8_t *
+#define ASCENDC_SIMULATOR 1
+#define __NPU_ARCH__ 2201
+
+// What the header does to make an API call is no plain code of the author's: it is not counted as basic blocks.
+#define ASC_UNCOUNTED __attribute__((no_sanitize_coverage))
+#define ASC_INLINE inline ASC_UNCOUNTED
+
+namespace asc {
+
+// Where a call is written. Every API function ends in `At at = ASC_HERE`; no number converts to it by mistake.
+struct At {
+    int32_t line;
+};
+#define ASC_HERE {__builtin_LINE()}
+
+template <class T, class... Listed>
+constexpr bool one_of = (std::is_same_v<T, Listed> || ...);
+
+template <class T>
+ASC_INLINE uint64_t bits(T value) {
+    union Bits {
+        uint64_t bits;
+        T value;
+    } both{0};
+    both.value = value;
+    return both.bits;
+}
+
+ASC_UNCOUNTED constexpr uint16_t half_from(float value) {
+    const uint32_t all = __builtin_bit_cast(uint32_t, value), sign = all >> 16 & 0x8000u, size = all & 0x7fffffffu;
+    if (size > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
+    if (size >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
+    if (size < 0x33000001u) return static_cast<uint16_t>(sign);
+    if (size < 0x38800000u) {       // subnormal: shift the fraction and round to even
+        const uint32_t shift = 126 - (size >> 23), fraction = (size & 0x7fffffu) | 0x800000u;
+        const uint32_t kept = fraction >> shift, rest = fraction & ((1u << shift) - 1), middle = 1u << (shift - 1);
+        return static_cast<uint16_t>(sign | (kept + (rest > middle || (rest == middle && (kept & 1)))));
+    }
+    return static_cast<uint16_t>(sign | (size - 0x38000000u + 0xfffu + (size >> 13 & 1)) >> 13);
+}
+
+ASC_UNCOUNTED constexpr float half_to(uint16_t half) {
+    const uint32_t sign = (half & 0x8000u) << 16, exponent = half >> 10 & 31, fraction = half & 0x3ffu;
+    if (exponent == 0) return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, static_cast<float>(fraction) * 0x1p-24f) | sign);
+    const uint32_t top = exponent == 31 ? 255u << 23 : (exponent + 112) << 23;
+    return __builtin_bit_cast(float, sign | top | fraction << 13);
+}
+
+ASC_UNCOUNTED constexpr uint16_t bfloat_from(float value) {
+    const uint32_t all = __builtin_bit_cast(uint32_t, value);
+    if ((all & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>(all >> 16 | 0x40u);
+    return static_cast<uint16_t>((all + 0x7fffu + (all >> 16 & 1)) >> 16);
+}
+
+}  // namespace asc
+
+// 16-bit float. Scalar arithmetic widens to float, as the scalar unit does.
+struct half {
+    uint16_t value;
+    half() = default;
+    ASC_UNCOUNTED constexpr half(float number) : value(asc::half_from(number)) {}
+    ASC_UNCOUNTED constexpr half(double number) : half(static_cast<float>(number)) {}
+    template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
+    ASC_UNCOUNTED constexpr half(Integer number) : half(static_cast<float>(number)) {}
+    ASC_UNCOUNTED constexpr operator float() const { return asc::half_to(value); }
+};
+
+// Has no arithmetic of its own: ToFloat and ToBfloat16 convert.
+struct bfloat16_t {
+    uint16_t value;
+    bfloat16_t() = default;
+    ASC_UNCOUNTED explicit constexpr bfloat16_t(float number) : value(asc::bfloat_from(number)) {}
+    ASC_UNCOUNTED explicit constexpr operator float() const {
+        return __builtin_bit_cast(float, static_cast<uint32_t>(value) << 16);
+    }
+};
+
+using float32_t = float;
+using float16_t = half;
+
+enum pipe_t : uint32_t {
+    PIPE_S = ASC_S, PIPE_V = ASC_V, PIPE_M = ASC_M, PIPE_MTE1 = ASC_MTE1, PIPE_MTE2 = ASC_MTE2, PIPE_MTE3 = ASC_MTE3,
+    PIPE_FIX = ASC_FIX, PIPE_ALL = ASC_ALL,
+};
+enum event_t : int32_t { EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7 };
+using TEventID = int32_t;
+
+namespace asc {
+
+template <class T> struct code_of;
+#define ASC_CODE(type, number) template <> struct code_of<type> { static constexpr uint32_t value = number; };
+ASC_CODE(float, ASC_F32) ASC_CODE(half, ASC_F16) ASC_CODE(bfloat16_t, ASC_BF16) ASC_CODE(int8_t, ASC_I8)
+ASC_CODE(uint8_t, ASC_U8) ASC_CODE(int16_t, ASC_I16) ASC_CODE(uint16_t, ASC_U16) ASC_CODE(int32_t, ASC_I32)
+ASC_CODE(uint32_t, ASC_U32) ASC_CODE(int64_t, ASC_I64) ASC_CODE(uint64_t, ASC_U64) ASC_CODE(bool, ASC_BOOL)
+#undef ASC_CODE
+template <class T> constexpr uint32_t dtype = code_of<T>::value;
+
+}  // namespace asc
+
+// Refuses element types that the instruction does not have, and says which it has.
+#define ASC_TAKES(name, T, ...) \
+    static_assert(asc::one_of<T, __VA_ARGS__>, name " takes " #__VA_ARGS__ " on Atlas A2; Cast other types first")
+
+namespace AscendC {
+
+using asc::At;
+
+enum class TPosition : uint32_t {
+    GM = ASC_POS_GM, A1 = ASC_POS_A1, A2 = ASC_POS_A2, B1 = ASC_POS_B1, B2 = ASC_POS_B2, C1 = ASC_POS_C1, C2 = ASC_POS_C2,
+    CO1 = ASC_POS_CO1, CO2 = ASC_POS_CO2, VECIN = ASC_POS_VECIN, VECOUT = ASC_POS_VECOUT, VECCALC = ASC_POS_VECCALC,
+    LCM = VECCALC, SPM = ASC_POS_SPM, SHM = SPM, TSCM = ASC_POS_TSCM, C2PIPE2GM = ASC_POS_C2PIPE2GM,
+};
+using QuePosition = TPosition;
+
+enum class Hardware : uint32_t { GM, UB, L1, L0A, L0B, L0C, BIAS, FIXBUF };
+enum class RoundMode : uint32_t { CAST_NONE, CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND, CAST_TRUNC, CAST_ODD };
+enum class CMPMODE : uint32_t { LT, GT, EQ, LE, GE, NE };
+enum class SELMODE : uint32_t { VSEL_CMPMASK_SPR, VSEL_TENSOR_SCALAR_MODE, VSEL_TENSOR_TENSOR_MODE };
+enum class ReduceOrder : uint32_t { ORDER_VALUE_INDEX, ORDER_INDEX_VALUE, ORDER_ONLY_VALUE, ORDER_ONLY_INDEX };
+enum class ReduceType : uint32_t { SUM = ASC_REDUCE_SUM, MAX = ASC_REDUCE_MAX, MIN = ASC_REDUCE_MIN };
+enum class MaskMode : uint8_t { NORMAL, COUNTER };
+enum class CacheLine : uint64_t { SINGLE_CACHE_LINE, ENTIRE_DATA_CACHE };
+enum class DcciDst : uint64_t { CACHELINE_ALL, CACHELINE_UB, CACHELINE_OUT, CACHELINE_ATOMIC };
+enum class CacheMode { CACHE_MODE_DISABLE, CACHE_MODE_NORMAL, CACHE_MODE_LAST, CACHE_MODE_PERSISTENT };
+enum class CacheRwMode { READ = 1, WRITE = 2, RW = 3 };
+enum class MemDsbT { ALL, DDR, UB, SEQ };
+
+constexpr uint32_t ONE_BLK_SIZE = 32, ONE_REPEAT_BYTE_SIZE = 256;
+constexpr uint16_t DEFAULT_BLK_STRIDE = 1, DEFAULT_DATA_COPY_NUM = 1, DEFAULT_DATA_COPY_STRIDE = 0;
+constexpr uint8_t DEFAULT_REPEAT_STRIDE = 8, DEFAULT_REP_STRIDE = 8, DEFAULT_BLK_NUM = 8, MAX_REPEAT_TIMES = 255;
+constexpr uint64_t MASK_PLACEHOLDER = 0;
+constexpr uint64_t MASK_PLACEHOLDER_LIST[2] = {0, 0};
+constexpr uint32_t TOTAL_UB_SIZE = 192 * 1024, TOTAL_VEC_LOCAL_SIZE = 184 * 1024, TMP_UB_OFFSET = 184 * 1024;
+constexpr uint32_t TOTAL_L1_SIZE = 512 * 1024, TOTAL_L0A_SIZE = 64 * 1024, TOTAL_L0B_SIZE = 64 * 1024, TOTAL_L0C_SIZE = 128 * 1024;
+
+template <class A, class B> struct IsSameType { static constexpr bool value = std::is_same_v<A, B>; };
+template <class T> ASC_INLINE constexpr T AlignUp(T value, T step) { return (value + step - 1) / step * step; }
+template <class T> ASC_INLINE constexpr T DivCeil(T value, T step) { return (value + step - 1) / step; }
+template <class T> ASC_INLINE constexpr T CeilDivision(T value, T step) { return (value + step - 1) / step; }
+
+ASC_INLINE float ToFloat(bfloat16_t value) { return static_cast<float>(value); }
+ASC_INLINE bfloat16_t ToBfloat16(float value) { return bfloat16_t(value); }
+
+}  // namespace AscendC

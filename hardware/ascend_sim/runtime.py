@@ -1,0 +1,195 @@
+"""Builds the simulator's executables once and keeps them in the user's cache.
+
+The cache folder is named after everything that goes into it (sources, compiler, flags, architecture), so an installed
+version never meets another's build. Several processes may ask at once: the first builds, the others wait.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from kernel_gym.errors import DeviceUnavailable
+from kernel_gym.hardware.ascend_sim import marshal
+
+HERE = Path(__file__).resolve().parent
+CONFINEMENT = HERE.parent / "confinement"
+
+#: No contraction and no errno: numerics must not depend on the host or the compiler.
+RUNTIME_FLAGS = ("-std=c++17", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-w")
+
+#: Kernels are compiled fast and plainly; every basic block reports itself so that scalar code costs time.
+KERNEL_FLAGS = (
+    *("-std=c++17", "-O0", "-fPIC", "-w", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-math-errno"),
+    *("-ffp-contract=off", "-fno-stack-protector", "-fno-threadsafe-statics", "-fno-asynchronous-unwind-tables"),
+    *("-fsanitize-coverage=trace-pc", "-ftemplate-depth=128", "-fconstexpr-ops-limit=1000000"),
+)
+
+#: What kernels see without asking. Only this header may be the first thing that a precompiled compilation reads.
+PRELUDE = """#pragma once
+#include "kernel_operator.h"
+#include "kernel_gym.h"
+extern "C" __attribute__((visibility("default"))) int kernel_launch(const KernelArgs *, void *);
+"""
+
+#: The names that kernel code may find in the device's executable.
+EXPORTS = "{ asc_*; __sanitizer_cov_trace_pc; };\n"
+
+_EXECUTABLES = {
+    "ascend-sim": ("seccomp", "landlock", "jail"),
+    "confine": ("seccomp", "landlock", "confine_main"),
+    "sandbox-probes": ("seccomp", "landlock", "jail", "probes", "probes_main"),
+}
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """A built runtime: where its parts are, and which compiler made it and makes kernels for it."""
+
+    folder: Path
+    compiler: str
+    key: str
+
+    @property
+    def device(self) -> Path:
+        """The device process."""
+        return self.folder / "ascend-sim"
+
+    @property
+    def confine(self) -> Path:
+        """Runs a compiler within limits."""
+        return self.folder / "confine"
+
+    @property
+    def probes(self) -> Path:
+        """Tries to break out of the sandbox."""
+        return self.folder / "sandbox-probes"
+
+    @property
+    def prelude(self) -> Path:
+        """The header that is precompiled; its precompiled form lies beside it."""
+        return self.folder / "include" / "prelude.h"
+
+
+def find_compiler() -> str:
+    """The C++ compiler: `$CXX` if set, else g++."""
+    name = os.environ.get("CXX") or "g++"
+    path = shutil.which(name)
+    if path is None:
+        raise DeviceUnavailable(f"no C++ compiler: {name!r} was not found; install g++ 10 or newer (apt install g++)")
+    return path
+
+
+@cache
+def runtime() -> Runtime:
+    """The runtime for this compiler and these sources; built on first use."""
+    compiler = find_compiler()
+    key = _key(compiler)
+    folder = cache_folder() / f"ascend_sim-{key}"
+    built = Runtime(folder, compiler, key)
+    if not folder.is_dir():
+        with _locked(folder.with_suffix(".lock")):
+            if not folder.is_dir():
+                _build(built)
+    return built
+
+
+def cache_folder() -> Path:
+    """Where builds are kept: `$XDG_CACHE_HOME` or `~/.cache`, then `kernel_gym`."""
+    root = os.environ.get("XDG_CACHE_HOME")
+    folder = (Path(root) if root else Path.home() / ".cache") / "kernel_gym"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DeviceUnavailable(f"cannot write {folder}: {error.strerror}; set XDG_CACHE_HOME to a folder you own") from error
+    return folder
+
+
+def _sources() -> list[Path]:
+    folders = (HERE / "src", HERE / "include", CONFINEMENT)
+    return sorted(path for folder in folders for path in folder.rglob("*") if path.suffix in (".h", ".cpp"))
+
+
+def _key(compiler: str) -> str:
+    digest = hashlib.sha256()
+    version = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
+    for part in (version, platform.machine().encode(), repr((RUNTIME_FLAGS, KERNEL_FLAGS, PRELUDE, EXPORTS)).encode()):
+        digest.update(part + b"\0")
+    for path in (*_sources(), Path(marshal.__file__)):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _build(target: Runtime) -> None:
+    print(f"kernel_gym: building the simulator (once, about half a minute) in {target.folder}", file=sys.stderr, flush=True)
+    work = Path(tempfile.mkdtemp(prefix=f"{target.folder.name}-", dir=target.folder.parent))
+    try:
+        shutil.copytree(HERE / "include", work / "include")
+        (work / "include" / "prelude.h").write_text(PRELUDE)
+        marshal.generate(HERE / "include" / "abi.h", work)
+        _build_executables(target.compiler, work)
+        _precompile(target.compiler, work / "include")
+        for leftover in (*work.glob("*.o"), *work.glob("*.inc")):
+            leftover.unlink()
+        work.chmod(0o755)
+        work.rename(target.folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _build_executables(compiler: str, work: Path) -> None:
+    sources = [*sorted((HERE / "src").glob("*.cpp")), *sorted(CONFINEMENT.glob("*.cpp"))]
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        list(pool.map(lambda source: _compile(compiler, source, work), sorted(sources, key=_cost)))
+    (work / "exports.list").write_text(EXPORTS)
+    device = [work / f"{source.stem}.o" for source in (HERE / "src").glob("*.cpp")]
+    for name, parts in _EXECUTABLES.items():
+        objects = [work / f"{part}.o" for part in parts] + (device if name == "ascend-sim" else [])
+        exports = (f"-Wl,--dynamic-list={work}/exports.list",) if name == "ascend-sim" else ()
+        _call(compiler, "-static-libstdc++", "-static-libgcc", *exports, *map(str, objects), "-o", str(work / name), "-ldl")
+
+
+def _cost(source: Path) -> int:
+    """Largest first, so that no core waits long at the end."""
+    return -source.stat().st_size
+
+
+def _compile(compiler: str, source: Path, work: Path) -> None:
+    _call(compiler, *RUNTIME_FLAGS, "-I", str(work), "-c", str(source), "-o", str(work / f"{source.stem}.o"))
+
+
+def _precompile(compiler: str, include: Path) -> None:
+    header = include / "prelude.h"
+    _call(compiler, *KERNEL_FLAGS, "-I", str(include), "-x", "c++-header", str(header), "-o", f"{header}.gch")
+
+
+def _call(*command: str) -> None:
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise DeviceUnavailable(f"building the simulator failed: {_first_error(run.stderr)} [{shlex.join(command[:2])} ...]")
+
+
+def _first_error(output: str) -> str:
+    lines: Sequence[str] = output.splitlines() or ("the compiler said nothing",)
+    telling = (line for word in ("error:", "undefined reference") for line in lines if word in line and "ld returned" not in line)
+    return next(telling, lines[-1]).strip()

@@ -1,0 +1,87 @@
+"""The client's side of the device process: start it, ask it, and survive its death."""
+
+from __future__ import annotations
+
+import array
+import json
+import socket
+import struct
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+from kernel_gym.errors import InfrastructureError
+
+#: How long a device may take beyond the time that the kernel itself was given.
+GRACE_SECONDS = 20.0
+
+
+class Server:
+    """One device process, started when first asked and again after it died."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        """`command` starts the device process; the word `{socket}` in it becomes the number of its socket."""
+        self._command = tuple(command)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+
+    def ask(self, request: str, memory: int | None, seconds: float) -> dict[str, Any]:
+        """Send a request with the descriptor of its tensors and wait for the answer, at most `seconds` and a grace."""
+        connection = self._connection()
+        connection.settimeout(seconds + GRACE_SECONDS)
+        try:
+            _send(connection, request.encode(), memory)
+            reply: dict[str, Any] = json.loads(_receive(connection))
+        except (OSError, EOFError, ValueError) as error:
+            self.close()
+            raise InfrastructureError(f"the device process failed: {error or 'no answer in time'}") from error
+        if reply["status"] == "error":
+            self.close()
+            raise InfrastructureError(f"the device process failed: {reply['message']}")
+        return reply
+
+    def close(self) -> None:
+        """End the process; the next request starts another."""
+        if self._socket is not None:
+            self._socket.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._process = self._socket = None
+
+    def _connection(self) -> socket.socket:
+        if self._process is not None and self._process.poll() is not None:
+            self.close()
+        if self._socket is None:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                descriptor = theirs.fileno()
+                command = [word.replace("{socket}", str(descriptor)) for word in self._command]
+                try:
+                    self._process = subprocess.Popen(command, pass_fds=(descriptor,), stdin=subprocess.DEVNULL)
+                except OSError as error:
+                    ours.close()
+                    raise InfrastructureError(f"cannot start the device process: {error}") from error
+            self._socket = ours
+        return self._socket
+
+
+def _send(connection: socket.socket, text: bytes, memory: int | None) -> None:
+    rights = [] if memory is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [memory]))]
+    connection.sendmsg([struct.pack("<I", len(text))], rights)
+    connection.sendall(text)
+
+
+def _receive(connection: socket.socket) -> bytes:
+    (length,) = struct.unpack("<I", _read(connection, 4))
+    return _read(connection, length)
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = connection.recv(min(size - len(data), 1 << 20))
+        if not part:
+            raise EOFError("it ended without an answer")
+        data += part
+    return bytes(data)

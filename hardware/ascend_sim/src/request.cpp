@@ -1,0 +1,82 @@
+#include "request.h"
+
+#include <map>
+#include <sstream>
+#include <stdexcept>
+
+namespace sim {
+namespace {
+
+template <class T>
+T read(std::istringstream &words) {
+    T value;
+    if (!(words >> value)) throw std::runtime_error("expected another word");
+    return value;
+}
+
+// Streams do not read hexadecimal floats.
+double read_float(std::istringstream &words) { return std::stod(read<std::string>(words)); }
+
+std::string rest_of(std::istringstream &words) {
+    std::string text;
+    std::getline(words >> std::ws, text);
+    return text;
+}
+
+bool read_mode(std::istringstream &words) {
+    const auto mode = read<std::string>(words);
+    if (mode != "compute" && mode != "records") throw std::runtime_error("mode is compute or records");
+    return mode == "compute";
+}
+
+TensorRequest read_tensor(std::istringstream &words) {
+    static const std::map<std::string, TensorRequest::Role> roles = {
+        {"input", TensorRequest::Input}, {"output", TensorRequest::Output}, {"workspace", TensorRequest::Workspace}};
+    TensorRequest tensor;
+    tensor.role = roles.at(read<std::string>(words));
+    tensor.dtype = read<uint32_t>(words);
+    tensor.offset = read<uint64_t>(words);
+    tensor.bytes = read<uint64_t>(words);
+    const auto rank = read<uint32_t>(words);
+    for (uint32_t i = 0; i < rank; ++i) tensor.shape.push_back(read<int64_t>(words));
+    return tensor;
+}
+
+void read_line(Request &request, const std::string &key, std::istringstream &words) {
+    if (key == "run") return;
+    if (key == "so") request.code = rest_of(words);
+    else if (key == "mode") request.compute = read_mode(words);
+    else if (key == "poison") request.poison = static_cast<uint8_t>(read<unsigned>(words));
+    else if (key == "seed") request.seed = read<uint64_t>(words);
+    else if (key == "timeout_ms") request.timeout_ms = read<int>(words);
+    else if (key == "budget") request.budget = read<uint64_t>(words);
+    else if (key == "trace") request.trace = rest_of(words);
+    else if (key == "log") request.log = rest_of(words);
+    else if (key == "tensor") request.tensors.push_back(read_tensor(words));
+    else if (key == "int") request.ints.push_back(read<int64_t>(words));
+    else if (key == "float") request.floats.push_back(read_float(words));
+    else if (key == "chip") {
+        const auto name = read<std::string>(words);
+        request.chip.emplace_back(name, rest_of(words));
+    } else throw std::runtime_error("unknown key");
+}
+
+}  // namespace
+
+Request parse_request(const std::string &text) {
+    Request request;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::string key;
+        words >> key;
+        try {
+            read_line(request, key, words);
+        } catch (const std::exception &error) {
+            throw std::runtime_error("bad request line '" + line + "': " + error.what());
+        }
+    }
+    return request;
+}
+
+}  // namespace sim

@@ -1,0 +1,41 @@
+// One run: starts a kernel process, executes and times what it sends, and says how it went.
+#pragma once
+#include <chrono>
+#include <string>
+
+#include "executor.h"
+#include "request.h"
+#include "ring.h"
+#include "zygote.h"
+
+namespace sim {
+
+class Session {
+public:
+    Session(const Request &request, Ring &ring, Zygote &zygote) : request_(request), ring_(ring), zygote_(zygote) {}
+    // The reply, as JSON. `descriptor` holds the tensors. Throws if the device itself fails.
+    std::string run(int descriptor);
+
+private:
+    using Clock = std::chrono::steady_clock;
+    enum class End { Returned, Died, Timeout, Budget };
+
+    void prepare_ring(const Chip &chip);
+    void fill_call(const Chip &chip);
+    End follow(Executor &executor);
+    // Executes what is in the ring; true if the run has come to its end.
+    bool drain(Executor &executor, End *end);
+    void execute(Executor &executor, const Record &record);
+    bool await_records();
+    DeviceFault death() const;
+    std::string covered_blocks() const;
+
+    const Request &request_;
+    Ring &ring_;
+    Zygote &zygote_;
+    Clock::time_point deadline_;
+    uint64_t tail_ = 0, spent_ = 0;
+    uint32_t answers_ = 0;
+};
+
+}  // namespace sim

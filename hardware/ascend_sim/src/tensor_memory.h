@@ -1,0 +1,32 @@
+// The tensors of one request: mapped from the memory that came with it; the workspace is poisoned without touching it.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "request.h"
+
+namespace sim {
+
+class TensorMemory {
+public:
+    // `descriptor` is the memory that holds the tensors, or -1 if there is none (records only).
+    TensorMemory(const Request &request, int descriptor);
+    ~TensorMemory();
+    TensorMemory(const TensorMemory &) = delete;
+    TensorMemory &operator=(const TensorMemory &) = delete;
+
+    // Where a tensor lies; null in a records-only run.
+    uint8_t *data(size_t tensor) const { return data_[tensor]; }
+
+private:
+    struct Mapping {
+        void *start;
+        uint64_t bytes;
+    };
+    uint8_t *map_workspace(uint64_t bytes, uint8_t poison);
+
+    std::vector<Mapping> mappings_;
+    std::vector<uint8_t *> data_;
+};
+
+}  // namespace sim

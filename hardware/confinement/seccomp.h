@@ -1,0 +1,38 @@
+// System call filters, assembled by hand: nothing to install, the same on x86-64 and aarch64.
+#pragma once
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+namespace confinement {
+
+class Filter {
+public:
+    // `otherwise` is the action for system calls that no rule names (SECCOMP_RET_...).
+    explicit Filter(uint32_t otherwise);
+    Filter &on(std::initializer_list<int> calls, uint32_t action);
+    // Acts only if (argument & mask) == value, in its lower 32 bits.
+    Filter &on_if(int call, unsigned argument, uint32_t mask, uint32_t value, uint32_t action);
+    // Returns null, or what went wrong. Needs no_new_privs.
+    const char *install() const;
+
+private:
+    void statement(uint16_t code, uint32_t k);
+    void jump_equal(uint32_t k, uint8_t yes, uint8_t no);
+
+    uint32_t otherwise_;
+    std::vector<sock_filter> program_;
+};
+
+bool seccomp_available();
+
+// For a kernel process: what loading its code needs, and then what running it needs.
+Filter filter_for_loading();
+Filter filter_for_running();
+// For a compiler: everything but the network, other processes and the kernel's rarely needed doors.
+Filter filter_for_compiling();
+
+}  // namespace confinement
