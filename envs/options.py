@@ -63,8 +63,8 @@ class Options:
     embedder: str | Embedder = "static"
     """how texts become vectors; not used when `bank` is an object"""
     bank: str | Path | Bank | None = None
-    """the bank, or the file it is kept in; None keeps it in memory. An empty file is given the seed knowledge. Processes
-    may share a file, but `reset(seed=...)` puts it back for all of them"""
+    """the bank, or the file it is kept in; None keeps it in memory. An empty file is given the seed knowledge.
+    Processes may share a file, but `reset(seed=...)` puts it back for all of them"""
     operators: Callable[[Task], Sequence[str]] | None = None
     """ATen operators of a task; by default read from its exported graph"""
     seed: int | None = None

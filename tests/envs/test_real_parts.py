@@ -1,0 +1,111 @@
+"""The environment on real tasks, with the real memory: suites, seed knowledge, embeddings, exported operators."""
+
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import kernel_gym  # noqa: F401
+from kernel_gym.envs.known_optimum import ArithmeticJudge
+from kernel_gym.kernel import Kernel
+from kernel_gym.memory.item import Kind
+
+TASKS = ["relu", "softmax", "sigmoid"]
+K = 20
+
+
+class Copyist:
+    """Writes in the device's language; what it writes is made up."""
+
+    language = "ascendc"
+
+    def __init__(self, *answers: str) -> None:
+        self.answers, self.contexts = list(answers), list[Any]()
+
+    def identity(self) -> str:
+        return "copyist"
+
+    def write(self, task: Any, context: Any, start: Any, rng: Any) -> Kernel:
+        self.contexts.append(context)
+        return Kernel(self.answers[(len(self.contexts) - 1) % len(self.answers)], self.language)
+
+
+def made(*answers: str, **options: Any) -> gym.Env[Any, Any]:
+    return gym.make(
+        "kernel_gym/KernelSynthesis-v0",
+        suite="level1",
+        tasks=TASKS,
+        author=Copyist(*answers),
+        verifier=ArithmeticJudge(),
+        **options,
+    )
+
+
+def test_the_checker_has_nothing_to_say() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(made("wrong", "latency 5.0").unwrapped)
+
+
+def test_the_bank_begins_with_seed_knowledge_and_only_practices_can_be_picked() -> None:
+    env = made("wrong")
+    _, info = env.reset(seed=0)
+    assert info["task"] == "level1/relu"
+    assert {item.kind for item in env.unwrapped.bank.items()} == {Kind.API, Kind.PRACTICE}  # type: ignore[attr-defined]
+    assert info["candidates"]
+    assert {candidate.kind for candidate in info["candidates"]} == {"practice"}
+
+
+def test_api_pages_follow_the_names_in_what_is_shown() -> None:
+    env = made("class K { void f() { AscendC::Exp(a, b, n); AscendC::DataCopyPad(a, b, p); } };")
+    env.reset(seed=0)
+    for _ in range(4):
+        *_, info = env.step(K)
+    slot = next(i for i, candidate in enumerate(info["candidates"]) if candidate.kind == "trace")
+    env.step(slot)
+    *_, info = env.step(K)
+    bank = env.unwrapped.bank  # type: ignore[attr-defined]
+    pages = [bank.get(i) for i in info["attempt"].api_pages]
+    assert len(pages) <= 14
+    assert {page.kind for page in pages} == {Kind.API}
+    named = {name for page in pages for name in page.names}
+    assert {"Exp", "DataCopyPad"} <= named
+
+
+def test_what_one_task_leaves_is_seen_by_the_next_with_its_operators() -> None:
+    env = made("latency 5.0", budget=1)
+    env.reset(seed=0)
+    env.step(K)
+    observation, info = env.reset()
+    assert info["task"] == "level1/softmax"
+    slot = next(i for i, candidate in enumerate(info["candidates"]) if candidate.kind == "trace")
+    layout = env.unwrapped.layout  # type: ignore[attr-defined]
+    box = observation["observations"]
+    assert info["candidates"][slot].item.operators == ("aten.relu.default",)
+    assert box[layout.candidate("feasible")][slot] == 1.0
+    assert box[layout.candidate("relative_latency")][slot] == 1.0
+    assert box[layout.candidate("same_task")][slot] == 0.0
+    assert box[layout.globals("category.activation")] == 1.0
+
+
+def test_near_operators_look_near() -> None:
+    env = made("latency 5.0", budget=1)
+    env.reset(seed=0, options={"task": "level1/relu"})
+    env.step(K)
+    env.reset(options={"task": "level1/softmax"})
+    env.step(K)
+    _, info = env.reset(options={"task": "level1/sigmoid"})
+    assert [candidate.item.task for candidate in info["candidates"] if candidate.kind == "trace"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"tasks": ["rely"]}, {"suite": "level9"}, {"embedder": "none"}, {"author": "nobody"}]
+)
+def test_a_part_that_is_not_there_is_named_in_one_line(wrong: dict[str, Any]) -> None:
+    from kernel_gym.errors import KernelGymError
+
+    with pytest.raises(KernelGymError) as caught:
+        gym.make("kernel_gym/KernelSynthesis-v0", **({"author": Copyist("wrong")} | wrong))
+    assert "\n" not in str(caught.value)
