@@ -1,0 +1,115 @@
+"""The apprentice: writes a kernel as well as its profile and its context let it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from zlib import crc32
+
+import numpy as np
+
+from kernel_gym.errors import KernelGymError
+from kernel_gym.generators.apprentice.aten import Unsupported
+from kernel_gym.generators.apprentice.idioms import Idiom, Spelling, idioms
+from kernel_gym.generators.apprentice.judgement import Judge, Judgement
+from kernel_gym.generators.apprentice.kernel_file import write_kernel
+from kernel_gym.generators.apprentice.lowering import lower
+from kernel_gym.generators.apprentice.profile import Profile, load_profile
+from kernel_gym.generators.apprentice.schedule import BEST, NAIVE, Schedule
+from kernel_gym.generators.apprentice.voice import Voice, fluent
+from kernel_gym.generators.contract import Context, StartPoint
+from kernel_gym.kernel import Kernel
+from kernel_gym.task import Task
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How one idiom came out, and why."""
+
+    idiom: str
+    spelling: str
+    right: bool
+    draw: float
+    judgement: Judgement
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A kernel with the choices that made it; `problem` says why there is no kernel."""
+
+    kernel: Kernel
+    schedule: Schedule | None = None
+    choices: tuple[Choice, ...] = ()
+    problem: str = ""
+
+
+class Apprentice:
+    """A simulated author of Ascend C.
+
+    It knows how to compose a kernel but not the dialect: each idiom is spelled right with a probability that depends on
+    what the text of its context shows. All randomness comes from the generator passed in, one stream per idiom, so two
+    contexts under the same seed differ only in the idioms whose probability crossed their draw.
+    """
+
+    language = "ascendc"
+
+    def __init__(self, profile: str | Profile = "middle") -> None:
+        self.profile = load_profile(profile) if isinstance(profile, str) else profile
+
+    def identity(self) -> str:
+        """Changes with the profile and with the idioms."""
+        return f"apprentice/{self.profile.name}/{self.profile.digest()}/{_idioms_digest()}"
+
+    def write(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Kernel:
+        """Draft a kernel, or refine `start`; empty if the task cannot be lowered."""
+        return self.explain(task, context, start, rng).kernel
+
+    def explain(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Explanation:
+        """As `write`, with every choice."""
+        root = int(rng.integers(2**63))
+        try:
+            plan = lower(task)
+        except Unsupported as error:
+            return Explanation(Kernel("", self.language, trusted=True), problem=str(error))
+        judge = Judge(self.profile, context, start)
+        choices: dict[str, Choice] = {}
+
+        def choose(idiom: Idiom) -> Spelling:
+            judgement = judge.judge(idiom)
+            stream = _stream(root, idiom.id)
+            draw, which = stream.random(2)
+            spelling = idiom.right if draw < judgement.probability else _mistake(idiom, which)
+            choices[idiom.id] = Choice(idiom.id, spelling.name, spelling.right, float(draw), judgement)
+            return spelling
+
+        schedule = BEST if self.profile.fluent else NAIVE
+        source = write_kernel(plan, schedule, Voice(idioms(), choose))
+        return Explanation(Kernel(source, self.language, trusted=True), schedule, tuple(choices.values()))
+
+
+def oracle(task: Task) -> Kernel:
+    """The kernel with every idiom right and the best schedule; raises if the task cannot be lowered."""
+    return Kernel(write_kernel(lower(task), BEST, fluent(idioms())), trusted=True)
+
+
+def _stream(root: int, name: str) -> np.random.Generator:
+    """The stream of one choice: it does not depend on which other choices are made."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([root, crc32(name.encode())])))
+
+
+def _mistake(idiom: Idiom, which: float) -> Spelling:
+    """A wrong spelling, by weight."""
+    total = sum(spelling.weight for spelling in idiom.wrong)
+    for spelling in idiom.wrong:
+        which -= spelling.weight / total
+        if which < 0:
+            return spelling
+    return idiom.wrong[-1]
+
+
+def _idioms_digest() -> str:
+    text = "".join(idiom.model_dump_json() for idiom in idioms().values())
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+__all__ = ["Apprentice", "Choice", "Explanation", "KernelGymError", "oracle"]

@@ -1,0 +1,39 @@
+"""From a task to its plan, once: export, read, remember."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from kernel_gym.errors import TaskError
+from kernel_gym.generators.apprentice.aten import Unsupported
+from kernel_gym.generators.apprentice.plan import Plan
+from kernel_gym.generators.apprentice.reader import read
+from kernel_gym.graph import export
+from kernel_gym.task import Task
+
+
+def lower(task: Task) -> Plan:
+    """The plan of a task; raises `Unsupported` with the operator that stands in the way."""
+    plan = _lower(task, task.digest)
+    if isinstance(plan, Unsupported):
+        raise Unsupported(str(plan))
+    return plan
+
+
+@lru_cache(maxsize=1024)
+def _lower(task: Task, digest: str) -> Plan | Unsupported:
+    try:
+        program = export(task.instance(task.public))
+    except TaskError as error:
+        return Unsupported(f"Unsupported: {error}")
+    shapes = [tuple(spec.shape for spec in task.instance(case).signature.inputs) for case in task.cases]
+    try:
+        return replace(read(program, task.name, _title(task), shapes), name=task.name)
+    except Unsupported as error:
+        return error
+
+
+def _title(task: Task) -> str:
+    words = (task.description or task.name.replace("_", " ")).strip().splitlines()[0].rstrip(".")
+    return f"{words}."

@@ -1,0 +1,138 @@
+"""Elementwise nests: one loop over tiles, everything fused in between."""
+
+from __future__ import annotations
+
+from kernel_gym.generators.apprentice.body import Body, Operand
+from kernel_gym.generators.apprentice.nest import NestWriter
+from kernel_gym.generators.apprentice.script import Script
+
+
+class MapWriter(NestWriter):
+    """A unit of work is one tile of the vector dimension of one row."""
+
+    def process(self) -> None:
+        self._loop()
+        self._copy_in()
+        self._compute()
+        self._copy_out()
+
+    @property
+    def _rows(self) -> bool:
+        return bool(self.nest.kept)
+
+    def _loop(self) -> None:
+        add = self.script.add
+        row = ["row"] if self._rows else []
+        with self.script.function("__aicore__ inline void Process()"):
+            self.core_share()
+            with self.script.block("for (uint32_t unit = first; unit < last; ++unit)"):
+                if self._rows:
+                    add("const uint32_t row = unit / t.tiles;", "const uint32_t start = (unit % t.tiles) * t.tile;")
+                else:
+                    add("const uint32_t start = unit * t.tile;")
+                add("const uint32_t count = Min(t.tile, t.length - start);")
+                if self.loads(vector=True):
+                    add(f"CopyIn({', '.join([*row, 'start', 'count'])});")
+                add(f"Compute({', '.join([*(row if self._scalar_rows() else []), 'count'])});")
+                add(f"CopyOut({', '.join([*row, 'start', 'count'])});")
+
+    def _scalar_rows(self) -> bool:
+        return self._rows and any(stride != "0" for _, access in self.loads(vector=False) for stride in access.kept)
+
+    def _parameters(self, *names: str) -> str:
+        return ", ".join(f"uint32_t {name}" for name in names)
+
+    def _copy_in(self) -> None:
+        loads = self.loads(vector=True)
+        if not loads:
+            return
+        parameters = self._parameters(*(["row"] if self._rows else []), "start", "count")
+        self.script.add("")
+        with self.script.function(f"__aicore__ inline void CopyIn({parameters})"):
+            self.script.add(*self.indices("row", [access for _, access in loads]))
+            for _, access in loads:
+                self.copy_in(access, f"{access.buffer}Queue", "count", self.offset(access, "row", "start"))
+
+    def _compute(self) -> None:
+        add, say = self.script.add, self.voice.say
+        store = self.nest.stores[0]
+        out = f"{store.access.buffer}Local"
+        self.script.add("")
+        parameters = self._parameters(*(["row"] if self._scalar_rows() else []), "count")
+        with self.script.function(f"__aicore__ inline void Compute({parameters})"):
+            body = Body(self.voice, self.nest, self.script, "count")
+            numbers = self.loads(vector=False)
+            add(*self.indices("row", [access for _, access in numbers]))
+            for index, access in numbers:
+                add(
+                    say(
+                        "gm.element",
+                        name=f"{access.buffer}Value",
+                        gm=f"{access.buffer}Gm",
+                        offset=self.offset(access, "row", "0"),
+                    )
+                )
+                body.values[index] = Operand(f"{access.buffer}Value", False)
+            for index, access in self.loads(vector=True):
+                add(self.take(access, f"{access.buffer}Queue"))
+            add(say("queue.alloc", type=self.ctype(store.access), tensor=out, queue=f"{store.access.buffer}Queue"))
+            mark = len(self.script.lines)
+            for index, access in self.loads(vector=True):
+                self.as_float(body, index, access, f"{access.buffer}Local")
+            self._steps(body, out)
+            self.work = body.made
+            declared = [
+                f"        AscendC::LocalTensor<float> work{n} = workBuf{n}.Get<float>();" for n in range(body.made)
+            ]
+            self.script.lines[mark:mark] = declared
+            add(say("queue.enque", queue=f"{store.access.buffer}Queue", tensor=out))
+            for _, access in self.loads(vector=True):
+                add(say("queue.free", queue=f"{access.buffer}Queue", tensor=f"{access.buffer}Local"))
+
+    def _steps(self, body: Body, out: str) -> None:
+        store = self.nest.stores[0]
+        steps = [index for index, step in enumerate(self.nest.steps) if not step.access]
+        ctype = self.ctype(store.access)
+        if self.nest.steps[store.step].access:
+            source = body.values[store.step]
+            if ctype == "float":
+                body.script.add(
+                    f"AscendC::Adds({out}, {source.text}, 0.0f, count);"
+                    if source.vector
+                    else self.voice.say("tensor.duplicate", dst=out, value=source.text, n="count")
+                )
+                return
+        if ctype == "float":
+            body.run(steps, homes={store.step: out})
+            return
+        body.run(steps, keep=[store.step])
+        self.convert(body, out, ctype, body.values[store.step].text, "float")
+
+    def _copy_out(self) -> None:
+        access = self.nest.stores[0].access
+        out, queue = f"{access.buffer}Local", f"{access.buffer}Queue"
+        parameters = self._parameters(*(["row"] if self._rows else []), "start", "count")
+        self.script.add("")
+        with self.script.function(f"__aicore__ inline void CopyOut({parameters})"):
+            self.script.add(*self.indices("row", [access]))
+            self.script.add(self.take(access, queue))
+            offset = self.offset(access, "row", "start")
+            self.script.add(
+                self.voice.say(
+                    "copy.out", type=self.ctype(access), dst=f"{access.buffer}Gm", src=out, offset=offset, n="count"
+                )
+            )
+            self.script.add(self.voice.say("queue.free", queue=queue, tensor=out))
+
+    def tile_fields(self) -> tuple[str, ...]:
+        return ("tile", "tiles", "units", "perCore") if self._rows else super().tile_fields()
+
+    def launch(self, script: Script) -> None:
+        rows = " * ".join(f"t.{name}" for name in self.nest.kept)
+        tiles = "t.tiles" if self._rows else "t.units"
+        script.add(*(f"t.{name} = {text};" for name, text in self.fields()))
+        script.add(self.voice.say("tile.fit", length="t.length", capacity=self.capacity(), cores=self.schedule.cores))
+        script.add(f"{tiles} = {self.voice.say('loop.remainder', length='t.length', tile='t.tile')};")
+        if self._rows:
+            script.add(f"t.units = {rows} * t.tiles;")
+        self.call(script)

@@ -1,0 +1,362 @@
+"""Nests that reduce in several passes over tiles: along rows too long for the chip, or over an axis that is not the last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kernel_gym.generators.apprentice.body import Body, Operand
+from kernel_gym.generators.apprentice.nest import NestWriter
+from kernel_gym.generators.apprentice.plan import Access, Ref
+from kernel_gym.generators.apprentice.rows import HIGHEST, LOWEST
+from kernel_gym.generators.apprentice.script import Script
+
+_START = {"sum": "0.0f", "prod": "1.0f", "max": LOWEST, "min": HIGHEST, "argmax": LOWEST, "argmin": HIGHEST}
+_MERGE = {"sum": "Add", "prod": "Mul", "max": "Max", "min": "Min"}
+
+
+class PassWriter(NestWriter):
+    """A unit of work is a row (reduced along the vector dimension) or one tile of the vector dimension.
+
+    Every pass walks the reduced axis once: the first passes accumulate, the last one writes.
+    """
+
+    @property
+    def rowwise(self) -> bool:
+        """True if the vector dimension itself is reduced: results are numbers."""
+        return self.nest.vector_reduced
+
+    @property
+    def store(self) -> Access:
+        """Where the result goes."""
+        return self.nest.stores[0].access
+
+    @property
+    def root(self) -> int:
+        """The step whose result is stored."""
+        return self.nest.stores[0].step
+
+    @property
+    def whole(self) -> bool:
+        """True if the result has a value for every element that was reduced."""
+        return self.nest.steps[self.root].inside
+
+    def process(self) -> None:
+        add = self.script.add
+        with self.script.function("__aicore__ inline void Process()"):
+            self.core_share()
+            with self.script.block("for (uint32_t unit = first; unit < last; ++unit)"):
+                if self.rowwise:
+                    add("Row(unit);")
+                elif self.nest.kept:
+                    add("const uint32_t start = (unit % t.tiles) * t.tile;")
+                    add("Columns(unit / t.tiles, start, Min(t.tile, t.length - start));")
+                else:
+                    add("Columns(0, unit * t.tile, Min(t.tile, t.length - unit * t.tile));")
+        add("")
+        head = "Row(uint32_t row)" if self.rowwise else "Columns(uint32_t row, uint32_t start, uint32_t count)"
+        with self.script.function(f"__aicore__ inline void {head}"):
+            self._unit()
+
+    def _unit(self) -> None:
+        body = Body(self.voice, self.nest, self.script, "count")
+        mark = len(self.script.lines)
+        accesses = [step.access for step in self.nest.loads if step.access] + [self.store]
+        self.script.add(*self.indices("row", accesses))
+        body.reduce = lambda index: self._accumulate(body, index)
+        levels = max(step.level for step in self.nest.steps)
+        self._outside(body, 0)
+        for level in range(1, levels + 1):
+            self._pass(body, level)
+            self._outside(body, level)
+        if self.whole:
+            self._write_pass(body)
+        else:
+            self._write_result(body)
+        self.work = body.made
+        names = [f"AscendC::LocalTensor<float> work{n} = workBuf{n}.Get<float>();" for n in range(body.made)]
+        if self.rowwise:
+            names.append("AscendC::LocalTensor<float> stat = statBuf.Get<float>();")
+        self.script.lines[mark:mark] = [f"        {name}" for name in names]
+
+    def needs_stat(self) -> bool:
+        return self.rowwise or super().needs_stat()
+
+    # ---- passes ------------------------------------------------------------------------------------------------
+
+    def _needed(self, targets: list[int]) -> list[int]:
+        """Steps inside the loop that the targets are made from, in order."""
+        wanted, queue = set(targets), list(targets)
+        while queue:
+            for argument in self.nest.steps[queue.pop()].arguments:
+                if isinstance(argument, Ref) and argument.step not in wanted and self.nest.steps[argument.step].inside:
+                    wanted.add(argument.step)
+                    queue.append(argument.step)
+        return sorted(wanted)
+
+    def _pass(self, body: Body, level: int) -> None:
+        reducing = [i for i, step in enumerate(self.nest.steps) if step.reduction and step.level == level]
+        if not reducing:
+            return
+        for index in reducing:
+            self._start(body, index)
+        with self._loop(body, self._needed(reducing)) as steps:
+            outside = [index for index in body.values if not self.nest.steps[index].inside]
+            body.run([step for step in steps if step not in reducing], keep=[*self._fed(reducing), *outside])
+            for index in reducing:
+                self._accumulate(body, index)
+        self._keep(body)
+
+    def _fed(self, reducing: list[int]) -> list[int]:
+        return [
+            argument.step
+            for index in reducing
+            for argument in self.nest.steps[index].arguments
+            if isinstance(argument, Ref)
+        ]
+
+    def _keep(self, body: Body) -> None:
+        body.settle({index for index in body.values if not self.nest.steps[index].inside})
+
+    @contextmanager
+    def _loop(self, body: Body, steps: list[int]) -> Iterator[list[int]]:
+        """The loop over the reduced axis: loads what the steps need and yields those still to be computed."""
+        with self._tiles():
+            loads = [(index, self.nest.steps[index].access) for index in steps if self.nest.steps[index].access]
+            queued = [(index, access) for index, access in loads if access and access.step != "0"]
+            for _, access in queued:
+                self.copy_in(access, f"{access.buffer}Queue", "count", self._offset(access))
+            for index, access in loads:
+                if access and access.step == "0":
+                    self._number(body, index, access)
+            for _, access in queued:
+                self.script.add(self.take(access, f"{access.buffer}Queue"))
+            for index, access in queued:
+                self.as_float(body, index, access, f"{access.buffer}Local")
+            yield [index for index in steps if not self.nest.steps[index].access]
+            for _, access in queued:
+                self.script.add(
+                    self.voice.say("queue.free", queue=f"{access.buffer}Queue", tensor=f"{access.buffer}Local")
+                )
+
+    def _offset(self, access: Access) -> str:
+        if access.reduced and not self.voice.right("axis.stride"):
+            # The axis is taken for the contiguous one.
+            return self.offset(access, "row", "start", "axis").replace("axis * ", "axis + 0 * ")
+        return self.offset(access, "row", "start", "axis")
+
+    @contextmanager
+    def _tiles(self) -> Iterator[None]:
+        axis = " * ".join(f"t.{name}" for name in self.nest.reduced)
+        if axis:
+            with self.script.block(f"for (uint32_t axis = 0; axis < {axis}; ++axis)"):
+                self.script.add(*self._axis_indices())
+                if self.rowwise:
+                    with self._row_tiles():
+                        yield
+                else:
+                    yield
+        else:
+            with self._row_tiles():
+                yield
+
+    @contextmanager
+    def _row_tiles(self) -> Iterator[None]:
+        with self.script.block("for (uint32_t start = 0; start < t.length; start += t.tile)"):
+            self.script.add("const uint32_t count = Min(t.tile, t.length - start);")
+            yield
+
+    def _axis_indices(self) -> list[str]:
+        names = self.nest.reduced
+        if len(names) < 2:
+            return []
+        inside = [" * ".join(f"t.{name}" for name in names[n + 1 :]) for n in range(len(names))]
+        return [
+            f"const uint32_t k{n} = "
+            + (f"axis / ({inside[n]}) % t.{names[n]};" if inside[n] else f"axis % t.{names[n]};")
+            for n in range(len(names))
+        ]
+
+    def _number(self, body: Body, index: int, access: Access) -> None:
+        name = f"{access.buffer}Value"
+        self.script.add(self.voice.say("gm.element", name=name, gm=f"{access.buffer}Gm", offset=self._offset(access)))
+        body.values[index] = Operand(name, False)
+
+    # ---- accumulators ------------------------------------------------------------------------------------------
+
+    def _total(self, index: int) -> str:
+        step = self.nest.steps[index]
+        same = [i for i, other in enumerate(self.nest.steps) if other.reduction == step.reduction]
+        return f"{step.reduction}{same.index(index) if len(same) > 1 else ''}Total"
+
+    def _start(self, body: Body, index: int) -> None:
+        step = self.nest.steps[index]
+        reduction = step.reduction or "sum"
+        begin = self.voice.say("reduce.start", value=_START[reduction])
+        if self.rowwise:
+            self.script.add(f"float {self._total(index)} = {begin};")
+            if reduction.startswith("arg"):
+                self.script.add(f"float {self._total(index)}At = 0.0f;")
+            body.values[index] = Operand(self._total(index) + ("At" if reduction.startswith("arg") else ""), False)
+            return
+        home = body.place()
+        self.script.add(self.voice.say("tensor.duplicate", dst=home, value=begin, n="count"))
+        if reduction.startswith("arg"):
+            best = home
+            home = body.place()
+            self.script.add(self.voice.say("tensor.duplicate", dst=home, value="0.0f", n="count"))
+            self.best = {**getattr(self, "best", {}), index: best}
+        body.values[index] = Operand(home, True)
+
+    def _accumulate(self, body: Body, index: int) -> None:
+        step = self.nest.steps[index]
+        source = body.operand(step.arguments[0])
+        if self.rowwise:
+            self._accumulate_row(body, index, source)
+        elif step.reduction in ("argmax", "argmin"):
+            self._accumulate_index(body, index, source)
+        else:
+            home = body.values[index].text
+            value = source.text
+            if not source.vector:
+                value = body.place()
+                self.script.add(self.voice.say("tensor.duplicate", dst=value, value=source.text, n="count"))
+                body.free.append(value)
+            self.script.add(f"AscendC::{_MERGE[step.reduction or 'sum']}({home}, {home}, {value}, count);")
+
+    def _accumulate_row(self, body: Body, index: int, source: Operand) -> None:
+        step = self.nest.steps[index]
+        reduction, total, say = step.reduction or "sum", self._total(index), self.voice.say
+        work = body.place()
+        arg = reduction.startswith("arg")
+        idiom = f"reduce.{reduction[-3:]}" + ("-index" if arg else "")
+        self.script.add(say(idiom, dst="stat", src=source.text, work=work, n="count"))
+        body.free.append(work)
+        part = say("local.element", tensor="stat", index="0")
+        if arg:
+            sign = ">" if reduction == "argmax" else "<"
+            with self.script.block(f"if ({part} {sign} {total})"):
+                place = say("reduce.index", tensor="stat", index="0")
+                offset = self.voice.say("cast.unsigned", number="start")
+                self.script.add(f"{total} = {part};", f"{total}At = {offset} + {place};")
+        elif reduction == "sum":
+            self.script.add(f"{total} += {part};")
+        else:
+            self.script.add(f"{total} = {'Larger' if reduction == 'max' else 'Smaller'}({total}, {part});")
+
+    def _accumulate_index(self, body: Body, index: int, source: Operand) -> None:
+        step = self.nest.steps[index]
+        mode = "GT" if step.reduction == "argmax" else "LT"
+        home, best = body.values[index].text, self.best[index]
+        mask, here = body.place(), body.place()
+        bits = f"{mask}.ReinterpretCast<uint8_t>()"
+        body._mask(bits, mode, [source, Operand(best, True)])
+        self.script.add(
+            self.voice.say(
+                "tensor.duplicate", dst=here, value=self.voice.say("cast.unsigned", number="axis"), n="count"
+            )
+        )
+        body._select(home, bits, here, home, True)
+        body._select(best, bits, source.text, best, True)
+        body.free += [mask, here]
+
+    # ---- results -----------------------------------------------------------------------------------------------
+
+    def _outside(self, body: Body, level: int) -> None:
+        """Steps that need no loop, once what they need is there."""
+        for index, step in enumerate(self.nest.steps):
+            if step.inside or step.level != level or step.reduction or index in body.values:
+                continue
+            if step.access and step.access.step == "0":
+                self._number(body, index, step.access)
+            elif step.access:
+                self._hold(body, index, step.access)
+            elif index != self.root or self.whole:
+                body.run([index], keep=[index, *body.values])
+
+    def _hold(self, body: Body, index: int, access: Access) -> None:
+        """Load a vector that does not change along the reduced axis, and keep it."""
+        queue, home = f"{access.buffer}Queue", body.place()
+        self.copy_in(access, queue, "count", self._offset(access))
+        self.script.add(self.take(access, queue))
+        if self.ctype(access) == "float":
+            self.script.add(f"AscendC::Adds({home}, {access.buffer}Local, 0.0f, count);")
+        else:
+            self.convert(body, home, "float", f"{access.buffer}Local", self.ctype(access))
+        self.script.add(self.voice.say("queue.free", queue=queue, tensor=f"{access.buffer}Local"))
+        body.values[index] = Operand(home, True)
+
+    def _write_pass(self, body: Body) -> None:
+        add, say = self.script.add, self.voice.say
+        access, out, queue = self.store, f"{self.store.buffer}Local", f"{self.store.buffer}Queue"
+        ctype = self.ctype(access)
+        with self._loop(body, self._needed([self.root])) as steps:
+            add(say("queue.alloc", type=ctype, tensor=out, queue=queue))
+            outside = [index for index in body.values if not self.nest.steps[index].inside]
+            if ctype == "float":
+                body.run(steps, keep=outside, homes={self.root: out})
+            else:
+                body.run(steps, keep=[self.root, *outside])
+                self.convert(body, out, ctype, body.values[self.root].text, "float")
+            add(say("queue.enque", queue=queue, tensor=out))
+            self._store_tile(out, queue, "count", self._offset(access))
+
+    def _write_result(self, body: Body) -> None:
+        add, say = self.script.add, self.voice.say
+        access, out, queue = self.store, f"{self.store.buffer}Local", f"{self.store.buffer}Queue"
+        ctype = self.ctype(access)
+        add(say("queue.alloc", type=ctype, tensor=out, queue=queue))
+        ready = self.root in body.values
+        if self.rowwise:
+            if not ready:
+                body.run([self.root], keep=[self.root, *body.values])
+            value = body.values[self.root].text
+            add(f"{out}.SetValue(0, {value if ctype == 'float' else f'static_cast<{ctype}>({value})'});")
+            add(say("sync.scalar-to-copy"))
+        elif ctype != "float":
+            if not ready:
+                body.run([self.root], keep=[self.root, *body.values])
+            self.convert(body, out, ctype, body.values[self.root].text, "float")
+        elif ready:
+            add(f"AscendC::Adds({out}, {body.values[self.root].text}, 0.0f, count);")
+        else:
+            body.run([self.root], homes={self.root: out})
+        add(say("queue.enque", queue=queue, tensor=out))
+        self._store_tile(out, queue, "1" if self.rowwise else "count", self.offset(access, "row", "start"))
+
+    def _store_tile(self, out: str, queue: str, count: str, offset: str) -> None:
+        access, say = self.store, self.voice.say
+        ctype = self.ctype(access)
+        self.script.add(say("queue.deque", type=ctype, tensor=f"{access.buffer}Ready", queue=queue))
+        ready = f"{access.buffer}Ready"
+        self.script.add(say("copy.out", type=ctype, dst=f"{access.buffer}Gm", src=ready, offset=offset, n=count))
+        self.script.add(say("queue.free", queue=queue, tensor=ready))
+
+    # ---- sizes -------------------------------------------------------------------------------------------------
+
+    def tile_fields(self) -> tuple[str, ...]:
+        return ("tile", "tiles", "units", "perCore") if not self.rowwise and self.nest.kept else super().tile_fields()
+
+    def launch(self, script: Script) -> None:
+        rows = " * ".join(f"t.{name}" for name in self.nest.kept) or "1"
+        script.add(*(f"t.{name} = {text};" for name, text in self.fields()))
+        script.add(
+            self.voice.say(
+                "tile.fit",
+                length="t.length",
+                capacity=self.capacity(),
+                cores=1 if self.rowwise else self.schedule.cores,
+            )
+        )
+        if self.rowwise:
+            script.add(f"t.units = {rows};")
+        else:
+            count = self.voice.say("loop.remainder", length="t.length", tile="t.tile")
+            script.add(
+                *(
+                    [f"t.tiles = {count};", f"t.units = {rows} * t.tiles;"]
+                    if self.nest.kept
+                    else [f"t.units = {count};"]
+                )
+            )
+        self.call(script)

@@ -1,0 +1,127 @@
+"""The plan of a kernel: stages, one launch each, with every size as host arithmetic in C.
+
+A plan holds no choices. How many cores, which tile, which spelling: that is the author's, stage by stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gym.generators.apprentice.expression import Reduction
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A region of global memory: the n-th input or output, or a part of the workspace."""
+
+    name: str
+    dtype: str
+    origin: str
+    index: int
+    elements: str
+    rank: int = 0
+
+
+@dataclass(frozen=True)
+class Access:
+    """How a loop nest walks a buffer: a stride for each loop, in elements, over fields of the tiling.
+
+    `kept` belongs to the loops whose index survives in the result, `reduced` to those that are summed away, `step` to
+    the vector dimension (`0`: the same element throughout, `1`: contiguous). If `flat`, the kept loops walk the buffer
+    as one loop would.
+    """
+
+    buffer: str
+    dtype: str
+    kept: tuple[str, ...]
+    reduced: tuple[str, ...]
+    step: str
+    offset: str = "0"
+    flat: bool = False
+
+
+@dataclass(frozen=True)
+class Ref:
+    """The result of an earlier step."""
+
+    step: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation on the elements of a loop nest.
+
+    `vector`: has a value for each element along the vector dimension. `inside`: has a value for each reduced index.
+    `level`: how many reductions must be complete before it can be computed.
+    """
+
+    function: str
+    arguments: tuple[Ref | float, ...] = ()
+    access: Access | None = None
+    reduction: Reduction | None = None
+    idiom: str = ""
+    vector: bool = True
+    inside: bool = False
+    level: int = 0
+    boolean: bool = False
+    #: Field that holds the number, for a step that is a size of the run.
+    field: str = ""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A step's result written to global memory."""
+
+    step: int
+    access: Access
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A fused loop nest: maps and reductions over kept loops, reduced loops and one vector dimension.
+
+    If `vector_reduced`, a reduction runs along the vector dimension and its result is one number per row; otherwise
+    reductions run over the `reduced` loops and their result is a vector.
+    """
+
+    name: str
+    #: Fields of the tiling by name, with the host expression of each.
+    fields: tuple[tuple[str, str], ...]
+    #: Names of the fields that hold the sizes of the loops.
+    kept: tuple[str, ...]
+    reduced: tuple[str, ...]
+    vector: str
+    vector_reduced: bool
+    steps: tuple[Step, ...]
+    stores: tuple[Store, ...]
+    #: The longest vector dimension at any case of the task.
+    longest: int = 0
+
+    @property
+    def reductions(self) -> tuple[Step, ...]:
+        """The steps that reduce."""
+        return tuple(step for step in self.steps if step.reduction)
+
+    @property
+    def loads(self) -> tuple[Step, ...]:
+        """The steps that read global memory."""
+        return tuple(step for step in self.steps if step.access)
+
+
+Stage = Nest
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything an author needs to write a kernel for a task."""
+
+    name: str
+    title: str
+    buffers: tuple[Buffer, ...]
+    #: Variables that the host computes first: name and expression.
+    derived: tuple[tuple[str, str], ...]
+    stages: tuple[Stage, ...]
+
+    def buffer(self, name: str) -> Buffer:
+        """The buffer with this name."""
+        return next(buffer for buffer in self.buffers if buffer.name == name)

@@ -1,0 +1,78 @@
+"""Profiles: what an author is like. Constants of the mechanism, frozen and hashed."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from importlib import resources
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from kernel_gym.errors import ConfigError
+
+
+class Profile(BaseModel):
+    """Weights are log-odds: how far a fully noticed piece of evidence moves the odds of the right spelling."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    about: str = ""
+    #: False: the context is ignored (placebo).
+    reads: bool = True
+    #: True: every idiom is right and the schedule is the best known (oracle).
+    fluent: bool = False
+    #: Added to the log-odds of every prior.
+    skill: float = 0.0
+
+    #: A page that teaches the idiom.
+    page: float = Field(1.5, ge=0)
+    #: The right spelling in verified code.
+    verified: float = Field(4.0, ge=0)
+    #: The right spelling in code that compiled, for idioms that a compiler checks.
+    compiled: float = Field(3.0, ge=0)
+    #: The right spelling in code or prose of unknown worth.
+    shown: float = Field(1.0, ge=0)
+    #: A failure whose message points at the idiom.
+    hinted: float = Field(1.6, ge=0)
+    #: The wrong spelling in a failed kernel that nothing corrects.
+    misled: float = Field(1.2, ge=0)
+    #: How much of the smaller side is lost when both spellings are seen.
+    conflict: float = Field(0.5, ge=0)
+    #: Each further piece of the same evidence counts this much of the one before.
+    repetition: float = Field(0.5, ge=0, lt=1)
+
+    #: Characters of context at which half of every item is read.
+    span: float = Field(24000, gt=0)
+    #: Characters of one item at which half of an idiom in it is noticed.
+    focus: float = Field(6000, gt=0)
+    #: What a comment beside the spelling adds to how plainly it shows.
+    comment: float = Field(0.25, ge=0)
+
+    #: Probability that an idiom of the start point is copied as it is.
+    copying: float = Field(0.985, ge=0, le=1)
+    #: Chance of an optimisation in a first draft, unprompted.
+    ambition: float = Field(0.15, ge=0, le=1)
+    #: Log-odds for a move that the context shows, and for one that fits the bottleneck.
+    prompted: float = Field(1.5, ge=0)
+    fitting: float = Field(1.5, ge=0)
+
+    def digest(self) -> str:
+        """A hash of everything in the profile."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+
+
+def profile_names() -> tuple[str, ...]:
+    """The profiles that come with the package."""
+    files = resources.files(__package__).joinpath("profiles").iterdir()
+    return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
+
+
+@lru_cache(maxsize=32)
+def load_profile(name: str) -> Profile:
+    """A profile by name."""
+    file = resources.files(__package__).joinpath("profiles", f"{name}.yaml")
+    if not file.is_file():
+        raise ConfigError(f"unknown author profile {name!r}; known: {', '.join(profile_names())}")
+    return Profile.model_validate({"name": name} | yaml.safe_load(file.read_text()))

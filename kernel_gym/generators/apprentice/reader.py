@@ -1,0 +1,170 @@
+"""From an exported ATen graph to a plan."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, TensorArgument
+
+from kernel_gym.generators.apprentice.aten import HANDLERS, Unsupported
+from kernel_gym.generators.apprentice.expression import Broadcast, Tensor, Value, contiguous
+from kernel_gym.generators.apprentice.plan import Buffer, Plan, Stage
+from kernel_gym.generators.apprentice.regions import cut
+from kernel_gym.generators.apprentice.sizes import Size, Sizes, c_expression, product, row_major
+
+_CODES = {
+    torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16", torch.int64: "int64",
+    torch.int32: "int32", torch.int16: "int16", torch.int8: "int8", torch.uint8: "uint8", torch.bool: "bool",
+    torch.float64: "float64",
+}  # fmt: skip
+
+
+@dataclass
+class Reader:
+    """Reads one graph: tensors become values, values that leave the graph become stages."""
+
+    sizes: Sizes = field(default_factory=Sizes)
+    buffers: list[Buffer] = field(default_factory=list)
+    stages: list[Stage] = field(default_factory=list)
+    lengths: dict[str, Size] = field(default_factory=dict)
+    _held: dict[int, tuple[Value, Tensor]] = field(default_factory=dict)
+
+    def input(self, name: str, index: int, meta: torch.Tensor) -> Tensor:
+        """An input of the kernel."""
+        shape = tuple(self.sizes.atom(f"{name}.shape[{axis}]", int(n)) for axis, n in enumerate(meta.shape))
+        self._declare(name, _CODES[meta.dtype], "input", index, shape)
+        return contiguous(name, shape, _CODES[meta.dtype])
+
+    def _declare(self, name: str, dtype: str, origin: str, index: int, shape: tuple[Size, ...]) -> None:
+        self.buffers.append(Buffer(name, dtype, origin, index, c_expression(product(shape)), len(shape)))
+
+    def tensor(self, value: Value) -> Tensor:
+        """The value in global memory, contiguous; computed by a stage of its own if it isn't there yet."""
+        if isinstance(value, Tensor) and value.contiguous:
+            return value
+        if id(value) not in self._held:
+            index = sum(buffer.origin == "workspace" for buffer in self.buffers)
+            self._held[id(value)] = (value, self._compute(value, f"temp{index}", "workspace", index, "float32"))
+        return self._held[id(value)][1]
+
+    def _compute(self, value: Value, name: str, origin: str, index: int, dtype: str) -> Tensor:
+        target = contiguous(name, value.shape, dtype)
+        nest, length = cut(value, target, self.sizes, self.tensor)
+        self._declare(name, dtype, origin, index, value.shape)
+        self.stages.append(replace(nest, name=f"stage{len(self.stages)}"))
+        self.lengths[self.stages[-1].name] = length
+        return target
+
+    def view(self, value: Value, shape: Sequence[int]) -> Value:
+        """The value with another shape of the same number of elements, given at the public case."""
+        given = self.sizes.value(product(value.shape))
+        known = 1
+        for extent in shape:
+            known *= extent if extent != -1 else 1
+        return self.reshape(value, self.sizes.regroup(value.shape, [n if n != -1 else given // known for n in shape]))
+
+    def reshape(self, value: Value, shape: tuple[Size, ...]) -> Value:
+        """The value with another shape of the same number of elements."""
+        if shape == value.shape:
+            return value
+        if isinstance(value, Broadcast) and not isinstance(value.argument, Value):
+            return Broadcast(shape, value.dtype, value.argument)
+        dense = self.tensor(value)
+        return Tensor(shape, dense.dtype, dense.buffer, row_major(shape), dense.offset)
+
+    def output(self, value: Value, name: str, index: int, dtype: str) -> None:
+        """Make a value the n-th output."""
+        self._compute(value, name, "output", index, dtype)
+
+
+Shapes = tuple[tuple[int, ...], ...]
+
+
+def read(program: ExportedProgram, name: str, title: str, cases: Sequence[Shapes] = ()) -> Plan:
+    """The plan of an exported module; `cases` are shapes of all inputs that the kernel will also meet."""
+    reader = Reader()
+    values: dict[str, Any] = dict(_inputs(program, reader))
+    for node in program.graph.nodes:
+        if node.op == "call_function":
+            values[node.name] = _call(reader, node, values)
+    metas = {node.name: node.meta.get("val") for node in program.graph.nodes}
+    for index, spec in enumerate(program.graph_signature.output_specs):
+        if not isinstance(spec.arg, TensorArgument):
+            raise Unsupported(f"Unsupported: output {index} is not a tensor")
+        label = "out" if len(program.graph_signature.output_specs) == 1 else f"out{index}"
+        reader.output(values[spec.arg.name], label, index, _CODES[metas[spec.arg.name].dtype])
+    stages = tuple(replace(stage, longest=_longest(reader, stage, cases)) for stage in reader.stages)
+    derived = tuple((str(symbol), c_expression(text)) for symbol, text in reader.sizes.derived.items())
+    return Plan(name, title, tuple(reader.buffers), derived, stages)
+
+
+def _longest(reader: Reader, stage: Stage, cases: Sequence[Shapes]) -> int:
+    """The longest vector dimension that a stage meets at any case."""
+    extent = reader.lengths[stage.name]
+    index = {
+        f"{b.name}.shape[{axis}]": (b.index, axis)
+        for b in reader.buffers
+        if b.origin == "input"
+        for axis in range(b.rank)
+    }
+    found = [reader.sizes.value(extent)]
+    for shapes in cases:
+        found.append(reader.sizes.value_at(extent, {name: shapes[i][axis] for name, (i, axis) in index.items()}))
+    return max(found)
+
+
+def _inputs(program: ExportedProgram, reader: Reader) -> list[tuple[str, Any]]:
+    """Placeholders by name, with the index each has among the kernel's inputs."""
+    metas = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    state = list(program.state_dict)
+    specs = program.graph_signature.input_specs
+    tensors = [
+        spec for spec in specs if spec.kind is InputKind.USER_INPUT and isinstance(metas[spec.arg.name], torch.Tensor)
+    ]
+    order = {spec.arg.name: index for index, spec in enumerate(tensors)}
+    for spec in specs:
+        if spec.target in state:
+            order[spec.arg.name] = len(tensors) + state.index(spec.target)
+    lifted = len(tensors) + len(state)
+    found: list[tuple[str, Any]] = []
+    for spec in specs:
+        meta = metas[spec.arg.name]
+        if not isinstance(meta, torch.Tensor):
+            found.append((spec.arg.name, meta))
+            continue
+        if spec.arg.name not in order:
+            order[spec.arg.name] = lifted
+            lifted += 1
+        label = _identifier(spec.target or spec.arg.name)
+        found.append((spec.arg.name, reader.input(label, order[spec.arg.name], meta)))
+    return found
+
+
+def _identifier(name: str) -> str:
+    """A name as a C identifier in camel case."""
+    words = [word for word in re.split(r"\W+|_", name) if word]
+    return words[0] + "".join(word[:1].upper() + word[1:] for word in words[1:])
+
+
+def _call(reader: Reader, node: torch.fx.Node, values: dict[str, Any]) -> Any:
+    if node.target is operator.getitem:
+        source, index = node.args
+        return values[source.name][index]  # type: ignore[union-attr]
+    handler = HANDLERS.get(str(node.target))
+    if handler is None:
+        raise Unsupported(f"Unsupported: {node.target}")
+
+    def known(argument: Any) -> Any:
+        if isinstance(argument, torch.fx.Node):
+            return values[argument.name]
+        return [known(item) for item in argument] if isinstance(argument, list | tuple) else argument
+
+    return handler(
+        reader, *(known(argument) for argument in node.args), **{k: known(v) for k, v in node.kwargs.items()}
+    )

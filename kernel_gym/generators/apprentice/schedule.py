@@ -1,0 +1,50 @@
+"""How a kernel uses the machine: cores, tiles, buffers. Written into the kernel as a comment and read back from it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields, replace
+
+#: Bytes of the unified buffer that a kernel plans with; the rest is the framework's.
+BUDGET = 176 * 1024
+#: Vector cores of the chip that authors write for.
+CORES = 48
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """One schedule.
+
+    `tile` is the largest number of elements that are on chip per tensor at a time (0: as many as fit); `buffers` = 2
+    overlaps copies with computation; `batch` is the number of rows copied together (0: as many as fit); `resident`
+    keeps a row on chip between its passes; `vector` uses vector instructions where a beginner writes scalar loops.
+    """
+
+    cores: int = CORES
+    tile: int = 0
+    buffers: int = 2
+    batch: int = 0
+    resident: bool = True
+    vector: bool = True
+
+    def comment(self) -> str:
+        """The line that records the schedule in a kernel."""
+        parts = (f"{item.name}={int(getattr(self, item.name))}" for item in fields(self))
+        return f"// schedule: {' '.join(parts)}"
+
+
+NAIVE = Schedule(cores=1, tile=256, buffers=1, batch=1, resident=False, vector=True)
+BEST = Schedule()
+
+
+def recorded(source: str) -> Schedule | None:
+    """The schedule that a kernel's comment states."""
+    found = re.search(r"^// schedule: (.*)$", source, re.MULTILINE)
+    if not found:
+        return None
+    stated = dict(re.findall(r"(\w+)=(\d+)", found[1]))
+    known = {item.name: item.type for item in fields(Schedule)}
+    values = {
+        name: int(text) if known[name] == "int" else text != "0" for name, text in stated.items() if name in known
+    }
+    return replace(Schedule(), **values)
