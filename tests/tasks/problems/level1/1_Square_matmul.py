@@ -5,8 +5,8 @@ N = 2048 * 2
 
 
 class Model(nn.Module):
-    def forward(self, A, B):
-        return torch.matmul(A, B)
+    def forward(self, left, right):
+        return torch.matmul(left, right)
 
 
 def get_inputs():

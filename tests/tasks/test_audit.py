@@ -1,0 +1,87 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.suites import SUITES, find, suite
+from kernel_gym.suites.table import Operator, Sizes
+from kernel_gym.task import Task
+from kernel_gym.verifier.audit import audit
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "suite.py"
+SIZES = Sizes("rows columns", public=(8, 32), hidden=((3, 61), (1, 17)), timing=(64, 64))
+
+
+def made(forward: str, **inputs: str) -> Task:
+    drawn = inputs or {"x": "torch.randn(rows, columns)"}
+    return Operator(None, "made", "other", "For the audit.", SIZES, forward, drawn).task("test")
+
+
+@pytest.mark.parametrize(
+    ("forward", "null"),
+    [
+        ("x * 0", "zeros"),
+        ("torch.softmax(x.mean(dim=1, keepdim=True), dim=1)", "ones"),
+        ("x * 1.00001", "copy of x"),
+        ("x.flip(0).flip(1)", "reversal of x"),
+        ("x.mean() + torch.zeros_like(x)", "mean of x"),
+        ("(x * 0 + torch.arange(x.shape[1]))", "outputs of other values"),
+        ("torch.sign(x)", "half precision"),
+    ],
+)
+def test_a_degenerate_task_is_found_out(forward: str, null: str):
+    assert null in audit(made(forward)).passing
+
+
+def test_an_argument_without_effect_is_found_out():
+    found = audit(made("torch.exp(x) + 0 * y", x="torch.randn(rows, columns)", y="torch.randn(rows, columns)"))
+    assert found.ignored == ("y",)
+    assert not found.ok
+
+
+@pytest.mark.parametrize(
+    "name", ["basics/vector_add", "level1/19", "level1/23", "level1/51", "level1/94", "level2/80", "level2/83"]
+)
+def test_a_sample_of_our_tasks_is_fit(name: str):
+    assert audit(find(name)).ok
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SUITES)
+def test_all_our_tasks_are_fit(name: str):
+    """`make test-suites`."""
+    assert [one.task for one in map(audit, suite(name)) if not one.ok] == []
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True)
+
+
+def test_command_line_lists_as_data():
+    listed = json.loads(run("list", "level1", "--json").stdout)
+    assert len(listed) == 100
+    assert listed[18]["id"] == "level1/relu"
+
+
+def test_command_line_shows_and_audits():
+    shown = json.loads(run("show", "level1/19", "--json").stdout)
+    assert shown["operators"] == ["aten.relu.default"]
+    assert shown["cases"]["timing"]["inputs"][0]["name"] == "x"
+    audited = run("audit", "level1/19")
+    assert (audited.returncode, audited.stdout) == (0, "1 of 1 tasks are fit to be judged\n")
+
+
+def test_command_line_refuses_in_one_line():
+    refused = run("show", "level1/rlu")
+    assert refused.returncode == 2
+    assert refused.stderr == "suite.py: no task 'level1/rlu'; did you mean level1/relu, level1/elu, level1/selu?\n"
+
+
+def test_command_line_fails_when_a_null_kernel_passes(tmp_path):
+    file = tmp_path / "zero.py"
+    file.write_text(made("x * 0").source)
+    failed = run("audit", str(file))
+    assert failed.returncode == 1
+    assert "a null kernel passes: zeros" in failed.stdout

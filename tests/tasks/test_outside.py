@@ -1,0 +1,123 @@
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.errors import TaskError
+from kernel_gym.suites import find, suite
+from kernel_gym.suites.outside import CHECK_BYTES, HIDDEN_BYTES, TIMING_BYTES, derive, load_all
+from kernel_gym.task import Case, Task
+
+PROBLEMS = Path(__file__).parent / "problems"
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+def problem(name: str) -> Task:
+    return find(str(PROBLEMS / name))
+
+
+def shapes(task: Task, case: Case) -> list[tuple[int, ...]]:
+    return [spec.shape for spec in task.instance(case).signature.inputs]
+
+
+def nbytes(task: Task, case: Case) -> int:
+    signature = task.instance(case).signature
+    return sum(spec.nbytes for spec in (*signature.inputs, *signature.outputs))
+
+
+def test_sizes_are_shrunk_visibly():
+    relu = problem("level1/19_ReLU.py")
+    assert (relu.number, relu.level) == (19, 1)
+    assert any(flag.startswith("shrunk: check batch_size 4096 to ") for flag in relu.flags)
+    assert any(flag.startswith("shrunk: timing dim 393216 to ") for flag in relu.flags)
+    assert nbytes(relu, relu.public) <= CHECK_BYTES
+    assert TIMING_BYTES / 2 < nbytes(relu, relu.timing) <= TIMING_BYTES
+    assert all(nbytes(relu, case) <= HIDDEN_BYTES for case in relu.hidden)
+
+
+def test_an_affordable_timing_case_is_the_original():
+    square = problem("level1/1_Square_matmul.py")
+    assert shapes(square, square.timing) == [(4096, 4096)] * 2
+    assert not any("timing" in flag for flag in square.flags)
+
+
+@pytest.mark.parametrize(
+    "name", ["level1/19_ReLU.py", "level1/95_Entropy.py", "level2/39_Linear_Scale_BatchNorm.py", "level1/7_Inline.py"]
+)
+def test_hidden_cases_are_other_shapes_with_the_same_parameters(name: str):
+    task = problem(name)
+    assert len(task.hidden) >= 2
+    seen = [shapes(task, case) for case in (task.public, *task.hidden)]
+    assert len({str(one) for one in seen}) == len(seen)
+    states = [
+        [(spec.name, spec.shape) for spec in task.instance(case).signature.inputs if spec.origin == "state"]
+        for case in (task.public, *task.hidden)
+    ]
+    assert all(state == states[0] for state in states)
+
+
+def test_a_size_of_one_and_odd_sizes_are_among_them():
+    task = problem("level2/39_Linear_Scale_BatchNorm.py")
+    batches = {shapes(task, case)[0][0] for case in task.hidden}
+    assert 1 in batches
+    assert any(batch > 1 and batch % 2 for batch in batches)
+
+
+def test_no_variant_means_fixed_shape():
+    fixed = problem("level2/60_Fixed.py")
+    assert fixed.flags == ("fixed-shape",)
+    assert fixed.hidden == ()
+
+
+def test_divisibility_and_masks_are_respected():
+    heads = problem("level2/50_Heads.py")
+    for case in heads.cases:
+        instance = heads.instance(case)
+        assert instance.signature.ints[1] == 12
+        assert instance.signature.ints[0] % 12 == 0
+    instance = heads.instance(heads.public)
+    (mask,) = instance.fixed_inputs().values()
+    assert set(mask.unique().tolist()) == {0.0, 1.0}
+    assert [spec.shape for spec in instance.signature.outputs][1] == ()
+
+
+def test_targets_stay_below_the_number_of_classes():
+    entropy = problem("level1/95_Entropy.py")
+    for case in entropy.cases:
+        predictions, targets = entropy.instance(case).signature.inputs
+        assert (targets.domain.kind, targets.domain.limit) == ("index", predictions.shape[1])
+
+
+def test_a_folder_loads_what_it_can_and_says_why_not():
+    tasks = suite(str(PROBLEMS / "level2"))
+    assert [task.number for task in tasks] == [39, 50, 60]
+    reasons = [str(item) for item in load_all(PROBLEMS / "level2") if isinstance(item, TaskError)]
+    assert len(reasons) == 2
+    assert "61_Broken.py: forward() fails" in reasons[0]
+    assert "62_Headless.py: the problem file defines no get_inputs" in reasons[1]
+
+
+def test_kernelbench_home_is_searched(monkeypatch):
+    monkeypatch.setenv("KERNELBENCH_HOME", str(PROBLEMS.parent))
+    assert find("problems/level1/19").description == "ReLU"
+
+
+def test_derived_cases_are_kept(monkeypatch):
+    first = problem("level2/60_Fixed.py")
+    monkeypatch.setattr("kernel_gym.suites.outside.derive", lambda source: pytest.fail("derived again"))
+    assert problem("level2/60_Fixed.py").digest == first.digest
+
+
+def test_a_file_that_needs_no_shrinking_is_left_alone():
+    source = (PROBLEMS / "level1/19_ReLU.py").read_text().replace("4096", "16").replace("393216", "64")
+    cases, flags = derive(source)
+    assert flags == ()
+    assert cases[0].sizes == cases[-1].sizes == (("batch_size", 16), ("dim", 64))
+
+
+def test_an_empty_folder_is_an_error(tmp_path):
+    with pytest.raises(TaskError, match="could be loaded"):
+        suite(str(tmp_path))

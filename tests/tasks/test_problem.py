@@ -1,0 +1,224 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from kernel_gym.errors import TaskError
+from kernel_gym.problem import instantiate
+from kernel_gym.task import Case, Instance, Task
+
+HEAD = "import torch\nfrom torch import nn\n"
+
+RICH = (
+    HEAD
+    + """
+rows, width = 6, 10
+double = width * 2
+
+
+class Model(nn.Module):
+    def __init__(self, width, options):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(width)
+        self.linear = nn.Linear(width, width)
+        self.register_buffer("table", torch.arange(width).float())
+        self.register_buffer("hidden", torch.full((width,), 3.0), persistent=False)
+        self.offset = torch.tensor([2.0])
+
+    def forward(self, x, pair, scale, nothing):
+        y = self.linear(self.norm(x)) * self.table + self.hidden + self.offset + pair[0]
+        return {"sum": y * scale + torch.tensor(0.25), "others": (pair[1] + 1, y.argmax(1))}
+
+
+def get_inputs():
+    return [torch.randn(rows, double), [torch.randn(double), torch.randint(0, 5, (rows,))], 0.5, None]
+
+
+def get_init_inputs():
+    return [double, {"flags": [True, 7], "name": "skipped", "eps": (1e-3, None)}]
+"""
+)
+
+
+def task(source: str, **timing: int) -> Task:
+    cases = (
+        Case("public", "public"),
+        Case("small", "hidden", (("rows", 2),)),
+        Case("timing", "timing", tuple(timing.items())),
+    )
+    return Task("test/problem", "other", source, cases)
+
+
+def drawn(instance: Instance) -> list[torch.Tensor]:
+    """Values for every input, fixed ones included."""
+    generator = torch.Generator().manual_seed(7)
+    fixed = instance.fixed_inputs()
+    values = []
+    for position, spec in enumerate(instance.signature.inputs):
+        value = torch.rand(spec.shape, generator=generator) + 0.5
+        value = value if "float" in spec.dtype else torch.zeros(spec.shape, dtype=getattr(torch, spec.dtype))
+        values.append(fixed.get(position, value))
+    return values
+
+
+def simple(forward: str, init: str = "pass", inputs: str = "torch.randn(rows, 4)") -> Task:
+    return task(
+        f"{HEAD}\nrows = 8\n\nclass Model(nn.Module):\n"
+        f"    def __init__(self):\n        super().__init__()\n        {init}\n"
+        f"    def forward(self, x):\n        {forward}\n\n"
+        f"def get_inputs():\n    return [{inputs}]\n\ndef get_init_inputs():\n    return []\n",
+        rows=16,
+    )
+
+
+def test_signature_orders_arguments_then_state_then_constants():
+    signature = task(RICH, rows=64).instance(Case("public", "public")).signature
+    assert [(spec.name, spec.origin) for spec in signature.inputs] == [
+        ("x", "argument"),
+        ("pair[0]", "argument"),
+        ("pair[1]", "argument"),
+        ("table", "state"),
+        ("norm.weight", "state"),
+        ("norm.bias", "state"),
+        ("norm.running_mean", "state"),
+        ("norm.running_var", "state"),
+        ("norm.num_batches_tracked", "state"),
+        ("linear.weight", "state"),
+        ("linear.bias", "state"),
+        ("hidden", "constant"),
+        ("offset", "constant"),
+        ("lifted_tensor_0", "constant"),
+    ]
+    assert signature.inputs[0].shape == (6, 20)
+    assert signature.ints == (20, 1, 7)
+    assert signature.floats == (1e-3, 0.5)
+    assert [(spec.shape, spec.dtype) for spec in signature.outputs] == [
+        ((6, 20), "float32"),
+        ((6,), "int64"),
+        ((6,), "int64"),
+    ]
+
+
+def test_fixed_inputs_are_what_belongs_to_the_operator():
+    instance = task(RICH, rows=64).instance(Case("public", "public"))
+    names = {instance.signature.inputs[position].name: value for position, value in instance.fixed_inputs().items()}
+    assert set(names) == {"table", "hidden", "offset", "lifted_tensor_0", "norm.num_batches_tracked"}
+    assert torch.equal(names["table"], torch.arange(20).float())
+    assert names["lifted_tensor_0"].item() == 0.25
+
+
+def test_state_that_is_handed_in_is_the_state_that_is_used():
+    instance = task(RICH, rows=64).instance(Case("public", "public"))
+    values = drawn(instance)
+    named = {spec.name: value.double() for spec, value in zip(instance.signature.inputs, values, strict=True)}
+    normed = (named["x"] - named["norm.running_mean"]) / torch.sqrt(named["norm.running_var"] + 1e-5)
+    normed = normed * named["norm.weight"] + named["norm.bias"]
+    linear = normed @ named["linear.weight"].T + named["linear.bias"]
+    expected = (linear * named["table"] + named["hidden"] + named["offset"] + named["pair[0]"]) * 0.5 + 0.25
+    torch.testing.assert_close(instance.evaluate(values, torch.float64)[0], expected)
+
+
+def test_timing_case_allocates_nothing():
+    huge = task(RICH, rows=1 << 36)
+    assert huge.instance(huge.timing).signature.inputs[0].shape == (1 << 36, 20)
+
+
+def test_precision_is_asked_for():
+    instance = simple("return x.exp().sum()").instance(Case("public", "public"))
+    values = drawn(instance)
+    exact, native = instance.evaluate(values, torch.float64)[0], instance.evaluate(values)[0]
+    assert (exact.dtype, native.dtype) == (torch.float64, torch.float32)
+    assert exact.item() == pytest.approx(native.item(), rel=1e-6)
+    assert exact.item() != native.item()
+
+
+def test_a_reference_that_writes_to_its_input_does_not_reach_ours():
+    instance = simple("return x.relu_().mul_(self.w)", "self.w = nn.Parameter(torch.randn(4))").instance(
+        Case("public", "public")
+    )
+    values = [torch.randn(8, 4), torch.randn(4)]
+    before = [value.clone() for value in values]
+    instance.evaluate(values)
+    assert all(torch.equal(one, other) for one, other in zip(values, before, strict=True))
+
+
+def test_threads_do_not_mix_their_parameters():
+    instance = simple("return x * self.w", "self.w = nn.Parameter(torch.randn(4))").instance(Case("public", "public"))
+    x = torch.ones(8, 4)
+
+    def product(number: int) -> bool:
+        return bool((instance.evaluate([x, torch.full((4,), float(number))])[0] == number).all())
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(product, range(200)))
+
+
+def test_tied_parameters_are_two_inputs():
+    tied = simple(
+        "return self.b(self.a(x))",
+        "self.a = nn.Linear(4, 4, bias=False); self.b = nn.Linear(4, 4, bias=False); self.b.weight = self.a.weight",
+    )
+    instance = tied.instance(Case("public", "public"))
+    x, first, second = torch.randn(8, 4), torch.randn(4, 4), torch.randn(4, 4)
+    torch.testing.assert_close(instance.evaluate([x, first, second])[0], x @ first.T @ second.T)
+
+
+def test_recurrent_layers_take_the_given_weights():
+    instance = simple(
+        "return self.rnn(x)[0]", "self.rnn = nn.RNN(4, 4, bias=False)", "torch.randn(rows, 1, 4)"
+    ).instance(Case("public", "public"))
+    values = [torch.randn(8, 1, 4), torch.zeros(4, 4), torch.zeros(4, 4)]
+    assert not instance.evaluate(values)[0].any()
+
+
+def test_default_statistics_and_affine_are_randomised_and_repeatable():
+    source = simple("return self.n(x)", "self.n = nn.BatchNorm1d(4)").source
+    one, other = (
+        Task("t/x", "other", source, simple("return x").cases).instance(Case("public", "public")) for _ in range(2)
+    )
+    state = one.model().state_dict()
+    for name in ("n.weight", "n.bias", "n.running_mean", "n.running_var"):
+        assert state[name].unique().numel() == 4
+        assert torch.equal(state[name], other.model().state_dict()[name])
+    assert (state["n.running_var"] > 0).all()
+    assert not one.model().training
+
+
+def test_arguments_are_the_same_at_every_call_and_the_global_generator_is_left_alone():
+    instance = simple("return x").instance(Case("public", "public"))
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    first, second = instance.example_arguments(), instance.example_arguments()
+    assert torch.equal(first[0], second[0])  # type: ignore[arg-type]
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_instances_are_cached_by_content():
+    source = simple("return x")
+    again = Task("other/name", "loss", source.source, source.cases)
+    assert instantiate(source, source.public) is instantiate(again, again.public)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("import torch\n", "defines no Model"),
+        ("import nonexistent_module\n", "does not run at case 'public': ModuleNotFoundError"),
+        (
+            simple("return x @ x", inputs="torch.randn(rows, 3)").source,
+            "forward\\(\\) fails at case 'public': RuntimeError",
+        ),
+        (simple("return x", "raise ValueError('no such width')").source, "Model cannot be built .* no such width"),
+        (simple("return x", inputs="open('/nonexistent')").source, "get_inputs\\(\\) fails .* FileNotFoundError"),
+        (simple("return torch.fft.fft(x)").source, "tensors of complex64 are not supported"),
+    ],
+)
+def test_a_bad_module_is_one_clear_line(source: str, message: str):
+    with pytest.raises(TaskError, match=message) as caught:
+        Task("t/bad", "other", source, (Case("public", "public"),)).instance(Case("public", "public"))
+    assert "\n" not in str(caught.value)
+
+
+def test_wrong_number_of_inputs_is_refused():
+    with pytest.raises(TaskError, match="takes 1 tensors, not 2"):
+        simple("return x").instance(Case("public", "public")).evaluate([torch.zeros(8, 4)] * 2)

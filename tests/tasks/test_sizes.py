@@ -1,0 +1,69 @@
+import ast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_gym.errors import TaskError
+from kernel_gym.sizes import find_sizes, with_sizes
+
+TEXT = """
+batch = 16
+rows, columns = 4, 8 * 2
+shape = (rows, 3, 5)
+layers: list[int] = [6, 7]
+power = 1 << 10
+area = rows * columns
+ratio = 0.5
+inplace = True
+name = "x"
+"""
+
+
+def run(source: str, **sizes: int) -> dict[str, object]:
+    names: dict[str, object] = {}
+    exec(compile(with_sizes(source, sizes), "<test>", "exec"), names)
+    return names
+
+
+def test_finds_whole_numbers_only():
+    found = find_sizes(TEXT)
+    assert found == {"batch": 16, "rows": 4, "columns": 16, "shape[1]": 3, "shape[2]": 5, "power": 1024}
+
+
+def test_dependent_constants_follow():
+    assert run(TEXT, rows=10)["area"] == 160
+    assert run(TEXT, rows=10)["shape"] == (10, 3, 5)
+
+
+def test_one_element_of_a_tuple():
+    names: dict[str, object] = {}
+    exec(compile(with_sizes(TEXT, {"shape[2]": 9, "columns": 2}), "<test>", "exec"), names)
+    assert names["shape"] == (4, 3, 9)
+    assert names["columns"] == 2
+
+
+def test_the_text_itself_is_not_changed():
+    with_sizes(TEXT, {"rows": 99})
+    assert find_sizes(TEXT)["rows"] == 4
+
+
+def test_numbers_in_get_inputs_are_sizes_where_there_are_no_constants():
+    text = "def get_inputs():\n    return [torch.rand(3, 4 * 2), torch.zeros((5, 1))]\n"
+    assert find_sizes(text) == {"get_inputs[0]": 3, "get_inputs[1]": 8, "get_inputs[2]": 5}
+    assert "rand(3, 7)" in ast.unparse(with_sizes(text, {"get_inputs[1]": 7}))
+
+
+def test_unknown_size_names_the_known_ones():
+    with pytest.raises(TaskError, match="no size constant 'depth'; it has: batch, rows"):
+        with_sizes(TEXT, {"depth": 3})
+
+
+def test_text_that_is_not_python_is_one_line():
+    with pytest.raises(TaskError, match="line 2"):
+        find_sizes("a = 1\nb = = 2\n")
+
+
+@given(st.dictionaries(st.sampled_from(sorted(find_sizes(TEXT))), st.integers(0, 10**9)))
+def test_what_is_put_is_found(sizes: dict[str, int]):
+    assert find_sizes(ast.unparse(with_sizes(TEXT, sizes))) == find_sizes(TEXT) | sizes

@@ -1,0 +1,146 @@
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from kernel_gym import graph
+from kernel_gym.errors import TaskError
+from kernel_gym.suites import SUITES, find, suite
+from kernel_gym.suites.table import CATEGORIES, Operator, Sizes
+from kernel_gym.task import Instance, Task
+
+ALL = [task for name in SUITES for task in suite(name)]
+ids = [task.id for task in ALL]
+
+
+def values(instance: Instance) -> list[torch.Tensor]:
+    """The module's own example: its arguments, its state, its constants."""
+    tensors = [leaf for leaf in instance.example_arguments() if isinstance(leaf, torch.Tensor)]
+    state = instance.model().state_dict()
+    fixed = instance.fixed_inputs()
+    rest = list(enumerate(instance.signature.inputs))[len(tensors) :]
+    return [*tensors, *(fixed[position] if position in fixed else state[spec.name] for position, spec in rest)]
+
+
+@pytest.mark.parametrize("level", ["level1", "level2"])
+def test_a_level_has_each_of_its_hundred_numbers_once(level: str):
+    assert [task.number for task in suite(level)] == list(range(1, 101))
+    assert len({task.name for task in suite(level)}) == 100
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        ("19", "relu"),
+        ("23", "softmax"),
+        ("40", "layer_norm"),
+        ("47", "sum_reduction_over_a_dimension"),
+        ("89", "cumsum"),
+    ],
+)
+def test_numbers_are_kernelbench_s(number: str, name: str):
+    assert find(f"level1/{number}") is find(f"level1/{name}")
+
+
+def test_every_category_is_a_known_one():
+    assert {task.category for task in ALL} <= set(CATEGORIES)
+
+
+def test_a_suite_is_loaded_without_torch():
+    code = "import sys; from kernel_gym.suites import suite; suite('level1'); print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("level1/rlu", "did you mean level1/relu"),
+        ("softmx", "write suite/name .* did you mean level1/softmax"),
+        ("levl1/relu", "no suite 'levl1'.*did you mean level1"),
+        ("level1/101", "no task 'level1/101'"),
+        ("nowhere/relu.py", "no problem file 'nowhere/relu.py'"),
+    ],
+)
+def test_unknown_names_are_one_line_with_near_ones(name: str, message: str):
+    with pytest.raises(TaskError, match=message) as caught:
+        find(name)
+    assert "\n" not in str(caught.value)
+
+
+def test_sizes_must_be_complete():
+    with pytest.raises(ValueError, match="one value for each of 'm n'"):
+        Sizes("m n", public=(1, 2), hidden=((1,),), timing=(3, 4))
+
+
+def test_an_operator_is_a_few_words_of_torch():
+    sizes = Sizes("rows", public=(4,), hidden=((1,), (7,)), timing=(1000,))
+    row = Operator(
+        7,
+        "twice",
+        "math",
+        "Twice x.",
+        sizes,
+        "x * self.factor",
+        {"x": "torch.randn(rows)"},
+        init="factor",
+        settings={"factor": 2.0},
+    )
+    task = row.task("mine")
+    instance = task.instance(task.hidden[1])
+    (doubled,) = instance.evaluate([torch.ones(7)], torch.float64)
+    assert torch.equal(doubled, torch.full((7,), 2.0, dtype=torch.float64))
+    assert instance.signature.floats == (2.0,)
+
+
+@pytest.mark.parametrize("task", ALL, ids=ids)
+def test_every_task_is_built_and_runs(task: Task):
+    """Two or more hidden cases; small tensors; finite answers of the promised shapes; a timing case without memory."""
+    assert len(task.hidden) >= 2
+    assert len({task.instance(case).signature for case in task.cases}) == len(task.cases)
+    for case in (task.public, *task.hidden):
+        instance = task.instance(case)
+        specs = (*instance.signature.inputs, *instance.signature.outputs)
+        assert sum(spec.nbytes for spec in specs) < 1 << 20
+        outputs = instance.evaluate(values(instance), torch.float64)
+        assert [tuple(tensor.shape) for tensor in outputs] == [spec.shape for spec in instance.signature.outputs]
+        assert all(torch.isfinite(tensor).all() for tensor in outputs)
+    assert all(spec.numel > 0 for spec in task.instance(task.timing).signature.outputs)
+
+
+def exports(task: Task) -> None:
+    program = graph.export(task.instance(task.public))
+    targets = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
+    assert targets
+    assert all(target.startswith("aten.") or "getitem" in target for target in targets)
+
+
+@pytest.mark.parametrize("task", ALL[::9], ids=ids[::9])
+def test_a_sample_exports_to_aten(task: Task):
+    exports(task)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ALL, ids=ids)
+def test_every_task_exports_to_aten(task: Task):
+    """`make test-suites`."""
+    exports(task)
+
+
+def test_repaired_originals_say_what_was_mended():
+    repaired = {task.id for task in ALL if any(flag.startswith("repaired: ") for flag in task.flags)}
+    assert repaired == {
+        "level1/cumsum_exclusive",
+        "level2/convtranspose3d_mean_add_softmax_tanh_scaling",
+        "level2/matmul_dropout_mean_softmax",
+        "level2/gemm_max_subtract_gelu",
+        "level2/conv3d_group_norm_min_clamp_dropout",
+    }
+
+
+def test_exclusive_sum_begins_with_zero():
+    task = find("level1/cumsum_exclusive")
+    instance = task.instance(task.public)
+    x = torch.ones(instance.signature.inputs[0].shape)
+    expected = torch.arange(x.shape[1]).double().expand(x.shape)
+    assert torch.equal(instance.evaluate([x], torch.float64)[0], expected)
