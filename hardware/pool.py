@@ -18,16 +18,15 @@ from kernel_gym.hardware.device import Device
 Request = TypeVar("Request")
 Result = TypeVar("Result")
 _Request = TypeVar("_Request", contravariant=True)
-_Result = TypeVar("_Result", covariant=True)
 
 #: How often a request is tried again on a fresh device after the infrastructure failed.
 RETRIES = 2
 
 
-class Workers(Protocol[_Request, _Result]):
+class Workers(Protocol[_Request, Result]):
     """Something that works requests off, wherever it does so."""
 
-    def submit(self, request: _Request) -> Future[_Result]:  # type: ignore[misc]
+    def submit(self, request: _Request) -> Future[Result]:
         """Hand in a request; the future raises InfrastructureError if it could not be judged."""
 
     def close(self) -> None:
@@ -67,7 +66,7 @@ class Pool(Generic[Request, Result]):
         """All results in the order of the requests; Ctrl-C cancels what has not begun."""
         futures = [self.submit(request) for request in requests]
         try:
-            return [_outcome(future) for future in futures]
+            return [self._outcome(future) for future in futures]
         except BaseException:
             for future in futures:
                 future.cancel()
@@ -137,9 +136,8 @@ class Pool(Generic[Request, Result]):
         if device is not None:
             device.close()
 
-
-def _outcome(future: Future[Result]) -> Result | InfrastructureError:
-    try:
-        return future.result()
-    except InfrastructureError as error:
-        return error
+    def _outcome(self, future: Future[Result]) -> Result | InfrastructureError:
+        try:
+            return future.result()
+        except InfrastructureError as error:
+            return error

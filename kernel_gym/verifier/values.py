@@ -60,9 +60,11 @@ def _indices(spec: InputSpec, kind: Kind, rng: np.random.Generator) -> Array:
 
 
 def _normal(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
-    scale = np.exp(rng.uniform(np.log(0.5), np.log(2.0))) * (0.5 if rung else 1.0)
-    offset = scale * rng.uniform(-0.75, 0.75)
-    return rng.standard_normal(spec.shape) * scale + offset
+    scale = float(np.exp(rng.uniform(np.log(0.5), np.log(2.0)))) * (0.5 if rung else 1.0)
+    if spec.origin == "state" and len(spec.shape) > 1:  # weights as layers are initialised: sums stay of order one
+        scale /= max(1.0, (spec.numel / spec.shape[0]) ** 0.5)
+    offset = scale * float(rng.uniform(-0.75, 0.75))
+    return np.asarray(rng.standard_normal(spec.shape) * scale + offset)
 
 
 def _integers(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
@@ -96,7 +98,10 @@ def _structured(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles
     row, column = np.divmod(np.arange(spec.numel, dtype=np.int64), max(columns, 1))
     steps = rng.choice((3, 5, 7, 11, 13, 17, 19, 23), 2, replace=False)
     values = ((row * steps[0] + 1) % 89) / 16.0 - 2.75 + ((column * steps[1]) % 61) / 32.0 - 0.95
-    return (values * (0.5 if rung else 1.0) * rng.uniform(0.7, 1.4)).reshape(spec.shape)
+    scale = float(rng.uniform(0.7, 1.4)) * (0.5 if rung else 1.0)
+    if spec.origin == "state" and len(spec.shape) > 1:
+        scale /= max(1.0, (spec.numel / spec.shape[0]) ** 0.5)
+    return np.asarray(values * scale).reshape(spec.shape)
 
 
 def _fit(values: Doubles, spec: InputSpec, rung: int) -> Doubles:
