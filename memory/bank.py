@@ -266,6 +266,8 @@ class Bank:
         return vector
 
     def _embed(self, items: Sequence[MemoryItem]) -> Vectors:
+        if not items:
+            return np.zeros((0, self.embedder.dimension), np.float32)
         mixed: Vectors = HEADLINE_SHARE * self.embedder.embed([_headline(item) for item in items])
         mixed += (1 - HEADLINE_SHARE) * self.embedder.embed([item.text for item in items])
         norms = np.linalg.norm(mixed, axis=1, keepdims=True)

@@ -1,8 +1,8 @@
 """Seed knowledge: what the bank holds before the first attempt, read from the data files in `seed/`.
 
 A file `<language>-<family>.yaml` is a list of entries of one kind: API pages (`names`) or practices. An entry is
-written as fields and rendered to the text that authors read, so that all pages look alike: what it is, how it is called, an
-example that shows the spelling, the rules, the common mistake.
+written as fields and rendered to the text that authors read, so that all pages look alike: what it is, how it is
+called, an example that shows the spelling, the rules, the common mistake.
 """
 
 from __future__ import annotations

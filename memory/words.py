@@ -6,10 +6,11 @@ one. Numbers are dropped: sizes differ between tasks that are otherwise alike.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 
-_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*|(?<= )@(?= )")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d[a-z]?")
 
 #: Names whose capitals would be cut apart, and the same thing under another name.
@@ -35,7 +36,7 @@ SYNONYMS = {
     "bmm": ("batch", "matmul"),
     "addmm": ("matmul", "bias"),
     "gemm": ("matmul",),
-    "linear": ("linear", "matmul"),
+    "@": ("matmul",),
     "clamp": ("clamp",),
     "clip": ("clamp",),
     "amax": ("max", "reduce"),
@@ -74,6 +75,10 @@ BOILERPLATE = frozenset(
 
 #: What a boilerplate word counts, next to 1 for any other.
 BOILERPLATE_WEIGHT = 0.15
+
+
+#: Names the tables above: vectors made with other tables are not comparable.
+TABLES = hashlib.sha256(repr((SYNONYMS, sorted(BOILERPLATE), BOILERPLATE_WEIGHT)).encode()).hexdigest()[:8]
 
 
 def words(text: str) -> Iterator[str]:

@@ -1,0 +1,131 @@
+from dataclasses import replace
+
+import pytest
+
+from kernel_gym.kernel import Kernel
+from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.embedding import StaticEmbedder
+from kernel_gym.memory.experience import QUOTED_CALLS, QUOTED_CHANGES, experience, trace, verdict_line
+from kernel_gym.memory.item import Kind, Stage
+from kernel_gym.task import Task
+from kernel_gym.verdict import Cheated, Feasible, Incorrect, Profile, Uncompilable, Unjudged
+
+TASK = Task("level1/softmax", "activation", "source", ())
+SOURCE = """\
+__aicore__ inline void Compute(uint32_t n) {
+    LocalTensor<float> x = inQueue.DeQue<float>();
+    ReduceMax(m, x, work, n);   // the maximum
+    Adds(y, x, -m.GetValue(0), n);
+    Exp(y, y, n);
+    inQueue.FreeTensor(x);
+}
+pipe.InitBuffer(inQueue, 1, tile * sizeof(float));
+"""
+
+
+def drafted(verdict, source=SOURCE):
+    return trace(TASK, Kernel(source), verdict, Stage.DRAFT, operators=("aten._softmax.default",))
+
+
+FEASIBLE = drafted(Feasible("ok", latency=12.0, profile=Profile(bottleneck="mte2", diagnosis="bound by copying in")))
+
+
+def test_a_trace_shows_its_verdict_first_and_then_the_source():
+    first, _, rest = FEASIBLE.text.partition("\n")
+    assert first == "// FEASIBLE, 12.00 us; bound by copying in"
+    assert rest == FEASIBLE.code == SOURCE
+    assert (FEASIBLE.kind, FEASIBLE.task, FEASIBLE.category) == (Kind.TRACE, TASK.id, "activation")
+    assert FEASIBLE.operators == ("aten._softmax.default",)
+
+
+def test_a_working_draft_teaches_its_calls_without_its_own_methods():
+    text = experience(FEASIBLE).text
+    assert "ReduceMax(m, x, work, n);" in text
+    assert "Adds(y, x, -m.GetValue(0), n);" in text
+    assert "Compute(" not in text
+    # What is particular comes before what every kernel has.
+    assert text.index("Exp(y, y, n);") < text.index("FreeTensor")
+    assert len(text.splitlines()) <= QUOTED_CALLS + 2
+
+
+def test_a_compile_error_quotes_the_line_and_keeps_the_hint():
+    made = drafted(Uncompilable("'Subs' was not declared\nhint: use Adds(dst, src, -s, n)\n", line=4))
+    text = experience(made).text
+    assert "DOES NOT COMPILE at line 4: 'Subs' was not declared" in text
+    assert "Adds(y, x, -m.GetValue(0), n);" in text
+    assert "use Adds(dst, src, -s, n)" in text
+    assert experience(made).title.startswith("what failed")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "says"),
+    [
+        (
+            Incorrect("MISSING_SYNC", cause="fault", rule="MISSING_SYNC", line=3),
+            ["line 3, rule MISSING_SYNC", "ReduceMax"],
+        ),
+        (Incorrect("budget spent", cause="timeout"), ["did not finish"]),
+        (Incorrect("returned 1", cause="refused", case="hidden-2"), ["refused a shape", "hidden-2"]),
+        (Incorrect("max error 0.3", cause="mismatch"), ["something else than the reference"]),
+        (Cheated("calls at::softmax", gate="screen", rule="torch-call"), ["cheating", "torch-call", "screen"]),
+        (Unjudged("the worker died"), ["NOT JUDGED"]),
+        (Uncompilable("broken", line=999), ["at line 999"]),
+        (Uncompilable(""), ["no words"]),
+    ],
+)
+def test_every_outcome_has_words(verdict, says):
+    text = experience(drafted(verdict)).text
+    assert all(part in text for part in says)
+    assert verdict_line(verdict) in text
+
+
+def refined(latency: float, change=("inQueue, 1,", "inQueue, 2,")):
+    start = replace(FEASIBLE, id=7)
+    verdict = Feasible("ok", latency=latency, profile=Profile(bottleneck="vector"))
+    return trace(TASK, Kernel(SOURCE.replace(*change)), verdict, Stage.REFINE, start=start), start
+
+
+def test_a_refinement_tells_what_changed_and_what_it_brought():
+    made, start = refined(6.0)
+    text = experience(made, start).text
+    assert made.parent == 7
+    assert "- pipe.InitBuffer(inQueue, 1, tile * sizeof(float));" in text
+    assert "+ pipe.InitBuffer(inQueue, 2, tile * sizeof(float));" in text
+    assert "faster: 12.00 us -> 6.00 us, 2.00x" in text
+    assert "was mte2 and is vector" in text
+    assert "InitBuffer(inQueue, 2" in made.title
+
+
+@pytest.mark.parametrize(("latency", "word"), [(24.0, "slower"), (12.01, "no faster")])
+def test_a_refinement_that_brought_nothing_says_so(latency, word):
+    made, start = refined(latency)
+    assert f"made it {word}" in experience(made, start).text
+
+
+def test_a_rewritten_kernel_is_not_quoted_whole():
+    start = replace(FEASIBLE, id=7)
+    source = "\n".join(f"Adds(y, y, {i}.0f, n);" for i in range(100))
+    made = trace(TASK, Kernel(source), Feasible("ok", latency=1.0), Stage.REFINE, start=start)
+    assert len(experience(made, start).text.splitlines()) <= 2 * QUOTED_CHANGES + 6
+
+
+def test_the_same_kernel_again_is_called_so():
+    made, start = refined(12.0, change=("nothing", "nothing"))
+    assert "the same as its start point" in experience(made, start).text
+
+
+def test_trace_and_experience_go_into_the_bank_together():
+    with Bank(None, StaticEmbedder()) as bank:
+        ids = bank.add([FEASIBLE, experience(FEASIBLE)])
+        assert bank.get(ids[1]).source == ids[0]
+        start = bank.get(ids[0])
+        made = trace(TASK, Kernel(SOURCE + "//"), Feasible("ok", latency=6.0), Stage.REFINE, start=start)
+        child, _ = bank.add([made, experience(made, start)])
+        assert [item.id for item in bank.children(ids[0])] == [child]
+        assert bank.add([FEASIBLE, experience(FEASIBLE)]) == ids
+
+
+def test_an_empty_answer_is_a_trace_too():
+    made = drafted(Uncompilable("the author gave no kernel"), source="")
+    assert made.code == ""
+    assert "no kernel" in experience(made).text
