@@ -1,0 +1,196 @@
+#!/usr/bin/env python
+"""Look into a memory bank: list, search and show items with their values, follow lineages, export and import."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kernel_gym import command_line, plugins
+from kernel_gym.errors import KernelGymError
+from kernel_gym.memory import rows
+from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.item import Kind, MemoryItem, Outcomes, Retrieved, Stage
+from kernel_gym.memory.seed import seed_items
+
+EXAMPLES = """
+scripts/memory.py new bank.sqlite
+scripts/memory.py list bank.sqlite --kind trace --feasible
+scripts/memory.py list bank.sqlite --task level1/softmax --sort draft
+scripts/memory.py search bank.sqlite "softmax over the last dimension" --kind practice -k 5
+scripts/memory.py show bank.sqlite 12 --json
+scripts/memory.py lineage bank.sqlite 31
+scripts/memory.py export bank.sqlite memory.jsonl --exclude-tasks level1/relu,level1/gelu
+scripts/memory.py import bank.sqlite memory.jsonl
+"""
+SORTS = ("id", "latency", "uses", *(stage.value for stage in Stage))
+
+
+def main() -> int:
+    """Run one command."""
+    arguments = _arguments()
+    embedder = plugins.load("kernel_gym.embedders", arguments.embedder)()
+    new, writes = arguments.command == "new", arguments.command in ("new", "import")
+    if new == arguments.bank.exists():
+        raise KernelGymError(f"{arguments.bank} {'exists already' if new else 'does not exist'}")
+    with Bank(arguments.bank, embedder, read_only=not writes) as bank:
+        answer = COMMANDS[arguments.command](bank, arguments)
+    print(json.dumps(answer) if arguments.json else _words(answer))
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = command_line.parser(__doc__ or "", EXAMPLES)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    new = commands.add_parser("new", help="make a bank that holds the seed knowledge")
+    new.add_argument("--language", default="ascendc", help="whose seed knowledge (default: ascendc)")
+    listing = commands.add_parser("list", help="items in a table, with what came of showing them")
+    search = commands.add_parser("search", help="items by similarity to a text")
+    show = commands.add_parser("show", help="one item whole")
+    lineage = commands.add_parser("lineage", help="the start points and traces an item goes back to, and its children")
+    exporting = commands.add_parser("export", help="write items and values to a portable file")
+    importing = commands.add_parser("import", help="add the items of such a file")
+    for command in (new, listing, search, show, lineage, exporting, importing):
+        command.add_argument("bank", type=Path, help="the bank's file")
+        command.add_argument("--json", action="store_true", help="print data instead of tables")
+        command.add_argument("--embedder", default="static", help="registered name or module:Class (default: static)")
+    for command in (listing, search):
+        command.add_argument("--kind", type=Kind, choices=list(Kind), help="only items of this kind")
+        command.add_argument("--task", help="only items of this task")
+        command.add_argument("--feasible", action="store_true", help="only items of kernels that passed every gate")
+    listing.add_argument("--sort", choices=SORTS, default="id", help="a stage sorts by its recent outcome, best first")
+    search.add_argument("query")
+    search.add_argument("-k", type=_count, default=10, help="how many (default: 10)")
+    for command in (show, lineage):
+        command.add_argument("id", type=int)
+    exporting.add_argument("file", type=Path)
+    exporting.add_argument(
+        "--exclude-tasks", type=command_line.words, default=(), metavar="A,B", help="leave these out"
+    )
+    importing.add_argument("file", type=Path)
+    return parser.parse_args()
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
+    return int(text)
+
+
+def _new(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
+    added = bank.add(seed_items(arguments.language), attempt=False)
+    return {"items": len(added)}
+
+
+def _list(bank: Bank, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    items = [item for item in bank.items(arguments.kind, arguments.task) if item.feasible or not arguments.feasible]
+    outcomes = bank.outcomes([item.id for item in items])
+    summaries = [_summary(item, outcomes[item.id]) for item in items]
+    return sorted(summaries, key=lambda summary: _rank(summary, arguments.sort))
+
+
+def _search(bank: Bank, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    kinds = [arguments.kind] if arguments.kind else None
+    feasible = True if arguments.feasible else None
+    found = bank.retrieve(arguments.query, arguments.k, kinds, task=arguments.task, feasible=feasible)
+    return [_found(result) for result in found]
+
+
+def _show(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
+    item = bank.get(arguments.id)
+    summary = _summary(item, bank.outcomes([item.id])[item.id])
+    return summary | rows.to_json(item) | {"origin": bank.origin(item.id)}
+
+
+def _lineage(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
+    lineage, children = bank.lineage(arguments.id), bank.children(arguments.id)
+    outcomes = bank.outcomes([item.id for item in (*lineage, *children)])
+    return {
+        "lineage": [_summary(item, outcomes[item.id]) for item in lineage],
+        "children": [_summary(item, outcomes[item.id]) for item in children],
+    }
+
+
+def _export(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
+    return {"items": bank.export(arguments.file, arguments.exclude_tasks), "file": str(arguments.file)}
+
+
+def _import(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
+    return {"new_items": bank.import_(arguments.file), "items": len(bank)}
+
+
+COMMANDS = {
+    "new": _new,
+    "list": _list,
+    "search": _search,
+    "show": _show,
+    "lineage": _lineage,
+    "export": _export,
+    "import": _import,
+}
+
+
+def _summary(item: MemoryItem, outcomes: dict[Stage, Outcomes]) -> dict[str, Any]:
+    verdict = item.verdict
+    return {
+        "id": item.id,
+        "kind": item.kind.value,
+        "task": item.task,
+        "title": item.title,
+        "outcome": verdict.outcome if verdict is not None else None,
+        "latency_us": verdict.latency_us if verdict is not None else None,
+        "born": item.born,
+        "values": {
+            stage.value: {"uses": record.uses, "mean": record.mean, "recent": record.recent}
+            for stage, record in outcomes.items()
+        },
+    }
+
+
+def _found(result: Retrieved) -> dict[str, Any]:
+    return {"similarity": result.similarity} | _summary(result.item, result.outcomes)
+
+
+def _rank(summary: dict[str, Any], sort: str) -> tuple[float, int]:
+    values = summary["values"]
+    if sort == "latency":
+        return summary["latency_us"] or float("inf"), summary["id"]
+    if sort == "uses":
+        return -sum(record["uses"] for record in values.values()), summary["id"]
+    return -values[sort]["recent"] if sort in values else 0.0, summary["id"]
+
+
+def _words(answer: list[dict[str, Any]] | dict[str, Any]) -> str:
+    if isinstance(answer, list):
+        return _table(answer)
+    if "lineage" in answer:
+        return f"{_table(answer['lineage'])}\nchildren:\n{_table(answer['children'])}"
+    if "text" in answer:
+        origin = f", imported from {answer['origin']}" if answer["origin"] else ""
+        about = [f"{name}: {', '.join(answer[name])}" for name in ("names", "operators", "bottlenecks") if answer[name]]
+        return "\n".join([_table([answer]) + origin, *about, "", answer["text"]])
+    return ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in answer.items())
+
+
+def _table(summaries: Sequence[dict[str, Any]]) -> str:
+    return "\n".join(_line(summary) for summary in summaries) or "nothing"
+
+
+def _line(summary: dict[str, Any]) -> str:
+    similarity = f"{summary['similarity']:6.3f} " if "similarity" in summary else ""
+    latency = f"{summary['latency_us']:.2f} us" if summary["latency_us"] is not None else summary["outcome"] or ""
+    values = " ".join(
+        f"{stage} {record['recent']:+.2f} of {record['uses']}"
+        for stage, record in summary["values"].items()
+        if record["uses"]
+    )
+    return (
+        f"{summary['id']:5} {similarity}{summary['kind']:10} {latency:13} {summary['title'][:90]:90} {values}".rstrip()
+    )
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,97 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.memory.bank import PREVIOUS, Bank
+from kernel_gym.memory.embedding import StaticEmbedder
+from kernel_gym.memory.item import Kind, MemoryItem, Stage
+from kernel_gym.verdict import Feasible, Uncompilable
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "memory.py"
+
+
+def call(*arguments, status: int = 0) -> str:
+    done = subprocess.run([sys.executable, SCRIPT, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    return done.stdout if status == 0 else done.stderr
+
+
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory):
+    path = tmp_path_factory.mktemp("memory") / "bank.sqlite"
+    with Bank(path, StaticEmbedder()) as bank:
+        bank.add([MemoryItem(Kind.PRACTICE, "double buffering", "two buffers a queue", bottlenecks=("mte2",))], False)
+        slow = MemoryItem(Kind.TRACE, "slow relu", "Relu", "a", Feasible("ok", latency=9.0), "level1/relu")
+        bank.add(
+            [
+                slow,
+                MemoryItem(
+                    Kind.TRACE, "fast relu", "Relu", "b", Feasible("", latency=2.0), "level1/relu", parent=PREVIOUS
+                ),
+            ]
+        )
+        bank.add([MemoryItem(Kind.TRACE, "broken exp", "Exp", "c", Uncompilable("no"), "level1/exp")])
+        bank.record(Stage.REFINE, [1, 3], 0.5)
+    return path
+
+
+def test_list_filters_and_sorts(bank):
+    assert [item["id"] for item in json.loads(call("list", bank, "--json"))] == [1, 2, 3, 4]
+    listed = json.loads(call("list", bank, "--json", "--kind", "trace", "--feasible", "--sort", "latency"))
+    assert [item["title"] for item in listed] == ["fast relu", "slow relu"]
+    assert [item["id"] for item in json.loads(call("list", bank, "--json", "--sort", "refine"))][:2] == [1, 3]
+    assert "refine +0.10 of 1" in call("list", bank, "--task", "level1/relu")
+
+
+def test_search_finds(bank):
+    found = json.loads(call("search", bank, "nn.ReLU", "-k", "2", "--json"))
+    assert {item["task"] for item in found} == {"level1/relu"}
+    assert found[0]["similarity"] >= found[1]["similarity"]
+
+
+def test_show_prints_the_item_and_its_values(bank):
+    item = json.loads(call("show", bank, "3", "--json"))
+    assert (item["code"], item["latency_us"], item["values"]["refine"]["uses"]) == ("b", 2.0, 1)
+    assert "two buffers a queue" in call("show", bank, "1")
+
+
+def test_lineage_has_ancestors_and_children(bank):
+    answer = json.loads(call("lineage", bank, "3", "--json"))
+    assert [item["id"] for item in answer["lineage"]] == [2, 3]
+    assert "fast relu" in call("lineage", bank, "2").partition("children:")[2]
+
+
+def test_new_export_and_import(bank, tmp_path):
+    made = tmp_path / "new.sqlite"
+    assert json.loads(call("new", made, "--json"))["items"] > 80
+    file = tmp_path / "memory.jsonl"
+    assert json.loads(call("export", bank, file, "--exclude-tasks", "level1/exp", "--json"))["items"] == 3
+    assert "new items: 3" in call("import", made, file)
+    assert "exists already" in call("new", made, status=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["list", "absent.sqlite"], "does not exist"),
+        (["list", SCRIPT], "not usable as a memory bank"),
+        (["show", "BANK", "77"], "no item 77; ids go from 1 to 4"),
+        (["import", "BANK", SCRIPT], "not an export"),
+        (["list", "BANK", "--embedder", "nobody"], "unknown embedder 'nobody'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_status_two(bank, arguments, says):
+    error = call(*(bank if argument == "BANK" else argument for argument in arguments), status=2)
+    assert says in error
+    assert len(error.strip().splitlines()) == 1
+
+
+def test_a_bad_option_is_refused(bank):
+    assert "not a positive whole number" in call("search", bank, "x", "-k", "0", status=2)
+
+
+def test_help_has_examples():
+    assert "scripts/memory.py search" in call("--help")
