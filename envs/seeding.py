@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 
 import numpy as np
 
 
 def generator(*key: str | int) -> np.random.Generator:
     """A generator of its own for each key, such as (run seed, task, attempt); the same in every process."""
-    digest = hashlib.sha256("\0".join(f"{type(part).__name__}:{part}" for part in key).encode()).digest()
+    digest = hashlib.sha256(json.dumps(key).encode()).digest()
     return np.random.default_rng(np.random.SeedSequence(int.from_bytes(digest[:16], "big")))

@@ -89,9 +89,25 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     infrastructure's error.
 
     ## Arguments
-    The fields of `kernel_gym.envs.options.Options`, by keyword, each documented there: `suite`, `tasks`, `device`,
-    `author`, `budget` (T), `picks` (N), `pool_factor` (lambda), `pool_schedule`, `stages`, `memory`, `curriculum`,
-    `composition`, `embedder`, `bank`, `seed`, ... and `render_mode` (`ansi`, `human`).
+    All by keyword; `kernel_gym.envs.options.Options` documents each. Parts can be given by name or as objects.
+
+    | argument | default | meaning |
+    |---|---|---|
+    | suite, tasks | "level1", all of it | what is worked on: a suite, or ids, files or Task objects |
+    | author, author_options | "apprentice" | who writes the kernels |
+    | device, device_options, verifier | "ascend-sim" | where kernels run; who judges them |
+    | workers, writers | 0 (one a core), 1 | kernels judged, authors asked at the same time in the vector form |
+    | budget | 30 | T, attempts a task |
+    | picks | 5 | N, items in a context |
+    | pool_factor, pool_schedule | 4, none | lambda; pairs (attempt, lambda) that mask a part of the pool |
+    | stages | "both" | "draft" ends at the first feasible kernel, "refine" begins from kernels in the bank |
+    | memory | "shared" | "fresh": every episode begins as constructed; "frozen": no item joins, start points excepted |
+    | curriculum | "sequential" | or "mixed", "levels", or a function (tasks, round, rng) -> tasks in order |
+    | composition | "similarity" | or "stratified" by kind and feasibility: what fills the pool |
+    | bank, embedder | in memory, "static" | the memory or its file; how texts become vectors |
+    | operators | from the exported graph | the ATen operators of a task |
+    | seed | drawn | run seed until `reset(seed=...)` gives one |
+    | render_mode | None | "ansi", "human" |
 
     `reset(seed=s)` restores bank and curriculum as constructed and makes `s` the run seed; `reset()` keeps them and
     goes on. Everything random is derived from (run seed, task, attempt).

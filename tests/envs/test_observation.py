@@ -1,5 +1,6 @@
 """The observation layout: every name is where it says, every number within its bounds."""
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_gym.envs.observation import CANDIDATE_FEATURES, GLOBAL_FEATURES, Layout, Situation, project
+from kernel_gym.envs.options import Options
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.envs.synthesis import KernelSynthesisEnv
 from kernel_gym.memory.item import Kind, MemoryItem, Outcomes, Stage
@@ -66,6 +68,11 @@ def test_the_docstring_specifies_every_feature() -> None:
         if len(feature.parts) > 1:
             assert f"{feature.name} ({feature.width})" in text
     assert all(feature.name in Layout(2).describe() for feature in CANDIDATE_FEATURES)
+
+
+def test_the_docstring_specifies_every_option() -> None:
+    table = (KernelSynthesisEnv.__doc__ or "").partition("## Arguments")[2]
+    assert not [option.name for option in fields(Options) if option.name not in table]
 
 
 def test_candidates_say_what_they_are() -> None:
