@@ -11,9 +11,10 @@
 #pragma once
 #include <stdint.h>
 
-#define ASC_CALL extern "C" void
-#define ASC_QUERY extern "C"
-#define ASC_FRONT extern "C"
+#define ASC_EXPORT extern "C" __attribute__((visibility("default")))
+#define ASC_CALL ASC_EXPORT void
+#define ASC_QUERY ASC_EXPORT
+#define ASC_FRONT ASC_EXPORT
 
 enum { ASC_PAYLOAD = 168 };
 

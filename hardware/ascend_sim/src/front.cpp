@@ -100,7 +100,7 @@ using namespace sim::front;
 #include "exports.inc"
 
 // The compiler puts a call of this at the start of every basic block of kernel code.
-extern "C" void __sanitizer_cov_trace_pc(void) {
+ASC_EXPORT void __sanitizer_cov_trace_pc(void) {
     const uint64_t where = reinterpret_cast<uintptr_t>(__builtin_return_address(0)) - code_base;
     if (where < Ring::COVERED_BYTES) shared->covered[where / 64] |= 1ull << (where % 64);
     if (++blocks > blocks_allowed) {

@@ -132,7 +132,8 @@ bool Session::await_records() {
         pause_briefly();
     }
     ring_.device_sleeps.store(1);
-    if (ring_.head.load() == tail_) sleep_while(&ring_.device_sleeps, 1);
+    // The zygote tells us that the kernel ended before it wakes us: either we see it here or we do not fall asleep.
+    if (ring_.head.load() == tail_ && !zygote_.ended(0)) sleep_while(&ring_.device_sleeps, 1);
     ring_.device_sleeps.store(0);
     return ring_.head.load() != tail_;
 }

@@ -1,12 +1,16 @@
-// Tokens that tie a Signal to its Wait, unique within a core.
+// Tokens that tie a Signal to its Wait, unique within a core and small: the timing pass keeps a table of them.
 #pragma once
 #include <cstdint>
 
 namespace sim {
 
-constexpr uint32_t automatic_token(uint32_t pipe) { return 1u << 28 | pipe; }
-constexpr uint32_t flag_token(uint32_t source, uint32_t destination, uint32_t id) { return 2u << 28 | source << 16 | destination << 8 | id; }
-constexpr uint32_t ready_token(uint32_t queue, uint32_t slot) { return 3u << 28 | queue << 8 | slot; }
-constexpr uint32_t free_token(uint32_t queue, uint32_t slot) { return 4u << 28 | queue << 8 | slot; }
+constexpr uint32_t automatic_token(uint32_t pipe) { return pipe; }                        // 0 to 15
+constexpr uint32_t flag_token(uint32_t source, uint32_t destination, uint32_t id) {       // 64 to 575
+    return 64 + (source * 8 + destination) * 8 + id;
+}
+// 1024 to 64511. Ids of queues grow only where a kernel makes new ones over and over; the old ones are gone then.
+constexpr uint32_t slot_token(uint32_t queue, uint32_t slot) { return 1024 + 2 * (queue % 496 * 64 + slot); }
+constexpr uint32_t ready_token(uint32_t queue, uint32_t slot) { return slot_token(queue, slot); }
+constexpr uint32_t free_token(uint32_t queue, uint32_t slot) { return slot_token(queue, slot) + 1; }
 
 }  // namespace sim
