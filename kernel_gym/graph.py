@@ -8,6 +8,7 @@ import os
 import warnings
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, cast
 
 import torch
@@ -20,24 +21,29 @@ from kernel_gym.task import Instance, Task
 # torch's own copying of a tree spec trips over a deprecation of torch; nothing a user could mend.
 warnings.filterwarnings("ignore", message=r".*isinstance\(treespec, LeafSpec\)", category=FutureWarning)
 
+# Export replaces entries of torch's dispatch tables while it runs.
+_EXPORTING = Lock()
 
-def export(instance: Instance, *, dynamic: bool = False) -> ExportedProgram:
+
+def export(instance: Instance, *, dynamic: bool = False, decomposed: bool = True) -> ExportedProgram:
     """The instance's module as an ATen graph; `dynamic` lets torch find out which dimensions may vary (`Dim.AUTO`).
 
     The timing case is exported from fake tensors and costs no memory.
     """
     if instance.case.role == "timing":
-        return export_module(*instance.fake(), dynamic=dynamic)
-    return export_module(instance.model(), instance.example_arguments(), dynamic=dynamic)
+        return export_module(*instance.fake(), dynamic=dynamic, decomposed=decomposed)
+    return export_module(instance.model(), instance.example_arguments(), dynamic=dynamic, decomposed=decomposed)
 
 
-def export_module(model: torch.nn.Module, arguments: tuple[object, ...], *, dynamic: bool = False) -> ExportedProgram:
-    """A module as an ATen graph, decomposed to core operators."""
+def export_module(
+    model: torch.nn.Module, arguments: tuple[object, ...], *, dynamic: bool = False, decomposed: bool = True
+) -> ExportedProgram:
+    """A module as an ATen graph; `decomposed` to core operators, or as the module calls them."""
     shapes = _free_shapes(arguments) if dynamic else None
     try:
-        with torch.no_grad():
+        with _EXPORTING, torch.no_grad():
             program = torch.export.export(model, arguments, dynamic_shapes=shapes, strict=False)
-            return cast(ExportedProgram, program.run_decompositions(_decompositions()))
+            return cast(ExportedProgram, program.run_decompositions(_decompositions())) if decomposed else program
     except Exception as error:
         reason = (str(error).strip().splitlines() or [""])[0]
         raise TaskError(f"the module does not export to ATen: {type(error).__name__}: {reason}") from error

@@ -140,7 +140,7 @@ class Problem:
 
         if not (self._writes_tensors or _loose_tensors(self._fake_model)):
             return {}
-        return lifted_constants(export(self))
+        return lifted_constants(export(self, decomposed=False))
 
     def _signature(self, domains: tuple[Domain, ...]) -> Signature:
         with _BUILDING, _unlogged(), FakeTensorMode(allow_non_fake_inputs=True):

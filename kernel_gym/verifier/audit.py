@@ -58,18 +58,19 @@ def _vacuous(task: Task) -> set[str]:
 
 def null_kernels(task: Task, values: ValueSet) -> Iterator[tuple[str, Outputs]]:
     """Name and outputs of every null kernel that the shapes allow."""
+    truths = [one.truth for one in values.expected]
     for name, number in (("zeros", 0.0), ("ones", 1.0), ("nan", np.nan)):
-        yield name, _filled(task, values, lambda _, number=number: number)  # type: ignore[misc]
-    yield FIRST, _filled(task, values, lambda truth: truth.flat[0])
-    yield MEAN, _filled(task, values, lambda truth: np.mean(truth, dtype=np.float64))
+        yield name, _filled(task, values, [number] * len(truths))
+    yield FIRST, _filled(task, values, [truth.flat[0] for truth in truths])
+    yield MEAN, _filled(task, values, [np.mean(truth, dtype=np.float64) for truth in truths])
     yield "outputs of other values", _truths(task, _values(task, values.case, 1))
     yield "half precision", _shadow(task, values)
-    for position, spec in enumerate(task.instance(values.case).signature.inputs):
+    for spec, array in zip(task.instance(values.case).signature.inputs, values.values, strict=True):
         if spec.origin == "argument":
-            yield f"mean of {spec.name}", _filled(task, values, lambda _, a=values.values[position]: a.mean())  # type: ignore[misc]
-            for name, array in _copies(values.values[position]):
-                if array.size == values.expected[0].truth.size:
-                    yield f"{name} of {spec.name}", _with_first(task, values, array)
+            yield f"mean of {spec.name}", _filled(task, values, [array.mean()] * len(truths))
+            for name, copied in _copies(array):
+                if copied.size == truths[0].size:
+                    yield f"{name} of {spec.name}", _with_first(task, values, copied)
 
 
 def _copies(array: Array) -> Iterator[tuple[str, Array]]:
@@ -92,9 +93,9 @@ def _truths(task: Task, values: ValueSet) -> Outputs:
     return _typed(task, values.case, tuple(one.truth for one in values.expected))
 
 
-def _filled(task: Task, values: ValueSet, number: object) -> Outputs:
-    assert callable(number)
-    return _typed(task, values.case, tuple(np.full(one.truth.shape, number(one.truth)) for one in values.expected))
+def _filled(task: Task, values: ValueSet, numbers: list[float]) -> Outputs:
+    filled = [np.full(one.truth.shape, number) for one, number in zip(values.expected, numbers, strict=True)]
+    return _typed(task, values.case, tuple(filled))
 
 
 def _with_first(task: Task, values: ValueSet, array: Array) -> Outputs:
