@@ -37,6 +37,7 @@ Core::Core(uint8_t poison) {
 
 void Core::reset(uint32_t instance) {
     id = instance;
+    waiting = false;
     for (LocalMemory &memory : memories_) memory.reset();
     clocks.join_all();   // what the block before this one did is over
     restart_buffers();

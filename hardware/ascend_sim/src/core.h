@@ -10,6 +10,7 @@
 #include "../include/abi.h"
 #include "clocks.h"
 #include "local_memory.h"
+#include "rows.h"
 
 namespace sim {
 
@@ -63,9 +64,9 @@ struct Flag {
     Clock clock;
 };
 
-// A range of global memory that one pipe of this core touched last with instruction `number`.
+// What one copy of this core touched in global memory, and its number on its pipe.
 struct GlobalTouch {
-    uint64_t begin, end;
+    Rows rows;
     uint32_t number;
 };
 
@@ -84,6 +85,7 @@ public:
     LocalMemory &memory(uint32_t space) { return memories_[space]; }
 
     uint32_t id = 0;
+    bool waiting = false;                   // in SyncAll
     PipeClocks clocks;
     uint32_t next_addr[ASC_SPACES] = {};    // first unallocated address of each memory
     uint32_t high_addr = 0;                 // first UB address that nothing was ever allocated at

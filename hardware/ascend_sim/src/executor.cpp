@@ -99,13 +99,13 @@ std::unique_ptr<Core> Executor::take_core(uint32_t instance) {
     return core;
 }
 
+// A core that others overtake stays as it is until it resumes.
 void Executor::core_begin(uint32_t block, int32_t line) {
     at(line);
-    if (!launched_ || core_ || block >= launch_.instances || launch_.begun[block]) diagnostics_.fail(Rule::Protocol, "a core begins out of turn");
+    if (!launched_ || block >= launch_.instances || launch_.begun[block]) diagnostics_.fail(Rule::Protocol, "a core begins out of turn");
     const uint32_t physical = std::max(options_.vector_cores, options_.cube_cores);
-    if (launch_.waiting >= physical) {
-        diagnostics_.fail(Rule::SyncDeadlock, text("%u blocks wait in SyncAll, which needs all %u at once, on %u cores", launch_.waiting,
-                                                   launch_.instances, physical));
+    if (++launch_.live > physical) {
+        diagnostics_.fail(Rule::SyncDeadlock, text("%u blocks wait for each other, but only %u run at once", launch_.live - 1, physical));
     }
     launch_.begun[block] = 1;
     cores_[block] = take_core(block);
@@ -118,7 +118,9 @@ void Executor::core_begin(uint32_t block, int32_t line) {
 
 void Executor::core_resume(uint32_t block, int32_t line) {
     at(line);
-    if (!launched_ || core_ || block >= launch_.instances || !cores_[block]) diagnostics_.fail(Rule::Protocol, "a core resumes out of turn");
+    if (!launched_ || block >= launch_.instances || !cores_[block] || cores_[block]->waiting) {
+        diagnostics_.fail(Rule::Protocol, "a core resumes out of turn");
+    }
     core_ = cores_[block].get();
     diagnostics_.core = static_cast<int32_t>(block);
     emit(instr(Kind::CoreResume, ASC_S));
@@ -132,6 +134,7 @@ void Executor::core_end(int32_t line) {
     core_ = nullptr;
     diagnostics_.core = -1;
     ++launch_.ended;
+    --launch_.live;
     if (launch_.waiting) {
         diagnostics_.fail(Rule::SyncDeadlock, text("core %u ended while %u blocks wait for it in SyncAll", core.id, launch_.waiting));
     }
@@ -162,7 +165,7 @@ void Executor::check_leaks(Core &core) {
 
 void Executor::launch_end(int32_t line) {
     at(line);
-    if (!launched_ || core_) diagnostics_.fail(Rule::Protocol, "a launch ends out of turn");
+    if (!launched_) diagnostics_.fail(Rule::Protocol, "a launch ends out of turn");
     if (launch_.ended != launch_.instances) {
         if (launch_.waiting) stuck(launch_.waiting, line);
         diagnostics_.fail(Rule::Protocol, "a launch ends before its blocks");

@@ -16,6 +16,7 @@
 #include "global_memory.h"
 #include "instr.h"
 #include "operands.h"
+#include "products.h"
 
 namespace sim {
 
@@ -24,7 +25,7 @@ struct ExecutorOptions {
     uint8_t poison = 165;           // what uninitialised on-chip memory holds
     uint64_t seed = 0;              // of the answers to data-dependent questions in records-only mode
     uint32_t vector_cores = 48, cube_cores = 24;
-    uint64_t work_limit = 1ull << 37;   // elements and multiply-adds that one run may compute
+    uint64_t work_limit = 1ull << 34;   // elements and multiply-adds that one run may compute
     std::vector<TensorArg> tensors;     // in the order of their ids
 };
 
@@ -114,8 +115,9 @@ public:
 private:
     struct Launch {
         uint32_t blocks = 0, kind = 0, instances = 0;   // instances: blocks, or two vector cores each in a mixed launch
-        uint32_t ended = 0, waiting = 0;
+        uint32_t live = 0, ended = 0, waiting = 0;
         std::vector<uint8_t> begun;                     // by instance
+        uint32_t crossed[11] = {};                      // CrossCoreSetFlag by flag
     };
 
     // Remembers the author's line; `running` also gives the core that the record is for.
@@ -139,20 +141,27 @@ private:
     void touch(Core &core, uint32_t pipe, const Bytes &bytes, bool write, const char *what);
     void touch(Core &core, const View &view, const Steps &steps, bool write, const char *what);
     void scalar_waits(Core &core, uint32_t pipe);
-    void order_global(Core &core, uint32_t pipe, const GlobalBytes &range, bool write, const char *what);
+    void order_global(Core &core, uint32_t pipe, uint32_t tensor, const Rows &rows, bool write, const char *what);
     void warn_of_cache(Core &core, const GlobalBytes &range, const char *what);
 
     // Instruction records.
     Instr instr(Kind kind, uint32_t pipe) const;
     Instr vector_instr(Family family, uint32_t op, uint32_t dtype, const Steps &steps) const;
     void emit(const Instr &instr) { sink_.take(instr); }
-    void emit_copy(Kind kind, uint32_t pipe, const asc_local &local, asc_global global, const asc_burst &burst, uint64_t gap, uint32_t dtype);
     void overhead(Call call);
     void signal(uint32_t pipe, uint32_t token);
     void wait(uint32_t pipe, uint32_t token);
     void count(const char *name) { ++mix_[name]; }
 
     // Parts of single methods.
+    GlobalBytes touch_matrix(Core &core, asc_global address, uint32_t dtype, uint64_t rows, uint64_t columns, uint64_t pitch, bool write, bool atomic, const char *what);
+    Matrix matrix_at(const GlobalBytes &place, uint64_t offset, uint64_t rows, uint64_t columns, uint64_t pitch, uint32_t dtype) const;
+    Bytes take_tmp(Core &core, const asc_local &tmp, uint64_t needed, const Bytes *others, size_t n, const char *what);
+    void check_burst(const asc_burst &burst, uint64_t global_gap, uint64_t local_gap, uint32_t element, uint32_t exact, const char *what) const;
+    uint32_t touch_global(Core &core, uint32_t pipe, asc_global address, Rows &rows, uint32_t element, bool write, bool atomic, const char *what);
+    void touch_rows(Core &core, uint32_t pipe, const asc_local &local, uint64_t bytes, uint64_t pitch, uint32_t count, bool write, const char *what);
+    void emit_copy(Kind kind, uint32_t pipe, const asc_local &local, asc_global global, const Rows &rows, uint32_t dtype, uint32_t atomic);
+    void combine_atomically(const GlobalBytes &range, uint8_t *data, uint8_t *valid, uint32_t mode, uint32_t dtype) const;
     QueueBuffer &buffer_in(Core &core, uint32_t queue, const asc_local &tensor, const char *what);
     Queue &queue_at(Core &core, uint32_t queue, const char *what);
     uint32_t reserve(Core &core, uint32_t space, uint32_t bytes, const char *what);
@@ -174,6 +183,7 @@ private:
     uint32_t launches_ = 0;
     bool data_dependent_ = false;
     uint64_t random_ = 0;
+    std::unordered_map<uint64_t, uint32_t> lines_written_;   // cache lines that a core wrote with SetValue, this epoch
     std::string printed_;
     std::unordered_map<const char *, uint64_t> mix_;   // instruction name -> count; names are literals
 };

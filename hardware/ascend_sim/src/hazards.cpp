@@ -5,7 +5,7 @@
 namespace sim {
 
 namespace {
-constexpr size_t remembered_copies = 1024;   // how far back a core's copies are compared in global memory
+constexpr size_t remembered_copies = 128;   // how far back a core's copies are compared in global memory
 constexpr uint64_t cache_line = 64;
 
 std::string place(const Core &core, const Bytes &bytes) {
@@ -63,27 +63,26 @@ void Executor::touch(Core &core, const View &view, const Steps &steps, bool writ
 
 // Copies of one core in and out of the same global bytes are ordered only by the author. Only tensors that can be written
 // matter, and only the most recent copies are remembered.
-void Executor::order_global(Core &core, uint32_t pipe, const GlobalBytes &range, bool write, const char *what) {
-    if (!global_.writable(range.tensor)) return;
-    const uint64_t base = range.tensor * ASC_GM_STRIDE, begin = base + range.begin, end = base + range.end;
+void Executor::order_global(Core &core, uint32_t pipe, uint32_t tensor, const Rows &rows, bool write, const char *what) {
+    if (!global_.writable(tensor)) return;
     const uint32_t other = write ? ASC_MTE2 : ASC_MTE3;
     const uint32_t known = core.clocks.known(pipe, other);
     std::deque<GlobalTouch> &theirs = write ? core.copied_in : core.copied_out;
-    while (!theirs.empty() && theirs.front().number <= core.clocks.known(pipe, other)) theirs.pop_front();
     for (const GlobalTouch &touch : theirs) {
-        if (touch.number <= known || touch.begin >= end || touch.end <= begin) continue;
+        if (touch.number <= known || !touch.rows.meets(rows)) continue;
         if (pipe == ASC_S) {
             scalar_waits(core, other);
             break;
         }
         const char *from = name_of_pipe(other), *to = name_of_pipe(pipe);
+        const GlobalBytes range = {tensor, rows.begin % ASC_GM_STRIDE, rows.end() - tensor * ASC_GM_STRIDE};
         diagnostics_.fail(Rule::GmSync, text("%s on pipe %s %s %s while %s may still be %s it", what, to, write ? "writes" : "reads",
                                              global_.describe(range).c_str(), from, write ? "reading" : "writing"),
                           text("put SetFlag/WaitFlag<HardEvent::%s_%s> or PipeBarrier<PIPE_ALL> between them", from, to));
     }
     if (pipe == ASC_S) return;
     std::deque<GlobalTouch> &ours = write ? core.copied_out : core.copied_in;
-    ours.push_back({begin, end, core.clocks.issued(pipe)});
+    ours.push_back({rows, core.clocks.issued(pipe)});
     if (ours.size() > remembered_copies) ours.pop_front();
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "../include/abi.h"
+#include "instr.h"
 #include "local_memory.h"
 
 namespace sim {
@@ -51,6 +52,16 @@ struct View {
     // The active elements lie one after the other.
     bool dense(const Steps &steps) const;
 };
+
+inline uint32_t end_of(const View &view, const Steps &steps) { return static_cast<uint32_t>(view.addr + view.extent(steps)); }
+
+// Adds an operand to an instruction record.
+inline void add_operand(Instr &record, const View &view) {
+    Operand &operand = record.operand[record.operands++];
+    operand.addr = view.addr;
+    operand.block_stride = static_cast<uint16_t>(view.block_stride);
+    operand.repeat_stride = static_cast<uint16_t>(view.repeat_stride);
+}
 
 // Copies the first `lanes` lanes of a repeat between an operand and a row of elements.
 void gather_lanes(const View &view, const uint8_t *memory, uint32_t repeat, uint32_t lanes, uint8_t *row);

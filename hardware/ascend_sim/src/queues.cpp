@@ -1,0 +1,223 @@
+// TPipe, InitBuffer and the life of queue buffers. A buffer carries the clock of its producer to its consumer, and back.
+#include "executor.h"
+#include "tokens.h"
+
+namespace sim {
+
+namespace {
+constexpr uint32_t max_queues = 4096, max_buffers = 64, reserved_ub = 184u << 10;
+
+constexpr uint32_t space_of(uint32_t position) {
+    switch (position) {
+        case ASC_POS_A1: case ASC_POS_B1: case ASC_POS_C1: case ASC_POS_TSCM: return ASC_L1;
+        case ASC_POS_A2: return ASC_L0A;
+        case ASC_POS_B2: return ASC_L0B;
+        case ASC_POS_CO1: return ASC_L0C;
+        case ASC_POS_C2: return ASC_BT;
+        case ASC_POS_C2PIPE2GM: return ASC_FB;
+        default: return ASC_UB;
+    }
+}
+
+constexpr uint32_t home_of(uint32_t source, uint32_t destination) {
+    return destination == ASC_POS_GM || destination == ASC_POS_CO2 ? source : destination;
+}
+
+constexpr const char *name_of_state(BufferState state) {
+    constexpr const char *names[] = {"free", "allocated", "already enqueued", "dequeued"};
+    return names[static_cast<int>(state)];
+}
+}  // namespace
+
+void Executor::tpipe(uint32_t reset, int32_t line) {
+    Core &core = running(line);
+    if (reset > 1) diagnostics_.fail(Rule::Protocol, "TPipe");
+    core.restart_buffers();
+    overhead(Call::TPipe);
+    if (reset) barrier(ASC_ALL, line);
+}
+
+void Executor::name_buffers(Core &core, uint32_t space, uint64_t wanted, const char *what) const {
+    std::string names;
+    uint64_t total = wanted;
+    for (const Allocation &allocation : core.allocations) {
+        if (allocation.space != space) continue;
+        const uint64_t bytes = static_cast<uint64_t>(allocation.bytes) * allocation.count;
+        total += bytes;
+        names += text("%s of line %d: %u x %u = %llu, ", name_of_position(allocation.position), allocation.line, allocation.count,
+                      allocation.bytes, static_cast<unsigned long long>(bytes));
+    }
+    diagnostics_.fail(Rule::Capacity, text("the buffers in %s take %llu bytes, but it has %u (", name_of_space(space),
+                                           static_cast<unsigned long long>(total), capacity_of(space)) +
+                                          names + text("%s: %llu)", what, static_cast<unsigned long long>(wanted)));
+}
+
+// Takes room for one InitBuffer and returns its first address.
+uint32_t Executor::reserve(Core &core, uint32_t space, uint32_t bytes, const char *what) {
+    const uint32_t addr = core.next_addr[space];
+    if (bytes > capacity_of(space) - addr) name_buffers(core, space, bytes, what);
+    core.next_addr[space] = addr + bytes;
+    if (space == ASC_UB && addr + bytes > reserved_ub) {
+        diagnostics_.warn(Rule::ReservedUb, text("the buffers in UB reach up to %u bytes", addr + bytes));
+    }
+    if (options_.compute) core.memory(space).forget(addr, addr + bytes);
+    return addr;
+}
+
+void Executor::init_queue(uint32_t id, uint32_t source, uint32_t destination, int32_t depth, uint32_t count, uint32_t bytes, int32_t line) {
+    Core &core = running(line);
+    if (id >= max_queues || source >= ASC_POSITIONS || destination >= ASC_POSITIONS) diagnostics_.fail(Rule::Protocol, "InitBuffer of no queue");
+    if (count == 0 || count > max_buffers) diagnostics_.fail(Rule::BufferInit, text("InitBuffer with %u buffers", count));
+    if (bytes == 0) diagnostics_.fail(Rule::BufferInit, "InitBuffer with 0 bytes");
+    uint32_t held = count;
+    for (const Allocation &allocation : core.allocations) held += allocation.count;
+    if (held > max_buffers) diagnostics_.fail(Rule::BufferInit, text("InitBuffer makes %u buffers in one TPipe", held));
+    const uint32_t position = home_of(source, destination), space = space_of(position);
+    const uint64_t each = round_up(bytes, 32);
+    const std::string what = text("this %s queue, %u x %llu", name_of_position(position), count, static_cast<unsigned long long>(each));
+    if (each * count > capacity_of(space)) name_buffers(core, space, each * count, what.c_str());
+    const uint32_t addr = reserve(core, space, static_cast<uint32_t>(each) * count, what.c_str());
+    if (core.queues.size() <= id) core.queues.resize(id + 1);
+    Queue &queue = core.queues[id];
+    if (queue.ready) diagnostics_.fail(Rule::QueueState, text("InitBuffer a second time on %s", queue.name(id).c_str()));
+    queue.ready = true;
+    queue.source = source;
+    queue.destination = destination;
+    queue.depth = depth;
+    queue.space = space;
+    queue.bytes = static_cast<uint32_t>(each);
+    queue.buffers.resize(count);
+    for (uint32_t slot = 0; slot < count; ++slot) {
+        queue.buffers[slot].addr = addr + slot * queue.bytes;
+        queue.idle.push_back(slot);
+    }
+    core.allocations.push_back({space, addr, queue.bytes, count, position, static_cast<int32_t>(id), line});
+    overhead(Call::InitBuffer);
+}
+
+void Executor::init_buffer(uint32_t position, uint32_t bytes, int32_t line) {
+    Core &core = running(line);
+    if (position >= ASC_POSITIONS) diagnostics_.fail(Rule::Protocol, "InitBuffer at no position");
+    if (bytes == 0) diagnostics_.fail(Rule::BufferInit, "InitBuffer with 0 bytes");
+    uint32_t held = 1;
+    for (const Allocation &allocation : core.allocations) held += allocation.count;
+    if (held > max_buffers) diagnostics_.fail(Rule::BufferInit, text("InitBuffer makes %u buffers in one TPipe", held));
+    const uint64_t each = round_up(bytes, 32);
+    const uint32_t space = space_of(position);
+    if (each > capacity_of(space)) name_buffers(core, space, each, "this TBuf");
+    const uint32_t addr = reserve(core, space, static_cast<uint32_t>(each), "this TBuf");
+    core.allocations.push_back({space, addr, static_cast<uint32_t>(each), 1, position, -1, line});
+    overhead(Call::InitBuffer);
+}
+
+void Executor::static_alloc(uint32_t space, uint32_t addr, uint32_t bytes, int32_t line) {
+    Core &core = running(line);
+    const uint32_t capacity = capacity_of(space);
+    if (capacity == 0) diagnostics_.fail(Rule::Protocol, "allocation in no memory");
+    if (addr > capacity || bytes > capacity - addr) {
+        diagnostics_.fail(Rule::Capacity, text("LocalMemAllocator hands out %u bytes at %s[0x%x], which has %u bytes", bytes,
+                                               name_of_space(space), addr, capacity));
+    }
+    if (core.allocations.size() < 4096) core.allocations.push_back({space, addr, bytes, 1, ASC_POS_VECCALC, -1, line});
+}
+
+void Executor::offset_out_of_bounds(asc_local tensor, uint64_t offset_bytes, int32_t line) {
+    running(line);
+    diagnostics_.fail(Rule::OutOfBounds, text("a LocalTensor of %u bytes is indexed at byte %llu", tensor.bytes,
+                                              static_cast<unsigned long long>(offset_bytes)),
+                      "keep the offset below the size of the tensor");
+}
+
+Queue &Executor::queue_at(Core &core, uint32_t id, const char *what) {
+    if (id >= core.queues.size() || !core.queues[id].ready) {
+        diagnostics_.fail(Rule::QueueInit, text("%s on queue %u, which has no buffers", what, id));
+    }
+    return core.queues[id];
+}
+
+QueueBuffer &Executor::buffer_in(Core &core, uint32_t id, const asc_local &tensor, const char *what) {
+    Queue &queue = queue_at(core, id, what);
+    const uint32_t first = queue.buffers[0].addr;
+    const uint32_t slot = tensor.addr >= first ? (tensor.addr - first) / queue.bytes : UINT32_MAX;
+    if (tensor.space != queue.space || slot >= queue.buffers.size()) {
+        diagnostics_.fail(Rule::QueueForeign, text("%s on %s of a tensor that is not its own (%s)", what, queue.name(id).c_str(),
+                                                   core.describe(tensor.space, tensor.addr).c_str()));
+    }
+    return queue.buffers[slot];
+}
+
+void Executor::alloc(uint32_t id, uint32_t addr, int32_t line) {
+    Core &core = running(line);
+    Queue &queue = queue_at(core, id, "AllocTensor");
+    if (queue.idle.empty()) {
+        diagnostics_.fail(Rule::QueueFull, text("AllocTensor on %s: all its buffers (%zu) are in use, the first since line %d",
+                                                queue.name(id).c_str(), queue.buffers.size(), queue.buffers[0].line));
+    }
+    const uint32_t slot = queue.idle.front();
+    QueueBuffer &buffer = queue.buffers[slot];
+    if (buffer.addr != addr) diagnostics_.fail(Rule::Protocol, "AllocTensor of another buffer than the device's");
+    queue.idle.pop_front();
+    buffer.state = BufferState::Allocated;
+    buffer.line = line;
+    overhead(Call::QueueOp);
+    if (buffer.freed) {
+        core.clocks.join(queue.producer(), buffer.free);
+        wait(queue.producer(), free_token(id, slot));
+    }
+    if (options_.compute) core.memory(queue.space).forget(addr, addr + queue.bytes);
+}
+
+void Executor::enqueue(uint32_t id, asc_local tensor, int32_t line) {
+    Core &core = running(line);
+    QueueBuffer &buffer = buffer_in(core, id, tensor, "EnQue");
+    Queue &queue = core.queues[id];
+    if (buffer.state != BufferState::Allocated && buffer.state != BufferState::Dequeued) {
+        diagnostics_.fail(Rule::QueueState, text("EnQue on %s of a tensor that is %s since line %d", queue.name(id).c_str(),
+                                                 name_of_state(buffer.state), buffer.line));
+    }
+    if (queue.depth > 0 && queue.enqueued.size() >= static_cast<size_t>(std::max<int64_t>(queue.depth, static_cast<int64_t>(queue.buffers.size())))) {
+        diagnostics_.fail(Rule::QueueDepth, text("EnQue on %s, which already holds %zu tensors", queue.name(id).c_str(), queue.enqueued.size()));
+    }
+    const uint32_t slot = static_cast<uint32_t>(&buffer - queue.buffers.data());
+    buffer.state = BufferState::Enqueued;
+    buffer.line = line;
+    buffer.ready = core.clocks.snapshot(queue.producer());
+    queue.enqueued.push_back(slot);
+    overhead(Call::QueueOp);
+    signal(queue.producer(), ready_token(id, slot));
+}
+
+void Executor::dequeue(uint32_t id, uint32_t addr, int32_t line) {
+    Core &core = running(line);
+    Queue &queue = queue_at(core, id, "DeQue");
+    if (queue.enqueued.empty()) diagnostics_.fail(Rule::QueueEmpty, text("DeQue on %s, which is empty", queue.name(id).c_str()));
+    const uint32_t slot = queue.enqueued.front();
+    QueueBuffer &buffer = queue.buffers[slot];
+    if (buffer.addr != addr) diagnostics_.fail(Rule::Protocol, "DeQue of another buffer than the device's");
+    queue.enqueued.pop_front();
+    buffer.state = BufferState::Dequeued;
+    buffer.line = line;
+    core.clocks.join(queue.consumer(), buffer.ready);
+    overhead(Call::QueueOp);
+    wait(queue.consumer(), ready_token(id, slot));
+}
+
+void Executor::free(uint32_t id, asc_local tensor, int32_t line) {
+    Core &core = running(line);
+    QueueBuffer &buffer = buffer_in(core, id, tensor, "FreeTensor");
+    Queue &queue = core.queues[id];
+    if (buffer.state == BufferState::Free || buffer.state == BufferState::Enqueued) {
+        diagnostics_.fail(Rule::QueueState, text("FreeTensor on %s of a tensor that is %s since line %d", queue.name(id).c_str(),
+                                                 name_of_state(buffer.state), buffer.line));
+    }
+    const uint32_t slot = static_cast<uint32_t>(&buffer - queue.buffers.data());
+    buffer.state = BufferState::Free;
+    buffer.line = line;
+    buffer.freed = true;
+    buffer.free = core.clocks.snapshot(queue.consumer());
+    queue.idle.push_back(slot);
+    overhead(Call::QueueOp);
+    signal(queue.consumer(), free_token(id, slot));
+}
+
+}  // namespace sim

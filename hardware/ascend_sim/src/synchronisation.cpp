@@ -1,0 +1,87 @@
+// Flags and barriers between pipes, meetings between cores.
+#include "executor.h"
+#include "tokens.h"
+
+namespace sim {
+
+namespace {
+constexpr uint32_t cross_flags = 11, cross_limit = 15;
+}
+
+void Executor::set_flag(uint32_t source, uint32_t destination, int32_t id, int32_t line) {
+    Core &core = running(line);
+    if (source >= ASC_PIPES || destination >= ASC_PIPES) diagnostics_.fail(Rule::Protocol, "SetFlag between unknown pipes");
+    const char *from = name_of_pipe(source), *to = name_of_pipe(destination);
+    if (id < 0 || id >= event_ids) diagnostics_.fail(Rule::FlagId, text("SetFlag<HardEvent::%s_%s>(%d)", from, to, id));
+    Flag &flag = core.flags[source][destination][id];
+    if (flag.set) {
+        diagnostics_.fail(Rule::FlagTwice, text("SetFlag<HardEvent::%s_%s>(%d) is set since line %d", from, to, id, flag.line));
+    }
+    flag.set = true;
+    flag.line = line;
+    flag.clock = core.clocks.snapshot(source);
+    overhead(Call::Flag);
+    signal(source, flag_token(source, destination, static_cast<uint32_t>(id)));
+}
+
+void Executor::wait_flag(uint32_t source, uint32_t destination, int32_t id, int32_t line) {
+    Core &core = running(line);
+    if (source >= ASC_PIPES || destination >= ASC_PIPES) diagnostics_.fail(Rule::Protocol, "WaitFlag between unknown pipes");
+    const char *from = name_of_pipe(source), *to = name_of_pipe(destination);
+    if (id < 0 || id >= event_ids) diagnostics_.fail(Rule::FlagId, text("WaitFlag<HardEvent::%s_%s>(%d)", from, to, id));
+    Flag &flag = core.flags[source][destination][id];
+    if (!flag.set) diagnostics_.fail(Rule::FlagUnset, text("WaitFlag<HardEvent::%s_%s>(%d) was never set", from, to, id));
+    flag.set = false;
+    core.clocks.join(destination, flag.clock);
+    overhead(Call::Flag);
+    wait(destination, flag_token(source, destination, static_cast<uint32_t>(id)));
+}
+
+void Executor::barrier(uint32_t pipe, int32_t line) {
+    Core &core = running(line);
+    if (pipe >= ASC_PIPES && pipe != ASC_ALL) diagnostics_.fail(Rule::Protocol, "PipeBarrier on an unknown pipe");
+    if (pipe == ASC_ALL) core.clocks.join_all();
+    emit(instr(Kind::Barrier, pipe));
+}
+
+void Executor::sync_point(int32_t line) {
+    Core &core = running(line);
+    core.clocks.join_all();
+    emit(instr(Kind::SyncAll, ASC_S));
+    if (launch_.ended) {
+        diagnostics_.fail(Rule::SyncDeadlock, text("core %u waits in SyncAll for %u blocks that have ended", core.id, launch_.ended));
+    }
+    if (launch_.instances > options_.vector_cores) {
+        diagnostics_.fail(Rule::SyncDeadlock, text("SyncAll with %u blocks on %u cores", launch_.instances, options_.vector_cores));
+    }
+    core.waiting = true;
+    core_ = nullptr;
+    diagnostics_.core = -1;
+    if (++launch_.waiting < launch_.instances) return;
+    launch_.waiting = 0;
+    for (auto &other : cores_) other->waiting = false;
+    ++epoch_;
+    lines_written_.clear();
+}
+
+void Executor::cross_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line) {
+    running(line);
+    if (mode > 2 || pipe >= ASC_PIPES) diagnostics_.fail(Rule::Protocol, "CrossCoreSetFlag");
+    if (flag >= cross_flags) diagnostics_.fail(Rule::FlagId, text("CrossCoreSetFlag(%u)", flag), "cross-core flag ids are 0 to 10");
+    if (++launch_.crossed[flag] > cross_limit * launch_.instances) {
+        diagnostics_.fail(Rule::FlagTwice, text("CrossCoreSetFlag(%u) is set more than %u times without a wait", flag, cross_limit));
+    }
+    overhead(Call::Flag);
+}
+
+void Executor::cross_wait(uint32_t flag, int32_t line) {
+    Core &core = running(line);
+    if (flag >= cross_flags) diagnostics_.fail(Rule::FlagId, text("CrossCoreWaitFlag(%u)", flag), "cross-core flag ids are 0 to 10");
+    if (launch_.crossed[flag] == 0) diagnostics_.fail(Rule::FlagUnset, text("CrossCoreWaitFlag(%u) was never set", flag));
+    // Which cores a flag orders depends on its mode; we take it to order all of them, and so miss races, never invent one.
+    core.clocks.join_all();
+    ++epoch_;
+    overhead(Call::Flag);
+}
+
+}  // namespace sim
