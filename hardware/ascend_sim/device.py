@@ -7,19 +7,19 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from kernel_gym.errors import DeviceUnavailable, InfrastructureError
 from kernel_gym.hardware import sandbox
 from kernel_gym.hardware.ascend_sim import chip as chips
 from kernel_gym.hardware.ascend_sim.compiler import OBJECT, compile_kernel
 from kernel_gym.hardware.ascend_sim.memory import SharedTensors
+from kernel_gym.hardware.ascend_sim.profile import diagnose
 from kernel_gym.hardware.ascend_sim.runtime import Runtime, find_compiler, runtime
 from kernel_gym.hardware.ascend_sim.server import Server
 from kernel_gym.hardware.device import Build, Diagnostic, Fault, Inputs, Run
 from kernel_gym.kernel import Kernel
 from kernel_gym.task import DTYPES, InputSpec, Signature, Task, TensorSpec
-from kernel_gym.verdict import Profile
 
 #: What a kernel may use beside its tensors, and how much more per byte of them.
 WORKSPACE_BYTES, WORKSPACE_FACTOR = 32 << 20, 4
@@ -150,25 +150,21 @@ def workspace_bytes(signature: Signature) -> int:
 
 def _run(reply: dict[str, Any], outputs: tuple[Any, ...], seconds: float) -> Run:
     executor, timing = reply["executor"], reply["timing"]
-    status: Literal["ok", "refused", "fault", "timeout"] = reply["status"]
+    ok = reply["status"] == "ok"
     return Run(
-        status=status,
+        status=reply["status"],
         outputs=outputs,
-        latency_us=timing.get("latency_us") if status == "ok" else None,
-        profile=_profile(timing) if status == "ok" else None,
+        latency_us=timing["latency_us"] if ok else None,
+        profile=diagnose(timing) if ok else None,
         fault=Fault(**reply["fault"]) if reply["fault"] else None,
         code=reply["code"],
-        warnings=tuple(map(str, executor.get("warnings", ()))),
-        printed=executor.get("printed", ""),
+        warnings=tuple(executor["warnings"]),
+        printed=executor["printed"],
         blocks=frozenset(reply["blocks"]),
-        mix=executor.get("mix", {}),
-        read=tuple(executor.get("read", ())),
-        written=tuple(executor.get("written", ())),
-        data_dependent=bool(executor.get("data_dependent", False)),
+        mix=executor["mix"],
+        read=tuple(executor["read"]),
+        written=tuple(executor["written"]),
+        data_dependent=executor["data_dependent"],
         seconds=seconds,
     )
 
-
-def _profile(timing: dict[str, Any]) -> Profile:
-    names = ("pipes", "bytes", "waits", "counts", "bottleneck", "diagnosis")
-    return Profile(**{name: timing[name] for name in names if name in timing})
