@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 PACKAGES := envs agents memory hardware
 TYPES_DIR ?= build/types
 
-.PHONY: install demo test lint types check bench clean
+.PHONY: install demo test lint types check bench calibrate clean
 
 install: $(STAMP)
 
@@ -40,6 +40,10 @@ check: lint types test
 
 bench: install
 	$(BIN)/python scripts/bench.py
+
+# The simulator's timing against published measurements; a few minutes.
+calibrate: install
+	$(BIN)/python scripts/calibrate.py
 
 clean:
 	rm -rf build dist $(VENV) *.egg-info

@@ -64,14 +64,14 @@ class Reading:
         return f" (most of it in line {lines[0]})" if lines else ""
 
 
-def profile(timing: Mapping[str, Any]) -> Profile:
-    """The Profile of a run from the `timing` of the device's answer."""
+def diagnose(timing: Mapping[str, Any]) -> Profile:
+    """The Profile of a run from the `timing` of the device's answer; `waits` has the time of launching as well."""
     reading = Reading(timing)
     name = bottleneck(reading)
     return Profile(
         pipes={key: float(value) for key, value in timing["pipes"].items()},
         bytes={key: int(value) for key, value in timing["bytes"].items()},
-        waits={key: float(value) for key, value in timing["waits"].items()},
+        waits={"launch": float(timing["launch_us"]), **{key: float(value) for key, value in timing["waits"].items()}},
         counts={key: int(value) for key, value in timing["counts"].items()},
         bottleneck=name,
         diagnosis=_WORDS[name](reading) if name else "",

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from timeline_driver import KB, X, Z, copy_in, copy_out, elementwise, launch, time, vector
 
-from kernel_gym.hardware.ascend_sim.profile import profile
+from kernel_gym.hardware.ascend_sim.profile import diagnose
 
 MB = 1024 * KB
 DIV, EXP = 3, 13
 
 
 def diagnosed(lines: list[str]) -> tuple[str, str]:
-    told = profile(time(lines))
+    told = diagnose(time(lines))
     return told.bottleneck, told.diagnosis
 
 
@@ -81,7 +81,7 @@ def test_waiting_for_other_cores_is_called_sync() -> None:
     lines += ["core_end core=0", "core_end core=1", "launch_end"]
     report: dict[str, Any] = time(lines)
     report["counts"]["available_cores"] = 2
-    assert profile(report).bottleneck == "sync"
+    assert diagnose(report).bottleneck == "sync"
 
 
 def test_matmul_is_called_cube() -> None:
@@ -91,7 +91,7 @@ def test_matmul_is_called_cube() -> None:
 
 
 def test_the_profile_carries_the_figures() -> None:
-    told = profile(time(elementwise(12 * MB, 48, 8 * KB, 2)))
+    told = diagnose(time(elementwise(12 * MB, 48, 8 * KB, 2)))
     assert told.bytes["hbm_read"] == 24 * MB
     assert set(told.pipes) == {"S", "V", "MTE2", "MTE3"}
     assert told.counts["launches"] == 1
