@@ -24,12 +24,13 @@ def to_json(item: MemoryItem) -> dict[str, Any]:
 
 def from_json(data: dict[str, Any]) -> MemoryItem:
     """Read back what `to_json` wrote; unknown fields are errors."""
-    values = dict(data)
-    values["kind"] = Kind(values["kind"])
-    values["stage"] = Stage(values["stage"]) if values.get("stage") else None
-    values["verdict"] = verdicts.from_json(values["verdict"]) if values.get("verdict") else None
-    values |= {name: tuple(values.get(name, ())) for name in _TUPLES}
-    return MemoryItem(**values)
+    stage, verdict = data.get("stage"), data.get("verdict")
+    typed = {
+        "kind": Kind(data["kind"]),
+        "stage": Stage(stage) if stage else None,
+        "verdict": verdicts.from_json(verdict) if verdict else None,
+    }
+    return MemoryItem(**{**data, **typed, **{name: tuple(data.get(name, ())) for name in _TUPLES}})
 
 
 def digest(item: MemoryItem) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
-from statistics import median
+from itertools import count
 from time import perf_counter
 
 import numpy as np
@@ -16,50 +17,55 @@ QUERY = "softmax over the last dimension of a batch of rows, numerically stable"
 
 
 class RandomEmbedder:
-    """Random unit vectors, so that a large bank is filled in seconds and only the search is measured."""
+    """A random unit vector for each text: fills a large bank in seconds, so that the search alone is measured."""
 
     def __init__(self, dimension: int) -> None:
-        self.dimension = dimension
-        self._rng = np.random.default_rng(0)
+        self._dimension = dimension
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        return self._dimension
 
     def identity(self) -> str:
         """Names the settings."""
-        return f"random/{self.dimension}"
+        return f"random/{self._dimension}"
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One random row per text."""
-        rows = self._rng.standard_normal((len(texts), self.dimension), np.float32)
+        """One row per text, the same whenever the text is the same."""
+        seeds = [zlib.crc32(text.encode()) for text in texts]
+        rows = np.stack([np.random.default_rng(seed).standard_normal(self._dimension, np.float32) for seed in seeds])
         unit: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         return unit
 
 
 def benchmark(sizes: tuple[int, ...] = (2_000, 20_000, 100_000), repeats: int = 30) -> dict[str, float]:
-    """Median milliseconds of embedding a text and of top-64 searches in banks of several sizes."""
+    """Milliseconds of embedding a text, of top-64 searches in banks of several sizes, and of writing to them.
+
+    The best of `repeats`: other processes only ever add to a time.
+    """
     return _embedding(repeats) | {name: ms for size in sizes for name, ms in _searching(size, repeats).items()}
 
 
 def _embedding(repeats: int) -> dict[str, float]:
-    embedder = StaticEmbedder(remember=1)
+    embedder, number = StaticEmbedder(remember=1), count()
     text = (QUERY + "; LocalTensor<float> rowMax = workQueue.AllocTensor<float>();\n") * 20
-    texts = iter([f"{text[: 2048 - 8]} {i}" for i in range(repeats + 1)])
-    embedder.embed([next(texts)])
-    return {"embed_2kB_ms": _milliseconds(lambda: embedder.embed([next(texts)]), repeats)}
+    return {"embed_2kB_ms": _milliseconds(lambda: embedder.embed([f"{text[:2040]} {next(number)}"]), repeats)}
 
 
 def _searching(size: int, repeats: int) -> dict[str, float]:
+    number = count()
     with Bank(None, RandomEmbedder(StaticEmbedder().dimension)) as bank:
         bank.add([MemoryItem(Kind.TRACE, f"trace {i}", f"text {i}", task=f"level1/{i % 100}") for i in range(size)])
         bank.retrieve(QUERY, 64)
-        return {
-            f"top64_of_{size}_ms": _milliseconds(lambda: bank.retrieve(QUERY, 64), repeats),
-            f"top64_of_{size}_filtered_ms": _milliseconds(
-                lambda: bank.retrieve(QUERY, 64, (Kind.TRACE,), exclude=range(1, 20), language="ascendc"), repeats
-            ),
-            f"add_to_{size}_ms": _milliseconds(
-                lambda: bank.add([MemoryItem(Kind.TRACE, "new", f"new {len(bank)}")]), repeats
-            ),
-            f"record_8_of_{size}_ms": _milliseconds(lambda: bank.record(Stage.DRAFT, range(1, 9), 1.0), repeats),
+        calls: dict[str, Callable[[], object]] = {
+            "top64": lambda: bank.retrieve(QUERY, 64),
+            "top64_first_time": lambda: bank.retrieve(f"{QUERY} {next(number)}", 64),
+            "top64_filtered": lambda: bank.retrieve(QUERY, 64, (Kind.TRACE,), range(1, 20), language="ascendc"),
+            "add": lambda: bank.add([MemoryItem(Kind.TRACE, "new", f"new {next(number)}")]),
+            "record_8": lambda: bank.record(Stage.DRAFT, range(1, 9), 1.0),
         }
+        return {f"{name}_of_{size}_ms": _milliseconds(call, repeats) for name, call in calls.items()}
 
 
 def _milliseconds(call: Callable[[], object], repeats: int) -> float:
@@ -68,4 +74,4 @@ def _milliseconds(call: Callable[[], object], repeats: int) -> float:
         begin = perf_counter()
         call()
         times.append(perf_counter() - begin)
-    return round(1e3 * median(times), 3)
+    return round(1e3 * min(times), 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ scripts/memory.py lineage bank.sqlite 31
 scripts/memory.py export bank.sqlite memory.jsonl --exclude-tasks level1/relu,level1/gelu
 scripts/memory.py import bank.sqlite memory.jsonl
 """
+Answer = list[dict[str, Any]] | dict[str, Any]
 SORTS = ("id", "latency", "uses", *(stage.value for stage in Stage))
 
 
@@ -122,7 +123,7 @@ def _import(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
     return {"new_items": bank.import_(arguments.file), "items": len(bank)}
 
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[[Bank, argparse.Namespace], Answer]] = {
     "new": _new,
     "list": _list,
     "search": _search,
@@ -163,7 +164,7 @@ def _rank(summary: dict[str, Any], sort: str) -> tuple[float, int]:
     return -values[sort]["recent"] if sort in values else 0.0, summary["id"]
 
 
-def _words(answer: list[dict[str, Any]] | dict[str, Any]) -> str:
+def _words(answer: Answer) -> str:
     if isinstance(answer, list):
         return _table(answer)
     if "lineage" in answer:
