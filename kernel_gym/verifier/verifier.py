@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -105,16 +106,22 @@ class Verifier:
     def _admit(self, kernel: Kernel) -> None:
         if kernel.language != self.device.language:
             raise ConfigError(f"{self.device.name} runs {self.device.language}, not {kernel.language}")
-        tier = self.device.sandbox_tier()
-        if not kernel.trusted and not self.unsafe and tier not in TRUSTWORTHY:
+        if not kernel.trusted and not self.unsafe and self._tier not in TRUSTWORTHY:
             raise DeviceUnavailable(
-                f"kernels of others run at sandbox tier A or B only, this machine offers {tier}: "
+                f"kernels of others run at sandbox tier A or B only, this machine offers {self._tier}: "
                 "see scripts/doctor.py for what is missing, or allow it with unsafe=True (--unsafe)"
             )
 
     def _key(self, kernel: Kernel, task: Task) -> str:
-        device = f"{self.device.identity()} {self.device.sandbox_tier()}"
-        return key_of(kernel.digest, task.digest, device, secret.fingerprint(), self._gates.identity)
+        return key_of(kernel.digest, task.digest, self._context, secret.fingerprint(), self._gates.identity)
+
+    @cached_property
+    def _context(self) -> str:
+        return f"{self.device.identity()} {self._tier}"
+
+    @cached_property
+    def _tier(self) -> str:
+        return self.device.sandbox_tier()
 
     def _settle(self, key: str, done: Future[Verdict], judged: Future[Verdict]) -> None:
         if done.cancelled():
@@ -122,7 +129,7 @@ class Verifier:
             return
         error = done.exception()
         if isinstance(error, InfrastructureError):
-            judged.set_result(Unjudged(f"not judged: {error}", self.device.name, self.device.sandbox_tier()))
+            judged.set_result(Unjudged(f"not judged: {error}", self.device.name, self._tier))
         elif error is not None:
             judged.set_exception(error)
         else:
