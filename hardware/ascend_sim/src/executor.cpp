@@ -196,17 +196,13 @@ std::string Executor::report_json() const {
     for (const auto &[name, times] : sorted) mix.set(name, times);
     Array warnings;
     for (const Diagnostics::Warning &warning : diagnostics_.warnings()) {
-        warnings.raw(Object()
-                         .set("rule", text_of(warning.rule).id)
-                         .set("message", warning.message)
-                         .set("line", warning.line)
-                         .set("core", warning.core)
-                         .set("times", warning.times)
-                         .done());
+        const std::string more = warning.times > 1 ? text(" (%llu times)", static_cast<unsigned long long>(warning.times)) : std::string();
+        warnings.raw(quoted(text("%s line %d: ", text_of(warning.rule).id, warning.line) + warning.message + more));
     }
     return Object()
         .raw("mix", mix.done())
-        .raw("tensors", global_.report_json())
+        .raw("read", global_.read_json())
+        .raw("written", global_.written_json())
         .raw("warnings", warnings.done())
         .set("printed", printed_)
         .set("data_dependent", data_dependent_)

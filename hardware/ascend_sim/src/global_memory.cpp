@@ -24,7 +24,7 @@ void Coverage::add(uint64_t begin, uint64_t end) {
         const uint64_t group = at / group_bytes, start = group * group_bytes;
         const uint64_t stop = std::min(end, start + group_bytes);
         if (group >= groups_.size()) return;   // the padding behind the tensor counts for nothing
-        add_to(groups_[group], static_cast<uint32_t>(at - start), static_cast<uint32_t>(stop - start));
+        add_to(groups_.at(group), static_cast<uint32_t>(at - start), static_cast<uint32_t>(stop - start));
         at = stop;
     }
 }
@@ -77,11 +77,11 @@ uint32_t Ownership::conflict(uint64_t begin, uint64_t end, uint32_t core, bool s
     const auto name = [](uint32_t holder) { return holder == several ? several : holder & ~shared_bit; };
     for (uint64_t at = begin; at < end;) {
         const uint64_t index = at / group_bytes, start = index * group_bytes, stop = std::min(end, start + group_bytes);
-        if (index >= groups_.size()) return nobody;
-        const Group &group = groups_[index];
+        const Group *found = groups_.find(index);
         const uint32_t from = static_cast<uint32_t>(at - start), to = static_cast<uint32_t>(stop - start);
         at = stop;
-        if (group.epoch != epoch) continue;
+        if (!found || found->epoch != epoch) continue;
+        const Group &group = *found;
         if (!group.detailed) {
             const bool meets = from < group.end && to > group.begin;
             if (meets && !compatible(group.holder, self, shared)) return name(group.holder);
@@ -98,7 +98,7 @@ void Ownership::claim(uint64_t begin, uint64_t end, uint32_t core, bool shared, 
     for (uint64_t at = begin; at < end;) {
         const uint64_t index = at / group_bytes, start = index * group_bytes, stop = std::min(end, start + group_bytes);
         if (index >= groups_.size()) return;
-        Group &group = groups_[index];
+        Group &group = groups_.at(index);
         if (group.epoch != epoch) {
             group.epoch = epoch;
             group.detailed = false;
@@ -255,15 +255,18 @@ bool GlobalMemory::all_valid(const GlobalBytes &whole) const {
     return !tensor.valid || range.begin == range.end || !std::memchr(tensor.valid.get() + range.begin, 0, range.end - range.begin);
 }
 
-std::string GlobalMemory::report_json() const {
+std::string GlobalMemory::read_json() const {
     Array list;
     for (const Tensor &tensor : tensors_) {
-        list.raw(Object()
-                     .set("role", role_names[tensor.role])
-                     .set("bytes", tensor.bytes)
-                     .set("read_bytes", tensor.read.covered())
-                     .set("written_bytes", tensor.written.covered())
-                     .done());
+        if (tensor.role == TensorArg::Input) list.raw(std::to_string(tensor.read.covered()));
+    }
+    return list.done();
+}
+
+std::string GlobalMemory::written_json() const {
+    Array list;
+    for (const Tensor &tensor : tensors_) {
+        if (tensor.role == TensorArg::Output) list.raw(std::to_string(tensor.written.covered()));
     }
     return list.done();
 }

@@ -8,6 +8,7 @@
 
 #include "../include/abi.h"
 #include "diagnostics.h"
+#include "pages.h"
 
 namespace sim {
 
@@ -36,7 +37,7 @@ private:
     };
     void add_to(Group &group, uint32_t begin, uint32_t end);
 
-    std::vector<Group> groups_;
+    Pages<Group> groups_;
     uint64_t covered_ = 0;
 };
 
@@ -64,7 +65,7 @@ private:
     };
     void claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t self, bool shared);
 
-    std::vector<Group> groups_;
+    Pages<Group> groups_;
 };
 
 // A checked range of one tensor.
@@ -91,7 +92,9 @@ public:
     bool all_valid(const GlobalBytes &range) const;
     std::string describe(uint32_t tensor) const;
     std::string describe(const GlobalBytes &range) const;
-    std::string report_json() const;
+    // Bytes covered of each input and of each output, as JSON arrays.
+    std::string read_json() const;
+    std::string written_json() const;
 
 private:
     struct Release {
