@@ -97,14 +97,15 @@ def find_compiler() -> str:
 def runtime() -> Runtime:
     """The runtime for this compiler and these sources; built on first use."""
     compiler = find_compiler()
-    key = _key(compiler)
-    folder = cache_folder() / f"ascend_sim-{key}"
-    built = Runtime(folder, compiler, key)
-    if not folder.is_dir():
+    while True:
+        key = _key(compiler)
+        folder = cache_folder() / f"ascend_sim-{key}"
+        built = Runtime(folder, compiler, key)
+        if folder.is_dir():
+            return built
         with _locked(folder.with_suffix(".lock")):
             if not folder.is_dir():
                 _build(built)
-    return built
 
 
 def cache_folder() -> Path:
@@ -152,7 +153,8 @@ def _build(target: Runtime) -> None:
         for leftover in (*work.glob("*.o"), *work.glob("*.inc")):
             leftover.unlink()
         work.chmod(0o755)
-        work.rename(target.folder)
+        if _key(target.compiler) == target.key:  # else the sources were edited meanwhile: this is a build of neither
+            work.rename(target.folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
