@@ -16,7 +16,7 @@ from kernel_gym.verifier import rules, syntax
 from kernel_gym.verifier.rules import Finding
 from kernel_gym.verifier.source import Directive, Macro, Source, Unreadable, read
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 _TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
 _DIGRAPHS = frozenset({"<%", "%>", "<:", ":>", "%:", "%:%:"})
 _BOOK = rules.load("screen")

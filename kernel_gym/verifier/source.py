@@ -149,7 +149,7 @@ _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_cpp.language()))
 
 def read(text: str) -> Source:
     """Lex a kernel's text."""
-    spliced, line_of = _splice(text)
+    spliced, line_of = _splice(text.removeprefix("\ufeff"))
     tokens: list[Token] = []
     directives: list[Directive] = []
     raw: list[int] = []

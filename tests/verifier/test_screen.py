@@ -163,7 +163,8 @@ CHEATS = [
     ('extern "C" void *memcpy(void *d, const void *s, unsigned long n) { return d; }', "reserved-definition"),
     ('extern "C" void _init() {}', "reserved-definition"),
     ("void *operator new(unsigned long) { return nullptr; }", "reserved-definition"),
-    ("char a = '\\0';\u200b", "control-character"),
+    ("char a = '\\0';\u200b", "non-ascii-code"),
+    ("constexpr int n = 1;\x01", "control-character"),
     ("constexpr int \u0430 = 1;", "non-ascii-code"),
     ('constexpr const char *s = R"(x)";', "raw-string"),
     (
