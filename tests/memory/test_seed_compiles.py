@@ -1,0 +1,104 @@
+"""The examples of the seed knowledge are code: the simulator's headers must accept them."""
+
+import re
+import shutil
+import subprocess
+from importlib.resources import files
+
+import pytest
+import yaml
+
+HEADERS = files("kernel_gym.hardware") / "ascend_sim" / "include"
+
+#: What examples take for granted: tensors, queues and sizes under the names that the pages use throughout.
+FRAME = """
+#include "kernel_operator.h"
+#include "kernel_gym.h"
+using namespace AscendC;
+struct Tiling { uint32_t total, perCore, tile; };
+struct ScaleKernel { template <class T> void Init(GM_ADDR, GM_ADDR, T); void Process(); };
+static TPipe pipe;
+static TQue<TPosition::VECIN, 1> inQueue, aQueue, bQueue;
+static TQue<TPosition::VECOUT, 1> outQueue, partQueue;
+static TBuf<TPosition::VECCALC> workBuf, sumBuf, maskBuf, scratchBuf, gammaBuf;
+static GlobalTensor<float> xGm, yGm, sumGm, partGm, gammaGm;
+static LocalTensor<float> x, y, a, b, c, t, m, s, f, acc, work, sum, one, ones, even, odd, gamma, beta, bias, weight;
+static LocalTensor<float> row, wide, scalars, best, part, partial, out, local, var, centred, pos, gate, value, aRow;
+static LocalTensor<float> bRow, wRow;
+static LocalTensor<half> h, x16, y16;
+static LocalTensor<bfloat16_t> b16;
+static LocalTensor<int32_t> i, idx;
+static LocalTensor<uint8_t> mask, scratch;
+static LocalTensor<uint16_t> bits, p, q;
+static uint32_t n, count, at, tile, rows, cols, stride, first, perCore, repeats, words, to, cores, axis, inner, outer;
+static uint32_t o, taps, window, width, channel, group, tiles, colsAligned, firstRow, endRow, k;
+static float rowMax, low, high, alpha, slope, shift, scale, total, totalOfSquares, runMax, tileMax;
+static int32_t event, event2, event3;
+static DataCopyExtParams shape;
+static DataCopyPadExtParams<float> pad;
+void CopyIn(uint32_t, uint32_t);
+void Compute(uint32_t);
+void CopyOut(uint32_t, uint32_t);
+void CopyInStrided(uint32_t, uint32_t, uint32_t);
+void LoadShiftedRow(uint32_t);
+void ProcessRow(uint32_t);
+void Accumulate(uint32_t);
+void SumParts();
+"""
+
+#: Names that mean something else in some examples: what they are there, by how they are used.
+LOCAL = {
+    r"\bt\.(tile|perCore|total)\b": "Tiling t;",
+    r"\ba->": "const KernelArgs *a = nullptr;",
+    r"\brow \* cols|\brow\) ": "uint32_t row = 0;",
+    r"\br \* cols\]": "uint32_t r = 0;",
+    r"__gm__ float \*\)x \+": "GM_ADDR x = nullptr;",
+    r"\bi \* tile\b|GetValue\(i\)|SetValue\(i,": "uint32_t i = 0;",
+    r"a > b \?": "float a = 0, b = 0;",
+    r"ToFloat\(b16\)": "bfloat16_t b16;",
+    r"= \(total \+|\(total \+ ": "uint32_t total = 0;",
+}
+
+
+def examples():
+    for file in sorted((files("kernel_gym.memory") / "seed").iterdir(), key=lambda file: file.name):
+        for entry in yaml.safe_load(file.read_text()):
+            code = entry.get("example", "")
+            if code and not re.search(r"\b(mm|tiling)\.|Matmul<|\bMmad\b", code):
+                yield entry["title"], code
+
+
+def unit(number: int, code: str) -> str:
+    """One example as a function, or as it stands where it holds functions itself."""
+    code = re.sub(r"#include.*|using namespace AscendC;", "", code)
+    if re.search(r'^(__aicore__ inline|extern "C")', code, re.MULTILINE):
+        called = re.sub(r"(\w+)<<<.*?>>>", r"\1", code)
+        return f'namespace example_{number} {{\n#line 1 "example_{number}"\n{called}\n}}'
+    code = re.sub(r"\w+<<<.*", "", code)
+    needed = " ".join(declaration for use, declaration in LOCAL.items() if re.search(use, code))
+    return f'void example_{number}() {{ {needed}\n#line 1 "example_{number}"\n{code}\n}}'
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+def test_every_example_compiles_against_the_simulator(tmp_path):
+    titles, codes = zip(*examples(), strict=True)
+    source = tmp_path / "examples.cpp"
+    source.write_text("\n".join([FRAME, *(unit(number, code) for number, code in enumerate(codes))]))
+    command = [
+        "g++",
+        "-std=c++17",
+        "-fsyntax-only",
+        "-w",
+        "-fno-diagnostics-show-caret",
+        "-I",
+        str(HEADERS),
+        str(source),
+    ]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    broken = [
+        f"{titles[int(number)]!r}, line {line}: {message}"
+        for number, line, message in re.findall(r"^example_(\d+):(\d+):\d+: error: (.*)$", said, re.MULTILINE)
+    ]
+    assert broken == []
+    assert "error" not in said
+    assert len(titles) > 90
