@@ -1,8 +1,8 @@
 """The embedded author: reads a task's ATen graph and writes Ascend C for it, as well as its context has taught it."""
 
-from kernel_gym.generators.apprentice.aten import Unsupported
 from kernel_gym.generators.apprentice.author import Apprentice, Choice, Explanation, oracle
 from kernel_gym.generators.apprentice.lowering import lower
+from kernel_gym.generators.apprentice.operators import Unsupported
 from kernel_gym.generators.apprentice.profile import Profile, load_profile, profile_names
 
 __all__ = [

@@ -9,11 +9,11 @@ from zlib import crc32
 import numpy as np
 
 from kernel_gym.errors import KernelGymError
-from kernel_gym.generators.apprentice.aten import Unsupported
 from kernel_gym.generators.apprentice.idioms import Idiom, Spelling, idioms
 from kernel_gym.generators.apprentice.judgement import Judge, Judgement
 from kernel_gym.generators.apprentice.kernel_file import write_kernel
 from kernel_gym.generators.apprentice.lowering import lower
+from kernel_gym.generators.apprentice.operators import Unsupported
 from kernel_gym.generators.apprentice.profile import Profile, load_profile
 from kernel_gym.generators.apprentice.schedule import BEST, NAIVE, Schedule
 from kernel_gym.generators.apprentice.voice import Voice, fluent

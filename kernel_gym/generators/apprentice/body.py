@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from kernel_gym.generators.apprentice.plan import Nest, Ref, Step
+from kernel_gym.generators.apprentice.plan import Access, Nest, Ref, Step
 from kernel_gym.generators.apprentice.script import Script, literal
 from kernel_gym.generators.apprentice.voice import Voice
 
@@ -24,6 +24,7 @@ LIBRARY = {
 }
 _BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "max": "Max", "min": "Min"}
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+_SIGNS = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}
 _MODES = {"gt": "GT", "lt": "LT", "ge": "GE", "le": "LE", "eq": "EQ", "ne": "NE"}
 
 
@@ -54,6 +55,8 @@ class Body:
     numbers: int = 0
     #: Called for steps that reduce; where the result goes depends on the shape of the nest.
     reduce: Callable[[int], None] | None = None
+    #: Called for steps that are positions along an axis: the number as C.
+    position: Callable[[Access], str] | None = None
 
     def run(self, steps: Sequence[int], keep: Sequence[int] = (), homes: dict[int, str] | None = None) -> None:
         """Write `steps` in order. Values in `keep` stay alive; `homes` says which tensor a result must end in."""
@@ -112,6 +115,9 @@ class Body:
                 self.values[index] = self.values[first.step]
                 last[first.step] = max(last.get(first.step, -1), last.pop(index, position))
                 return
+        if step.index:
+            self._place_number(index, step.index, step.vector, homes)
+            return
         if step.field:
             self.values[index] = Operand(self._number(self.voice.say("cast.unsigned", number=f"t.{step.field}")), False)
             return
@@ -121,6 +127,17 @@ class Body:
             return
         home = homes.get(index) or self._inherit(dying) or self.place()
         self._vector(step, home, operands, index)
+        self.values[index] = Operand(home, True)
+
+    def _place_number(self, index: int, access: Access, vector: bool, homes: dict[int, str]) -> None:
+        """A position along an axis, as a number or as a vector of numbers."""
+        assert self.position is not None
+        first = self.voice.say("cast.unsigned", number=self.position(access))
+        if not vector:
+            self.values[index] = Operand(self._number(first), False)
+            return
+        home = homes.get(index) or self.place()
+        self.script.add(f"AscendC::ArithProgression({home}, {first}, {literal(float(access.step))}, {self.count});")
         self.values[index] = Operand(home, True)
 
     def _inherit(self, dying: list[int]) -> str | None:
@@ -148,6 +165,10 @@ class Body:
             return self._number(f"{'Larger' if step.function == 'max' else 'Smaller'}({texts[0]}, {texts[1]})")
         if step.function == "neg":
             return self._number(f"-{texts[0]}")
+        if step.function in _SIGNS:
+            return self._number(f"{texts[0]} {_SIGNS[step.function]} {texts[1]} ? 1.0f : 0.0f")
+        if step.function == "where":
+            return self._number(f"{texts[0]} != 0.0f ? {texts[1]} : {texts[2]}")
         if step.function == "sqrt":
             return self._number(self.voice.say("scalar.sqrt", value=texts[0]))
         # No scalar unit computes this: one block of the vector unit does.
@@ -232,6 +253,9 @@ class Body:
 
     def _mask(self, mask: str, mode: str, operands: list[Operand]) -> None:
         left, right = operands
+        if not left.vector:
+            left, right = right, left
+            mode = {"GT": "LT", "LT": "GT", "GE": "LE", "LE": "GE"}.get(mode, mode)
         # Compare works on whole repeats of 256 bytes; what lies past the tile's end is never read again.
         whole = f"Align({self.count}, 64)"
         if left.vector and right.vector:

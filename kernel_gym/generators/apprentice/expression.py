@@ -80,6 +80,14 @@ class Extent(Value):
     extent: Size = ZERO
 
 
+@dataclass(frozen=True, eq=False)
+class Position(Value):
+    """Numbers from `first` in steps of `step`, along the only dimension."""
+
+    first: int = 0
+    step: int = 1
+
+
 def contiguous(buffer: str, shape: tuple[Size, ...], dtype: str) -> Tensor:
     """A tensor that fills a buffer."""
     return Tensor(shape, dtype, buffer, row_major(shape))

@@ -68,7 +68,9 @@ def _prefix(plan: Plan, index: int) -> str:
 def _writer(plan: Plan, nest: Nest, schedule: Schedule, voice: Voice, prefix: str) -> NestWriter:
     if not nest.reductions:
         return MapWriter(plan, nest, schedule, voice, prefix)
-    if nest.vector_reduced and not nest.reduced and schedule.resident and nest.longest <= longest_row(nest, schedule):
+    resident = nest.vector_reduced and not nest.reduced and schedule.resident
+    contiguous = all(step.access.step in "01" for step in nest.loads if step.access)
+    if resident and contiguous and nest.longest <= longest_row(nest, schedule):
         return RowWriter(plan, nest, schedule, voice, prefix)
     return PassWriter(plan, nest, schedule, voice, prefix)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from kernel_gym.errors import TaskError
-from kernel_gym.generators.apprentice.aten import Unsupported
+from kernel_gym.generators.apprentice.operators import Unsupported
 from kernel_gym.generators.apprentice.plan import Plan
 from kernel_gym.generators.apprentice.reader import read
 from kernel_gym.graph import export

@@ -33,11 +33,15 @@ class MapWriter(NestWriter):
                 add("const uint32_t count = Min(t.tile, t.length - start);")
                 if self.loads(vector=True):
                     add(f"CopyIn({', '.join([*row, 'start', 'count'])});")
-                add(f"Compute({', '.join([*(row if self._scalar_rows() else []), 'count'])});")
+                add(f"Compute({', '.join(self._compute_names())});")
                 add(f"CopyOut({', '.join([*row, 'start', 'count'])});")
 
-    def _scalar_rows(self) -> bool:
-        return self._rows and any(stride != "0" for _, access in self.loads(vector=False) for stride in access.kept)
+    def _compute_names(self) -> list[str]:
+        """What `Compute` needs to know beside the number of elements."""
+        positions = [step.index for step in self.nest.steps if step.index]
+        numbers = [access for _, access in self.loads(vector=False)] + positions
+        row = self._rows and any(stride != "0" for access in numbers for stride in access.kept)
+        return ["row"] * row + ["start"] * any(access.step != "0" for access in positions) + ["count"]
 
     def _parameters(self, *names: str) -> str:
         return ", ".join(f"uint32_t {name}" for name in names)
@@ -58,11 +62,13 @@ class MapWriter(NestWriter):
         store = self.nest.stores[0]
         out = f"{store.access.buffer}Local"
         self.script.add("")
-        parameters = self._parameters(*(["row"] if self._scalar_rows() else []), "count")
+        parameters = self._parameters(*self._compute_names())
         with self.script.function(f"__aicore__ inline void Compute({parameters})"):
             body = Body(self.voice, self.nest, self.script, "count")
+            body.position = lambda access: self.offset(access, "row", "start")
             numbers = self.loads(vector=False)
-            add(*self.indices("row", [access for _, access in numbers]))
+            positions = [step.index for step in self.nest.steps if step.index]
+            add(*self.indices("row", [*(access for _, access in numbers), *positions]))
             for index, access in numbers:
                 add(
                     say(
@@ -93,6 +99,10 @@ class MapWriter(NestWriter):
         store = self.nest.stores[0]
         steps = [index for index, step in enumerate(self.nest.steps) if not step.access]
         ctype = self.ctype(store.access)
+        if store.access.step != "1":
+            body.run(steps, keep=[store.step])
+            self._spread(body, out, body.values[store.step])
+            return
         if self.nest.steps[store.step].access:
             source = body.values[store.step]
             if ctype == "float":
@@ -108,6 +118,14 @@ class MapWriter(NestWriter):
         body.run(steps, keep=[store.step])
         self.convert(body, out, ctype, body.values[store.step].text, "float")
 
+    def _spread(self, body: Body, out: str, value: Operand) -> None:
+        """Give every element of the result a block of its own, so that they can be written apart."""
+        source = value.text
+        if not value.vector:
+            source = body.place()
+            self.script.add(self.voice.say("tensor.duplicate", dst=source, value=value.text, n="count"))
+        self.script.add(f"AscendC::Brcb({out}, {source}, static_cast<uint8_t>((count + 7) / 8), {{1, 8}});")
+
     def _copy_out(self) -> None:
         access = self.nest.stores[0].access
         out, queue = f"{access.buffer}Local", f"{access.buffer}Queue"
@@ -117,11 +135,9 @@ class MapWriter(NestWriter):
             self.script.add(*self.indices("row", [access]))
             self.script.add(self.take(access, queue))
             offset = self.offset(access, "row", "start")
-            self.script.add(
-                self.voice.say(
-                    "copy.out", type=self.ctype(access), dst=f"{access.buffer}Gm", src=out, offset=offset, n="count"
-                )
-            )
+            fields = {"dst": f"{access.buffer}Gm", "src": out, "offset": offset, "n": "count", "step": access.step}
+            idiom = "copy.out" if access.step == "1" else "copy.strided-out"
+            self.script.add(self.voice.say(idiom, type=self.ctype(access), **fields))
             self.script.add(self.voice.say("queue.free", queue=queue, tensor=out))
 
     def tile_fields(self) -> tuple[str, ...]:
@@ -131,7 +147,7 @@ class MapWriter(NestWriter):
         rows = " * ".join(f"t.{name}" for name in self.nest.kept)
         tiles = "t.tiles" if self._rows else "t.units"
         script.add(*(f"t.{name} = {text};" for name, text in self.fields()))
-        script.add(self.voice.say("tile.fit", length="t.length", capacity=self.capacity(), cores=self.schedule.cores))
+        self.fit_tile(script, " * ".join(filter(None, [rows, "t.length"])), 2 * self.schedule.cores)
         script.add(f"{tiles} = {self.voice.say('loop.remainder', length='t.length', tile='t.tile')};")
         if self._rows:
             script.add(f"t.units = {rows} * t.tiles;")

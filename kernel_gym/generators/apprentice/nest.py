@@ -105,15 +105,20 @@ class NestWriter:
         self.script.add(self.voice.say("queue.enque", queue=queue, tensor=local))
 
     def load(self, access: Access, local: str, count: str, offset: str) -> None:
-        """Copy a tile from global memory."""
-        source = f"{access.buffer}Gm"
+        """Copy a tile from global memory; elements that lie apart are put together by `as_float`."""
+        source, ctype = f"{access.buffer}Gm", self.ctype(access)
         if access.step == "1":
-            self.script.add(
-                self.voice.say("copy.in", type=self.ctype(access), dst=local, src=source, offset=offset, n=count)
-            )
-            return
-        with self.script.block(f"for (uint32_t i = 0; i < {count}; ++i)"):
-            self.script.add(f"{local}.SetValue(i, {source}.GetValue({offset} + i * {access.step}));")
+            self.script.add(self.voice.say("copy.in", type=ctype, dst=local, src=source, offset=offset, n=count))
+        elif access.step == "-1":
+            begin = f"{offset} - ({count} - 1)"
+            self.script.add(self.voice.say("copy.in", type=ctype, dst=local, src=source, offset=begin, n=count))
+        elif _near(access.step):
+            # The elements between are loaded too: one long burst is faster than many short ones.
+            whole = f"(({count} - 1) * {access.step} + 1)"
+            self.script.add(self.voice.say("copy.in", type=ctype, dst=local, src=source, offset=offset, n=whole))
+        else:
+            fields = {"dst": local, "src": source, "offset": offset, "n": count, "step": access.step}
+            self.script.add(self.voice.say("copy.strided-in", type=ctype, **fields))
 
     def take(self, access: Access, queue: str) -> str:
         """Statement that takes a loaded tile out of its queue."""
@@ -121,14 +126,49 @@ class NestWriter:
         return self.voice.say("queue.deque", type=ctype, tensor=local, queue=queue)
 
     def as_float(self, body: Body, index: int, access: Access, local: str) -> None:
-        """Make a loaded tile available to the body as floats."""
+        """Make a loaded tile available to the body as floats, one after another."""
         ctype = self.ctype(access)
+        if access.step != "1":
+            self._gather(body, index, access, local)
+            return
         if ctype == "float":
             body.values[index] = Operand(local, True)
             return
         home = body.place()
         self.convert(body, home, "float", local, ctype)
         body.values[index] = Operand(home, True)
+
+    def _gather(self, body: Body, index: int, access: Access, local: str) -> None:
+        """Put elements that lie apart on chip next to each other."""
+        home, places, n = body.place(), self.places(access), body.count
+        if access.step == "-1":
+            self.script.add(
+                f"AscendC::ArithProgression({places}, static_cast<int32_t>(({n} - 1) * sizeof(float)), "
+                f"-static_cast<int32_t>(sizeof(float)), {n});"
+            )
+        where = f"{places}.ReinterpretCast<uint32_t>()"
+        self.script.add(self.voice.say("gather.offsets", dst=home, src=local, offsets=where, n=n))
+        body.values[index] = Operand(home, True)
+
+    def places(self, access: Access) -> str:
+        """The tensor that holds byte offsets of elements that lie apart."""
+        return f"{access.buffer}Places.Get<int32_t>()"
+
+    def apart(self) -> list[Access]:
+        """Loads whose elements lie apart in memory."""
+        found = {a.buffer: a for _, a in self.loads(vector=True) if a.step != "1"}
+        return list(found.values())
+
+    def queue_bytes(self, access: Access) -> str:
+        """On-chip bytes for a tile of an access."""
+        return f"{self.tile_text()} * {self._spacing(access)}"
+
+    def _spacing(self, access: Access) -> int:
+        """On-chip bytes for an element of an access."""
+        width = _BYTES[self.ctype(access)]
+        if access.step in ("0", "1", "-1"):
+            return width
+        return int(access.step) * width if _near(access.step) and access not in self.queued_stores() else 32
 
     def convert(self, body: Body, dst: str, to: str, src: str, source: str) -> None:
         """Change a tensor's element type; bytes go by way of half."""
@@ -201,12 +241,13 @@ class NestWriter:
     def buffers(self) -> None:
         """Statements that carve up the on-chip memory."""
         add, tile = self.script.add, self.tile_text()
-        for access in self.queued_loads():
-            size = f"{tile} * sizeof({self.ctype(access)})"
+        for access in self.queued_loads() + self.queued_stores():
+            size = f"{tile} * sizeof({self.ctype(access)})" if access.step in "01" else self.queue_bytes(access)
             add(self.voice.say("queue.init", queue=f"{access.buffer}Queue", buffers=self.schedule.buffers, bytes=size))
-        for access in self.queued_stores():
-            size = f"{tile} * sizeof({self.ctype(access)})"
-            add(self.voice.say("queue.init", queue=f"{access.buffer}Queue", buffers=self.schedule.buffers, bytes=size))
+        for access in self.apart():
+            add(self.voice.say("buffer.init", buffer=f"{access.buffer}Places", bytes=f"{tile} * sizeof(int32_t)"))
+            if access.step != "-1":
+                add(f"AscendC::ArithProgression({self.places(access)}, 0, {self._spacing(access)}, {tile});")
         for n in range(self.work):
             add(self.voice.say("buffer.init", buffer=f"workBuf{n}", bytes=f"{tile} * sizeof(float)"))
         if self.needs_stat():
@@ -242,6 +283,9 @@ class NestWriter:
             add(f"AscendC::TBuf<AscendC::TPosition::VECCALC> {names};")
         if self.needs_stat():
             add("AscendC::TBuf<AscendC::TPosition::VECCALC> statBuf;")
+        if self.apart():
+            names = ", ".join(f"{access.buffer}Places" for access in self.apart())
+            add(f"AscendC::TBuf<AscendC::TPosition::VECCALC> {names};")
         for access in self.accesses():
             add(f"AscendC::GlobalTensor<{self.ctype(access)}> {access.buffer}Gm;")
         add(f"{self.tiling} t;")
@@ -257,7 +301,8 @@ class NestWriter:
 
     def bytes_per_element(self) -> int:
         """On-chip bytes that one element of a tile costs."""
-        queued = sum(_BYTES[self.ctype(access)] for access in self.queued_loads() + self.queued_stores())
+        queued = sum(self._spacing(access) for access in self.queued_loads() + self.queued_stores())
+        queued += sum(4 for _ in self.apart())
         library = any(step.function in LIBRARY for step in self.nest.steps)
         return queued * self.schedule.buffers + 4 * self.work + (16 if library else 0)
 
@@ -265,7 +310,14 @@ class NestWriter:
         """The largest tile that fits, in whole repeats of 64 floats."""
         fits = (BUDGET - 1024) // max(1, self.bytes_per_element()) // 64 * 64
         wanted = self.schedule.tile or 16384
+        if any(self._spacing(access) == 32 for access in self.queued_loads() + self.queued_stores()):
+            wanted = min(wanted, 1984)  # a copy has at most 4095 bursts, Brcb 255 repeats of eight elements
         return max(64, min(fits, wanted) // 64 * 64)
+
+    def fit_tile(self, script: Script, total: str, share: int) -> None:
+        """Host statement that chooses the tile: of `total` elements, each of `share` units should get some."""
+        fields = {"length": "t.length", "total": total, "share": share, "capacity": self.capacity()}
+        script.add(self.voice.say("tile.fit", **fields))
 
     def core_share(self) -> None:
         """Statements that give every core its part of the units."""
@@ -288,6 +340,11 @@ class NestWriter:
         """A buffer's address in host code."""
         origin = self.plan.buffer(buffer).origin
         return buffer if origin == "workspace" else f"{buffer}.ptr"
+
+
+def _near(step: str) -> bool:
+    """True if elements lie so close that it is cheaper to load what is between them."""
+    return step.isdigit() and 2 <= int(step) <= 16
 
 
 def _scaled(index: str, stride: str) -> str:

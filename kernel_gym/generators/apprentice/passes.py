@@ -61,7 +61,9 @@ class PassWriter(NestWriter):
     def _unit(self) -> None:
         body = Body(self.voice, self.nest, self.script, "count")
         mark = len(self.script.lines)
-        accesses = [step.access for step in self.nest.loads if step.access] + [self.store]
+        walks = [step.access or step.index for step in self.nest.steps]
+        accesses = [walk for walk in walks if walk] + [self.store]
+        body.position = self._offset
         self.script.add(*self.indices("row", accesses))
         body.reduce = lambda index: self._accumulate(body, index)
         levels = max(step.level for step in self.nest.steps)
@@ -340,14 +342,7 @@ class PassWriter(NestWriter):
     def launch(self, script: Script) -> None:
         rows = " * ".join(f"t.{name}" for name in self.nest.kept) or "1"
         script.add(*(f"t.{name} = {text};" for name, text in self.fields()))
-        script.add(
-            self.voice.say(
-                "tile.fit",
-                length="t.length",
-                capacity=self.capacity(),
-                cores=1 if self.rowwise else self.schedule.cores,
-            )
-        )
+        self.fit_tile(script, "t.length" if self.rowwise else f"{rows} * t.length", 1 if self.rowwise else 2 * self.schedule.cores)
         if self.rowwise:
             script.add(f"t.units = {rows};")
         else:

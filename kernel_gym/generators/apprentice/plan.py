@@ -66,6 +66,8 @@ class Step:
     boolean: bool = False
     #: Field that holds the number, for a step that is a size of the run.
     field: str = ""
+    #: How the number comes about, for a step that is a position along an axis.
+    index: Access | None = None
 
 
 @dataclass(frozen=True)

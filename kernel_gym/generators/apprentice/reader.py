@@ -9,12 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+from sympy import expand, sympify
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, TensorArgument
 
-from kernel_gym.generators.apprentice.aten import HANDLERS, Unsupported
 from kernel_gym.generators.apprentice.expression import Broadcast, Tensor, Value, contiguous
-from kernel_gym.generators.apprentice.plan import Buffer, Plan, Stage
+from kernel_gym.generators.apprentice.operators import HANDLERS, Unsupported
+from kernel_gym.generators.apprentice.operators.products import by_vectors
+from kernel_gym.generators.apprentice.plan import Access, Buffer, Plan, Stage
 from kernel_gym.generators.apprentice.regions import cut
 from kernel_gym.generators.apprentice.sizes import Size, Sizes, c_expression, product, row_major
 
@@ -33,6 +35,8 @@ class Reader:
     buffers: list[Buffer] = field(default_factory=list)
     stages: list[Stage] = field(default_factory=list)
     lengths: dict[str, Size] = field(default_factory=dict)
+    #: Parts of the workspace that turned out to be outputs.
+    moved: dict[str, str] = field(default_factory=dict)
     _held: dict[int, tuple[Value, Tensor]] = field(default_factory=dict)
 
     def input(self, name: str, index: int, meta: torch.Tensor) -> Tensor:
@@ -49,17 +53,52 @@ class Reader:
         if isinstance(value, Tensor) and value.contiguous:
             return value
         if id(value) not in self._held:
-            index = sum(buffer.origin == "workspace" for buffer in self.buffers)
-            self._held[id(value)] = (value, self._compute(value, f"temp{index}", "workspace", index, "float32"))
+            self._held[id(value)] = (value, self.computed(value, self.scratch(value.shape)))
         return self._held[id(value)][1]
 
-    def _compute(self, value: Value, name: str, origin: str, index: int, dtype: str) -> Tensor:
-        target = contiguous(name, value.shape, dtype)
+    def strided(self, value: Value) -> Tensor:
+        """The value in global memory, seen through strides."""
+        return value if isinstance(value, Tensor) else self.tensor(value)
+
+    def scratch(self, shape: tuple[Size, ...]) -> Tensor:
+        """A new part of the workspace."""
+        index = sum(buffer.origin == "workspace" for buffer in self.buffers)
+        self._declare(f"temp{index}", "float32", "workspace", index, shape)
+        return contiguous(f"temp{index}", shape, "float32")
+
+    def computed(self, value: Value, target: Tensor) -> Tensor:
+        """Compute a value into a target, which may be a part of a larger tensor."""
         nest, length = cut(value, target, self.sizes, self.tensor)
-        self._declare(name, dtype, origin, index, value.shape)
         self.stages.append(replace(nest, name=f"stage{len(self.stages)}"))
         self.lengths[self.stages[-1].name] = length
         return target
+
+    def padded(
+        self, value: Value, before: Sequence[Any], after: Sequence[Any], fill: float, apart: Sequence[int] = ()
+    ) -> Tensor:
+        """The value with its last dimensions padded by `fill`, and `apart - 1` fills between its elements."""
+        apart = list(apart) or [1] * len(before)
+        known = [self.sizes.value(sympify(n)) for n in (*before, *after)]
+        if not any(known) and all(step == 1 for step in apart):
+            return self.tensor(value)
+        if min(known) < 0:
+            raise Unsupported("Unsupported: a convolution whose padding is larger than its window")
+        lead = len(value.shape) - len(before)
+        wide = tuple(
+            (extent - 1) * step + 1 + low + high
+            for extent, step, low, high in zip(value.shape[lead:], apart, before, after, strict=True)
+        )
+        whole = self.scratch((*value.shape[:lead], *(expand(extent) for extent in wide)))
+        self.computed(Broadcast(whole.shape, "float32", fill), whole)
+        inner = whole.strides[lead:]
+        offset = expand(sum(low * stride for low, stride in zip(before, inner, strict=True)))
+        steps = tuple(expand(stride * step) for stride, step in zip(inner, apart, strict=True))
+        self.computed(value, Tensor(value.shape, "float32", whole.buffer, (*whole.strides[:lead], *steps), offset))
+        return whole
+
+    def product(self, left: Tensor, right: Tensor, batch: int) -> Tensor:
+        """A matrix product over `batch` leading dimensions."""
+        return self.tensor(by_vectors(self, left, right, batch))
 
     def view(self, value: Value, shape: Sequence[int]) -> Value:
         """The value with another shape of the same number of elements, given at the public case."""
@@ -79,8 +118,27 @@ class Reader:
         return Tensor(shape, dense.dtype, dense.buffer, row_major(shape), dense.offset)
 
     def output(self, value: Value, name: str, index: int, dtype: str) -> None:
-        """Make a value the n-th output."""
-        self._compute(value, name, "output", index, dtype)
+        """Make a value the n-th output; what a stage has computed into the workspace just changes its place."""
+        self._declare(name, dtype, "output", index, value.shape)
+        if isinstance(value, Tensor) and value.contiguous and dtype == "float32" and value.buffer not in self.moved:
+            held = next(buffer for buffer in self.buffers if buffer.name == value.buffer)
+            if held.origin == "workspace":
+                self.moved[value.buffer] = name
+                return
+        self.computed(value, contiguous(name, value.shape, dtype))
+
+    def moved_stages(self) -> list[Stage]:
+        """The stages, with what became an output in its new place."""
+        return [_renamed(stage, self.moved) for stage in self.stages]
+
+
+def _renamed(stage: Stage, names: dict[str, str]) -> Stage:
+    def access(old: Access) -> Access:
+        return replace(old, buffer=names.get(old.buffer, old.buffer))
+
+    steps = tuple(replace(step, access=access(step.access)) if step.access else step for step in stage.steps)
+    stores = tuple(replace(store, access=access(store.access)) for store in stage.stores)
+    return replace(stage, steps=steps, stores=stores)
 
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -99,9 +157,10 @@ def read(program: ExportedProgram, name: str, title: str, cases: Sequence[Shapes
             raise Unsupported(f"Unsupported: output {index} is not a tensor")
         label = "out" if len(program.graph_signature.output_specs) == 1 else f"out{index}"
         reader.output(values[spec.arg.name], label, index, _CODES[metas[spec.arg.name].dtype])
-    stages = tuple(replace(stage, longest=_longest(reader, stage, cases)) for stage in reader.stages)
+    stages = tuple(replace(stage, longest=_longest(reader, stage, cases)) for stage in reader.moved_stages())
     derived = tuple((str(symbol), c_expression(text)) for symbol, text in reader.sizes.derived.items())
-    return Plan(name, title, tuple(reader.buffers), derived, stages)
+    buffers = tuple(buffer for buffer in reader.buffers if buffer.name not in reader.moved)
+    return Plan(name, title, buffers, derived, stages)
 
 
 def _longest(reader: Reader, stage: Stage, cases: Sequence[Shapes]) -> int:

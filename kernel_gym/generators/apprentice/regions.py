@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kernel_gym.generators.apprentice.expression import Broadcast, Extent, Map, Reduce, Reorder, Tensor, Value
+from sympy import sympify
+
+from kernel_gym.generators.apprentice.expression import Broadcast, Extent, Map, Position, Reduce, Reorder, Tensor, Value
 from kernel_gym.generators.apprentice.plan import Access, Nest, Ref, Step, Store
 from kernel_gym.generators.apprentice.sizes import ONE, ZERO, Size, Sizes, c_expression, product
 
@@ -103,6 +105,8 @@ class Cutter:
                 return self.visit(value.argument, _reordered(value, places))
             case Extent():
                 return self._add(_Draft("size", extent=self.sizes.canonical(value.extent)))
+            case Position():
+                return self._position(value, places)
             case Broadcast():
                 argument = value.argument
                 if not isinstance(argument, Value):
@@ -127,6 +131,11 @@ class Cutter:
                 strides[place] = strides.get(place, ZERO) + self.sizes.canonical(stride)
         boolean = value.dtype == "bool"
         return self._add(_Draft("load", (), strides, value, axes=frozenset(strides), boolean=boolean))
+
+    def _position(self, value: Position, places: tuple[Place, ...]) -> Ref:
+        strides = {place: sympify(value.step) for place in places if isinstance(place, Axis)}
+        walk = Tensor(value.shape, "int32", "", (sympify(value.step),), sympify(value.first))
+        return self._add(_Draft("position", (), strides, walk, axes=frozenset(strides)))
 
     def _map(self, value: Map, places: tuple[Place, ...]) -> Ref:
         arguments = tuple(
@@ -308,7 +317,7 @@ class _Layout:
 
     def stride(self, extent: Size) -> str:
         """A stride as device arithmetic: sizes of the loops inside it where they say it, else a field."""
-        if extent in (0, 1):
+        if extent.is_Integer:
             return str(extent)
         sizes = [(name, self.fields[name]) for name in self._order()]
         for start in range(len(sizes)):
@@ -364,7 +373,8 @@ def _step(draft: _Draft, layout: _Layout) -> Step:
     vector = layout.vector
     in_vector = any(axis in draft.axes for axis in vector)
     inside = any(axis in draft.axes for axis in sum(layout.reduced, vector if vector[0].reduced else []))
-    access = None if draft.tensor is None else _access(draft.tensor, draft.strides, layout)
+    walk = None if draft.tensor is None else _access(draft.tensor, draft.strides, layout)
+    access, index = (None, walk) if draft.function == "position" else (walk, None)
     function = draft.reduction.function if draft.reduction else None
     held = "" if draft.extent is None else layout.name(draft.extent, "divisor")
     return Step(
@@ -378,6 +388,7 @@ def _step(draft: _Draft, layout: _Layout) -> Step:
         draft.level,
         draft.boolean,
         held,
+        index,
     )
 
 

@@ -8,7 +8,7 @@ from kernel_gym.generators.apprentice.plan import Access, Nest
 from kernel_gym.generators.apprentice.schedule import BUDGET, Schedule
 from kernel_gym.generators.apprentice.script import Script
 
-LOWEST, HIGHEST = "-3.4028235e38f", "3.4028235e38f"
+LOWEST, HIGHEST = "-1.0f / 0.0f", "1.0f / 0.0f"
 REDUCERS = {"sum": "ReduceSum", "max": "ReduceMax", "min": "ReduceMin", "argmax": "ReduceMax", "argmin": "ReduceMin"}
 
 
@@ -118,8 +118,10 @@ class RowWriter(NestWriter):
         add = self.script.add
         body = Body(self.voice, self.nest, self.script, "t.length")
         body.reduce = lambda index: reduce_row(self, body, index)
+        body.position = lambda access: self.offset(access, "(row + r)", "0")
         numbers = self.loads(vector=False)
-        add(*self.indices("(row + r)", [access for _, access in numbers]))
+        positions = [step.index for step in self.nest.steps if step.index]
+        add(*self.indices("(row + r)", [*(access for _, access in numbers), *positions]))
         for index, access in numbers:
             name = f"{access.buffer}Value"
             add(

@@ -83,6 +83,11 @@ class Sizes:
             expression = expression.subs(self.aliases)
         return expression
 
+    def named(self, value: int) -> Size:
+        """The dimension of an input that has this value at the public case; a literal if there is none."""
+        found = [atom for atom, known in self.values.items() if known == value and atom not in self.derived]
+        return found[0] if found and value > 1 else size(value)
+
     def same(self, left: Size, right: Size) -> bool:
         """True if two sizes agree at the public case."""
         return left == right or self.value(left) == self.value(right)

@@ -1,0 +1,117 @@
+"""Products that sum over an axis: matrix multiplication and convolution."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sympy import expand
+
+from kernel_gym.generators.apprentice.expression import Tensor, Value, reorder
+from kernel_gym.generators.apprentice.operators.table import apply, handles, reduce
+from kernel_gym.generators.apprentice.operators.windows import aligned, spread, window_count, windows
+from kernel_gym.generators.apprentice.sizes import Size, size
+
+if TYPE_CHECKING:
+    from kernel_gym.generators.apprentice.reader import Reader
+
+
+@handles("mm.default")
+def _mm(r: Reader, left: Value, right: Value) -> Value:
+    return r.product(_row(r, left, 0), _row(r, right, 0), 0)
+
+
+@handles("bmm.default")
+def _bmm(r: Reader, left: Value, right: Value) -> Value:
+    return r.product(_row(r, left, 1), _row(r, right, 1), 1)
+
+
+@handles("addmm.default")
+def _addmm(r: Reader, bias: Value, left: Value, right: Value, *, beta: float = 1, alpha: float = 1) -> Value:
+    total = _mm(r, left, right)
+    scaled = total if alpha == 1 else apply(r, "mul", total, alpha)
+    return apply(r, "add", scaled, bias if beta == 1 else apply(r, "mul", bias, beta))
+
+
+def _row(r: Reader, value: Value, batch: int) -> Tensor:
+    """An operand as a matrix in global memory whose rows or columns are contiguous."""
+    if isinstance(value, Tensor) and any(stride == 1 for stride in value.strides[batch:]):
+        return value
+    return r.tensor(value)
+
+
+@handles("convolution.default")
+def _convolution(
+    r: Reader, x: Value, weight: Tensor, bias: Value | None, stride: Any, padding: Any, dilation: Any,
+    transposed: bool, output_padding: Any, groups: int,
+) -> Value:  # fmt: skip
+    directions = len(x.shape) - 2
+    strides, pads, hops = (spread(setting, directions) for setting in (stride, padding, dilation))
+    kernel = weight.shape[2:]
+    if transposed:
+        source = _spread_out(r, x, kernel, strides, pads, hops, spread(output_padding, directions))
+        filters, strides = _turned(weight, groups), [1] * directions
+    else:
+        source, filters = r.padded(x, pads, pads, 0.0), _grouped(weight, groups)
+    counts = [
+        window_count(r, extent, k, step, hop)
+        for extent, k, step, hop in zip(source.shape[2:], kernel, strides, hops, strict=True)
+    ]
+    view = windows(r, source, kernel, strides, hops, counts)
+    total = r.tensor(_contract(r, view, filters, directions))
+    return total if bias is None else apply(r, "add", total, reorder(bias, (0,) + (None,) * directions))
+
+
+def _contract(r: Reader, view: Tensor, filters: Tensor, directions: int) -> Value:
+    """The sum over input channels and places; `filters` is (group, out, in, places), `view` (batch, in, places, windows).
+
+    The dimensions of the product are batch, group, out, in, places, windows; a single group has none of its own.
+    """
+    groups, each, inputs, *kernel = filters.shape
+    batch, _, *rest = view.shape
+    rank = 4 + 2 * directions
+    grouped = (batch, groups, inputs, *rest)
+    walk = (view.strides[0], view.strides[1] * inputs, *view.strides[1:])
+    x = aligned(Tensor(grouped, view.dtype, view.buffer, walk, view.offset), (0, 1, 3, *range(4, rank)), rank)
+    w = aligned(filters, (1, 2, 3, *range(4, 4 + directions)), rank)
+    total = reduce(r, "sum", apply(r, "mul", x, w), tuple(range(3, 4 + directions)), keep=False)
+    return r.reshape(total, (batch, groups * each, *total.shape[3:]))
+
+
+def _grouped(weight: Tensor, groups: int) -> Tensor:
+    """Filters (out, in / groups, places) as (group, out / groups, in / groups, places)."""
+    each = weight.shape[0] / groups
+    shape = (size(groups), each, *weight.shape[1:])
+    return Tensor(shape, weight.dtype, weight.buffer, (weight.strides[0] * each, *weight.strides), weight.offset)
+
+
+def _turned(weight: Tensor, groups: int) -> Tensor:
+    """Filters (in, out / groups, places) of a transposed convolution, grouped and with their places reversed."""
+    inputs, outputs, *kernel = weight.shape
+    step_in, step_out, *steps = weight.strides
+    offset = weight.offset + sum((k - 1) * step for k, step in zip(kernel, steps, strict=True))
+    shape = (size(groups), outputs, inputs / groups, *kernel)
+    walk = (step_in * (inputs / groups), step_out, step_in, *(-step for step in steps))
+    return Tensor(shape, weight.dtype, weight.buffer, walk, expand(offset))
+
+
+def _spread_out(
+    r: Reader, x: Value, kernel: tuple[Size, ...], strides: list[int], pads: list[int], hops: list[int], extra: list[int]
+) -> Tensor:
+    """The input of a transposed convolution with zeros between and around, so that a plain convolution remains."""
+    reach = [hop * (k - 1) - pad for hop, k, pad in zip(hops, kernel, pads, strict=True)]
+    return r.padded(x, reach, [room + more for room, more in zip(reach, extra, strict=True)], 0.0, strides)
+
+
+def by_vectors(r: Reader, left: Tensor, right: Tensor, batch: int) -> Value:
+    """A matrix product as a map and a reduction, so ordered that vectors are contiguous."""
+    rank = batch + 3
+    lead = tuple(range(batch))
+    if right.strides[-1] == 1 or right.shape[-1] == 1:
+        rows, inner, columns = batch, batch + 1, batch + 2
+    elif left.strides[-1] == 1:
+        rows, columns, inner = batch, batch + 1, batch + 2
+    else:
+        return by_vectors(r, left, r.tensor(right), batch)
+    x = aligned(left, (*lead, rows, inner), rank)
+    y = aligned(right, (*lead, inner, columns), rank)
+    return reduce(r, "sum", apply(r, "mul", x, y), inner, keep=False)
