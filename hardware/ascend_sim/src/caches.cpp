@@ -47,9 +47,9 @@ void L2::fill(Filler &filler, uint32_t bytes, bool write, Touch &touch) {
 
 // A core reads what another read before it in this launch.
 void L2::meet(const Filler &filler, Sector &at, uint32_t bytes, Touch &touch) {
-    ++touch.shared;
     const uint32_t apart = now_ > at.touched_at ? now_ - at.touched_at : at.touched_at - now_;
-    touch.contended += apart < window_;
+    if (apart < window_) ++touch.contended;
+    else if (bytes < SECTOR) ++touch.shared;
     if (at.readers == 0 || at.readers == 255 || at.fetched_by == filler.core) return;
     if (at.fetched_by >= for_others_.size()) for_others_.resize(at.fetched_by + 1u);
     for_others_[at.fetched_by] += bytes / (at.readers * (at.readers + 1u));

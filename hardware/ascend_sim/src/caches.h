@@ -12,7 +12,8 @@
 namespace sim {
 
 // What one burst found. `requests` are sectors of 512 bytes; `extra` of them are there only because the burst does not
-// start on a sector. `shared` were read by another core in this launch, `contended` at about the same time.
+// start on a sector. `contended` ask for a sector that another core reads at about the same time, `shared` for a part of
+// one that another reads at some other time of this launch.
 struct Touch {
     uint64_t hit = 0, miss = 0, written_back = 0;
     uint32_t requests = 0, extra = 0, shared = 0, contended = 0;

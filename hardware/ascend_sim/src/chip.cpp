@@ -110,6 +110,7 @@ void read_memory(Reader &from, Figures &to) {
     from.positive("memory.hbm_core_gbs", to.memory.hbm_core_gbs);
     from.positive("memory.l2_gbs", to.memory.l2_gbs);
     from.positive("memory.l2_core_gbs", to.memory.l2_core_gbs);
+    from.positive("memory.l1_core_gbs", to.memory.l1_core_gbs);
     from.positive("memory.write_core_gbs", to.memory.write_core_gbs);
     from.positive("memory.atomic", to.memory.atomic);
     from.positive("memory.l2_bytes", to.memory.l2_bytes);
@@ -172,7 +173,7 @@ Chip::Chip(const Pairs &pairs) {
 }
 
 uint32_t Chip::cores(uint32_t core_kind) const {
-    return static_cast<uint32_t>(core_kind == ASC_AIV ? vector_cores : cube_cores);
+    return static_cast<uint32_t>(core_kind == ASC_AIC ? cube_cores : vector_cores);
 }
 
 }  // namespace sim

@@ -50,6 +50,7 @@ Costs::Costs(const Chip &chip) {
     copy_issue_ = ticks(chip.copy.issue);
     copy_burst_ = ticks(chip.copy.burst);
     fix_latency_ = ticks(chip.cube.fix_latency);
+    latency_ = ticks(chip.copy.latency);
     matmul_call_ = ticks(chip.matmul.call);
     matmul_step_ = ticks(chip.matmul.step);
     matmul_overlap_ = ticks(chip.matmul.overlap);
@@ -133,30 +134,35 @@ Ticks Costs::load(const Instr &instr) const {
     return load_latency_ + (instr.space == ASC_L0B ? l0b_ : l0a_).of(bytes);
 }
 
-// Block after block of C, each a sum over steps of k. With one buffer in L1 a step loads, then moves to L0; the cube works
-// beside the next load. With two all three overlap, as well as they do (`matmul.overlap`).
+// Block after block of C, each a sum over steps of k. With one buffer in L1 a step loads and then moves to L0 while the
+// cube works on the step before. With more, loads run ahead and bring several steps in one copy.
 Costs::Matmul Costs::matmul(const Instr &instr, Rate in, Rate out) const {
     const asc_matmul_shape &shape = instr.matmul;
     const uint64_t bytes = element_bytes(instr.dtype), m = std::max(1u, std::min(shape.base_m, shape.m)),
                    n = std::max(1u, std::min(shape.base_n, shape.n)), k = std::max(1u, std::min(shape.base_k, shape.k));
-    const Ticks blocks = static_cast<Ticks>(up(shape.m, m) * up(shape.n, n) * std::max(1u, shape.batch));
-    const Ticks steps = static_cast<Ticks>(up(shape.k, k));
     Instr step = instr;
     step.a = static_cast<uint32_t>(m), step.b = static_cast<uint32_t>(n), step.c = static_cast<uint32_t>(k);
-    const Ticks mac = cube(step) + matmul_step_;
-    const Ticks mte1 = 2 * load_latency_ + l0a_.of(m * k * bytes) + l0b_.of(k * n * bytes);
-    const Ticks mte2 = 2 * copy_issue_ + copy_burst_ * static_cast<Ticks>(m + k) + in.of((m + n) * k * bytes);
-    const bool two = shape.depth_a > 1 && shape.depth_b > 1;
-    const Ticks one = two ? std::max({mac, mte1, mte2}) * matmul_overlap_ / CYCLE : mte1 + std::max(mte2, mac);
-    const uint64_t written = m * n * element_bytes(instr.op);
     Matmul cost;
-    cost.mte1 = blocks * steps * mte1;
-    cost.mte2 = blocks * steps * mte2;
-    cost.fix = blocks * (fix_latency_ + out.of(written));
-    cost.time = matmul_call_ + blocks * steps * one + cost.fix;
-    cost.read = static_cast<uint64_t>(blocks * steps) * (m + n) * k * bytes;
-    cost.written = static_cast<uint64_t>(blocks) * written;
+    cost.ahead = shape.depth_a > 1 && shape.depth_b > 1;
+    const uint64_t along = cost.ahead ? std::max(1u, std::min(shape.depth_a, shape.depth_b) / 2) : 1;
+    const uint64_t blocks = up(shape.m, m) * up(shape.n, n) * std::max(1u, shape.batch), steps = blocks * up(shape.k, k);
+    const uint64_t bursts = up(m, along) + k, written = m * n * element_bytes(instr.op);
+    const Ticks load = 2 * copy_issue_ / static_cast<Ticks>(along) + copy_burst_ * static_cast<Ticks>(bursts) +
+                       in.of((m + n) * k * bytes) + (cost.ahead ? 0 : latency_);
+    const Ticks move = 2 * load_latency_ + l0a_.of(m * k * bytes) + l0b_.of(k * n * bytes);
+    cost.mac = static_cast<Ticks>(steps) * (cube(step) + matmul_step_);
+    cost.mte1 = static_cast<Ticks>(steps) * move;
+    cost.mte2 = static_cast<Ticks>(steps) * load;
+    cost.fix = static_cast<Ticks>(blocks) * (fix_latency_ + copy_burst_ * static_cast<Ticks>(m) + out.of(written));
+    cost.parts = k * along * bytes < 512 ? m * steps : 0;
+    cost.read = steps * (m + n) * k * bytes;
+    cost.written = blocks * written;
     return cost;
+}
+
+Ticks Costs::matmul_time(const Matmul &cost) const {
+    if (!cost.ahead) return matmul_call_ + cost.mte1 + std::max(cost.mte2, cost.mac) + cost.fix;
+    return matmul_call_ + std::max({cost.mac, cost.mte1, cost.mte2, cost.fix}) * matmul_overlap_ / CYCLE;
 }
 
 }  // namespace sim

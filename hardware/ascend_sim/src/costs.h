@@ -11,13 +11,16 @@ public:
     struct Vector {
         Ticks time = 0, conflict = 0;   // `conflict` is the part of `time` that bank conflicts cost
     };
-    // The high-level Matmul of one core: its time and what its pipes did meanwhile.
+    // The high-level Matmul of one core: what its pipes have to do. `ahead`: loads run ahead of the cube; `parts`: bursts
+    // that are shorter than a sector.
     struct Matmul {
-        Ticks time = 0, mte1 = 0, mte2 = 0, fix = 0;
-        uint64_t read = 0, written = 0;
+        Ticks mac = 0, mte1 = 0, mte2 = 0, fix = 0;
+        uint64_t read = 0, written = 0, parts = 0;
+        bool ahead = false;
     };
     Vector vector(const Instr &instr) const;
     Matmul matmul(const Instr &instr, Rate in, Rate out) const;
+    Ticks matmul_time(const Matmul &cost) const;
     Ticks cube(const Instr &instr) const;
     Ticks load(const Instr &instr) const;
     Ticks overhead(uint16_t call) const { return call < call_.size() ? call_[call] : 0; }
@@ -40,7 +43,7 @@ private:
     std::array<Ticks, ASC_TILE_OPS> tile_;         // passes
     Line local_copy_;
     Ticks tail_, read_read_, read_write_, sort_, pass_startup_, pass_repeat_, pass_repeat16_, pass_row_;
-    Ticks cube_startup_, cube_step_, load_latency_, copy_issue_, copy_burst_, fix_latency_;
+    Ticks cube_startup_, cube_step_, load_latency_, copy_issue_, copy_burst_, fix_latency_, latency_;
     Ticks matmul_call_, matmul_step_, matmul_overlap_;
     Rate l0a_, l0b_;
 };

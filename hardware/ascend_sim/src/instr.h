@@ -36,6 +36,9 @@ enum class Call : uint16_t { TPipe, InitBuffer, QueueOp, Flag, MaskSet, Print, L
 // Which family an operation's cost row belongs to: vector ops by asc_vector_op, others by the enums below.
 enum class Family : uint8_t { Vector, Library, Cast, Compare, Select, Reduce, ReduceParts, Index, Brcb, Gather, GatherMask, Transpose, Sort, Tile, CopyLocal };
 
+// A matrix in global memory: `count` rows of `bytes`, their starts `pitch` bytes apart.
+struct MatrixRows { uint64_t begin; uint32_t bytes, count; uint64_t pitch; };
+
 struct Operand { uint32_t addr; uint16_t block_stride, repeat_stride; };   // strides in blocks; addr in its memory
 
 struct Instr {
@@ -58,6 +61,7 @@ struct Instr {
     uint64_t gm_gap;       // copies: bytes between bursts on the global side
     Operand operand[3];
     asc_matmul_shape matmul;
+    MatrixRows matrix[3];  // of Matmul: A, B, C, as they lie in memory
     uint8_t tail;          // count form whose bytes are not a multiple of 256
     uint8_t atomic;
     uint8_t bypass;        // copies: the global side has a cache hint that keeps it out of L2

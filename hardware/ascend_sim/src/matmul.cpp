@@ -72,6 +72,9 @@ void Executor::matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias,
     record.op = static_cast<uint16_t>(c.dtype);
     record.gm = c.address;
     record.matmul = shape;
+    record.matrix[0] = {a.address, static_cast<uint32_t>(a_columns * bytes_of_dtype(a.dtype)), static_cast<uint32_t>(a_rows * batch), shape.lda * uint64_t{bytes_of_dtype(a.dtype)}};
+    record.matrix[1] = {b.address, static_cast<uint32_t>(b_columns * bytes_of_dtype(b.dtype)), static_cast<uint32_t>(b_rows * batch), shape.ldb * uint64_t{bytes_of_dtype(b.dtype)}};
+    record.matrix[2] = {c.address, static_cast<uint32_t>(shape.n * bytes_of_dtype(c.dtype)), shape.m * batch, shape.ldc * uint64_t{bytes_of_dtype(c.dtype)}};
     record.atomic = atomic;
     core.clocks.issue(ASC_M);
     emit(record);

@@ -175,7 +175,7 @@ Touch Timeline::touch(Core &at, const Instr &instr, bool write, Ticks start) {
 void Timeline::copy(Core &at, const Instr &instr, bool write) {
     const Ticks start = issue(at, instr.pipe);
     const Touch found = touch(at, instr, write, start);
-    const Ticks contention = at.shared * (found.shared - found.contended) + at.contended * found.contended;
+    const Ticks contention = at.shared * found.shared + at.contended * found.contended;
     Ticks time = copy_issue_ + copy_burst_ * instr.bursts + contention;
     const uint64_t extra = static_cast<uint64_t>(found.extra) * L2::SECTOR;
     if (write) {
@@ -236,15 +236,31 @@ void Timeline::barrier(Core &at, const Instr &instr) {
 
 // ---- Matmul ------------------------------------------------------------------------------------------------------
 
+// The matrices are fetched from HBM once; how often they are read again from L2 follows from the block sizes.
 void Timeline::matmul(Core &at, const Instr &instr) {
-    const Costs::Matmul cost = costs_.matmul(instr, at.l2, at.fix);
     const Ticks start = issue(at, instr.pipe);
+    Costs::Matmul cost = costs_.matmul(instr, at.l1, at.fix);
+    Touch found;
+    for (int matrix = 0; matrix < 2; ++matrix) touch_rows(at, instr.matrix[matrix], false, start, found);
+    Touch stored;
+    touch_rows(at, instr.matrix[2], true, start, stored);
+    cost.mte2 += std::max<Ticks>(0, at.hbm.of(found.miss) - at.l1.of(found.miss));
+    cost.mte2 += ticks(chip_.copy.shared) * static_cast<Ticks>((launch_.cubes.size() - 1) * cost.parts);
     at.totals.busy[ASC_MTE1] += cost.mte1;
     at.totals.busy[ASC_MTE2] += cost.mte2;
     at.totals.busy[ASC_FIX] += cost.fix;
-    at.totals.l2_read += cost.read;
+    at.totals.hbm_read += found.miss;
+    at.totals.hbm_write += found.written_back + stored.written_back;
+    at.totals.l2_read += cost.read - std::min(cost.read, found.miss);
     at.totals.l2_write += cost.written;
-    run(at, instr, start, start + cost.time, start + cost.time);
+    const Ticks end = at.cube->book(start, costs_.matmul_time(cost));
+    run(at, instr, std::max(start, end - cost.mac), end, end);
+    at.pipe[instr.pipe].free = end;
+}
+
+void Timeline::touch_rows(Core &at, const MatrixRows &rows, bool write, Ticks start, Touch &touch) {
+    for (uint32_t row = 0; row < rows.count; ++row)
+        l2_.burst(at.filler, rows.begin + row * rows.pitch, rows.bytes, write, false, start, touch);
 }
 
 }  // namespace sim

@@ -60,6 +60,7 @@ private:
         uint64_t filled = 0;
         std::vector<Place> places;
         std::vector<Ended> ended;      // by block
+        std::vector<Way> cubes;        // in a mixed launch two vector cores share one
     };
     struct LineTime { Ticks busy[ASC_PIPES] = {}; };
 
@@ -86,6 +87,7 @@ private:
     void barrier(Core &core, const Instr &instr);
     void sync_all(Core &core);
     void matmul(Core &core, const Instr &instr);
+    void touch_rows(Core &core, const MatrixRows &rows, bool write, Ticks start, Touch &touch);
     Moment &token(Core &core, uint32_t token);
     std::string lines_json() const;
 

@@ -52,10 +52,11 @@ struct Timeline::Core {
     Pipe pipe[ASC_PIPES];
     std::vector<Moment> tokens;
     Totals totals;
-    Rate hbm, share, l2, write, fix;
+    Rate hbm, share, l2, l1, write, fix;
     Ticks shared = 0, contended = 0, atomic = CYCLE;
     Ticks hbm_time = 0;               // transfers that the other cores slow down
     Way way;
+    Way *cube = nullptr;
     Filler filler;
     DataCache cache;
 

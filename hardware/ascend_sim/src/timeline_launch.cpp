@@ -9,8 +9,10 @@ namespace sim {
 void Timeline::begin_launch(const Instr &instr) {
     launch_ = Launch{};
     launch_.kind = instr.b;
-    launch_.blocks = std::max(1u, instr.a);
+    const uint32_t lanes = instr.b == ASC_MIX ? 2 : 1;   // vector cores of a block; they share its cube
+    launch_.blocks = std::max(1u, instr.a) * lanes;
     launch_.cores = std::min(launch_.blocks, chip_.cores(instr.b));
+    launch_.cubes.assign(std::max(1u, launch_.cores / lanes), Way{});
     const double once = chip_.launch.base_us + (instr.b == ASC_AIV ? 0.0 : chip_.launch.cube_us);
     const Ticks overhead = chip_.from_us(once) + chip_.from_us(chip_.launch.core_us) * launch_.cores;
     now_ += overhead;
@@ -69,7 +71,10 @@ Ticks Timeline::settle() const {
 
 // A block goes to the core that is free first.
 void Timeline::begin_core(uint32_t block) {
-    if (launch_.places.empty()) launch_.places.assign(1, Place{now_, 0, 0});
+    if (launch_.places.empty()) {   // records without a launch, as tests write them
+        launch_.places.assign(1, Place{now_, 0, 0});
+        launch_.cubes.assign(1, Way{});
+    }
     auto &places = launch_.places;
     const bool first = block < places.size();
     const auto place = first ? places.begin() + block
@@ -89,7 +94,10 @@ void Timeline::share_memory(Core &at) {
     const uint32_t beside = std::max(1u, launch_.cores);
     const double hbm = chip_.bytes_per_cycle(chip_.memory.hbm_gbs) / beside;
     const double l2 = chip_.bytes_per_cycle(chip_.memory.l2_gbs) / beside;
+    const double cubes = chip_.bytes_per_cycle(chip_.memory.l2_gbs) / static_cast<double>(launch_.cubes.size());
     at.filler.beside = beside;
+    at.cube = &launch_.cubes[at.place * launch_.cubes.size() / launch_.places.size()];
+    at.l1 = rate(std::min(cubes, chip_.bytes_per_cycle(chip_.memory.l1_core_gbs)));
     at.hbm = rate(std::min(hbm, chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs)));
     at.share = rate(hbm);
     at.l2 = rate(std::min(l2, chip_.bytes_per_cycle(chip_.memory.l2_core_gbs)));
