@@ -36,7 +36,9 @@ def from_json(data: dict[str, Any]) -> MemoryItem:
 def digest(item: MemoryItem) -> str:
     """Content address: two items of a kind with the same code (or text) for the same task are the same item."""
     content = item.code or item.text
-    return hashlib.sha256("\0".join((item.kind, item.task, item.language, content)).encode()).hexdigest()
+    return hashlib.sha256(
+        "\0".join((item.kind, item.task, item.language, content)).encode(errors="surrogatepass")
+    ).hexdigest()
 
 
 def chain(before: str, own: str, born: int) -> str:

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,8 @@ class Store:
 
     def record(self, stage: Stage, ids: Iterable[int], reward: float) -> None:
         """One more use of each item."""
+        if not isfinite(reward):
+            raise BankError(f"a reward must be a finite number, not {reward}")
         for id in dict.fromkeys(ids):
             self._require(id)
             self.connection.execute(

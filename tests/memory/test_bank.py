@@ -216,6 +216,8 @@ def test_references_to_nothing_are_refused_and_nothing_is_added():
             bank.get(1)
         with pytest.raises(BankError, match="no item 3"):
             bank.record(Stage.DRAFT, [3], 1.0)
+        with pytest.raises(BankError, match="finite"):
+            bank.record(Stage.DRAFT, [], float("nan"))
         assert (len(bank), bank.attempts) == (0, 0)
 
 

@@ -1,0 +1,65 @@
+"""What every embedder must do. Authors of plug-ins inherit the tests:
+
+class TestMyEmbedder(EmbedderConformance):
+    def make(self):
+        return MyEmbedder()
+"""
+
+from __future__ import annotations
+
+import pickle
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.embedding import Embedder
+from kernel_gym.memory.item import Kind, MemoryItem
+
+TEXTS = (
+    "softmax over the last dimension of a batch of rows",
+    "ReduceMax(m, x, work, n); Adds(y, x, -m.GetValue(0), n); Exp(y, y, n);",
+    "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return torch.relu(x)",
+)
+
+
+class EmbedderConformance(ABC):
+    """Tests that hold for any embedder; `make` gives a fresh one."""
+
+    @abstractmethod
+    def make(self) -> Embedder:
+        """The embedder under test."""
+
+    def test_it_is_an_embedder(self) -> None:
+        """It has the members of the contract."""
+        assert isinstance(self.make(), Embedder)
+
+    def test_rows_are_unit_vectors(self) -> None:
+        """One float32 row of length one for each text, in order."""
+        embedder = self.make()
+        rows = embedder.embed(TEXTS)
+        assert rows.shape == (len(TEXTS), embedder.dimension)
+        assert rows.dtype == np.float32
+        assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-4)
+
+    def test_a_text_always_gets_the_same_vector(self) -> None:
+        """Alone or among others, first or again, here or after pickling."""
+        embedder = self.make()
+        rows = embedder.embed(TEXTS)
+        assert np.array_equal(embedder.embed(TEXTS), rows)
+        assert np.allclose(embedder.embed(TEXTS[1:2])[0], rows[1], atol=1e-5)
+        assert np.allclose(pickle.loads(pickle.dumps(embedder)).embed(TEXTS), rows, atol=1e-5)
+
+    def test_an_empty_text_is_no_error(self) -> None:
+        """Empty texts happen: an author's empty answer, a task without a description."""
+        assert np.isfinite(self.make().embed([""])).all()
+
+    def test_two_of_a_kind_have_one_identity(self) -> None:
+        """The identity depends on settings, not on the object."""
+        assert self.make().identity() == self.make().identity()
+
+    def test_a_bank_finds_an_item_by_its_own_words(self) -> None:
+        """A text is nearest to itself."""
+        with Bank(None, self.make()) as bank:
+            bank.add([MemoryItem(Kind.PRACTICE, text, text) for text in TEXTS])
+            assert [bank.retrieve(text, 1)[0].item.text for text in TEXTS] == list(TEXTS)
