@@ -1,6 +1,8 @@
 import re
+from importlib.resources import files
 
 import pytest
+import yaml
 
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder
@@ -57,6 +59,21 @@ def test_wrong_spellings_never_stand_as_calls(item):
     assert not re.search(r"\b(Adds|Muls|Maxs|Mins)\(\w+, \w+, -?\d+, ", item.text)
     assert not re.search(r"InitBuffer\(\w*Buf, \d+, ", item.text)
     assert not re.search(r"\bReduce(Sum|Max|Min)\(\w+, \w+, \w+\)", item.text)
+
+
+def test_no_text_shows_a_spelling_that_the_apprentice_gets_wrong():
+    """Seed knowledge is read by pattern: even a warning must not spell the mistake out."""
+    idioms = files("kernel_gym.generators") / "apprentice" / "idioms"
+    shown = [
+        (idiom["id"], wrong["name"], item.title)
+        for file in idioms.iterdir()
+        if file.name.endswith(".yaml")
+        for idiom in yaml.safe_load(file.read_text())
+        for wrong in idiom["wrong"]
+        for item in ITEMS
+        if any(re.search(pattern, item.text) for pattern in wrong.get("seen", ()))
+    ]
+    assert shown == []
 
 
 def test_practices_are_tagged_with_known_bottlenecks():
