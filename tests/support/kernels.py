@@ -41,7 +41,11 @@ extern "C" int kernel_launch(const KernelArgs *a, void *stream) {{
 def source(body: str, inputs: int, blocks: str = "1", outputs: int = 1, prelude: str = "") -> str:
     """A kernel file whose device code is `body`; arguments are x0, x1, ... and z0, z1, ..., then ws."""
     names = [*(f"x{i}" for i in range(inputs)), *(f"z{i}" for i in range(outputs)), "ws"]
-    values = [*(f"a->inputs[{i}].ptr" for i in range(inputs)), *(f"a->outputs[{i}].ptr" for i in range(outputs)), "a->workspace"]
+    values = [
+        *(f"a->inputs[{i}].ptr" for i in range(inputs)),
+        *(f"a->outputs[{i}].ptr" for i in range(outputs)),
+        "a->workspace",
+    ]
     return _FILE.format(
         prelude=prelude,
         parameters=", ".join(f"GM_ADDR {name}" for name in names),
@@ -51,19 +55,26 @@ def source(body: str, inputs: int, blocks: str = "1", outputs: int = 1, prelude:
     )
 
 
-def run(
-    device: AscendSim,
-    text: str,
-    inputs: Sequence[NDArray[np.generic]],
-    outputs: Sequence[tuple[tuple[int, ...], str]],
-    compute: bool = True,
-) -> Run:
-    """Builds and runs a kernel; a build that fails is an assertion error with the compiler's words."""
-    build = device.build(Kernel(text))
-    assert build.ok, build.diagnostics
-    specs = tuple(InputSpec(array.shape, _name(array)) for array in inputs)
-    signature = Signature(specs, tuple(TensorSpec(shape, dtype) for shape, dtype in outputs))
-    return device.run(build, Inputs(signature, tuple(inputs) if compute else None))
+class Compiled:
+    """A built kernel that is called with arrays; a build that fails is an assertion error with the compiler's words."""
+
+    def __init__(self, device: AscendSim, text: str) -> None:
+        self._device = device
+        self._build = device.build(Kernel(text))
+        assert self._build.ok, self._build.diagnostics
+
+    def __call__(
+        self,
+        inputs: Sequence[NDArray[np.generic]],
+        outputs: Sequence[tuple[tuple[int, ...], str]],
+        compute: bool = True,
+        ints: Sequence[int] = (),
+        floats: Sequence[float] = (),
+    ) -> Run:
+        specs = tuple(InputSpec(array.shape, _name(array)) for array in inputs)
+        results = tuple(TensorSpec(shape, dtype) for shape, dtype in outputs)
+        signature = Signature(specs, results, tuple(ints), tuple(floats))
+        return self._device.run(self._build, Inputs(signature, tuple(inputs) if compute else None))
 
 
 def _name(array: NDArray[np.generic]) -> str:

@@ -61,6 +61,7 @@ void Core::restart_buffers() {
     for (uint32_t &addr : next_addr) addr = 0;
     allocations.clear();
     queues.clear();
+    for (auto &row : in_flight) std::fill(std::begin(row), std::end(row), 0u);
 }
 
 std::string Core::describe(uint32_t space, uint32_t addr) const {

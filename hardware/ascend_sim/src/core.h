@@ -91,6 +91,7 @@ public:
     uint32_t high_addr = 0;                 // first UB address that nothing was ever allocated at
     std::vector<Allocation> allocations;
     std::vector<Queue> queues;
+    uint32_t in_flight[ASC_PIPES][ASC_PIPES] = {};   // allocated tensors by producer and consumer
     Flag flags[ASC_PIPES][ASC_PIPES][event_ids];
 
     bool counter = false;                   // SetMaskCount

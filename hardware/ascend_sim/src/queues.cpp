@@ -157,6 +157,10 @@ void Executor::alloc(uint32_t id, uint32_t addr, int32_t line) {
     QueueBuffer &buffer = queue.buffers[slot];
     if (buffer.addr != addr) diagnostics_.fail(Rule::Protocol, "AllocTensor of another buffer than the device's");
     queue.idle.pop_front();
+    if (++core.in_flight[queue.producer()][queue.consumer()] > event_ids && queue.producer() != queue.consumer()) {
+        diagnostics_.fail(Rule::Events, text("AllocTensor on %s is the ninth tensor between %s and %s", queue.name(id).c_str(),
+                                             name_of_pipe(queue.producer()), name_of_pipe(queue.consumer())));
+    }
     buffer.state = BufferState::Allocated;
     buffer.line = line;
     overhead(Call::QueueOp);
@@ -175,7 +179,7 @@ void Executor::enqueue(uint32_t id, asc_local tensor, int32_t line) {
         diagnostics_.fail(Rule::QueueState, text("EnQue on %s of a tensor that is %s since line %d", queue.name(id).c_str(),
                                                  name_of_state(buffer.state), buffer.line));
     }
-    if (queue.depth > 0 && queue.enqueued.size() >= static_cast<size_t>(std::max<int64_t>(queue.depth, static_cast<int64_t>(queue.buffers.size())))) {
+    if (queue.enqueued.size() >= static_cast<size_t>(std::max(queue.depth, 1))) {   // depth 0 works in place, on one
         diagnostics_.fail(Rule::QueueDepth, text("EnQue on %s, which already holds %zu tensors", queue.name(id).c_str(), queue.enqueued.size()));
     }
     const uint32_t slot = static_cast<uint32_t>(&buffer - queue.buffers.data());
@@ -216,6 +220,7 @@ void Executor::free(uint32_t id, asc_local tensor, int32_t line) {
     buffer.freed = true;
     buffer.free = core.clocks.snapshot(queue.consumer());
     queue.idle.push_back(slot);
+    --core.in_flight[queue.producer()][queue.consumer()];
     overhead(Call::QueueOp);
     signal(queue.consumer(), free_token(id, slot));
 }

@@ -16,6 +16,8 @@
     RULE(QueueEmpty, "QUEUE_EMPTY", "DeQue needs a tensor that was enqueued", "call EnQue on the same queue before DeQue") \
     RULE(QueueDepth, "QUEUE_DEPTH", "no more tensors are enqueued than the queue is deep",                             \
          "DeQue in between, or give the TQue a larger depth")                                                          \
+    RULE(Events, "EVENTS", "at most 8 tensors are in flight between two pipes (there are 8 events)",                   \
+         "FreeTensor earlier, or use a TBuf for what needs no queue")                                                  \
     RULE(QueueState, "QUEUE_STATE", "a tensor goes AllocTensor, EnQue, DeQue, FreeTensor",                             \
          "keep to AllocTensor -> EnQue -> DeQue -> FreeTensor, each once")                                             \
     RULE(QueueForeign, "QUEUE_FOREIGN", "a tensor goes back to the queue that it came from",                           \
@@ -72,9 +74,7 @@
          "use DataCopyPad for the tail")                                                                               \
     RULE(ReservedUb, "RESERVED_UB", "warning: the last 8 KB of UB are the framework's scratch", "keep below 184 KB")   \
     RULE(DataCache, "DCACHE", "warning: scalar writes to global memory stay in a cache that nobody else sees",         \
-         "call DataCacheCleanAndInvalid, or write through a LocalTensor")                                              \
-    RULE(UseAfterFree, "USE_AFTER_FREE", "warning: a tensor is used after FreeTensor", "move FreeTensor behind the last use") \
-    RULE(DataDependent, "DATA_DEPENDENT", "warning: timing answered a data-dependent question with invented data", "")
+         "call DataCacheCleanAndInvalid, or write through a LocalTensor")
 
 namespace sim {
 
