@@ -23,6 +23,8 @@ from kernel_gym.task import DTYPES, InputSpec, Signature, Task, TensorSpec
 
 #: What a kernel may use beside its tensors, and how much more per byte of them.
 WORKSPACE_BYTES, WORKSPACE_FACTOR = 32 << 20, 4
+#: The framework's own workspace: Matmul passes tiles through it, 2 MiB a core.
+FRAMEWORK_BYTES = 256 << 20
 #: Builds whose files are kept; older ones are removed.
 KEPT_BUILDS = 64
 
@@ -135,7 +137,7 @@ class AscendSim:
         lines += [f"poison {inputs.poison}", f"seed {inputs.seed & (1 << 64) - 1}"]
         lines += [f"timeout_ms {int(self._timeout * 1000)}", f"budget {self._budget}"]
         lines += self._tensors.lines(signature)
-        lines.append(f"tensor workspace {DTYPES['uint8'][0]} 0 {workspace_bytes(signature)} 0")
+        lines += [f"tensor workspace {DTYPES['uint8'][0]} 0 {size} 0" for size in (workspace_bytes(signature), FRAMEWORK_BYTES)]
         lines += [f"int {value}" for value in signature.ints]
         lines += [f"float {float(value).hex()}" for value in signature.floats]
         lines += [f"chip {key} {value}" for key, value in self._chip.pairs()]

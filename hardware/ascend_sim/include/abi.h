@@ -93,7 +93,7 @@ enum asc_core_kind : uint8_t { ASC_AIV, ASC_AIC, ASC_MIX };
 ASC_FRONT uint32_t asc_block_index(void);
 ASC_FRONT uint32_t asc_block_count(void);
 ASC_FRONT uint32_t asc_sub_block_index(void);
-ASC_FRONT uint64_t asc_platform(int32_t what);        // 0: vector cores, 1: cube cores, 2: UB bytes, 3: L1 bytes
+ASC_FRONT uint64_t asc_platform(int32_t what);        // 0: vector cores, 1: cube cores, 2: UB bytes, 3: L1 bytes, 4: address of the framework's workspace
 ASC_FRONT void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(void *), void *closure, int32_t line);
 ASC_CALL asc_launch_begin(uint32_t blocks, uint32_t core_kind, int32_t line);
 ASC_CALL asc_core_begin(uint32_t block, int32_t line);

@@ -12,5 +12,6 @@
 #include "detail/arrange.h"
 #include "detail/sync.h"
 #include "detail/library.h"
+#include "detail/tile.h"
 #include "detail/message.h"
 #include "detail/launch.h"

@@ -123,4 +123,4 @@ extern "C" void asc_printf(int32_t line, const char *format, ...) {
     }
 }
 
-extern "C" uint64_t asc_platform(int32_t what) { return what >= 0 && what < 4 ? shared->call.platform[what] : 0; }
+extern "C" uint64_t asc_platform(int32_t what) { return what >= 0 && what < 5 ? shared->call.platform[what] : 0; }

@@ -22,7 +22,7 @@ struct Request {
     uint64_t seed = 0, budget = 0;
     int timeout_ms = 0;
     std::string trace, log;              // paths, if wanted
-    std::vector<TensorRequest> tensors;
+    std::vector<TensorRequest> tensors;  // a second workspace is the framework's
     std::vector<int64_t> ints;
     std::vector<double> floats;
     Chip::Pairs chip;

@@ -42,7 +42,7 @@ struct CallArguments {
     uint32_t num_inputs, num_outputs, num_ints, num_floats;
     uint32_t cpu_seconds;
     uint64_t seed, budget;
-    uint64_t platform[4];                 // answers of asc_platform
+    uint64_t platform[5];                 // answers of asc_platform
     uint64_t workspace_address, workspace_bytes;
     KernelTensor tensors[MAX_TENSORS];    // inputs, then outputs
     int64_t ints[MAX_SCALARS];

@@ -100,12 +100,18 @@ void Session::fill_call(const Chip &chip) {
     call.cpu_seconds = static_cast<uint32_t>(request_.timeout_ms / 1000 + 2);
     const double platform[] = {chip.vector_cores, chip.cube_cores, chip.ub_bytes, chip.l1_bytes};
     for (int i = 0; i < 4; ++i) call.platform[i] = static_cast<uint64_t>(platform[i]);
+    call.platform[4] = 0;
     call.num_inputs = call.num_outputs = 0;
     call.workspace_address = call.workspace_bytes = 0;
     for (size_t id = 0; id < request_.tensors.size(); ++id) {
         const TensorRequest &tensor = request_.tensors[id];
+        const uint64_t address = ASC_GM_BASE + id * ASC_GM_STRIDE;
+        if (tensor.role == TensorRequest::Workspace && call.workspace_address) {
+            call.platform[4] = address;     // the second one is the framework's
+            continue;
+        }
         if (tensor.role == TensorRequest::Workspace) {
-            call.workspace_address = ASC_GM_BASE + id * ASC_GM_STRIDE;
+            call.workspace_address = address;
             call.workspace_bytes = tensor.bytes;
             continue;
         }

@@ -1,6 +1,7 @@
 // Synchronisation, masks, and what a core knows about itself.
 #pragma once
 #include "queue.h"
+#include "walk.h"
 
 namespace AscendC {
 
@@ -59,8 +60,8 @@ ASC_INLINE uint64_t GetProgramCounter() { return 0; }
 ASC_INLINE void InitSocState() {}
 ASC_INLINE uint64_t GetUBSizeInBytes() { return TOTAL_UB_SIZE; }
 
-// Memory of the framework: it exists, and nobody may touch it.
-ASC_INLINE GM_ADDR GetSysWorkSpacePtr() { return reinterpret_cast<GM_ADDR>(ASC_GM_BASE - 4096); }
+// Memory of the framework.
+ASC_INLINE GM_ADDR GetSysWorkSpacePtr() { return reinterpret_cast<GM_ADDR>(asc_platform(4)); }
 ASC_INLINE void SetSysWorkspace(GM_ADDR) {}
 ASC_INLINE GM_ADDR GetUserWorkspace(GM_ADDR workspace) { return workspace; }
 

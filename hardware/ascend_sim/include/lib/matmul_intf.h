@@ -1,0 +1,199 @@
+// The high-level Matmul: C = A B (+ bias).
+//
+// The cube core computes from and to global memory. Operands and results in UB go through the framework's workspace, as
+// they do on the device.
+#pragma once
+#include "../detail/copy.h"
+#include "../detail/message.h"
+#include "../detail/sync.h"
+#include "cube_tiling.h"
+
+enum class CubeFormat { ND = 0, NZ, ZN, ZZ, NN, ND_ALIGN, SCALAR, VECTOR };
+enum class LayoutMode { NONE, BSNGD, SBNGD, BNGS1S2, NORMAL };
+enum class BatchMode { NONE, BATCH_LESS_THAN_L1, BATCH_LARGE_THAN_L1, SINGLE_LARGE_THAN_L1 };
+
+struct MatmulConfig {
+    bool doNorm = true, doMultiDataLoad = false, doIBShareNorm = false, enableInit = true;
+    bool enVecND2NZ = false, enableEnd = true, enableGetTensorC = true, enableSetBias = true;
+};
+enum class MatmulConfigMode { CONFIG_NORM, CONFIG_MDL, CONFIG_SPECIALMDL, CONFIG_IBSHARE };
+constexpr MatmulConfigMode CONFIG_NORM = MatmulConfigMode::CONFIG_NORM, CONFIG_MDL = MatmulConfigMode::CONFIG_MDL;
+constexpr MatmulConfig GetNormalConfig(bool = false, bool = false, bool = false, BatchMode = BatchMode::NONE, bool = true) { return {}; }
+constexpr MatmulConfig GetMDLConfig(bool = false, bool = false, uint32_t = 0, bool = false, bool = false, bool = false, bool = true) { return {false, true}; }
+constexpr MatmulConfig GetSpecialMDLConfig(bool = false, bool = false, uint32_t = 0, bool = false) { return {false, true}; }
+template <MatmulConfigMode mode> constexpr MatmulConfig GetMMConfig() { return {mode == CONFIG_NORM, mode != CONFIG_NORM}; }
+inline constexpr MatmulConfig CFG_NORM = GetNormalConfig(), CFG_MDL = GetMDLConfig(), CFG_IBSHARE_NORM{true, false, true}, MM_CFG_BB = GetNormalConfig();
+
+namespace AscendC {
+
+template <TPosition position, CubeFormat format, class Type, bool transposed = false, LayoutMode layout = LayoutMode::NONE, bool shared = false>
+struct MatmulType {
+    static constexpr TPosition pos = position;
+    static constexpr bool isTrans = transposed;
+    using T = Type;
+    static_assert(format == CubeFormat::ND || format == CubeFormat::ND_ALIGN || format == CubeFormat::VECTOR, "the simulator's Matmul knows CubeFormat ND");
+};
+
+template <auto a = nullptr, auto b = nullptr, auto c = nullptr>
+struct MatmulCallBackFunc {
+    static_assert(a == nullptr && b == nullptr && c == nullptr, "the simulator's Matmul has no callbacks");
+};
+
+template <class A, class B, class C, class Bias = C, const auto &config = CFG_NORM, class Callbacks = MatmulCallBackFunc<>>
+class Matmul {
+public:
+    using AT = typename A::T;
+    using BT = typename B::T;
+    using CT = typename C::T;
+    using BiasT = typename Bias::T;
+
+    ASC_INLINE void Init(const TCubeTiling *tiling, TPipe *pipe = nullptr) {
+        (void)pipe;
+        tiling_ = *tiling;
+        SetOrgShape(tiling->M, tiling->N, tiling->Ka, tiling->Kb);
+        SetSingleShape(tiling->singleCoreM, tiling->singleCoreN, tiling->singleCoreK);
+    }
+
+    ASC_INLINE void SetTensorA(const GlobalTensor<AT> &tensor, bool isTransposeA = false) { take(a_, tensor, isTransposeA || A::isTrans); }
+    ASC_INLINE void SetTensorB(const GlobalTensor<BT> &tensor, bool isTransposeB = false) { take(b_, tensor, isTransposeB || B::isTrans); }
+    ASC_INLINE void SetTensorA(const LocalTensor<AT> &tensor, bool isTransposeA = false, At at = ASC_HERE) {
+        SetTensorA(GlobalTensor<AT>(spill<AT>(0, tensor, at)), isTransposeA);
+    }
+    ASC_INLINE void SetTensorB(const LocalTensor<BT> &tensor, bool isTransposeB = false, At at = ASC_HERE) {
+        SetTensorB(GlobalTensor<BT>(spill<BT>(1, tensor, at)), isTransposeB);
+    }
+    ASC_INLINE void SetBias(const GlobalTensor<BiasT> &tensor) {
+        bias_ = {tensor.where(), asc::dtype<BiasT>, 0};
+        with_bias_ = true;
+    }
+    ASC_INLINE void SetBias(const LocalTensor<BiasT> &tensor, At at = ASC_HERE) { SetBias(GlobalTensor<BiasT>(spill<BiasT>(2, tensor, at))); }
+    ASC_INLINE void ClearBias() { with_bias_ = false; }
+    ASC_INLINE void DisableBias() { with_bias_ = false; }
+
+    ASC_INLINE void SetOrgShape(int orgM, int orgN, int orgK) { SetOrgShape(orgM, orgN, orgK, orgK); }
+    ASC_INLINE void SetOrgShape(int orgM, int orgN, int orgKa, int orgKb, int orgKc = 0) {
+        whole_m_ = orgM, whole_n_ = orgN, whole_ka_ = orgKa, whole_kb_ = orgKb, pitch_c_ = orgKc ? orgKc : orgN;
+    }
+    ASC_INLINE void SetSingleShape(int singleM, int singleN, int singleK) {
+        m_ = singleM, n_ = singleN, k_ = singleK, step_ = -1;
+    }
+    ASC_INLINE void SetTail(int tailM = -1, int tailN = -1, int tailK = -1) {
+        SetSingleShape(tailM < 0 ? m_ : tailM, tailN < 0 ? n_ : tailN, tailK < 0 ? k_ : tailK);
+    }
+    ASC_INLINE void SetHF32(bool, int32_t = 0) {}
+    ASC_INLINE void SetWorkspace(const GlobalTensor<CT> &) {}
+    ASC_INLINE void SetLocalWorkspace(const LocalTensor<uint8_t> &) {}
+    ASC_INLINE void SetSubBlockIdx(uint8_t) {}
+
+    template <bool sync = true>
+    ASC_INLINE void IterateAll(const GlobalTensor<CT> &c, uint8_t enAtomic = 0, bool enSequentialWrite = false, bool waitIterateAll = false, bool fakeMsg = false, At at = ASC_HERE) {
+        (void)waitIterateAll, (void)fakeMsg;
+        multiply(0, 0, m_, n_, c.where(), enSequentialWrite ? n_ : pitch_c_, enAtomic, sync, at);
+    }
+    template <bool sync = true> ASC_INLINE void IterateAll(const LocalTensor<CT> &c, uint8_t enAtomic = 0, At at = ASC_HERE) {
+        multiply(0, 0, m_, n_, scratch(3), n_, enAtomic, true, at);
+        fetch(c, m_, n_, at);
+    }
+    ASC_INLINE void WaitIterateAll(At at = ASC_HERE) { asc_barrier(ASC_ALL, at.line); }
+
+    // Walks over the blocks of baseM x baseN, downwards first unless the tiling says otherwise.
+    template <bool sync = true> ASC_INLINE bool Iterate(bool enPartialSum = false) {
+        (void)enPartialSum;
+        return ++step_ < rows() * columns();
+    }
+    template <bool sync = true> ASC_INLINE void GetTensorC(const GlobalTensor<CT> &c, uint8_t enAtomic = 0, bool enSequentialWrite = false, At at = ASC_HERE) {
+        const Block block = current();
+        const uint64_t place = enSequentialWrite ? 0 : (uint64_t{block.m0} * pitch_c_ + block.n0) * sizeof(CT);
+        multiply(block.m0, block.n0, block.m, block.n, c.where() + place, enSequentialWrite ? block.n : pitch_c_, enAtomic, sync, at);
+    }
+    template <bool sync = true> ASC_INLINE void GetTensorC(const LocalTensor<CT> &c, uint8_t enAtomic = 0, bool enSequentialWrite = false, At at = ASC_HERE) {
+        (void)enSequentialWrite;
+        const Block block = current();
+        multiply(block.m0, block.n0, block.m, block.n, scratch(3), block.n, enAtomic, true, at);
+        fetch(c, block.m, block.n, at);
+    }
+    ASC_INLINE void End() { step_ = -1; }
+
+    // Matrices one behind the other.
+    ASC_INLINE void IterateBatch(const GlobalTensor<CT> &c, uint32_t batchA, uint32_t batchB, bool enSequentialWrite, uint32_t matrixStrideA = 0,
+                                 uint32_t matrixStrideB = 0, uint32_t matrixStrideC = 0, At at = ASC_HERE) {
+        (void)enSequentialWrite, (void)matrixStrideA, (void)matrixStrideB, (void)matrixStrideC;
+        const uint32_t batch = batchA > batchB ? batchA : batchB;
+        for (uint32_t i = 0; i < batch; ++i) {
+            asc_matrix a = a_, b = b_;
+            a.address += (batchA > 1 ? i : 0) * uint64_t{whole_m_} * whole_ka_ * sizeof(AT);
+            b.address += (batchB > 1 ? i : 0) * uint64_t{whole_kb_} * whole_n_ * sizeof(BT);
+            send(a, b, bias_, m_, n_, c.where() + i * uint64_t{whole_m_} * pitch_c_ * sizeof(CT), pitch_c_, 0, true, at);
+        }
+    }
+
+private:
+    struct Block {
+        uint32_t m0, n0, m, n;
+    };
+    static constexpr uint64_t kSlot = 512 << 10;
+
+    template <class T> ASC_INLINE void take(asc_matrix &matrix, const GlobalTensor<T> &tensor, bool transposed) {
+        matrix = {tensor.where(), asc::dtype<T>, transposed};
+        step_ = -1;
+    }
+    // This core's part of the framework's workspace: A, B, bias and C.
+    ASC_INLINE asc_global scratch(uint32_t slot) const { return reinterpret_cast<asc_global>(GetSysWorkSpacePtr()) + (asc_block_index() * 4ull + slot) * kSlot; }
+    template <class T> ASC_INLINE T *spill(uint32_t slot, const LocalTensor<T> &tensor, At at) {
+        asc_copy_out(scratch(slot), tensor.where(), detail::whole(tensor.GetLength()), asc::dtype<T>, 1, at.line);
+        asc_barrier(ASC_ALL, at.line);
+        return reinterpret_cast<T *>(scratch(slot));
+    }
+    ASC_INLINE void fetch(const LocalTensor<CT> &c, uint32_t m, uint32_t n, At at) {
+        asc_barrier(ASC_ALL, at.line);
+        asc_copy_in(c.where(), scratch(3), detail::whole(uint64_t{m} * n * sizeof(CT)), asc::dtype<CT>, 1, 0, 0, 0, 0, at.line);
+        asc_barrier(ASC_ALL, at.line);
+    }
+    ASC_INLINE int32_t rows() const { return static_cast<int32_t>((m_ + tiling_.baseM - 1) / tiling_.baseM); }
+    ASC_INLINE int32_t columns() const { return static_cast<int32_t>((n_ + tiling_.baseN - 1) / tiling_.baseN); }
+    ASC_INLINE Block current() const {
+        const bool across = tiling_.iterateOrder == 1;
+        const uint32_t row = static_cast<uint32_t>(across ? step_ / columns() : step_ % rows());
+        const uint32_t column = static_cast<uint32_t>(across ? step_ % columns() : step_ / rows());
+        const uint32_t m0 = row * tiling_.baseM, n0 = column * tiling_.baseN;
+        return {m0, n0, static_cast<uint32_t>(asc::least(tiling_.baseM, m_ - m0)), static_cast<uint32_t>(asc::least(tiling_.baseN, n_ - n0))};
+    }
+    ASC_INLINE void multiply(uint32_t m0, uint32_t n0, uint32_t m, uint32_t n, asc_global to, uint32_t pitch, uint8_t atomic, bool sync, At at) {
+        asc_matrix a = a_, b = b_, bias = bias_;
+        a.address += (a.transposed ? m0 : uint64_t{m0} * whole_ka_) * sizeof(AT);
+        b.address += (b.transposed ? uint64_t{n0} * whole_kb_ : n0) * sizeof(BT);
+        bias.address += n0 * sizeof(BiasT);
+        send(a, b, bias, m, n, to, pitch, atomic, sync, at);
+    }
+    ASC_INLINE void send(const asc_matrix &a, const asc_matrix &b, const asc_matrix &bias, uint32_t m, uint32_t n, asc_global to, uint32_t pitch,
+                         uint8_t atomic, bool sync, At at) {
+        if (!a_.address || !b_.address) asc_misuse(asc::text("Matmul needs REGIST_MATMUL_OBJ, SetTensorA and SetTensorB before it computes"), at.line);
+        const uint32_t lda = a.transposed ? whole_m_ : whole_ka_, ldb = b.transposed ? whole_kb_ : whole_n_;
+        const asc_matmul_shape shape{m, n, k_, lda, ldb, pitch, static_cast<uint32_t>(tiling_.baseM), static_cast<uint32_t>(tiling_.baseN),
+                                     static_cast<uint32_t>(tiling_.baseK), static_cast<uint32_t>(tiling_.depthA1), static_cast<uint32_t>(tiling_.depthB1), 1};
+        asc_matmul(a, b, {to, asc::dtype<CT>, 0}, bias, shape, (with_bias_ ? 1u : 0u) | (atomic ? 2u : 0u) | (sync ? 0u : 4u), at.line);
+    }
+
+    TCubeTiling tiling_{};
+    asc_matrix a_{}, b_{}, bias_{};
+    bool with_bias_ = false;
+    uint32_t whole_m_ = 0, whole_n_ = 0, whole_ka_ = 0, whole_kb_ = 0, pitch_c_ = 0, m_ = 0, n_ = 0, k_ = 0;
+    int32_t step_ = -1;
+};
+
+template <class A, class B, class C, class Bias = C, const auto &config = CFG_NORM, class Callbacks = MatmulCallBackFunc<>>
+using MatmulImpl = Matmul<A, B, C, Bias, config, Callbacks>;
+
+namespace detail {
+ASC_INLINE void regist_matmul(TPipe *, GM_ADDR) {}
+template <class Object, class... Rest> ASC_INLINE void regist_matmul(TPipe *pipe, GM_ADDR workspace, Object &object, const TCubeTiling *tiling, Rest &&...rest) {
+    object.Init(tiling, pipe);
+    regist_matmul(pipe, workspace, rest...);
+}
+}  // namespace detail
+
+}  // namespace AscendC
+
+namespace matmul = AscendC;
+
+#define REGIST_MATMUL_OBJ(pipe, workspace, ...) AscendC::detail::regist_matmul(pipe, workspace, __VA_ARGS__)

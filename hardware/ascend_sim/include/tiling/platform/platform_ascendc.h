@@ -1,0 +1,37 @@
+// What the host function can ask about the chip.
+#pragma once
+#include "../../abi.h"
+
+namespace platform_ascendc {
+
+enum class CoreMemType { L0_A, L0_B, L0_C, L1, L2, UB, HBM, RESERVED };
+
+class PlatformAscendC {
+public:
+    explicit PlatformAscendC(void * = nullptr) {}
+    uint32_t GetCoreNumAiv() const { return static_cast<uint32_t>(asc_platform(0)); }
+    uint32_t GetCoreNumAic() const { return static_cast<uint32_t>(asc_platform(1)); }
+    uint32_t GetCoreNum() const { return GetCoreNumAic(); }
+    uint32_t GetLibApiWorkSpaceSize() const { return 16 << 20; }
+    void GetCoreMemSize(CoreMemType type, uint64_t &size) const {
+        switch (type) {
+            case CoreMemType::UB: size = asc_platform(2); break;
+            case CoreMemType::L1: size = asc_platform(3); break;
+            case CoreMemType::L0_A: case CoreMemType::L0_B: size = 64 << 10; break;
+            case CoreMemType::L0_C: size = 128 << 10; break;
+            default: size = 192u << 20; break;
+        }
+    }
+};
+
+class PlatformAscendCManager {
+public:
+    static PlatformAscendC *GetInstance() {
+        // The platform has no state: any object stands for it.
+        static const char place = 0;
+        return reinterpret_cast<PlatformAscendC *>(const_cast<char *>(&place));
+    }
+    static PlatformAscendC *GetInstance(const char *) { return GetInstance(); }
+};
+
+}  // namespace platform_ascendc
