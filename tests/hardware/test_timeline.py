@@ -157,7 +157,7 @@ def test_data_that_all_cores_read_is_fetched_once_for_all() -> None:
 
 
 def test_reading_the_same_data_at_the_same_time_is_contended() -> None:
-    narrow = ROUND.changed(copy__window=256)
+    narrow = ROUND.changed(copy__window=4 * KB)
     together = [copy_in(X + i * 4 * KB, 4 * KB) for i in range(64)]
     report = time(launch([together] * 8), narrow)
     apart = time(launch(together[8 * core :] + together[: 8 * core] for core in range(8)), narrow)
@@ -165,7 +165,7 @@ def test_reading_the_same_data_at_the_same_time_is_contended() -> None:
 
 
 def test_parts_of_sectors_that_others_read_too_cost_more_than_whole_ones() -> None:
-    narrow = ROUND.changed(copy__window=64)
+    narrow = ROUND.changed(copy__window=4 * KB)
 
     def read(width: int) -> float:
         tiles = [copy_in(X + i * 4 * KB, width, bursts=4 * KB // width) for i in range(64)]

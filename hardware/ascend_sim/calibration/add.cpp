@@ -10,7 +10,7 @@ struct AddTiling {
     uint32_t tile, buffers, vector, bypass, apart;
 };
 
-class Add {
+class Adder {
 public:
     __aicore__ inline void Init(GM_ADDR x, GM_ADDR y, GM_ADDR z, const AddTiling &tiling) {
         tiling_ = tiling;
@@ -53,7 +53,7 @@ private:
         LocalTensor<half> y = in_y_.DeQue<half>();
         LocalTensor<half> z = out_.AllocTensor<half>();
         if (tiling_.vector) {
-            AscendC::Add(z, x, y, count);
+            Add(z, x, y, count);
         } else {
             for (uint32_t i = 0; i < count; ++i) z.SetValue(i, (half)((float)x.GetValue(i) + (float)y.GetValue(i)));
         }
@@ -77,7 +77,7 @@ private:
 };
 
 extern "C" __global__ __aicore__ void add_kernel(GM_ADDR x, GM_ADDR y, GM_ADDR z, AddTiling tiling) {
-    Add op;
+    Adder op;
     op.Init(x, y, z, tiling);
     op.Process();
 }

@@ -19,7 +19,7 @@ public:
     __aicore__ inline void Process() {
         const uint32_t rows = t_.shared ? t_.rows : t_.rows / GetBlockNum();
         const uint32_t first = t_.shared ? 0 : rows * GetBlockIdx();
-        const uint32_t across = t_.columns / t_.tile_columns, tiles = rows / t_.tile_rows * across;
+        const uint32_t across = (t_.columns + t_.tile_columns - 1) / t_.tile_columns, tiles = rows / t_.tile_rows * across;
         const uint32_t start = t_.shared == 2 ? tiles / GetBlockNum() * GetBlockIdx() : 0;
         for (uint32_t i = 0; i < tiles; ++i) {
             const uint32_t tile = (start + i) % tiles;
@@ -30,11 +30,12 @@ public:
 private:
     __aicore__ inline void Tile(uint32_t row, uint32_t column) {
         LocalTensor<half> local = buffer_.Get<half>();
-        const uint32_t bytes = t_.tile_columns * sizeof(half);
+        const uint32_t left = t_.columns - column, width = left < t_.tile_columns ? left : t_.tile_columns;
+        const uint32_t bytes = width * sizeof(half);
         const uint64_t at = (uint64_t)row * t_.columns + column;
         DataCopyPadExtParams<half> pad{false, 0, 0, (half)0};
         if (t_.whole) {
-            const uint32_t gap = (t_.columns - t_.tile_columns) * sizeof(half);
+            const uint32_t gap = (t_.columns - width) * sizeof(half);
             DataCopyPad(local, x_[at], DataCopyExtParams{(uint16_t)t_.tile_rows, bytes, gap, 0, 0}, pad);
             return;
         }

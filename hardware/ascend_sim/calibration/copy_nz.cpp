@@ -17,8 +17,9 @@ extern "C" __global__ __cube__ void copy_nz_kernel(GM_ADDR x, NzTiling t) {
     LocalTensor<half> local = buffer.Get<half>();
     const uint32_t rows = t.rows / GetBlockNum(), first = rows * GetBlockIdx();
     for (uint32_t row = first; row < first + rows; row += t.tile_rows) {
-        for (uint32_t column = 0; column + t.tile_columns <= t.columns; column += t.tile_columns) {
-            Nd2NzParams params(1, t.tile_rows, t.tile_columns, 0, t.columns, t.tile_rows, 1, 0);
+        for (uint32_t column = 0; column < t.columns; column += t.tile_columns) {
+            const uint32_t left = t.columns - column, width = left < t.tile_columns ? left : t.tile_columns;
+            Nd2NzParams params(1, t.tile_rows, width, 0, t.columns, t.tile_rows, 1, 0);
             DataCopy(local, global[(uint64_t)row * t.columns + column], params);
         }
     }

@@ -45,7 +45,8 @@ extern "C" __global__ __aicore__ void reduce_kernel(GM_ADDR x, GM_ADDR y, uint32
     data = in.DeQue<float>();
     LocalTensor<float> sums = out.AllocTensor<float>();
     Duplicate(sums, 0.0f, Up(padded / 64, 64) * 64);
-    if (padded > count) Duplicate(data[count / 64 * 64], 0.0f, ((uint64_t)-1 << (count % 64)), 1, 1, 8);
+    uint64_t rest[2] = {(uint64_t)-1 << (count % 64), 0};   // what the last repeat has beyond the row
+    if (padded > count) Duplicate(data[count / 64 * 64], 0.0f, rest, 1, 1, 8);
     if (tree) count = ByHalves(data, count);
     ByRepeats(data, sums, count);
     out.EnQue(sums);

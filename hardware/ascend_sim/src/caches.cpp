@@ -6,10 +6,6 @@ namespace sim {
 
 namespace {
 
-constexpr Ticks TOUCH_UNIT = 64 * CYCLE;   // 32 bits of these are some 150 seconds
-
-uint32_t touch_time(Ticks now) { return static_cast<uint32_t>(now / TOUCH_UNIT) + 1; }
-
 // The lines of a sector that bytes [from, to) of it cover.
 uint8_t lines_of(uint32_t from, uint32_t to) {
     uint32_t first = from / L2::LINE, end = (to + L2::LINE - 1) / L2::LINE;
@@ -18,9 +14,9 @@ uint8_t lines_of(uint32_t from, uint32_t to) {
 
 }  // namespace
 
-void L2::begin_launch(Ticks now, Ticks window) {
-    launch_began_ = touch_time(now);
-    window_ = static_cast<uint32_t>(window / TOUCH_UNIT);
+void L2::begin_launch(uint64_t window) {
+    ++launch_;
+    window_ = static_cast<uint32_t>(window / SECTOR);
     for_others_.clear();
 }
 
@@ -45,11 +41,11 @@ void L2::fill(Filler &filler, uint32_t bytes, bool write, Touch &touch) {
         touch.written_back += static_cast<uint64_t>(bytes) * filler.dirty / filler.filled;
 }
 
-// A core reads what another read before it in this launch.
-void L2::meet(const Filler &filler, Sector &at, uint32_t bytes, Touch &touch) {
-    const uint32_t apart = now_ > at.touched_at ? now_ - at.touched_at : at.touched_at - now_;
-    if (apart < window_) ++touch.contended;
-    else if (bytes < SECTOR) ++touch.shared;
+// A core begins to read what another read before it in this launch.
+void L2::meet(const Filler &filler, Sector &at, uint32_t bytes) {
+    const auto reached = static_cast<uint32_t>(filler.read / SECTOR);
+    const uint32_t apart = reached > at.reached_at ? reached - at.reached_at : at.reached_at - reached;
+    at.close = apart < window_;
     if (at.readers == 0 || at.readers == 255 || at.fetched_by == filler.core) return;
     if (at.fetched_by >= for_others_.size()) for_others_.resize(at.fetched_by + 1u);
     for_others_[at.fetched_by] += bytes / (at.readers * (at.readers + 1u));
@@ -58,26 +54,32 @@ void L2::meet(const Filler &filler, Sector &at, uint32_t bytes, Touch &touch) {
 
 void L2::touch_sector(Filler &filler, Sector &at, uint8_t lines, uint32_t bytes, bool write, bool bypass, Touch &touch) {
     const auto age = static_cast<int64_t>(clock(filler)) - at.filled_at;
-    const bool resident = at.touched_at && age <= static_cast<int64_t>(capacity_);
+    const bool resident = at.launch && age <= static_cast<int64_t>(capacity_);
     if (!resident) at.lines = 0;
     const bool hit = resident && (lines & ~at.lines) == 0;
     (hit ? touch.hit : touch.miss) += bytes;
-    if (hit && !write && at.touched_at >= launch_began_ && at.core != filler.core) meet(filler, at, bytes, touch);
+    if (hit && !write && at.launch == launch_) {
+        if (at.core != filler.core) meet(filler, at, bytes);
+        if (at.readers > 1 && at.close) ++touch.contended;
+        else if (at.readers > 1 && bytes < SECTOR) ++touch.shared;
+    }
     if (bypass) return;
     if (!hit) {
         fill(filler, bytes, write, touch);
         at.fetched_by = static_cast<uint16_t>(filler.core);
         at.readers = !write;
+        at.close = false;
     }
     at.lines |= lines;
     at.filled_at = clock(filler);
-    at.touched_at = now_;
+    if (!hit || at.core != filler.core || at.launch != launch_) at.reached_at = static_cast<uint32_t>(filler.read / SECTOR);
+    at.launch = launch_;
     at.core = static_cast<uint16_t>(filler.core);
 }
 
-void L2::burst(Filler &filler, uint64_t address, uint64_t bytes, bool write, bool bypass, Ticks now, Touch &touch) {
+void L2::burst(Filler &filler, uint64_t address, uint64_t bytes, bool write, bool bypass, Touch &touch) {
     if (bytes == 0) return;
-    now_ = touch_time(now);
+    if (!write) filler.read += bytes;
     const uint64_t first = address / SECTOR, last = (address + bytes - 1) / SECTOR;
     const uint64_t needed = (bytes + SECTOR - 1) / SECTOR, requests = last - first + 1;
     touch.requests += static_cast<uint32_t>(requests);

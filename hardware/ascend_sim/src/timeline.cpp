@@ -154,11 +154,11 @@ void Timeline::vector(Core &at, const Instr &instr) {
 
 // ---- copies ------------------------------------------------------------------------------------------------------
 
-Touch Timeline::touch(Core &at, const Instr &instr, bool write, Ticks start) {
+Touch Timeline::touch(Core &at, const Instr &instr, bool write) {
     Touch touch;
     uint64_t address = instr.gm;
     for (uint32_t i = 0; i < instr.bursts; ++i, address += instr.burst_bytes + instr.gm_gap)
-        l2_.burst(at.filler, address, instr.burst_bytes, write, instr.bypass != 0, start, touch);
+        l2_.burst(at.filler, address, instr.burst_bytes, write, instr.bypass != 0, touch);
     at.totals.misaligned += touch.extra;
     (write ? at.totals.bursts_out : at.totals.bursts_in) += instr.bursts;
     at.totals.hbm_write += touch.written_back;
@@ -174,7 +174,7 @@ Touch Timeline::touch(Core &at, const Instr &instr, bool write, Ticks start) {
 // The port takes the bytes at its own pace; what has to come from or go to HBM also needs this core's share of it.
 void Timeline::copy(Core &at, const Instr &instr, bool write) {
     const Ticks start = issue(at, instr.pipe);
-    const Touch found = touch(at, instr, write, start);
+    const Touch found = touch(at, instr, write);
     const Ticks contention = at.shared * found.shared + at.contended * found.contended;
     Ticks time = copy_issue_ + copy_burst_ * instr.bursts + contention;
     const uint64_t extra = static_cast<uint64_t>(found.extra) * L2::SECTOR;
@@ -241,9 +241,9 @@ void Timeline::matmul(Core &at, const Instr &instr) {
     const Ticks start = issue(at, instr.pipe);
     Costs::Matmul cost = costs_.matmul(instr, at.l1, at.fix);
     Touch found;
-    for (int matrix = 0; matrix < 2; ++matrix) touch_rows(at, instr.matrix[matrix], false, start, found);
+    for (int matrix = 0; matrix < 2; ++matrix) touch_rows(at, instr.matrix[matrix], false, found);
     Touch stored;
-    touch_rows(at, instr.matrix[2], true, start, stored);
+    touch_rows(at, instr.matrix[2], true, stored);
     cost.mte2 += std::max<Ticks>(0, at.hbm.of(found.miss) - at.l1.of(found.miss));
     cost.mte2 += ticks(chip_.copy.shared) * static_cast<Ticks>((launch_.cubes.size() - 1) * cost.parts);
     at.totals.busy[ASC_MTE1] += cost.mte1;
@@ -258,9 +258,9 @@ void Timeline::matmul(Core &at, const Instr &instr) {
     at.pipe[instr.pipe].free = end;
 }
 
-void Timeline::touch_rows(Core &at, const MatrixRows &rows, bool write, Ticks start, Touch &touch) {
+void Timeline::touch_rows(Core &at, const MatrixRows &rows, bool write, Touch &touch) {
     for (uint32_t row = 0; row < rows.count; ++row)
-        l2_.burst(at.filler, rows.begin + row * rows.pitch, rows.bytes, write, false, start, touch);
+        l2_.burst(at.filler, rows.begin + row * rows.pitch, rows.bytes, write, false, touch);
 }
 
 }  // namespace sim

@@ -79,7 +79,7 @@ private:
     void scalar(Core &core, const Instr &instr, Ticks time);
     void vector(Core &core, const Instr &instr);
     void copy(Core &core, const Instr &instr, bool write);
-    Touch touch(Core &core, const Instr &instr, bool write, Ticks start);
+    Touch touch(Core &core, const Instr &instr, bool write);
     void global_scalar(Core &core, const Instr &instr);
     void signal(Core &core, const Instr &instr);
     void wait(Core &core, const Instr &instr);
@@ -87,7 +87,7 @@ private:
     void barrier(Core &core, const Instr &instr);
     void sync_all(Core &core);
     void matmul(Core &core, const Instr &instr);
-    void touch_rows(Core &core, const MatrixRows &rows, bool write, Ticks start, Touch &touch);
+    void touch_rows(Core &core, const MatrixRows &rows, bool write, Touch &touch);
     Moment &token(Core &core, uint32_t token);
     std::string lines_json() const;
 

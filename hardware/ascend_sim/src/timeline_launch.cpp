@@ -25,7 +25,7 @@ void Timeline::begin_launch(const Instr &instr) {
     most_cores_ = std::max(most_cores_, launch_.cores);
     available_ = chip_.cores(instr.b);
     shared_tokens_.clear();
-    l2_.begin_launch(now_, ticks(chip_.copy.window));
+    l2_.begin_launch(static_cast<uint64_t>(chip_.copy.window));
 }
 
 void Timeline::end_launch() {
