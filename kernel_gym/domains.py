@@ -33,6 +33,24 @@ _PRESERVING = frozenset(
 )
 
 
+class OnHost(TorchFunctionMode):
+    """Keeps tensors on the host, whatever device a problem file asks for: references run there."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if getattr(func, "__name__", "") in ("cuda", "npu") and args:
+            return args[0]
+        moved = [_host(value) for value in args]
+        return func(*moved, **{key: _host(value) for key, value in (kwargs or {}).items()})
+
+
+def _host(value: Any) -> Any:
+    """The host's device in place of another; everything else unchanged."""
+    kind = value.type if isinstance(value, torch.device) else value.partition(":")[0] if isinstance(value, str) else ""
+    return torch.device("cpu") if kind in ("cuda", "npu") else value
+
+
 class Recorder(TorchFunctionMode):
     """Notes the domain of every tensor that is drawn within it; `domain_of` answers for one of them."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
@@ -15,6 +16,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
+from kernel_gym.domains import OnHost
 from kernel_gym.errors import TaskError
 from kernel_gym.task import Instance, Task
 
@@ -32,7 +34,9 @@ def export(instance: Instance, *, dynamic: bool = False, decomposed: bool = True
     """
     if instance.case.role == "timing":
         return export_module(*instance.fake(), dynamic=dynamic, decomposed=decomposed)
-    return export_module(instance.model(), instance.example_arguments(), dynamic=dynamic, decomposed=decomposed)
+    # A copy: forward() may keep something in its module, and exporting runs it.
+    model = copy.deepcopy(instance.model())
+    return export_module(model, instance.example_arguments(), dynamic=dynamic, decomposed=decomposed)
 
 
 def export_module(
@@ -41,7 +45,7 @@ def export_module(
     """A module as an ATen graph; `decomposed` to core operators, or as the module calls them."""
     shapes = _free_shapes(arguments) if dynamic else None
     try:
-        with _EXPORTING, torch.no_grad():
+        with _EXPORTING, OnHost(), torch.no_grad():
             program = torch.export.export(model, arguments, dynamic_shapes=shapes, strict=False)
             return cast(ExportedProgram, program.run_decompositions(_decompositions())) if decomposed else program
     except Exception as error:
@@ -72,7 +76,7 @@ def _operators(task: Task, file: Path) -> tuple[str, ...]:
         return tuple(json.loads(file.read_text()))
     program = export(task.instance(task.public))
     names = dict.fromkeys(str(node.target) for node in program.graph.nodes if node.op == "call_function")
-    found = tuple(name for name in names if not name.startswith("<built-in"))
+    found = tuple(name for name in names if name.startswith("aten.") and not name.startswith("aten._assert"))
     write_whole(file, json.dumps(found))
     return found
 

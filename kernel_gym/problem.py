@@ -23,7 +23,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
-from kernel_gym.domains import Recorder, observed_domain, state_domain
+from kernel_gym.domains import OnHost, Recorder, observed_domain, state_domain
 from kernel_gym.errors import KernelGymError, TaskError
 from kernel_gym.sizes import with_sizes
 from kernel_gym.task import DTYPES, Case, Domain, InputSpec, Signature, Task, TensorSpec
@@ -67,6 +67,7 @@ class Problem:
         self.digest = digest
         self._names = _execute(source, digest, case)
         self._writes_tensors = _writes_tensors(source)
+        self._mode = FakeTensorMode(allow_non_fake_inputs=True)
         self.signature = self._signature(domains)
 
     def evaluate(self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None) -> tuple[torch.Tensor, ...]:
@@ -84,7 +85,7 @@ class Problem:
         }
         module = _bind(self.model(), by_origin["state"] | by_origin["constant"], dtype)
         arguments = _with_tensors(self._arguments, by_origin["argument"].values())
-        with torch.no_grad(), _blame("the reference does not run", self.case):
+        with torch.no_grad(), OnHost(), _blame("the reference does not run", self.case):
             return tuple(tensor.contiguous() for tensor in _tensors(module(*arguments)))
 
     def model(self) -> torch.nn.Module:
@@ -109,13 +110,20 @@ class Problem:
 
     def fake(self) -> tuple[torch.nn.Module, tuple[object, ...]]:
         """Module and arguments without memory behind them, for looking at shapes and graphs of large cases."""
-        return self._fake_model, self._arguments
+        with _BUILDING, self._mode:
+            return self._build(), self._arguments
 
     def draw(self) -> tuple[tuple[object, ...], Recorder]:
         """Real arguments and the record of how they were drawn."""
         recorder = Recorder()
-        with self._seeded("arguments"), recorder, _blame("get_inputs() fails", self.case):
+        with self._seeded("arguments"), OnHost(), recorder, _blame("get_inputs() fails", self.case):
             return tuple(self._names["get_inputs"]()), recorder
+
+    def run_example(self) -> tuple[torch.Tensor, ...]:
+        """Run the module once on its own example."""
+        arguments = self.example_arguments()
+        with torch.no_grad(), OnHost(), _blame("forward() fails", self.case):
+            return tuple(_tensors(copy.deepcopy(self.model())(*arguments)))
 
     def is_finite_beyond(self, tensors: Sequence[torch.Tensor], position: int) -> bool:
         """Whether the reference is still finite if one argument takes negative and large values too."""
@@ -123,7 +131,7 @@ class Problem:
         wide = list(tensors)
         wide[position] = (torch.randn(wide[position].shape, generator=generator) * 4).to(wide[position].dtype)
         try:
-            with torch.no_grad():
+            with torch.no_grad(), OnHost():
                 outputs = _tensors(copy.deepcopy(self.model())(*_with_tensors(self._arguments, wide)))
         except (RuntimeError, ValueError, IndexError):
             return False
@@ -143,11 +151,11 @@ class Problem:
         return lifted_constants(export(self, decomposed=False))
 
     def _signature(self, domains: tuple[Domain, ...]) -> Signature:
-        with _BUILDING, _unlogged(), FakeTensorMode(allow_non_fake_inputs=True):
+        with _BUILDING, _unlogged(), self._mode:
             self._fake_model = self._build()
             self._arguments, recorder = self.draw()
-            with torch.no_grad(), _blame("forward() fails", self.case):
-                outputs = _tensors(self._fake_model(*self._arguments))
+            with torch.no_grad(), OnHost(), _blame("forward() fails", self.case):
+                outputs = _tensors(self._build()(*self._arguments))
         scalars = [*_scalars(self._names["get_init_inputs"]()), *_scalars(self._arguments)]
         arguments = self._argument_specs(domains, recorder)
         return Signature(
@@ -181,7 +189,7 @@ class Problem:
         ]
 
     def _build(self) -> torch.nn.Module:
-        with _blame("Model cannot be built", self.case):
+        with OnHost(), _blame("Model cannot be built", self.case):
             return cast(torch.nn.Module, self._names["Model"](*self._names["get_init_inputs"]()).eval())
 
     def _seed(self, what: str) -> int:

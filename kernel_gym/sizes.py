@@ -2,7 +2,7 @@
 
 A size is a whole number assigned at the top of the module (`rows = 128`, `rows = 64 * 2`), addressed by its name, or
 one element of a literal tuple or list (`shape = (16, 64)`), addressed as `shape[0]`. Constants that are computed from
-a size follow it. In a module without any, the numbers in `get_inputs()` are the sizes: `get_inputs[0]` and so on.
+a size follow it. Numbers written in `get_inputs()` itself are sizes too: all that are 512 there are `get_inputs(512)`.
 """
 
 from __future__ import annotations
@@ -55,11 +55,14 @@ def find_sizes(source: str) -> dict[str, int]:
 def with_sizes(source: str, sizes: Mapping[str, int]) -> ast.Module:
     """The module's syntax tree with the named sizes replaced."""
     tree = _parse(source)
-    found = {place.name: place for place in _places(tree)}
+    places = _places(tree)
     for name, value in sizes.items():
-        if name not in found:
-            raise TaskError(f"the module has no size constant {name!r}; it has: {', '.join(found) or 'none'}")
-        found[name].put(value)
+        named = [place for place in places if place.name == name]
+        if not named:
+            known = dict.fromkeys(place.name for place in places)
+            raise TaskError(f"the module has no size constant {name!r}; it has: {', '.join(known) or 'none'}")
+        for place in named:
+            place.put(value)
     return tree
 
 
@@ -72,7 +75,7 @@ def _parse(source: str) -> ast.Module:
 
 def _places(tree: ast.Module) -> list[_Place]:
     constants = [place for statement in tree.body for place in _assigned(statement) if place.value is not None]
-    return constants or [place for place in _written(tree) if place.value is not None]
+    return [*constants, *_written(tree)]
 
 
 def _assigned(statement: ast.stmt) -> Iterator[_Place]:
@@ -89,18 +92,19 @@ def _assigned(statement: ast.stmt) -> Iterator[_Place]:
             yield _Place(name, statement, "value")
 
 
-def _written(tree: ast.Module) -> Iterator[_Place]:
-    """Numbers in the calls of `get_inputs()`."""
-    count = 0
-    for function in tree.body:
-        if not (isinstance(function, ast.FunctionDef) and function.name == "get_inputs"):
-            continue
-        for call in ast.walk(function):
-            values = call.args if isinstance(call, ast.Call) else call.elts if isinstance(call, ast.Tuple) else []
-            for position, value in enumerate(values):
-                if (_fold(value) or 0) > 1:
-                    yield _Place(f"get_inputs[{count}]", values, position)
-                    count += 1
+def _written(tree: ast.Module) -> list[_Place]:
+    """Numbers in the calls of `get_inputs()`. One that only bounds what is drawn (`randint(0, 10, ...)`) is no size."""
+    shapes: list[_Place] = []
+    bounds: list[_Place] = []
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "get_inputs"]
+    for node in (node for function in functions for node in ast.walk(function)):
+        values = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
+        bounding = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("randint")
+        for position, number in enumerate(_fold(value) or 0 for value in values):
+            if number > 1:
+                (bounds if bounding else shapes).append(_Place(f"get_inputs({number})", values, position))
+    sizes = {place.name for place in shapes}
+    return [*shapes, *(place for place in bounds if place.name in sizes)]
 
 
 def _fold(node: ast.AST) -> int | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ SMALLEST = 8
 #: Names of constants that are settings of the operator whatever their value.
 SETTINGS = re.compile(r"kernel|stride|padding|dilation|group|num_layers|heads", re.IGNORECASE)
 #: Raised when cases would be derived differently: older cached ones are then not used.
-VERSION = 1
+VERSION = 2
 
 Sizes = dict[str, int]
 
@@ -77,6 +78,7 @@ def derive(source: str) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     signature = _require(source, original)
     timing = _shrunk(source, original, TIMING_BYTES)
     public = _shrunk(source, timing, CHECK_BYTES)
+    _run(source, public)
     hidden = _hidden(source, public)
     cases = [_case("public", "public", public), *hidden, _case("timing", "timing", timing)]
     changed = {role: sizes for role, sizes in (("check", public), ("timing", timing)) if sizes != original}
@@ -97,7 +99,9 @@ def _cases(source: str, path: Path) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     key = hashlib.sha256(f"{VERSION} {torch.__version__} {source}".encode()).hexdigest()
     file = cache_folder() / "cases" / f"{key}.json"
     if not file.is_file():
-        cases, flags = derive(source)
+        with warnings.catch_warnings():  # the module is built dozens of times and would repeat itself as often
+            warnings.simplefilter("ignore")
+            cases, flags = derive(source)
         rows = [[case.name, case.role, list(case.sizes)] for case in cases]
         write_whole(file, json.dumps({"cases": rows, "flags": flags}))
     kept = json.loads(file.read_text())
@@ -111,6 +115,14 @@ def _require(source: str, sizes: Sizes) -> Signature:
 
     digest = hashlib.sha256(source.encode()).hexdigest()
     return Problem(source, digest, Case("original", "timing", tuple(sizes.items())), ()).signature
+
+
+def _run(source: str, sizes: Sizes) -> None:
+    """Run the module on real values: shapes alone do not tell an index that is out of range."""
+    from kernel_gym.problem import Problem
+
+    digest = hashlib.sha256(source.encode()).hexdigest()
+    Problem(source, digest, Case("check", "public", tuple(sizes.items())), ()).run_example()
 
 
 def _probe(source: str, sizes: Sizes) -> Signature | None:
@@ -170,7 +182,13 @@ def _agrees(source: str, sizes: Sizes, reference: Signature) -> bool:
     if signature is None or _nbytes(signature) > max(HIDDEN_BYTES, 2 * _nbytes(reference)):
         return False
     same_ranks = [len(spec.shape) for spec in signature.inputs] == [len(spec.shape) for spec in reference.inputs]
-    return same_ranks and _state(signature) == _state(reference) and _shapes(signature) != _shapes(reference)
+    if not (same_ranks and _state(signature) == _state(reference) and _shapes(signature) != _shapes(reference)):
+        return False
+    try:
+        _run(source, sizes)
+    except TaskError:
+        return False
+    return True
 
 
 def _state(signature: Signature) -> object:

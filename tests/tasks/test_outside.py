@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from kernel_gym.errors import TaskError
 from kernel_gym.suites import find, suite
@@ -121,3 +122,15 @@ def test_a_file_that_needs_no_shrinking_is_left_alone():
 def test_an_empty_folder_is_an_error(tmp_path):
     with pytest.raises(TaskError, match="could be loaded"):
         suite(str(tmp_path))
+
+
+def test_other_devices_state_between_calls_and_numbers_in_place():
+    task = problem("level1/97_Device.py")
+    assert len(task.hidden) >= 2
+    for case in task.cases:
+        signature = task.instance(case).signature
+        assert [(spec.name, spec.dtype) for spec in signature.inputs] == [("x", "float16"), ("y", "float16")]
+    instance = task.instance(task.public)
+    x, y = (torch.ones(spec.shape, dtype=torch.float16) for spec in instance.signature.inputs)
+    for _ in range(2):
+        assert (instance.evaluate([x, y], torch.float64)[0] == 1.5).all()

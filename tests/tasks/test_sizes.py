@@ -48,10 +48,17 @@ def test_the_text_itself_is_not_changed():
     assert find_sizes(TEXT)["rows"] == 4
 
 
-def test_numbers_in_get_inputs_are_sizes_where_there_are_no_constants():
-    text = "def get_inputs():\n    return [torch.rand(3, 4 * 2), torch.zeros((5, 1))]\n"
-    assert find_sizes(text) == {"get_inputs[0]": 3, "get_inputs[1]": 8, "get_inputs[2]": 5}
-    assert "rand(3, 7)" in ast.unparse(with_sizes(text, {"get_inputs[1]": 7}))
+def test_equal_numbers_in_get_inputs_are_one_size():
+    text = "rows = 2\ndef get_inputs():\n    return [torch.rand(rows, 4 * 2), torch.zeros((5, 1, 8))]\n"
+    assert find_sizes(text) == {"rows": 2, "get_inputs(8)": 8, "get_inputs(5)": 5}
+    assert "rand(rows, 7), torch.zeros((5, 1, 7))" in ast.unparse(with_sizes(text, {"get_inputs(8)": 7}))
+
+
+def test_a_bound_is_a_size_only_with_a_shape():
+    alone = "def get_inputs():\n    return [torch.randint(0, 10, (4,))]\n"
+    assert find_sizes(alone) == {"get_inputs(4)": 4}
+    shared = "def get_inputs():\n    return [torch.rand(10), torch.randint(0, 10, (4,))]\n"
+    assert "randint(0, 3, (4,))" in ast.unparse(with_sizes(shared, {"get_inputs(10)": 3}))
 
 
 def test_unknown_size_names_the_known_ones():
