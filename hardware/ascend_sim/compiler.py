@@ -9,6 +9,8 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
+from elftools.elf.elffile import ELFFile
+
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware.ascend_sim.launches import rewrite
 from kernel_gym.hardware.ascend_sim.runtime import KERNEL_FLAGS, Runtime
@@ -17,11 +19,14 @@ from kernel_gym.hardware.device import Diagnostic
 SOURCE, OBJECT = "kernel.cpp", "kernel.so"
 SECONDS = 60.0
 MESSAGE_LIMIT = 400
+#: Exit status of `confine` when it could not set up the limits.
+NOT_CONFINED = 125
 
 _LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now")
 _DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-pipe")
 _ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?P<kind>(?:fatal )?error|sorry, unimplemented): (?P<text>.*)$")
 _ORIGIN = re.compile(rf"^{re.escape(SOURCE)}:(?P<line>\d+):\d+:\s+required from (?:here|.*)$")
+_MATHEMATICS = re.compile(r"(a?(sin|cos|tan)h?|atan2|exp[2m1]*|log(10|2|1p)?|pow|sqrt|cbrt|erfc?|[tl]gamma|floor|ceil|round|fmod|hypot)[fl]?")
 _LINKER = re.compile(r"(?:undefined reference to|multiple definition of) .*")
 
 
@@ -36,11 +41,11 @@ def compile_kernel(runtime: Runtime, source: str, folder: Path) -> tuple[Diagnos
     except subprocess.TimeoutExpired:
         return (Diagnostic(f"the compiler did not finish within {SECONDS:.0f} seconds"),)
     output = run.stderr[: 1 << 20].decode(errors="replace")
-    if run.returncode == 0 and (folder / OBJECT).is_file():
-        return ()
-    if run.returncode == 125:
+    if run.returncode == NOT_CONFINED:
         raise InfrastructureError(f"the compiler could not be confined: {output.strip()[:200]}")
-    return diagnostics(output) or (Diagnostic(_unexplained(run.returncode)),)
+    if run.returncode or not (folder / OBJECT).is_file():
+        return diagnostics(output) or (Diagnostic(_unexplained(run.returncode, output)),)
+    return _unusable(folder / OBJECT)
 
 
 def diagnostics(output: str) -> tuple[Diagnostic, ...]:
@@ -63,10 +68,25 @@ def _tidy(text: str) -> str:
     return re.sub(r"(?:/[\w.+-]+)+/(?=[\w.+-])", "", text).strip()[:MESSAGE_LIMIT]
 
 
-def _unexplained(code: int) -> str:
-    if code in (-24, 128 + 24, 137, -9):
-        return "the compiler ran out of its limits (20 s of processor time, 4 GB); use fewer or smaller templates and arrays"
+def _unexplained(code: int, output: str) -> str:
+    if any(sign in output for sign in ("limit exceeded", "out of memory", "memory exhausted", "Killed signal")):
+        return "the compiler hit its limits (20 s, 4 GB, 64 MB of output): use fewer or smaller templates and arrays"
     return f"the compiler failed (status {code}) and gave no reason; simplify the kernel until it says more"
+
+
+def _unusable(path: Path) -> tuple[Diagnostic, ...]:
+    """What the device's own linker would refuse: no entry, or the C library's mathematics."""
+    with path.open("rb") as file:
+        symbols = list(ELFFile(file).get_section_by_name(".dynsym").iter_symbols())
+    undefined = {symbol.name for symbol in symbols if symbol["st_shndx"] == "SHN_UNDEF"}
+    found = [
+        Diagnostic(f"{name} does not exist in device code: use the vector functions (Exp, Ln, Sqrt, ...) on a LocalTensor")
+        for name in sorted(undefined)
+        if _MATHEMATICS.fullmatch(name)
+    ]
+    if all(symbol.name != "kernel_launch" or symbol.name in undefined for symbol in symbols):
+        found.append(Diagnostic('no entry: define extern "C" int kernel_launch(const KernelArgs *args, void *stream)'))
+    return tuple(found)
 
 
 def _command(runtime: Runtime, folder: Path) -> list[str]:

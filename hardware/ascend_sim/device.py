@@ -33,13 +33,13 @@ class AscendSim:
     """An Ascend 910B that runs on any Linux machine with g++.
 
     `chip` names a profile of `chips/` or a YAML file. `timeout` is wall-clock seconds for one run; `budget` is the number
-    of instructions and basic blocks after which a run counts as endless, the same on every machine.
+    of basic blocks (an API call counts as eight) after which a run is endless, the same on every machine.
     """
 
     name = "ascend-sim"
     language = "ascendc"
 
-    def __init__(self, chip: str = chips.DEFAULT, timeout: float = 30.0, budget: int = 200_000_000) -> None:
+    def __init__(self, chip: str = chips.DEFAULT, timeout: float = 30.0, budget: int = 100_000_000) -> None:
         self._options = {"chip": chip, "timeout": timeout, "budget": budget}
         self._chip = chips.load(chip)
         self._timeout, self._budget = timeout, budget

@@ -125,13 +125,21 @@ def _sources() -> list[Path]:
 
 
 def _key(compiler: str) -> str:
+    return _digest(compiler, [*_sources(), Path(marshal.__file__)])
+
+
+def _digest(compiler: str, files: Sequence[Path]) -> str:
     digest = hashlib.sha256()
-    version = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
-    for part in (version, platform.machine().encode(), repr((RUNTIME_FLAGS, KERNEL_FLAGS, PRELUDE, EXPORTS)).encode()):
-        digest.update(part + b"\0")
-    for path in (*_sources(), Path(marshal.__file__)):
+    for part in (_version(compiler), platform.machine(), repr((RUNTIME_FLAGS, KERNEL_FLAGS, PRELUDE, EXPORTS))):
+        digest.update(part.encode() + b"\0")
+    for path in files:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+@cache
+def _version(compiler: str) -> str:
+    return subprocess.run([compiler, "--version"], capture_output=True, check=True, text=True).stdout
 
 
 @contextmanager
@@ -177,7 +185,21 @@ def _cost(source: Path) -> int:
 
 
 def _compile(compiler: str, source: Path, work: Path) -> None:
-    _call(compiler, *RUNTIME_FLAGS, "-I", str(work), "-c", str(source), "-o", str(work / f"{source.stem}.o"))
+    """Compile one file, or take it from an earlier build in which it and all headers were the same."""
+    made = work / f"{source.stem}.o"
+    kept = work.parent / "objects" / f"{source.stem}-{_object_key(compiler, source, work)}.o"
+    if not kept.is_file():
+        _call(compiler, *RUNTIME_FLAGS, "-I", str(work), "-c", str(source), "-o", str(made))
+        kept.parent.mkdir(exist_ok=True)
+        shutil.copy(made, f"{kept}.{os.getpid()}")
+        os.replace(f"{kept}.{os.getpid()}", kept)
+    else:
+        shutil.copy(kept, made)
+
+
+def _object_key(compiler: str, source: Path, work: Path) -> str:
+    headers = [path for path in _sources() if path.suffix == ".h"]
+    return _digest(compiler, [source, *headers, *sorted(work.glob("*.inc"))])
 
 
 def _precompile(compiler: str, include: Path) -> None:

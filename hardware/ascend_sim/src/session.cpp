@@ -19,6 +19,9 @@
 namespace sim {
 namespace {
 
+// What a record costs of the budget, in basic blocks: about what it takes here.
+constexpr uint64_t kRecordCost = 8;
+
 template <class Args>
 Args unpack(const Record &record) {
     Args args;
@@ -163,7 +166,8 @@ bool Session::drain(Executor &executor, End *end) {
     while (tail_ != head) {
         const Record record = ring_.records[tail_ % Ring::SLOTS];
         ring_.tail.store(++tail_, std::memory_order_release);
-        spent_ += 1 + record.blocks;
+        spent_ += kRecordCost + record.blocks;
+        if (record.line > 0) line_ = record.line;
         if (spent_ > request_.budget || record.op == OP_budget_spent) {
             *end = End::Budget;
             return true;
@@ -211,14 +215,15 @@ DeviceFault Session::death() const {
         throw std::runtime_error(std::string("the kernel process could not be confined: ") + error);
     if (WIFEXITED(status) && WEXITSTATUS(status) == front::NOT_LOADED)
         return {"LOAD", std::string("the kernel could not be loaded: ") + error, 0, -1};
-    if (WIFEXITED(status)) return {"CRASH", "the kernel process ended before kernel_launch returned", 0, -1};
+    const std::string after = line_ ? " (after the call in line " + std::to_string(line_) + ")" : " (before the first API call)";
+    if (WIFEXITED(status)) return {"CRASH", "the kernel process ended before kernel_launch returned" + after, 0, -1};
     switch (WTERMSIG(status)) {
-        case SIGSYS: return {"FORBIDDEN_SYSCALL", "kernel code made a system call; a kernel computes and calls only the Ascend C API", 0, -1};
+        case SIGSYS: return {"FORBIDDEN_SYSCALL", "kernel code made a system call" + after + ": a kernel computes and calls only the Ascend C API", 0, -1};
         case SIGSEGV: case SIGBUS:
-            return {"BAD_POINTER", "kernel code followed a pointer to memory it does not own; global memory is reached through "
-                                   "GlobalTensor and copies, on-chip memory through LocalTensor", 0, -1};
-        case SIGXCPU: return {"TIMEOUT", "the kernel used up its processor time", 0, -1};
-        default: return {"CRASH", std::string("the kernel process died of signal ") + std::to_string(WTERMSIG(status)), 0, -1};
+            return {"BAD_POINTER", "kernel code followed a pointer to memory that is not its own" + after + ": reach global memory through "
+                                   "GlobalTensor and copies, on-chip memory through LocalTensor; large arrays do not fit the stack", 0, -1};
+        case SIGXCPU: return {"TIMEOUT", "the kernel used up its processor time" + after, 0, -1};
+        default: return {"CRASH", "the kernel process died of signal " + std::to_string(WTERMSIG(status)) + after, 0, -1};
     }
 }
 

@@ -36,6 +36,7 @@ private:
     Clock::time_point deadline_;
     uint64_t tail_ = 0, spent_ = 0;
     uint32_t answers_ = 0;
+    int32_t line_ = 0;                   // of the last record: where a crash is near
 };
 
 }  // namespace sim
