@@ -142,7 +142,9 @@ def failed(run: Run, place: str, case: str) -> Incorrect:
         text = f"The kernel did not end {place}: {run.fault.message if run.fault else 'an endless loop or a wait'}"
         return Incorrect(text, cause="timeout", rule=_rule(run), line=_line(run), case=case)
     message = run.fault.message if run.fault else "the kernel ended abnormally"
-    return Incorrect(f"{message} ({place})", cause="fault", rule=_rule(run), line=_line(run), case=case)
+    where = f" line {_line(run)}" if _line(run) else ""
+    text = f"{_rule(run)}{where}: {message} ({place})"
+    return Incorrect(text, cause="fault", rule=_rule(run), line=_line(run), case=case)
 
 
 def _rule(run: Run) -> str:

@@ -96,7 +96,8 @@ def measure(
 
 
 def _cheated(rule: str, detail: str) -> Cheated:
-    return Cheated(_BOOK.finding(rule, None, detail).describe(), gate="latency", rule=rule)
+    broken = _BOOK.rules[rule]
+    return Cheated(f"{broken.reason} ({detail}): {broken.hint}", gate="latency", rule=rule)
 
 
 def _coverage(signature: Signature, run: Run, seen: Seen) -> Cheated | None:
@@ -170,5 +171,6 @@ def _repeat(
         return _cheated("not-repeatable", f"{run.latency_us:.6g} us and {again.latency_us:.6g} us")
     slower = max((run, again), key=lambda one: one.latency_us or 0.0)
     if run.data_dependent:
-        notes += ("values steer the kernel: the latency is the slower of two runs on made-up values",)
+        agree = "agree" if again.latency_us == run.latency_us else "differ, the slower one counts"
+        notes += (f"the kernel reads values that are made up when it is timed; two such runs {agree}",)
     return Timed(slower.latency_us or 0.0, slower.profile or Profile(), notes)

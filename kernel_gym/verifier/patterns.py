@@ -53,11 +53,8 @@ def pattern(actual: Array, expected: Expected, wrong: Bools, poison: int) -> str
         return f"NaN where a number is expected ({count} elements): an overflow, 0/0, or memory that was never written"
     if (np.isinf(values) & np.isfinite(truth)).any():
         return "infinite where a finite number is expected: an intermediate overflows, subtract the maximum before Exp"
-    if wrong.mean() > 0.1:
-        whole = _whole(values, truth, expected)
-        if whole:
-            return whole
-    return _place(wrong)
+    whole = _whole(values, truth, expected) if wrong.mean() > 0.1 else ""
+    return whole or _place(wrong)
 
 
 def _is_poison(actual: Array, poison: int) -> Bools:
@@ -83,6 +80,8 @@ def _whole(values: Array, truth: Array, expected: Expected) -> str:
     slack = 20 * (expected.rtol or 1e-6) * (np.abs(t) + expected.scale)
     if v.size > 1 and np.ptp(v) == 0 and np.ptp(t) != 0:
         return "every element has the same value"
+    if (np.abs(v - t) <= slack).all():
+        return "errors are small and everywhere: a step has less precision than the tensors"
     ratio = float(v @ t / max(t @ t, 1e-300))
     if ratio and (np.abs(v - ratio * t) <= slack * abs(ratio)).all():
         return f"everything is off by a factor of {ratio:.3g}"

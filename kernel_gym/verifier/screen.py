@@ -157,7 +157,7 @@ def _declaration(node: Node, names: frozenset[str]) -> Iterator[Finding]:
 
 def _definition(node: Node) -> Iterator[Finding]:
     for name in syntax.declared_functions(node):
-        if name in _BOOK.lists["reserved_definitions"] and not syntax.is_within(node, "field_declaration_list"):
+        if name in _BOOK.lists["reserved_definitions"] and syntax.is_within(node, "linkage_specification"):
             yield _BOOK.finding("reserved-definition", syntax.line(node), name)
         if name.startswith("operator") and name.split("operator", 1)[1].strip() in (
             "new",

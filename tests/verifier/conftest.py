@@ -21,7 +21,6 @@ from kernel_gym.verdict import Profile
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("KERNEL_GYM_SECRET", "a secret of the tests")
     monkeypatch.setenv("KERNEL_GYM_CACHE", str(tmp_path / "verdicts"))
 

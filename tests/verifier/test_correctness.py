@@ -41,6 +41,7 @@ def test_an_honest_kernel_is_correct_and_meets_every_set(device, relu, python_ke
         ("a.store(0, np.maximum(a.load(0), 0))\na.outputs[0].ravel()[40:80] = 9\nreturn 0", "one contiguous block"),
         ("a.store(0, np.maximum(a.load(0), 0))\na.outputs[0][:, 33:] = 9\nreturn 0", "end of the rows"),
         ("x = a.load(0)\na.store(0, np.maximum(x, 0).T.reshape(x.shape))\nreturn 0", "transposed"),
+        ("a.store(0, np.maximum(a.load(0).astype(np.float16), 0))\nreturn 0", "less precision"),
         ("a.outputs[0].ravel()[:-7] = np.maximum(a.load(0), 0).ravel()[:-7]\nreturn 0", "never written"),
     ],
 )
@@ -170,6 +171,7 @@ def test_the_secret_is_made_once_and_is_private(monkeypatch, tmp_path):
     from kernel_gym.verifier import secret
 
     monkeypatch.delenv("KERNEL_GYM_SECRET")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     first = secret.secret()
     path = secret.cache_folder() / "secret"
     assert path.stat().st_mode & 0o777 == 0o600

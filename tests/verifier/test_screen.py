@@ -58,6 +58,7 @@ HONEST_LINES = [
     "template <typename T, uint32_t N> struct Fixed { T data[N]; };",
     "template <typename T> constexpr T Half(T x) { return x / 2; }",
     "struct Empty {};",
+    "static int read(int x) { return x; }\nnamespace own { int malloc(int n) { return n; } }",
     "class Forward;",
     "static __aicore__ inline int32_t Up(int32_t a, int32_t b) { return (a + b - 1) / b; }",
     "__aicore__ inline void Nothing();\n__aicore__ inline void Nothing() {}",
