@@ -133,6 +133,11 @@ def test_a_bypassing_read_leaves_no_trace_in_l2() -> None:
     assert report["bytes"]["hbm_read"] == 8 * KB
 
 
+def test_a_bypassing_write_goes_to_hbm() -> None:
+    report = time(one(copy_out(Z, 4 * KB, bypass=1)), ROUND)
+    assert report["bytes"]["hbm_write"] == 4 * KB
+
+
 def test_cores_share_hbm() -> None:
     def on(cores: int) -> list[str]:
         return launch([copy_in(X + core * 64 * KB, 3200)] for core in range(cores))

@@ -146,6 +146,7 @@ ASC_CALL asc_copy_local(asc_local dst, asc_local src, asc_burst burst, uint32_t 
 struct asc_nd2nz { uint32_t nd_num, n_value, d_value, src_nd_stride, src_d_value, dst_c0_stride, dst_n_stride, dst_nz_stride; };
 ASC_CALL asc_copy_nd2nz(asc_local dst, asc_global src, asc_nd2nz shape, uint32_t dtype, int32_t line);
 ASC_CALL asc_set_pad_value(uint32_t dtype, uint64_t bits, int32_t line);
+ASC_CALL asc_cache_hint(asc_global address, uint32_t bypass, int32_t line);   // SetL2CacheHint on the tensor that holds the address
 ASC_CALL asc_set_atomic(uint32_t mode, uint32_t dtype, int32_t line);     // 0 none, 1 add, 2 max, 3 min
 
 // ---- vector unit -----------------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ void Executor::touch_rows(Core &core, uint32_t pipe, const asc_local &local, uin
     }
 }
 
-void Executor::emit_copy(Kind kind, uint32_t pipe, const asc_local &local, asc_global global, const Rows &rows, uint32_t dtype, uint32_t atomic) {
+void Executor::emit_copy(const Core &core, Kind kind, uint32_t pipe, const asc_local &local, asc_global global, const Rows &rows, uint32_t dtype, uint32_t atomic) {
     Instr record = instr(kind, pipe);
     record.dtype = static_cast<uint8_t>(dtype);
     record.space = static_cast<uint8_t>(local.space);
@@ -76,7 +76,18 @@ void Executor::emit_copy(Kind kind, uint32_t pipe, const asc_local &local, asc_g
     record.operands = 1;
     record.operand[0].addr = local.addr;
     record.atomic = static_cast<uint8_t>(atomic);
+    const uint64_t tensor = (global - ASC_GM_BASE) / ASC_GM_STRIDE;
+    record.bypass = tensor < 64 && (core.bypassing >> tensor & 1);
     emit(record);
+}
+
+// Where the address lies in no tensor the hint is of no use, as on the device.
+void Executor::cache_hint(asc_global address, uint32_t bypass, int32_t line) {
+    Core &core = running(line);
+    const uint64_t tensor = (address - ASC_GM_BASE) / ASC_GM_STRIDE;
+    if (tensor >= 64) return;
+    core.bypassing = (core.bypassing & ~(1ull << tensor)) | uint64_t{bypass != 0} << tensor;
+    overhead(Call::Flag);
 }
 
 // ---- global -> on-chip ---------------------------------------------------------------------------------------------
@@ -102,7 +113,7 @@ void Executor::copy_in(asc_local dst, asc_global src, asc_burst burst, uint32_t 
     const uint32_t tensor = touch_global(core, ASC_MTE2, src, rows, element, false, false, what);
     touch_rows(core, ASC_MTE2, dst, filled, pitch, burst.count, true, what);
     count(exact ? "DataCopyPad in" : "DataCopy in");
-    emit_copy(Kind::CopyIn, ASC_MTE2, dst, src, rows, dtype, 0);
+    emit_copy(core, Kind::CopyIn, ASC_MTE2, dst, src, rows, dtype, 0);
     if (!options_.compute) return;
 
     work(static_cast<uint64_t>(burst.count) * filled / element);
@@ -160,7 +171,7 @@ void Executor::copy_nd2nz(asc_local dst, asc_global src, asc_nd2nz shape, uint32
     }
     touch(core, ASC_MTE2, range, true, what);
     count("DataCopy nd2nz");
-    emit_copy(Kind::CopyIn, ASC_MTE2, dst, src, rows, dtype, 0);
+    emit_copy(core, Kind::CopyIn, ASC_MTE2, dst, src, rows, dtype, 0);
     if (!options_.compute) return;
     work(static_cast<uint64_t>(shape.nd_num) * shape.n_value * round_up(shape.d_value, c0));
     uint8_t *data = core.memory(ASC_L1).data(dst.addr, range.end), *valid = core.memory(ASC_L1).valid(dst.addr, range.end);
@@ -217,7 +228,7 @@ void Executor::copy_out(asc_global dst, asc_local src, asc_burst burst, uint32_t
     Rows rows = {0, burst.bytes, burst.count, burst.bytes + burst.dst_gap};
     const uint32_t tensor = touch_global(core, ASC_MTE3, dst, rows, element, true, core.atomic != 0, what);
     count(exact ? "DataCopyPad out" : "DataCopy out");
-    emit_copy(Kind::CopyOut, ASC_MTE3, src, dst, rows, dtype, core.atomic);
+    emit_copy(core, Kind::CopyOut, ASC_MTE3, src, dst, rows, dtype, core.atomic);
     if (!options_.compute) return;
 
     work(static_cast<uint64_t>(burst.count) * burst.bytes / element);

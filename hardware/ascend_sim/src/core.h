@@ -99,6 +99,7 @@ public:
     uint32_t atomic = 0, atomic_dtype = 0;
     bool pad_set = false;
     uint64_t pad_bits = 0;
+    uint64_t bypassing = 0;                 // tensors whose copies bypass L2, by bit
     uint64_t gathered = 0;                  // what the last GatherMask kept
     std::deque<GlobalTouch> copied_out, copied_in;   // recent, in tensors that can be written
     std::unordered_set<uint64_t> dirty_lines;        // of the scalar unit's data cache

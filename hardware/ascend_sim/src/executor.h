@@ -68,6 +68,7 @@ public:
     void copy_local(asc_local dst, asc_local src, asc_burst burst, uint32_t dtype, int32_t line);
     void copy_nd2nz(asc_local dst, asc_global src, asc_nd2nz shape, uint32_t dtype, int32_t line);
     void set_pad_value(uint32_t dtype, uint64_t bits, int32_t line);
+    void cache_hint(asc_global address, uint32_t bypass, int32_t line);
     void set_atomic(uint32_t mode, uint32_t dtype, int32_t line);
 
     // ---- vector unit (vector_unit.cpp, cast.cpp, compare.cpp, reduce.cpp, rearrange.cpp, library.cpp, tiles.cpp)
@@ -160,7 +161,7 @@ private:
     void check_burst(const asc_burst &burst, uint64_t global_gap, uint64_t local_gap, uint32_t element, uint32_t exact, const char *what) const;
     uint32_t touch_global(Core &core, uint32_t pipe, asc_global address, Rows &rows, uint32_t element, bool write, bool atomic, const char *what);
     void touch_rows(Core &core, uint32_t pipe, const asc_local &local, uint64_t bytes, uint64_t pitch, uint32_t count, bool write, const char *what);
-    void emit_copy(Kind kind, uint32_t pipe, const asc_local &local, asc_global global, const Rows &rows, uint32_t dtype, uint32_t atomic);
+    void emit_copy(const Core &core, Kind kind, uint32_t pipe, const asc_local &local, asc_global global, const Rows &rows, uint32_t dtype, uint32_t atomic);
     void combine_atomically(const GlobalBytes &range, uint8_t *data, uint8_t *valid, uint32_t mode, uint32_t dtype) const;
     QueueBuffer &buffer_in(Core &core, uint32_t queue, const asc_local &tensor, const char *what);
     Queue &queue_at(Core &core, uint32_t queue, const char *what);

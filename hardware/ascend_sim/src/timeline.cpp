@@ -159,6 +159,7 @@ Touch Timeline::touch(Core &at, const Instr &instr, bool write) {
     uint64_t address = instr.gm;
     for (uint32_t i = 0; i < instr.bursts; ++i, address += instr.burst_bytes + instr.gm_gap)
         l2_.burst(at.filler, address, instr.burst_bytes, write, instr.bypass != 0, touch);
+    if (write && instr.bypass) touch.written_back += touch.hit + touch.miss;   // straight to HBM
     at.totals.misaligned += touch.extra;
     (write ? at.totals.bursts_out : at.totals.bursts_in) += instr.bursts;
     at.totals.hbm_write += touch.written_back;

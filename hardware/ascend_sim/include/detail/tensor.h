@@ -133,7 +133,9 @@ public:
     ASC_INLINE uint64_t GetSize() const { return size_; }
     ASC_INLINE void SetShapeInfo(const ShapeInfo &info) { shape_ = info; }
     ASC_INLINE ShapeInfo GetShapeInfo() const { return shape_; }
-    template <CacheRwMode mode = CacheRwMode::RW> ASC_INLINE void SetL2CacheHint(CacheMode) {}
+    template <CacheRwMode rw = CacheRwMode::RW> ASC_INLINE void SetL2CacheHint(CacheMode mode, At at = ASC_HERE) {
+        asc_cache_hint(where(), mode == CacheMode::CACHE_MODE_DISABLE, at.line);
+    }
     ASC_INLINE asc_global where() const { return reinterpret_cast<asc_global>(address_); }
 
 private:
