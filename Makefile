@@ -17,7 +17,7 @@ $(STAMP): setup.cfg constraints.txt pyproject.toml
 
 
 DEMO_AGENTS := random,similarity,similarity-feasible,value,ppo
-DEMO_TASKS := relu,sigmoid,gelu,softmax,layer_norm,sum_reduction,max_reduction
+DEMO_TASKS := relu,sigmoid,gelu,softmax,layer_norm,sum_reduction_over_a_dimension,max_reduction_over_a_dimension
 
 demo: install
 	$(BIN)/python scripts/compare.py --agents $(DEMO_AGENTS) --suite level1 --tasks $(DEMO_TASKS) \

@@ -1,0 +1,93 @@
+#!/usr/bin/env python
+"""Print benchmark figures as JSON: verdicts, memory, author, and the ratio to building the same operator for torch."""
+
+import json
+import os
+import time
+from tempfile import TemporaryDirectory
+
+from kernel_gym import command_line, plugins, suites
+
+EXAMPLES = """
+scripts/bench.py
+scripts/bench.py --only verdicts
+"""
+CPP_RELU = """
+#include <torch/extension.h>
+torch::Tensor relu(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    const float *in = x.data_ptr<float>();
+    float *out = y.data_ptr<float>();
+    for (int64_t i = 0; i < x.numel(); ++i) out[i] = in[i] > 0 ? in[i] : 0;
+    return y;
+}
+"""
+
+
+def verdicts() -> dict[str, float]:
+    """The verifier on the simulator, with the oracle kernel of relu."""
+    from kernel_gym.generators.apprentice import oracle
+    from kernel_gym.verifier.speed import benchmark
+
+    device = plugins.load("kernel_gym.devices", "ascend-sim")()
+    try:
+        task = suites.find("level1/relu")
+        return benchmark(device, oracle(task), task)
+    finally:
+        device.close()
+
+
+def memory() -> dict[str, float]:
+    """Embedding, searching and writing."""
+    from kernel_gym.memory.speed import benchmark
+
+    return benchmark()
+
+
+def author() -> dict[str, float]:
+    """Kernels that the apprentice writes a second on one core, operators lowered beforehand."""
+    import numpy as np
+
+    from kernel_gym.generators.apprentice import Apprentice
+
+    apprentice = Apprentice()
+    tasks = [suites.find(f"level1/{name}") for name in ("relu", "softmax", "layer_norm", "gelu")]
+    for task in tasks:
+        apprentice.write(task, (), None, np.random.default_rng(0))
+    started = time.perf_counter()
+    for i in range(400):
+        apprentice.write(tasks[i % 4], (), None, np.random.default_rng(i))
+    return {"kernels_written_per_second": 400 / (time.perf_counter() - started)}
+
+
+def load_inline() -> dict[str, float]:
+    """Building one C++ kernel of relu against torch's headers, for comparison."""
+    from torch.utils.cpp_extension import load_inline
+
+    with TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        load_inline("kernel_gym_bench_relu", [CPP_RELU], functions=["relu"], build_directory=folder)
+        return {"load_inline_ms": (time.perf_counter() - started) * 1e3}
+
+
+PARTS = {"verdicts": verdicts, "memory": memory, "author": author, "load_inline": load_inline}
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = command_line.parser(__doc__ or "", EXAMPLES)
+    parser.add_argument("--only", type=command_line.words, default=tuple(PARTS), help=f"of {', '.join(PARTS)}")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.only) - set(PARTS):
+        parser.error(f"no figures called {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    figures: dict[str, float] = {"cores": os.cpu_count() or 1}
+    for name in arguments.only:
+        figures |= PARTS[name]()
+    if "load_inline_ms" in figures and "verdict_cold_ms" in figures:
+        figures["load_inline_over_verdict"] = figures["load_inline_ms"] / figures["verdict_cold_ms"]
+    print(json.dumps({name: round(value, 3) for name, value in figures.items()}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    command_line.run(main)
