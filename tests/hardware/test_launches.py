@@ -1,0 +1,84 @@
+"""Launches become calls; every other character stays where it was."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_gym.hardware.ascend_sim.launches import rewrite, tokens
+
+REWRITTEN = {
+    "k<<<8, nullptr, stream>>>(x);": "::asc::launcher<ASC_AIV>(k, 8, nullptr, stream)(x);",
+    "k<<<n, nullptr, s>>>(f(a, b), {1, 2});": "::asc::launcher<ASC_AIV>(k, n, nullptr, s)(f(a, b), {1, 2});",
+    "ns::k<<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV>(ns::k, 1, nullptr, s)();",
+    "k<float, Foo<2>><<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV>(k<float, Foo<2>>, 1, nullptr, s)();",
+    "k<<<(n >> 2), nullptr, s>>>();": "::asc::launcher<ASC_AIV>(k, (n >> 2), nullptr, s)();",
+    "k<<<min(a, b), nullptr, s>>>();": "::asc::launcher<ASC_AIV>(k, min(a, b), nullptr, s)();",
+    "if (a < b) k<<<1, nullptr, s>>>();": "if (a < b) ::asc::launcher<ASC_AIV>(k, 1, nullptr, s)();",
+    "k /* why */ <<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV>(k /* why */ , 1, nullptr, s)();",
+    "k<<<\n    8,\n    nullptr, stream>>>\n    (x);": "::asc::launcher<ASC_AIV>(k, \n    8,\n    nullptr, stream)\n    (x);",
+    "a<<<1, nullptr, s>>>(); b<<<2, nullptr, s>>>();": "::asc::launcher<ASC_AIV>(a, 1, nullptr, s)(); "
+    "::asc::launcher<ASC_AIV>(b, 2, nullptr, s)();",
+}
+
+UNTOUCHED = [
+    'const char *text = "k<<<1, nullptr, s>>>()";',
+    "// k<<<1, nullptr, s>>>();",
+    "// continued \\\n k<<<1, nullptr, s>>>();",
+    "/* k<<<1,\n nullptr, s>>>(); */",
+    'auto raw = R"x(k<<<1, nullptr, s>>>())x";',
+    "char quote = '\"'; int shifted = 1 << 3 >> 2;",
+    "int big = 1'000'000; template <class T, class U = A<B<C>>> struct S;",
+    "k<<<1, nullptr, s;",
+    "<<<1, nullptr, s>>>();",
+    "f(k<<<1, 2)>>>();",
+]
+
+
+@pytest.mark.parametrize("source", REWRITTEN)
+def test_a_launch_becomes_a_call(source: str) -> None:
+    assert rewrite(source) == REWRITTEN[source]
+
+
+@pytest.mark.parametrize("source", UNTOUCHED)
+def test_what_is_no_launch_stays(source: str) -> None:
+    assert rewrite(source) == source
+
+
+@pytest.mark.parametrize(
+    ("definition", "kind"),
+    [
+        ("__global__ __aicore__ void k(GM_ADDR x) { }", "AIV"),
+        ("__global__ __aicore__ void k(GM_ADDR x) { KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2); }", "MIX"),
+        ("__global__ __aicore__ void k() { KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY); REGIST_MATMUL_OBJ(p, w, m, t); }", "AIV"),
+        ("__global__ __aicore__ void k() { REGIST_MATMUL_OBJ(p, w, m, t); }", "MIX"),
+        ("#define ASCENDC_CUBE_ONLY\n__global__ __aicore__ void k() { REGIST_MATMUL_OBJ(p, w, m, t); }", "AIC"),
+        ("__global__ __cube__ void k() { }", "AIC"),
+        ("__global__ __mix__(1, 2) void k() { }", "MIX"),
+        ("__global__ __vector__ void k() { } __global__ __cube__ void other() { }", "AIV"),
+    ],
+)
+def test_the_definition_says_on_which_cores_a_kernel_runs(definition: str, kind: str) -> None:
+    assert f"launcher<ASC_{kind}>(k, " in rewrite(definition + "\nvoid host() { k<<<1, nullptr, s>>>(); }")
+
+
+PIECES = st.sampled_from(
+    [*REWRITTEN, *UNTOUCHED[:7], "\n", " ", "x = y;", "{", "}", '"a\\"b"', "'\\''", "/*", "//", "R\"(", ")\"", "<<<", ">>>", "k", "\\\n"]
+)
+
+
+@given(st.lists(PIECES, max_size=12).map("".join))
+def test_lines_and_everything_outside_launches_stay(source: str) -> None:
+    result = rewrite(source)
+    assert result.count("\n") == source.count("\n")
+    assert result.replace("::asc::launcher<ASC_AIV>(", "").replace(", ", "").count("k") == source.replace(", ", "").count("k")
+    assert rewrite(result) == result
+
+
+@given(st.text(alphabet="k<>(), \n\"'/*\\;:RLx1.", max_size=60))
+def test_any_text_is_read_to_its_end(source: str) -> None:
+    found = tokens(source)
+    assert all(source[token.start : token.end] == token.text for token in found)
+    assert all(before.end <= after.start for before, after in zip(found, found[1:], strict=False))
+    assert rewrite(source).count("\n") == source.count("\n")

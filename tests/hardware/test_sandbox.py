@@ -1,0 +1,131 @@
+"""Attacks on the sandbox: a plain process succeeds with most of them, a confined one with none."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.hardware import sandbox
+from kernel_gym.hardware.ascend_sim.runtime import runtime
+from kernel_gym.hardware.sandbox import LANDLOCK, LIMITS, SECCOMP
+
+NOBODY = 65534
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs where any user can start them."""
+    folder = tmp_path_factory.mktemp("programs")
+    for program in (runtime().probes, runtime().confine):
+        shutil.copy(program, folder)
+    for parent in (folder, *folder.parents):
+        if parent.owner() == folder.owner() and parent != Path("/"):
+            parent.chmod(parent.stat().st_mode | 0o011)
+    return folder
+
+
+def available(programs: Path) -> int:
+    answer = subprocess.run([programs / "sandbox-probes", "--layers"], capture_output=True, text=True, check=True).stdout
+    return int(json.loads(answer)["layers"])
+
+
+def attack(programs: Path, layers: int, user: int | None = None) -> tuple[int, set[str]]:
+    """How many attacks were tried, and which succeeded."""
+    command = [programs / "sandbox-probes", "--all", str(layers)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, user=user, cwd="/")
+    assert run.returncode == 0, run.stderr
+    answer = json.loads(run.stdout)
+    return answer["tried"], set(answer["reached"])
+
+
+USERS = [pytest.param(None, id="as I am"), pytest.param(NOBODY, id="as nobody", marks=pytest.mark.skipif(os.getuid() != 0, reason="needs root"))]
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_no_attack_succeeds_with_all_layers(programs: Path, user: int | None) -> None:
+    layers = LIMITS | LANDLOCK | SECCOMP
+    if layers & ~available(programs):
+        pytest.skip("this kernel lacks Landlock or seccomp")
+    tried, reached = attack(programs, layers, user)
+    assert tried >= 40
+    assert reached == set()
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_a_plain_process_succeeds_with_most(programs: Path, user: int | None) -> None:
+    tried, reached = attack(programs, 0, user)
+    assert len(reached) > 0.6 * tried, "the attacks work, so their failure means something"
+
+
+def test_without_landlock_only_files_leak_and_only_while_loading(programs: Path) -> None:
+    if not available(programs) & SECCOMP:
+        pytest.skip("this kernel lacks seccomp")
+    _, reached = attack(programs, LIMITS | SECCOMP)
+    assert reached <= {"loading: read /etc/passwd", "loading: create a file in /tmp", "loading: list a folder"}
+
+
+def test_each_layer_stops_something(programs: Path) -> None:
+    plain = attack(programs, 0)[1]
+    limited = attack(programs, LIMITS)[1]
+    assert limited < plain
+    for layer in (LANDLOCK, SECCOMP):
+        if available(programs) & layer:
+            assert attack(programs, LIMITS | layer)[1] < limited
+
+
+def test_the_tier_is_what_the_attacks_say() -> None:
+    found = sandbox.confinement(runtime().probes)
+    assert found.tier in "ABCD"
+    assert (found.tier == "A") == (found.layers == LIMITS | LANDLOCK | SECCOMP)
+    assert bool(found.reached) == (found.tier == "D")
+    assert sandbox.confinement(runtime().probes) is found, "probed once in a process"
+
+
+def confined(programs: Path, folder: Path, script: str, *read: str) -> subprocess.CompletedProcess[str]:
+    reads = [word for path in ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", *read) for word in ("--read", path)]
+    command = [programs / "confine", "--write", folder, *reads, "--", "/bin/bash", "-c", script]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env={"PATH": "/usr/bin:/bin"})
+
+
+def test_a_confined_compiler_writes_its_own_folder_only(programs: Path, tmp_path: Path) -> None:
+    own, other = tmp_path / "own", tmp_path / "other"
+    own.mkdir()
+    other.mkdir()
+    assert confined(programs, own, "echo x > file && cat file").stdout == "x\n"
+    run = confined(programs, own, f"echo x > {other}/file")
+    if available(programs) & LANDLOCK:
+        assert run.returncode != 0
+        assert not (other / "file").exists()
+
+
+def test_a_confined_compiler_reads_what_is_named_only(programs: Path, tmp_path: Path) -> None:
+    if not available(programs) & LANDLOCK:
+        pytest.skip("this kernel lacks Landlock")
+    own, secret = tmp_path / "own", tmp_path / "secret"
+    own.mkdir()
+    secret.write_text("hidden")
+    assert "hidden" not in confined(programs, own, f"cat {secret}").stdout
+    assert confined(programs, own, f"cat {secret}", str(secret)).stdout == "hidden"
+
+
+def test_a_confined_compiler_has_limits_and_no_network(programs: Path, tmp_path: Path) -> None:
+    limits = confined(programs, tmp_path, "ulimit -t; ulimit -v; ulimit -f; ulimit -c").stdout.split()
+    assert [int(limit) for limit in limits] == [20, 4 << 20, 64 << 10, 0]
+    if available(programs) & SECCOMP:
+        run = confined(programs, tmp_path, "exec 3<>/dev/tcp/127.0.0.1/9")
+        assert "not permitted" in run.stderr
+
+
+def test_confine_says_what_is_wrong(programs: Path, tmp_path: Path) -> None:
+    bad = subprocess.run([programs / "confine", "--bad", "x", "--", "/bin/true"], capture_output=True, text=True, check=False)
+    assert (bad.returncode, bad.stderr) == (125, "confine: unknown option\n")
+    missing = confined(programs, tmp_path, "true").returncode, subprocess.run(
+        [programs / "confine", "--write", tmp_path, "--", "/no/such/compiler"], capture_output=True, text=True, check=False
+    )
+    assert missing[0] == 0
+    assert missing[1].returncode == 125
