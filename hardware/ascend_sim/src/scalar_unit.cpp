@@ -157,6 +157,7 @@ void Executor::dump(uint32_t dtype, asc_local tensor, uint32_t description, uint
     Core &core = running(line);
     const uint32_t element = element_of(dtype, any_dtype, "DumpTensor");
     const Bytes range = bytes_of(tensor, static_cast<uint64_t>(count) * element, "DumpTensor", "local");
+    if (tensor.addr % element) diagnostics_.fail(Rule::Alignment, text("DumpTensor at 0x%x, which is not a multiple of its element", tensor.addr));
     touch(core, ASC_S, range, false, "DumpTensor");
     overhead(Call::Print);
     if (!options_.compute || printed_.size() >= max_printed) return;

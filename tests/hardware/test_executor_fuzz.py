@@ -1,0 +1,20 @@
+"""The trusted side survives whatever the ring holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.executor_fuzz import fuzz
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_a_million_random_records_crash_nothing_under_sanitizers(seed: int) -> None:
+    outcomes = fuzz(seed, 250_000, sanitizers=True)
+    assert outcomes["accepted"] > 10_000
+
+
+def test_random_records_crash_nothing() -> None:
+    outcomes = fuzz(7, 40_000)
+    assert outcomes["accepted"] > 2_000
+    assert len(outcomes) > 25, "the fuzzer reaches most rules"

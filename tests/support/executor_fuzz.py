@@ -1,0 +1,101 @@
+"""Builds the fuzzer of the executor: every call of the border, with arguments drawn by type."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+from kernel_gym.hardware.ascend_sim import marshal
+
+FOLDER = Path(marshal.__file__).parent
+#: What belongs to the executor: everything else in the folder is another part's.
+OTHERS = (
+    "front",
+    "main",
+    "session",
+    "zygote",
+    "request",
+    "tensor_memory",
+    "timeline",
+    "trace",
+    "chip",
+    "caches",
+    "costs",
+)
+#: How an argument of each type is drawn; 32-bit numbers by their name.
+DRAWN = {
+    "asc_local": "local()", "asc_global": "global()", "asc_walk": "walk()", "asc_burst": "burst()",
+    "asc_nd2nz": "nd2nz()",    "asc_tile": "tile()", "asc_matrix": "matrix()", "asc_matmul_shape": "matmul_shape()", "asc_text": "words()",
+    "uint64_t": "number()", "int32_t": "static_cast<int32_t>(below(8) ? below(8) : number())",
+}  # fmt: skip
+ENDS_A_CORE = {"launch_begin", "core_begin", "core_resume", "core_end", "launch_end", "returned", "stuck", "sync_point"}
+SMALL = "static_cast<uint32_t>(below(24) ? below({0}) : number())"
+RANGES = {
+    "op": 40,
+    "dtype": 12,
+    "src_dtype": 12,
+    "dst_dtype": 12,
+    "mode": 6,
+    "queue": 3,
+    "position": 15,
+    "source": 15,
+    "destination": 15,
+}
+RANGES |= {
+    "exact": 2,
+    "pad": 2,
+    "pad_left": 10,
+    "pad_right": 10,
+    "block": 4,
+    "count": 300,
+    "flags": 8,
+    "pipe": 8,
+    "space": 8,
+    "round": 8,
+}
+
+
+@cache
+def fuzzer(sanitizers: bool) -> Path:
+    """The program, built once for this process."""
+    folder = Path(tempfile.mkdtemp(prefix="executor-fuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "fuzz_calls.inc").write_text(_calls())
+    sources = [str(path) for path in sorted((FOLDER / "src").glob("*.cpp")) if not path.stem.startswith(OTHERS)]
+    flags = ["-std=c++17", "-ffp-contract=off", f"-I{FOLDER / 'src'}", f"-I{folder}"]
+    flags += ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if sanitizers else ["-O0"]
+    flags += ["-D_GLIBCXX_ASSERTIONS"]
+    program = folder / "executor_fuzz"
+    subprocess.run(["g++", *flags, str(Path(__file__).with_suffix(".cpp")), *sources, "-o", str(program)], check=True)
+    return program
+
+
+def fuzz(seed: int, records: int, sanitizers: bool = False) -> Counter[str]:
+    """How often each rule was broken, and how many records were accepted; fails if the executor does."""
+    done = subprocess.run([fuzzer(sanitizers), str(seed), str(records)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"seed {seed}: {done.stderr[-2000:]}"
+    return Counter({rule: int(times) for rule, times in (line.split() for line in done.stdout.splitlines())})
+
+
+def _calls() -> str:
+    calls = marshal.parse((FOLDER / "include" / "abi.h").read_text())
+    lines = []
+    for number, call in enumerate(calls):
+        # Drawn in order, then passed: the order in which C++ evaluates arguments is not fixed.
+        drawn = " ".join(f"const auto {item.name}_ = {_draw(item)};" for item in call.payload)
+        passed = ", ".join([*(f"{item.name}_" for item in call.payload), "line"])
+        lines.append(f"case {number}: {{ {drawn} executor.{call.name}({passed}); break; }}")
+    ends = [str(number) for number, call in enumerate(calls) if call.name in ENDS_A_CORE]
+    lines += [f"#define CALLS {len(calls)}", f"#define CALLS_THAT_END_A_CORE {', '.join(ends)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _draw(argument: marshal.Argument) -> str:
+    if argument.type == "uint32_t":
+        return "size_in_bytes()" if argument.name == "bytes" else SMALL.format(RANGES.get(argument.name, 4))
+    return DRAWN[argument.type]
