@@ -28,11 +28,11 @@ FIGURES: dict[str, str] = {
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """One run in figures. `curve[t]` is the share of operators solved after t + 1 attempts each."""
+    """One run in figures; None where nothing was solved. `curve[t]`: share solved after t + 1 attempts each."""
 
     agent: str
     seed: int
-    figures: dict[str, float]
+    figures: dict[str, float | None]
     curve: tuple[float, ...]
 
 
@@ -71,20 +71,20 @@ def _first(records: Sequence[Record], key: str) -> float:
     return next((index for index, record in enumerate(records) if record["verdict"][key]), float("inf"))
 
 
-def _median_speedup(histories: Sequence[Sequence[Record]]) -> float:
+def _median_speedup(histories: Sequence[Sequence[Record]]) -> float | None:
     ratios = []
     for history in histories:
         latencies = [r["verdict"]["latency_us"] for r in history if r["verdict"]["latency_us"] is not None]
         if latencies:
             ratios.append(latencies[0] / min(latencies))
-    return float(np.median(ratios)) if ratios else float("nan")
+    return float(np.median(ratios)) if ratios else None
 
 
-def interval(values: Sequence[float], seed: int = 0) -> Interval:
-    """Mean and 95% percentile-bootstrap interval over seeds."""
-    data = np.asarray([value for value in values if np.isfinite(value)], dtype=float)
+def interval(values: Sequence[float | None], seed: int = 0) -> Interval | None:
+    """Mean and 95% percentile-bootstrap interval over the seeds that have a value; None if none has."""
+    data = np.asarray([value for value in values if value is not None], dtype=float)
     if data.size == 0:
-        return Interval(float("nan"), float("nan"), float("nan"))
+        return None
     mean = float(data.mean())
     if data.size == 1 or np.ptp(data) == 0:
         return Interval(mean, mean, mean)
@@ -92,7 +92,7 @@ def interval(values: Sequence[float], seed: int = 0) -> Interval:
     return Interval(mean, float(spread.low), float(spread.high))
 
 
-def intervals(runs: Sequence[RunOutcome]) -> dict[str, dict[str, Interval]]:
+def intervals(runs: Sequence[RunOutcome]) -> dict[str, dict[str, Interval | None]]:
     """Agent -> figure -> interval over its seeds, agents in the order of the runs."""
     by_agent: dict[str, list[RunOutcome]] = defaultdict(list)
     for run in runs:
@@ -103,11 +103,12 @@ def intervals(runs: Sequence[RunOutcome]) -> dict[str, dict[str, Interval]]:
     }
 
 
-def paired_differences(runs: Sequence[RunOutcome], reference: str, figure: str) -> dict[str, Interval]:
+def paired_differences(runs: Sequence[RunOutcome], reference: str, figure: str) -> dict[str, Interval | None]:
     """For each other agent: its figure minus the reference's, paired by seed, with an interval."""
     values: dict[str, dict[int, float]] = defaultdict(dict)
     for run in runs:
-        values[run.agent][run.seed] = run.figures[figure]
+        if (value := run.figures[figure]) is not None:
+            values[run.agent][run.seed] = value
     base = values[reference]
     return {
         agent: interval([own[seed] - base[seed] for seed in sorted(own) if seed in base])

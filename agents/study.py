@@ -89,13 +89,14 @@ class Study:
         summary = {
             "runs": [asdict(run) for run in outcomes],
             "intervals": {
-                agent: {name: asdict(value) for name, value in figures.items()}
+                agent: {name: value and asdict(value) for name, value in figures.items()}
                 for agent, figures in intervals(outcomes).items()
             },
             "differences_from": self.agents[0],
             "differences": {
                 name: {
-                    agent: asdict(value) for agent, value in paired_differences(outcomes, self.agents[0], name).items()
+                    agent: value and asdict(value)
+                    for agent, value in paired_differences(outcomes, self.agents[0], name).items()
                 }
                 for name in ("correct", "area")
             },

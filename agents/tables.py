@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from kernel_gym.agents.comparison import FIGURES, RunOutcome, intervals, paired_differences
+from kernel_gym.agents.comparison import FIGURES, Interval, RunOutcome, intervals, paired_differences
 from kernel_gym.agents.study import Study
 
 
@@ -20,12 +20,14 @@ def print_comparison(study: Study, outcomes: Sequence[RunOutcome], tasks: int) -
     for name in FIGURES:
         table.add_column(name, justify="right")
     for agent, figures in intervals(outcomes).items():
-        table.add_row(agent, *(f"{v.mean:.2f} [{v.low:.2f}, {v.high:.2f}]" for v in figures.values()))
+        table.add_row(agent, *(_cell(value) for value in figures.values()))
     console.print(table)
     for name, meaning in FIGURES.items():
         console.print(f"  {name}: {meaning}", highlight=False)
     reference = study.agents[0]
     for agent, gap in paired_differences(outcomes, reference, "area").items():
+        if gap is None:
+            continue
         verdict = "no difference beyond noise" if gap.low <= 0 <= gap.high else "differs"
         console.print(
             f"  {agent} - {reference} in area: {gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}], {verdict}",
@@ -34,3 +36,7 @@ def print_comparison(study: Study, outcomes: Sequence[RunOutcome], tasks: int) -
     if base.env.author == "apprentice":
         console.print("The author is simulated: this compares what it was shown, not language models.", highlight=False)
     console.print(f"Curves: tensorboard --logdir {study.folder}", highlight=False)
+
+
+def _cell(value: Interval | None) -> str:
+    return "-" if value is None else f"{value.mean:.2f} [{value.low:.2f}, {value.high:.2f}]"

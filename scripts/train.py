@@ -38,7 +38,7 @@ def main() -> int:
 
         outcome = train(config, folder, show)
     for name, value in outcome.figures.items():
-        print(f"{name:>9} {value:.3f}")
+        print(f"{name:>9} {'-' if value is None else format(value, '.3f')}")
     print(f"run folder {arguments.out}; curves: tensorboard --logdir {arguments.out}")
     return 0
 

@@ -1,0 +1,115 @@
+"""Training with everything real: deterministic, resumable after a kill, honest about what it writes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from kernel_gym.agents.comparison import RunOutcome
+from kernel_gym.agents.metrics import METRICS
+from kernel_gym.agents.run_folder import RunFolder
+from kernel_gym.agents.training import train
+from kernel_gym.config import RunConfig, resolve
+from kernel_gym.errors import ConfigError, KernelGymError
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "train.py"
+TASKS = ("relu", "sum_reduction_over_a_dimension")
+
+
+def config(agent: str = "value", **overrides: Any) -> RunConfig:
+    return resolve(overrides={"agent": agent, "tasks": TASKS, "budget": 3, "workers": 1} | overrides)
+
+
+def run(folder: Path, settings: RunConfig) -> RunOutcome:
+    return train(settings, RunFolder.open(folder, settings))
+
+
+def journal(folder: Path) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["verdict"].pop("seconds")
+    return rows
+
+
+def test_the_same_seed_gives_the_same_run_and_another_one_another(tmp_path: Path) -> None:
+    first = run(tmp_path / "a", config())
+    assert run(tmp_path / "b", config()) == first
+    assert journal(tmp_path / "a") == journal(tmp_path / "b")
+    run(tmp_path / "c", config(seed=1))
+    assert [row["kernel"] for row in journal(tmp_path / "c")] != [row["kernel"] for row in journal(tmp_path / "a")]
+
+
+def test_a_run_folder_holds_what_it_says(tmp_path: Path) -> None:
+    outcome = run(tmp_path / "run", config())
+    rows = journal(tmp_path / "run")
+    assert len(rows) == 6
+    assert [row["index"] for row in rows] == [0, 0, 1, 1, 2, 2]
+    solved = {row["task"] for row in rows if row["verdict"]["feasible"]}
+    assert outcome.figures["correct"] == len(solved) / 2
+    assert len(list((tmp_path / "run").glob("best/*.cpp"))) == len(solved)
+    events = EventAccumulator(str(tmp_path / "run")).Reload().Tags()["scalars"]
+    assert {name for name in events if not name.startswith("agent/")} <= set(METRICS)
+    assert json.loads((tmp_path / "run" / "provenance.json").read_text())["kernel_gym"]
+    assert run(tmp_path / "run", config()) == outcome  # complete: nothing is done again
+
+
+def test_killed_at_any_moment_a_run_resumes_to_the_same_journal(tmp_path: Path) -> None:
+    settings = config(budget=4)
+    run(tmp_path / "whole", settings)
+    command = [sys.executable, str(SCRIPT), "--agent", "value", "--tasks", ",".join(TASKS), "--budget", "4"]
+    command += ["--workers", "1", "--out", str(tmp_path / "killed")]
+    for _ in range(2):
+        lines = _lines(tmp_path / "killed")
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        while process.poll() is None and _lines(tmp_path / "killed") < lines + 2:
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        assert lines < _lines(tmp_path / "killed")
+    assert subprocess.run(command, capture_output=True).returncode == 0
+    assert journal(tmp_path / "killed") == journal(tmp_path / "whole")
+
+
+def _lines(folder: Path) -> int:
+    path = folder / "results.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def test_a_folder_of_another_run_is_left_alone(tmp_path: Path) -> None:
+    RunFolder.open(tmp_path / "run", config())
+    with pytest.raises(KernelGymError, match="another configuration"):
+        RunFolder.open(tmp_path / "run", config(seed=5))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").touch()
+    with pytest.raises(KernelGymError, match="not empty"):
+        RunFolder.open(tmp_path / "other", config())
+
+
+def test_options_that_an_agent_does_not_take_are_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nonsense"):
+        run(tmp_path / "run", config(agent_options={"nonsense": 1}))
+
+
+def drafts(folder: Path) -> list[tuple[str, str]]:
+    return [(row["task"], row["kernel"]) for row in journal(folder) if row["stage"] == "draft"]
+
+
+def test_agents_differ_by_what_they_show_and_by_nothing_else(tmp_path: Path) -> None:
+    """With the placebo, which ignores its context, all agents draft the same kernels; with a reader they don't."""
+    seen = {}
+    for profile in ("placebo", "middle"):
+        for agent in ("random", "similarity", "value"):
+            settings = config(agent, budget=4, env={"author_options": {"profile": profile}})
+            curve = run(tmp_path / f"{profile}-{agent}", settings).curve
+            seen[profile, agent] = (curve, drafts(tmp_path / f"{profile}-{agent}"))
+    assert seen["placebo", "random"] == seen["placebo", "similarity"] == seen["placebo", "value"]
+    assert seen["middle", "random"][1] != seen["middle", "similarity"][1]
