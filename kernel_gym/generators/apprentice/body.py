@@ -28,6 +28,10 @@ _SIGNS = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}
 _MODES = {"gt": "GT", "lt": "LT", "ge": "GE", "le": "LE", "eq": "EQ", "ne": "NE"}
 
 
+#: Functions that go by way of a mask of bits.
+COMPARING = frozenset({*_MODES, "where"})
+
+
 @dataclass(frozen=True)
 class Operand:
     """A value in C: a local tensor's name, or an expression of type float."""
@@ -46,13 +50,17 @@ class Body:
     voice: Voice
     nest: Nest
     script: Script
+    #: How many elements instructions work on, and how many of them belong to the tensor.
     count: str
+    exact: str = ""
     values: dict[int, Operand] = field(default_factory=dict)
     masks: dict[int, str] = field(default_factory=dict)
     free: list[str] = field(default_factory=list)
     made: int = 0
     prefix: str = "work"
     numbers: int = 0
+    by_vector: bool = False
+    lent: set[str] = field(default_factory=set)
     #: Called for steps that reduce; where the result goes depends on the shape of the nest.
     reduce: Callable[[int], None] | None = None
     #: Called for steps that are positions along an axis: the number as C.
@@ -62,11 +70,18 @@ class Body:
         """Write `steps` in order. Values in `keep` stay alive; `homes` says which tensor a result must end in."""
         homes = homes or {}
         last = self._last_uses(steps, keep)
+        # The tensor that the last step fills is a place to work in until then.
+        lent = homes.get(steps[-1]) if steps and not keep else None
+        if lent:
+            self.free.append(lent)
+            self.lent.add(lent)
         for position, index in enumerate(steps):
+            if lent and index == steps[-1] and lent in self.free:
+                self.free.remove(lent)
             if index not in self.values:
                 dying = [used for used in last if last[used] == position]
                 self._write(index, dying, homes, position, last)
-            self._release(position, last, homes)
+            self._release(position, last, homes, index)
 
     def _last_uses(self, steps: Sequence[int], keep: Sequence[int]) -> dict[int, int]:
         last: dict[int, int] = {}
@@ -77,12 +92,18 @@ class Body:
                     last[argument.step] = position
         return {index: position for index, position in last.items() if index not in keep}
 
-    def _release(self, position: int, last: dict[int, int], homes: dict[int, str]) -> None:
+    def _release(self, position: int, last: dict[int, int], homes: dict[int, str], current: int) -> None:
+        """Free the places of values that were read for the last time; the result may have moved into one of them."""
+        taken = self.values[current].text if last.get(current, position + 1) > position else ""
         for index, end in last.items():
             operand = self.values.get(index)
-            if end == position and operand and operand.vector and operand.text.startswith(self.prefix):
-                if operand.text not in self.free and index not in homes:
-                    self.free.append(operand.text)
+            if end != position or operand is None or not operand.vector or index in homes:
+                continue
+            if self._is_place(operand.text) and operand.text != taken and operand.text not in self.free:
+                self.free.append(operand.text)
+
+    def _is_place(self, name: str) -> bool:
+        return name.startswith(self.prefix) or name in self.lent
 
     def place(self) -> str:
         """A work tensor that nobody uses."""
@@ -144,7 +165,7 @@ class Body:
         """The place of an operand that dies here: instructions may work in place."""
         for index in dying:
             operand = self.values.get(index)
-            if operand and operand.vector and operand.text.startswith(self.prefix) and operand.text not in self.free:
+            if operand and operand.vector and self._is_place(operand.text) and operand.text not in self.free:
                 return operand.text
         return None
 
@@ -159,6 +180,8 @@ class Body:
 
     def _scalar(self, step: Step, operands: list[Operand]) -> str:
         texts = [operand.text for operand in operands]
+        if step.function in ("constant", "same"):
+            return texts[0]
         if step.function in _OPERATORS:
             return self._number(f"{texts[0]} {_OPERATORS[step.function]} {texts[1]}")
         if step.function in ("max", "min"):
@@ -172,8 +195,9 @@ class Body:
         if step.function == "sqrt":
             return self._number(self.voice.say("scalar.sqrt", value=texts[0]))
         # No scalar unit computes this: one block of the vector unit does.
+        self.by_vector = True
         self.script.add(self.voice.say("tensor.duplicate", dst="stat", value=texts[0], n="8"))
-        inner = Body(self.voice, self.nest, self.script, "8", prefix="stat")
+        inner = Body(self.voice, self.nest, self.script, "8", "8", prefix="stat")
         inner._vector(step, "stat", [Operand("stat", True), *operands[1:]], -1)
         return self._number(self.voice.say("local.element", tensor="stat", index="0"))
 

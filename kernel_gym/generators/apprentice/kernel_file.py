@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
+
 from kernel_gym.generators.apprentice.maps import MapWriter
-from kernel_gym.generators.apprentice.nest import CTYPES, NestWriter
+from kernel_gym.generators.apprentice.nest import CTYPES
 from kernel_gym.generators.apprentice.passes import PassWriter
-from kernel_gym.generators.apprentice.plan import Nest, Plan
+from kernel_gym.generators.apprentice.plan import Either, Nest, Pieces, Plan, Product, Scan, Stage
+from kernel_gym.generators.apprentice.products import ProductWriter
 from kernel_gym.generators.apprentice.rows import RowWriter, longest_row
+from kernel_gym.generators.apprentice.scans import ColumnScanWriter, RowScanWriter
 from kernel_gym.generators.apprentice.schedule import Schedule
 from kernel_gym.generators.apprentice.script import Script
+from kernel_gym.generators.apprentice.stage import StageWriter
 from kernel_gym.generators.apprentice.voice import Voice
 
 _DEVICE_HELPERS = """\
@@ -41,31 +47,62 @@ static uint32_t AtMost(uint32_t n, uint32_t limit)
 """
 
 
+@dataclass
+class _Part:
+    """Stages that are launched one after another, perhaps for pieces of a batch."""
+
+    stages: list[Nest | Scan | Product]
+    pieces: Pieces | None = None
+    writers: list[StageWriter] = field(default_factory=list)
+
+
 def write_kernel(plan: Plan, schedule: Schedule, voice: Voice) -> str:
     """The source of a kernel for a plan, scheduled and spelled."""
-    writers = [_writer(plan, nest, schedule, voice, _prefix(plan, index)) for index, nest in enumerate(plan.stages)]
-    classes = [writer.write() for writer in writers]
+    parts = [part for stage in plan.stages for part in _parts(stage, schedule)]
+    total = sum(len(part.stages) for part in parts)
+    cube = any(isinstance(stage, Product) for part in parts for stage in part.stages)
+    number = 0
+    for part in parts:
+        for stage in part.stages:
+            number += 1
+            writer = _writer(plan, stage, schedule, voice, _prefix(plan, number if total > 1 else None))
+            writer.vector_only = cube and not isinstance(stage, Product)
+            writer.advance = dict(part.pieces.advance) if part.pieces else {}
+            part.writers.append(writer)
+    classes = [writer.write().rstrip("\n") for part in parts for writer in part.writers]
     script = Script()
-    script.add(f"// {plan.title}", schedule.comment(), '#include "kernel_operator.h"', '#include "kernel_gym.h"', "")
-    helpers = (
-        [_DEVICE_HELPERS, _FLOAT_HELPERS]
-        if any("Larger(" in c or "Smaller(" in c for c in classes)
-        else [_DEVICE_HELPERS]
-    )
-    script.add(*(text.rstrip("\n") + "\n" for text in helpers))
-    script.lines += "\n".join(text.rstrip("\n") + "\n" for text in classes).split("\n")
-    script.add(_HOST_HELPERS)
-    _host(script, plan, writers, voice)
+    script.add(f"// {plan.title}", schedule.comment(), '#include "kernel_operator.h"', '#include "kernel_gym.h"')
+    if cube:
+        script.add(voice.say("matmul.include"))
+    floats = any("Larger(" in text or "Smaller(" in text for text in classes)
+    for text in (_DEVICE_HELPERS, *([_FLOAT_HELPERS] if floats else []), *classes, _HOST_HELPERS):
+        script.add("", *text.rstrip("\n").split("\n"))
+    script.add("")
+    _host(script, plan, parts, voice)
     return script.text()
 
 
-def _prefix(plan: Plan, index: int) -> str:
+def _parts(stage: Stage, schedule: Schedule) -> list[_Part]:
+    match stage:
+        case Either():
+            chosen = stage.cube if schedule.cube or stage.heavy else (replace(stage.vector, longest=stage.longest),)
+            return [part for each in chosen for part in _parts(each, schedule)]
+        case Pieces():
+            return [_Part(list(stage.stages), stage)]
+    return [_Part([stage])]
+
+
+def _prefix(plan: Plan, number: int | None) -> str:
     base = "".join(word[:1].upper() + word[1:] for word in plan.name.split("_") if word)
     base = base if base[:1].isalpha() else f"Op{base}"
-    return base if len(plan.stages) == 1 else f"{base}{index + 1}"
+    return base if number is None else f"{base}{number}"
 
 
-def _writer(plan: Plan, nest: Nest, schedule: Schedule, voice: Voice, prefix: str) -> NestWriter:
+def _writer(plan: Plan, nest: Nest | Scan | Product, schedule: Schedule, voice: Voice, prefix: str) -> StageWriter:
+    if isinstance(nest, Scan):
+        return (RowScanWriter if nest.last else ColumnScanWriter)(plan, nest, schedule, voice, prefix)
+    if isinstance(nest, Product):
+        return ProductWriter(plan, nest, schedule, voice, prefix)
     if not nest.reductions:
         return MapWriter(plan, nest, schedule, voice, prefix)
     resident = nest.vector_reduced and not nest.reduced and schedule.resident
@@ -75,31 +112,39 @@ def _writer(plan: Plan, nest: Nest, schedule: Schedule, voice: Voice, prefix: st
     return PassWriter(plan, nest, schedule, voice, prefix)
 
 
-def _host(script: Script, plan: Plan, writers: list[NestWriter], voice: Voice) -> None:
+def _host(script: Script, plan: Plan, parts: list[_Part], voice: Voice) -> None:
     with script.function(voice.say("launch.entry")):
-        used = {access.buffer for writer in writers for access in writer.accesses()}
-        text = " ".join(value for writer in writers for _, value in writer.fields())
+        writers = [writer for part in parts for writer in part.writers]
+        used = {name for writer in writers for name, _ in writer.buffers_used()}
+        text = " ".join([value for writer in writers for _, value in writer.fields()] + [e for _, e in plan.derived])
+        text += " ".join(b.elements for b in plan.buffers) + " ".join(str(part.pieces) for part in parts)
         for buffer in plan.buffers:
             if buffer.origin != "workspace" and (buffer.name in used or f"{buffer.name}.shape" in text):
                 script.add(f"const KernelTensor &{buffer.name} = args->{buffer.origin}s[{buffer.index}];")
         for name, expression in plan.derived:
             script.add(f"const int64_t {name} = {expression};")
-        _workspace(script, plan)
-        for writer in writers:
-            if len(writers) == 1:
-                script.add(f"{writer.tiling} t;")
-                writer.launch(script)
-            else:
-                with script.block(""):
-                    script.add(f"{writer.tiling} t;")
-                    writer.launch(script)
+        _workspace(script, plan, used)
+        for part in parts:
+            _launch_part(script, part, alone=len(writers) == 1)
         script.add("return 0;")
 
 
-def _workspace(script: Script, plan: Plan) -> None:
+def _launch_part(script: Script, part: _Part, *, alone: bool) -> None:
+    with ExitStack() as loops:
+        if part.pieces:
+            for name, end, step in part.pieces.loops:
+                loops.enter_context(script.block(f"for (int64_t {name} = 0; {name} < {end}; {name} += {step})"))
+            script.add(*(f"const int64_t {name} = {text};" for name, text in part.pieces.inside))
+        for writer in part.writers:
+            with nullcontext() if alone else script.block(""):
+                script.add(f"{writer.tiling} t;")
+                writer.launch(script)
+
+
+def _workspace(script: Script, plan: Plan, used: set[str]) -> None:
     """Parts of the workspace, each on a boundary of 512 bytes."""
     previous = "static_cast<uint8_t *>(args->workspace)"
     for buffer in plan.buffers:
-        if buffer.origin == "workspace":
+        if buffer.origin == "workspace" and buffer.name in used:
             script.add(f"uint8_t *{buffer.name} = {previous};")
             previous = f"{buffer.name} + ({buffer.elements}) * sizeof({CTYPES[buffer.dtype]}) / 512 * 512 + 512"

@@ -55,16 +55,16 @@ class MapWriter(NestWriter):
         with self.script.function(f"__aicore__ inline void CopyIn({parameters})"):
             self.script.add(*self.indices("row", [access for _, access in loads]))
             for _, access in loads:
-                self.copy_in(access, f"{access.buffer}Queue", "count", self.offset(access, "row", "start"))
+                self.copy_in(access, f"{access.label}Queue", "count", self.offset(access, "row", "start"))
 
     def _compute(self) -> None:
         add, say = self.script.add, self.voice.say
         store = self.nest.stores[0]
-        out = f"{store.access.buffer}Local"
+        out = f"{store.access.label}Local"
         self.script.add("")
         parameters = self._parameters(*self._compute_names())
         with self.script.function(f"__aicore__ inline void Compute({parameters})"):
-            body = Body(self.voice, self.nest, self.script, "count")
+            body = Body(self.voice, self.nest, self.script, self.lanes("count"), "count")
             body.position = lambda access: self.offset(access, "row", "start")
             numbers = self.loads(vector=False)
             positions = [step.index for step in self.nest.steps if step.index]
@@ -73,27 +73,23 @@ class MapWriter(NestWriter):
                 add(
                     say(
                         "gm.element",
-                        name=f"{access.buffer}Value",
+                        name=f"{access.label}Value",
                         gm=f"{access.buffer}Gm",
                         offset=self.offset(access, "row", "0"),
                     )
                 )
-                body.values[index] = Operand(f"{access.buffer}Value", False)
+                body.values[index] = Operand(f"{access.label}Value", False)
             for index, access in self.loads(vector=True):
-                add(self.take(access, f"{access.buffer}Queue"))
-            add(say("queue.alloc", type=self.ctype(store.access), tensor=out, queue=f"{store.access.buffer}Queue"))
+                add(self.take(access, f"{access.label}Queue"))
+            add(say("queue.alloc", type=self.ctype(store.access), tensor=out, queue=f"{store.access.label}Queue"))
             mark = len(self.script.lines)
             for index, access in self.loads(vector=True):
-                self.as_float(body, index, access, f"{access.buffer}Local")
+                self.as_float(body, index, access, f"{access.label}Local")
             self._steps(body, out)
-            self.work = body.made
-            declared = [
-                f"        AscendC::LocalTensor<float> work{n} = workBuf{n}.Get<float>();" for n in range(body.made)
-            ]
-            self.script.lines[mark:mark] = declared
-            add(say("queue.enque", queue=f"{store.access.buffer}Queue", tensor=out))
+            self.declare_work(body, mark)
+            add(say("queue.enque", queue=f"{store.access.label}Queue", tensor=out))
             for _, access in self.loads(vector=True):
-                add(say("queue.free", queue=f"{access.buffer}Queue", tensor=f"{access.buffer}Local"))
+                add(say("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Local"))
 
     def _steps(self, body: Body, out: str) -> None:
         store = self.nest.stores[0]
@@ -123,12 +119,12 @@ class MapWriter(NestWriter):
         source = value.text
         if not value.vector:
             source = body.place()
-            self.script.add(self.voice.say("tensor.duplicate", dst=source, value=value.text, n="count"))
+            self.script.add(self.voice.say("tensor.duplicate", dst=source, value=value.text, n=body.count))
         self.script.add(f"AscendC::Brcb({out}, {source}, static_cast<uint8_t>((count + 7) / 8), {{1, 8}});")
 
     def _copy_out(self) -> None:
         access = self.nest.stores[0].access
-        out, queue = f"{access.buffer}Local", f"{access.buffer}Queue"
+        out, queue = f"{access.label}Local", f"{access.label}Queue"
         parameters = self._parameters(*(["row"] if self._rows else []), "start", "count")
         self.script.add("")
         with self.script.function(f"__aicore__ inline void CopyOut({parameters})"):
@@ -146,7 +142,7 @@ class MapWriter(NestWriter):
     def launch(self, script: Script) -> None:
         rows = " * ".join(f"t.{name}" for name in self.nest.kept)
         tiles = "t.tiles" if self._rows else "t.units"
-        script.add(*(f"t.{name} = {text};" for name, text in self.fields()))
+        self.set_fields(script)
         self.fit_tile(script, " * ".join(filter(None, [rows, "t.length"])), 2 * self.schedule.cores)
         script.add(f"{tiles} = {self.voice.say('loop.remainder', length='t.length', tile='t.tile')};")
         if self._rows:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernel_gym.generators.apprentice.body import LIBRARY, Body, Operand
+from kernel_gym.generators.apprentice.body import COMPARING, LIBRARY, Body, Operand
 from kernel_gym.generators.apprentice.plan import Access, Nest, Plan
 from kernel_gym.generators.apprentice.schedule import BUDGET, Schedule
 from kernel_gym.generators.apprentice.script import Script
+from kernel_gym.generators.apprentice.stage import StageWriter
 from kernel_gym.generators.apprentice.voice import Voice
 
 CTYPES = {
@@ -18,7 +19,7 @@ _BYTES = {"float": 4, "half": 2, "bfloat16_t": 2, "int8_t": 1, "uint8_t": 1, "in
 
 
 @dataclass
-class NestWriter:
+class NestWriter(StageWriter):
     """Writes one nest as a kernel class. Subclasses write `Process` and what it calls."""
 
     plan: Plan
@@ -27,20 +28,11 @@ class NestWriter:
     voice: Voice
     prefix: str
     script: Script = field(default_factory=Script)
-    #: How many work tensors the body needs; known after a first writing.
+    vector_only: bool = False
+    advance: dict[str, str] = field(default_factory=dict)
+    #: How many work tensors the body needs, and whether it computes numbers on the vector unit: known once written.
     work: int = 0
-
-    # ---- names -------------------------------------------------------------------------------------------------
-
-    @property
-    def kernel(self) -> str:
-        """The name of the device function."""
-        return f"{_snake(self.prefix)}_kernel"
-
-    @property
-    def tiling(self) -> str:
-        """The name of the tiling struct."""
-        return f"{self.prefix}Tiling"
+    numbers_by_vector: bool = False
 
     def ctype(self, access: Access) -> str:
         """The C type of a buffer's elements."""
@@ -99,7 +91,7 @@ class NestWriter:
 
     def copy_in(self, access: Access, queue: str, count: str, offset: str) -> None:
         """Load a tile into a queue."""
-        local, ctype = f"{access.buffer}In", self.ctype(access)
+        local, ctype = f"{access.label}In", self.ctype(access)
         self.script.add(self.voice.say("queue.alloc", type=ctype, tensor=local, queue=queue))
         self.load(access, local, count, offset)
         self.script.add(self.voice.say("queue.enque", queue=queue, tensor=local))
@@ -108,21 +100,46 @@ class NestWriter:
         """Copy a tile from global memory; elements that lie apart are put together by `as_float`."""
         source, ctype = f"{access.buffer}Gm", self.ctype(access)
         if access.step == "1":
-            self.script.add(self.voice.say("copy.in", type=ctype, dst=local, src=source, offset=offset, n=count))
+            self.script.add(self.copy_in_text(access, local, offset, count))
         elif access.step == "-1":
             begin = f"{offset} - ({count} - 1)"
-            self.script.add(self.voice.say("copy.in", type=ctype, dst=local, src=source, offset=begin, n=count))
+            self.script.add(self.copy_in_text(access, local, begin, count))
         elif _near(access.step):
             # The elements between are loaded too: one long burst is faster than many short ones.
             whole = f"(({count} - 1) * {access.step} + 1)"
-            self.script.add(self.voice.say("copy.in", type=ctype, dst=local, src=source, offset=offset, n=whole))
+            self.script.add(self.copy_in_text(access, local, offset, whole))
         else:
             fields = {"dst": local, "src": source, "offset": offset, "n": count, "step": access.step}
             self.script.add(self.voice.say("copy.strided-in", type=ctype, **fields))
 
+    def copy_in_text(self, access: Access, local: str, offset: str, n: str) -> str:
+        """The statement that copies contiguous elements."""
+        fields = {"type": self.ctype(access), "dst": local, "src": f"{access.buffer}Gm", "offset": offset, "n": n}
+        return self.voice.say("copy.in", pad=self.padding(n), **fields)
+
+    def padding(self, n: str) -> str:
+        """How a copy fills its last block: with zeros where a mask will look at it."""
+        tail = f"static_cast<uint8_t>(Align({n}, 8) - {n})"
+        return f"true, 0, {tail}, 0" if self.masked else "false, 0, 0, 0"
+
+    def lanes(self, count: str) -> str:
+        """How many elements instructions work on: whole bytes of a mask where there is one."""
+        if not self.masked:
+            return count
+        self.script.add(f"const uint32_t lanes = Align({count}, 8);")
+        return "lanes"
+
+    @property
+    def masked(self) -> bool:
+        """True if the nest compares: a mask has eight elements in a byte, so all eight must be there."""
+        indexed = (
+            any(step.reduction in ("argmax", "argmin") for step in self.nest.steps) and not self.nest.vector_reduced
+        )
+        return indexed or any(step.function in COMPARING and step.vector for step in self.nest.steps)
+
     def take(self, access: Access, queue: str) -> str:
         """Statement that takes a loaded tile out of its queue."""
-        local, ctype = f"{access.buffer}Local", self.ctype(access)
+        local, ctype = f"{access.label}Local", self.ctype(access)
         return self.voice.say("queue.deque", type=ctype, tensor=local, queue=queue)
 
     def as_float(self, body: Body, index: int, access: Access, local: str) -> None:
@@ -152,11 +169,11 @@ class NestWriter:
 
     def places(self, access: Access) -> str:
         """The tensor that holds byte offsets of elements that lie apart."""
-        return f"{access.buffer}Places.Get<int32_t>()"
+        return f"{access.label}Places.Get<int32_t>()"
 
     def apart(self) -> list[Access]:
         """Loads whose elements lie apart in memory."""
-        found = {a.buffer: a for _, a in self.loads(vector=True) if a.step != "1"}
+        found = {a.label: a for _, a in self.loads(vector=True) if a.step != "1"}
         return list(found.values())
 
     def queue_bytes(self, access: Access) -> str:
@@ -183,69 +200,21 @@ class NestWriter:
         widening = to == "float" and source in ("half", "bfloat16_t")
         add(self.voice.say("cast.round", dst=dst, src=src, mode="CAST_NONE" if widening else "CAST_RINT", n=n))
 
-    # ---- the whole ---------------------------------------------------------------------------------------------
-
-    def write(self) -> str:
-        """The tiling struct, the class and the device function."""
-        inner = Script()
-        inner._depth = 1
-        self.script, outer = inner, self.script
-        self.process()
-        self.script = outer
-        self._struct()
-        self._class(inner)
-        self._entry()
-        return self.script.text()
-
-    def process(self) -> None:
-        """Write `Process` and the methods it calls."""
-        raise NotImplementedError
+    # ---- on-chip memory ------------------------------------------------------------------------------------------
 
     def fields(self) -> list[tuple[str, str]]:
-        """Fields of the tiling with their host expressions, sizes first."""
         return list(self.nest.fields)
 
-    def tile_fields(self) -> tuple[str, ...]:
-        """Fields of the tiling that the host's tiling code sets."""
-        return ("tile", "units", "perCore")
+    def buffers_used(self) -> list[tuple[str, str]]:
+        return [(access.buffer, self.ctype(access)) for access in self.accesses()]
 
-    def _struct(self) -> None:
-        names = [name for name, _ in self.fields()] + list(self.tile_fields())
-        self.script.add(f"struct {self.tiling} {{", f"    uint32_t {', '.join(names)};", "};", "")
-
-    def _class(self, inner: Script) -> None:
-        add = self.script.add
-        add(f"class Kernel{self.prefix} {{", "public:", f"    __aicore__ inline Kernel{self.prefix}() {{}}")
-        self.script._depth = 1
-        self._init()
-        self.script._depth = 0
-        self.script.lines += inner.lines
-        add("", "private:")
-        self.script._depth = 1
-        self._members()
-        self.script._depth = 0
-        add("};", "")
-
-    def arguments(self) -> str:
-        """The parameters of the device function."""
-        return ", ".join(f"GM_ADDR {access.buffer}" for access in self.accesses())
-
-    def _init(self) -> None:
-        with self.script.function(f"__aicore__ inline void Init({self.arguments()}, const {self.tiling} &tiling)"):
-            self.script.add("t = tiling;")
-            for access in self.accesses():
-                name = access.buffer
-                self.script.add(self.voice.say("gm.buffer", gm=f"{name}Gm", type=self.ctype(access), pointer=name))
-            self.buffers()
-
-    def buffers(self) -> None:
-        """Statements that carve up the on-chip memory."""
+    def init_lines(self) -> None:
         add, tile = self.script.add, self.tile_text()
         for access in self.queued_loads() + self.queued_stores():
             size = f"{tile} * sizeof({self.ctype(access)})" if access.step in "01" else self.queue_bytes(access)
-            add(self.voice.say("queue.init", queue=f"{access.buffer}Queue", buffers=self.schedule.buffers, bytes=size))
+            add(self.voice.say("queue.init", queue=f"{access.label}Queue", buffers=self.schedule.buffers, bytes=size))
         for access in self.apart():
-            add(self.voice.say("buffer.init", buffer=f"{access.buffer}Places", bytes=f"{tile} * sizeof(int32_t)"))
+            add(self.voice.say("buffer.init", buffer=f"{access.label}Places", bytes=f"{tile} * sizeof(int32_t)"))
             if access.step != "-1":
                 add(f"AscendC::ArithProgression({self.places(access)}, 0, {self._spacing(access)}, {tile});")
         for n in range(self.work):
@@ -265,37 +234,33 @@ class NestWriter:
         """Accesses that go through an output queue."""
         return [store.access for store in self.nest.stores]
 
+    def declare_work(self, body: Body, mark: int) -> None:
+        """Insert, at a line, the tensors that the body turned out to work in."""
+        self.work, self.numbers_by_vector = body.made, body.by_vector
+        names = [f"AscendC::LocalTensor<float> work{n} = workBuf{n}.Get<float>();" for n in range(body.made)]
+        if self.needs_stat():
+            names.append("AscendC::LocalTensor<float> stat = statBuf.Get<float>();")
+        self.script.lines[mark:mark] = [f"        {name}" for name in names]
+
     def needs_stat(self) -> bool:
         """True if numbers pass through a small tensor."""
-        return bool(self.nest.reductions) or any(
-            not step.vector and step.function in LIBRARY for step in self.nest.steps
-        )
+        return self.numbers_by_vector or bool(self.nest.reductions)
 
-    def _members(self) -> None:
+    def members(self) -> None:
+        super().members()
         add = self.script.add
-        add("AscendC::TPipe pipe;")
         for access in self.queued_loads():
-            add(f"AscendC::TQue<AscendC::TPosition::VECIN, 1> {access.buffer}Queue;")
+            add(f"AscendC::TQue<AscendC::TPosition::VECIN, 1> {access.label}Queue;")
         for access in self.queued_stores():
-            add(f"AscendC::TQue<AscendC::TPosition::VECOUT, 1> {access.buffer}Queue;")
+            add(f"AscendC::TQue<AscendC::TPosition::VECOUT, 1> {access.label}Queue;")
         if self.work:
             names = ", ".join(f"workBuf{n}" for n in range(self.work))
             add(f"AscendC::TBuf<AscendC::TPosition::VECCALC> {names};")
         if self.needs_stat():
             add("AscendC::TBuf<AscendC::TPosition::VECCALC> statBuf;")
         if self.apart():
-            names = ", ".join(f"{access.buffer}Places" for access in self.apart())
+            names = ", ".join(f"{access.label}Places" for access in self.apart())
             add(f"AscendC::TBuf<AscendC::TPosition::VECCALC> {names};")
-        for access in self.accesses():
-            add(f"AscendC::GlobalTensor<{self.ctype(access)}> {access.buffer}Gm;")
-        add(f"{self.tiling} t;")
-
-    def _entry(self) -> None:
-        head = f'extern "C" __global__ __aicore__ void {self.kernel}({self.arguments()}, {self.tiling} tiling)'
-        names = ", ".join(access.buffer for access in self.accesses())
-        with self.script.function(head):
-            self.script.add(f"Kernel{self.prefix} op;", f"op.Init({names}, tiling);", "op.Process();")
-        self.script.add("")
 
     # ---- sizes -------------------------------------------------------------------------------------------------
 
@@ -319,28 +284,6 @@ class NestWriter:
         fields = {"length": "t.length", "total": total, "share": share, "capacity": self.capacity()}
         script.add(self.voice.say("tile.fit", **fields))
 
-    def core_share(self) -> None:
-        """Statements that give every core its part of the units."""
-        self.script.add(self.voice.say("core.offset"), "const uint32_t last = Min(first + t.perCore, t.units);")
-
-    def launch(self, script: Script) -> None:
-        """Host statements that compute the tiling and start the kernel."""
-        raise NotImplementedError
-
-    def call(self, script: Script) -> None:
-        """Host statements: share the units among cores and start the kernel."""
-        arguments = [f"(GM_ADDR){self.pointer(access.buffer)}" for access in self.accesses()]
-        script.add(f"const uint32_t cores = AtMost(t.units, {self.schedule.cores});")
-        script.add("t.perCore = (t.units + cores - 1) / cores;")
-        script.add(
-            self.voice.say("launch.call", kernel=self.kernel, cores="cores", arguments=", ".join([*arguments, "t"]))
-        )
-
-    def pointer(self, buffer: str) -> str:
-        """A buffer's address in host code."""
-        origin = self.plan.buffer(buffer).origin
-        return buffer if origin == "workspace" else f"{buffer}.ptr"
-
 
 def _near(step: str) -> bool:
     """True if elements lie so close that it is cheaper to load what is between them."""
@@ -349,7 +292,3 @@ def _near(step: str) -> bool:
 
 def _scaled(index: str, stride: str) -> str:
     return index if stride == "1" else f"{index} * {stride}" if index.isidentifier() else f"({index}) * {stride}"
-
-
-def _snake(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")

@@ -59,7 +59,9 @@ class PassWriter(NestWriter):
             self._unit()
 
     def _unit(self) -> None:
-        body = Body(self.voice, self.nest, self.script, "count")
+        body = Body(self.voice, self.nest, self.script, "lanes" if self.masked else "count", "count")
+        if self.masked and not self.rowwise:
+            self.lanes("count")
         mark = len(self.script.lines)
         walks = [step.access or step.index for step in self.nest.steps]
         accesses = [walk for walk in walks if walk] + [self.store]
@@ -75,14 +77,10 @@ class PassWriter(NestWriter):
             self._write_pass(body)
         else:
             self._write_result(body)
-        self.work = body.made
-        names = [f"AscendC::LocalTensor<float> work{n} = workBuf{n}.Get<float>();" for n in range(body.made)]
-        if self.rowwise:
-            names.append("AscendC::LocalTensor<float> stat = statBuf.Get<float>();")
-        self.script.lines[mark:mark] = [f"        {name}" for name in names]
+        self.declare_work(body, mark)
 
     def needs_stat(self) -> bool:
-        return self.rowwise or super().needs_stat()
+        return self.rowwise or self.numbers_by_vector
 
     # ---- passes ------------------------------------------------------------------------------------------------
 
@@ -127,18 +125,18 @@ class PassWriter(NestWriter):
             loads = [(index, self.nest.steps[index].access) for index in steps if self.nest.steps[index].access]
             queued = [(index, access) for index, access in loads if access and access.step != "0"]
             for _, access in queued:
-                self.copy_in(access, f"{access.buffer}Queue", "count", self._offset(access))
+                self.copy_in(access, f"{access.label}Queue", "count", self._offset(access))
             for index, access in loads:
                 if access and access.step == "0":
                     self._number(body, index, access)
             for _, access in queued:
-                self.script.add(self.take(access, f"{access.buffer}Queue"))
+                self.script.add(self.take(access, f"{access.label}Queue"))
             for index, access in queued:
-                self.as_float(body, index, access, f"{access.buffer}Local")
+                self.as_float(body, index, access, f"{access.label}Local")
             yield [index for index in steps if not self.nest.steps[index].access]
             for _, access in queued:
                 self.script.add(
-                    self.voice.say("queue.free", queue=f"{access.buffer}Queue", tensor=f"{access.buffer}Local")
+                    self.voice.say("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Local")
                 )
 
     def _offset(self, access: Access) -> str:
@@ -166,6 +164,7 @@ class PassWriter(NestWriter):
     def _row_tiles(self) -> Iterator[None]:
         with self.script.block("for (uint32_t start = 0; start < t.length; start += t.tile)"):
             self.script.add("const uint32_t count = Min(t.tile, t.length - start);")
+            self.lanes("count")
             yield
 
     def _axis_indices(self) -> list[str]:
@@ -180,7 +179,7 @@ class PassWriter(NestWriter):
         ]
 
     def _number(self, body: Body, index: int, access: Access) -> None:
-        name = f"{access.buffer}Value"
+        name = f"{access.label}Value"
         self.script.add(self.voice.say("gm.element", name=name, gm=f"{access.buffer}Gm", offset=self._offset(access)))
         body.values[index] = Operand(name, False)
 
@@ -202,11 +201,11 @@ class PassWriter(NestWriter):
             body.values[index] = Operand(self._total(index) + ("At" if reduction.startswith("arg") else ""), False)
             return
         home = body.place()
-        self.script.add(self.voice.say("tensor.duplicate", dst=home, value=begin, n="count"))
+        self.script.add(self.voice.say("tensor.duplicate", dst=home, value=begin, n=body.count))
         if reduction.startswith("arg"):
             best = home
             home = body.place()
-            self.script.add(self.voice.say("tensor.duplicate", dst=home, value="0.0f", n="count"))
+            self.script.add(self.voice.say("tensor.duplicate", dst=home, value="0.0f", n=body.count))
             self.best = {**getattr(self, "best", {}), index: best}
         body.values[index] = Operand(home, True)
 
@@ -222,9 +221,9 @@ class PassWriter(NestWriter):
             value = source.text
             if not source.vector:
                 value = body.place()
-                self.script.add(self.voice.say("tensor.duplicate", dst=value, value=source.text, n="count"))
+                self.script.add(self.voice.say("tensor.duplicate", dst=value, value=source.text, n=body.count))
                 body.free.append(value)
-            self.script.add(f"AscendC::{_MERGE[step.reduction or 'sum']}({home}, {home}, {value}, count);")
+            self.script.add(f"AscendC::{_MERGE[step.reduction or 'sum']}({home}, {home}, {value}, {body.count});")
 
     def _accumulate_row(self, body: Body, index: int, source: Operand) -> None:
         step = self.nest.steps[index]
@@ -255,7 +254,7 @@ class PassWriter(NestWriter):
         body._mask(bits, mode, [source, Operand(best, True)])
         self.script.add(
             self.voice.say(
-                "tensor.duplicate", dst=here, value=self.voice.say("cast.unsigned", number="axis"), n="count"
+                "tensor.duplicate", dst=here, value=self.voice.say("cast.unsigned", number="axis"), n=body.count
             )
         )
         body._select(home, bits, here, home, True)
@@ -278,19 +277,19 @@ class PassWriter(NestWriter):
 
     def _hold(self, body: Body, index: int, access: Access) -> None:
         """Load a vector that does not change along the reduced axis, and keep it."""
-        queue, home = f"{access.buffer}Queue", body.place()
+        queue, home = f"{access.label}Queue", body.place()
         self.copy_in(access, queue, "count", self._offset(access))
         self.script.add(self.take(access, queue))
         if self.ctype(access) == "float":
-            self.script.add(f"AscendC::Adds({home}, {access.buffer}Local, 0.0f, count);")
+            self.script.add(f"AscendC::Adds({home}, {access.label}Local, 0.0f, {body.count});")
         else:
-            self.convert(body, home, "float", f"{access.buffer}Local", self.ctype(access))
-        self.script.add(self.voice.say("queue.free", queue=queue, tensor=f"{access.buffer}Local"))
+            self.convert(body, home, "float", f"{access.label}Local", self.ctype(access))
+        self.script.add(self.voice.say("queue.free", queue=queue, tensor=f"{access.label}Local"))
         body.values[index] = Operand(home, True)
 
     def _write_pass(self, body: Body) -> None:
         add, say = self.script.add, self.voice.say
-        access, out, queue = self.store, f"{self.store.buffer}Local", f"{self.store.buffer}Queue"
+        access, out, queue = self.store, f"{self.store.label}Local", f"{self.store.label}Queue"
         ctype = self.ctype(access)
         with self._loop(body, self._needed([self.root])) as steps:
             add(say("queue.alloc", type=ctype, tensor=out, queue=queue))
@@ -305,7 +304,7 @@ class PassWriter(NestWriter):
 
     def _write_result(self, body: Body) -> None:
         add, say = self.script.add, self.voice.say
-        access, out, queue = self.store, f"{self.store.buffer}Local", f"{self.store.buffer}Queue"
+        access, out, queue = self.store, f"{self.store.label}Local", f"{self.store.label}Queue"
         ctype = self.ctype(access)
         add(say("queue.alloc", type=ctype, tensor=out, queue=queue))
         ready = self.root in body.values
@@ -329,8 +328,8 @@ class PassWriter(NestWriter):
     def _store_tile(self, out: str, queue: str, count: str, offset: str) -> None:
         access, say = self.store, self.voice.say
         ctype = self.ctype(access)
-        self.script.add(say("queue.deque", type=ctype, tensor=f"{access.buffer}Ready", queue=queue))
-        ready = f"{access.buffer}Ready"
+        self.script.add(say("queue.deque", type=ctype, tensor=f"{access.label}Ready", queue=queue))
+        ready = f"{access.label}Ready"
         self.script.add(say("copy.out", type=ctype, dst=f"{access.buffer}Gm", src=ready, offset=offset, n=count))
         self.script.add(say("queue.free", queue=queue, tensor=ready))
 
@@ -341,8 +340,10 @@ class PassWriter(NestWriter):
 
     def launch(self, script: Script) -> None:
         rows = " * ".join(f"t.{name}" for name in self.nest.kept) or "1"
-        script.add(*(f"t.{name} = {text};" for name, text in self.fields()))
-        self.fit_tile(script, "t.length" if self.rowwise else f"{rows} * t.length", 1 if self.rowwise else 2 * self.schedule.cores)
+        self.set_fields(script)
+        self.fit_tile(
+            script, "t.length" if self.rowwise else f"{rows} * t.length", 1 if self.rowwise else 2 * self.schedule.cores
+        )
         if self.rowwise:
             script.add(f"t.units = {rows};")
         else:

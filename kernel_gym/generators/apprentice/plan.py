@@ -38,6 +38,8 @@ class Access:
     step: str
     offset: str = "0"
     flat: bool = False
+    #: What the access is called in the kernel: the buffer's name, numbered if it is walked in several ways.
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,79 @@ class Nest:
         return tuple(step for step in self.steps if step.access)
 
 
-Stage = Nest
+@dataclass(frozen=True)
+class Scan:
+    """A running sum or product along an axis of a contiguous tensor seen as (rows, axis, length).
+
+    Along the last axis there is no `length`: `fields` has then only `rows` and `axis`.
+    """
+
+    name: str
+    function: str
+    fields: tuple[tuple[str, str], ...]
+    source: str
+    target: str
+    last: bool
+    longest: int = 0
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """An operand of a product: `count` matrices `step` elements apart, used in turn; columns contiguous if transposed."""
+
+    buffer: str
+    transposed: bool
+    count: str
+    step: str
+
+
+@dataclass(frozen=True)
+class Product:
+    """`batch` products of matrices (m, k) and (k, n) on the cube unit; the result's rows are `pitch` apart."""
+
+    name: str
+    left: Matrix
+    right: Matrix
+    target: str
+    batch: str
+    m: str
+    n: str
+    k: str
+    pitch: str = ""
+    #: Elements from one result to the next; m * n if they lie one behind the other.
+    step: str = ""
+    longest: int = 0
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Stages that the host repeats for pieces of a batch, because the workspace cannot hold the whole.
+
+    `loops` are (variable, end, step) of the host's loops, `inside` variables that it computes in the innermost one, and
+    `advance` says by how many elements each buffer's address moves.
+    """
+
+    name: str
+    loops: tuple[tuple[str, str, str], ...]
+    inside: tuple[tuple[str, str], ...]
+    advance: tuple[tuple[str, str], ...]
+    stages: tuple[Nest | Product, ...]
+    longest: int = 0
+
+
+@dataclass(frozen=True)
+class Either:
+    """Two ways to compute the same: on the cube unit, or by vector instructions."""
+
+    name: str
+    cube: tuple[Product | Pieces, ...]
+    vector: Nest
+    longest: int = 0
+    #: True if vectors would take millions of instructions at some case.
+    heavy: bool = False
+
+
+Stage = Nest | Scan | Product | Pieces | Either
 
 
 @dataclass(frozen=True)

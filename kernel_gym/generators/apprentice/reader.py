@@ -13,11 +13,22 @@ from sympy import expand, sympify
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, TensorArgument
 
-from kernel_gym.generators.apprentice.expression import Broadcast, Tensor, Value, contiguous
+from kernel_gym.generators.apprentice.expression import Broadcast, Map, Tensor, Value, contiguous
 from kernel_gym.generators.apprentice.operators import HANDLERS, Unsupported
 from kernel_gym.generators.apprentice.operators.products import by_vectors
-from kernel_gym.generators.apprentice.plan import Access, Buffer, Plan, Stage
-from kernel_gym.generators.apprentice.regions import cut
+from kernel_gym.generators.apprentice.plan import (
+    Access,
+    Buffer,
+    Either,
+    Matrix,
+    Nest,
+    Pieces,
+    Plan,
+    Product,
+    Scan,
+    Stage,
+)
+from kernel_gym.generators.apprentice.regions import Reach, cut
 from kernel_gym.generators.apprentice.sizes import Size, Sizes, c_expression, product, row_major
 
 _CODES = {
@@ -27,6 +38,10 @@ _CODES = {
 }  # fmt: skip
 
 
+#: A product that takes more vectors than this is left to the cube unit.
+HEAVY = 1_000_000
+
+
 @dataclass
 class Reader:
     """Reads one graph: tensors become values, values that leave the graph become stages."""
@@ -34,7 +49,7 @@ class Reader:
     sizes: Sizes = field(default_factory=Sizes)
     buffers: list[Buffer] = field(default_factory=list)
     stages: list[Stage] = field(default_factory=list)
-    lengths: dict[str, Size] = field(default_factory=dict)
+    reaches: dict[str, Reach] = field(default_factory=dict)
     #: Parts of the workspace that turned out to be outputs.
     moved: dict[str, str] = field(default_factory=dict)
     _held: dict[int, tuple[Value, Tensor]] = field(default_factory=dict)
@@ -68,9 +83,8 @@ class Reader:
 
     def computed(self, value: Value, target: Tensor) -> Tensor:
         """Compute a value into a target, which may be a part of a larger tensor."""
-        nest, length = cut(value, target, self.sizes, self.tensor)
-        self.stages.append(replace(nest, name=f"stage{len(self.stages)}"))
-        self.lengths[self.stages[-1].name] = length
+        nest, reach = cut(value, target, self.sizes, self.tensor)
+        self.add(nest, reach)
         return target
 
     def padded(
@@ -96,9 +110,56 @@ class Reader:
         self.computed(value, Tensor(value.shape, "float32", whole.buffer, (*whole.strides[:lead], *steps), offset))
         return whole
 
+    def scan(self, value: Value, axis: int, function: str) -> Tensor:
+        """A running sum or product along an axis."""
+        source, target = self.tensor(value), self.scratch(value.shape)
+        axis %= len(value.shape)
+        parts = {
+            "rows": product(value.shape[:axis]),
+            "axis": value.shape[axis],
+            "length": product(value.shape[axis + 1 :]),
+        }
+        last = parts["length"] == 1
+        fields = tuple((name, c_expression(extent)) for name, extent in parts.items() if name != "length" or not last)
+        self.add(Scan("", function, fields, source.buffer, target.buffer, last), Reach(parts["axis" if last else "length"]))
+        return target
+
     def product(self, left: Tensor, right: Tensor, batch: int) -> Tensor:
         """A matrix product over `batch` leading dimensions."""
-        return self.tensor(by_vectors(self, left, right, batch))
+        left, right = self._dense(left, batch), self._dense(right, batch)
+        value = by_vectors(self, left, right, batch)
+        target = self.scratch(value.shape)
+        nest, reach = cut(value, target, self.sizes, self.tensor)
+        count = product(value.shape[:batch])
+        matrices = [_matrix(operand, batch) for operand in (left, right)]
+        sizes = [c_expression(extent) for extent in (count, left.shape[-2], right.shape[-1], left.shape[-1])]
+        cube = Product("", *matrices, target.buffer, *sizes)
+        self.add(Either("", (cube,), nest), reach)
+        return target
+
+    def nest(self, value: Value, target: Tensor) -> tuple[Nest, Reach]:
+        """The loop nest that computes a value into a target."""
+        return cut(value, target, self.sizes, self.tensor)
+
+    def copied(self, tensor: Tensor) -> Value:
+        """The tensor as a value that has to be computed: a copy."""
+        return Map(tensor.shape, tensor.dtype, "same", (tensor,))
+
+    def add(self, stage: Stage, reach: Reach) -> None:
+        """Append a stage and remember its reach."""
+        name = f"stage{len(self.stages)}"
+        self.stages.append(replace(stage, name=name))
+        self.reaches[name] = reach
+
+    def _dense(self, tensor: Tensor, batch: int) -> Tensor:
+        """An operand whose matrices lie one behind the other, stored by rows or by columns."""
+        rows, columns = tensor.shape[-2:]
+        both = [row_major(tensor.shape), (*row_major((*tensor.shape[:batch], columns, rows))[:batch], sympify(1), rows)]
+        fits = any(all(self._walks(s, t, n) for s, t, n in zip(tensor.strides, walk, tensor.shape, strict=True)) for walk in both)
+        return tensor if fits and tensor.offset == 0 else self.tensor(self.copied(tensor))
+
+    def _walks(self, stride: Size, wanted: Size, extent: Size) -> bool:
+        return extent == 1 or self.sizes.canonical(stride) == self.sizes.canonical(wanted)
 
     def view(self, value: Value, shape: Sequence[int]) -> Value:
         """The value with another shape of the same number of elements, given at the public case."""
@@ -132,9 +193,28 @@ class Reader:
         return [_renamed(stage, self.moved) for stage in self.stages]
 
 
+def _matrix(tensor: Tensor, batch: int) -> Matrix:
+    transposed = tensor.strides[-1] != 1 and tensor.shape[-1] != 1
+    return Matrix(tensor.buffer, transposed, c_expression(product(tensor.shape[:batch])), "")
+
+
 def _renamed(stage: Stage, names: dict[str, str]) -> Stage:
+    if isinstance(stage, Either):
+        cube = tuple(_renamed(part, names) for part in stage.cube)
+        return replace(stage, cube=cube, vector=_renamed(stage.vector, names))
+    if isinstance(stage, Pieces):
+        advance = tuple((names.get(name, name), text) for name, text in stage.advance)
+        return replace(stage, advance=advance, stages=tuple(_renamed(part, names) for part in stage.stages))
+    if isinstance(stage, Product):
+        left, right = (replace(m, buffer=names.get(m.buffer, m.buffer)) for m in (stage.left, stage.right))
+        return replace(stage, left=left, right=right, target=names.get(stage.target, stage.target))
+    if isinstance(stage, Scan):
+        source, target = (names.get(name, name) for name in (stage.source, stage.target))
+        return replace(stage, source=source, target=target)
+
     def access(old: Access) -> Access:
-        return replace(old, buffer=names.get(old.buffer, old.buffer))
+        fresh = names.get(old.buffer, old.buffer)
+        return replace(old, buffer=fresh, label=old.label.replace(old.buffer, fresh, 1))
 
     steps = tuple(replace(step, access=access(step.access)) if step.access else step for step in stage.steps)
     stores = tuple(replace(store, access=access(store.access)) for store in stage.stores)
@@ -157,25 +237,25 @@ def read(program: ExportedProgram, name: str, title: str, cases: Sequence[Shapes
             raise Unsupported(f"Unsupported: output {index} is not a tensor")
         label = "out" if len(program.graph_signature.output_specs) == 1 else f"out{index}"
         reader.output(values[spec.arg.name], label, index, _CODES[metas[spec.arg.name].dtype])
-    stages = tuple(replace(stage, longest=_longest(reader, stage, cases)) for stage in reader.moved_stages())
-    derived = tuple((str(symbol), c_expression(text)) for symbol, text in reader.sizes.derived.items())
+    stages = tuple(_known(reader, stage, cases) for stage in reader.moved_stages())
+    derived = tuple((str(symbol), c_expression(text)) for symbol, text in reader.sizes.derived.items() if symbol not in reader.sizes.local)
     buffers = tuple(buffer for buffer in reader.buffers if buffer.name not in reader.moved)
     return Plan(name, title, buffers, derived, stages)
 
 
-def _longest(reader: Reader, stage: Stage, cases: Sequence[Shapes]) -> int:
-    """The longest vector dimension that a stage meets at any case."""
-    extent = reader.lengths[stage.name]
-    index = {
-        f"{b.name}.shape[{axis}]": (b.index, axis)
-        for b in reader.buffers
-        if b.origin == "input"
-        for axis in range(b.rank)
-    }
-    found = [reader.sizes.value(extent)]
-    for shapes in cases:
-        found.append(reader.sizes.value_at(extent, {name: shapes[i][axis] for name, (i, axis) in index.items()}))
-    return max(found)
+def _known(reader: Reader, stage: Stage, cases: Sequence[Shapes]) -> Stage:
+    """The stage with what is known about its size at all cases."""
+    reach = reader.reaches[stage.name]
+    inputs = [buffer for buffer in reader.buffers if buffer.origin == "input"]
+    index = {f"{b.name}.shape[{axis}]": (b.index, axis) for b in inputs for axis in range(b.rank)}
+    at = [{name: shapes[i][axis] for name, (i, axis) in index.items()} for shapes in cases]
+
+    def largest(extent: Size) -> int:
+        return max([reader.sizes.value(extent), *(reader.sizes.value_at(extent, shapes) for shapes in at)])
+
+    if isinstance(stage, Either):
+        return replace(stage, longest=largest(reach.length), heavy=largest(reach.vectors) > HEAVY)
+    return replace(stage, longest=largest(reach.length))
 
 
 def _inputs(program: ExportedProgram, reader: Reader) -> list[tuple[str, Any]]:

@@ -7,7 +7,7 @@ that does not is computed by a nest of its own first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sympy import sympify
 
@@ -209,8 +209,16 @@ def _reordered(value: Reorder, places: tuple[Place, ...]) -> tuple[Place, ...]:
     return tuple(inner)
 
 
-def cut(value: Value, target: Tensor, sizes: Sizes, materialise: Callable[[Value], Tensor]) -> tuple[Nest, Size]:
-    """The nest that computes `value` into `target`, and the length of its vector dimension.
+@dataclass(frozen=True)
+class Reach:
+    """How far a stage goes: the length of its vector dimension, and how many vectors it works on."""
+
+    length: Size
+    vectors: Size = ONE
+
+
+def cut(value: Value, target: Tensor, sizes: Sizes, materialise: Callable[[Value], Tensor]) -> tuple[Nest, Reach]:
+    """The nest that computes `value` into `target`, and its reach.
 
     `materialise` is called for parts that need a nest of their own.
     """
@@ -331,16 +339,28 @@ class _Layout:
         return [*names, "length"]
 
 
-def _finish(cutter: Cutter, root: Ref | float, output: dict[Axis, Size], target: Tensor) -> tuple[Nest, Size]:
+def _finish(cutter: Cutter, root: Ref | float, output: dict[Axis, Size], target: Tensor) -> tuple[Nest, Reach]:
     if not isinstance(root, Ref):
         root = cutter._add(_Draft("constant", (root,)))
     layout = _Layout(_collapse(cutter, output))
-    steps = tuple(_step(draft, layout) for draft in cutter.drafts)
-    store = Store(root.step, _access(target, output, layout))
+    steps = _labelled([_step(draft, layout) for draft in cutter.drafts])
+    store = Store(root.step, replace(_access(target, output, layout), label=target.buffer))
     fields = tuple((name, c_expression(extent)) for name, extent in layout.fields.items())
     vector_reduced = layout.vector[0].reduced
     nest = Nest("", fields, layout.kept_names, layout.reduced_names, "length", vector_reduced, steps, (store,))
-    return nest, layout.fields["length"]
+    return nest, Reach(layout.fields["length"], product(_extent(group) for group in layout.groups[:-1]))
+
+
+def _labelled(steps: list[Step]) -> tuple[Step, ...]:
+    """The steps, every access with a name of its own."""
+    seen: dict[str, int] = {}
+    result = []
+    for step in steps:
+        if step.access:
+            number = seen[step.access.buffer] = seen.get(step.access.buffer, -1) + 1
+            step = replace(step, access=replace(step.access, label=f"{step.access.buffer}{number or ''}"))
+        result.append(step)
+    return tuple(result)
 
 
 def _extent(group: list[Axis]) -> Size:

@@ -50,16 +50,16 @@ class RowWriter(NestWriter):
                 )
                 add("CopyIn(row, rows);", "Compute(row, rows);", "CopyOut(row, rows);")
             for _, access in self.shared():
-                add(self.voice.say("queue.free", queue=f"{access.buffer}Queue", tensor=f"{access.buffer}Shared"))
+                add(self.voice.say("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Shared"))
         self._copy_in()
         self._compute()
         self._copy_out()
 
     def _share(self, access: Access) -> None:
         """Load a vector that all rows use."""
-        self.copy_in(access, f"{access.buffer}Queue", "t.length", self.offset(access, "0", "0"))
+        self.copy_in(access, f"{access.label}Queue", "t.length", self.offset(access, "0", "0"))
         text = self.voice.say(
-            "queue.deque", type=self.ctype(access), tensor=f"{access.buffer}Shared", queue=f"{access.buffer}Queue"
+            "queue.deque", type=self.ctype(access), tensor=f"{access.label}Shared", queue=f"{access.label}Queue"
         )
         self.script.add(text.replace(f"AscendC::LocalTensor<{self.ctype(access)}> ", ""))
 
@@ -67,7 +67,7 @@ class RowWriter(NestWriter):
         self.script.add("")
         with self.script.function("__aicore__ inline void CopyIn(uint32_t row, uint32_t rows)"):
             for _, access in self.own():
-                local, queue = f"{access.buffer}Local", f"{access.buffer}Queue"
+                local, queue = f"{access.label}Local", f"{access.label}Queue"
                 self.script.add(self.voice.say("queue.alloc", type=self.ctype(access), tensor=local, queue=queue))
                 self._load_rows(access, local)
                 self.script.add(self.voice.say("queue.enque", queue=queue, tensor=local))
@@ -86,6 +86,7 @@ class RowWriter(NestWriter):
                 rows="rows",
                 n="t.length",
                 gap=gap,
+                pad=self.padding("t.length"),
             )
             self.script.add(text)
             return
@@ -95,35 +96,32 @@ class RowWriter(NestWriter):
 
     def _compute(self) -> None:
         add, say = self.script.add, self.voice.say
-        out = f"{self.store.buffer}Local"
+        out = f"{self.store.label}Local"
         self.script.add("")
         with self.script.function("__aicore__ inline void Compute(uint32_t row, uint32_t rows)"):
             for _, access in self.own():
-                add(self.take(access, f"{access.buffer}Queue"))
-            add(say("queue.alloc", type=self.ctype(self.store), tensor=out, queue=f"{self.store.buffer}Queue"))
+                add(self.take(access, f"{access.label}Queue"))
+            add(say("queue.alloc", type=self.ctype(self.store), tensor=out, queue=f"{self.store.label}Queue"))
             mark = len(self.script.lines)
             with self.script.block("for (uint32_t r = 0; r < rows; ++r)"):
                 body = self._row(out)
-            self.work = body.made
-            names = [f"AscendC::LocalTensor<float> work{n} = workBuf{n}.Get<float>();" for n in range(body.made)]
-            names.append("AscendC::LocalTensor<float> stat = statBuf.Get<float>();")
-            self.script.lines[mark:mark] = [f"        {name}" for name in names]
+            self.declare_work(body, mark)
             if not self.whole:
                 add(say("sync.scalar-to-copy"))
-            add(say("queue.enque", queue=f"{self.store.buffer}Queue", tensor=out))
+            add(say("queue.enque", queue=f"{self.store.label}Queue", tensor=out))
             for _, access in self.own():
-                add(say("queue.free", queue=f"{access.buffer}Queue", tensor=f"{access.buffer}Local"))
+                add(say("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Local"))
 
     def _row(self, out: str) -> Body:
         add = self.script.add
-        body = Body(self.voice, self.nest, self.script, "t.length")
+        body = Body(self.voice, self.nest, self.script, "t.pitch" if self.masked else "t.length", "t.length")
         body.reduce = lambda index: reduce_row(self, body, index)
         body.position = lambda access: self.offset(access, "(row + r)", "0")
         numbers = self.loads(vector=False)
         positions = [step.index for step in self.nest.steps if step.index]
         add(*self.indices("(row + r)", [*(access for _, access in numbers), *positions]))
         for index, access in numbers:
-            name = f"{access.buffer}Value"
+            name = f"{access.label}Value"
             add(
                 self.voice.say(
                     "gm.element", name=name, gm=f"{access.buffer}Gm", offset=self.offset(access, "(row + r)", "0")
@@ -131,13 +129,13 @@ class RowWriter(NestWriter):
             )
             body.values[index] = Operand(name, False)
         for index, access in self.own():
-            row = f"{access.buffer}Row"
+            row = f"{access.label}Row"
             add(
-                f"AscendC::LocalTensor<{self.ctype(access)}> {row} = {self.voice.say('local.slice', tensor=f'{access.buffer}Local', start='r * t.pitch', n='t.length')};"
+                f"AscendC::LocalTensor<{self.ctype(access)}> {row} = {self.voice.say('local.slice', tensor=f'{access.label}Local', start='r * t.pitch', n='t.length')};"
             )
             self.as_float(body, index, access, row)
         for index, access in self.shared():
-            self.as_float(body, index, access, f"{access.buffer}Shared")
+            self.as_float(body, index, access, f"{access.label}Shared")
         self._result(body, out)
         return body
 
@@ -159,7 +157,7 @@ class RowWriter(NestWriter):
 
     def _copy_out(self) -> None:
         access = self.store
-        out, queue, ctype = f"{access.buffer}Local", f"{access.buffer}Queue", self.ctype(access)
+        out, queue, ctype = f"{access.label}Local", f"{access.label}Queue", self.ctype(access)
         self.script.add("")
         with self.script.function("__aicore__ inline void CopyOut(uint32_t row, uint32_t rows)"):
             self.script.add(self.take(access, queue))
@@ -184,25 +182,25 @@ class RowWriter(NestWriter):
 
     # ---- sizes -------------------------------------------------------------------------------------------------
 
-    def buffers(self) -> None:
+    def init_lines(self) -> None:
         add, say = self.script.add, self.voice.say
         several, one = "t.batch * t.pitch * sizeof({})", "t.pitch * sizeof({})"
         for _, access in self.own():
             add(
                 say(
                     "queue.init",
-                    queue=f"{access.buffer}Queue",
+                    queue=f"{access.label}Queue",
                     buffers=self.schedule.buffers,
                     bytes=several.format(self.ctype(access)),
                 )
             )
         for _, access in self.shared():
-            add(say("queue.init", queue=f"{access.buffer}Queue", buffers=1, bytes=one.format(self.ctype(access))))
+            add(say("queue.init", queue=f"{access.label}Queue", buffers=1, bytes=one.format(self.ctype(access))))
         size = several if self.whole else "Align(t.batch, 8) * sizeof({})"
         add(
             say(
                 "queue.init",
-                queue=f"{self.store.buffer}Queue",
+                queue=f"{self.store.label}Queue",
                 buffers=self.schedule.buffers,
                 bytes=size.format(self.ctype(self.store)),
             )
@@ -211,10 +209,10 @@ class RowWriter(NestWriter):
             add(say("buffer.init", buffer=f"workBuf{n}", bytes="Align(t.pitch, 64) * sizeof(float)"))
         add(say("buffer.init", buffer="statBuf", bytes="64"))
 
-    def _members(self) -> None:
-        super()._members()
+    def members(self) -> None:
+        super().members()
         for _, access in self.shared():
-            self.script.add(f"AscendC::LocalTensor<{self.ctype(access)}> {access.buffer}Shared;")
+            self.script.add(f"AscendC::LocalTensor<{self.ctype(access)}> {access.label}Shared;")
 
     def tile_fields(self) -> tuple[str, ...]:
         return ("pitch", "batch", "units", "perCore")
@@ -225,7 +223,7 @@ class RowWriter(NestWriter):
         return (BUDGET - 4096) // (4 * tensors) // 64 * 64
 
     def launch(self, script: Script) -> None:
-        script.add(*(f"t.{name} = {text};" for name, text in self.fields()))
+        self.set_fields(script)
         script.add("t.pitch = (t.length + 7) / 8 * 8;")
         with script.block(f"if (t.length > {self.longest()})"):
             script.add("return 1;  // a row must fit on chip")
@@ -253,7 +251,7 @@ def reduce_row(writer: NestWriter, body: Body, index: int) -> None:
     reduction = step.reduction or "sum"
     arg = reduction.startswith("arg")
     idiom = f"reduce.{reduction[-3:]}" + ("-index" if arg else "")
-    writer.script.add(writer.voice.say(idiom, dst="stat", src=source.text, work=work, n=body.count))
+    writer.script.add(writer.voice.say(idiom, dst="stat", src=source.text, work=work, n=body.exact))
     body.free.append(work)
     body.values[index] = Operand(
         body._number(writer.voice.say("reduce.index" if arg else "local.element", tensor="stat", index="0")), False

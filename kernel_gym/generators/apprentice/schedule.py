@@ -17,7 +17,8 @@ class Schedule:
 
     `tile` is the largest number of elements that are on chip per tensor at a time (0: as many as fit); `buffers` = 2
     overlaps copies with computation; `batch` is the number of rows copied together (0: as many as fit); `resident`
-    keeps a row on chip between its passes; `vector` uses vector instructions where a beginner writes scalar loops.
+    keeps a row on chip between its passes; `vector` uses vector instructions where a beginner writes scalar loops;
+    `cube` multiplies matrices on the cube unit.
     """
 
     cores: int = CORES
@@ -26,6 +27,7 @@ class Schedule:
     batch: int = 0
     resident: bool = True
     vector: bool = True
+    cube: bool = True
 
     def comment(self) -> str:
         """The line that records the schedule in a kernel."""

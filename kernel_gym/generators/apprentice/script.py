@@ -11,9 +11,9 @@ _INDENT = "    "
 class Script:
     """Lines of a source file under construction."""
 
-    def __init__(self) -> None:
+    def __init__(self, depth: int = 0) -> None:
         self.lines: list[str] = []
-        self._depth = 0
+        self._depth = depth
 
     def add(self, *texts: str) -> None:
         """Append texts at the present depth; a text may have several lines."""

@@ -41,6 +41,7 @@ class Sizes:
     values: dict[Size, int] = field(default_factory=dict)
     derived: dict[Size, Size] = field(default_factory=dict)
     aliases: dict[Size, Size] = field(default_factory=dict)
+    local: set[Size] = field(default_factory=set)
 
     def atom(self, name: str, value: int) -> Size:
         """A dimension of an input, read as `name` in host code. A dimension of 1 broadcasts, so it stays a literal."""
@@ -55,6 +56,12 @@ class Sizes:
         symbol = sympy.Symbol(name, positive=True, integer=True)
         self.values[symbol] = self.value(expression)
         self.derived[symbol] = expression
+        return symbol
+
+    def bound(self, name: str, expression: Size) -> Size:
+        """A number that the host computes inside a loop; never more than `expression`."""
+        symbol = self.derive(name, expression)
+        self.local.add(symbol)
         return symbol
 
     def value(self, expression: Size) -> int:
@@ -146,6 +153,8 @@ def _matching_group(source: Sequence[tuple[Size, int]], wanted: Sequence[int]) -
 
 def c_expression(expression: Size) -> str:
     """A size as integer arithmetic of C."""
+    if isinstance(expression, sympy.Min):
+        return f"AtMost({', '.join(c_expression(argument) for argument in expression.args)})"
     if isinstance(expression, sympy.floor):
         return c_expression(expression.args[0])
     numerator, denominator = sympy.fraction(sympy.together(expression))
@@ -158,6 +167,8 @@ def _polynomial(expression: Size) -> str:
         return " + ".join(_polynomial(term) for term in expression.args).replace("+ -", "- ")
     if isinstance(expression, sympy.floor):
         return f"({c_expression(expression)})"
+    if isinstance(expression, sympy.Min):
+        return c_expression(expression)
     factors: list[str] = []
     for base, power in sorted(expression.as_powers_dict().items(), key=lambda item: str(item[0])):
         text = f"({_polynomial(base)})" if base.is_Add else str(base)

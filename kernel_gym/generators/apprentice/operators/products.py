@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import sympy
 from sympy import expand
 
-from kernel_gym.generators.apprentice.expression import Tensor, Value, reorder
-from kernel_gym.generators.apprentice.operators.table import apply, handles, reduce
+from kernel_gym.generators.apprentice.expression import Reduce, Reorder, Tensor, Value, reorder
+from kernel_gym.generators.apprentice.operators.table import Unsupported, apply, handles, reduce
 from kernel_gym.generators.apprentice.operators.windows import aligned, spread, window_count, windows
-from kernel_gym.generators.apprentice.sizes import Size, size
+from kernel_gym.generators.apprentice.plan import Either, Matrix, Pieces, Product
+from kernel_gym.generators.apprentice.sizes import Size, c_expression, product, row_major, size
 
 if TYPE_CHECKING:
     from kernel_gym.generators.apprentice.reader import Reader
+
+#: Elements of gathered windows that are laid out at a time; one row more may come on top.
+PIECE = 4 << 20
 
 
 @handles("mm.default")
@@ -33,10 +38,8 @@ def _addmm(r: Reader, bias: Value, left: Value, right: Value, *, beta: float = 1
 
 
 def _row(r: Reader, value: Value, batch: int) -> Tensor:
-    """An operand as a matrix in global memory whose rows or columns are contiguous."""
-    if isinstance(value, Tensor) and any(stride == 1 for stride in value.strides[batch:]):
-        return value
-    return r.tensor(value)
+    """An operand in global memory, as it is stored."""
+    return value if isinstance(value, Tensor) else r.tensor(value)
 
 
 @handles("convolution.default")
@@ -57,8 +60,63 @@ def _convolution(
         for extent, k, step, hop in zip(source.shape[2:], kernel, strides, hops, strict=True)
     ]
     view = windows(r, source, kernel, strides, hops, counts)
-    total = r.tensor(_contract(r, view, filters, directions))
+    total = _convolve(r, view, filters, strides)
     return total if bias is None else apply(r, "add", total, reorder(bias, (0,) + (None,) * directions))
+
+
+def _convolve(r: Reader, view: Tensor, filters: Tensor, strides: list[int]) -> Tensor:
+    """The contraction as a stage: by vectors, or as a matrix product of the filters and the gathered windows."""
+    directions = len(strides)
+    groups, each, inputs, *kernel = filters.shape
+    value = _contract(r, view, filters, directions)
+    if r.sizes.value(each) == 1 and r.sizes.value(inputs) == 1:
+        return r.tensor(value)
+    if not isinstance(value, Reduce | Reorder):
+        raise Unsupported("Unsupported: a convolution over nothing")
+    target = r.scratch(_result_shape(view, filters, directions))
+    dense = filters if filters.contiguous else r.tensor(r.copied(filters))
+    nest, reach = r.nest(value, Tensor(value.shape, "float32", target.buffer, row_major(value.shape)))
+    r.add(Either("", (gathered_product(r, view, dense, strides, target),), nest), reach)
+    return target
+
+
+def _result_shape(view: Tensor, filters: Tensor, directions: int) -> tuple[Size, ...]:
+    return (view.shape[0], filters.shape[0] * filters.shape[1], *view.shape[-directions:])
+
+
+def gathered_product(r: Reader, view: Tensor, filters: Tensor, strides: list[int], target: Tensor) -> Pieces:
+    """Windows laid out as the columns of a matrix, as many samples at a time as the workspace takes, and multiplied."""
+    directions = len(strides)
+    groups, each, inputs, *kernel = filters.shape
+    batch, channels = view.shape[:2]
+    first, *rest = view.shape[-directions:]
+    depth, inner = inputs * product(kernel), product(rest)
+    number = len(r.sizes.derived)
+    row = channels * product(kernel) * inner
+    rows = r.sizes.derive(f"pieceRows{number}", sympy.Min(first, sympy.floor(PIECE / row) + 1))
+    samples = r.sizes.derive(f"pieceSamples{number}", sympy.Min(batch, sympy.floor(PIECE / (row * rows)) + 1))
+    here = r.sizes.bound(f"samplesHere{number}", samples)
+    rows_here = r.sizes.bound(f"rowsHere{number}", rows)
+    shape = (here, *view.shape[1:-directions], rows_here, *rest)
+    columns = r.scratch((samples, channels, *kernel, rows, *rest))
+    piece = Tensor(shape, view.dtype, view.buffer, view.strides, view.offset)
+    nest, _ = r.nest(r.copied(piece), Tensor(shape, "float32", columns.buffer, row_major(shape)))
+    pitch = first * inner
+    n, m, k = (c_expression(expand(extent)) for extent in (rows_here * inner, each, depth))
+    left = Matrix(filters.buffer, False, c_expression(groups), "")
+    right = Matrix(columns.buffer, False, c_expression(here * groups), "")
+    step = c_expression(expand(each * pitch))
+    cube = Product("", left, right, target.buffer, c_expression(here * groups), m, n, k, c_expression(expand(pitch)), step)
+    moves = (
+        (view.buffer, f"sample * ({c_expression(view.strides[0])}) + row * ({c_expression(expand(view.strides[-directions]))})"),
+        (target.buffer, f"sample * ({c_expression(expand(groups * each * pitch))}) + row * ({c_expression(inner)})"),
+    )
+    loops = (("sample", c_expression(batch), str(samples)), ("row", c_expression(first), str(rows)))
+    inside = (
+        (str(here), f"AtMost({samples}, {c_expression(batch)} - sample)"),
+        (str(rows_here), f"AtMost({rows}, {c_expression(first)} - row)"),
+    )
+    return Pieces("", loops, inside, moves, (nest, cube))
 
 
 def _contract(r: Reader, view: Tensor, filters: Tensor, directions: int) -> Value:
@@ -74,7 +132,7 @@ def _contract(r: Reader, view: Tensor, filters: Tensor, directions: int) -> Valu
     x = aligned(Tensor(grouped, view.dtype, view.buffer, walk, view.offset), (0, 1, 3, *range(4, rank)), rank)
     w = aligned(filters, (1, 2, 3, *range(4, 4 + directions)), rank)
     total = reduce(r, "sum", apply(r, "mul", x, w), tuple(range(3, 4 + directions)), keep=False)
-    return r.reshape(total, (batch, groups * each, *total.shape[3:]))
+    return total if groups != 1 else reorder(total, (0, 2, *range(3, 3 + directions)))
 
 
 def _grouped(weight: Tensor, groups: int) -> Tensor:
@@ -95,7 +153,13 @@ def _turned(weight: Tensor, groups: int) -> Tensor:
 
 
 def _spread_out(
-    r: Reader, x: Value, kernel: tuple[Size, ...], strides: list[int], pads: list[int], hops: list[int], extra: list[int]
+    r: Reader,
+    x: Value,
+    kernel: tuple[Size, ...],
+    strides: list[int],
+    pads: list[int],
+    hops: list[int],
+    extra: list[int],
 ) -> Tensor:
     """The input of a transposed convolution with zeros between and around, so that a plain convolution remains."""
     reach = [hop * (k - 1) - pad for hop, k, pad in zip(hops, kernel, pads, strict=True)]

@@ -11,6 +11,7 @@ from kernel_gym.generators.apprentice.sizes import product, row_major, size
 if TYPE_CHECKING:
     from kernel_gym.generators.apprentice.reader import Reader
 
+
 @handles("sum.dim_IntList", "sum.default")
 def _sum(r: Reader, x: Value, axes: Any = None, keep: bool = False, **_: Any) -> Value:
     return reduce(r, "sum", x, axes, keep)

@@ -11,6 +11,7 @@ from kernel_gym.generators.apprentice.sizes import size
 if TYPE_CHECKING:
     from kernel_gym.generators.apprentice.reader import Reader
 
+
 @handles("permute.default")
 def _permute(r: Reader, x: Value, order: list[int]) -> Value:
     return reorder(x, tuple(axis % len(x.shape) for axis in order))
@@ -53,7 +54,9 @@ def _same(r: Reader, x: Value, **_: Any) -> Value:
 
 
 @handles("slice.Tensor")
-def _slice(r: Reader, x: Value, axis: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Value:
+def _slice(
+    r: Reader, x: Value, axis: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Value:
     dense = r.strided(x)
     axis %= len(x.shape)
     length = r.sizes.value(x.shape[axis])

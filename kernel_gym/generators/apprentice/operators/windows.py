@@ -106,4 +106,3 @@ def aligned(view: Tensor, positions: Sequence[int], rank: int) -> Tensor:
     for extent, stride, position in zip(view.shape, view.strides, positions, strict=True):
         shape[position], strides[position] = extent, stride
     return Tensor(tuple(shape), view.dtype, view.buffer, tuple(strides), view.offset)
-
