@@ -22,6 +22,9 @@ namespace {
 // What a record costs of the budget, in basic blocks: about what it takes here.
 constexpr uint64_t kRecordCost = 8;
 
+// Processor seconds without a record or a counted block; the budget of blocks is spent in less.
+constexpr double kSilence = 2.0;
+
 template <class Args>
 Args unpack(const Record &record) {
     Args args;
@@ -193,13 +196,22 @@ bool Session::drain(Executor &executor, End *end) {
     return false;
 }
 
+bool Session::silent() {
+    const double now = zygote_.kernel_seconds();
+    if (heard_ < 0) heard_ = now;
+    return now - heard_ > kSilence;
+}
+
 Session::End Session::follow(Executor &executor) {
     End end;
     for (;;) {
         if (await_records()) {
             if (drain(executor, &end)) return end;
+            heard_ = -1;
         } else if (zygote_.ended(0) && ring_.head.load() == tail_) {
             return End::Died;
+        } else if (silent()) {
+            return End::Silent;
         }
         if (Clock::now() > deadline_) return End::Timeout;
     }
@@ -252,6 +264,8 @@ std::string Session::run(int descriptor) {
         const End end = follow(executor);
         if (end == End::Died) throw death();
         if (end == End::Timeout) throw DeviceFault{"TIMEOUT", "the kernel ran past the wall-clock limit", 0, -1};
+        if (end == End::Silent)
+            throw DeviceFault{"TIMEOUT", "the kernel computed for seconds without an API call: does a loop never end?", 0, -1};
         if (end == End::Budget) throw DeviceFault{"BUDGET", "the kernel ran past the limit of instructions: does a loop never end?", 0, -1};
         reply.set("status", executor.code() == 0 ? "ok" : "refused").set("code", executor.code()).raw("fault", "null");
     } catch (const DeviceFault &fault) {

@@ -18,7 +18,7 @@ public:
 
 private:
     using Clock = std::chrono::steady_clock;
-    enum class End { Returned, Died, Timeout, Budget };
+    enum class End { Returned, Died, Timeout, Silent, Budget };
 
     void prepare_ring(const Chip &chip);
     void fill_call(const Chip &chip);
@@ -27,6 +27,8 @@ private:
     bool drain(Executor &executor, End *end);
     void execute(Executor &executor, const Record &record);
     bool await_records();
+    // True if the kernel process has computed for long without a record: a loop in which nothing is counted.
+    bool silent();
     DeviceFault death() const;
     std::string covered_blocks() const;
 
@@ -36,6 +38,7 @@ private:
     Clock::time_point deadline_;
     uint64_t tail_ = 0, spent_ = 0;
     uint32_t answers_ = 0;
+    double heard_ = 0;                   // processor time of the kernel process when it last sent something
     int32_t line_ = 0;                   // of the last record: where a crash is near
 };
 

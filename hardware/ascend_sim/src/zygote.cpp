@@ -118,6 +118,13 @@ bool Zygote::ended(int milliseconds) {
     return true;
 }
 
+double Zygote::kernel_seconds() const {
+    clockid_t clock;
+    timespec used{};
+    if (!kernel_ || clock_getcpuclockid(kernel_, &clock) || clock_gettime(clock, &used)) return 0;
+    return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
 void Zygote::read_end() {
     Message end{};
     if (!receive_message(channel_, &end)) throw std::runtime_error("the zygote died");

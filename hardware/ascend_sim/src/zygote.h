@@ -19,6 +19,8 @@ public:
     // Waits until the kernel process has ended, at most so long; then `status` is that of waitpid.
     bool ended(int milliseconds);
     int status() const { return status_; }
+    // Processor time that the kernel process has used.
+    double kernel_seconds() const;
     // Ends the kernel process and whatever it may have started, and waits for it.
     void stop();
 
