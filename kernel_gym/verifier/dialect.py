@@ -28,6 +28,10 @@ _ARITHMETIC = frozenset({"+", "-", "*", "/"})
 
 def lint(source: Source) -> tuple[Diagnostic, ...]:
     """All mistakes, in the order of their lines; none if the text does not parse, which is the compiler's to say."""
+    stray = [t for t in source.tokens if t.kind == "stray"]
+    if stray:
+        rule = _BOOK.rules["stray-character"]
+        return (Diagnostic(f"{rule.reason} ({stray[0].text!a}); {rule.hint}", stray[0].line),)
     if source.tree.has_error:
         return ()
     found = sorted(findings(source), key=lambda finding: finding.line or 0)

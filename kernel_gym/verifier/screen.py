@@ -14,24 +14,25 @@ from tree_sitter import Node
 
 from kernel_gym.verifier import rules, syntax
 from kernel_gym.verifier.rules import Finding
-from kernel_gym.verifier.source import Directive, Macro, Source, Unreadable, read
+from kernel_gym.verifier.source import Directive, Macro, Source, Unreadable
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
-_TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
 _DIGRAPHS = frozenset({"<%", "%>", "<:", ":>", "%:", "%:%:"})
 _BOOK = rules.load("screen")
 
 
-def screen(text: str) -> Finding | None:
-    """The first broken rule, or None."""
-    source = read(text)
+def screen(source: Source, compiled: bool = False) -> Finding | None:
+    """The first broken rule, or None.
+
+    Where the text does not parse, a mistake can look like a global; then the tree is looked at only once the compiler
+    has taken the text (`compiled`).
+    """
     try:
-        return next(findings(source), None)
+        return next(findings(source, compiled or not source.tree.has_error), None)
     except Unreadable as error:
         return _BOOK.finding(error.rule, error.line, error.detail)
 
 
-def findings(source: Source) -> Iterator[Finding]:
+def findings(source: Source, with_tree: bool = True) -> Iterator[Finding]:
     """Every broken rule."""
     yield from _characters(source)
     for directive in source.directives:
@@ -39,24 +40,20 @@ def findings(source: Source) -> Iterator[Finding]:
     yield from _macros(source)
     yield from _names(source)
     yield from _attributes(source)
-    yield from _tree(source)
+    if with_tree:
+        yield from _tree(source)
 
 
 def _characters(source: Source) -> Iterator[Finding]:
-    found = _CONTROL.search(source.text)
-    if found:
-        yield _BOOK.finding("control-character", source.text.count("\n", 0, found.start()) + 1, ascii(found.group()))
     if source.raw_strings:
         yield _BOOK.finding("raw-string", source.raw_strings[0], "R")
-    trigraph = _TRIGRAPH.search(source.text)
-    if trigraph:
-        yield _BOOK.finding("digraph", source.text.count("\n", 0, trigraph.start()) + 1, trigraph.group())
     hidden = [token for d in source.directives for token in d.rest]
     for token in (*source.tokens, *hidden):
-        if token.kind == "stray" and ord(token.text) > 127:
-            yield _BOOK.finding("non-ascii-code", token.line, token.text)
         if token.text in _DIGRAPHS and token.kind == "punct":
             yield _BOOK.finding("digraph", token.line, token.text)
+    for first, second, third in zip(source.tokens, source.tokens[1:], source.tokens[2:], strict=False):
+        if first.text == second.text == "?" and not second.spaced and not third.spaced:
+            yield _BOOK.finding("digraph", first.line, f"??{third.text}")
 
 
 def _directive(directive: Directive) -> Iterator[Finding]:

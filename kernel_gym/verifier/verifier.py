@@ -23,7 +23,7 @@ from kernel_gym.verifier.cache import VerdictCache, key_of
 from kernel_gym.verifier.diagnostics import explain
 from kernel_gym.verifier.reference import References
 from kernel_gym.verifier.rules import Finding
-from kernel_gym.verifier.source import read
+from kernel_gym.verifier.source import Source, read
 
 #: Sandbox tiers at which kernels of others may run.
 TRUSTWORTHY = ("A", "B")
@@ -175,16 +175,17 @@ class Gates:
         return replace(verdict, device=device.name, sandbox_tier=device.sandbox_tier(), seconds=clock.seconds)
 
     def _pass(self, device: Device, kernel: Kernel, task: Task, clock: _Clock) -> Verdict:
+        source = read(kernel.source) if kernel.language == "ascendc" else None
         with clock.gate("screen"):
-            found = source_screen.screen(kernel.source) if kernel.language == "ascendc" else None
+            found = source_screen.screen(source) if source else None
         if found:
             return _cheated("screen", found)
         with clock.gate("compile"):
-            build = _compile(device, kernel, task)
+            build = _compile(device, kernel, task, source)
         if isinstance(build, Uncompilable):
             return build
         with clock.gate("binary"):
-            refused = _screen_binary(build)
+            refused = _screen_binary(build, source)
         if refused:
             return refused
         with clock.gate("correctness"):
@@ -226,9 +227,9 @@ def _cheated(gate: Literal["screen", "binary"], found: Finding) -> Cheated:
     return Cheated(found.describe(), gate=gate, rule=found.rule.id)
 
 
-def _compile(device: Device, kernel: Kernel, task: Task) -> Build | Uncompilable:
+def _compile(device: Device, kernel: Kernel, task: Task, source: Source | None) -> Build | Uncompilable:
     """What the device's own compiler would refuse, then the compiler that we have."""
-    mistakes = dialect.lint(read(kernel.source)) if kernel.language == "ascendc" else ()
+    mistakes = dialect.lint(source) if source else ()
     if mistakes:
         return _uncompilable(mistakes, kernel)
     build = device.build(kernel, task)
@@ -240,7 +241,11 @@ def _uncompilable(diagnostics: tuple[Diagnostic, ...], kernel: Kernel) -> Uncomp
     return Uncompilable(feedback, line=line)
 
 
-def _screen_binary(build: Build) -> Verdict | None:
+def _screen_binary(build: Build, source: Source | None) -> Verdict | None:
+    if source and source.tree.has_error:  # the compiler understood more than we did
+        hidden = source_screen.screen(source, compiled=True)
+        if hidden:
+            return _cheated("screen", hidden)
     if build.binary is None:
         return None
     found, mistakes = binary.screen(build.binary)

@@ -1,5 +1,6 @@
 """The binary screen, on what a real compiler makes."""
 
+import random
 import shutil
 import subprocess
 
@@ -81,6 +82,17 @@ def test_missing_maths_is_a_mistake_not_cheating(tmp_path):
     found, mistakes = binary.screen(build(tmp_path, text, "-fno-builtin"))
     assert found is None
     assert "sqrtf" in mistakes[0].message
+
+
+def test_damaged_binaries_never_break_the_screen(tmp_path):
+    whole = build(tmp_path, HONEST).read_bytes()
+    path, rng = tmp_path / "damaged.so", random.Random(0)
+    for _ in range(300):
+        damaged = bytearray(whole)
+        for _ in range(rng.randint(1, 6)):
+            damaged[rng.randrange(len(damaged) if rng.random() < 0.5 else 512)] = rng.randrange(256)
+        path.write_bytes(damaged)
+        binary.screen(path)
 
 
 def test_garbage_is_malformed(tmp_path):
