@@ -26,12 +26,15 @@ NAMES = {
 _FILE = """#include "kernel_operator.h"
 #include "kernel_gym.h"
 using namespace AscendC;
+struct Ints {{ int64_t v[32]; }};
 {prelude}
 extern "C" __global__ __aicore__ void test_kernel({parameters}) {{
     TPipe pipe;
 {body}
 }}
 extern "C" int kernel_launch(const KernelArgs *a, void *stream) {{
+    Ints ints{{}};
+    for (int i = 0; i < a->num_ints && i < 32; ++i) ints.v[i] = a->ints[i];
     test_kernel<<<{blocks}, nullptr, stream>>>({arguments});
     return 0;
 }}
@@ -39,7 +42,7 @@ extern "C" int kernel_launch(const KernelArgs *a, void *stream) {{
 
 
 def source(body: str, inputs: int, blocks: str = "1", outputs: int = 1, prelude: str = "") -> str:
-    """A kernel file whose device code is `body`; arguments are x0, x1, ... and z0, z1, ..., then ws."""
+    """A kernel file whose device code is `body`; arguments are x0, x1, ..., z0, z1, ..., ws and p.v[i]."""
     names = [*(f"x{i}" for i in range(inputs)), *(f"z{i}" for i in range(outputs)), "ws"]
     values = [
         *(f"a->inputs[{i}].ptr" for i in range(inputs)),
@@ -48,8 +51,8 @@ def source(body: str, inputs: int, blocks: str = "1", outputs: int = 1, prelude:
     ]
     return _FILE.format(
         prelude=prelude,
-        parameters=", ".join(f"GM_ADDR {name}" for name in names),
-        arguments=", ".join(f"(GM_ADDR){value}" for value in values),
+        parameters=", ".join([*(f"GM_ADDR {name}" for name in names), "Ints p"]),
+        arguments=", ".join([*(f"(GM_ADDR){value}" for value in values), "ints"]),
         body=body,
         blocks=blocks,
     )
