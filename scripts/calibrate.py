@@ -72,11 +72,14 @@ def _print(predictions: list[calibration.Prediction], told: calibration.Summary,
     table.add_column("predicted us", justify="right")
     table.add_column("error", justify="right")
     for p in predictions:
-        error = p.reason if p.error is None else f"{100 * p.error:+.1f}%"
+        error = "failed" if p.error is None else f"{100 * p.error:+.1f}%"
         predicted = "-" if p.us is None else f"{p.us:,.2f}"
         table.add_row(p.point.id, p.point.set, p.point.what, f"{p.point.us:,.2f}", predicted, error)
     console = Console()
     console.print(table)
+    for p in predictions:
+        if p.reason:
+            console.print(f"{p.point.id} failed: {p.reason}")
     console.print(
         f"median error: fit {100 * told.fit:.1f}%, check {100 * told.check:.1f}%; "
         f"Kendall tau over {told.predicted} points {told.tau:.3f}"

@@ -133,7 +133,7 @@ def _copies(reading: Reading, pipe: str, bursts: str, moved: int) -> str:
     piece, burst = moved / instructions, moved / max(1, reading.count(bursts))
     head = f"{pipe} is busy {_percent(reading.busy(pipe))} of the time"
     where = reading.line(pipe)
-    if reading.busy(pipe) < 0.65 or reading.waited(f"{pipe}<-V") > 0.12:
+    if reading.busy(pipe) < 0.65 or (reading.busy(pipe) < 0.9 and reading.waited(f"{pipe}<-V") > 0.12):
         return _in_turn(reading, pipe)
     if reading.count("misaligned") * 512 > 0.15 * max(1, moved):
         return f"{head}, much of it because rows start off a 512-byte boundary{where}: align or pad them."

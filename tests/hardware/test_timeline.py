@@ -266,6 +266,27 @@ def test_the_cube_counts_fractals() -> None:
     assert ns(one("cube pipe=2 dtype=0 a=16 b=16 c=16")) == 6 + 2 * 2
 
 
+def test_two_vector_cores_share_the_cube_of_their_block() -> None:
+    matmul = "matmul pipe=2 dtype=1 op=0 m=256 n=256 k=256 base_m=128 base_n=128 base_k=64 depth_a=4 depth_b=4"
+
+    def mixed(lanes: int) -> float:
+        bodies = [line for lane in range(lanes) for line in (f"core_begin core={lane}", f"{matmul} core={lane}")]
+        ends = [f"core_end core={lane}" for lane in range(lanes)]
+        return ns(["launch_begin a=1 b=2", *bodies, *ends, "launch_end"])
+
+    assert mixed(2) == pytest.approx(2 * mixed(1))
+
+
+def test_matmul_overlaps_loads_and_products_only_with_two_buffers() -> None:
+    def matmul(depth: int, base: int = 128) -> float:
+        shape = f"m=1024 n=1024 k=1024 base_m={base} base_n={base} base_k=64 depth_a={depth} depth_b={depth}"
+        return ns(launch([[f"matmul pipe=2 dtype=1 op=0 {shape}"]], kind=1))
+
+    products = 8 * 8 * 16 * 8 * 8 * 4
+    assert products < matmul(4) < matmul(1)
+    assert matmul(4) < matmul(4, base=32)
+
+
 def test_a_token_beyond_reason_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="token 65536"):
         time(one(signal(V, 65536)))

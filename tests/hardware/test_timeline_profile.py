@@ -30,7 +30,7 @@ CASES: dict[str, tuple[list[str], str, str]] = {
         "equal part",
     ),
     "large tiles": (elementwise(48 * MB, 48, 32 * KB, 2), "mte2", "TB/s"),
-    "small tiles": (elementwise(6 * MB, 48, 1 * KB, 4), "mte2", "larger tiles"),
+    "small tiles": (elementwise(12 * MB, 48, 1 * KB, 4), "mte2", "larger tiles"),
     "one buffer": (elementwise(24 * MB, 48, 16 * KB, 1, inputs=1, op=DIV), "mte2", "two buffers"),
     "unaligned": (
         launch([copy_in(X + (core << 24) + i * 8226, 512, bursts=16, gap=2) for i in range(60)] for core in range(48)),

@@ -240,12 +240,14 @@ void Timeline::barrier(Core &at, const Instr &instr) {
 // The matrices are fetched from HBM once; how often they are read again from L2 follows from the block sizes.
 void Timeline::matmul(Core &at, const Instr &instr) {
     const Ticks start = issue(at, instr.pipe);
-    Costs::Matmul cost = costs_.matmul(instr, at.l1, at.fix);
+    Costs::Matmul cost = costs_.matmul(instr, at.cube_l2, at.fix);
     Touch found;
     for (int matrix = 0; matrix < 2; ++matrix) touch_rows(at, instr.matrix[matrix], false, found);
     Touch stored;
     touch_rows(at, instr.matrix[2], true, stored);
-    cost.mte2 += std::max<Ticks>(0, at.hbm.of(found.miss) - at.l1.of(found.miss));
+    const Ticks fetching = std::max<Ticks>(0, at.cube_hbm.of(found.miss) - at.cube_l2.of(found.miss));
+    cost.mte2 += fetching;
+    at.hbm_time += fetching;
     cost.mte2 += ticks(chip_.copy.shared) * static_cast<Ticks>((launch_.cubes.size() - 1) * cost.parts);
     at.totals.busy[ASC_MTE1] += cost.mte1;
     at.totals.busy[ASC_MTE2] += cost.mte2;

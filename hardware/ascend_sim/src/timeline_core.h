@@ -52,7 +52,8 @@ struct Timeline::Core {
     Pipe pipe[ASC_PIPES];
     std::vector<Moment> tokens;
     Totals totals;
-    Rate hbm, share, l2, l1, write, fix;
+    Rate hbm, share, l2, write, fix;  // of this core
+    Rate cube_hbm, cube_l2;           // of the cube core that works for it
     Ticks shared = 0, contended = 0, atomic = CYCLE;
     Ticks hbm_time = 0;               // transfers that the other cores slow down
     Way way;

@@ -94,10 +94,13 @@ void Timeline::share_memory(Core &at) {
     const uint32_t beside = std::max(1u, launch_.cores);
     const double hbm = chip_.bytes_per_cycle(chip_.memory.hbm_gbs) / beside;
     const double l2 = chip_.bytes_per_cycle(chip_.memory.l2_gbs) / beside;
-    const double cubes = chip_.bytes_per_cycle(chip_.memory.l2_gbs) / static_cast<double>(launch_.cubes.size());
+    const auto cubes = static_cast<double>(launch_.cubes.size());
+    const double cube_hbm = chip_.bytes_per_cycle(chip_.memory.hbm_gbs) / cubes;
+    const double cube_l2 = chip_.bytes_per_cycle(chip_.memory.l2_gbs) / cubes;
     at.filler.beside = beside;
     at.cube = &launch_.cubes[at.place * launch_.cubes.size() / launch_.places.size()];
-    at.l1 = rate(std::min(cubes, chip_.bytes_per_cycle(chip_.memory.l1_core_gbs)));
+    at.cube_hbm = rate(std::min(cube_hbm, chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs)));
+    at.cube_l2 = rate(std::min(cube_l2, chip_.bytes_per_cycle(chip_.memory.l1_core_gbs)));
     at.hbm = rate(std::min(hbm, chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs)));
     at.share = rate(hbm);
     at.l2 = rate(std::min(l2, chip_.bytes_per_cycle(chip_.memory.l2_core_gbs)));
