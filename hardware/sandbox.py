@@ -1,7 +1,7 @@
 """How candidate code can be confined on this machine, found out by trying to break out.
 
-Tiers: `A` Landlock and seccomp, `B` bubblewrap and seccomp, `C` seccomp alone, `D` nothing. The machine's promise is not
-believed: a set of attacks runs inside the sandbox, and a tier counts only if every one of them fails.
+Tiers: `A` Landlock and seccomp, `B` bubblewrap and seccomp, `C` seccomp alone, `D` nothing. The machine's promise is
+not believed: a set of attacks runs inside the sandbox, and a tier counts only if every one of them fails.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware.ascend_sim.launches import rewrite
@@ -24,9 +25,13 @@ NOT_CONFINED = 125
 
 _LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now")
 _DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-pipe")
-_ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?P<kind>(?:fatal )?error|sorry, unimplemented): (?P<text>.*)$")
+_ERROR = re.compile(
+    r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?P<kind>(?:fatal )?error|sorry, unimplemented): (?P<text>.*)$"
+)
 _ORIGIN = re.compile(rf"^{re.escape(SOURCE)}:(?P<line>\d+):\d+:\s+required from (?:here|.*)$")
-_MATHEMATICS = re.compile(r"(a?(sin|cos|tan)h?|atan2|exp[2m1]*|log(10|2|1p)?|pow|sqrt|cbrt|erfc?|[tl]gamma|floor|ceil|round|fmod|hypot)[fl]?")
+_MATHEMATICS = re.compile(
+    r"(a?(sin|cos|tan)h?|atan2|exp[2m1]*|log(10|2|1p)?|pow|sqrt|cbrt|erfc?|[tl]gamma|floor|ceil|round|fmod|hypot)[fl]?"
+)
 _LINKER = re.compile(r"(?:undefined reference to|multiple definition of) .*")
 
 
@@ -77,10 +82,13 @@ def _unexplained(code: int, output: str) -> str:
 def _unusable(path: Path) -> tuple[Diagnostic, ...]:
     """What the device's own linker would refuse: no entry, or the C library's mathematics."""
     with path.open("rb") as file:
-        symbols = list(ELFFile(file).get_section_by_name(".dynsym").iter_symbols())
+        table = ELFFile(file).get_section_by_name(".dynsym")
+        symbols = list(table.iter_symbols()) if isinstance(table, SymbolTableSection) else []
     undefined = {symbol.name for symbol in symbols if symbol["st_shndx"] == "SHN_UNDEF"}
     found = [
-        Diagnostic(f"{name} does not exist in device code: use the vector functions (Exp, Ln, Sqrt, ...) on a LocalTensor")
+        Diagnostic(
+            f"{name} does not exist in device code: use the vector functions (Exp, Ln, Sqrt, ...) on a LocalTensor"
+        )
         for name in sorted(undefined)
         if _MATHEMATICS.fullmatch(name)
     ]
@@ -94,7 +102,15 @@ def _command(runtime: Runtime, folder: Path) -> list[str]:
     for path in (str(runtime.folder), *_compiler_roots(runtime.compiler)):
         confine += ["--read", path]
     include = runtime.prelude.parent
-    compiler = [runtime.compiler, *KERNEL_FLAGS, *_DIAGNOSTIC_FLAGS, "-include", str(runtime.prelude), "-I", str(include)]
+    compiler = [
+        runtime.compiler,
+        *KERNEL_FLAGS,
+        *_DIAGNOSTIC_FLAGS,
+        "-include",
+        str(runtime.prelude),
+        "-I",
+        str(include),
+    ]
     return [*confine, "--", *compiler, *_LINK_FLAGS, SOURCE, "-o", OBJECT]
 
 

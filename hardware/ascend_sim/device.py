@@ -32,8 +32,8 @@ KEPT_BUILDS = 64
 class AscendSim:
     """An Ascend 910B that runs on any Linux machine with g++.
 
-    `chip` names a profile of `chips/` or a YAML file. `timeout` is wall-clock seconds for one run; `budget` is the number
-    of basic blocks (an API call counts as eight) after which a run is endless, the same on every machine.
+    `chip` names a profile of `chips/` or a YAML file. `timeout` is wall-clock seconds for one run; `budget` is the
+    number of basic blocks (an API call counts as eight) after which a run is endless, the same on every machine.
     """
 
     name = "ascend-sim"
@@ -64,7 +64,9 @@ class AscendSim:
     def build(self, kernel: Kernel, task: Task | None = None) -> Build:
         started = time.perf_counter()
         if kernel.language != self.language:
-            return Build(kernel, diagnostics=(Diagnostic(f"{self.name} builds {self.language}, not {kernel.language}"),))
+            return Build(
+                kernel, diagnostics=(Diagnostic(f"{self.name} builds {self.language}, not {kernel.language}"),)
+            )
         folder = self._build_folder(kernel)
         diagnostics = compile_kernel(runtime(), kernel.source, folder)
         seconds = time.perf_counter() - started
@@ -137,7 +139,10 @@ class AscendSim:
         lines += [f"poison {inputs.poison}", f"seed {inputs.seed & (1 << 64) - 1}"]
         lines += [f"timeout_ms {int(self._timeout * 1000)}", f"budget {self._budget}"]
         lines += self._tensors.lines(signature)
-        lines += [f"tensor workspace {DTYPES['uint8'][0]} 0 {size} 0" for size in (workspace_bytes(signature), FRAMEWORK_BYTES)]
+        lines += [
+            f"tensor workspace {DTYPES['uint8'][0]} 0 {size} 0"
+            for size in (workspace_bytes(signature), FRAMEWORK_BYTES)
+        ]
         lines += [f"int {value}" for value in signature.ints]
         lines += [f"float {float(value).hex()}" for value in signature.floats]
         lines += [f"chip {key} {value}" for key, value in self._chip.pairs()]
@@ -169,4 +174,3 @@ def _run(reply: dict[str, Any], outputs: tuple[Any, ...], seconds: float) -> Run
         data_dependent=executor["data_dependent"],
         seconds=seconds,
     )
-

@@ -1,9 +1,9 @@
 """Generates both ends of the ring from `include/abi.h`.
 
 A call crosses the ring as one fixed-size record: its number, the author's line, and its arguments as a plain struct.
-`calls.inc` numbers the calls and lays out their arguments, `wire.inc` packs records in the kernel process (`exports.inc`
-gives them the names that kernels link against) and `dispatch.inc` unpacks them in the device process, so neither end
-can drift from the other.
+`calls.inc` numbers the calls and lays out their arguments, `wire.inc` packs records in the kernel process
+(`exports.inc` gives them the names that kernels link against) and `dispatch.inc` unpacks them in the device process,
+so neither end can drift from the other.
 """
 
 from __future__ import annotations

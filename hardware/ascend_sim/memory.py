@@ -32,7 +32,9 @@ class SharedTensors:
         memory, descriptor = self._room_for(signature)
         for spec, offset, value in zip(signature.inputs, offsets(signature.inputs), values, strict=True):
             if value.nbytes != spec.nbytes:
-                raise InfrastructureError(f"an input has {value.nbytes} bytes where {spec.shape} {spec.dtype} was declared")
+                raise InfrastructureError(
+                    f"an input has {value.nbytes} bytes where {spec.shape} {spec.dtype} was declared"
+                )
             memory[offset : offset + spec.nbytes] = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
         return descriptor
 

@@ -115,7 +115,9 @@ def cache_folder() -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DeviceUnavailable(f"cannot write {folder}: {error.strerror}; set XDG_CACHE_HOME to a folder you own") from error
+        raise DeviceUnavailable(
+            f"cannot write {folder}: {error.strerror}; set XDG_CACHE_HOME to a folder you own"
+        ) from error
     return folder
 
 
@@ -150,7 +152,11 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _build(target: Runtime) -> None:
-    print(f"kernel_gym: building the simulator (once, about half a minute) in {target.folder}", file=sys.stderr, flush=True)
+    print(
+        f"kernel_gym: building the simulator (once, about half a minute) in {target.folder}",
+        file=sys.stderr,
+        flush=True,
+    )
     work = Path(tempfile.mkdtemp(prefix=f"{target.folder.name}-", dir=target.folder.parent))
     try:
         shutil.copytree(HERE / "include", work / "include")
@@ -176,7 +182,16 @@ def _build_executables(compiler: str, work: Path) -> None:
     for name, parts in _EXECUTABLES.items():
         objects = [work / f"{part}.o" for part in parts] + (device if name == "ascend-sim" else [])
         exports = (f"-Wl,--dynamic-list={work}/exports.list",) if name == "ascend-sim" else ()
-        _call(compiler, "-static-libstdc++", "-static-libgcc", *exports, *map(str, objects), "-o", str(work / name), "-ldl")
+        _call(
+            compiler,
+            "-static-libstdc++",
+            "-static-libgcc",
+            *exports,
+            *map(str, objects),
+            "-o",
+            str(work / name),
+            "-ldl",
+        )
 
 
 def _cost(source: Path) -> int:
@@ -210,10 +225,17 @@ def _precompile(compiler: str, include: Path) -> None:
 def _call(*command: str) -> None:
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode:
-        raise DeviceUnavailable(f"building the simulator failed: {_first_error(run.stderr)} [{shlex.join(command[:2])} ...]")
+        raise DeviceUnavailable(
+            f"building the simulator failed: {_first_error(run.stderr)} [{shlex.join(command[:2])} ...]"
+        )
 
 
 def _first_error(output: str) -> str:
     lines: Sequence[str] = output.splitlines() or ("the compiler said nothing",)
-    telling = (line for word in ("error:", "undefined reference") for line in lines if word in line and "ld returned" not in line)
+    telling = (
+        line
+        for word in ("error:", "undefined reference")
+        for line in lines
+        if word in line and "ld returned" not in line
+    )
     return next(telling, lines[-1]).strip()

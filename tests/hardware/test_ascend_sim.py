@@ -59,7 +59,9 @@ extern "C" int kernel_launch(const KernelArgs *a, void *stream) {
 }
 """
 BODY_LINE = FILE[: FILE.index("/*BODY*/")].count("\n") + 1
-SIGNATURE = Signature((InputSpec((COUNT,)), InputSpec((COUNT,))), (TensorSpec((COUNT,)),), ints=(7, -(1 << 40)), floats=(0.1,))
+SIGNATURE = Signature(
+    (InputSpec((COUNT,)), InputSpec((COUNT,))), (TensorSpec((COUNT,)),), ints=(7, -(1 << 40)), floats=(0.1,)
+)
 X, Y = np.random.default_rng(0).standard_normal((2, COUNT)).astype(np.float32)
 
 
@@ -86,17 +88,24 @@ def test_a_good_kernel_computes_and_is_timed(device: AscendSim) -> None:
     result = run(device)
     assert result.status == "ok", result.fault
     assert np.array_equal(result.outputs[0], X + Y)
-    assert result.latency_us is not None and result.latency_us > device.floor_us(SIGNATURE)
+    assert result.latency_us is not None
+    assert result.latency_us > device.floor_us(SIGNATURE)
     assert result.mix["Add"] == 4
     assert result.read == (4 * COUNT, 4 * COUNT)
     assert result.written == (4 * COUNT,)
-    assert result.blocks and result.profile is not None
+    assert result.blocks
+    assert result.profile is not None
 
 
 def test_without_values_it_is_timed_alike(device: AscendSim) -> None:
     computed, timed = run(device), run(device, values=False)
     assert timed.outputs == ()
-    assert (timed.latency_us, timed.mix, timed.blocks, timed.written) == (computed.latency_us, computed.mix, computed.blocks, computed.written)
+    assert (timed.latency_us, timed.mix, timed.blocks, timed.written) == (
+        computed.latency_us,
+        computed.mix,
+        computed.blocks,
+        computed.written,
+    )
 
 
 def test_repetition_gives_the_same(device: AscendSim) -> None:
@@ -105,9 +114,13 @@ def test_repetition_gives_the_same(device: AscendSim) -> None:
     assert (first.latency_us, first.blocks, first.profile) == (second.latency_us, second.blocks, second.profile)
 
 
+SYSTEM_CALL = {
+    "x86_64": 'asm volatile("syscall" ::"a"(39) : "rcx", "r11");',
+    "aarch64": 'register long number asm("x8") = 172; asm volatile("svc #0" ::"r"(number) : "x0");',
+}[os.uname().machine]
 FAULTS = {
     "BAD_POINTER": "*(volatile int *)8 = 1;",
-    "FORBIDDEN_SYSCALL": 'asm volatile("syscall" ::"a"(39) : "rcx", "r11");' if os.uname().machine == "x86_64" else 'register long n asm("x8") = 172; asm volatile("svc #0" ::"r"(n) : "x0");',
+    "FORBIDDEN_SYSCALL": SYSTEM_CALL,
     "QUEUE_EMPTY": "Add(c, a, b, n); b = inY.DeQue<float>();",
     "QUEUE_FULL": "Add(c, a, b, n); inX.AllocTensor<float>();",
     "OUT_OF_BOUNDS": "Add(c, a, b, 3000);",
@@ -121,27 +134,34 @@ FAULTS = {
 def test_a_fault_names_the_rule_and_the_next_run_is_unharmed(device: AscendSim, rule: str) -> None:
     result = run(device, FAULTS[rule])
     assert result.status == "fault"
-    assert result.fault is not None and result.fault.rule == rule
-    assert result.outputs == () and result.latency_us is None
+    assert result.fault is not None
+    assert result.fault.rule == rule
+    assert result.outputs == ()
+    assert result.latency_us is None
     assert run(device).status == "ok"
 
 
 def test_a_fault_names_the_line(device: AscendSim) -> None:
     fault = run(device, "Add(c, a, b, 3000);").fault
-    assert fault is not None and (fault.line, fault.core) == (BODY_LINE, 0)
+    assert fault is not None
+    assert (fault.line, fault.core) == (BODY_LINE, 0)
 
 
-@pytest.mark.parametrize("body", ["for (int k = 0;;) ++k;", "for (;;) Add(c, a, b, n);", "for (;;) c.SetValue(0, a.GetValue(0));"])
+@pytest.mark.parametrize(
+    "body", ["for (int k = 0;;) ++k;", "for (;;) Add(c, a, b, n);", "for (;;) c.SetValue(0, a.GetValue(0));"]
+)
 def test_an_endless_kernel_runs_out_of_its_budget(device: AscendSim, body: str) -> None:
     result = run(device, body)
     assert result.status == "timeout"
-    assert result.fault is not None and result.fault.rule == "BUDGET"
+    assert result.fault is not None
+    assert result.fault.rule == "BUDGET"
 
 
 def test_an_empty_loop_is_noticed_by_its_silence(device: AscendSim) -> None:
     result = run(device, "while (true) {}")
     assert result.status == "timeout"
-    assert result.fault is not None and "without an API call" in result.fault.message
+    assert result.fault is not None
+    assert "without an API call" in result.fault.message
     assert run(device).status == "ok"
 
 
@@ -149,7 +169,8 @@ def test_the_wall_clock_ends_what_waits() -> None:
     with AscendSim(timeout=0.3) as device:
         result = run(device, "for (;;) asc_queue_length(0);")  # no record, hardly any processor time left to it
         assert result.status == "timeout"
-        assert result.fault is not None and result.fault.rule in ("TIMEOUT", "BUDGET")
+        assert result.fault is not None
+        assert result.fault.rule in ("TIMEOUT", "BUDGET")
         assert run(device).status == "ok"
 
 
@@ -160,9 +181,11 @@ def test_a_refusal_carries_its_code(device: AscendSim) -> None:
 
 def test_the_host_function_is_handed_attributes_and_shapes(device: AscendSim) -> None:
     checks = (
-        "if (a->abi != 1 || a->num_inputs != 2 || a->num_outputs != 1 || a->num_ints != 2 || a->num_floats != 1) return 1;"
+        "if (a->abi != 1 || a->num_inputs != 2 || a->num_outputs != 1) return 1;"
+        "if (a->num_ints != 2 || a->num_floats != 1) return 1;"
         "if (a->ints[0] != 7 || a->ints[1] != -(1ll << 40) || a->floats[0] != 0.1) return 2;"
-        f"if (a->outputs[0].ndim != 1 || a->outputs[0].shape[0] != {COUNT} || a->outputs[0].dtype != KERNEL_FLOAT32) return 3;"
+        f"if (a->outputs[0].ndim != 1 || a->outputs[0].shape[0] != {COUNT}) return 3;"
+        "if (a->outputs[0].dtype != KERNEL_FLOAT32) return 3;"
         f"if (a->workspace_bytes != {WORKSPACE_BYTES + 4 * 12 * COUNT}ull) return 4;"
     )
     assert run(device, host=checks).code == 0
@@ -190,7 +213,8 @@ def test_cross_core_flags_order_cores(device: AscendSim) -> None:
     body = "CrossCoreSetFlag<0, PIPE_MTE3>(3); CrossCoreWaitFlag(3); Add(c, a, b, n);"
     assert run(device, body).status == "ok"
     stuck = run(device, "if (GetBlockIdx()) CrossCoreWaitFlag(3); Add(c, a, b, n);")
-    assert stuck.fault is not None and stuck.fault.rule == "SYNC_DEADLOCK"
+    assert stuck.fault is not None
+    assert stuck.fault.rule == "SYNC_DEADLOCK"
 
 
 def test_scalar_reads_see_every_write(device: AscendSim) -> None:
@@ -217,7 +241,9 @@ def test_invented_scalars_depend_on_the_seed_only(device: AscendSim) -> None:
 
 @pytest.mark.parametrize("poison", [0, 0xA5])
 def test_what_is_not_written_stays_poison(device: AscendSim, poison: int) -> None:
-    build = device.build(Kernel(FILE.replace("DataCopyPad(zGm, c, copy);", "if (GetBlockIdx()) DataCopyPad(zGm, c, copy);")))
+    build = device.build(
+        Kernel(FILE.replace("DataCopyPad(zGm, c, copy);", "if (GetBlockIdx()) DataCopyPad(zGm, c, copy);"))
+    )
     result = device.run(build, Inputs(SIGNATURE, (X, Y), poison=poison))
     share = (COUNT + 3) // 4
     assert set(result.outputs[0][:share].tobytes()) == {poison}
@@ -226,7 +252,10 @@ def test_what_is_not_written_stays_poison(device: AscendSim, poison: int) -> Non
 
 
 def test_prints_reach_the_author(device: AscendSim) -> None:
-    result = run(device, 'Add(c, a, b, n); if (GetBlockIdx() == 2) printf("core %d has %u, %.1f, %s\\n", 2, n, (half)1.5, "text");')
+    result = run(
+        device,
+        'Add(c, a, b, n); if (GetBlockIdx() == 2) printf("core %d has %u, %.1f, %s\\n", 2, n, (half)1.5, "text");',
+    )
     assert result.printed == f"core 2 has {(COUNT + 3) // 4}, 1.5, text\n"
     long = run(device, 'Add(c, a, b, n); if (GetBlockIdx() == 0) printf("%300d|", 7);')
     assert long.printed == f"{7:300d}|"
@@ -243,7 +272,8 @@ UNCOMPILABLE = {
 @pytest.mark.parametrize("body", UNCOMPILABLE)
 def test_the_compiler_speaks_in_the_authors_lines(device: AscendSim, body: str) -> None:
     build = device.build(Kernel(FILE.replace("Add(c, a, b, n);", body)))
-    assert not build.ok and build.artifact is None
+    assert not build.ok
+    assert build.artifact is None
     assert UNCOMPILABLE[body] in build.diagnostics[0].message
     assert build.diagnostics[0].line == BODY_LINE
 
@@ -278,7 +308,8 @@ def test_other_languages_are_refused(device: AscendSim) -> None:
 def test_a_dead_device_is_an_infrastructure_error_and_is_replaced(device: AscendSim) -> None:
     assert run(device).status == "ok"
     server = device._server
-    assert server is not None and server._process is not None
+    assert server is not None
+    assert server._process is not None
     os.kill(server._process.pid, signal.SIGKILL)
     server._process.wait()
     server._process = None  # as if its death had not been noticed yet
@@ -291,7 +322,8 @@ def test_close_leaves_nothing_and_the_device_opens_again() -> None:
     device = AscendSim()
     build = device.build(Kernel(FILE))
     assert device.run(build, Inputs(SIGNATURE, (X, Y))).status == "ok"
-    assert build.artifact is not None and device._server is not None
+    assert build.artifact is not None
+    assert device._server is not None
     process = device._server._process
     assert process is not None
     device.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ REWRITTEN = {
     "k<<<min(a, b), nullptr, s>>>();": "::asc::launcher<ASC_AIV>(k, min(a, b), nullptr, s)();",
     "if (a < b) k<<<1, nullptr, s>>>();": "if (a < b) ::asc::launcher<ASC_AIV>(k, 1, nullptr, s)();",
     "k /* why */ <<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV>(k /* why */ , 1, nullptr, s)();",
-    "k<<<\n    8,\n    nullptr, stream>>>\n    (x);": "::asc::launcher<ASC_AIV>(k, \n    8,\n    nullptr, stream)\n    (x);",
+    "k<<<\n    8,\n  nullptr, s>>>\n  (x);": "::asc::launcher<ASC_AIV>(k, \n    8,\n  nullptr, s)\n  (x);",
     "a<<<1, nullptr, s>>>(); b<<<2, nullptr, s>>>();": "::asc::launcher<ASC_AIV>(a, 1, nullptr, s)(); "
     "::asc::launcher<ASC_AIV>(b, 2, nullptr, s)();",
 }
@@ -51,7 +53,10 @@ def test_what_is_no_launch_stays(source: str) -> None:
     [
         ("__global__ __aicore__ void k(GM_ADDR x) { }", "AIV"),
         ("__global__ __aicore__ void k(GM_ADDR x) { KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2); }", "MIX"),
-        ("__global__ __aicore__ void k() { KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY); REGIST_MATMUL_OBJ(p, w, m, t); }", "AIV"),
+        (
+            "__global__ void k() { KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY); REGIST_MATMUL_OBJ(p, w, m, t); }",
+            "AIV",
+        ),
         ("__global__ __aicore__ void k() { REGIST_MATMUL_OBJ(p, w, m, t); }", "MIX"),
         ("#define ASCENDC_CUBE_ONLY\n__global__ __aicore__ void k() { REGIST_MATMUL_OBJ(p, w, m, t); }", "AIC"),
         ("__global__ __cube__ void k() { }", "AIC"),
@@ -64,7 +69,25 @@ def test_the_definition_says_on_which_cores_a_kernel_runs(definition: str, kind:
 
 
 PIECES = st.sampled_from(
-    [*REWRITTEN, *UNTOUCHED[:7], "\n", " ", "x = y;", "{", "}", '"a\\"b"', "'\\''", "/*", "//", "R\"(", ")\"", "<<<", ">>>", "k", "\\\n"]
+    [
+        *REWRITTEN,
+        *UNTOUCHED[:7],
+        "\n",
+        " ",
+        "x = y;",
+        "{",
+        "}",
+        '"a\\"b"',
+        "'\\''",
+        "/*",
+        "//",
+        'R"(',
+        ')"',
+        "<<<",
+        ">>>",
+        "k",
+        "\\\n",
+    ]
 )
 
 
@@ -72,7 +95,9 @@ PIECES = st.sampled_from(
 def test_lines_and_everything_outside_launches_stay(source: str) -> None:
     result = rewrite(source)
     assert result.count("\n") == source.count("\n")
-    assert result.replace("::asc::launcher<ASC_AIV>(", "").replace(", ", "").count("k") == source.replace(", ", "").count("k")
+    assert result.replace("::asc::launcher<ASC_AIV>(", "").replace(", ", "").count("k") == source.replace(
+        ", ", ""
+    ).count("k")
     assert rewrite(result) == result
 
 
@@ -80,5 +105,5 @@ def test_lines_and_everything_outside_launches_stay(source: str) -> None:
 def test_any_text_is_read_to_its_end(source: str) -> None:
     found = tokens(source)
     assert all(source[token.start : token.end] == token.text for token in found)
-    assert all(before.end <= after.start for before, after in zip(found, found[1:], strict=False))
+    assert all(before.end <= after.start for before, after in itertools.pairwise(found))
     assert rewrite(source).count("\n") == source.count("\n")

@@ -27,7 +27,11 @@ def declarations(draw: st.DrawFn) -> tuple[Call, ...]:
     for name in names:
         fields = draw(st.lists(NAMES, unique=True, max_size=4))
         arguments = tuple(Argument(draw(TYPES), field) for field in fields)
-        calls.append(Call(name, (*arguments, Argument("int32_t", "line")), draw(st.sampled_from([None, "asc_block", "uint64_t"]))))
+        calls.append(
+            Call(
+                name, (*arguments, Argument("int32_t", "line")), draw(st.sampled_from([None, "asc_block", "uint64_t"]))
+            )
+        )
     return tuple(calls)
 
 
@@ -72,10 +76,16 @@ static uint64_t draw() { state ^= state << 13; state ^= state >> 7; return state
 template <class T> T random_value() { T value; auto *bytes = reinterpret_cast<uint8_t *>(&value);
     for (size_t i = 0; i < sizeof value; ++i) bytes[i] = static_cast<uint8_t>(draw()); return value; }
 static void fail(const char *what) { std::printf("%s differs\n", what); std::exit(1); }
-template <class T> void same(const T &a, const T &b, const char *what) { if (std::memcmp(&a, &b, sizeof(T))) fail(what); }
+template <class T> void same(const T &a, const T &b, const char *what) {
+    if (std::memcmp(&a, &b, sizeof(T))) fail(what);
+}
 static Ring *ring;
 static uint64_t got;
-template <class Args> Args unpack(const Record &record) { Args args; std::memcpy(&args, record.payload, sizeof args); return args; }
+template <class Args> Args unpack(const Record &record) {
+    Args args;
+    std::memcpy(&args, record.payload, sizeof args);
+    return args;
+}
 struct Expectation { @fields@ } expected;
 struct Executor {
 @methods@
@@ -111,7 +121,10 @@ def driver(calls: tuple[Call, ...]) -> str:
             for argument, name in zip(call.arguments, names, strict=True)
         )
         returned = f"return {call.answer}{{}};" if call.answer else ""
-        methods.append(f"    {call.answer or 'void'} {call.name}({', '.join(map(str, call.arguments))}) {{ {checks}++got; {returned} }}")
+        methods.append(
+            f"    {call.answer or 'void'} {call.name}({', '.join(map(str, call.arguments))}) {{ {checks}"
+            f"++got; {returned} }}"
+        )
         draws = "".join(
             f"expected.{name} = random_value<{argument.type}>(); "
             for argument, name in zip(call.arguments, names, strict=True)
@@ -130,7 +143,10 @@ def test_every_call_arrives_as_it_was_sent(tmp_path: Path) -> None:
     calls = marshal.parse(ABI)
     marshal.generate(HERE / "include" / "abi.h", tmp_path)
     (tmp_path / "driver.cpp").write_text(driver(calls))
-    sources = [tmp_path / "driver.cpp", *(HERE / "src" / f"{name}.cpp" for name in ("front", "front_cores", "front_memory", "front_scalar"))]
+    sources = [
+        tmp_path / "driver.cpp",
+        *(HERE / "src" / f"{name}.cpp" for name in ("front", "front_cores", "front_memory", "front_scalar")),
+    ]
     command = ["g++", "-std=c++17", "-w", "-I", tmp_path, "-I", HERE / "src", *sources, "-o", tmp_path / "driver"]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr[:1000]

@@ -18,7 +18,9 @@ ASK = "from kernel_gym.hardware.ascend_sim.runtime import runtime; print(runtime
 
 def start(cache: Path, **environment: str) -> subprocess.Popen[str]:
     settings = {**os.environ, "XDG_CACHE_HOME": str(cache), **environment}
-    return subprocess.Popen([sys.executable, "-c", ASK], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=settings)
+    return subprocess.Popen(
+        [sys.executable, "-c", ASK], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=settings
+    )
 
 
 def test_three_processes_build_it_once(tmp_path: Path) -> None:
