@@ -183,9 +183,10 @@ struct asc_tile { uint32_t rows, columns, valid_rows, valid_columns, axis, flags
 ASC_CALL asc_tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_local dst1, asc_local dst2, asc_local src0, asc_local src1, asc_local src2, asc_local tmp, asc_tile tile, uint64_t scalar, int32_t line);
 
 // ---- scalar unit -----------------------------------------------------------------------------------------------
-// A query answers with the aligned block of 32 bytes around the element; the kernel process may read the rest of the
-// block from that answer until something is written.
-struct asc_block { uint8_t bytes[32]; };
+// A query answers with the aligned block around the element; the kernel process may read the rest of the block from
+// that answer until something is written (every such read is still told, and checked).
+enum { ASC_BLOCK = 256 };
+struct asc_block { uint8_t bytes[ASC_BLOCK]; };
 ASC_QUERY asc_block asc_read_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line);
 ASC_QUERY asc_block asc_read_global(uint32_t dtype, asc_global address, int32_t line);
 ASC_CALL asc_reread(uint32_t dtype, uint64_t where, uint32_t global, int32_t line);     // served from a block already sent; where = address, on-chip with the space in the upper half

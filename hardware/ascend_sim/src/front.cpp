@@ -72,8 +72,12 @@ const asc_block &await_answer() {
     ++asked;
     for (int spin = 0; shared->answers.load(std::memory_order_acquire) != asked; ++spin) {
         if (shared->stop.load(std::memory_order_relaxed)) leave();
-        if (spin < kSpins) pause_briefly();
-        else sleep_while(&shared->answers, asked - 1);
+        if (spin < kSpins) {
+            pause_briefly();
+            continue;
+        }
+        shared->kernel_asks.store(1);
+        if (shared->answers.load() != asked) sleep_while(&shared->answers, asked - 1);
     }
     return shared->answer;
 }

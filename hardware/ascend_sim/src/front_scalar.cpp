@@ -29,22 +29,24 @@ constexpr uint32_t width(uint32_t dtype) {
     }
 }
 
+constexpr uint64_t block_of(uint64_t where) { return where / ASC_BLOCK * ASC_BLOCK; }
+
 Cached *find(bool global, uint64_t where) {
     for (uint32_t i = 0; i < used; ++i)
-        if (ways[i].global == global && ways[i].where == (where & ~31ull)) return &ways[i];
+        if (ways[i].global == global && ways[i].where == block_of(where)) return &ways[i];
     return nullptr;
 }
 
 const asc_block &keep(bool global, uint64_t where, const asc_block &block) {
     Cached &way = ways[next_way++ % WAYS];
     if (used < WAYS) ++used;
-    way = {global, where & ~31ull, block};
+    way = {global, block_of(where), block};
     return way.block;
 }
 
 void patch(bool global, uint64_t where, uint64_t bits, uint32_t bytes) {
     Cached *way = where % bytes == 0 ? find(global, where) : nullptr;
-    if (way) std::memcpy(way->block.bytes + where % 32, &bits, bytes);
+    if (way) std::memcpy(way->block.bytes + where % ASC_BLOCK, &bits, bytes);
 }
 
 // A stream of its own for each run: splitmix64.
@@ -65,9 +67,9 @@ asc_block invented(uint32_t dtype, uint64_t where) {
     const uint32_t exponent = bits >> 23, fraction = bits & 0x7fffff;
     const uint16_t half = static_cast<uint16_t>((exponent - 112) << 10 | fraction >> 13);
     const uint16_t bfloat = static_cast<uint16_t>(bits >> 16);
-    if (dtype == ASC_F32) std::memcpy(block.bytes + where % 32, &bits, sizeof bits);
-    if (dtype == ASC_F16) std::memcpy(block.bytes + where % 32, &half, sizeof half);
-    if (dtype == ASC_BF16) std::memcpy(block.bytes + where % 32, &bfloat, sizeof bfloat);
+    if (dtype == ASC_F32) std::memcpy(block.bytes + where % ASC_BLOCK, &bits, sizeof bits);
+    if (dtype == ASC_F16) std::memcpy(block.bytes + where % ASC_BLOCK, &half, sizeof half);
+    if (dtype == ASC_BF16) std::memcpy(block.bytes + where % ASC_BLOCK, &bfloat, sizeof bfloat);
     return block;
 }
 

@@ -57,6 +57,7 @@ struct Ring {
     alignas(64) std::atomic<uint32_t> device_sleeps;      // 1 while the device waits for records
     alignas(64) std::atomic<uint32_t> kernel_sleeps;      // 1 while the kernel waits for room
     alignas(64) std::atomic<uint32_t> answers;            // how many queries were answered
+    std::atomic<uint32_t> kernel_asks;                    // 1 while the kernel sleeps until it is answered
     asc_block answer;
     std::atomic<uint32_t> stop;                           // the device has seen enough
     char error[160];                                      // why the kernel process gave up before the call

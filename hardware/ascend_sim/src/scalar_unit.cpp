@@ -29,7 +29,7 @@ asc_block Executor::read_local(uint32_t dtype, asc_local tensor, uint64_t index,
     reread(dtype, static_cast<uint64_t>(tensor.space) << 32 | addr, 0, line);
     asc_block block = {};
     if (!options_.compute) return block;
-    const uint32_t begin = addr / 32 * 32, end = std::min(begin + 32, capacity_of(tensor.space));
+    const uint32_t begin = addr / ASC_BLOCK * ASC_BLOCK, end = std::min<uint32_t>(begin + ASC_BLOCK, capacity_of(tensor.space));
     std::memcpy(block.bytes, core_->memory(tensor.space).data(begin, end), end - begin);
     return block;
 }
@@ -96,8 +96,8 @@ asc_block Executor::read_global(uint32_t dtype, asc_global address, int32_t line
     asc_block block = {};
     if (!options_.compute) return block;
     const GlobalBytes range = global_.locate(address, bytes_of_dtype(dtype), false, "GlobalTensor.GetValue");
-    const GlobalBytes around = {range.tensor, range.begin / 32 * 32, range.begin / 32 * 32 + 32};
-    uint8_t valid[32];
+    const GlobalBytes around = {range.tensor, range.begin / ASC_BLOCK * ASC_BLOCK, range.begin / ASC_BLOCK * ASC_BLOCK + ASC_BLOCK};
+    uint8_t valid[ASC_BLOCK];
     global_.load(around, block.bytes, valid);
     return block;
 }

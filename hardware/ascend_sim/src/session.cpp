@@ -132,7 +132,7 @@ void Session::fill_call(const Chip &chip) {
 
 void Session::prepare_ring(const Chip &chip) {
     ring_.head = ring_.tail = 0;
-    ring_.device_sleeps = ring_.kernel_sleeps = ring_.answers = ring_.stop = 0;
+    ring_.device_sleeps = ring_.kernel_sleeps = ring_.kernel_asks = ring_.answers = ring_.stop = 0;
     std::memset(ring_.error, 0, sizeof ring_.error);
     std::memset(ring_.covered, 0, sizeof ring_.covered);
     fill_call(chip);
@@ -155,7 +155,7 @@ void Session::execute(Executor &executor, const Record &record) {
         static_assert(sizeof value <= sizeof ring_.answer);
         std::memcpy(&ring_.answer, &value, sizeof value);
         ring_.answers.store(++answers_);
-        wake(&ring_.answers);
+        if (ring_.kernel_asks.exchange(0)) wake(&ring_.answers);
     };
     switch (record.op) {
 #include "dispatch.inc"

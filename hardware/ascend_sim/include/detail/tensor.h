@@ -9,7 +9,7 @@ ASC_INLINE constexpr uint64_t least(uint64_t a, uint64_t b) { return b ^ ((a ^ b
 
 template <class T>
 ASC_INLINE T element(const asc_block &block, uint64_t where) {
-    return *reinterpret_cast<const T *>(block.bytes + (where & (32 - sizeof(T))));
+    return *reinterpret_cast<const T *>(block.bytes + (where & (ASC_BLOCK - sizeof(T))));
 }
 
 ASC_INLINE asc_local shifted(const asc_local &from, uint64_t bytes) {
