@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 PACKAGES := envs agents memory hardware
 TYPES_DIR ?= build/types
 
-.PHONY: install demo test lint types check bench calibrate clean
+.PHONY: install demo test test-slow test-suites lint types check bench calibrate clean
 
 install: $(STAMP)
 
@@ -24,7 +24,15 @@ demo: install
 	    --budget 10 --seeds 3 --out runs/demo
 
 test: install
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# What takes minutes: every task exported and audited, every oracle judged, a million fuzzed records, ...
+test-slow: install
+	$(BIN)/python -m pytest -n auto --dist loadfile -m slow
+
+# All tasks of all suites: they export, pass the audit, and their oracles pass every gate.
+test-suites: install
+	$(BIN)/python -m pytest -n auto --dist loadfile -m slow tests/tasks tests/generators
 
 lint: install
 	$(BIN)/ruff check .

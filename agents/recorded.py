@@ -18,7 +18,8 @@ class RecordedVerdicts:
         self._known: dict[tuple[str, str], Verdict] = {
             (row["task"], row["kernel"]): from_json(row["verdict"]) for row in records
         }
-        self._make, self._verifier = make, None
+        self._make = make
+        self._verifier: Any = None
 
     def verify(self, kernel: Kernel, task: Task) -> Verdict:
         """One verdict."""
