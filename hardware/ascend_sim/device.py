@@ -39,7 +39,7 @@ class AscendSim:
     name = "ascend-sim"
     language = "ascendc"
 
-    def __init__(self, chip: str = chips.DEFAULT, timeout: float = 30.0, budget: int = 100_000_000) -> None:
+    def __init__(self, chip: str = chips.DEFAULT, timeout: float = 30.0, budget: int = 40_000_000) -> None:
         self._options = {"chip": chip, "timeout": timeout, "budget": budget}
         self._chip = chips.load(chip)
         self._timeout, self._budget = timeout, budget

@@ -139,6 +139,11 @@ def _digest(compiler: str, files: Sequence[Path]) -> str:
     return digest.hexdigest()[:16]
 
 
+def compiler_version(compiler: str) -> str:
+    """The first line of what the compiler says about itself."""
+    return _version(compiler).splitlines()[0]
+
+
 @cache
 def _version(compiler: str) -> str:
     return subprocess.run([compiler, "--version"], capture_output=True, check=True, text=True).stdout
