@@ -6,6 +6,7 @@ import json
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -41,6 +42,21 @@ class RunFolder:
         return self.path / "transcript.jsonl"
 
     @property
+    def inspections(self) -> Path:
+        """Every exchange with the model that reads kernels that passed."""
+        return self.path / "inspections.jsonl"
+
+    @property
+    def embeddings(self) -> Path:
+        """Vectors that an endpoint gave."""
+        return self.path / "embeddings.jsonl"
+
+    @property
+    def usage(self) -> Path:
+        """Tokens and dollars of a complete run, by part."""
+        return self.path / "usage.json"
+
+    @property
     def agent(self) -> Path:
         """What the agent learned."""
         return self.path / "agent"
@@ -56,15 +72,21 @@ class RunFolder:
         folder = cls(path)
         wanted = config.model_dump(mode="json")
         if (path / "config.yaml").exists():
-            if _resolved(path).digest != config.digest:
+            if folder.begun and _resolved(path).digest != config.digest:
                 raise KernelGymError(f"{path} holds a run with another configuration; choose another --out")
         elif path.exists() and any(path.iterdir()):
             raise KernelGymError(f"{path} is not empty and holds no run; choose another --out")
-        else:
-            folder.agent.mkdir(parents=True)
+        if not folder.begun:
+            folder.agent.mkdir(parents=True, exist_ok=True)
             (path / "provenance.json").write_text(json.dumps(provenance(), indent=1))
             (path / "config.yaml").write_text(yaml.safe_dump(wanted, sort_keys=False))
         return folder
+
+    @property
+    def begun(self) -> bool:
+        """True once something came of the run: a first attempt that a wrong option stopped leaves the folder free."""
+        kept = (self.journal, self.transcript, self.inspections, self.embeddings)
+        return any(file.exists() and file.stat().st_size for file in kept)
 
     def start_over(self) -> Journal:
         """Remove what replaying writes again, and open the journal."""
@@ -78,8 +100,10 @@ class RunFolder:
         file.parent.mkdir(exist_ok=True)
         file.write_text(source)
 
-    def finish(self) -> None:
-        """Mark the run as complete."""
+    def finish(self, usage: Mapping[str, Mapping[str, float]]) -> None:
+        """Mark the run as complete; what models were paid is put down."""
+        if usage:
+            self.usage.write_text(json.dumps(usage, indent=1))
         (self.path / "complete").touch()
 
 

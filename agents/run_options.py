@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from kernel_gym import command_line
+from kernel_gym.agents.run_folder import RunFolder, load_config
 from kernel_gym.config import RunConfig, resolve
+from kernel_gym.errors import ConfigError
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +26,13 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any configuration key, dotted")
 
 
+def add_replay_argument(parser: argparse.ArgumentParser) -> None:
+    """The option that runs a recorded run again."""
+    parser.add_argument(
+        "--replay", type=Path, metavar="RUN", help="run RUN again from its transcript: same settings, no endpoint"
+    )
+
+
 def run_config(arguments: argparse.Namespace, **fixed: object) -> RunConfig:
     """The configuration that the command line asks for."""
     given = {name: getattr(arguments, name) for name in ("suite", "tasks", "budget", "workers")} | fixed
@@ -30,5 +40,23 @@ def run_config(arguments: argparse.Namespace, **fixed: object) -> RunConfig:
     options = {name: getattr(arguments, name) for name in ("profile", "model") if getattr(arguments, name) is not None}
     if options:
         env["author_options"] = options
+    file = arguments.config
+    if getattr(arguments, "replay", None) is not None:
+        if file or env:
+            raise ConfigError("--replay takes author, device and configuration from the recorded run; leave them out")
+        file, env = arguments.replay / "config.yaml", _replayed(RunFolder(arguments.replay))
     overrides = {name: value for name, value in given.items() if value is not None}
-    return resolve(arguments.config, overrides | {"env": env}, arguments.set)
+    return resolve(file, overrides | {"env": env}, arguments.set)
+
+
+def _replayed(folder: RunFolder) -> dict[str, Any]:
+    """What is different when a run is replayed: models answer from its files."""
+    recorded = load_config(folder.path).env
+    if recorded.author not in ("openai", "replay"):
+        raise ConfigError(f"{folder.path}: its author was {recorded.author}, not a model; there is nothing to replay")
+    env: dict[str, Any] = {"author": "replay", "author_options": {"transcript": str(folder.transcript)}}
+    if recorded.embedder == "endpoint":
+        env["embedder_options"] = {"transcript": str(folder.embeddings)}
+    if recorded.inspection:
+        env["inspection"] = {"transcript": str(folder.inspections)}
+    return env

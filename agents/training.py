@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import fields, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -27,7 +28,9 @@ from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.vector import KernelSynthesisVectorEnv, view
 from kernel_gym.errors import ConfigError, InfrastructureError
-from kernel_gym.generators.contract import Generator, Recording
+from kernel_gym.generators.contract import Recording
+
+Part = TypeVar("Part")
 
 Progress = Callable[[int, int, int], None]
 """Called after every attempt with: attempts made, attempts in all, operators solved."""
@@ -48,7 +51,7 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done
         else:
             _work(agent, session)
         agent.save(folder.agent)
-        folder.finish()
+        folder.finish(session.usage())
     return outcome(config.agent, config.seed, journal.records, tasks, config.budget)
 
 
@@ -84,6 +87,7 @@ class Session:
         self.meter = Meter(tasks)
         self._progress = progress
         self._best: dict[str, float] = {}
+        self._paid: dict[str, Recording] = {}
 
     def __enter__(self) -> Session:
         from torch.utils.tensorboard import SummaryWriter
@@ -92,17 +96,23 @@ class Session:
         self._writer = SummaryWriter(str(self.folder.path))
         self._stack.callback(self._writer.close)
         options = environment_options(self.config, self.folder)
+        options = replace(
+            options,
+            author=self._recording("author", parts.author(options), self.folder.transcript),
+            embedder=self._recording("embedder", parts.embedder(options), self.folder.embeddings),
+            inspection=self._recording("inspection", parts.inspector(options), self.folder.inspections) or {},
+        )
         self._verifier = RecordedVerdicts(self.journal.records, lambda: parts.verifier(options))
         self._stack.callback(self._verifier.close)
-        self._options = replace(options, verifier=self._verifier, author=self._author(options))
+        self._options = replace(options, verifier=self._verifier)
         return self
 
-    def _author(self, options: Options) -> Generator:
-        """The author; one that is asked over a network keeps its transcript in the run folder."""
-        author = parts.author(options)
-        if isinstance(author, Recording):
-            author.record_to(self.folder.transcript)
-        return author
+    def _recording(self, name: str, part: Part, path: Path) -> Part:
+        """A part; one that is asked over a network keeps what it was answered in the run folder."""
+        if isinstance(part, Recording):
+            part.record_to(path)
+            self._paid[name] = part
+        return part
 
     def __exit__(self, *failure: object) -> None:
         self._stack.close()
@@ -124,24 +134,31 @@ class Session:
         if self.meter.attempts >= self.total:
             raise BudgetSpent
 
-    def take(self, info: Mapping[str, Any], truncated: bool) -> None:
-        """Write down the attempt that a step brought, if it did; give up if the verifier has."""
-        if truncated:
-            raise InfrastructureError(f"the verifier keeps failing ({info.get('failure', 'no reason given')})")
+    def take(self, info: Mapping[str, Any]) -> None:
+        """Write down the attempt that a step brought, if it did.
+
+        An attempt that the infrastructure failed, all retries included, stops the run: going on without it would make
+        another curve than the one that running again resumes.
+        """
+        if "failure" in info:
+            raise InfrastructureError(f"{info['failure']}; run the same command again to go on")
         if "attempt" in info:
             self._write(info["attempt"])
 
     def _write(self, attempt: Attempt) -> None:
         self.journal.write(record(attempt))
         self.log_scalars("", self.meter.take(attempt), self.meter.attempts)
-        author = self._options.author
-        if isinstance(author, Recording):
-            self.log_scalars("author/", author.usage(), self.meter.attempts)
+        for name, part in self._paid.items():
+            self.log_scalars(f"{name}/", part.usage(), self.meter.attempts)
         latency = attempt.verdict.latency_us
         if latency is not None and latency < self._best.get(attempt.task, float("inf")):
             self._best[attempt.task] = latency
             self.folder.keep_best(attempt.task, attempt.kernel.source)
         self._progress(self.meter.attempts, self.total, self.meter.solved)
+
+    def usage(self) -> dict[str, dict[str, float]]:
+        """What each part that is asked over a network used."""
+        return {name: part.usage() for name, part in self._paid.items()}
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         """Write what the agent says about itself."""
@@ -164,7 +181,7 @@ class Watched(gym.Wrapper[Any, Any, Any, Any]):
         """Step, unless the budget is spent."""
         self._session.stop_if_spent()
         result = self.env.step(action)
-        self._session.take(result[-1], result[-2])
+        self._session.take(result[-1])
         return result
 
 
@@ -184,7 +201,7 @@ class WatchedVector(gym.vector.VectorWrapper):
         self._session.stop_if_spent()
         result = self.env.step(actions)
         for i in range(self.num_envs):
-            self._session.take(view({}, result[-1], i)[1], bool(result[-2][i]))
+            self._session.take(view({}, result[-1], i)[1])
         return result
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kernel_gym.memory.bank import Bank
     from kernel_gym.memory.embedding import Embedder
     from kernel_gym.task import Task
+    from kernel_gym.verifier.verifier import Inspect
 
 Stages = Literal["both", "draft", "refine"]
 MemoryMode = Literal["shared", "fresh", "frozen"]
@@ -38,8 +39,10 @@ class Options:
     """who judges; by default the verifier on `device`"""
     workers: int = 0
     """kernels that the vector form has judged at the same time; 0: one a core"""
-    writers: int = 1
-    """times that the vector form asks the author at the same time; more than one suits an author behind a network"""
+    inspection: Mapping[str, Any] | Inspect = field(default_factory=dict)
+    """a second reader of kernels that passed every gate: settings of a model, or a function; empty for none"""
+    writers: int = 0
+    """times that the vector form asks the author at the same time; 0: as many as suit the author, one for a program"""
     author: str | Generator = "apprentice"
     """who writes the kernels, by name or as an object"""
     author_options: Mapping[str, Any] = field(default_factory=dict)
@@ -62,6 +65,8 @@ class Options:
     """what fills the pool: nearest items, or `stratified` by kind and feasibility"""
     embedder: str | Embedder = "static"
     """how texts become vectors; not used when `bank` is an object"""
+    embedder_options: Mapping[str, Any] = field(default_factory=dict)
+    """arguments of an embedder given by name"""
     bank: str | Path | Bank | None = None
     """the bank, or the file it is kept in; None keeps it in memory. An empty file is given the seed knowledge.
     Processes may share a file, but `reset(seed=...)` puts it back for all of them"""
@@ -71,9 +76,9 @@ class Options:
     """run seed until `reset(seed=...)` gives another; None draws one"""
 
     def __post_init__(self) -> None:
-        for name in ("budget", "picks", "pool_factor", "writers"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name, least in (("budget", 1), ("picks", 1), ("pool_factor", 1), ("writers", 0)):
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name} must be at least {least}, not {getattr(self, name)}")
         for name, allowed in (("stages", Stages), ("memory", MemoryMode), ("composition", Composition)):
             if getattr(self, name) not in get_args(allowed):
                 raise ConfigError(f"{name} is one of {', '.join(get_args(allowed))}, not {getattr(self, name)!r}")

@@ -6,7 +6,7 @@ Imports that cost time (torch, compilers) happen here, when a part is made, not 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from kernel_gym.envs.options import Options
     from kernel_gym.generators.contract import Generator
     from kernel_gym.hardware.device import Device
+    from kernel_gym.memory.embedding import Embedder
+    from kernel_gym.verifier.verifier import Inspect
 
 
 def tasks(options: Options) -> list[Task]:
@@ -52,12 +54,19 @@ def bank(options: Options, language: str) -> Bank:
         if options.bank.frozen or options.bank.read_only:
             raise ConfigError("a bank that takes in nothing has no start points: give a writable one, memory='frozen'")
         return options.bank
-    name, path = options.embedder, None if options.bank is None else Path(options.bank)
-    made = Bank(path, _made("kernel_gym.embedders", name, {}) if isinstance(name, str) else name)
+    made = Bank(None if options.bank is None else Path(options.bank), embedder(options))
     if not len(made):
         from kernel_gym.memory.seed import seed_items
 
         made.add(seed_items(language), attempt=False)
+    return made
+
+
+def embedder(options: Options) -> Embedder:
+    """The embedder, made if it was given by name."""
+    if not isinstance(options.embedder, str):
+        return options.embedder
+    made: Embedder = _made("kernel_gym.embedders", options.embedder, dict(options.embedder_options))
     return made
 
 
@@ -74,7 +83,24 @@ def verifier(options: Options) -> Any:
     """The verifier on the device, with a worker a core unless the options say otherwise."""
     from kernel_gym.verifier import Verifier
 
-    return Verifier(device(options), workers=options.workers or len(os.sched_getaffinity(0)))
+    inspect = inspector(options)
+    return Verifier(
+        device(options),
+        workers=options.workers or len(os.sched_getaffinity(0)),
+        inspect=inspect,
+        inspection_decides=getattr(inspect, "decides", False),
+    )
+
+
+def inspector(options: Options) -> Inspect | None:
+    """Who reads kernels that passed; None if nobody is asked to."""
+    if not isinstance(options.inspection, Mapping):
+        return options.inspection
+    if not options.inspection:
+        return None
+    from kernel_gym.verifier.inspection import ModelInspector
+
+    return ModelInspector(**options.inspection)
 
 
 def exported_operators(task: Task) -> Sequence[str]:

@@ -96,7 +96,8 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     | suite, tasks | "level1", all of it | what is worked on: a suite, or ids, files or Task objects |
     | author, author_options | "apprentice" | who writes the kernels |
     | device, device_options, verifier | "ascend-sim" | where kernels run; who judges them |
-    | workers, writers | 0 (one a core), 1 | kernels judged, authors asked at the same time in the vector form |
+    | inspection | none | a model that reads kernels that passed; its opinion is noted in the verdict |
+    | workers, writers | 0, 0 | kernels judged (0: one a core), authors asked at the same time in the vector form |
     | budget | 30 | T, attempts a task |
     | picks | 5 | N, items in a context |
     | pool_factor, pool_schedule | 4, none | lambda; pairs (attempt, lambda) that mask a part of the pool |
@@ -104,7 +105,7 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     | memory | "shared" | "fresh": every episode begins as constructed; "frozen": no item joins, start points excepted |
     | curriculum | "sequential" | or "mixed", "levels", or a function (tasks, round, rng) -> tasks in order |
     | composition | "similarity" | or "stratified" by kind and feasibility: what fills the pool |
-    | bank, embedder | in memory, "static" | the memory or its file; how texts become vectors |
+    | bank, embedder, embedder_options | in memory, "static" | the memory or its file; how texts become vectors |
     | operators | from the exported graph | the ATen operators of a task |
     | seed | drawn | run seed until `reset(seed=...)` gives one |
     | render_mode | None | "ansi", "human" |

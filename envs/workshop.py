@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,6 +16,7 @@ from kernel_gym.envs.observation import Layout, Vector, project
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.seeding import generator
 from kernel_gym.envs.showing import describe
+from kernel_gym.envs.writing import side_by_side
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.generators.contract import Context, StartPoint
 from kernel_gym.kernel import Kernel
@@ -107,12 +107,8 @@ class Workshop:
         return done
 
     def _once(self, commissions: Sequence[Commission]) -> list[Work]:
-        if len(commissions) <= 1 or self.options.writers == 1:
-            written = [self._write(commission) for commission in commissions]
-        else:
-            with ThreadPoolExecutor(self.options.writers) as pool:
-                written = list(pool.map(self._write, commissions))
-        return self._judge(commissions, written)
+        writers = self.options.writers or getattr(self.author, "writers", 1)
+        return self._judge(commissions, side_by_side(self._write, commissions, writers))
 
     def _write(self, commission: Commission) -> Kernel | Unjudged:
         rng = generator(self.seed, commission.task.id, commission.number)

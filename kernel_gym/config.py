@@ -13,9 +13,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from kernel_gym import credentials
 from kernel_gym.errors import ConfigError
+
+#: Options of a model endpoint that say how it is reached and paid, not what comes back: they may change under a run.
+INCIDENTAL = frozenset(
+    {"base_url", "timeout_s", "retries", "stream", "send_seed", "limit_name", "price_in", "price_out", "spending_limit"}
+)
+_OPTIONS = ("author_options", "embedder_options", "inspection")
 
 
 class _Frozen(BaseModel):
@@ -29,7 +36,10 @@ class EnvConfig(_Frozen):
     device_options: dict[str, Any]
     author: str
     author_options: dict[str, Any]
+    writers: int = Field(0, ge=0)
     embedder: str
+    embedder_options: dict[str, Any] = Field(default_factory=dict)
+    inspection: dict[str, Any] = Field(default_factory=dict)
     picks: int = Field(ge=1, le=64)
     pool_factor: int = Field(ge=1, le=64)
     pool_schedule: tuple[tuple[int, int], ...]
@@ -37,6 +47,12 @@ class EnvConfig(_Frozen):
     memory: Literal["shared", "fresh", "frozen"]
     curriculum: Literal["sequential", "mixed", "levels"]
     composition: Literal["similarity", "stratified"]
+
+    @field_validator(*_OPTIONS)
+    @classmethod
+    def _without_secrets(cls, options: dict[str, Any]) -> dict[str, Any]:
+        credentials.refuse_in(options)
+        return options
 
 
 class RunConfig(_Frozen):
@@ -53,8 +69,10 @@ class RunConfig(_Frozen):
 
     @property
     def digest(self) -> str:
-        """Content address of what decides the results; the number of workers does not."""
-        data = self.model_dump(mode="json", exclude={"workers"})
+        """Content address of what decides the results; how many work and how a model is reached does not."""
+        data = self.model_dump(mode="json", exclude={"workers": True, "env": {"writers"}})
+        for part in _OPTIONS:
+            data["env"][part] = {key: value for key, value in data["env"][part].items() if key not in INCIDENTAL}
         return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,19 @@ class Transcript:
     def __len__(self) -> int:
         return len(self._known)
 
+    def __iter__(self) -> Iterator[Exchange]:
+        """All exchanges, in the order in which they were answered."""
+        return iter(list(self._known.values()))
+
     def find(self, request: dict[str, Any]) -> Exchange | None:
-        """The recorded answer to a request, if there is one."""
+        """The recorded answer to a request, if there is one. A file that is only read must have one."""
         with self._lock:
-            return self._known.get(key_of(request))
+            known = self._known.get(key_of(request))
+        if known is None and self.read_only:
+            raise KernelGymError(
+                f"{self.path} has no answer to this request: the recorded run ended here, or code or settings differ"
+            )
+        return known
 
     def append(self, request: dict[str, Any], reply: dict[str, Any]) -> None:
         """Record an exchange; on disk before anything is done with it, since it was paid for."""
@@ -65,3 +75,11 @@ class Transcript:
             self._known = {exchange["key"]: exchange for exchange in exchanges}
         except (ValueError, KeyError, TypeError) as error:
             raise KernelGymError(f"{self.path} is not a transcript: {error}") from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has a lock of its own; both append to the same file."""
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()

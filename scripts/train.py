@@ -1,17 +1,20 @@
 #!/usr/bin/env python
 """Train one agent on a suite and write a run folder; run the same command again to resume."""
 
+import json
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from kernel_gym import command_line
-from kernel_gym.agents.run_options import add_run_arguments, run_config
+from kernel_gym.agents.run_options import add_replay_argument, add_run_arguments, run_config
 
 EXAMPLES = """
 scripts/train.py --agent value --suite level1 --tasks relu,softmax --budget 10 --seed 0 --out runs/value
 scripts/train.py --agent my_agents:Mine --suite basics --budget 5 --out runs/mine
 scripts/train.py --config run.yaml --set env.picks=3 --out runs/three-picks
+scripts/train.py --author openai --model NAME --suite level1 --tasks relu --budget 5 --out runs/model
+scripts/train.py --replay runs/model --out runs/model-again
 """
 
 
@@ -22,6 +25,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="everything random follows from it (default 0)")
     parser.add_argument("--out", type=Path, required=True, help="run folder")
     add_run_arguments(parser)
+    add_replay_argument(parser)
     arguments = parser.parse_args()
     config = run_config(arguments, agent=arguments.agent, seed=arguments.seed)
 
@@ -39,6 +43,9 @@ def main() -> int:
         outcome = train(config, folder, show)
     for name, value in outcome.figures.items():
         print(f"{name:>9} {'-' if value is None else format(value, '.3f')}")
+    if folder.usage.exists():
+        for part, used in json.loads(folder.usage.read_text()).items():
+            print(f"{part:>9} {used['tokens_in']:,} tokens in, {used['tokens_out']:,} out, ${used['dollars']:.2f}")
     print(f"run folder {arguments.out}; curves: tensorboard --logdir {arguments.out}")
     return 0
 

@@ -163,6 +163,8 @@ class Gates:
         """Names what a verdict depends on beside kernel, task and device."""
         if self._inspect is None:
             return ""
+        if hasattr(self._inspect, "identity"):
+            return f"{self._inspect.identity()} {self._decides}"
         return (
             f"{getattr(self._inspect, '__module__', '')}.{getattr(self._inspect, '__qualname__', '')} {self._decides}"
         )

@@ -30,8 +30,9 @@ OTHER = KERNEL.replace("return 0", "return 1")
         f"```cpp\r\n{KERNEL}```".replace("\n", "\r\n"),
         f"````cpp\n{KERNEL}````",
         f"  ```cpp title=k.asc\n{KERNEL}  ```",
+        f"<think>\nPerhaps\n```cpp\n{OTHER}```\n</think>\n{KERNEL}",
     ],
-    ids=["plain", "prose", "tildes", "two", "shell", "unclosed", "bare", "crlf", "four", "indented"],
+    ids=["plain", "prose", "tildes", "two", "shell", "unclosed", "bare", "crlf", "four", "indented", "thought"],
 )
 def test_the_kernel_is_found(answer: str) -> None:
     assert kernel_source(answer) == KERNEL

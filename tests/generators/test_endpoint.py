@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from model_server import cut_short, failing, raw, saying, serving, slow
+from model_server import cut_short, failing, raw, saying, serving, slow, streaming, uncounted
 
 from kernel_gym.endpoint import Endpoint, EndpointSettings, SpendingLimit
 from kernel_gym.errors import ConfigError, InfrastructureError, KernelGymError
@@ -53,6 +53,46 @@ def test_what_stays_broken_is_an_infrastructure_error_without_the_key(behaviour:
     assert "\n" not in str(error.value)
 
 
+def test_a_streamed_answer_is_put_together() -> None:
+    text = "".join(chr(97 + i % 26) for i in range(500))
+    with serving(streaming(text)) as server:
+        asked = endpoint(server.url, stream=True)
+        reply = asked.chat(QUESTION, 0)
+        assert (reply.text, reply.finish, reply.tokens_in, reply.tokens_out) == (text, "stop", 100, 10)
+        assert server.requests[0]["stream"] is True
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [failing(429), failing(500), raw(b"data: {not json\n\n"), raw(b""), cut_short, streaming("x", whole=False)],
+    ids=["429", "500", "malformed", "empty", "cut", "broken-off"],
+)
+def test_a_stream_that_breaks_is_an_infrastructure_error(behaviour: object) -> None:
+    with serving(behaviour) as server, pytest.raises(InfrastructureError) as error:  # type: ignore[arg-type]
+        endpoint(server.url, stream=True).chat(QUESTION, 0)
+    assert KEY not in str(error.value)
+
+
+def test_a_server_that_insists_on_streaming_is_recognised() -> None:
+    with serving(streaming("hello")) as server:
+        with pytest.raises(InfrastructureError, match="stream=true"):
+            endpoint(server.url).chat(QUESTION, 0)
+        assert endpoint(server.url, stream=True).chat(QUESTION, 0).text == "hello"
+
+
+def test_a_key_in_an_answer_is_cut_out() -> None:
+    with serving(saying(f"your key is {KEY}")) as server:
+        assert endpoint(server.url).chat(QUESTION, 0).text == "your key is [key]"
+
+
+def test_a_server_that_does_not_count_is_estimated() -> None:
+    with serving(uncounted("four")) as server:
+        asked = endpoint(server.url, price_in=1e6, spending_limit=0.5)
+        assert asked.chat(QUESTION, 0).tokens_in > 0
+        with pytest.raises(SpendingLimit):
+            asked.chat(QUESTION, 1)
+
+
 def test_a_slow_answer_times_out() -> None:
     with serving(slow(5)) as server, pytest.raises(InfrastructureError):
         endpoint(server.url, timeout_s=0.3).chat(QUESTION, 0)
@@ -91,6 +131,21 @@ def test_the_spending_limit_stops_before_the_next_question() -> None:
         with pytest.raises(SpendingLimit, match=r"raise spending_limit"):
             asked.chat(QUESTION, 1)
         assert len(server.requests) == 1
+
+
+def test_the_spending_limit_is_one_for_all_times_that_a_run_is_resumed(tmp_path: Path) -> None:
+    path, prices = tmp_path / "transcript.jsonl", {"price_in": 10_000.0, "price_out": 1.0}
+    with serving(saying("x")) as server:
+        endpoint(server.url, Transcript(path), **prices).chat(QUESTION, 0)
+        resumed = endpoint(server.url, Transcript(path), spending_limit=1.0, **prices)
+        assert resumed.chat(QUESTION, 0).text == "x"
+        with pytest.raises(SpendingLimit):
+            resumed.chat(QUESTION, 1)
+        higher = endpoint(server.url, Transcript(path), spending_limit=1.5, **prices)
+        assert [higher.chat(QUESTION, nonce).text for nonce in (0, 1)] == ["x", "x"]
+        assert len(server.requests) == 2
+    assert higher.spent == pytest.approx(2.00002)
+    assert higher.usage() == {"tokens_in": 200, "tokens_out": 20, "dollars": pytest.approx(2.00002)}
 
 
 def test_a_transcript_answers_again_for_nothing_and_holds_no_key(tmp_path: Path) -> None:

@@ -42,8 +42,8 @@ class Exchange(BaseHTTPRequestHandler):
 class ModelServer(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, script: list[Behaviour]) -> None:
-        super().__init__(("127.0.0.1", 0), Exchange)
+    def __init__(self, script: list[Behaviour], port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), Exchange)
         self.script, self.lock = script, threading.Lock()
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str] = []
@@ -54,9 +54,9 @@ class ModelServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(*script: Behaviour) -> Iterator[ModelServer]:
+def serving(*script: Behaviour, port: int = 0) -> Iterator[ModelServer]:
     """Serve; each request meets the next behaviour, the last one stays."""
-    server = ModelServer(list(script))
+    server = ModelServer(list(script), port)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -81,6 +81,66 @@ def saying(text: str | None, finish: str = "stop") -> Behaviour:
             "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
         }
         exchange.send(200, json.dumps(body).encode())
+
+    return answer
+
+
+def answering(answer: Callable[[dict[str, Any]], str]) -> Behaviour:
+    """A proper answer that depends on the question."""
+    return lambda exchange: saying(answer(exchange.body))(exchange)
+
+
+def uncounted(text: str) -> Behaviour:
+    """A proper answer of a server that counts no tokens."""
+
+    def answer(exchange: Exchange) -> None:
+        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        exchange.send(200, json.dumps({"id": "1", "object": "chat.completion", "choices": [choice]}).encode())
+
+    return answer
+
+
+def streaming(text: str, piece: int = 7, whole: bool = True) -> Behaviour:
+    """An answer piece by piece; one that is not whole ends in the middle. It streams whether it was asked to or not."""
+
+    def answer(exchange: Exchange) -> None:
+        pieces = [text[at : at + piece] for at in range(0, len(text), piece)]
+        chunks = [{"index": 0, "delta": {"role": "assistant", "content": one}, "finish_reason": None} for one in pieces]
+        if whole:
+            chunks.append({"index": 0, "delta": {}, "finish_reason": "stop"})
+        shell = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": exchange.body["model"]}
+        events: list[dict[str, Any]] = [shell | {"choices": [chunk]} for chunk in chunks]
+        if whole:
+            usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+            events.append(shell | {"choices": [], "usage": usage})
+        lines = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + ("data: [DONE]\n\n" if whole else "")
+        exchange.send(200, lines.encode(), {"Content-Type": "text/event-stream"})
+
+    return answer
+
+
+def embedding(vector: Callable[[str], list[float]], backwards: bool = False) -> Behaviour:
+    """Embeddings, one a text, possibly in another order than that of the texts."""
+
+    def answer(exchange: Exchange) -> None:
+        rows = [
+            {"object": "embedding", "index": index, "embedding": vector(text)}
+            for index, text in enumerate(exchange.body["input"])
+        ]
+        used = {"prompt_tokens": 5 * len(rows), "total_tokens": 5 * len(rows)}
+        said = {"object": "list", "model": "e", "data": rows[::-1] if backwards else rows, "usage": used}
+        exchange.send(200, json.dumps(said).encode())
+
+    return answer
+
+
+def held(arrived: threading.Event, released: threading.Event) -> Behaviour:
+    """Says when it was asked, and answers only once it is released."""
+
+    def answer(exchange: Exchange) -> None:
+        arrived.set()
+        released.wait()
+        saying("late")(exchange)
 
     return answer
 

@@ -1,8 +1,8 @@
 """The kernel in a model's answer.
 
 Models answer with prose around the code, with several blocks, with a fence that is never closed because the answer was
-cut, with a diff instead of a file, or with no fence at all. What can be read as one whole file is taken; the verifier
-judges the rest.
+cut, with a diff instead of a file, with no fence at all, or after thinking aloud. What can be read as one whole file is
+taken; the verifier judges the rest.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ _HUNK = re.compile(r"^@@.*?$", re.MULTILINE)
 
 def kernel_source(answer: str, start: str = "") -> str:
     """The source in an answer; a diff is applied to `start`. Empty if there is none."""
+    answer = answer.rpartition("</think>")[2]
     blocks = [match.group(3) for match in _FENCE.finditer(answer)]
     whole = [block for block in blocks if "kernel_launch" in block and not _is_diff(block)]
     if whole:

@@ -1,11 +1,13 @@
 """What a model is told, within a budget of tokens.
 
-Always: the format, the operator, the start point. Then as much as fits, in this order: the picked memories in the order
-of the picks, then API pages. A memory that does not fit whole is cut, with a mark, if at least half of it fits.
+Always: the format, the operator, the start point with its profile and what the latest attempts from it came to. Then as
+much as fits, in this order: the picked memories in the order of the picks, then API pages. A memory that does not fit
+whole is cut, with a mark, if at least half of it fits.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -13,13 +15,16 @@ from importlib.resources import files
 
 import jinja2
 
+from kernel_gym.endpoint import CHARACTERS_PER_TOKEN
 from kernel_gym.generators.contract import Context, Note, StartPoint
 from kernel_gym.task import Signature, Task
 from kernel_gym.verdict import Feasible
 
-#: Characters of a token, on the low side for code.
-CHARACTERS_PER_TOKEN = 3.2
+#: Earlier attempts from the same start point that are told, the latest ones.
+CHILDREN = 12
 _CUT = "\n[cut]"
+#: Characters that the templates put around a memory.
+_FRAME = 20
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,13 @@ def messages(task: Task, context: Context, start: StartPoint | None, budget: int
     """The messages of one request, of at most about `budget` tokens."""
     system = _template("system.md").render(example=_file("example.cpp").rstrip())
     template = _template("draft.md" if start is None else "refine.md")
-    fixed = {"task": task, "shapes": list(_shapes(task)), "start": start, "diagnosis": _diagnosis(start)}
+    fixed = {
+        "task": task,
+        "shapes": list(_shapes(task)),
+        "start": start,
+        "children": start.children[-CHILDREN:] if start else (),
+        "diagnosis": _diagnosis(start),
+    }
     base = len(system) + len(template.render(**fixed, notes=[]))
     room = int(budget * CHARACTERS_PER_TOKEN) - base
     user = template.render(**fixed, notes=list(_fitting(context, room)))
@@ -43,13 +54,13 @@ def _fitting(context: Context, room: int) -> Iterator[_Shown]:
     ordered = [note for note in context if note.kind != "api"] + [note for note in context if note.kind == "api"]
     for note in ordered:
         heading, text = _heading(note), note.text.strip()
-        space = room - len(heading) - len(_CUT) - 8
+        space = room - len(heading) - len(_CUT) - _FRAME
         if len(text) > space:
             if space < len(text) / 2:
                 continue
             text = text[:space] + _CUT
-        room -= len(heading) + len(text) + 8
-        yield _Shown(heading, text)
+        room -= len(heading) + len(text) + _FRAME
+        yield _Shown(heading, f"```cpp\n{text}\n```" if note.kind == "trace" else text)
 
 
 def _heading(note: Note) -> str:
@@ -80,6 +91,13 @@ def _describe(signature: Signature) -> str:
 
 def _diagnosis(start: StartPoint | None) -> str:
     return start.verdict.profile.diagnosis if start and isinstance(start.verdict, Feasible) else ""
+
+
+@cache
+def prompts_digest() -> str:
+    """Changes whenever one of the prompt files does."""
+    names = ("system.md", "draft.md", "refine.md", "example.cpp")
+    return hashlib.sha256("\0".join(_file(name) for name in names).encode()).hexdigest()[:16]
 
 
 @cache
