@@ -7,7 +7,9 @@ not believed: a set of attacks runs inside the sandbox, and a tier counts only i
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,36 +22,69 @@ Tier = Literal["A", "B", "C", "D"]
 #: Bits of confinement/jail.h.
 LIMITS, LANDLOCK, SECCOMP = 1, 2, 4
 
+#: What every program needs to start.
+_SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives")
+
 
 @dataclass(frozen=True)
 class Confinement:
-    """A tier and the layers that make it; `reached` names attacks that got through at that tier."""
+    """A tier and the layers that make it; `reached` names attacks that got through at that tier.
+
+    `bubblewrap` is the path of the program that stands in for Landlock at tier B.
+    """
 
     tier: Tier
     layers: int
     reached: tuple[str, ...] = ()
+    bubblewrap: str | None = None
+
+    def wrapped(
+        self, command: Sequence[str], read: Iterable[Path | str], write: Iterable[Path | str] = ()
+    ) -> list[str]:
+        """The command so that it sees only what is named; at tiers other than B, where the layers see to it, as it is."""
+        if self.bubblewrap is None:
+            return list(command)
+        bound = [("--ro-bind-try", str(path)) for path in (*_SYSTEM, *read)] + [("--bind", str(path)) for path in write]
+        options = [word for option, path in bound for word in (option, path, path)]
+        fixed = ["--unshare-all", "--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev"]
+        return [self.bubblewrap, *fixed, *options, "--", *command]
 
 
 @cache
 def confinement(probes: Path) -> Confinement:
     """The best tier of this machine, by running the quick attacks; once in a process."""
-    available = int(_call(probes, "--layers")["layers"])
-    candidates: tuple[tuple[Tier, int], ...] = (("A", LIMITS | LANDLOCK | SECCOMP), ("C", LIMITS | SECCOMP))
-    for tier, layers in candidates:
-        if layers & ~available == 0:
-            reached = attack(probes, layers, "--quick" if tier == "A" else "--calls")
-            if not reached:
-                return Confinement(tier, layers)
-    return Confinement("D", LIMITS & available, attack(probes, LIMITS & available, "--quick"))
+    available = int(_call([str(probes), "--layers"])["layers"])
+    for candidate, attacks in _candidates():
+        if candidate.layers & ~available == 0 and not _attack(candidate, probes, attacks):
+            return candidate
+    rest = LIMITS & available
+    return Confinement("D", rest, attack(probes, rest, "--quick"))
+
+
+def _candidates() -> Iterable[tuple[Confinement, str]]:
+    yield Confinement("A", LIMITS | LANDLOCK | SECCOMP), "--quick"
+    if program := shutil.which("bwrap"):
+        yield Confinement("B", LIMITS | SECCOMP, bubblewrap=program), "--quick"
+    # Files can be opened while code is loaded: the screen of the binary refuses code that runs then.
+    yield Confinement("C", LIMITS | SECCOMP), "--calls"
 
 
 def attack(probes: Path, layers: int, which: str = "--all") -> tuple[str, ...]:
     """Names of the attacks that succeed within `layers`."""
-    return tuple(_call(probes, which, str(layers))["reached"])
+    return tuple(_call([str(probes), which, str(layers)])["reached"])
 
 
-def _call(probes: Path, *arguments: str) -> dict[str, Any]:
-    run = subprocess.run([str(probes), *arguments], capture_output=True, text=True, timeout=120, check=False)
+def _attack(candidate: Confinement, probes: Path, which: str) -> bool:
+    """True if any attack succeeds, or if the sandbox cannot even be set up."""
+    command = candidate.wrapped([str(probes), which, str(candidate.layers)], read=[probes.parent])
+    try:
+        return bool(_call(command)["reached"])
+    except InfrastructureError:
+        return True
+
+
+def _call(command: Sequence[str]) -> dict[str, Any]:
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if run.returncode:
         raise InfrastructureError(f"the sandbox probes failed: {run.stderr.strip()[:200] or run.returncode}")
     result: dict[str, Any] = json.loads(run.stdout)

@@ -16,6 +16,7 @@ from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware.ascend_sim.launches import rewrite
 from kernel_gym.hardware.ascend_sim.runtime import KERNEL_FLAGS, Runtime
 from kernel_gym.hardware.device import Diagnostic
+from kernel_gym.hardware.sandbox import Confinement
 
 SOURCE, OBJECT = "kernel.cpp", "kernel.so"
 SECONDS = 60.0
@@ -35,12 +36,12 @@ _MATHEMATICS = re.compile(
 _LINKER = re.compile(r"(?:undefined reference to|multiple definition of) .*")
 
 
-def compile_kernel(runtime: Runtime, source: str, folder: Path) -> tuple[Diagnostic, ...]:
+def compile_kernel(runtime: Runtime, confinement: Confinement, source: str, folder: Path) -> tuple[Diagnostic, ...]:
     """Compile into `folder` (which must exist and is all that the compiler may write); no diagnostics means success."""
     (folder / SOURCE).write_text(rewrite(source), encoding="utf-8", errors="surrogateescape")
     try:
         run = subprocess.run(
-            _command(runtime, folder), cwd=folder, env=_environment(folder), stdin=subprocess.DEVNULL,
+            _command(runtime, confinement, folder), cwd=folder, env=_environment(folder), stdin=subprocess.DEVNULL,
             capture_output=True, timeout=SECONDS, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -97,10 +98,9 @@ def _unusable(path: Path) -> tuple[Diagnostic, ...]:
     return tuple(found)
 
 
-def _command(runtime: Runtime, folder: Path) -> list[str]:
-    confine = [str(runtime.confine), "--write", str(folder)]
-    for path in (str(runtime.folder), *_compiler_roots(runtime.compiler)):
-        confine += ["--read", path]
+def _command(runtime: Runtime, confinement: Confinement, folder: Path) -> list[str]:
+    read = (str(runtime.folder), *_compiler_roots(runtime.compiler))
+    reads = [word for path in read for word in ("--read", path)]
     include = runtime.prelude.parent
     compiler = [
         runtime.compiler,
@@ -111,7 +111,19 @@ def _command(runtime: Runtime, folder: Path) -> list[str]:
         "-I",
         str(include),
     ]
-    return [*confine, "--", *compiler, *_LINK_FLAGS, SOURCE, "-o", OBJECT]
+    confine = [
+        str(runtime.confine),
+        "--write",
+        str(folder),
+        *reads,
+        "--",
+        *compiler,
+        *_LINK_FLAGS,
+        SOURCE,
+        "-o",
+        OBJECT,
+    ]
+    return confinement.wrapped(confine, read=read, write=[folder])
 
 
 def _environment(folder: Path) -> dict[str, str]:

@@ -68,7 +68,7 @@ class AscendSim:
                 kernel, diagnostics=(Diagnostic(f"{self.name} builds {self.language}, not {kernel.language}"),)
             )
         folder = self._build_folder(kernel)
-        diagnostics = compile_kernel(runtime(), kernel.source, folder)
+        diagnostics = compile_kernel(runtime(), self._confinement(), kernel.source, folder)
         seconds = time.perf_counter() - started
         if diagnostics:
             return Build(kernel, diagnostics=diagnostics, seconds=seconds)
@@ -117,17 +117,22 @@ class AscendSim:
     def _device(self) -> Server:
         if self._server is None:
             built: Runtime = runtime()
-            layers = str(self._confinement().layers)
-            self._server = Server([str(built.device), "{socket}", layers])
+            confinement = self._confinement()
+            command = [str(built.device), "{socket}", str(confinement.layers)]
+            self._server = Server(confinement.wrapped(command, read=[built.folder, self._folder()]))
         return self._server
 
-    def _build_folder(self, kernel: Kernel) -> Path:
+    def _folder(self) -> Path:
+        """Where this device keeps its builds."""
         if self._scratch is None:
             self._scratch = Path(tempfile.mkdtemp(prefix="kernel_gym-"))
-        kept = sorted(self._scratch.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        return self._scratch
+
+    def _build_folder(self, kernel: Kernel) -> Path:
+        kept = sorted(self._folder().iterdir(), key=lambda path: path.stat().st_mtime_ns)
         for old in kept[: max(0, len(kept) - KEPT_BUILDS + 1)]:
             shutil.rmtree(old)
-        folder = self._scratch / kernel.digest[:32]
+        folder = self._folder() / kernel.digest[:32]
         if folder.exists():
             shutil.rmtree(folder)
         folder.mkdir()

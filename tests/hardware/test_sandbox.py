@@ -8,11 +8,17 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kernel_gym.hardware import sandbox
+from kernel_gym.hardware.ascend_sim import runtime as runtimes
+from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.ascend_sim.runtime import runtime
+from kernel_gym.hardware.device import Inputs
 from kernel_gym.hardware.sandbox import LANDLOCK, LIMITS, SECCOMP
+from kernel_gym.kernel import Kernel
+from kernel_gym.task import InputSpec, Signature, TensorSpec
 
 NOBODY = 65534
 
@@ -137,3 +143,23 @@ def test_confine_says_what_is_wrong(programs: Path, tmp_path: Path) -> None:
     assert (bad.returncode, bad.stderr) == (125, "confine: unknown option\n")
     command = [programs / "confine", "--write", tmp_path, "--", "/no/such/compiler"]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 125
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
+def test_bubblewrap_stands_in_for_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
+    candidates = [candidate for candidate in sandbox._candidates() if candidate[0].tier == "B"]
+    monkeypatch.setattr(sandbox, "_candidates", lambda: candidates)
+    sandbox.confinement.cache_clear()
+    try:
+        with AscendSim() as device:
+            assert device.sandbox_tier() == "B"
+            source = (runtimes.HERE / "examples" / "relu.asc").read_text()
+            secret = device.build(Kernel('#include "/etc/passwd"\n' + source))
+            assert "No such file" in secret.diagnostics[0].message
+            build = device.build(Kernel(source))
+            assert build.ok, build.diagnostics
+            signature = Signature((InputSpec((1000,)),), (TensorSpec((1000,)),))
+            values = np.linspace(-1, 1, 1000, dtype=np.float32)
+            assert np.array_equal(device.run(build, Inputs(signature, (values,))).outputs[0], np.maximum(values, 0))
+    finally:
+        sandbox.confinement.cache_clear()
