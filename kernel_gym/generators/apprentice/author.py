@@ -8,14 +8,15 @@ from zlib import crc32
 
 import numpy as np
 
-from kernel_gym.errors import KernelGymError
 from kernel_gym.generators.apprentice.idioms import Idiom, Spelling, idioms
 from kernel_gym.generators.apprentice.judgement import Judge, Judgement
 from kernel_gym.generators.apprentice.kernel_file import write_kernel
 from kernel_gym.generators.apprentice.lowering import lower
+from kernel_gym.generators.apprentice.moves import Course, draft, refine
 from kernel_gym.generators.apprentice.operators import Unsupported
+from kernel_gym.generators.apprentice.plan import Plan
 from kernel_gym.generators.apprentice.profile import Profile, load_profile
-from kernel_gym.generators.apprentice.schedule import BEST, NAIVE, Schedule
+from kernel_gym.generators.apprentice.schedule import BEST
 from kernel_gym.generators.apprentice.voice import Voice, fluent
 from kernel_gym.generators.contract import Context, StartPoint
 from kernel_gym.kernel import Kernel
@@ -38,7 +39,7 @@ class Explanation:
     """A kernel with the choices that made it; `problem` says why there is no kernel."""
 
     kernel: Kernel
-    schedule: Schedule | None = None
+    course: Course | None = None
     choices: tuple[Choice, ...] = ()
     problem: str = ""
 
@@ -71,7 +72,8 @@ class Apprentice:
             plan = lower(task)
         except Unsupported as error:
             return Explanation(Kernel("", self.language, trusted=True), problem=str(error))
-        judge = Judge(self.profile, context, start)
+        course = self._course(plan, context, start, root)
+        judge = Judge(self.profile, context, start, course.risks)
         choices: dict[str, Choice] = {}
 
         def choose(idiom: Idiom) -> Spelling:
@@ -82,9 +84,16 @@ class Apprentice:
             choices[idiom.id] = Choice(idiom.id, spelling.name, spelling.right, float(draw), judgement)
             return spelling
 
-        schedule = BEST if self.profile.fluent else NAIVE
-        source = write_kernel(plan, schedule, Voice(idioms(), choose))
-        return Explanation(Kernel(source, self.language, trusted=True), schedule, tuple(choices.values()))
+        source = write_kernel(plan, course.schedule, Voice(idioms(), choose))
+        return Explanation(Kernel(source, self.language, trusted=True), course, tuple(choices.values()))
+
+    def _course(self, plan: Plan, context: Context, start: StartPoint | None, root: int) -> Course:
+        def stream(name: str) -> np.random.Generator:
+            return _stream(root, name)
+
+        if start is None:
+            return draft(plan, self.profile, context, stream)
+        return refine(plan, self.profile, context, start, stream)
 
 
 def oracle(task: Task) -> Kernel:
@@ -110,6 +119,3 @@ def _mistake(idiom: Idiom, which: float) -> Spelling:
 def _idioms_digest() -> str:
     text = "".join(idiom.model_dump_json() for idiom in idioms().values())
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-__all__ = ["Apprentice", "Choice", "Explanation", "KernelGymError", "oracle"]

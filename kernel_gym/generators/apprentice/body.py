@@ -186,6 +186,12 @@ class Body:
             return self._number(f"{texts[0]} {_OPERATORS[step.function]} {texts[1]}")
         if step.function in ("max", "min"):
             return self._number(f"{'Larger' if step.function == 'max' else 'Smaller'}({texts[0]}, {texts[1]})")
+        if step.function == "relu":
+            return self._number(f"{texts[0]} > 0.0f ? {texts[0]} : 0.0f")
+        if step.function == "leaky_relu":
+            return self._number(f"{texts[0]} > 0.0f ? {texts[0]} : {texts[0]} * {texts[1]}")
+        if step.function == "abs":
+            return self._number(f"{texts[0]} > 0.0f ? {texts[0]} : -{texts[0]}")
         if step.function == "neg":
             return self._number(f"-{texts[0]}")
         if step.function in _SIGNS:

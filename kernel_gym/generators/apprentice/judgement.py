@@ -27,6 +27,8 @@ class Judge:
     profile: Profile
     context: Context
     start: StartPoint | None
+    #: Idioms that the chosen moves touch: copying alone does not keep them right.
+    risks: frozenset[str] = frozenset()
     readings: list[Reading] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -59,6 +61,8 @@ class Judge:
             return None
         if not idiom.right.pattern.search(self.start.kernel.source):
             return None
+        if idiom.id in self.risks:
+            return Judgement(self.profile.care, (("touched by a move", 0.0),))
         return Judgement(self.profile.copying, (("copied from the start point", 0.0),))
 
     def _evidence(self, idiom: Idiom) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:

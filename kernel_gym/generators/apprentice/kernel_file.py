@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 
+from kernel_gym.generators.apprentice.blocks import BlockWriter
 from kernel_gym.generators.apprentice.maps import MapWriter
 from kernel_gym.generators.apprentice.nest import CTYPES
 from kernel_gym.generators.apprentice.passes import PassWriter
@@ -103,6 +104,8 @@ def _writer(plan: Plan, nest: Nest | Scan | Product, schedule: Schedule, voice: 
         return (RowScanWriter if nest.last else ColumnScanWriter)(plan, nest, schedule, voice, prefix)
     if isinstance(nest, Product):
         return ProductWriter(plan, nest, schedule, voice, prefix)
+    if not nest.reductions and schedule.batch != 1 and BlockWriter.suits(nest):
+        return BlockWriter(plan, nest, schedule, voice, prefix)
     if not nest.reductions:
         return MapWriter(plan, nest, schedule, voice, prefix)
     resident = nest.vector_reduced and not nest.reduced and schedule.resident

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 from kernel_gym.errors import TaskError
@@ -29,7 +28,7 @@ def _lower(task: Task, digest: str) -> Plan | Unsupported:
         return Unsupported(f"Unsupported: {error}")
     shapes = [tuple(spec.shape for spec in task.instance(case).signature.inputs) for case in task.cases]
     try:
-        return replace(read(program, task.name, _title(task), shapes), name=task.name)
+        return read(program, task.name, _title(task), shapes, lambda: export(task.instance(task.timing)))
     except Unsupported as error:
         return error
 

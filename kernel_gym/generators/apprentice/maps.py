@@ -83,13 +83,33 @@ class MapWriter(NestWriter):
                 add(self.take(access, f"{access.label}Queue"))
             add(say("queue.alloc", type=self.ctype(store.access), tensor=out, queue=f"{store.access.label}Queue"))
             mark = len(self.script.lines)
-            for index, access in self.loads(vector=True):
-                self.as_float(body, index, access, f"{access.label}Local")
-            self._steps(body, out)
+            floats = all(
+                access.dtype == "float32" for access in [*(a for _, a in self.loads(vector=True)), store.access]
+            )
+            if not self.schedule.vector and self.nest.scalar_possible and floats and store.access.step == "1":
+                self._by_elements(body, out)
+            else:
+                for index, access in self.loads(vector=True):
+                    self.as_float(body, index, access, f"{access.label}Local")
+                self._steps(body, out)
             self.declare_work(body, mark)
             add(say("queue.enque", queue=f"{store.access.label}Queue", tensor=out))
             for _, access in self.loads(vector=True):
                 add(say("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Local"))
+
+    def _by_elements(self, body: Body, out: str) -> None:
+        """A loop over elements where a vector instruction would do: what a beginner writes."""
+        root = self.nest.stores[0].step
+        with self.script.block("for (uint32_t i = 0; i < count; ++i)"):
+            for index, access in self.loads(vector=True):
+                name = f"{access.label}Value"
+                self.script.add(
+                    f"const float {name} = {self.voice.say('local.element', tensor=f'{access.label}Local', index='i')};"
+                )
+                body.values[index] = Operand(name, False)
+            body.run([index for index, step in enumerate(self.nest.steps) if not step.access], keep=[root])
+            self.script.add(f"{out}.SetValue(i, {body.values[root].text});")
+        self.script.add(self.voice.say("sync.scalar-to-copy"))
 
     def _steps(self, body: Body, out: str) -> None:
         store = self.nest.stores[0]

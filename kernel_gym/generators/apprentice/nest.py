@@ -115,12 +115,12 @@ class NestWriter(StageWriter):
     def copy_in_text(self, access: Access, local: str, offset: str, n: str) -> str:
         """The statement that copies contiguous elements."""
         fields = {"type": self.ctype(access), "dst": local, "src": f"{access.buffer}Gm", "offset": offset, "n": n}
-        return self.voice.say("copy.in", pad=self.padding(n), **fields)
+        return self.voice.say("copy.in", pad=self.padding(access, n), **fields)
 
-    def padding(self, n: str) -> str:
+    def padding(self, access: Access, n: str) -> str:
         """How a copy fills its last block: with zeros where a mask will look at it."""
         tail = f"static_cast<uint8_t>(Align({n}, 8) - {n})"
-        return f"true, 0, {tail}, 0" if self.masked else "false, 0, 0, 0"
+        return f"true, 0, {tail}, 0" if self.masked and access.dtype == "float32" else "false, 0, 0, 0"
 
     def lanes(self, count: str) -> str:
         """How many elements instructions work on: whole bytes of a mask where there is one."""
@@ -152,6 +152,9 @@ class NestWriter(StageWriter):
             body.values[index] = Operand(local, True)
             return
         home = body.place()
+        if self.masked and ctype != "float":
+            # What a mask looks at beyond the last element must be there.
+            self.script.add(self.voice.say("tensor.duplicate", dst=home, value="0.0f", n=body.count))
         self.convert(body, home, "float", local, ctype)
         body.values[index] = Operand(home, True)
 
@@ -189,7 +192,7 @@ class NestWriter(StageWriter):
 
     def convert(self, body: Body, dst: str, to: str, src: str, source: str) -> None:
         """Change a tensor's element type; bytes go by way of half."""
-        add, n = self.script.add, body.count
+        add, n = self.script.add, body.exact
         if "uint8_t" in (to, source) or "int8_t" in (to, source):
             spare = body.place()
             middle = f"{spare}.ReinterpretCast<half>()"

@@ -80,6 +80,10 @@ class Store:
     access: Access
 
 
+#: Functions that the scalar unit can compute, element by element.
+SCALAR_FUNCTIONS = frozenset({"add", "sub", "mul", "div", "max", "min", "relu", "neg", "leaky_relu", "abs", "same"})
+
+
 @dataclass(frozen=True)
 class Nest:
     """A fused loop nest: maps and reductions over kept loops, reduced loops and one vector dimension.
@@ -105,6 +109,12 @@ class Nest:
     def reductions(self) -> tuple[Step, ...]:
         """The steps that reduce."""
         return tuple(step for step in self.steps if step.reduction)
+
+    @property
+    def scalar_possible(self) -> bool:
+        """True if a loop over elements could compute it: no function that only the vector unit has."""
+        simple = all(step.access or step.field or step.function in SCALAR_FUNCTIONS for step in self.steps)
+        return simple and not self.reductions and all(step.access.step in "01" for step in self.steps if step.access)
 
     @property
     def loads(self) -> tuple[Step, ...]:

@@ -53,7 +53,11 @@ class ProductWriter(StageWriter):
                 add(f"const uint32_t column = unit % t.columnBlocks * {cube}.baseN;")
                 self._operand("A", self.product.left, "m", "row", True)
                 self._operand("B", self.product.right, "n", "column", False)
-                add(self.voice.say("matmul.tail", rows=f"Min({cube}.baseM, t.m - row)", columns=f"Min({cube}.baseN, t.n - column)"))
+                add(
+                    self.voice.say(
+                        "matmul.tail", rows=f"Min({cube}.baseM, t.m - row)", columns=f"Min({cube}.baseN, t.n - column)"
+                    )
+                )
                 step = "t.step" if self.product.pitch else "t.m * t.n"
                 pitch = "t.pitch" if self.product.pitch else "t.n"
                 target = f"{self.product.target}Gm[which * {step} + row * {pitch} + column]"
@@ -63,7 +67,11 @@ class ProductWriter(StageWriter):
         """Hand over the block's rows of A or columns of B."""
         inner = f"{place} * t.k" if matrix.transposed != left else place
         which = f"which % t.{'left' if left else 'right'}Count * t.{extent} * t.k"
-        fields = {"letter": letter, "tensor": f"{matrix.buffer}Gm[{which} + {inner}]", "transposed": str(matrix.transposed).lower()}
+        fields = {
+            "letter": letter,
+            "tensor": f"{matrix.buffer}Gm[{which} + {inner}]",
+            "transposed": str(matrix.transposed).lower(),
+        }
         self.script.add(self.voice.say("matmul.operand", **fields))
 
     def init_lines(self) -> None:
@@ -80,8 +88,14 @@ class ProductWriter(StageWriter):
         rows, columns, depth = (128, 128, 4) if self.schedule.tile == 0 else (64, 64, 1)
         script.add("// Blocks of C that fill the cube unit's buffers, two at a time.")
         script.add("t.cube.M = t.m;", "t.cube.N = t.n;", "t.cube.Ka = t.k;", "t.cube.Kb = t.k;")
-        script.add(f"t.cube.baseM = AtMost(t.m, {rows});", f"t.cube.baseN = AtMost(t.n, {columns});", "t.cube.baseK = AtMost(t.k, 64);")
-        script.add("t.cube.singleCoreM = t.cube.baseM;", "t.cube.singleCoreN = t.cube.baseN;", "t.cube.singleCoreK = t.k;")
+        script.add(
+            f"t.cube.baseM = AtMost(t.m, {rows});",
+            f"t.cube.baseN = AtMost(t.n, {columns});",
+            "t.cube.baseK = AtMost(t.k, 64);",
+        )
+        script.add(
+            "t.cube.singleCoreM = t.cube.baseM;", "t.cube.singleCoreN = t.cube.baseN;", "t.cube.singleCoreK = t.k;"
+        )
         script.add(f"t.cube.depthA1 = {depth};", f"t.cube.depthB1 = {depth};")
         script.add("t.rowBlocks = (t.m + t.cube.baseM - 1) / t.cube.baseM;")
         script.add("t.columnBlocks = (t.n + t.cube.baseN - 1) / t.cube.baseN;")

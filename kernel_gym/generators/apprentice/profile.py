@@ -52,8 +52,12 @@ class Profile(BaseModel):
 
     #: Probability that an idiom of the start point is copied as it is.
     copying: float = Field(0.985, ge=0, le=1)
-    #: Chance of an optimisation in a first draft, unprompted.
-    ambition: float = Field(0.15, ge=0, le=1)
+    #: Probability that an idiom which a move puts at risk survives the change.
+    care: float = Field(0.8, ge=0, le=1)
+    #: Added to the log-odds of every optimisation in a first draft.
+    ambition: float = 0.0
+    #: Chance of a second move in one attempt.
+    boldness: float = Field(0.3, ge=0, le=1)
     #: Log-odds for a move that the context shows, and for one that fits the bottleneck.
     prompted: float = Field(1.5, ge=0)
     fitting: float = Field(1.5, ge=0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import isclose
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from sympy import expand, sympify
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, TensorArgument
 
-from kernel_gym.generators.apprentice.expression import Broadcast, Map, Tensor, Value, contiguous
+from kernel_gym.generators.apprentice.expression import Broadcast, Extent, Map, Tensor, Value, contiguous
 from kernel_gym.generators.apprentice.operators import HANDLERS, Unsupported
 from kernel_gym.generators.apprentice.operators.products import by_vectors
 from kernel_gym.generators.apprentice.plan import (
@@ -29,7 +30,7 @@ from kernel_gym.generators.apprentice.plan import (
     Stage,
 )
 from kernel_gym.generators.apprentice.regions import Reach, cut
-from kernel_gym.generators.apprentice.sizes import Size, Sizes, c_expression, product, row_major
+from kernel_gym.generators.apprentice.sizes import Size, Sizes, c_expression, product, row_major, size
 
 _CODES = {
     torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16", torch.int64: "int64",
@@ -37,6 +38,8 @@ _CODES = {
     torch.float64: "float64",
 }  # fmt: skip
 
+
+Shapes = tuple[tuple[int, ...], ...]
 
 #: A product that takes more vectors than this is left to the cube unit.
 HEAVY = 1_000_000
@@ -46,17 +49,26 @@ HEAVY = 1_000_000
 class Reader:
     """Reads one graph: tensors become values, values that leave the graph become stages."""
 
+    #: Shapes of all inputs at every case of the task.
+    cases: Sequence[Shapes] = ()
     sizes: Sizes = field(default_factory=Sizes)
     buffers: list[Buffer] = field(default_factory=list)
     stages: list[Stage] = field(default_factory=list)
     reaches: dict[str, Reach] = field(default_factory=dict)
     #: Parts of the workspace that turned out to be outputs.
     moved: dict[str, str] = field(default_factory=dict)
+    #: Numbers of the graph that are others at another case.
+    twin: dict[str, tuple[float, dict[str, tuple[int, ...]]]] = field(default_factory=dict)
     _held: dict[int, tuple[Value, Tensor]] = field(default_factory=dict)
 
     def input(self, name: str, index: int, meta: torch.Tensor) -> Tensor:
-        """An input of the kernel."""
-        shape = tuple(self.sizes.atom(f"{name}.shape[{axis}]", int(n)) for axis, n in enumerate(meta.shape))
+        """An input of the kernel. A dimension that is 1 at every case is there to be broadcast: a literal."""
+        met = [tuple(meta.shape), *(shapes[index] for shapes in self.cases)]
+        ones = [all(shape[axis] == 1 for shape in met) for axis in range(meta.dim())]
+        shape = tuple(
+            size(1) if ones[axis] else self.sizes.atom(f"{name}.shape[{axis}]", int(n))
+            for axis, n in enumerate(meta.shape)
+        )
         self._declare(name, _CODES[meta.dtype], "input", index, shape)
         return contiguous(name, shape, _CODES[meta.dtype])
 
@@ -102,7 +114,8 @@ class Reader:
             (extent - 1) * step + 1 + low + high
             for extent, step, low, high in zip(value.shape[lead:], apart, before, after, strict=True)
         )
-        whole = self.scratch((*value.shape[:lead], *(expand(extent) for extent in wide)))
+        named = tuple(self.sizes.derive(f"padded{len(self.sizes.derived)}", expand(e)) for e in wide)
+        whole = self.scratch((*value.shape[:lead], *named))
         self.computed(Broadcast(whole.shape, "float32", fill), whole)
         inner = whole.strides[lead:]
         offset = expand(sum(low * stride for low, stride in zip(before, inner, strict=True)))
@@ -121,7 +134,9 @@ class Reader:
         }
         last = parts["length"] == 1
         fields = tuple((name, c_expression(extent)) for name, extent in parts.items() if name != "length" or not last)
-        self.add(Scan("", function, fields, source.buffer, target.buffer, last), Reach(parts["axis" if last else "length"]))
+        self.add(
+            Scan("", function, fields, source.buffer, target.buffer, last), Reach(parts["axis" if last else "length"])
+        )
         return target
 
     def product(self, left: Tensor, right: Tensor, batch: int) -> Tensor:
@@ -155,11 +170,28 @@ class Reader:
         """An operand whose matrices lie one behind the other, stored by rows or by columns."""
         rows, columns = tensor.shape[-2:]
         both = [row_major(tensor.shape), (*row_major((*tensor.shape[:batch], columns, rows))[:batch], sympify(1), rows)]
-        fits = any(all(self._walks(s, t, n) for s, t, n in zip(tensor.strides, walk, tensor.shape, strict=True)) for walk in both)
+        fits = any(
+            all(self._walks(s, t, n) for s, t, n in zip(tensor.strides, walk, tensor.shape, strict=True))
+            for walk in both
+        )
         return tensor if fits and tensor.offset == 0 else self.tensor(self.copied(tensor))
 
     def _walks(self, stride: Size, wanted: Size, extent: Size) -> bool:
         return extent == 1 or self.sizes.canonical(stride) == self.sizes.canonical(wanted)
+
+    def sized_number(self, here: float, there: float, shapes: dict[str, tuple[int, ...]]) -> Value:
+        """A number that depends on a size: a root of it, or one over that."""
+        for symbol, value in self.sizes.values.items():
+            found = re.fullmatch(r"(\w+)\.shape\[(\d)\]", str(symbol))
+            other = shapes[found[1]][int(found[2])] if found else value
+            for roots in (0, 1, 2):
+                power = 0.5**roots
+                for sign in (1, -1):
+                    if isclose(here, value ** (sign * power), rel_tol=1e-6) and isclose(
+                        there, other ** (sign * power), rel_tol=1e-6
+                    ):
+                        return _rooted(Extent((), "float32", symbol), roots, sign)
+        raise Unsupported(f"Unsupported: the number {here:.6g}, which changes with the sizes in an unknown way")
 
     def view(self, value: Value, shape: Sequence[int]) -> Value:
         """The value with another shape of the same number of elements, given at the public case."""
@@ -193,6 +225,12 @@ class Reader:
         return [_renamed(stage, self.moved) for stage in self.stages]
 
 
+def _rooted(value: Value, roots: int, sign: int) -> Value:
+    for _ in range(roots):
+        value = Map((), "float32", "sqrt", (value,))
+    return value if sign > 0 else Map((), "float32", "div", (1.0, value))
+
+
 def _matrix(tensor: Tensor, batch: int) -> Matrix:
     transposed = tensor.strides[-1] != 1 and tensor.shape[-1] != 1
     return Matrix(tensor.buffer, transposed, c_expression(product(tensor.shape[:batch])), "")
@@ -221,12 +259,19 @@ def _renamed(stage: Stage, names: dict[str, str]) -> Stage:
     return replace(stage, steps=steps, stores=stores)
 
 
-Shapes = tuple[tuple[int, ...], ...]
+def read(
+    program: ExportedProgram,
+    name: str,
+    title: str,
+    cases: Sequence[Shapes] = (),
+    twin: Callable[[], ExportedProgram] | None = None,
+) -> Plan:
+    """The plan of an exported module; `cases` are shapes of all inputs that the kernel will also meet.
 
-
-def read(program: ExportedProgram, name: str, title: str, cases: Sequence[Shapes] = ()) -> Plan:
-    """The plan of an exported module; `cases` are shapes of all inputs that the kernel will also meet."""
-    reader = Reader()
+    `twin` gives the same module at another case: numbers in which the two differ depend on the sizes.
+    """
+    reader = Reader(cases)
+    reader.twin = _numbers(program, twin)
     values: dict[str, Any] = dict(_inputs(program, reader))
     for node in program.graph.nodes:
         if node.op == "call_function":
@@ -238,13 +283,43 @@ def read(program: ExportedProgram, name: str, title: str, cases: Sequence[Shapes
         label = "out" if len(program.graph_signature.output_specs) == 1 else f"out{index}"
         reader.output(values[spec.arg.name], label, index, _CODES[metas[spec.arg.name].dtype])
     stages = tuple(_known(reader, stage, cases) for stage in reader.moved_stages())
-    derived = tuple((str(symbol), c_expression(text)) for symbol, text in reader.sizes.derived.items() if symbol not in reader.sizes.local)
+    derived = tuple(
+        (str(symbol), c_expression(text))
+        for symbol, text in reader.sizes.derived.items()
+        if symbol not in reader.sizes.local
+    )
     buffers = tuple(buffer for buffer in reader.buffers if buffer.name not in reader.moved)
     return Plan(name, title, buffers, derived, stages)
 
 
+def _numbers(
+    program: ExportedProgram, twin: Callable[[], ExportedProgram] | None
+) -> dict[str, tuple[float, dict[str, tuple[int, ...]]]]:
+    """Factors that differ at another case, by node: the other number, and the shapes of the inputs there."""
+    scaled = ("aten.mul.Scalar", "aten.mul.Tensor", "aten.div.Tensor")
+    factors = [
+        node for node in program.graph.nodes if str(node.target) in scaled and isinstance(node.args[1], int | float)
+    ]
+    if twin is None or not factors:
+        return {}
+    other = twin()
+    theirs = {node.name: node for node in other.graph.nodes}
+    metas = {node.name: node.meta.get("val") for node in other.graph.nodes if node.op == "placeholder"}
+    shapes = {
+        _identifier(spec.target or spec.arg.name): tuple(int(n) for n in metas[spec.arg.name].shape)
+        for spec in other.graph_signature.input_specs
+        if isinstance(metas[spec.arg.name], torch.Tensor)
+    }
+    pairs = [(node, theirs[node.name].args[1]) for node in factors if node.name in theirs]
+    return {node.name: (number, shapes) for node, number in pairs if number != node.args[1]}
+
+
 def _known(reader: Reader, stage: Stage, cases: Sequence[Shapes]) -> Stage:
     """The stage with what is known about its size at all cases."""
+    if isinstance(stage, Pieces):
+        return replace(stage, stages=tuple(_known(reader, part, cases) for part in stage.stages))
+    if stage.name not in reader.reaches:
+        return stage
     reach = reader.reaches[stage.name]
     inputs = [buffer for buffer in reader.buffers if buffer.origin == "input"]
     index = {f"{b.name}.shape[{axis}]": (b.index, axis) for b in inputs for axis in range(b.rank)}
@@ -254,7 +329,8 @@ def _known(reader: Reader, stage: Stage, cases: Sequence[Shapes]) -> Stage:
         return max([reader.sizes.value(extent), *(reader.sizes.value_at(extent, shapes) for shapes in at)])
 
     if isinstance(stage, Either):
-        return replace(stage, longest=largest(reach.length), heavy=largest(reach.vectors) > HEAVY)
+        cube = tuple(_known(reader, part, cases) for part in stage.cube)
+        return replace(stage, cube=cube, longest=largest(reach.length), heavy=largest(reach.vectors) > HEAVY)
     return replace(stage, longest=largest(reach.length))
 
 
@@ -302,6 +378,8 @@ def _call(reader: Reader, node: torch.fx.Node, values: dict[str, Any]) -> Any:
     def known(argument: Any) -> Any:
         if isinstance(argument, torch.fx.Node):
             return values[argument.name]
+        if isinstance(argument, int | float) and node.name in reader.twin:
+            return reader.sized_number(argument, *reader.twin[node.name])
         return [known(item) for item in argument] if isinstance(argument, list | tuple) else argument
 
     return handler(

@@ -45,7 +45,7 @@ def read_note(note: Note) -> Reading:
 def _read(kind: str, text: str, code: str, feedback: str, feasible: bool, compiled: bool, judged: bool) -> Reading:
     prose = text.replace(code, " ") if code else text
     remarks = f"{prose}\n{feedback}"
-    failed = (judged and not feasible) or kind == "experience"
+    failed = judged and not feasible
     sights = {}
     for idiom in idioms().values():
         sight = _sight(idiom, kind, text, code, remarks, failed)

@@ -86,7 +86,7 @@ class RowWriter(NestWriter):
                 rows="rows",
                 n="t.length",
                 gap=gap,
-                pad=self.padding("t.length"),
+                pad=self.padding(access, "t.length"),
             )
             self.script.add(text)
             return
@@ -166,6 +166,7 @@ class RowWriter(NestWriter):
                 self.script.add(
                     self.voice.say(
                         "copy.rows-out",
+                        gap="0",
                         type=ctype,
                         dst=f"{access.buffer}Gm",
                         src=out,
@@ -184,7 +185,11 @@ class RowWriter(NestWriter):
 
     def init_lines(self) -> None:
         add, say = self.script.add, self.voice.say
-        several, one = "t.batch * t.pitch * sizeof({})", "t.pitch * sizeof({})"
+        # A comparison looks at whole repeats: the last row needs room behind it.
+        spare = " + 64" if self.masked else ""
+        several, one = f"(t.batch * t.pitch{spare}) * sizeof({{}})", f"(t.pitch{spare}) * sizeof({{}})"
+        if not spare:
+            several, one = "t.batch * t.pitch * sizeof({})", "t.pitch * sizeof({})"
         for _, access in self.own():
             add(
                 say(

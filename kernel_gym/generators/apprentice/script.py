@@ -57,6 +57,8 @@ def literal(number: float) -> str:
 
     if number in (float("inf"), float("-inf")):
         return "(1.0f / 0.0f)" if number > 0 else "(-1.0f / 0.0f)"
+    if number != number:
+        return "(0.0f / 0.0f)"
     text = repr(float(np.float32(number)))
     shortest = np.format_float_positional(np.float32(number), trim="0") if 1e-4 <= abs(number) < 1e7 else text
     return f"{shortest}f"

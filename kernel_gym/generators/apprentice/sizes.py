@@ -44,9 +44,7 @@ class Sizes:
     local: set[Size] = field(default_factory=set)
 
     def atom(self, name: str, value: int) -> Size:
-        """A dimension of an input, read as `name` in host code. A dimension of 1 broadcasts, so it stays a literal."""
-        if value == 1:
-            return ONE
+        """A dimension of an input, read as `name` in host code."""
         symbol = sympy.Symbol(name, positive=True, integer=True)
         self.values[symbol] = value
         return symbol
@@ -159,18 +157,34 @@ def c_expression(expression: Size) -> str:
         return c_expression(expression.args[0])
     numerator, denominator = sympy.fraction(sympy.together(expression))
     text = _polynomial(numerator)
-    return text if denominator == 1 else f"({text}) / {_polynomial(denominator)}"
+    if denominator == 1:
+        return text
+    divisor = _polynomial(denominator)
+    return f"({text}) / ({divisor})" if " " in divisor else f"({text}) / {divisor}"
 
 
 def _polynomial(expression: Size) -> str:
     if expression.is_Add:
-        return " + ".join(_polynomial(term) for term in expression.args).replace("+ -", "- ")
+        first, *rest = sorted(expression.args, key=lambda term: (term.could_extract_minus_sign(), str(term)))
+        text = _polynomial(first)
+        for term in rest:
+            negative = term.could_extract_minus_sign()
+            text += f" - {_polynomial(-term)}" if negative else f" + {_polynomial(term)}"
+        return text
+    if expression.could_extract_minus_sign() and not expression.is_Integer:
+        return f"-{_polynomial(-expression)}"
     if isinstance(expression, sympy.floor):
         return f"({c_expression(expression)})"
     if isinstance(expression, sympy.Min):
         return c_expression(expression)
     factors: list[str] = []
     for base, power in sorted(expression.as_powers_dict().items(), key=lambda item: str(item[0])):
-        text = f"({_polynomial(base)})" if base.is_Add else str(base)
+        text = (
+            f"({_polynomial(base)})"
+            if base.is_Add
+            else str(base)
+            if base.is_Symbol or base.is_Integer
+            else _polynomial(base)
+        )
         factors += [text] * int(power)
     return " * ".join(factors) or "1"

@@ -64,7 +64,7 @@ class StageWriter(Protocol):
     @property
     def tiling(self) -> str:
         """The name of the tiling struct."""
-        return f"{self.prefix}Tiling"
+        return f"{self.prefix}KernelTiling"
 
     def write(self) -> str:
         """The tiling struct, the class and the device function."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import sympy
 from sympy import expand
 
-from kernel_gym.generators.apprentice.expression import Reduce, Reorder, Tensor, Value, reorder
+from kernel_gym.generators.apprentice.expression import Reduce, Reorder, Tensor, Value, contiguous, reorder
 from kernel_gym.generators.apprentice.operators.table import Unsupported, apply, handles, reduce
 from kernel_gym.generators.apprentice.operators.windows import aligned, spread, window_count, windows
 from kernel_gym.generators.apprentice.plan import Either, Matrix, Pieces, Product
@@ -50,11 +51,12 @@ def _convolution(
     directions = len(x.shape) - 2
     strides, pads, hops = (spread(setting, directions) for setting in (stride, padding, dilation))
     kernel = weight.shape[2:]
+    parts = x.shape[1] if groups == r.sizes.value(x.shape[1]) > 1 else size(groups)
     if transposed:
         source = _spread_out(r, x, kernel, strides, pads, hops, spread(output_padding, directions))
-        filters, strides = _turned(weight, groups), [1] * directions
+        filters, strides = _turned(weight, parts), [1] * directions
     else:
-        source, filters = r.padded(x, pads, pads, 0.0), _grouped(weight, groups)
+        source, filters = r.padded(x, pads, pads, 0.0), _grouped(weight, parts)
     counts = [
         window_count(r, extent, k, step, hop)
         for extent, k, step, hop in zip(source.shape[2:], kernel, strides, hops, strict=True)
@@ -70,7 +72,8 @@ def _convolve(r: Reader, view: Tensor, filters: Tensor, strides: list[int]) -> T
     groups, each, inputs, *kernel = filters.shape
     value = _contract(r, view, filters, directions)
     if r.sizes.value(each) == 1 and r.sizes.value(inputs) == 1:
-        return r.tensor(value)
+        dense = r.tensor(value)
+        return contiguous(dense.buffer, _result_shape(view, filters, directions), "float32")
     if not isinstance(value, Reduce | Reorder):
         raise Unsupported("Unsupported: a convolution over nothing")
     target = r.scratch(_result_shape(view, filters, directions))
@@ -100,15 +103,22 @@ def gathered_product(r: Reader, view: Tensor, filters: Tensor, strides: list[int
     shape = (here, *view.shape[1:-directions], rows_here, *rest)
     columns = r.scratch((samples, channels, *kernel, rows, *rest))
     piece = Tensor(shape, view.dtype, view.buffer, view.strides, view.offset)
-    nest, _ = r.nest(r.copied(piece), Tensor(shape, "float32", columns.buffer, row_major(shape)))
+    nest, reach = r.nest(r.copied(piece), Tensor(shape, "float32", columns.buffer, row_major(shape)))
+    nest = replace(nest, name=f"windows{number}")
+    r.reaches[nest.name] = reach
     pitch = first * inner
     n, m, k = (c_expression(expand(extent)) for extent in (rows_here * inner, each, depth))
     left = Matrix(filters.buffer, False, c_expression(groups), "")
     right = Matrix(columns.buffer, False, c_expression(here * groups), "")
     step = c_expression(expand(each * pitch))
-    cube = Product("", left, right, target.buffer, c_expression(here * groups), m, n, k, c_expression(expand(pitch)), step)
+    cube = Product(
+        "", left, right, target.buffer, c_expression(here * groups), m, n, k, c_expression(expand(pitch)), step
+    )
     moves = (
-        (view.buffer, f"sample * ({c_expression(view.strides[0])}) + row * ({c_expression(expand(view.strides[-directions]))})"),
+        (
+            view.buffer,
+            f"sample * ({c_expression(view.strides[0])}) + row * ({c_expression(expand(view.strides[-directions]))})",
+        ),
         (target.buffer, f"sample * ({c_expression(expand(groups * each * pitch))}) + row * ({c_expression(inner)})"),
     )
     loops = (("sample", c_expression(batch), str(samples)), ("row", c_expression(first), str(rows)))
@@ -135,20 +145,25 @@ def _contract(r: Reader, view: Tensor, filters: Tensor, directions: int) -> Valu
     return total if groups != 1 else reorder(total, (0, 2, *range(3, 3 + directions)))
 
 
-def _grouped(weight: Tensor, groups: int) -> Tensor:
+def _grouped(weight: Tensor, groups: Size) -> Tensor:
     """Filters (out, in / groups, places) as (group, out / groups, in / groups, places)."""
-    each = weight.shape[0] / groups
-    shape = (size(groups), each, *weight.shape[1:])
+    each = _share(weight.shape[0], groups)
+    shape = (groups, each, *weight.shape[1:])
     return Tensor(shape, weight.dtype, weight.buffer, (weight.strides[0] * each, *weight.strides), weight.offset)
 
 
-def _turned(weight: Tensor, groups: int) -> Tensor:
+def _share(channels: Size, groups: Size) -> Size:
+    """Channels of one group; as many groups as channels leave one, whatever the channels are called."""
+    return channels / groups if groups.is_Integer else sympy.Integer(1)
+
+
+def _turned(weight: Tensor, groups: Size) -> Tensor:
     """Filters (in, out / groups, places) of a transposed convolution, grouped and with their places reversed."""
     inputs, outputs, *kernel = weight.shape
     step_in, step_out, *steps = weight.strides
     offset = weight.offset + sum((k - 1) * step for k, step in zip(kernel, steps, strict=True))
-    shape = (size(groups), outputs, inputs / groups, *kernel)
-    walk = (step_in * (inputs / groups), step_out, step_in, *(-step for step in steps))
+    shape = (groups, outputs, _share(inputs, groups), *kernel)
+    walk = (step_in * _share(inputs, groups), step_out, step_in, *(-step for step in steps))
     return Tensor(shape, weight.dtype, weight.buffer, walk, expand(offset))
 
 

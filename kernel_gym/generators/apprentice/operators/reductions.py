@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel_gym.generators.apprentice.expression import Extent, Tensor, Value, reorder
 from kernel_gym.generators.apprentice.operators.table import Unsupported, apply, extent, handles, reduce
-from kernel_gym.generators.apprentice.sizes import product, row_major, size
+from kernel_gym.generators.apprentice.sizes import ONE, product, row_major, size
 
 if TYPE_CHECKING:
     from kernel_gym.generators.apprentice.reader import Reader
@@ -123,7 +123,7 @@ def _group_norm(
     grouped = (dense.shape[0], size(groups), dense.shape[1] / groups, product(dense.shape[2:]))
     view = Tensor(grouped, x.dtype, dense.buffer, row_major(grouped), dense.offset)
     centred = normalised(r, view, [2, 3], epsilon)
-    channels = [None if p is None else r.view(p, (groups, c // groups, 1)) for p in (weight, bias)]
+    channels = [None if p is None else r.reshape(p, (size(groups), p.shape[0] / groups, ONE)) for p in (weight, bias)]
     return (r.reshape(scaled(r, centred, *channels), x.shape), None, None)
 
 

@@ -54,7 +54,8 @@ def broadcast_shape(r: Reader, *values: Value | float) -> tuple[Size, ...]:
         large = [extent for extent in extents if r.sizes.value(extent) != 1]
         for other in large[1:]:
             r.sizes.unify(large[0], other)
-        result.append((large or extents)[0])
+        open_ = [extent for extent in extents if extent != 1]
+        result.append((large or open_ or extents)[0])
     return tuple(result)
 
 
@@ -67,6 +68,9 @@ def reduce(r: Reader, function: Reduction, value: Value, axes: Any, keep: bool =
     """A reduction over axes; none given means all."""
     rank = len(value.shape)
     chosen = sorted({axis % rank for axis in listed(axes)}) if axes not in (None, [], ()) else list(range(rank))
+    if len(chosen) == rank > 1 and function in ("sum", "max", "min"):
+        # Rows first, which many cores can share, and then what is left of them.
+        value = r.tensor(reduce(r, function, value, [rank - 1]))
     shape = tuple(ONE if axis in chosen else extent for axis, extent in enumerate(value.shape))
     dtype = "int64" if function in ("argmax", "argmin") else value.dtype
     result: Value = Reduce(shape, dtype, function, value, tuple(chosen), idiom)

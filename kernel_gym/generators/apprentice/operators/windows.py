@@ -27,10 +27,8 @@ def spread(values: Any, directions: int) -> list[int]:
 def window_count(r: Reader, extent: Size, kernel: Size, stride: int, dilation: int, *, ceil: bool = False) -> Size:
     """How many windows fit along a direction of a padded tensor."""
     room = sympy.expand(extent - dilation * (kernel - 1) - 1)
-    if stride == 1:
-        return room + 1
-    count = sympy.floor((room + (stride - 1 if ceil else 0)) / stride) + 1
-    return r.sizes.derive(f"windows{len(r.sizes.derived)}", count)
+    count = room + 1 if stride == 1 else sympy.floor((room + (stride - 1 if ceil else 0)) / stride) + 1
+    return r.sizes.derive(f"windows{len(r.sizes.derived)}", count) if count.free_symbols else count
 
 
 def windows(
