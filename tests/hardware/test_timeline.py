@@ -287,6 +287,15 @@ def test_matmul_overlaps_loads_and_products_only_with_two_buffers() -> None:
     assert matmul(4) < matmul(4, base=32)
 
 
+def test_blocks_that_do_not_fit_on_the_chip_win_nothing() -> None:
+    def matmul(base: int, depth: int) -> float:
+        shape = f"m=1024 n=1024 k=1024 base_m={base} base_n={base} base_k={base} depth_a={depth} depth_b={depth}"
+        return ns(launch([[f"matmul pipe=2 dtype=1 op=0 {shape}"]], kind=1))
+
+    assert matmul(1024, 4) == matmul(512, 4)
+    assert matmul(1024, 1000000) == matmul(1024, 1000)
+
+
 def test_a_token_beyond_reason_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="token 65536"):
         time(one(signal(V, 65536)))

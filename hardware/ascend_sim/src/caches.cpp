@@ -72,7 +72,8 @@ void L2::touch_sector(Filler &filler, Sector &at, uint8_t lines, uint32_t bytes,
     }
     at.lines |= lines;
     at.filled_at = clock(filler);
-    if (!hit || at.core != filler.core || at.launch != launch_) at.reached_at = static_cast<uint32_t>(filler.read / SECTOR);
+    const bool anew = !hit || at.core != filler.core || at.launch != launch_;
+    if (anew) at.reached_at = static_cast<uint32_t>(filler.read / SECTOR);
     at.launch = launch_;
     at.core = static_cast<uint16_t>(filler.core);
 }

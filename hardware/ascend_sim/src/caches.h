@@ -12,15 +12,15 @@
 namespace sim {
 
 // What one burst found. `requests` are sectors of 512 bytes; `extra` of them are there only because the burst does not
-// start on a sector. `contended` ask for a sector that another core reads at about the same time, `shared` for a part of
-// one that another reads at some other time of this launch.
+// start on a sector. `contended` ask for a sector that another core reads at about the same time, `shared` for a part
+// of one that another reads at some other time of this launch.
 struct Touch {
     uint64_t hit = 0, miss = 0, written_back = 0;
     uint32_t requests = 0, extra = 0, shared = 0, contended = 0;
 };
 
-// How much of L2 a core has filled, and how far it has come with reading. Cores are timed one after another, so each counts for all: what it has filled
-// times the cores that run beside it stands for the whole chip at that moment.
+// How much of L2 a core has filled, and how far it has come with reading. Cores are timed one after another, so each
+// counts for all: what it has filled times the cores that run beside it stands for the whole chip at that moment.
 struct Filler {
     uint32_t core = 0, beside = 1;
     uint64_t filled = 0, dirty = 0, read = 0;
@@ -57,7 +57,7 @@ private:
     using Page = std::array<Sector, PAGE>;
 
     Sector &sector(uint64_t number);
-    void touch_sector(Filler &filler, Sector &sector, uint8_t lines, uint32_t bytes, bool write, bool bypass, Touch &touch);
+    void touch_sector(Filler &filler, Sector &at, uint8_t lines, uint32_t bytes, bool write, bool bypass, Touch &touch);
     void meet(const Filler &filler, Sector &sector, uint32_t bytes);
     void fill(Filler &filler, uint32_t bytes, bool write, Touch &touch);
     uint32_t clock(const Filler &filler) const;

@@ -51,7 +51,9 @@ struct Figures {
     struct { double base_us, core_us, cube_us, block_cycles, sync_cycles; } launch;
     struct { double issue, block, local, global_hit, global_miss, cache_bytes, queue_depth; } scalar;
     std::array<double, CALLS> call;
-    struct { double hbm_gbs, hbm_core_gbs, l2_gbs, l2_core_gbs, l1_core_gbs, write_core_gbs, atomic, l2_bytes, l2_usable; } memory;
+    struct {
+        double hbm_gbs, hbm_core_gbs, l2_gbs, l2_core_gbs, l1_core_gbs, write_core_gbs, atomic, l2_bytes, l2_usable;
+    } memory;
     struct { double issue, burst, latency, write_latency, shared, contended, window; } copy;
     std::array<Row, ASC_VECTOR_OPS> vector;
     std::array<Row, BASIC_ROWS> basic;

@@ -54,6 +54,10 @@ Costs::Costs(const Chip &chip) {
     matmul_call_ = ticks(chip.matmul.call);
     matmul_step_ = ticks(chip.matmul.step);
     matmul_overlap_ = ticks(chip.matmul.overlap);
+    l1_bytes_ = static_cast<uint64_t>(chip.l1_bytes);
+    l0a_bytes_ = static_cast<uint64_t>(chip.l0a_bytes);
+    l0b_bytes_ = static_cast<uint64_t>(chip.l0b_bytes);
+    l0c_bytes_ = static_cast<uint64_t>(chip.l0c_bytes);
     l0a_ = rate(chip.cube.l0a_bytes);
     l0b_ = rate(chip.cube.l0b_bytes);
 }
@@ -134,22 +138,37 @@ Ticks Costs::load(const Instr &instr) const {
     return load_latency_ + (instr.space == ASC_L0B ? l0b_ : l0a_).of(bytes);
 }
 
+// The base block that the call asks for, cut in halves until it fits into L0, and how many steps of k one copy brings.
+Costs::Blocking Costs::blocking(const Instr &instr) const {
+    const asc_matmul_shape &shape = instr.matmul;
+    const uint64_t bytes = element_bytes(instr.dtype);
+    Blocking block{std::max(1u, std::min(shape.base_m, shape.m)), std::max(1u, std::min(shape.base_n, shape.n)),
+                   std::max(1u, std::min(shape.base_k, shape.k)), 1, shape.depth_a > 1 && shape.depth_b > 1};
+    while (block.m * block.n * 4 > l0c_bytes_) (block.m > block.n ? block.m : block.n) /= 2;
+    while (block.k > 1 && (block.m * block.k * bytes > l0a_bytes_ || block.k * block.n * bytes > l0b_bytes_)) block.k /= 2;
+    while (block.m * block.k * bytes > l0a_bytes_) block.m /= 2;
+    while (block.n * block.k * bytes > l0b_bytes_) block.n /= 2;
+    const uint64_t step = (block.m + block.n) * block.k * bytes, room = l1_bytes_ / step / 2;
+    block.ahead = block.ahead && room > 0;
+    if (block.ahead) block.along = std::max<uint64_t>(1, std::min<uint64_t>(std::min(shape.depth_a, shape.depth_b) / 2, room));
+    return block;
+}
+
 // Block after block of C, each a sum over steps of k. With one buffer in L1 a step loads and then moves to L0 while the
 // cube works on the step before. With more, loads run ahead and bring several steps in one copy.
 Costs::Matmul Costs::matmul(const Instr &instr, Rate in, Rate out) const {
     const asc_matmul_shape &shape = instr.matmul;
-    const uint64_t bytes = element_bytes(instr.dtype), m = std::max(1u, std::min(shape.base_m, shape.m)),
-                   n = std::max(1u, std::min(shape.base_n, shape.n)), k = std::max(1u, std::min(shape.base_k, shape.k));
+    const auto [m, n, k, along, ahead] = blocking(instr);
+    const uint64_t bytes = element_bytes(instr.dtype), written = m * n * element_bytes(instr.op);
+    const uint64_t blocks = up(shape.m, m) * up(shape.n, n) * std::max(1u, shape.batch);
+    const uint64_t steps = blocks * up(shape.k, k), bursts = up(m, along) + k;
     Instr step = instr;
     step.a = static_cast<uint32_t>(m), step.b = static_cast<uint32_t>(n), step.c = static_cast<uint32_t>(k);
-    Matmul cost;
-    cost.ahead = shape.depth_a > 1 && shape.depth_b > 1;
-    const uint64_t along = cost.ahead ? std::max(1u, std::min(shape.depth_a, shape.depth_b) / 2) : 1;
-    const uint64_t blocks = up(shape.m, m) * up(shape.n, n) * std::max(1u, shape.batch), steps = blocks * up(shape.k, k);
-    const uint64_t bursts = up(m, along) + k, written = m * n * element_bytes(instr.op);
     const Ticks load = 2 * copy_issue_ / static_cast<Ticks>(along) + copy_burst_ * static_cast<Ticks>(bursts) +
-                       in.of((m + n) * k * bytes) + (cost.ahead ? 0 : latency_);
+                       in.of((m + n) * k * bytes) + (ahead ? 0 : latency_);
     const Ticks move = 2 * load_latency_ + l0a_.of(m * k * bytes) + l0b_.of(k * n * bytes);
+    Matmul cost;
+    cost.ahead = ahead;
     cost.mac = static_cast<Ticks>(steps) * (cube(step) + matmul_step_);
     cost.mte1 = static_cast<Ticks>(steps) * move;
     cost.mte2 = static_cast<Ticks>(steps) * load;

@@ -11,8 +11,8 @@ public:
     struct Vector {
         Ticks time = 0, conflict = 0;   // `conflict` is the part of `time` that bank conflicts cost
     };
-    // The high-level Matmul of one core: what its pipes have to do. `ahead`: loads run ahead of the cube; `parts`: bursts
-    // that are shorter than a sector.
+    // The high-level Matmul of one core: what its pipes have to do. `ahead`: loads run ahead of the cube; `parts`:
+    // bursts that are shorter than a sector.
     struct Matmul {
         Ticks mac = 0, mte1 = 0, mte2 = 0, fix = 0;
         uint64_t read = 0, written = 0, parts = 0;
@@ -27,6 +27,11 @@ public:
 
 private:
     struct Line { Ticks startup, repeat, repeat16; };
+    struct Blocking {
+        uint64_t m, n, k, along;
+        bool ahead;
+    };
+    Blocking blocking(const Instr &instr) const;
     static Line line(const Row &row);
     static Ticks of(const Line &line, const Instr &instr);
     Ticks basic(Basic row, const Instr &instr) const { return of(basic_[static_cast<size_t>(row)], instr); }
@@ -45,6 +50,7 @@ private:
     Ticks tail_, read_read_, read_write_, sort_, pass_startup_, pass_repeat_, pass_repeat16_, pass_row_;
     Ticks cube_startup_, cube_step_, load_latency_, copy_issue_, copy_burst_, fix_latency_, latency_;
     Ticks matmul_call_, matmul_step_, matmul_overlap_;
+    uint64_t l1_bytes_, l0a_bytes_, l0b_bytes_, l0c_bytes_;
     Rate l0a_, l0b_;
 };
 
