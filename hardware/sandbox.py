@@ -41,7 +41,7 @@ class Confinement:
     def wrapped(
         self, command: Sequence[str], read: Iterable[Path | str], write: Iterable[Path | str] = ()
     ) -> list[str]:
-        """The command so that it sees only what is named; at tiers other than B, where the layers see to it, as it is."""
+        """The command so that it sees only what is named; as it is where the layers see to that (all tiers but B)."""
         if self.bubblewrap is None:
             return list(command)
         bound = [("--ro-bind-try", str(path)) for path in (*_SYSTEM, *read)] + [("--bind", str(path)) for path in write]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -39,19 +40,29 @@ _LINKER = re.compile(r"(?:undefined reference to|multiple definition of) .*")
 def compile_kernel(runtime: Runtime, confinement: Confinement, source: str, folder: Path) -> tuple[Diagnostic, ...]:
     """Compile into `folder` (which must exist and is all that the compiler may write); no diagnostics means success."""
     (folder / SOURCE).write_text(rewrite(source), encoding="utf-8", errors="surrogateescape")
-    try:
-        run = subprocess.run(
-            _command(runtime, confinement, folder), cwd=folder, env=_environment(folder), stdin=subprocess.DEVNULL,
-            capture_output=True, timeout=SECONDS, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return (Diagnostic(f"the compiler did not finish within {SECONDS:.0f} seconds"),)
-    output = run.stderr[: 1 << 20].decode(errors="replace")
-    if run.returncode == NOT_CONFINED:
+    code, output = _call(_command(runtime, confinement, folder), folder)
+    if code == NOT_CONFINED:
         raise InfrastructureError(f"the compiler could not be confined: {output.strip()[:200]}")
-    if run.returncode or not (folder / OBJECT).is_file():
-        return diagnostics(output) or (Diagnostic(_unexplained(run.returncode, output)),)
+    if code or not (folder / OBJECT).is_file():
+        return diagnostics(output) or (Diagnostic(_unexplained(code, output)),)
     return _unusable(folder / OBJECT)
+
+
+def _call(command: list[str], folder: Path) -> tuple[int, str]:
+    """Exit status and words of the compiler. The words go to a file: there the limit on file sizes holds."""
+    words = folder / "words"
+    with words.open("wb") as file:
+        process = subprocess.Popen(
+            command, cwd=folder, env=_environment(folder), stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+            start_new_session=True,
+        )  # fmt: skip
+    try:
+        code = process.wait(SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # the driver and what it has started
+        code = process.wait()
+    with words.open("rb") as file:
+        return code, file.read(1 << 20).decode(errors="replace")
 
 
 def diagnostics(output: str) -> tuple[Diagnostic, ...]:
@@ -75,7 +86,9 @@ def _tidy(text: str) -> str:
 
 
 def _unexplained(code: int, output: str) -> str:
-    if any(sign in output for sign in ("limit exceeded", "out of memory", "memory exhausted", "Killed signal")):
+    if code < 0 or any(
+        sign in output for sign in ("limit exceeded", "out of memory", "memory exhausted", "Killed signal")
+    ):
         return "the compiler hit its limits (20 s, 4 GB, 64 MB of output): use fewer or smaller templates and arrays"
     return f"the compiler failed (status {code}) and gave no reason; simplify the kernel until it says more"
 
@@ -101,29 +114,11 @@ def _unusable(path: Path) -> tuple[Diagnostic, ...]:
 def _command(runtime: Runtime, confinement: Confinement, folder: Path) -> list[str]:
     read = (str(runtime.folder), *_compiler_roots(runtime.compiler))
     reads = [word for path in read for word in ("--read", path)]
-    include = runtime.prelude.parent
-    compiler = [
-        runtime.compiler,
-        *KERNEL_FLAGS,
-        *_DIAGNOSTIC_FLAGS,
-        "-include",
-        str(runtime.prelude),
-        "-I",
-        str(include),
-    ]
-    confine = [
-        str(runtime.confine),
-        "--write",
-        str(folder),
-        *reads,
-        "--",
-        *compiler,
-        *_LINK_FLAGS,
-        SOURCE,
-        "-o",
-        OBJECT,
-    ]
-    return confinement.wrapped(confine, read=read, write=[folder])
+    limits = ["--layers", str(confinement.layers), "--write", str(folder), *reads, "--"]
+    headers = ["-include", str(runtime.prelude), "-I", str(runtime.prelude.parent)]
+    flags = [*KERNEL_FLAGS, *_DIAGNOSTIC_FLAGS, *_LINK_FLAGS, *headers]
+    command = [str(runtime.confine), *limits, runtime.compiler, *flags, SOURCE, "-o", OBJECT]
+    return confinement.wrapped(command, read=read, write=[folder])
 
 
 def _environment(folder: Path) -> dict[str, str]:

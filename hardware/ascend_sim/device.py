@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import tempfile
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,7 @@ class AscendSim:
         self._server: Server | None = None
         self._scratch: Path | None = None
         self._tensors = SharedTensors()
+        self._owner = os.getpid()
 
     def unavailable_reason(self) -> str | None:
         try:
@@ -101,7 +104,7 @@ class AscendSim:
         if self._server is not None:
             self._server.close()
         if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            _remove(self._scratch, self._owner)
         self._tensors.close()
         self._server = self._scratch = None
 
@@ -124,8 +127,10 @@ class AscendSim:
 
     def _folder(self) -> Path:
         """Where this device keeps its builds."""
-        if self._scratch is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix="kernel_gym-"))
+        if self._scratch is None or self._owner != os.getpid():
+            self._scratch, self._owner = Path(tempfile.mkdtemp(prefix="kernel_gym-")), os.getpid()
+            self._tensors = SharedTensors()
+            weakref.finalize(self, _remove, self._scratch, self._owner)
         return self._scratch
 
     def _build_folder(self, kernel: Kernel) -> Path:
@@ -152,6 +157,12 @@ class AscendSim:
         lines += [f"float {float(value).hex()}" for value in signature.floats]
         lines += [f"chip {key} {value}" for key, value in self._chip.pairs()]
         return "\n".join(lines) + "\n"
+
+
+def _remove(folder: Path, owner: int) -> None:
+    """Remove a device's files; a forked process leaves them to the one that made them."""
+    if owner == os.getpid():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def workspace_bytes(signature: Signature) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import json
+import os
 import socket
 import struct
 import subprocess
@@ -24,6 +25,7 @@ class Server:
         self._command = tuple(command)
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
+        self._owner = 0
 
     def ask(self, request: str, memory: int | None, seconds: float) -> dict[str, Any]:
         """Send a request with the descriptor of its tensors and wait for the answer, at most `seconds` and a grace."""
@@ -42,6 +44,8 @@ class Server:
 
     def close(self) -> None:
         """End the process; the next request starts another."""
+        if self._owner != os.getpid():
+            return
         if self._socket is not None:
             self._socket.close()
         if self._process is not None:
@@ -50,6 +54,9 @@ class Server:
         self._process = self._socket = None
 
     def _connection(self) -> socket.socket:
+        if self._owner != os.getpid():  # after a fork the process belongs to the parent: leave it alone
+            self._process = self._socket = None
+            self._owner = os.getpid()
         if self._process is not None and self._process.poll() is not None:
             self.close()
         if self._socket is None:

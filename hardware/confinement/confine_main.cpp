@@ -1,9 +1,9 @@
 // confine: runs a compiler on untrusted source within limits.
 //
-//   confine --write DIR [--read PATH]... -- COMMAND ARGUMENTS...
+//   confine --layers N --write DIR [--read PATH]... -- COMMAND ARGUMENTS...
 //
-// The command may write DIR only, read what is named, open no socket and look at no other process. Where the kernel has
-// no Landlock or no seccomp that layer is left out: the tier of the sandbox says so. Exit status 125: not confined.
+// The command may write DIR only, read what is named, open no socket and look at no other process, as far as the layers
+// (those of jail.h) reach: the tier of the sandbox says how far that is. Exit status 125: not confined.
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
+#include "jail.h"
 #include "landlock.h"
 #include "seccomp.h"
 
@@ -41,31 +43,38 @@ void limit_all() {
     limit(RLIMIT_CORE, 0);
 }
 
-// Returns the position of the command.
-int read_paths(int argc, char **argv, confinement::Paths *paths) {
+struct Options {
+    unsigned layers = confinement::ALL_LAYERS;
+    confinement::Paths paths;
+    int command;     // its position
+};
+
+Options read_options(int argc, char **argv) {
+    Options options;
     int at = 1;
     for (; at + 1 < argc && std::strcmp(argv[at], "--"); at += 2) {
-        if (!std::strcmp(argv[at], "--read")) paths->read.push_back(argv[at + 1]);
-        else if (!std::strcmp(argv[at], "--write")) paths->write.push_back(argv[at + 1]);
+        if (!std::strcmp(argv[at], "--read")) options.paths.read.push_back(argv[at + 1]);
+        else if (!std::strcmp(argv[at], "--write")) options.paths.write.push_back(argv[at + 1]);
+        else if (!std::strcmp(argv[at], "--layers")) options.layers = static_cast<unsigned>(std::atoi(argv[at + 1]));
         else fail("unknown option");
     }
-    if (at + 1 >= argc) fail("usage: confine --write DIR [--read PATH]... -- COMMAND ARGUMENTS...");
-    return at + 1;
+    if (at + 1 >= argc) fail("usage: confine --layers N --write DIR [--read PATH]... -- COMMAND ARGUMENTS...");
+    options.command = at + 1;
+    return options;
 }
 
 }  // namespace
 
 int main(int argc, char **argv) {
-    confinement::Paths paths;
-    const int command = read_paths(argc, argv, &paths);
-    paths.write.push_back("/dev/null");
+    Options options = read_options(argc, argv);
+    options.paths.write.push_back("/dev/null");
     limit_all();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) fail("cannot give up new privileges");
-    if (confinement::landlock_version())
-        if (const char *error = confinement::restrict_files(paths)) fail(error);
-    if (confinement::seccomp_available())
+    if (options.layers & confinement::LANDLOCK)
+        if (const char *error = confinement::restrict_files(options.paths)) fail(error);
+    if (options.layers & confinement::SECCOMP)
         if (const char *error = confinement::filter_for_compiling().install()) fail(error);
-    execv(argv[command], argv + command);
+    execv(argv[options.command], argv + options.command);
     fail(std::strerror(errno));
 }

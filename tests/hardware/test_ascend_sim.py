@@ -333,6 +333,15 @@ def test_close_leaves_nothing_and_the_device_opens_again() -> None:
     device.close()
 
 
+def test_a_forked_process_gets_a_device_process_of_its_own(device: AscendSim) -> None:
+    assert run(device).status == "ok"
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(run(device).outputs[0], X + Y) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert np.array_equal(run(device).outputs[0], X + Y)
+
+
 def test_a_large_tensor_needs_no_memory_when_only_timed(device: AscendSim) -> None:
     huge = Signature((InputSpec((COUNT,)), InputSpec((COUNT,)), InputSpec((1 << 36,), "int8")), (TensorSpec((COUNT,)),))
     build = device.build(Kernel(FILE))

@@ -8,6 +8,7 @@
 #include "detail/copy.h"
 #include "detail/vector.h"
 #include "detail/convert.h"
+#include "detail/operators.h"
 #include "detail/reduce.h"
 #include "detail/arrange.h"
 #include "detail/sync.h"

@@ -21,6 +21,13 @@ ASC_INLINE asc_local first_bytes(const asc_local &from, uint64_t bytes) {
     return {from.addr, static_cast<uint32_t>(least(bytes, from.bytes)), from.space};
 }
 
+// What `x + y` stands for until it is assigned; see operators.h.
+template <class T>
+struct Pending {
+    asc_local a, b;
+    void (*run)(const asc_local &to, const asc_local &a, const asc_local &b);
+};
+
 }  // namespace asc
 
 namespace AscendC {
@@ -50,6 +57,10 @@ public:
 
     LocalTensor() = default;
     ASC_INLINE explicit LocalTensor(const asc_local &where) : where_(where) {}
+    ASC_INLINE LocalTensor &operator=(const asc::Pending<T> &pending) {
+        pending.run(where_, pending.a, pending.b);
+        return *this;
+    }
     // Static allocation: the author chooses the address.
     ASC_INLINE LocalTensor(TPosition position, uint32_t address, uint32_t elements, At at = ASC_HERE)
         : where_{address, elements * static_cast<uint32_t>(sizeof(T)), asc_space_of(static_cast<uint32_t>(position))} {

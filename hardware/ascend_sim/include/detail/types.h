@@ -75,7 +75,7 @@ ASC_UNCOUNTED constexpr uint16_t bfloat_from(float value) {
 
 }  // namespace asc
 
-// 16-bit float. Scalar arithmetic widens to float, as the scalar unit does.
+// 16-bit float.
 struct half {
     uint16_t value;
     half() = default;
@@ -84,6 +84,18 @@ struct half {
     template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
     ASC_UNCOUNTED constexpr half(Integer number) : half(static_cast<float>(number)) {}
     ASC_UNCOUNTED constexpr operator float() const { return asc::half_to(value); }
+
+// Two halves give a half; with another type beside it, a half counts as float.
+#define ASC_HALF_OPERATOR(op)                                                                                          \
+    ASC_UNCOUNTED friend constexpr half operator op(half a, half b) { return half(static_cast<float>(a) op static_cast<float>(b)); } \
+    template <class N, class = std::enable_if_t<std::is_arithmetic_v<N>>>                                              \
+    ASC_UNCOUNTED friend constexpr float operator op(half a, N b) { return static_cast<float>(a) op static_cast<float>(b); } \
+    template <class N, class = std::enable_if_t<std::is_arithmetic_v<N>>>                                              \
+    ASC_UNCOUNTED friend constexpr float operator op(N a, half b) { return static_cast<float>(a) op static_cast<float>(b); } \
+    ASC_UNCOUNTED half &operator op##=(float other) { return *this = half(static_cast<float>(*this) op other); }
+    ASC_HALF_OPERATOR(+) ASC_HALF_OPERATOR(-) ASC_HALF_OPERATOR(*) ASC_HALF_OPERATOR(/)
+#undef ASC_HALF_OPERATOR
+    ASC_UNCOUNTED constexpr half operator-() const { return half(-static_cast<float>(*this)); }
 };
 
 // Has no arithmetic of its own: ToFloat and ToBfloat16 convert.
