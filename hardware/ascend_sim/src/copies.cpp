@@ -11,6 +11,26 @@ constexpr uint32_t copyable = 0x0fff;   // every type of whole bytes
 constexpr uint32_t atomic_types = numbers | bit_of(ASC_BF16) | bit_of(ASC_I8);
 }  // namespace
 
+namespace {
+// Where a padded burst has what: padding before `data`, data, padding up to `end`, and the rest of its last block.
+struct Padded {
+    uint32_t data, stop, end, filled;
+};
+
+// Padding gets its value, if it has one. The rest of a block without padding repeats the burst's first element, as
+// hardware does; else it is undefined.
+void fill_up(uint8_t *data, uint8_t *valid, uint32_t element, const Padded &at, const uint64_t *value) {
+    const bool repeats_first = at.data == 0 && at.end == at.stop;
+    const auto fill = [&](uint32_t place, bool padding) {
+        if (padding && value) std::memcpy(data + place, value, element);
+        if (repeats_first) std::memcpy(data + place, data, element);
+        std::memset(valid + place, repeats_first ? valid[0] : padding && value, element);
+    };
+    for (uint32_t place = 0; place < at.data; place += element) fill(place, true);
+    for (uint32_t place = at.stop; place < at.filled; place += element) fill(place, place < at.end);
+}
+}  // namespace
+
 // ---- what all copies check -----------------------------------------------------------------------------------------
 
 void Executor::check_burst(const asc_burst &burst, uint64_t global_gap, uint64_t local_gap, uint32_t element, uint32_t exact, const char *what) const {
@@ -126,15 +146,7 @@ void Executor::copy_in(asc_local dst, asc_global src, asc_burst burst, uint32_t 
         uint8_t *data = memory.data(begin, end), *valid = memory.valid(begin, end);
         const uint64_t from = first + i * (burst.bytes + burst.src_gap);
         global_.load({tensor, from, from + burst.bytes}, data + left, valid + left);
-        const uint32_t stop = left + burst.bytes + right;
-        for (uint32_t at = 0; at < filled; at += element) {
-            if (at >= left && at < left + burst.bytes) continue;
-            const bool is_padding = at < stop && padded;
-            const bool repeats_first = !left && !right;   // what hardware fills a block up with
-            if (is_padding) std::memcpy(data + at, &filler, element);
-            if (repeats_first) std::memcpy(data + at, data, element);
-            std::memset(valid + at, repeats_first ? valid[0] : is_padding, element);
-        }
+        fill_up(data, valid, element, {left, left + burst.bytes, left + burst.bytes + right, static_cast<uint32_t>(filled)}, padded ? &filler : nullptr);
     }
 }
 

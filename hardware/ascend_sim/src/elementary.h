@@ -29,8 +29,8 @@ inline double polynomial(double x, const double (&c)[N]) {   // highest power fi
 }
 
 inline double exp(double x) {
-    constexpr double c[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
-                            1.0 / 720,        1.0 / 120,       1.0 / 24,       1.0 / 6,       0.5,          1.0,         1.0};
+    constexpr double c[] = {1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720,
+                            1.0 / 120,      1.0 / 24,      1.0 / 6,      0.5,         1.0,        1.0};
     x = x > 600 ? 600 : x;
     x = x < -600 ? -600 : x;
     const double shifted = x * log2_e + nearest, k = shifted - nearest;
@@ -41,7 +41,7 @@ inline double exp(double x) {
 
 // x = m * 2^e with m around 1: returns log(m) and e.
 inline double log_parts(double x, double &e) {
-    constexpr double c[] = {2.0 / 21, 2.0 / 19, 2.0 / 17, 2.0 / 15, 2.0 / 13, 2.0 / 11, 2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3, 2.0};
+    constexpr double c[] = {2.0 / 17, 2.0 / 15, 2.0 / 13, 2.0 / 11, 2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3, 2.0};
     const uint64_t bits = bit_cast<uint64_t>(x), offset = bits - 0x3fe6a09e667f3bcdull;   // from the root of 1/2
     const int32_t exponent = static_cast<int32_t>(static_cast<int64_t>(offset) >> 52);
     const double m = bit_cast<double>(bits - (static_cast<uint64_t>(static_cast<int64_t>(exponent)) << 52));
@@ -109,15 +109,16 @@ inline double erfc(double x) {
 
 // Quarter turns and the rest of a large argument, from the bits of 2/pi.
 inline double reduce_large(double x, uint64_t &quarter) {
-    constexpr uint32_t two_over_pi[] = {0, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
+    constexpr uint32_t two_over_pi[] = {0, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab,
+                                        0xdebbc561, 0xb7246e3a};
     const uint64_t bits = bit_cast<uint64_t>(absolute(x));
     const int exponent = static_cast<int>(bits >> 52) - 1075;                    // x = mantissa * 2^exponent
     const uint64_t mantissa = ((bits & ((1ull << 52) - 1)) | 1ull << 52) >> 29;  // a float has 24 bits
-    const unsigned from = static_cast<unsigned>(32 + exponent + 29 - 2);         // leave two bits for the quarter
+    const unsigned from = static_cast<unsigned>(32 + exponent + 29 - 2) % 160;   // leave two bits for the quarter
     unsigned __int128 window = 0;
     for (unsigned i = 0; i < 4; ++i) {
         const unsigned word = from / 32 + i, shift = from % 32;
-        const uint64_t pair = static_cast<uint64_t>(two_over_pi[word]) << 32 | (word + 1 < 8 ? two_over_pi[word + 1] : 0u);
+        const uint64_t pair = static_cast<uint64_t>(two_over_pi[word]) << 32 | two_over_pi[word + 1];
         window = window << 32 | static_cast<uint32_t>(pair >> (32 - shift));
     }
     const unsigned __int128 product = window * mantissa;                         // modulo whole turns

@@ -166,7 +166,7 @@ private:
     QueueBuffer &buffer_in(Core &core, uint32_t queue, const asc_local &tensor, const char *what);
     Queue &queue_at(Core &core, uint32_t queue, const char *what);
     uint32_t reserve(Core &core, uint32_t space, uint32_t bytes, const char *what);
-    void name_buffers(Core &core, uint32_t space, uint64_t wanted, const char *what) const;
+    [[noreturn]] void name_buffers(Core &core, uint32_t space, uint64_t wanted, const char *what) const;
 
     ExecutorOptions options_;
     Sink &sink_;

@@ -20,13 +20,9 @@ inline uint32_t bits_of(float value) { return bit_cast<uint32_t>(value); }
 inline float float_of(uint32_t bits) { return bit_cast<float>(bits); }
 
 inline float float_from_half(uint16_t half) {
-    const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
-    const uint32_t rest = half & 0x7fffu;
-    const uint32_t normal = (rest << 13) + (112u << 23);
-    const uint32_t infinite = (rest << 13) | 0x7f800000u;
-    const float tiny = static_cast<float>(static_cast<int32_t>(rest)) * float_of(0x33800000u);   // rest * 2^-24, exact
-    const uint32_t large = rest >= 0x7c00u ? infinite : normal;
-    return float_of((rest < 0x400u ? bits_of(tiny) : large) | sign);
+    const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16, rest = static_cast<uint32_t>(half & 0x7fffu) << 13;
+    const uint32_t finite = bits_of(float_of(rest) * 0x1p112f);   // exact, also where half is subnormal
+    return float_of((rest >= 0x0f800000u ? rest | 0x7f800000u : finite) | sign);
 }
 
 // Rounds to nearest, ties to even; too large becomes infinity.
@@ -53,11 +49,13 @@ inline uint16_t bfloat_from_float(float value) {
     return static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
 }
 
-inline void floats_from_halves(float *to, const uint16_t *from, size_t n) {
+typedef uint16_t __attribute__((may_alias)) HalfBits;
+
+inline void floats_from_halves(float *to, const HalfBits *from, size_t n) {
     for (size_t i = 0; i < n; ++i) to[i] = float_from_half(from[i]);
 }
 
-inline void halves_from_floats(uint16_t *to, const float *from, size_t n) {
+inline void halves_from_floats(HalfBits *to, const float *from, size_t n) {
     for (size_t i = 0; i < n; ++i) to[i] = half_from_float(from[i]);
 }
 

@@ -39,36 +39,38 @@ T smaller(T a, T b) { return a < b || a != a ? a : b; }
 template <class T>
 T relu(T a) { return a < 0 ? T(0) : a; }
 
-// f(old destination, a, b, scalar)
-struct Add { template <class T> static T f(T, T a, T b, T) { return add(a, b); } };
-struct Sub { template <class T> static T f(T, T a, T b, T) { return subtract(a, b); } };
-struct Mul { template <class T> static T f(T, T a, T b, T) { return multiply(a, b); } };
-struct Div { template <class T> static T f(T, T a, T b, T) { return a / b; } };
-struct Max { template <class T> static T f(T, T a, T b, T) { return larger(a, b); } };
-struct Min { template <class T> static T f(T, T a, T b, T) { return smaller(a, b); } };
-struct And { template <class T> static T f(T, T a, T b, T) { return static_cast<T>(a & b); } };
-struct Or { template <class T> static T f(T, T a, T b, T) { return static_cast<T>(a | b); } };
-struct AddRelu { template <class T> static T f(T, T a, T b, T) { return relu(add(a, b)); } };
-struct SubRelu { template <class T> static T f(T, T a, T b, T) { return relu(subtract(a, b)); } };
-struct MulAddDst { template <class T> static T f(T d, T a, T b, T) { return a * b + d; } };
-struct FusedMulAdd { template <class T> static T f(T d, T a, T b, T) { return a * d + b; } };
-struct FusedMulAddRelu { template <class T> static T f(T d, T a, T b, T) { return relu(a * d + b); } };
-struct Exp { template <class T> static T f(T, T a, T, T) { return static_cast<T>(elementary::exp(a)); } };
-struct Ln { template <class T> static T f(T, T a, T, T) { return static_cast<T>(elementary::log(a)); } };
-struct Abs { template <class T> static T f(T, T a, T, T) { return static_cast<T>(elementary::absolute(a)); } };
-struct Sqrt { template <class T> static T f(T, T a, T, T) { return static_cast<T>(__builtin_sqrt(static_cast<double>(a))); } };
-struct Rsqrt { template <class T> static T f(T, T a, T, T) { return static_cast<T>(1 / __builtin_sqrt(static_cast<double>(a))); } };
-struct Reciprocal { template <class T> static T f(T, T a, T, T) { return T(1) / a; } };
-struct Relu { template <class T> static T f(T, T a, T, T) { return relu(a); } };
-struct Not { template <class T> static T f(T, T a, T, T) { return static_cast<T>(~a); } };
-struct Copy { template <class T> static T f(T, T a, T, T) { return a; } };
-struct Adds { template <class T> static T f(T, T a, T, T s) { return add(a, s); } };
-struct Muls { template <class T> static T f(T, T a, T, T s) { return multiply(a, s); } };
-struct Maxs { template <class T> static T f(T, T a, T, T s) { return larger(a, s); } };
-struct Mins { template <class T> static T f(T, T a, T, T s) { return smaller(a, s); } };
-struct LeakyRelu { template <class T> static T f(T, T a, T, T s) { return a >= 0 ? a : a * s; } };
-struct Axpy { template <class T> static T f(T d, T a, T, T s) { return a * s + d; } };
-struct Duplicate { template <class T> static T f(T, T, T, T s) { return s; } };
+// f(old destination, a, b, scalar). Few look at the old destination.
+struct Fresh { static constexpr bool reads_dst = false; };
+struct Update { static constexpr bool reads_dst = true; };
+struct Add : Fresh { template <class T> static T f(T, T a, T b, T) { return add(a, b); } };
+struct Sub : Fresh { template <class T> static T f(T, T a, T b, T) { return subtract(a, b); } };
+struct Mul : Fresh { template <class T> static T f(T, T a, T b, T) { return multiply(a, b); } };
+struct Div : Fresh { template <class T> static T f(T, T a, T b, T) { return a / b; } };
+struct Max : Fresh { template <class T> static T f(T, T a, T b, T) { return larger(a, b); } };
+struct Min : Fresh { template <class T> static T f(T, T a, T b, T) { return smaller(a, b); } };
+struct And : Fresh { template <class T> static T f(T, T a, T b, T) { return static_cast<T>(a & b); } };
+struct Or : Fresh { template <class T> static T f(T, T a, T b, T) { return static_cast<T>(a | b); } };
+struct AddRelu : Fresh { template <class T> static T f(T, T a, T b, T) { return relu(add(a, b)); } };
+struct SubRelu : Fresh { template <class T> static T f(T, T a, T b, T) { return relu(subtract(a, b)); } };
+struct MulAddDst : Update { template <class T> static T f(T d, T a, T b, T) { return a * b + d; } };
+struct FusedMulAdd : Update { template <class T> static T f(T d, T a, T b, T) { return a * d + b; } };
+struct FusedMulAddRelu : Update { template <class T> static T f(T d, T a, T b, T) { return relu(a * d + b); } };
+struct Exp : Fresh { template <class T> static T f(T, T a, T, T) { return static_cast<T>(elementary::exp(a)); } };
+struct Ln : Fresh { template <class T> static T f(T, T a, T, T) { return static_cast<T>(elementary::log(a)); } };
+struct Abs : Fresh { template <class T> static T f(T, T a, T, T) { return static_cast<T>(elementary::absolute(a)); } };
+struct Sqrt : Fresh { template <class T> static T f(T, T a, T, T) { return static_cast<T>(__builtin_sqrt(static_cast<double>(a))); } };
+struct Rsqrt : Fresh { template <class T> static T f(T, T a, T, T) { return static_cast<T>(1 / __builtin_sqrt(static_cast<double>(a))); } };
+struct Reciprocal : Fresh { template <class T> static T f(T, T a, T, T) { return T(1) / a; } };
+struct Relu : Fresh { template <class T> static T f(T, T a, T, T) { return relu(a); } };
+struct Not : Fresh { template <class T> static T f(T, T a, T, T) { return static_cast<T>(~a); } };
+struct Copy : Fresh { template <class T> static T f(T, T a, T, T) { return a; } };
+struct Adds : Fresh { template <class T> static T f(T, T a, T, T s) { return add(a, s); } };
+struct Muls : Fresh { template <class T> static T f(T, T a, T, T s) { return multiply(a, s); } };
+struct Maxs : Fresh { template <class T> static T f(T, T a, T, T s) { return larger(a, s); } };
+struct Mins : Fresh { template <class T> static T f(T, T a, T, T s) { return smaller(a, s); } };
+struct LeakyRelu : Fresh { template <class T> static T f(T, T a, T, T s) { return a >= 0 ? a : a * s; } };
+struct Axpy : Update { template <class T> static T f(T d, T a, T, T s) { return a * s + d; } };
+struct Duplicate : Fresh { template <class T> static T f(T, T, T, T s) { return s; } };
 
 template <class T>
 T shift_left(T a, uint64_t by) { return by >= sizeof(T) * 8 ? T(0) : static_cast<T>(static_cast<Unsigned<T>>(a) << by); }
@@ -78,8 +80,8 @@ T shift_right(T a, uint64_t by) {
     if (by > most) return a < 0 ? T(-1) : T(0);
     return static_cast<T>(a >> by);
 }
-struct ShiftLeft { template <class T> static T f(T, T a, T, T s) { return shift_left(a, static_cast<Unsigned<T>>(s)); } };
-struct ShiftRight { template <class T> static T f(T, T a, T, T s) { return shift_right(a, static_cast<Unsigned<T>>(s)); } };
+struct ShiftLeft : Fresh { template <class T> static T f(T, T a, T, T s) { return shift_left(a, static_cast<Unsigned<T>>(s)); } };
+struct ShiftRight : Fresh { template <class T> static T f(T, T a, T, T s) { return shift_right(a, static_cast<Unsigned<T>>(s)); } };
 
 // ---- what a row becomes --------------------------------------------------------------------------------------------
 
@@ -110,18 +112,21 @@ struct Over {
 
 template <class Op>
 struct Over<Op, Half> {
+    static void widen(float *to, const uint8_t *from, size_t at, size_t m) {
+        if (from) floats_from_halves(to, reinterpret_cast<const Row<uint16_t> *>(from) + at, m);
+    }
+
     static void run(uint8_t *dst, const uint8_t *a, const uint8_t *b, uint64_t scalar, size_t n) {
         Row<uint16_t> *d = reinterpret_cast<Row<uint16_t> *>(dst);
-        const Row<uint16_t> *x = reinterpret_cast<const Row<uint16_t> *>(a ? a : dst), *y = reinterpret_cast<const Row<uint16_t> *>(b ? b : dst);
         const float s = float_from_half(static_cast<uint16_t>(scalar));
-        float old[half_chunk], left[half_chunk], right[half_chunk];
+        float old[half_chunk] = {}, left[half_chunk] = {}, right[half_chunk] = {};
         for (size_t at = 0; at < n; at += half_chunk) {
             const size_t m = std::min(half_chunk, n - at);
-            for (size_t i = 0; i < m; ++i) old[i] = float_from_half(d[at + i]);
-            for (size_t i = 0; i < m; ++i) left[i] = float_from_half(x[at + i]);
-            for (size_t i = 0; i < m; ++i) right[i] = float_from_half(y[at + i]);
+            widen(old, Op::reads_dst ? dst : nullptr, at, m);
+            widen(left, a, at, m);
+            widen(right, b, at, m);
             for (size_t i = 0; i < m; ++i) old[i] = Op::template f<float>(old[i], left[i], right[i], s);
-            for (size_t i = 0; i < m; ++i) d[at + i] = half_from_float(old[i]);
+            halves_from_floats(d + at, old, m);
         }
     }
 };

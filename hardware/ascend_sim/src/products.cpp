@@ -22,29 +22,38 @@ T element_at(uint32_t dtype, const uint8_t *data, uint64_t i) {
     }
 }
 
+// Four elements in one register, on any machine that has such registers.
 template <class T>
-T multiply_add(T sum, T a, T b) {
-    if constexpr (std::is_same_v<T, float>) return sum + a * b;
-    else return static_cast<T>(static_cast<uint32_t>(sum) + static_cast<uint32_t>(a) * static_cast<uint32_t>(b));
-}
+struct Four;
+template <>
+struct Four<float> { typedef float type __attribute__((vector_size(16), aligned(4), may_alias)); };
+template <>
+struct Four<int32_t> { typedef uint32_t type __attribute__((vector_size(16), aligned(4), may_alias)); };   // wraps around
 
-// `strip` rows of a times one panel of b.
+// Four rows of a times one panel of b, added to c.
 template <class T>
-void multiply_strip(const T *a, const T *b, T *c, uint64_t k, uint64_t rows, uint64_t columns, uint64_t pitch) {
-    T sum[strip][panel];
-    for (uint64_t r = 0; r < strip; ++r) {
-        for (uint64_t j = 0; j < panel; ++j) sum[r][j] = r < rows && j < columns ? c[r * pitch + j] : T(0);
-    }
-    const T *row[strip];
-    for (uint64_t r = 0; r < strip; ++r) row[r] = a + std::min(r, rows - 1) * k;
+void multiply_strip(const T *const (&row)[strip], const T *b, T (&sum)[strip][panel], uint64_t k) {
+    using Vector = typename Four<T>::type;
+    Vector total[strip][2];
+    std::memcpy(total, sum, sizeof total);
     for (uint64_t p = 0; p < k; ++p) {
-        const T *column = b + p * panel;
+        const Vector left = *reinterpret_cast<const Vector *>(b + p * panel), right = *reinterpret_cast<const Vector *>(b + p * panel + 4);
         for (uint64_t r = 0; r < strip; ++r) {
-            const T value = row[r][p];
-            for (uint64_t j = 0; j < panel; ++j) sum[r][j] = multiply_add(sum[r][j], value, column[j]);
+            total[r][0] += left * row[r][p];
+            total[r][1] += right * row[r][p];
         }
     }
-    for (uint64_t r = 0; r < rows; ++r) std::copy(sum[r], sum[r] + columns, c + r * pitch);
+    std::memcpy(sum, total, sizeof total);
+}
+
+template <class T>
+void multiply_block(const T *a, const T *b, T *c, uint64_t k, uint64_t rows, uint64_t columns, uint64_t pitch) {
+    T sum[strip][panel] = {};
+    const T *row[strip];
+    for (uint64_t r = 0; r < strip; ++r) row[r] = a + std::min(r, rows - 1) * k;
+    for (uint64_t r = 0; r < rows; ++r) std::copy_n(c + r * pitch, columns, sum[r]);
+    multiply_strip(row, b, sum, k);
+    for (uint64_t r = 0; r < rows; ++r) std::copy_n(sum[r], columns, c + r * pitch);
 }
 }  // namespace
 
@@ -99,7 +108,7 @@ void Product::multiply(Operands<T> &operands) {
     }
     for (uint64_t j = 0; j < panels_; ++j) {
         for (uint64_t i = 0; i < m_; i += strip) {
-            multiply_strip(&operands.a[i * k_], &operands.b[j * panel * k_], &operands.c[i * n_ + j * panel], k_, std::min(strip, m_ - i),
+            multiply_block(&operands.a[i * k_], &operands.b[j * panel * k_], &operands.c[i * n_ + j * panel], k_, std::min(strip, m_ - i),
                            std::min(panel, n_ - j * panel), n_);
         }
     }

@@ -57,7 +57,7 @@
     RULE(TmpBuffer, "TMP_BUFFER", "a library function has enough temporary space",                                     \
          "pass a larger sharedTmpBuffer or leave more of UB unallocated")                                              \
     RULE(Gather, "GATHER", "gathered offsets are aligned and inside the source", "offsets are in bytes")               \
-    RULE(FlagId, "FLAG_ID", "event ids are 0 to 7 and name two different pipes", "use FetchEventID or EVENT_ID0 to 7") \
+    RULE(FlagId, "FLAG_ID", "event ids are 0 to 7", "use FetchEventID or EVENT_ID0 to EVENT_ID7") \
     RULE(FlagTwice, "FLAG_TWICE", "an event is not set again before it was waited for", "pair each SetFlag with a WaitFlag") \
     RULE(FlagUnset, "FLAG_UNSET", "an event that is waited for was set before (else the core hangs)",                  \
          "put SetFlag with the same event and id before WaitFlag")                                                     \

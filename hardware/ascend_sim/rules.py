@@ -1,0 +1,38 @@
+"""The rules that the simulator checks, as its sources state them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_TABLE = Path(__file__).resolve().parent / "src" / "rules.h"
+_ENTRY = re.compile(r'RULE\(\w+,\s*"([A-Z_]+)",\s*"([^"]*)",\s*"([^"]*)"\)')
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: its stable id, what it says, and what an author does about it."""
+
+    id: str
+    what: str
+    hint: str
+
+    @property
+    def is_warning(self) -> bool:
+        """Breaking it is told but does not end the run."""
+        return self.what.startswith("warning: ")
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """All rules, in the order of the table."""
+    text = _TABLE.read_text().replace("\\\n", " ")
+    return tuple(Rule(*found) for found in _ENTRY.findall(text))
+
+
+def table() -> str:
+    """The rules as a Markdown table."""
+    lines = ["| rule | what it says | what to do |", "|---|---|---|"]
+    return "\n".join([*lines, *(f"| `{rule.id}` | {rule.what} | {rule.hint} |" for rule in rules())]) + "\n"
