@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor, nn
@@ -188,13 +189,26 @@ class PPOAgent(Agent):
 
 
 class _Shared:
-    """Takes one object through RLlib's configuration, which makes deep copies of everything else."""
+    """Takes one object through RLlib's configuration, which copies and pickles everything else."""
 
     def __init__(self, thing: Any) -> None:
         self.thing = thing
+        _SHARED[id(self)] = self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Shared:
         return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The environments hold open files and never leave this process.
+        return _shared, (id(self),)
+
+
+def _shared(key: int) -> _Shared:
+    return _SHARED[key]
+
+
+#: What is shared at the moment, by identity: a pickle made in this process is read in this process.
+_SHARED: WeakValueDictionary[int, _Shared] = WeakValueDictionary()
 
 
 _SHARED_ENVS = "kernel_gym.agents.ppo.shared"

@@ -6,8 +6,8 @@ the paper's outer loop. Agents that own their loop are given the same environmen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,7 +27,7 @@ from kernel_gym.envs import parts
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.vector import KernelSynthesisVectorEnv, view
-from kernel_gym.errors import ConfigError, InfrastructureError
+from kernel_gym.errors import ConfigError, InfrastructureError, KernelGymError
 from kernel_gym.generators.contract import Recording
 
 Part = TypeVar("Part")
@@ -46,10 +46,13 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done
         cleanup.callback(journal.close)
         session = cleanup.enter_context(Session(config, folder, journal, len(tasks), progress))
         agent = make_agent(config)
-        if agent.owns_loop:
-            agent.fit(session, session.total, session.log)
-        else:
-            _work(agent, session)
+        try:
+            if agent.owns_loop:
+                agent.fit(session, session.total, session.log)
+            else:
+                _work(agent, session)
+        except Stopped as stopped:
+            raise stopped.reason from None
         agent.save(folder.agent)
         folder.finish(session.usage())
     return outcome(config.agent, config.seed, journal.records, tasks, config.budget)
@@ -76,6 +79,13 @@ def environment_options(config: RunConfig, folder: RunFolder) -> Options:
         bank=folder.bank,
         **config.env.model_dump(),
     )
+
+
+class Stopped(BaseException):
+    """A failure that ends the run, on its way out. Not an Exception: libraries that own the loop swallow those."""
+
+    def __init__(self, reason: KernelGymError) -> None:
+        self.reason = reason
 
 
 class Session:
@@ -129,10 +139,15 @@ class Session:
         self._stack.callback(envs.close)
         return WatchedVector(envs, self)
 
-    def stop_if_spent(self) -> None:
-        """End the loop once every attempt of the budget has been made."""
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Around every step: end the loop once every attempt of the budget has been made, or once something failed."""
         if self.meter.attempts >= self.total:
             raise BudgetSpent
+        try:
+            yield
+        except KernelGymError as error:
+            raise Stopped(error) from error
 
     def take(self, info: Mapping[str, Any]) -> None:
         """Write down the attempt that a step brought, if it did.
@@ -179,9 +194,9 @@ class Watched(gym.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> Any:
         """Step, unless the budget is spent."""
-        self._session.stop_if_spent()
-        result = self.env.step(action)
-        self._session.take(result[-1])
+        with self._session.watching():
+            result = self.env.step(action)
+            self._session.take(result[-1])
         return result
 
 
@@ -198,10 +213,10 @@ class WatchedVector(gym.vector.VectorWrapper):
 
     def step(self, actions: Any) -> Any:
         """Step, unless the budget is spent."""
-        self._session.stop_if_spent()
-        result = self.env.step(actions)
-        for i in range(self.num_envs):
-            self._session.take(view({}, result[-1], i)[1])
+        with self._session.watching():
+            result = self.env.step(actions)
+            for i in range(self.num_envs):
+                self._session.take(view({}, result[-1], i)[1])
         return result
 
 

@@ -54,7 +54,7 @@ class Transcript:
 
     def append(self, request: dict[str, Any], reply: dict[str, Any]) -> None:
         """Record an exchange; on disk before anything is done with it, since it was paid for."""
-        exchange = {"key": key_of(request), "request": request, "reply": reply}
+        exchange: Exchange = {"key": key_of(request), "request": request, "reply": reply}
         with self._lock:
             self._known[exchange["key"]] = exchange
             self.path.parent.mkdir(parents=True, exist_ok=True)
