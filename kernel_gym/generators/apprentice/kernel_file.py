@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 
-from kernel_gym.generators.apprentice.blocks import BlockWriter
 from kernel_gym.generators.apprentice.maps import MapWriter
 from kernel_gym.generators.apprentice.nest import CTYPES
 from kernel_gym.generators.apprentice.passes import PassWriter
@@ -16,6 +15,7 @@ from kernel_gym.generators.apprentice.scans import ColumnScanWriter, RowScanWrit
 from kernel_gym.generators.apprentice.schedule import Schedule
 from kernel_gym.generators.apprentice.script import Script
 from kernel_gym.generators.apprentice.stage import StageWriter
+from kernel_gym.generators.apprentice.together import BlockPassWriter, BlockWriter, suits
 from kernel_gym.generators.apprentice.voice import Voice
 
 _DEVICE_HELPERS = """\
@@ -104,8 +104,9 @@ def _writer(plan: Plan, nest: Nest | Scan | Product, schedule: Schedule, voice: 
         return (RowScanWriter if nest.last else ColumnScanWriter)(plan, nest, schedule, voice, prefix)
     if isinstance(nest, Product):
         return ProductWriter(plan, nest, schedule, voice, prefix)
-    if not nest.reductions and schedule.batch != 1 and BlockWriter.suits(nest):
-        return BlockWriter(plan, nest, schedule, voice, prefix)
+    if schedule.batch != 1 and suits(nest):
+        together = BlockPassWriter if nest.reductions else BlockWriter
+        return together(plan, nest, schedule, voice, prefix)
     if not nest.reductions:
         return MapWriter(plan, nest, schedule, voice, prefix)
     resident = nest.vector_reduced and not nest.reduced and schedule.resident

@@ -26,9 +26,10 @@ def _lower(task: Task, digest: str) -> Plan | Unsupported:
         program = export(task.instance(task.public))
     except TaskError as error:
         return Unsupported(f"Unsupported: {error}")
+    names = [spec.name for spec in task.instance(task.public).signature.inputs]
     shapes = [tuple(spec.shape for spec in task.instance(case).signature.inputs) for case in task.cases]
     try:
-        return read(program, task.name, _title(task), shapes, lambda: export(task.instance(task.timing)))
+        return read(program, task.name, _title(task), shapes, lambda: export(task.instance(task.timing)), names)
     except Unsupported as error:
         return error
 

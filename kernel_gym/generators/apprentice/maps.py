@@ -43,6 +43,9 @@ class MapWriter(NestWriter):
         row = self._rows and any(stride != "0" for access in numbers for stride in access.kept)
         return ["row"] * row + ["start"] * any(access.step != "0" for access in positions) + ["count"]
 
+    def _copy_parameters(self) -> list[str]:
+        return [*(["row"] if self._rows else []), "start", "count"]
+
     def _parameters(self, *names: str) -> str:
         return ", ".join(f"uint32_t {name}" for name in names)
 
@@ -50,7 +53,7 @@ class MapWriter(NestWriter):
         loads = self.loads(vector=True)
         if not loads:
             return
-        parameters = self._parameters(*(["row"] if self._rows else []), "start", "count")
+        parameters = self._parameters(*self._copy_parameters())
         self.script.add("")
         with self.script.function(f"__aicore__ inline void CopyIn({parameters})"):
             self.script.add(*self.indices("row", [access for _, access in loads]))
@@ -145,15 +148,13 @@ class MapWriter(NestWriter):
     def _copy_out(self) -> None:
         access = self.nest.stores[0].access
         out, queue = f"{access.label}Local", f"{access.label}Queue"
-        parameters = self._parameters(*(["row"] if self._rows else []), "start", "count")
+        parameters = self._parameters(*self._copy_parameters())
         self.script.add("")
         with self.script.function(f"__aicore__ inline void CopyOut({parameters})"):
             self.script.add(*self.indices("row", [access]))
             self.script.add(self.take(access, queue))
             offset = self.offset(access, "row", "start")
-            fields = {"dst": f"{access.buffer}Gm", "src": out, "offset": offset, "n": "count", "step": access.step}
-            idiom = "copy.out" if access.step == "1" else "copy.strided-out"
-            self.script.add(self.voice.say(idiom, type=self.ctype(access), **fields))
+            self.script.add(self.copy_out_text(access, out, offset, "count"))
             self.script.add(self.voice.say("queue.free", queue=queue, tensor=out))
 
     def tile_fields(self) -> tuple[str, ...]:

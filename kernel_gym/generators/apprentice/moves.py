@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from kernel_gym.generators.apprentice.plan import Either, Nest, Plan, Stage
 from kernel_gym.generators.apprentice.profile import Profile
 from kernel_gym.generators.apprentice.schedule import BEST, Schedule, recorded
+from kernel_gym.generators.apprentice.together import suits
 from kernel_gym.generators.contract import Context, StartPoint
 from kernel_gym.verdict import Feasible
 
@@ -160,6 +161,8 @@ def _tried(move: Move, schedule: Schedule, told: str) -> bool:
 def _matters(move: Move, plan: Plan) -> bool:
     """True if the move changes anything in kernels for this plan."""
     nests = [nest for stage in plan.stages if (nest := _nest(stage)) is not None]
+    if move.field == "batch" and any(suits(nest) for nest in nests):
+        return True
     if move.field in ("batch", "resident"):
         return any(nest.reductions and nest.vector_reduced and not nest.reduced for nest in nests)
     if move.field == "vector":

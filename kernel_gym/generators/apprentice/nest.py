@@ -104,7 +104,7 @@ class NestWriter(StageWriter):
         elif access.step == "-1":
             begin = f"{offset} - ({count} - 1)"
             self.script.add(self.copy_in_text(access, local, begin, count))
-        elif _near(access.step):
+        elif near(access.step):
             # The elements between are loaded too: one long burst is faster than many short ones.
             whole = f"(({count} - 1) * {access.step} + 1)"
             self.script.add(self.copy_in_text(access, local, offset, whole))
@@ -116,6 +116,12 @@ class NestWriter(StageWriter):
         """The statement that copies contiguous elements."""
         fields = {"type": self.ctype(access), "dst": local, "src": f"{access.buffer}Gm", "offset": offset, "n": n}
         return self.voice.say("copy.in", pad=self.padding(access, n), **fields)
+
+    def copy_out_text(self, access: Access, local: str, offset: str, count: str) -> str:
+        """The statement that writes a tile."""
+        fields = {"dst": f"{access.buffer}Gm", "src": local, "offset": offset, "n": count, "step": access.step}
+        idiom = "copy.out" if access.step in "01" else "copy.strided-out"
+        return self.voice.say(idiom, type=self.ctype(access), **fields)
 
     def padding(self, access: Access, n: str) -> str:
         """How a copy fills its last block: with zeros where a mask will look at it."""
@@ -188,7 +194,7 @@ class NestWriter(StageWriter):
         width = _BYTES[self.ctype(access)]
         if access.step in ("0", "1", "-1"):
             return width
-        return int(access.step) * width if _near(access.step) and access not in self.queued_stores() else 32
+        return int(access.step) * width if near(access.step) and access not in self.queued_stores() else 32
 
     def convert(self, body: Body, dst: str, to: str, src: str, source: str) -> None:
         """Change a tensor's element type; bytes go by way of half."""
@@ -218,12 +224,17 @@ class NestWriter(StageWriter):
             add(self.voice.say("queue.init", queue=f"{access.label}Queue", buffers=self.schedule.buffers, bytes=size))
         for access in self.apart():
             add(self.voice.say("buffer.init", buffer=f"{access.label}Places", bytes=f"{tile} * sizeof(int32_t)"))
-            if access.step != "-1":
-                add(f"AscendC::ArithProgression({self.places(access)}, 0, {self._spacing(access)}, {tile});")
+            self.places_lines(access)
         for n in range(self.work):
             add(self.voice.say("buffer.init", buffer=f"workBuf{n}", bytes=f"{tile} * sizeof(float)"))
         if self.needs_stat():
             add(self.voice.say("buffer.init", buffer="statBuf", bytes="64"))
+
+    def places_lines(self, access: Access) -> None:
+        """Statements that compute the byte offsets of elements that lie apart."""
+        if access.step != "-1":
+            places = f"{self.places(access)}, 0, {self._spacing(access)}, {self.tile_text()}"
+            self.script.add(f"AscendC::ArithProgression({places});")
 
     def tile_text(self) -> str:
         """Elements of a tile, as device arithmetic."""
@@ -288,7 +299,7 @@ class NestWriter(StageWriter):
         script.add(self.voice.say("tile.fit", **fields))
 
 
-def _near(step: str) -> bool:
+def near(step: str) -> bool:
     """True if elements lie so close that it is cheaper to load what is between them."""
     return step.isdigit() and 2 <= int(step) <= 16
 

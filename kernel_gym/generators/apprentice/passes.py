@@ -300,7 +300,7 @@ class PassWriter(NestWriter):
                 body.run(steps, keep=[self.root, *outside])
                 self.convert(body, out, ctype, body.values[self.root].text, "float")
             add(say("queue.enque", queue=queue, tensor=out))
-            self._store_tile(out, queue, "count", self._offset(access))
+            self._store_tile(queue, "count", self._offset(access))
 
     def _write_result(self, body: Body) -> None:
         add, say = self.script.add, self.voice.say
@@ -323,14 +323,13 @@ class PassWriter(NestWriter):
         else:
             body.run([self.root], homes={self.root: out})
         add(say("queue.enque", queue=queue, tensor=out))
-        self._store_tile(out, queue, "1" if self.rowwise else "count", self.offset(access, "row", "start"))
+        self._store_tile(queue, "1" if self.rowwise else "count", self.offset(access, "row", "start"))
 
-    def _store_tile(self, out: str, queue: str, count: str, offset: str) -> None:
+    def _store_tile(self, queue: str, count: str, offset: str) -> None:
         access, say = self.store, self.voice.say
-        ctype = self.ctype(access)
-        self.script.add(say("queue.deque", type=ctype, tensor=f"{access.label}Ready", queue=queue))
         ready = f"{access.label}Ready"
-        self.script.add(say("copy.out", type=ctype, dst=f"{access.buffer}Gm", src=ready, offset=offset, n=count))
+        self.script.add(say("queue.deque", type=self.ctype(access), tensor=ready, queue=queue))
+        self.script.add(self.copy_out_text(access, ready, offset, count))
         self.script.add(say("queue.free", queue=queue, tensor=ready))
 
     # ---- sizes -------------------------------------------------------------------------------------------------

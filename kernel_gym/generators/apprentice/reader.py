@@ -265,14 +265,16 @@ def read(
     title: str,
     cases: Sequence[Shapes] = (),
     twin: Callable[[], ExportedProgram] | None = None,
+    inputs: Sequence[str] = (),
 ) -> Plan:
     """The plan of an exported module; `cases` are shapes of all inputs that the kernel will also meet.
 
-    `twin` gives the same module at another case: numbers in which the two differ depend on the sizes.
+    `twin` gives the same module at another case: numbers in which the two differ depend on the sizes. `inputs` are the
+    names of the kernel's inputs in order; without it, tensor arguments come first and then the program's state.
     """
     reader = Reader(cases)
     reader.twin = _numbers(program, twin)
-    values: dict[str, Any] = dict(_inputs(program, reader))
+    values: dict[str, Any] = dict(_inputs(program, reader, inputs))
     for node in program.graph.nodes:
         if node.op == "call_function":
             values[node.name] = _call(reader, node, values)
@@ -334,15 +336,15 @@ def _known(reader: Reader, stage: Stage, cases: Sequence[Shapes]) -> Stage:
     return replace(stage, longest=largest(reach.length))
 
 
-def _inputs(program: ExportedProgram, reader: Reader) -> list[tuple[str, Any]]:
+def _inputs(program: ExportedProgram, reader: Reader, names: Sequence[str]) -> list[tuple[str, Any]]:
     """Placeholders by name, with the index each has among the kernel's inputs."""
     metas = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-    state = list(program.state_dict)
     specs = program.graph_signature.input_specs
     tensors = [
         spec for spec in specs if spec.kind is InputKind.USER_INPUT and isinstance(metas[spec.arg.name], torch.Tensor)
     ]
     order = {spec.arg.name: index for index, spec in enumerate(tensors)}
+    state = list(names[len(tensors) :] or program.state_dict)
     for spec in specs:
         if spec.target in state:
             order[spec.arg.name] = len(tensors) + state.index(spec.target)
