@@ -129,7 +129,6 @@ class AscendSim:
         """Where this device keeps its builds."""
         if self._scratch is None or self._owner != os.getpid():
             self._scratch, self._owner = Path(tempfile.mkdtemp(prefix="kernel_gym-")), os.getpid()
-            self._tensors = SharedTensors()
             weakref.finalize(self, _remove, self._scratch, self._owner)
         return self._scratch
 

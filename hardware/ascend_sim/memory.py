@@ -23,6 +23,7 @@ class SharedTensors:
         self._file: int | None = None
         self._map: mmap.mmap | None = None
         self._signature: Signature | None = None
+        self._owner = os.getpid()
 
     def fill(self, signature: Signature, values: Sequence[Array]) -> int:
         """Copy the inputs in and return the descriptor; the device poisons the outputs."""
@@ -68,6 +69,9 @@ class SharedTensors:
 
     def _room_for(self, signature: Signature) -> tuple[Array, int]:
         needed = max(GRAIN, sum(padded(spec) for spec in (*signature.inputs, *signature.outputs)))
+        if self._owner != os.getpid():  # after a fork the memory is the parent's: take some of our own
+            self._map = self._file = None
+            self._owner = os.getpid()
         if self._map is None or self._file is None or len(self._map) < needed:
             self.close()
             self._signature = signature

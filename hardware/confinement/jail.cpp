@@ -42,7 +42,7 @@ bool limit(int resource, rlim_t value) {
 }
 
 bool limit_all(unsigned cpu_seconds) {
-    return limit(RLIMIT_CORE, 0) && limit(RLIMIT_AS, 2ull << 30) && limit(RLIMIT_CPU, cpu_seconds) &&
+    return limit(RLIMIT_CORE, 0) && limit(RLIMIT_AS, 1ull << 30) && limit(RLIMIT_CPU, cpu_seconds) &&
            limit(RLIMIT_FSIZE, 0) && limit(RLIMIT_NOFILE, 16) && limit(RLIMIT_NPROC, 0) && limit(RLIMIT_MEMLOCK, 0) &&
            limit(RLIMIT_MSGQUEUE, 0) && limit(RLIMIT_STACK, 8 << 20);
 }

@@ -209,6 +209,11 @@ def test_cores_exchange_data_through_the_workspace(device: AscendSim) -> None:
     assert np.array_equal(result.outputs[0], expected)
 
 
+def test_every_meeting_of_the_cores_costs_the_same(device: AscendSim) -> None:
+    latencies = [run(device, "SyncAll(); " * meetings + "Add(c, a, b, n);").latency_us or 0 for meetings in (1, 2, 5)]
+    assert latencies[2] - latencies[1] == pytest.approx(3 * (latencies[1] - latencies[0]), rel=0.05)
+
+
 def test_cross_core_flags_order_cores(device: AscendSim) -> None:
     body = "CrossCoreSetFlag<0, PIPE_MTE3>(3); CrossCoreWaitFlag(3); Add(c, a, b, n);"
     assert run(device, body).status == "ok"

@@ -56,7 +56,8 @@ private:
     };
     struct Launch {
         uint32_t blocks = 0, cores = 0, kind = ASC_AIV;
-        Ticks began = 0, sync_arrival = 0, core_time = 0;
+        Ticks began = 0, core_time = 0;
+        std::vector<Ticks> meetings;   // when the last core arrived at each SyncAll
         uint64_t filled = 0;
         std::vector<Place> places;
         std::vector<Ended> ended;      // by block

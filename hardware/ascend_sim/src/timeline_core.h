@@ -29,6 +29,7 @@ struct Timeline::Core {
         began = clock = time;
         arrived = hbm_time = 0;
         waiting = false;
+        met = 0;
         for (Pipe &each : pipe) {
             each = Pipe{};
             each.free = each.done = time;
@@ -49,6 +50,7 @@ struct Timeline::Core {
     uint32_t block = 0, place = 0;
     Ticks began = 0, clock = 0, arrived = 0;
     bool waiting = false;             // at SyncAll
+    size_t met = 0;                   // how many SyncAll it has passed
     Pipe pipe[ASC_PIPES];
     std::vector<Moment> tokens;
     Totals totals;

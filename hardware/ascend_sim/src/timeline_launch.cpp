@@ -134,13 +134,15 @@ Timeline::Core &Timeline::core(uint32_t block) {
 
 void Timeline::sync_all(Core &at) {
     at.arrived = at.drained();
-    launch_.sync_arrival = std::max(launch_.sync_arrival, at.arrived);
+    if (launch_.meetings.size() <= at.met) launch_.meetings.resize(at.met + 1, 0);
+    launch_.meetings[at.met] = std::max(launch_.meetings[at.met], at.arrived);
     at.waiting = true;
 }
 
-// By the time a core goes on, all others have arrived: the front runs them one after another.
+// By the time a core goes on, all others have arrived: the front runs them one after another. Some may be at the next
+// SyncAll already, so each meeting has a time of its own.
 void Timeline::release_sync(Core &at) {
-    const Ticks go = launch_.sync_arrival + ticks(chip_.launch.sync_cycles);
+    const Ticks go = launch_.meetings[at.met++] + ticks(chip_.launch.sync_cycles);
     at.totals.wait[ASC_S][CAUSE_SYNC] += go - at.arrived;
     at.clock = go;
     for (Pipe &pipe : at.pipe) pipe.free = pipe.done = std::max(pipe.done, go);
