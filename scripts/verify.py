@@ -14,8 +14,8 @@ from kernel_gym import command_line, plugins, suites
 from kernel_gym.errors import DeviceUnavailable, KernelGymError
 from kernel_gym.hardware.device import Device
 from kernel_gym.kernel import Kernel
+from kernel_gym.task import Task
 from kernel_gym.verdict import Feasible, Profile, Verdict
-from kernel_gym.verifier import Verifier
 
 EXAMPLES = """
 scripts/verify.py --task level1/relu --kernel relu.asc
@@ -35,12 +35,10 @@ _TITLES = {
 def main() -> int:
     """Judge the kernel; the exit status is 0 for every verdict that was reached."""
     arguments = _arguments()
-    task = suites.find(arguments.task)
-    kernel_source = _read(arguments.kernel)
+    source = _read(arguments.kernel)
     device = _device(arguments.device)
-    cache = not arguments.fresh
-    with Verifier(device, cache=cache, unsafe=arguments.unsafe) as verifier:
-        verdict = verifier.verify(Kernel(kernel_source, device.language), task)
+    task = suites.find(arguments.task)
+    verdict = _judge(Kernel(source, device.language), task, device, arguments)
     if arguments.json:
         print(json.dumps({"task": task.id} | verdict.to_json()))
     else:
@@ -74,6 +72,13 @@ def _device(name: str) -> Device:
     if reason := device.unavailable_reason():
         raise DeviceUnavailable(f"{name} cannot be used here: {reason}")
     return device
+
+
+def _judge(kernel: Kernel, task: Task, device: Device, arguments: argparse.Namespace) -> Verdict:
+    from kernel_gym.verifier import Verifier  # takes seconds: bad input should not wait for it
+
+    with Verifier(device, cache=not arguments.fresh, unsafe=arguments.unsafe) as verifier:
+        return verifier.verify(kernel, task)
 
 
 def _show(verdict: Verdict, task: str, with_profile: bool) -> None:

@@ -34,6 +34,8 @@ TINY = 1e-300
 UNDEFINED = 0.01
 #: Below this a sum of whole numbers is exact in any order of summation.
 EXACT = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
+#: Larger shares of infinities leave too little to compare.
+MOST_INFINITE = 0.25
 #: Value sets kept of each kind and case; which of them a kernel meets is not known to its author.
 VARIANTS = 3
 
@@ -69,9 +71,12 @@ class Expected:
 
     @property
     def clear(self) -> bool:
-        """True if an honest kernel and a shadow of lower precision can be told apart on these values."""
-        nan = bool(np.isnan(self.truth).any()) if self.truth.dtype.kind == "f" else False
-        return not nan and self.undefined <= UNDEFINED and MULTIPLE * self.noise <= TOO_NOISY * self.base
+        """True if an honest kernel, a null kernel and a shadow of lower precision can be told apart on these values."""
+        if self.truth.dtype.kind == "f":
+            infinite = float(np.isinf(self.truth).mean()) if self.truth.size else 0.0
+            if np.isnan(self.truth).any() or infinite > MOST_INFINITE:
+                return False
+        return self.undefined <= UNDEFINED and MULTIPLE * self.noise <= TOO_NOISY * self.base
 
 
 @dataclass(frozen=True)
