@@ -50,9 +50,11 @@ def run_config(arguments: argparse.Namespace, **fixed: object) -> RunConfig:
 
 
 def _replayed(folder: RunFolder) -> dict[str, Any]:
-    """What is different when a run is replayed: models answer from its files."""
+    """What is different when a run is replayed: models answer from its files. A replay has none, but names them."""
     recorded = load_config(folder.path).env
-    if recorded.author not in ("openai", "replay"):
+    if recorded.author == "replay":
+        return {}
+    if recorded.author != "openai":
         raise ConfigError(f"{folder.path}: its author was {recorded.author}, not a model; there is nothing to replay")
     env: dict[str, Any] = {"author": "replay", "author_options": {"transcript": str(folder.transcript)}}
     if recorded.embedder == "endpoint":

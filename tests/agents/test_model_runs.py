@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import Behaviour, Exchange, answering, failing, held, saying, serving
+from model_server import Behaviour, Exchange, answering, embedding, failing, held, saying, serving
 
 from kernel_gym.agents.journal import Journal
 from kernel_gym.agents.run_folder import RunFolder
@@ -73,6 +73,15 @@ def configuration(**options: Any) -> RunConfig:
     )
 
 
+def replayed(folder: Path, out: Path) -> list[dict[str, Any]]:
+    parser = argparse.ArgumentParser()
+    add_run_arguments(parser)
+    add_replay_argument(parser)
+    config = run_config(parser.parse_args(["--replay", str(folder)]))
+    train(config, RunFolder.open(out, config))
+    return records(out)
+
+
 def run(folder: Path, **options: Any) -> list[dict[str, Any]]:
     config = configuration(**options)
     train(config, RunFolder.open(folder, config))
@@ -120,18 +129,34 @@ def test_replay_gives_the_same_journal_without_server_or_key(
     recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    parser = argparse.ArgumentParser()
-    add_run_arguments(parser)
-    add_replay_argument(parser)
-    config = run_config(parser.parse_args(["--replay", str(recorded)]))
-    assert config.env.author == "replay"
-    train(config, RunFolder.open(tmp_path / "again", config))
-    assert records(tmp_path / "again") == records(recorded)
-    assert json.loads((tmp_path / "again" / "usage.json").read_text()) == json.loads(
-        (recorded / "usage.json").read_text()
-    )
-    with pytest.raises(ConfigError, match="leave them out"):
-        run_config(parser.parse_args(["--replay", str(recorded), "--author", "openai"]))
+    assert replayed(recorded, tmp_path / "again") == records(recorded)
+    used, paid = ((folder / "usage.json").read_text() for folder in (tmp_path / "again", recorded))
+    assert json.loads(used) == json.loads(paid)
+    assert replayed(tmp_path / "again", tmp_path / "once-more") == records(recorded)
+
+
+def test_inspections_and_embeddings_by_endpoint_are_replayed_too(tmp_path: Path) -> None:
+    answers, opinion = model(), '{"opinion": "unsure", "reasons": "It is long."}'
+
+    def everything(exchange: Exchange) -> None:
+        if "input" in exchange.body:
+            embedding(lambda text: [float(text.count(letter)) + 0.1 for letter in "aeioux;{"])(exchange)
+        else:
+            saying(opinion if exchange.body["model"] == "reader" else answers(exchange.body))(exchange)
+
+    plain = configuration(model="writer").model_dump()
+    with serving(everything) as server:
+        plain["env"]["author_options"]["base_url"] = server.url
+        plain["env"]["inspection"] = {"model": "reader", "base_url": server.url}
+        plain["env"] |= {"embedder": "endpoint", "embedder_options": {"model": "vectors", "base_url": server.url}}
+        config = RunConfig.model_validate(plain)
+        train(config, RunFolder.open(tmp_path / "run", config))
+    rows = records(tmp_path / "run")
+    noted = [row["verdict"]["notes"] for row in rows if row["verdict"]["feasible"]]
+    assert len(noted) == 2
+    assert all("inspection: unsure; It is long." in notes for notes in noted)
+    assert set(json.loads((tmp_path / "run" / "usage.json").read_text())) == {"author", "embedder", "inspection"}
+    assert replayed(tmp_path / "run", tmp_path / "again") == rows
 
 
 def test_an_outage_stops_the_run_with_one_line_and_running_again_resumes(recorded: Path, tmp_path: Path) -> None:
