@@ -37,16 +37,23 @@ class Pool(Generic[Request, Result]):
     """Threads that judge, each on its own device.
 
     `judge(device, request)` gives the result or raises InfrastructureError; then the device is replaced and the request
-    tried again, `RETRIES` times. A judgement that takes longer than `patience` seconds has its device closed under it.
+    tried again, `RETRIES` times. After that `give_up` makes a result of the error, if it is given. A judgement that
+    takes longer than `patience` seconds has its device closed under it.
     """
 
     def __init__(
-        self, device: Device, judge: Callable[[Device, Request], Result], workers: int = 1, patience: float = 600.0
+        self,
+        device: Device,
+        judge: Callable[[Device, Request], Result],
+        workers: int = 1,
+        patience: float = 600.0,
+        give_up: Callable[[InfrastructureError], Result] | None = None,
     ) -> None:
         self._template = device
         self._judge = judge
         self._workers = max(1, workers)
         self._patience = patience
+        self._give_up = give_up
         self._queue: queue.SimpleQueue[tuple[Request, Future[Result]] | None] = queue.SimpleQueue()
         self._threads: list[Thread] = []
         self._devices: dict[int, Device] = {}
@@ -114,10 +121,12 @@ class Pool(Generic[Request, Result]):
             alarm.start()
             try:
                 return self._judge(device, request)
-            except InfrastructureError:
+            except InfrastructureError as error:
                 self._discard(index)
                 if attempt == RETRIES or self._closed:
-                    raise
+                    if self._give_up is None:
+                        raise
+                    return self._give_up(error)
             finally:
                 alarm.cancel()
         raise AssertionError("unreachable")

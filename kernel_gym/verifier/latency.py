@@ -3,8 +3,11 @@
 The timed run computes nothing, so what it does is held against the checked runs: the same basic blocks and
 instructions, all of the outputs written, the inputs read as far as before, no less work for each byte. Sizes bring out
 code that small ones never reach, in honest kernels too (a cap on cores, a second tile). So a timed run that looks
-different is first computed and compared as near to the timing sizes as is affordable; what remains different after
-that was never checked.
+different is first computed and compared near the timing sizes, and if it still does less there, at the timing sizes
+themselves; what remains different after that was never checked.
+
+A kernel that reads values on the scalar unit meets made-up ones when it is timed, and could tell. Where they make a
+difference, the latency that counts is that of a run that computed.
 """
 
 from __future__ import annotations
@@ -21,10 +24,10 @@ from kernel_gym.verifier.correctness import Checked, check_one, failed
 from kernel_gym.verifier.reference import References
 
 _BOOK = rules.load("latency")
-#: Tensors of at most this many bytes are computed to see what large sizes do.
-AFFORDABLE_BYTES = 32 << 20
-#: A timed run with less than this share of the checked runs' work for a byte of the tensors is looked at.
-LESS_WORK = 0.5
+#: Tensors of at most this many bytes are computed to see what large sizes do, and at the timing sizes themselves.
+NEAR_BYTES, FULL_BYTES = 16 << 20, 128 << 20
+#: A timed run with less than this share of the work for a byte is looked at: against small sizes, against near ones.
+LESS_WORK, LESS_WORK_NEAR = 0.5, 0.8
 #: Share by which an input may be read less than in the checked runs.
 LESS_READ = 0.02
 
@@ -54,8 +57,8 @@ class Seen:
         for signature, run in runs:
             seen.blocks |= run.blocks
             seen.names |= set(run.mix)
-            seen.work = min(seen.work, _work(signature, run))
-            shares = [_share(n, spec.nbytes) for n, spec in zip(run.read, signature.inputs, strict=False)]
+            seen.work = min(seen.work, work(signature, run))
+            shares = _shares(signature, run)
             seen.reads = [min(a, b) for a, b in zip(seen.reads, shares, strict=True)] if seen.reads else shares
         return seen
 
@@ -67,32 +70,30 @@ class Seen:
         count = len(run.blocks - self.blocks)
         return f"{count} basic blocks" if count else ""
 
+    def missed(self, signature: Signature, run: Run) -> Cheated | None:
+        """What a run left out: outputs that it does not cover, inputs that it reads less of."""
+        for index, (touched, spec) in enumerate(zip(run.written, signature.outputs, strict=False)):
+            if touched != spec.nbytes:
+                return _cheated("outputs-not-covered", f"output {index}: {touched} of {spec.nbytes} bytes")
+        for index, (now, before) in enumerate(zip(_shares(signature, run), self.reads, strict=False)):
+            if now < before - LESS_READ:
+                return _cheated("inputs-not-read", f"input {index}: {now:.0%}, before {before:.0%}")
+        return None
 
-def _share(touched: int, whole: int) -> float:
-    return touched / whole if whole else 1.0
+
+def _shares(signature: Signature, run: Run) -> list[float]:
+    pairs = zip(run.read, signature.inputs, strict=False)
+    return [touched / spec.nbytes if spec.nbytes else 1.0 for touched, spec in pairs]
 
 
-def _work(signature: Signature, run: Run) -> float:
+def nbytes(signature: Signature) -> int:
+    """Size of all tensors."""
+    return sum(spec.nbytes for spec in (*signature.inputs, *signature.outputs))
+
+
+def work(signature: Signature, run: Run) -> float:
     """Bytes that went through the vector unit for each byte of the tensors."""
-    tensors = sum(spec.nbytes for spec in (*signature.inputs, *signature.outputs))
-    return (run.profile.bytes.get("ub", 0) if run.profile else 0) / max(tensors, 1)
-
-
-def measure(
-    device: Device, build: Build, task: Task, checked: Checked, references: References
-) -> Timed | Cheated | Incorrect:
-    """Time the kernel at the timing case."""
-    signature = task.instance(task.timing).signature
-    run = device.run(build, Inputs(signature, seed=1))
-    if run.status != "ok" or run.latency_us is None:
-        return failed(run, "at the timing sizes", "timing")
-    refused = _coverage(signature, run, Seen.of(checked.runs)) or _floor(device, signature, run)
-    if refused:
-        return refused
-    witness = _witness(device, build, task, checked, references, run)
-    if isinstance(witness, Cheated | Incorrect):
-        return witness
-    return _repeat(device, build, signature, run, witness)
+    return (run.profile.bytes.get("ub", 0) if run.profile else 0) / max(nbytes(signature), 1)
 
 
 def _cheated(rule: str, detail: str) -> Cheated:
@@ -100,55 +101,110 @@ def _cheated(rule: str, detail: str) -> Cheated:
     return Cheated(f"{broken.reason} ({detail}): {broken.hint}", gate="latency", rule=rule)
 
 
-def _coverage(signature: Signature, run: Run, seen: Seen) -> Cheated | None:
-    for index, (touched, spec) in enumerate(zip(run.written, signature.outputs, strict=False)):
-        if touched != spec.nbytes:
-            return _cheated("outputs-not-covered", f"output {index}: {touched} of {spec.nbytes} bytes")
-    shares = [_share(n, spec.nbytes) for n, spec in zip(run.read, signature.inputs, strict=False)]
-    for index, (now, before) in enumerate(zip(shares, seen.reads, strict=False)):
-        if now < before - LESS_READ:
-            return _cheated("inputs-not-read", f"input {index}: {now:.0%}, before {before:.0%}")
-    return None
+def measure(
+    device: Device, build: Build, task: Task, checked: Checked, references: References
+) -> Timed | Cheated | Incorrect:
+    """Time the kernel at the timing case."""
+    return _Measurement(device, build, task, checked, references).result()
 
 
-def _floor(device: Device, signature: Signature, run: Run) -> Cheated | None:
-    floor = device.floor_us(signature)
-    if run.latency_us is not None and run.latency_us < floor:
-        return _cheated("below-floor", f"{run.latency_us:.3g} us, at least {floor:.3g} us")
-    return None
+class _Measurement:
+    """One kernel's way through the gate."""
+
+    def __init__(self, device: Device, build: Build, task: Task, checked: Checked, references: References) -> None:
+        self.device, self.build, self.task, self.references = device, build, task, references
+        self.runs = list(checked.runs)
+        self.signature = task.instance(task.timing).signature
+
+    def result(self) -> Timed | Cheated | Incorrect:
+        timed = self._time(self.signature, seed=1)
+        if timed.status != "ok" or timed.latency_us is None:
+            return failed(timed, "at the timing sizes", "timing")
+        floor = self.device.floor_us(self.signature)
+        if timed.latency_us < floor:
+            return _cheated("below-floor", f"{timed.latency_us:.3g} us, at least {floor:.3g} us")
+        seen = Seen.of(self.runs)
+        missed = seen.missed(self.signature, timed)
+        if missed and not timed.data_dependent:
+            return missed
+        lighter = work(self.signature, timed) < LESS_WORK * seen.work
+        if missed or lighter or seen.unseen(timed) or timed.data_dependent:
+            return self._vouch(timed, missed, lighter)
+        return self._repeat(timed, ())
+
+    def _time(self, signature: Signature, seed: int, poison: int = 0xFF) -> Run:
+        return self.device.run(self.build, Inputs(signature, poison=poison, seed=seed))
+
+    def _compute(self, case: Case) -> Run | Incorrect:
+        """A run that is compared, and from then on counts as checked."""
+        values = self.references.choose(self.task, case, "normal", "witness", self.build.kernel.digest)
+        run = check_one(self.device, self.build, self.task, values)
+        if isinstance(run, Run):
+            self.runs.append((self.task.instance(case).signature, replace(run, outputs=())))
+        return run
+
+    def _vouch(self, timed: Run, missed: Cheated | None, lighter: bool) -> Timed | Cheated | Incorrect:
+        """Compute near the timing sizes, and at them if that does not explain the timed run."""
+        case = near_case(self.task)
+        if case is None:
+            return self._unvouched(timed, missed, lighter)
+        near = self._compute(case)
+        if isinstance(near, Incorrect):
+            return _cheated("less-work", near.feedback) if lighter else replace(near, case="timing")
+        signature = self.task.instance(case).signature
+        thinner = work(self.signature, timed) < LESS_WORK_NEAR * work(signature, near)
+        steered = timed.data_dependent and _differ(near, self._time(signature, seed=1))
+        if missed or thinner or steered:
+            return self._compute_fully(missed)
+        unseen = Seen.of(self.runs).unseen(timed)
+        if unseen:
+            return _cheated("unchecked-code", unseen)
+        where = "at" if case.sizes == self.task.timing.sizes else "near"
+        return self._repeat(timed, (f"also computed and compared {where} the timing sizes",))
+
+    def _compute_fully(self, missed: Cheated | None) -> Timed | Cheated | Incorrect:
+        """The latency of a run that computes at the timing sizes."""
+        if nbytes(self.signature) > FULL_BYTES:
+            return missed or _cheated("less-work", "the timing sizes are too large to compute")
+        run = self._compute(self.task.timing)
+        if isinstance(run, Incorrect):
+            return missed or replace(run, case="timing")
+        notes = ("values steer the kernel: timed while it computed, at the timing sizes",)
+        return Timed(run.latency_us or 0.0, run.profile or Profile(), notes)
+
+    def _unvouched(self, timed: Run, missed: Cheated | None, lighter: bool) -> Timed | Cheated | Incorrect:
+        unseen = Seen.of(self.runs).unseen(timed)
+        if missed or lighter or unseen:
+            return missed or _cheated("unchecked-code" if unseen else "less-work", unseen or "no size to compute it at")
+        return self._repeat(timed, ())
+
+    def _repeat(self, run: Run, notes: tuple[str, ...]) -> Timed | Cheated | Incorrect:
+        """Time it again: equal for equal work, the slower one where made-up values are read."""
+        again = self._time(self.signature, seed=2, poison=0x7B)
+        if again.status != "ok" or again.latency_us is None or run.latency_us is None:
+            return failed(again, "at the timing sizes", "timing")
+        if not run.data_dependent and again.latency_us != run.latency_us:
+            return _cheated("not-repeatable", f"{run.latency_us:.6g} us and {again.latency_us:.6g} us")
+        slower = max((run, again), key=lambda one: one.latency_us or 0.0)
+        if run.data_dependent:
+            notes += ("it reads values, which are made up when it is timed; they make no difference to its latency",)
+        return Timed(slower.latency_us or 0.0, slower.profile or Profile(), notes)
 
 
-def _witness(
-    device: Device, build: Build, task: Task, checked: Checked, references: References, timed: Run
-) -> tuple[str, ...] | Cheated | Incorrect:
-    """Notes, if what the timed run did was checked in the end."""
-    signature = task.instance(task.timing).signature
-    seen = Seen.of(checked.runs)
-    lighter = _work(signature, timed) < LESS_WORK * seen.work
-    if not seen.unseen(timed) and not lighter:
-        return ()
-    case = witness_case(task)
-    if case is None:
-        return _cheated("unchecked-code", seen.unseen(timed)) if seen.unseen(timed) else _cheated("less-work", "vector")
-    values = references.choose(task, case, "normal", "witness", build.kernel.digest)
-    run = check_one(device, build, task, values)
-    if isinstance(run, Incorrect):
-        return _cheated("less-work", run.feedback) if lighter else replace(run, case="timing")
-    seen = Seen.of([*checked.runs, (task.instance(case).signature, run)])
-    if seen.unseen(timed):
-        return _cheated("unchecked-code", seen.unseen(timed))
-    where = "at the timing sizes" if case.sizes == task.timing.sizes else "near the timing sizes"
-    return (f"also computed and compared {where}",)
+def _differ(computed: Run, rehearsed: Run) -> bool:
+    """True if a run on made-up values is another one than the run that computed, at the same sizes."""
+    same = rehearsed.status == "ok" and dict(computed.mix) == dict(rehearsed.mix)
+    return not same or computed.latency_us != rehearsed.latency_us
 
 
-def witness_case(task: Task) -> Case | None:
+def near_case(task: Task) -> Case | None:
     """The case nearest to the timing case that is affordable to compute."""
     for case in _towards_timing(task):
         try:
             signature = task.instance(case).signature
         except TaskError:  # sizes between two valid ones need not be valid
             continue
-        if sum(spec.nbytes for spec in (*signature.inputs, *signature.outputs)) <= AFFORDABLE_BYTES:
+        if nbytes(signature) <= NEAR_BYTES:
             return case
     return None
 
@@ -158,19 +214,3 @@ def _towards_timing(task: Task) -> Iterator[Case]:
     for shift in range(8):
         sizes = tuple((name, max(public.get(name, 1), size >> shift)) for name, size in task.timing.sizes)
         yield Case("witness", "hidden", sizes)
-
-
-def _repeat(
-    device: Device, build: Build, signature: Signature, run: Run, notes: tuple[str, ...]
-) -> Timed | Cheated | Incorrect:
-    """Time it again: equal for equal work; the slower one where the control flow depends on data."""
-    again = device.run(build, Inputs(signature, poison=0x7B, seed=2))
-    if again.status != "ok" or again.latency_us is None or run.latency_us is None:
-        return failed(again, "at the timing sizes", "timing")
-    if not run.data_dependent and again.latency_us != run.latency_us:
-        return _cheated("not-repeatable", f"{run.latency_us:.6g} us and {again.latency_us:.6g} us")
-    slower = max((run, again), key=lambda one: one.latency_us or 0.0)
-    if run.data_dependent:
-        agree = "agree" if again.latency_us == run.latency_us else "differ, the slower one counts"
-        notes += (f"the kernel reads values that are made up when it is timed; two such runs {agree}",)
-    return Timed(slower.latency_us or 0.0, slower.profile or Profile(), notes)

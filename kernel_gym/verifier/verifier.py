@@ -63,7 +63,7 @@ class Verifier:
         self.cache = cache if isinstance(cache, VerdictCache) else _cache(cache)
         self.unsafe = unsafe
         self._gates = Gates(inspect, inspection_decides)
-        self._pool: Pool[Pair, Verdict] = Pool(device, self._gates.judge, workers)
+        self._pool: Pool[Pair, Verdict] = Pool(device, self._judge, workers, give_up=self._unjudged)
 
     def verify(self, kernel: Kernel, task: Task) -> Verdict:
         """The verdict on one kernel; raises only if it may not or cannot be judged here at all."""
@@ -85,13 +85,10 @@ class Verifier:
     def submit(self, kernel: Kernel, task: Task) -> Future[Verdict]:
         """The verdict to come; at once if it is known."""
         self._admit(kernel)
-        key = self._key(kernel, task)
-        known = self.cache.get(key) if self.cache else None
+        known = self.cache.get(self._key(kernel, task)) if self.cache else None
         if known is not None:
             return _done(known)
-        judged: Future[Verdict] = Future()
-        self._pool.submit((kernel, task)).add_done_callback(lambda done: self._settle(key, done, judged))
-        return judged
+        return self._pool.submit((kernel, task))
 
     def close(self) -> None:
         """End every process and remove every file of the device and its copies."""
@@ -123,19 +120,14 @@ class Verifier:
     def _tier(self) -> str:
         return self.device.sandbox_tier()
 
-    def _settle(self, key: str, done: Future[Verdict], judged: Future[Verdict]) -> None:
-        if done.cancelled():
-            judged.cancel()
-            return
-        error = done.exception()
-        if isinstance(error, InfrastructureError):
-            judged.set_result(Unjudged(f"not judged: {error}", self.device.name, self._tier))
-        elif error is not None:
-            judged.set_exception(error)
-        else:
-            if self.cache:
-                self.cache.put(key, done.result())
-            judged.set_result(done.result())
+    def _judge(self, device: Device, pair: Pair) -> Verdict:
+        verdict = self._gates.judge(device, pair)
+        if self.cache:
+            self.cache.put(self._key(*pair), verdict)
+        return verdict
+
+    def _unjudged(self, error: InfrastructureError) -> Verdict:
+        return Unjudged(f"not judged: {error}", self.device.name, self._tier)
 
 
 def _cache(given: bool | Path) -> VerdictCache | None:

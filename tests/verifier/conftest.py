@@ -42,6 +42,7 @@ class Call:
         self.mix: Counter[str] = Counter()
         self.blocks: set[int] = set()
         self.extra_us = 0.0
+        self.data_dependent = False
         self.poison = inputs.poison
 
     def load(self, index):
@@ -112,6 +113,7 @@ class NumpyDevice:
             mix=dict(call.mix),
             read=tuple(call.read),
             written=tuple(call.written),
+            data_dependent=call.data_dependent,
         )
         return run if call.timed else replace(run, outputs=call.outputs)
 

@@ -173,6 +173,16 @@ def test_less_work_at_the_timing_sizes_is_cheating(judge, text, rule):
     assert (verdict.gate, verdict.rule) == ("latency", rule)
 
 
+TELLING = "AscendC::Duplicate(y, 1.0f, 8); float one = y.GetValue(0); "
+
+
+def test_telling_the_timed_run_by_its_values_gains_nothing(judge):
+    honest = judge(before_relu(TELLING + "if (one == 2.0f) { n = 1; }"))
+    cheat = judge(before_relu(TELLING + "n = n * static_cast<uint32_t>(one == 1.0f);"))
+    assert honest.feasible, honest.feedback
+    assert not cheat.feasible or cheat.latency_us >= 0.99 * honest.latency_us, cheat.notes
+
+
 def test_lower_precision_at_large_sizes_is_found(judge):
     lower = (
         "if (n > 2048) { AscendC::LocalTensor<half> h = y.ReinterpretCast<half>();"

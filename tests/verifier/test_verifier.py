@@ -61,6 +61,31 @@ def test_code_for_large_sizes_is_computed_before_it_is_believed(verifier, relu, 
     assert any("computed and compared at the timing sizes" in note for note in verdict.notes)
 
 
+READING = RELU.replace("return 0", "a.data_dependent = True\nreturn 0")
+
+
+def test_reading_values_is_honest_if_they_make_no_difference(verifier, relu, python_kernel):
+    verdict = verifier.verify(python_kernel(READING), relu)
+    assert isinstance(verdict, Feasible)
+    assert any("no difference" in note for note in verdict.notes)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if a.timed: a.extra_us = -3",
+        "if a.timed: a.mix.pop('Relu')",
+        "if a.timed: a.written[0] = 0",
+        "if a.timed: a.read[0] = 0",
+    ],
+)
+def test_whoever_tells_made_up_values_apart_gains_nothing(verifier, relu, python_kernel, line):
+    honest = verifier.verify(python_kernel(READING), relu)
+    verdict = verifier.verify(python_kernel(READING.replace("return 0", f"{line}\nreturn 0")), relu)
+    assert not verdict.feasible or verdict.latency == honest.latency
+    assert not verdict.feasible or any("timed while it computed" in note for note in verdict.notes)
+
+
 def test_wrong_at_large_sizes_only_is_not_feasible(verifier, relu, python_kernel):
     lazy = (
         "x = a.load(0)\na.store(0, np.maximum(x, 0) if x.size < 1000 else x)\nif x.size > 1000: a.op('x', 9)\nreturn 0"
