@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel_gym.generators.apprentice.body import Body, Operand
-from kernel_gym.generators.apprentice.nest import NestWriter
+from kernel_gym.generators.apprentice.nest import SCALAR_TO_COPY, NestWriter
 from kernel_gym.generators.apprentice.script import Script
 
 
@@ -112,7 +112,7 @@ class MapWriter(NestWriter):
                 body.values[index] = Operand(name, False)
             body.run([index for index, step in enumerate(self.nest.steps) if not step.access], keep=[root])
             self.script.add(f"{out}.SetValue(i, {body.values[root].text});")
-        self.script.add(self.voice.say("sync.scalar-to-copy"))
+        self.script.add(*SCALAR_TO_COPY)
 
     def _steps(self, body: Body, out: str) -> None:
         store = self.nest.stores[0]

@@ -17,6 +17,12 @@ CTYPES = {
 }  # fmt: skip
 _BYTES = {"float": 4, "half": 2, "bfloat16_t": 2, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "int32_t": 4, "int64_t": 8}
 
+#: A copy may start before the scalar unit has written; the flag makes it wait.
+SCALAR_TO_COPY = (
+    "AscendC::SetFlag<AscendC::HardEvent::S_MTE3>(EVENT_ID0);",
+    "AscendC::WaitFlag<AscendC::HardEvent::S_MTE3>(EVENT_ID0);",
+)
+
 
 @dataclass
 class NestWriter(StageWriter):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kernel_gym.generators.apprentice.body import Body, Operand
-from kernel_gym.generators.apprentice.nest import NestWriter
+from kernel_gym.generators.apprentice.nest import SCALAR_TO_COPY, NestWriter
 from kernel_gym.generators.apprentice.plan import Access, Ref
 from kernel_gym.generators.apprentice.rows import HIGHEST, LOWEST
 from kernel_gym.generators.apprentice.script import Script
@@ -313,7 +313,7 @@ class PassWriter(NestWriter):
                 body.run([self.root], keep=[self.root, *body.values])
             value = body.values[self.root].text
             add(f"{out}.SetValue(0, {value if ctype == 'float' else f'static_cast<{ctype}>({value})'});")
-            add(say("sync.scalar-to-copy"))
+            add(*SCALAR_TO_COPY)
         elif ctype != "float":
             if not ready:
                 body.run([self.root], keep=[self.root, *body.values])

@@ -29,7 +29,7 @@ class Profile(BaseModel):
     #: A page that teaches the idiom.
     page: float = Field(1.5, ge=0)
     #: The right spelling in verified code.
-    verified: float = Field(4.0, ge=0)
+    verified: float = Field(5.0, ge=0)
     #: The right spelling in code that compiled, for idioms that a compiler checks.
     compiled: float = Field(3.0, ge=0)
     #: The right spelling in code or prose of unknown worth.
@@ -44,9 +44,9 @@ class Profile(BaseModel):
     repetition: float = Field(0.5, ge=0, lt=1)
 
     #: Characters of context at which half of every item is read.
-    span: float = Field(24000, gt=0)
+    span: float = Field(40000, gt=0)
     #: Characters of one item at which half of an idiom in it is noticed.
-    focus: float = Field(6000, gt=0)
+    focus: float = Field(12000, gt=0)
     #: What a comment beside the spelling adds to how plainly it shows.
     comment: float = Field(0.25, ge=0)
 

@@ -155,13 +155,16 @@ class Cutter:
         reduced = [axis for axis in self.axes if axis.reduced]
         fresh: list[Axis] = []
         axes = tuple(axis for axis in value.axes if value.argument.shape[axis] != 1)
+        if not axes and not value.function.startswith("arg"):
+            return self.visit(value.argument, places)  # a single element is its own sum and maximum
         for axis in axes:
             place = places[axis]
             extent = value.argument.shape[axis]
-            if isinstance(place, Spread) and self.sizes.same(place.axis.size, extent):
+            known = reduced[axes.index(axis)] if len(reduced) == len(axes) else None
+            if isinstance(place, Spread) and self.sizes.same(place.axis.size, extent) and place.axis not in places:
                 inner[axis] = place.axis
-            elif len(reduced) == len(axes) and self.sizes.same(reduced[axes.index(axis)].size, extent):
-                inner[axis] = reduced[axes.index(axis)]
+            elif known is not None and self.sizes.same(known.size, extent) and known not in places:
+                inner[axis] = known
             elif not reduced:
                 fresh.append(Axis(self.sizes.canonical(extent), reduced=True))
                 inner[axis] = fresh[-1]

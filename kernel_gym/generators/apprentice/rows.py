@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel_gym.generators.apprentice.body import Body, Operand
-from kernel_gym.generators.apprentice.nest import NestWriter
+from kernel_gym.generators.apprentice.nest import SCALAR_TO_COPY, NestWriter
 from kernel_gym.generators.apprentice.plan import Access, Nest
 from kernel_gym.generators.apprentice.schedule import BUDGET, Schedule
 from kernel_gym.generators.apprentice.script import Script
@@ -17,6 +17,8 @@ class RowWriter(NestWriter):
 
     def shared(self) -> list[tuple[int, Access]]:
         """Vectors that all rows use: loaded once."""
+        if not self.nest.kept:
+            return []
         return [item for item in self.loads(vector=True) if all(stride == "0" for stride in item[1].kept)]
 
     def own(self) -> list[tuple[int, Access]]:
@@ -41,27 +43,23 @@ class RowWriter(NestWriter):
         add = self.script.add
         with self.script.function("__aicore__ inline void Process()"):
             self.core_share()
-            for _, access in self.shared():
-                self._share(access)
+            if self.shared():
+                self._share()
             with self.script.block("for (uint32_t unit = first; unit < last; ++unit)"):
-                add(
-                    "const uint32_t row = unit * t.batch;",
-                    f"const uint32_t rows = Min(t.batch, {self.total_rows()} - row);",
-                )
+                total = self.total_rows()
+                add("const uint32_t row = unit * t.batch;", f"const uint32_t rows = Min(t.batch, {total} - row);")
                 add("CopyIn(row, rows);", "Compute(row, rows);", "CopyOut(row, rows);")
-            for _, access in self.shared():
-                add(self.voice.say("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Shared"))
         self._copy_in()
         self._compute()
         self._copy_out()
 
-    def _share(self, access: Access) -> None:
-        """Load a vector that all rows use."""
-        self.copy_in(access, f"{access.label}Queue", "t.length", self.offset(access, "0", "0"))
-        text = self.voice.say(
-            "queue.deque", type=self.ctype(access), tensor=f"{access.label}Shared", queue=f"{access.label}Queue"
-        )
-        self.script.add(text.replace(f"AscendC::LocalTensor<{self.ctype(access)}> ", ""))
+    def _share(self) -> None:
+        """Load the vectors that all rows use, once."""
+        for _, access in self.shared():
+            local = f"{access.label}Shared"
+            self.script.add(f"{local} = {access.label}Buf.Get<{self.ctype(access)}>();")
+            self.load(access, local, "t.length", self.offset(access, "0", "0"))
+        self.script.add(self.voice.say("sync.copy-to-vector"))
 
     def _copy_in(self) -> None:
         self.script.add("")
@@ -74,7 +72,8 @@ class RowWriter(NestWriter):
 
     def _load_rows(self, access: Access, local: str) -> None:
         if access.step == "1" and access.flat:
-            gap = f"({access.kept[-1]} - t.length)" if access.kept[-1] != "t.length" else "0"
+            pitch = access.kept[-1] if access.kept else "t.length"
+            gap = f"({pitch} - t.length)" if pitch != "t.length" else "0"
             source = f"{access.buffer}Gm"
             offset = self.offset(access, "row", "0")
             text = self.voice.say(
@@ -107,7 +106,7 @@ class RowWriter(NestWriter):
                 body = self._row(out)
             self.declare_work(body, mark)
             if not self.whole:
-                add(say("sync.scalar-to-copy"))
+                add(*SCALAR_TO_COPY)
             add(say("queue.enque", queue=f"{self.store.label}Queue", tensor=out))
             for _, access in self.own():
                 add(say("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Local"))
@@ -200,7 +199,7 @@ class RowWriter(NestWriter):
                 )
             )
         for _, access in self.shared():
-            add(say("queue.init", queue=f"{access.label}Queue", buffers=1, bytes=one.format(self.ctype(access))))
+            add(say("buffer.init", buffer=f"{access.label}Buf", bytes=one.format(self.ctype(access))))
         size = several if self.whole else "Align(t.batch, 8) * sizeof({})"
         add(
             say(
@@ -217,7 +216,11 @@ class RowWriter(NestWriter):
     def members(self) -> None:
         super().members()
         for _, access in self.shared():
+            self.script.add(f"AscendC::TBuf<AscendC::TPosition::VECCALC> {access.label}Buf;")
             self.script.add(f"AscendC::LocalTensor<{self.ctype(access)}> {access.label}Shared;")
+
+    def queued_loads(self) -> list[Access]:
+        return [access for _, access in self.own()]
 
     def tile_fields(self) -> tuple[str, ...]:
         return ("pitch", "batch", "units", "perCore")

@@ -93,7 +93,7 @@ def normalised(r: Reader, x: Value, axes: Any, epsilon: float) -> Value:
     """x with mean 0 and variance 1 over axes."""
     centred = apply(r, "sub", x, mean(r, x, axes))
     variance = mean(r, apply(r, "mul", centred, centred), axes)
-    deviation = apply(r, "sqrt", apply(r, "add", variance, epsilon, idiom="numeric.epsilon"))
+    deviation = apply(r, "sqrt", apply(r, "add", variance, epsilon))
     return apply(r, "div", centred, deviation)
 
 
@@ -140,7 +140,7 @@ def _batch_norm(
 ) -> Any:
     rank = len(x.shape)
     centred = apply(r, "sub", x, per_channel(mean_, rank))  # type: ignore[arg-type]
-    deviation = apply(r, "sqrt", apply(r, "add", per_channel(variance, rank), eps, idiom="numeric.epsilon"))  # type: ignore[arg-type]
+    deviation = apply(r, "sqrt", apply(r, "add", per_channel(variance, rank), eps))  # type: ignore[arg-type]
     scaled_ = scaled(r, apply(r, "div", centred, deviation), per_channel(weight, rank), per_channel(bias, rank))
     return (scaled_, None, None)
 

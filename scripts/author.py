@@ -1,0 +1,136 @@
+#!/usr/bin/env python
+"""Let an author write a kernel, and see why it came out as it did."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernel_gym import command_line, plugins, suites
+from kernel_gym.errors import ConfigError
+from kernel_gym.generators.apprentice import Apprentice, Explanation, profile_names
+from kernel_gym.generators.contract import Context, Note, StartPoint
+from kernel_gym.kernel import Kernel
+from kernel_gym.verdict import Feasible
+
+EXAMPLES = """
+scripts/author.py --task level1/relu --profile oracle
+scripts/author.py --task level1/softmax --profile weak --seed 3 --explain
+scripts/author.py --task level1/softmax --verified softmax.cpp --context notes.md --explain
+scripts/author.py --task level1/softmax --start softmax.cpp --explain --json
+"""
+
+
+def main() -> int:
+    """Print a kernel."""
+    arguments = _arguments()
+    author = _author(arguments)
+    task = suites.find(arguments.task)
+    context, start = _context(arguments), _start(arguments)
+    rng = np.random.default_rng(arguments.seed)
+    if isinstance(author, Apprentice):
+        told = author.explain(task, context, start, rng)
+    else:
+        told = Explanation(author.write(task, context, start, rng))
+    if not told.kernel.source:
+        print(f"author.py: no kernel: {told.problem or 'the author has no answer'}", file=sys.stderr)
+        return 1
+    _print(told, arguments)
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = command_line.parser(__doc__ or "", EXAMPLES)
+    parser.add_argument("--task", required=True, help="suite/name, suite/number or a .py file")
+    parser.add_argument("--author", default="apprentice", help="a registered author or module:Class")
+    parser.add_argument("--profile", help=f"of the apprentice: {', '.join(profile_names())}; default middle")
+    parser.add_argument("--seed", type=int, default=0, help="of everything random")
+    parser.add_argument("--context", nargs="*", type=Path, default=[], metavar="FILE", help="texts the author is shown")
+    parser.add_argument("--verified", nargs="*", type=Path, default=[], metavar="FILE", help="kernels known to work")
+    parser.add_argument("--start", type=Path, metavar="FILE", help="a working kernel to refine")
+    parser.add_argument("--explain", action="store_true", help="say why each idiom came out as it did")
+    parser.add_argument("--json", action="store_true", help="print data")
+    return parser.parse_args()
+
+
+def _author(arguments: argparse.Namespace) -> Any:
+    kind = plugins.load("kernel_gym.generators", arguments.author)
+    if arguments.profile is None:
+        return kind()
+    if not issubclass(kind, Apprentice):
+        raise ConfigError(f"{arguments.author} has no profiles; leave --profile out")
+    return kind(profile=arguments.profile)
+
+
+def _context(arguments: argparse.Namespace) -> Context:
+    working = Feasible("Correct.", latency=1.0)
+    shown = [
+        Note(_kind(path), text, text if _kind(path) == "trace" else "")
+        for path in arguments.context
+        for text in [_text(path)]
+    ]
+    verified = [Note("trace", text, text, working) for text in map(_text, arguments.verified)]
+    return (*verified, *shown)
+
+
+def _start(arguments: argparse.Namespace) -> StartPoint | None:
+    if arguments.start is None:
+        return None
+    return StartPoint(Kernel(_text(arguments.start)), Feasible("Correct.", latency=1.0))
+
+
+def _kind(path: Path) -> Any:
+    return "trace" if path.suffix in (".cpp", ".asc", ".h") else "practice"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _print(told: Explanation, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        print(json.dumps(_data(told) if arguments.explain else {"source": told.kernel.source}))
+        return
+    print(told.kernel.source, end="")
+    if arguments.explain:
+        for line in _lines(told):
+            print(line, file=sys.stderr)
+
+
+def _lines(told: Explanation) -> list[str]:
+    lines = [f"moves: {', '.join(told.course.moves) or 'none'}"] if told.course else []
+    width = max((len(choice.idiom) for choice in told.choices), default=0)
+    for choice in told.choices:
+        mark = "right" if choice.right else f"WRONG ({choice.spelling})"
+        reasons = ", ".join(f"{name} {value:+.2f}" for name, value in choice.judgement.reasons)
+        odds = f"drew {choice.draw:.3f} against {choice.judgement.probability:.3f}"
+        lines.append(f"{choice.idiom:{width}}  {mark:28} {odds}  [{reasons}]")
+    return lines
+
+
+def _data(told: Explanation) -> dict[str, Any]:
+    choices = [
+        {
+            "idiom": choice.idiom,
+            "right": choice.right,
+            "spelling": choice.spelling,
+            "draw": choice.draw,
+            "probability": choice.judgement.probability,
+            "reasons": dict(choice.judgement.reasons),
+        }
+        for choice in told.choices
+    ]
+    moves = list(told.course.moves) if told.course else []
+    return {"source": told.kernel.source, "moves": moves, "idioms": choices}
+
+
+if __name__ == "__main__":
+    command_line.run(main)
