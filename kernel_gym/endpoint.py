@@ -148,13 +148,17 @@ class Endpoint:
 
     def chat(self, messages: Sequence[dict[str, str]], nonce: int) -> Reply:
         """One answer. The same messages with another nonce are another question."""
-        request = self.settings.deciding() | {"messages": list(messages), "nonce": nonce}
+        request = self._request(messages, nonce)
         known = None if self.transcript is None else self.transcript.find(request)
         reply = self._ask(request) if known is None else Reply(**known["reply"])
         if known is None and self.transcript is not None:
             self.transcript.append(request, reply.model_dump())
         self._count(key_of(request), reply)
         return reply
+
+    def knows(self, messages: Sequence[dict[str, str]], nonce: int) -> bool:
+        """Whether the transcript has the answer already."""
+        return self.transcript is not None and self._request(messages, nonce) in self.transcript
 
     def embed(self, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
         """Embeddings of texts, one row each."""
@@ -172,6 +176,10 @@ class Endpoint:
             self.paid.add(used, 0)
             self.answered.add(used, 0)
         return np.asarray([row.embedding for row in rows], np.float32)
+
+    def _request(self, messages: Sequence[dict[str, str]], nonce: int) -> dict[str, Any]:
+        """A question as transcripts keep it."""
+        return self.settings.deciding() | {"messages": list(messages), "nonce": nonce}
 
     def _ask(self, request: dict[str, Any]) -> Reply:
         self._check_limit()

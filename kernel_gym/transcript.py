@@ -42,6 +42,9 @@ class Transcript:
         """All exchanges, in the order in which they were answered."""
         return iter(list(self._known.values()))
 
+    def __contains__(self, request: dict[str, Any]) -> bool:
+        return key_of(request) in self._known
+
     def find(self, request: dict[str, Any]) -> Exchange | None:
         """The recorded answer to a request, if there is one. A file that is only read must have one."""
         with self._lock:
