@@ -214,6 +214,19 @@ def test_every_meeting_of_the_cores_costs_the_same(device: AscendSim) -> None:
     assert latencies[2] - latencies[1] == pytest.approx(3 * (latencies[1] - latencies[0]), rel=0.05)
 
 
+def test_a_core_knows_what_it_is(device: AscendSim) -> None:
+    body = "ASSERT(ASCEND_IS_AIV && !ASCEND_IS_AIC && GetTaskRation() == 1 && GetSubBlockIdx() == 0); Add(c, a, b, n);"
+    assert run(device, body).status == "ok"
+    mixed = (
+        "KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2); "
+        "ASSERT(ASCEND_IS_AIV && GetTaskRation() == 2 && GetSubBlockIdx() == GetBlockIdx() % 2 && GetBlockNum() == 4); "
+        "if (GetBlockIdx() < 4) Add(c, a, b, n); else Duplicate(c, 0.0f, n);"
+    )
+    result = run(device, mixed)
+    assert result.fault is not None
+    assert result.fault.core == 4, "eight vector cores run the four blocks, and the fifth finds nothing left to do"
+
+
 def test_cross_core_flags_order_cores(device: AscendSim) -> None:
     body = "CrossCoreSetFlag<0, PIPE_MTE3>(3); CrossCoreWaitFlag(3); Add(c, a, b, n);"
     assert run(device, body).status == "ok"

@@ -127,4 +127,8 @@ extern "C" void asc_printf(int32_t line, const char *format, ...) {
     }
 }
 
-extern "C" uint64_t asc_platform(int32_t what) { return what >= 0 && what < 5 ? shared->call.platform[what] : 0; }
+extern "C" uint64_t asc_platform(int32_t what) {
+    if (what == 5) return core_kind();
+    if (what == 6) return cores_per_block();
+    return what >= 0 && what < 5 ? shared->call.platform[what] : 0;
+}

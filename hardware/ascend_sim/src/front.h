@@ -43,6 +43,10 @@ void cover_from(uintptr_t base);
 Books &books(int32_t line);
 [[noreturn]] void misuse(int32_t line, const char *text);
 
+// Which core runs, and how many run each block: in a mixed launch two vector cores, and the cube core works for them.
+uint64_t core_kind();
+uint64_t cores_per_block();
+
 // Drops what the scalar unit has cached: something else may have written.
 void forget_blocks();
 

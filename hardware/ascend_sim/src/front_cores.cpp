@@ -37,7 +37,7 @@ struct Core {
 
 struct Launch {
     std::vector<std::unique_ptr<Core>> cores;
-    uint32_t blocks, lanes;                           // lanes: vector cores for each block
+    uint32_t blocks, kind, lanes;                     // lanes: cores that run each block
     void (*body)(void *);
     void *closure;
     int32_t line;
@@ -143,6 +143,9 @@ Books &books(int32_t line) {
     return current().books;
 }
 
+uint64_t core_kind() { return running && running->kind == ASC_AIC ? ASC_AIC : ASC_AIV; }
+uint64_t cores_per_block() { return running ? running->lanes : 1; }
+
 }  // namespace sim::front
 
 using namespace sim::front;
@@ -157,6 +160,7 @@ extern "C" void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(voi
     if (blocks == 0 || blocks > 65535) misuse(line, "a launch takes 1 to 65535 blocks");
     Launch launch;
     launch.blocks = blocks;
+    launch.kind = core_kind;
     launch.lanes = core_kind == ASC_MIX ? 2 : 1;
     launch.body = body;
     launch.closure = closure;

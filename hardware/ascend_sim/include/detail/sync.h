@@ -52,8 +52,8 @@ template <class T, MaskMode mode = MaskMode::NORMAL> ASC_INLINE void SetVectorMa
 ASC_INLINE int64_t GetBlockIdx() { return asc_block_index(); }
 ASC_INLINE int64_t GetBlockNum() { return asc_block_count(); }
 ASC_INLINE int64_t GetSubBlockIdx() { return asc_sub_block_index(); }
-ASC_INLINE int64_t GetSubBlockNum() { return 2; }
-ASC_INLINE int64_t GetTaskRation() { return 2; }
+ASC_INLINE int64_t GetSubBlockNum() { return static_cast<int64_t>(asc_platform(6)); }
+ASC_INLINE int64_t GetTaskRation() { return static_cast<int64_t>(asc_platform(6)); }
 // A constant: kernels cannot time themselves.
 ASC_INLINE int64_t GetSystemCycle() { return 0; }
 ASC_INLINE uint64_t GetProgramCounter() { return 0; }
@@ -73,8 +73,8 @@ using AscendC::GetSysWorkSpacePtr;
 using AscendC::GetUserWorkspace;
 using AscendC::SetSysWorkspace;
 
-#define ASCEND_IS_AIV true
-#define ASCEND_IS_AIC false
+#define ASCEND_IS_AIV (asc_platform(5) == ASC_AIV)
+#define ASCEND_IS_AIC (asc_platform(5) == ASC_AIC)
 
 // The launch reads these from the source; here they do nothing.
 #define KERNEL_TASK_TYPE_DEFAULT(type)
