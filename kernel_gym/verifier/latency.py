@@ -26,6 +26,12 @@ from kernel_gym.verifier.reference import References
 _BOOK = rules.load("latency")
 #: Tensors of at most this many bytes are computed to see what large sizes do, and at the timing sizes themselves.
 NEAR_BYTES, FULL_BYTES = 16 << 20, 128 << 20
+#: And at most this many instructions; fewer if values are read, since each such read waits for the device. Counts, not
+#: seconds, so that a verdict does not depend on how busy the machine is.
+NEAR_INSTRUCTIONS, NEAR_READING = 500_000, 20_000
+FULL_FACTOR = 8
+#: Latencies of a computed and a made-up run that differ by more than this share are those of different runs.
+STEERED = 0.02
 #: A timed run with less than this share of the work for a byte is looked at: against small sizes, against near ones.
 LESS_WORK, LESS_WORK_NEAR = 0.5, 0.8
 #: Share by which an input may be read less than in the checked runs.
@@ -145,27 +151,45 @@ class _Measurement:
 
     def _vouch(self, timed: Run, missed: Cheated | None, lighter: bool) -> Timed | Cheated | Incorrect:
         """Compute near the timing sizes, and at them if that does not explain the timed run."""
-        case = near_case(self.task)
-        if case is None:
+        case, rehearsed = self._near()
+        near = self._compute(case) if case else None
+        if case is None or near is None or (isinstance(near, Incorrect) and near.cause == "timeout"):
             return self._unvouched(timed, missed, lighter)
-        near = self._compute(case)
         if isinstance(near, Incorrect):
             return _cheated("less-work", near.feedback) if lighter else replace(near, case="timing")
         signature = self.task.instance(case).signature
         thinner = work(self.signature, timed) < LESS_WORK_NEAR * work(signature, near)
-        steered = timed.data_dependent and _differ(near, self._time(signature, seed=1))
-        if missed or thinner or steered:
-            return self._compute_fully(missed)
+        if missed or thinner or (timed.data_dependent and _differ(near, rehearsed)):
+            return self._compute_fully(timed, missed, thinner, _ratio(near, rehearsed))
         unseen = Seen.of(self.runs).unseen(timed)
         if unseen:
             return _cheated("unchecked-code", unseen)
         where = "at" if case.sizes == self.task.timing.sizes else "near"
         return self._repeat(timed, (f"also computed and compared {where} the timing sizes",))
 
-    def _compute_fully(self, missed: Cheated | None) -> Timed | Cheated | Incorrect:
+    def _near(self) -> tuple[Case | None, Run]:
+        """The case nearest to the timing case that is affordable to compute, and a run at it that only is timed."""
+        rehearsed = Run("timeout")
+        for case in _towards_timing(self.task):
+            try:
+                signature = self.task.instance(case).signature
+            except TaskError:  # sizes between two valid ones need not be valid
+                continue
+            if nbytes(signature) <= NEAR_BYTES:
+                rehearsed = self._time(signature, seed=1)
+                if rehearsed.status == "ok" and _is_affordable(rehearsed):
+                    return case, rehearsed
+        return None, rehearsed
+
+    def _compute_fully(
+        self, timed: Run, missed: Cheated | None, thinner: bool, ratio: float
+    ) -> Timed | Cheated | Incorrect:
         """The latency of a run that computes at the timing sizes."""
-        if nbytes(self.signature) > FULL_BYTES:
-            return missed or _cheated("less-work", "the timing sizes are too large to compute")
+        if nbytes(self.signature) > FULL_BYTES or not _is_affordable(timed, FULL_FACTOR):
+            if missed or thinner:
+                return missed or _cheated("less-work", "and the timing sizes are too large to compute")
+            notes = (f"values steer the kernel: by {ratio:.3g} near the timing sizes, the latency is scaled by that",)
+            return Timed((timed.latency_us or 0.0) * ratio, timed.profile or Profile(), notes)
         run = self._compute(self.task.timing)
         if isinstance(run, Incorrect):
             return missed or replace(run, case="timing")
@@ -191,22 +215,18 @@ class _Measurement:
         return Timed(slower.latency_us or 0.0, slower.profile or Profile(), notes)
 
 
+def _is_affordable(run: Run, factor: int = 1) -> bool:
+    """True if a run of these instructions can be computed in seconds."""
+    return sum(run.mix.values()) <= factor * (NEAR_READING if run.data_dependent else NEAR_INSTRUCTIONS)
+
+
 def _differ(computed: Run, rehearsed: Run) -> bool:
     """True if a run on made-up values is another one than the run that computed, at the same sizes."""
-    same = rehearsed.status == "ok" and dict(computed.mix) == dict(rehearsed.mix)
-    return not same or computed.latency_us != rehearsed.latency_us
+    return dict(computed.mix) != dict(rehearsed.mix) or abs(_ratio(computed, rehearsed, least=0.0) - 1.0) > STEERED
 
 
-def near_case(task: Task) -> Case | None:
-    """The case nearest to the timing case that is affordable to compute."""
-    for case in _towards_timing(task):
-        try:
-            signature = task.instance(case).signature
-        except TaskError:  # sizes between two valid ones need not be valid
-            continue
-        if nbytes(signature) <= NEAR_BYTES:
-            return case
-    return None
+def _ratio(computed: Run, rehearsed: Run, least: float = 1.0) -> float:
+    return max(least, (computed.latency_us or 0.0) / (rehearsed.latency_us or 1.0))
 
 
 def _towards_timing(task: Task) -> Iterator[Case]:

@@ -154,7 +154,8 @@ def _declaration(node: Node, names: frozenset[str]) -> Iterator[Finding]:
 
 def _definition(node: Node) -> Iterator[Finding]:
     for name in syntax.declared_functions(node):
-        if name in _BOOK.lists["reserved_definitions"] and syntax.is_within(node, "linkage_specification"):
+        taken = _BOOK.lists["reserved_definitions"] | _BOOK.lists["host_functions"]
+        if name in taken and syntax.is_within(node, "linkage_specification"):
             yield _BOOK.finding("reserved-definition", syntax.line(node), name)
         if name.startswith("operator") and name.split("operator", 1)[1].strip() in (
             "new",
