@@ -40,7 +40,7 @@ asc_local local() {
     asc_local tensor;
     tensor.addr = static_cast<uint32_t>(below(16) ? one_of(places) + (below(8) ? 0 : below(64)) : number());
     tensor.bytes = size_in_bytes();
-    tensor.space = static_cast<uint32_t>(below(12) ? ASC_UB : below(9));
+    tensor.space = static_cast<uint32_t>(below(6) ? ASC_UB : below(9));
     return tensor;
 }
 
@@ -94,6 +94,16 @@ asc_matmul_shape matmul_shape() {
     uint32_t *fields[] = {&s.m, &s.n, &s.k, &s.lda, &s.ldb, &s.ldc, &s.base_m, &s.base_n, &s.base_k, &s.depth_a, &s.depth_b, &s.batch};
     for (uint32_t *field : fields) *field = static_cast<uint32_t>(below(10) ? below(40) : number());
     return s;
+}
+
+// A struct of 32-bit numbers, most of them below `limit`.
+template <class T>
+T fields(uint32_t limit) {
+    uint32_t numbers[sizeof(T) / 4];
+    for (uint32_t &field : numbers) field = static_cast<uint32_t>(below(8) ? (below(2) ? below(2) : below(limit)) : number());
+    T made;
+    std::memcpy(&made, numbers, sizeof made);
+    return made;
 }
 
 asc_text words() {

@@ -93,7 +93,7 @@ enum asc_core_kind : uint8_t { ASC_AIV, ASC_AIC, ASC_MIX };
 ASC_FRONT uint32_t asc_block_index(void);
 ASC_FRONT uint32_t asc_block_count(void);
 ASC_FRONT uint32_t asc_sub_block_index(void);
-ASC_FRONT uint64_t asc_platform(int32_t what);        // 0: vector cores, 1: cube cores, 2: UB bytes, 3: L1 bytes, 4: address of the framework's workspace
+ASC_FRONT uint64_t asc_platform(int32_t what);        // 0: vector cores, 1: cube cores, 2: UB bytes, 3: L1 bytes, 4: address of the framework's workspace, 5: asc_core_kind of this core, 6: cores that run each block
 ASC_FRONT void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(void *), void *closure, int32_t line);
 ASC_CALL asc_launch_begin(uint32_t blocks, uint32_t core_kind, int32_t line);
 ASC_CALL asc_core_begin(uint32_t block, int32_t line);
@@ -212,6 +212,16 @@ ASC_CALL asc_cross_wait(uint32_t flag, int32_t line);
 struct asc_matrix { asc_global address; uint32_t dtype, transposed; };
 struct asc_matmul_shape { uint32_t m, n, k, lda, ldb, ldc, base_m, base_n, base_k, depth_a, depth_b, batch; };
 ASC_CALL asc_matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias, asc_matmul_shape shape, uint32_t flags, int32_t line);  // flags: 1 bias, 2 atomic add, 4 asynchronous
+
+// ---- the cube at its basic level ----------------------------------------------------------------------------------
+// Fractals are 512 bytes: 16 rows of 32 bytes. L0A holds them row by row, L0B by k and then n with n as rows, L0C column
+// by column with 16 x 16 elements of 4 bytes.
+struct asc_fractals { uint32_t start, repeat, src_stride, dst_gap, transposed; };      // in fractals
+ASC_CALL asc_load_fractals(asc_local dst, asc_local src, asc_fractals shape, uint32_t dtype, int32_t line);
+struct asc_mmad_shape { uint32_t m, n, k, from_zero, with_bias; };                     // from_zero: C starts from 0
+ASC_CALL asc_mmad(asc_local c, asc_local a, asc_local b, asc_local bias, uint32_t c_dtype, uint32_t dtype, asc_mmad_shape shape, int32_t line);
+struct asc_fix_shape { uint32_t m, n, src_stride, dst_stride, relu; };                 // src_stride: rows of C in L0C; dst_stride: elements
+ASC_CALL asc_fixpipe(asc_global dst, asc_local src, uint32_t dst_dtype, uint32_t src_dtype, asc_fix_shape shape, int32_t line);
 
 // ---- messages ----------------------------------------------------------------------------------------------------
 struct asc_text { char bytes[96]; };

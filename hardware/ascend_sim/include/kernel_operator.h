@@ -6,6 +6,7 @@
 #include "detail/tensor.h"
 #include "detail/queue.h"
 #include "detail/copy.h"
+#include "detail/cube.h"
 #include "detail/vector.h"
 #include "detail/convert.h"
 #include "detail/operators.h"

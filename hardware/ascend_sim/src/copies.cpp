@@ -174,16 +174,16 @@ void Executor::copy_nd2nz(asc_local dst, asc_global src, asc_nd2nz shape, uint32
     const uint64_t extent = static_cast<uint64_t>(shape.nd_num - 1) * shape.dst_nz_stride * element + matrix;
     const Bytes range = bytes_of(dst, extent, what, "destination");
     core.clocks.issue(ASC_MTE2);
-    Rows rows;
+    const uint64_t bytes = static_cast<uint64_t>(shape.d_value) * element, pitch = static_cast<uint64_t>(std::max(shape.src_d_value, shape.d_value)) * element;
     uint32_t tensor = 0;
-    for (uint32_t nd = 0; nd < shape.nd_num; ++nd) {
-        rows = {0, static_cast<uint64_t>(shape.d_value) * element, shape.n_value, static_cast<uint64_t>(shape.src_d_value) * element};
-        if (rows.pitch < rows.bytes) rows.pitch = rows.bytes;
-        tensor = touch_global(core, ASC_MTE2, src + static_cast<uint64_t>(nd) * shape.src_nd_stride * element, rows, element, false, false, what);
-    }
     touch(core, ASC_MTE2, range, true, what);
     count("DataCopy nd2nz");
-    emit_copy(core, Kind::CopyIn, ASC_MTE2, dst, src, rows, dtype, 0);
+    for (uint32_t nd = 0; nd < shape.nd_num; ++nd) {
+        Rows rows = {0, bytes, shape.n_value, pitch};
+        const asc_global from = src + static_cast<uint64_t>(nd) * shape.src_nd_stride * element;
+        tensor = touch_global(core, ASC_MTE2, from, rows, element, false, false, what);
+        emit_copy(core, Kind::CopyIn, ASC_MTE2, dst, from, {0, bytes, shape.n_value, pitch}, dtype, 0);
+    }
     if (!options_.compute) return;
     work(static_cast<uint64_t>(shape.nd_num) * shape.n_value * round_up(shape.d_value, c0));
     uint8_t *data = core.memory(ASC_L1).data(dst.addr, range.end), *valid = core.memory(ASC_L1).valid(dst.addr, range.end);

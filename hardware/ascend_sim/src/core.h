@@ -67,7 +67,7 @@ struct Flag {
 // What one copy of this core touched in global memory, and its number on its pipe.
 struct GlobalTouch {
     Rows rows;
-    uint32_t number;
+    uint32_t pipe, number;
 };
 
 enum : int { event_ids = 8 };

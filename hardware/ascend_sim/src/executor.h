@@ -113,6 +113,11 @@ public:
     // ---- Matmul (matmul.cpp)
     void matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias, asc_matmul_shape shape, uint32_t flags, int32_t line);
 
+    // ---- the cube at its basic level (cube.cpp)
+    void load_fractals(asc_local dst, asc_local src, asc_fractals shape, uint32_t dtype, int32_t line);
+    void mmad(asc_local c, asc_local a, asc_local b, asc_local bias, uint32_t c_dtype, uint32_t dtype, asc_mmad_shape shape, int32_t line);
+    void fixpipe(asc_global dst, asc_local src, uint32_t dst_dtype, uint32_t src_dtype, asc_fix_shape shape, int32_t line);
+
 private:
     struct Launch {
         uint32_t blocks = 0, kind = 0, instances = 0;   // instances: blocks, or two vector cores each in a mixed launch

@@ -65,16 +65,14 @@ void Executor::touch(Core &core, const View &view, const Steps &steps, bool writ
 // matter, and only the most recent copies are remembered.
 void Executor::order_global(Core &core, uint32_t pipe, uint32_t tensor, const Rows &rows, bool write, const char *what) {
     if (!global_.writable(tensor)) return;
-    const uint32_t other = write ? ASC_MTE2 : ASC_MTE3;
-    const uint32_t known = core.clocks.known(pipe, other);
     std::deque<GlobalTouch> &theirs = write ? core.copied_in : core.copied_out;
     for (const GlobalTouch &touch : theirs) {
-        if (touch.number <= known || !touch.rows.meets(rows)) continue;
+        if (touch.pipe == pipe || touch.number <= core.clocks.known(pipe, touch.pipe) || !touch.rows.meets(rows)) continue;
         if (pipe == ASC_S) {
-            scalar_waits(core, other);
-            break;
+            scalar_waits(core, touch.pipe);
+            continue;
         }
-        const char *from = name_of_pipe(other), *to = name_of_pipe(pipe);
+        const char *from = name_of_pipe(touch.pipe), *to = name_of_pipe(pipe);
         const GlobalBytes range = {tensor, rows.begin % ASC_GM_STRIDE, rows.end() - tensor * ASC_GM_STRIDE};
         diagnostics_.fail(Rule::GmSync, text("%s on pipe %s %s %s while %s may still be %s it", what, to, write ? "writes" : "reads",
                                              global_.describe(range).c_str(), from, write ? "reading" : "writing"),
@@ -82,7 +80,7 @@ void Executor::order_global(Core &core, uint32_t pipe, uint32_t tensor, const Ro
     }
     if (pipe == ASC_S) return;
     std::deque<GlobalTouch> &ours = write ? core.copied_out : core.copied_in;
-    ours.push_back({rows, core.clocks.issued(pipe)});
+    ours.push_back({rows, pipe, core.clocks.issued(pipe)});
     if (ours.size() > remembered_copies) ours.pop_front();
 }
 

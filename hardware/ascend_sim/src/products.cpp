@@ -99,10 +99,13 @@ void Product::load_bias(const Matrix &matrix, uint32_t dtype) {
     }
 }
 
+void Product::start_from(const Matrix &matrix) { start_ = matrix; }
+
 template <class T>
 void Product::multiply(Operands<T> &operands) {
     operands.c.resize(m_ * n_);
-    for (uint64_t i = 0; i < m_; ++i) {
+    if (!start_.data.empty()) std::memcpy(operands.c.data(), start_.data.data(), m_ * n_ * sizeof(T));
+    for (uint64_t i = 0; i < m_ && start_.data.empty(); ++i) {
         if (operands.bias.empty()) std::fill_n(operands.c.begin() + static_cast<int64_t>(i * n_), n_, T(0));
         else std::copy(operands.bias.begin(), operands.bias.end(), operands.c.begin() + static_cast<int64_t>(i * n_));
     }
@@ -122,7 +125,8 @@ void Product::multiply() {
 void Product::store_row(uint64_t row, uint32_t dtype, uint8_t *data, uint8_t *valid) const {
     const uint64_t element = bytes_of_dtype(dtype);
     for (uint64_t j = 0; j < n_; ++j) {
-        std::memset(valid + j * element, row_valid_[row] && column_valid_[j] && bias_valid_[j], element);
+        const bool started = start_.valid.empty() || !std::memchr(&start_.valid[(row * n_ + j) * 4], 0, 4);
+        std::memset(valid + j * element, started && row_valid_[row] && column_valid_[j] && bias_valid_[j], element);
         if (dtype == ASC_I32) {
             reinterpret_cast<Row<int32_t> *>(data)[j] = ints_.c[row * n_ + j];
             continue;

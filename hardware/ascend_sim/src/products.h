@@ -17,6 +17,8 @@ public:
     void load_a(const Matrix &matrix, bool transposed);
     void load_b(const Matrix &matrix, bool transposed);
     void load_bias(const Matrix &matrix, uint32_t dtype);
+    // What the sums start from, row by row: float, or int32 for int8; without it the bias or 0.
+    void start_from(const Matrix &matrix);
     void multiply();
     // Writes one row of the result as elements of `dtype`.
     void store_row(uint64_t row, uint32_t dtype, uint8_t *data, uint8_t *valid) const;
@@ -36,6 +38,7 @@ private:
     Operands<float> floats_;
     Operands<int32_t> ints_;
     std::vector<uint8_t> row_valid_, column_valid_, bias_valid_;
+    Matrix start_;
 };
 
 }  // namespace sim

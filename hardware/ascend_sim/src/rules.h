@@ -67,6 +67,8 @@
          "call SyncAll on every block, and launch no more blocks than there are cores")                                \
     RULE(Atomic, "ATOMIC", "an atomic copy has the type that SetAtomic named", "SetAtomicAdd<T> with the type of the copy") \
     RULE(Matmul, "MATMUL", "a Matmul has matching types and a shape inside its tensors", "check SetOrgShape, SetSingleShape and the tiling") \
+    RULE(Cube, "CUBE", "fractals, shapes and types are what the cube takes",                                           \
+         "m, n up to 4095, k padded to 32 bytes; half, bfloat16_t and float give float, int8_t gives int32_t")         \
     RULE(Assert, "ASSERT", "an assertion of the author holds", "")                                                     \
     RULE(Misuse, "MISUSE", "an API is called as it is meant", "")                                                      \
     RULE(WorkLimit, "WORK_LIMIT", "one run computes a bounded number of elements", "run large shapes in records-only mode") \
