@@ -32,8 +32,9 @@ NEAR_INSTRUCTIONS, NEAR_READING = 500_000, 20_000
 FULL_FACTOR = 8
 #: Latencies of a computed and a made-up run that differ by more than this share are those of different runs.
 STEERED = 0.02
-#: A timed run with less than this share of the work for a byte is looked at: against small sizes, against near ones.
-LESS_WORK, LESS_WORK_NEAR = 0.5, 0.8
+#: A timed run with less than this share of the least work for a byte in a checked run is looked at. Small sizes need
+#: more of it, for padding and for setting up.
+LESS_WORK = 0.5
 #: Share by which an input may be read less than in the checked runs.
 LESS_READ = 0.02
 
@@ -133,10 +134,13 @@ class _Measurement:
         missed = seen.missed(self.signature, timed)
         if missed and not timed.data_dependent:
             return missed
-        lighter = work(self.signature, timed) < LESS_WORK * seen.work
+        lighter = self._is_lighter(timed)
         if missed or lighter or seen.unseen(timed) or timed.data_dependent:
             return self._vouch(timed, missed, lighter)
         return self._repeat(timed, ())
+
+    def _is_lighter(self, timed: Run) -> bool:
+        return work(self.signature, timed) < LESS_WORK * Seen.of(self.runs).work
 
     def _time(self, signature: Signature, seed: int, poison: int = 0xFF) -> Run:
         return self.device.run(self.build, Inputs(signature, poison=poison, seed=seed))
@@ -157,10 +161,9 @@ class _Measurement:
             return self._unvouched(timed, missed, lighter)
         if isinstance(near, Incorrect):
             return _cheated("less-work", near.feedback) if lighter else replace(near, case="timing")
-        signature = self.task.instance(case).signature
-        thinner = work(self.signature, timed) < LESS_WORK_NEAR * work(signature, near)
-        if missed or thinner or (timed.data_dependent and _differ(near, rehearsed)):
-            return self._compute_fully(timed, missed, thinner, _ratio(near, rehearsed))
+        lighter = self._is_lighter(timed)
+        if missed or lighter or (timed.data_dependent and _differ(near, rehearsed)):
+            return self._compute_fully(timed, missed, lighter, _ratio(near, rehearsed))
         unseen = Seen.of(self.runs).unseen(timed)
         if unseen:
             return _cheated("unchecked-code", unseen)
@@ -182,11 +185,11 @@ class _Measurement:
         return None, rehearsed
 
     def _compute_fully(
-        self, timed: Run, missed: Cheated | None, thinner: bool, ratio: float
+        self, timed: Run, missed: Cheated | None, lighter: bool, ratio: float
     ) -> Timed | Cheated | Incorrect:
         """The latency of a run that computes at the timing sizes."""
         if nbytes(self.signature) > FULL_BYTES or not _is_affordable(timed, FULL_FACTOR):
-            if missed or thinner:
+            if missed or lighter:
                 return missed or _cheated("less-work", "and the timing sizes are too large to compute")
             notes = (f"values steer the kernel: by {ratio:.3g} near the timing sizes, the latency is scaled by that",)
             return Timed((timed.latency_us or 0.0) * ratio, timed.profile or Profile(), notes)
