@@ -131,7 +131,7 @@ class Instance(Protocol):
 class Task:
     """An operator to write a kernel for.
 
-    `flags` says what a reader must know: `fixed-shape` (no hidden shapes could be derived), `repaired: ...` (a defective
+    `flags` says what a reader must know: `fixed-shape` (no hidden shapes could be derived), `repaired: ...` (a broken
     original was mended), `shrunk: ...` (sizes of a file from outside were reduced).
     """
 

@@ -37,7 +37,7 @@ class Note:
 
 @dataclass(frozen=True)
 class StartPoint:
-    """The feasible kernel that a refining attempt begins from, its verdict (with the profile) and what its children gave.
+    """The feasible kernel that a refining attempt begins from, its verdict with the profile, what its children gave.
 
     `children` holds one line for each earlier attempt from this start point: what was changed and what came of it.
     """

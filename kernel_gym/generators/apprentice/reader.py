@@ -63,6 +63,8 @@ class Reader:
 
     def input(self, name: str, index: int, meta: torch.Tensor) -> Tensor:
         """An input of the kernel. A dimension that is 1 at every case is there to be broadcast: a literal."""
+        if any(index >= len(shapes) for shapes in self.cases):
+            raise Unsupported(f"Unsupported: the constant {name}, which not every case has")
         met = [tuple(meta.shape), *(shapes[index] for shapes in self.cases)]
         ones = [all(shape[axis] == 1 for shape in met) for axis in range(meta.dim())]
         shape = tuple(
@@ -146,9 +148,8 @@ class Reader:
         target = self.scratch(value.shape)
         nest, reach = cut(value, target, self.sizes, self.tensor)
         count = product(value.shape[:batch])
-        matrices = [_matrix(operand, batch) for operand in (left, right)]
-        sizes = [c_expression(extent) for extent in (count, left.shape[-2], right.shape[-1], left.shape[-1])]
-        cube = Product("", *matrices, target.buffer, *sizes)
+        times, m, n, k = (c_expression(e) for e in (count, left.shape[-2], right.shape[-1], left.shape[-1]))
+        cube = Product("", _matrix(left, batch), _matrix(right, batch), target.buffer, times, m, n, k)
         self.add(Either("", (cube,), nest), reach)
         return target
 
@@ -177,7 +178,7 @@ class Reader:
         return tensor if fits and tensor.offset == 0 else self.tensor(self.copied(tensor))
 
     def _walks(self, stride: Size, wanted: Size, extent: Size) -> bool:
-        return extent == 1 or self.sizes.canonical(stride) == self.sizes.canonical(wanted)
+        return bool(extent == 1 or self.sizes.canonical(stride) == self.sizes.canonical(wanted))
 
     def sized_number(self, here: float, there: float, shapes: dict[str, tuple[int, ...]]) -> Value:
         """A number that depends on a size: a root of it, or one over that."""
@@ -236,7 +237,7 @@ def _matrix(tensor: Tensor, batch: int) -> Matrix:
     return Matrix(tensor.buffer, transposed, c_expression(product(tensor.shape[:batch])), "")
 
 
-def _renamed(stage: Stage, names: dict[str, str]) -> Stage:
+def _renamed(stage: Any, names: dict[str, str]) -> Any:
     if isinstance(stage, Either):
         cube = tuple(_renamed(part, names) for part in stage.cube)
         return replace(stage, cube=cube, vector=_renamed(stage.vector, names))
@@ -316,7 +317,7 @@ def _numbers(
     return {node.name: (number, shapes) for node, number in pairs if number != node.args[1]}
 
 
-def _known(reader: Reader, stage: Stage, cases: Sequence[Shapes]) -> Stage:
+def _known(reader: Reader, stage: Any, cases: Sequence[Shapes]) -> Any:
     """The stage with what is known about its size at all cases."""
     if isinstance(stage, Pieces):
         return replace(stage, stages=tuple(_known(reader, part, cases) for part in stage.stages))
@@ -372,7 +373,7 @@ def _identifier(name: str) -> str:
 def _call(reader: Reader, node: torch.fx.Node, values: dict[str, Any]) -> Any:
     if node.target is operator.getitem:
         source, index = node.args
-        return values[source.name][index]  # type: ignore[union-attr]
+        return values[str(source)][index]
     handler = HANDLERS.get(str(node.target))
     if handler is None:
         raise Unsupported(f"Unsupported: {node.target}")

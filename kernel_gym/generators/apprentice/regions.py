@@ -150,7 +150,7 @@ class Cutter:
         boolean = value.dtype == "bool"
         return self._add(_Draft(value.function, arguments, idiom=value.idiom, axes=axes, level=level, boolean=boolean))
 
-    def _reduce(self, value: Reduce, places: tuple[Place, ...]) -> Ref:
+    def _reduce(self, value: Reduce, places: tuple[Place, ...]) -> Ref | float:
         inner = list(places)
         reduced = [axis for axis in self.axes if axis.reduced]
         fresh: list[Axis] = []
@@ -180,9 +180,9 @@ class Cutter:
         if not isinstance(argument, Ref):
             raise Misfit(value)
         source = self.drafts[argument.step]
-        axes = source.axes - {axis for axis in self.axes if axis.reduced}
+        kept = source.axes - {axis for axis in self.axes if axis.reduced}
         return self._add(
-            _Draft(value.function, (argument,), reduction=value, idiom=value.idiom, axes=axes, level=source.level + 1)
+            _Draft(value.function, (argument,), reduction=value, idiom=value.idiom, axes=kept, level=source.level + 1)
         )
 
     def _adopt(self, inner: list[Place], chosen: set[Place], value: Reduce) -> None:
@@ -389,7 +389,7 @@ def _collapse(cutter: Cutter, output: dict[Axis, Size]) -> list[list[Axis]]:
 
 
 def _joined(walk: dict[Axis, Size], outer: Axis, inner: Axis) -> bool:
-    return walk.get(outer, ZERO) == walk.get(inner, ZERO) * inner.size
+    return bool(walk.get(outer, ZERO) == walk.get(inner, ZERO) * inner.size)
 
 
 def _step(draft: _Draft, layout: _Layout) -> Step:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 #: Bytes of the unified buffer that a kernel plans with; the rest is the framework's.
 BUDGET = 176 * 1024
@@ -47,7 +48,7 @@ def recorded(source: str) -> Schedule | None:
         return None
     stated = dict(re.findall(r"(\w+)=(\d+)", found[1]))
     known = {item.name: item.type for item in fields(Schedule)}
-    values = {
+    values: dict[str, Any] = {
         name: int(text) if known[name] == "int" else text != "0" for name, text in stated.items() if name in known
     }
     return replace(Schedule(), **values)

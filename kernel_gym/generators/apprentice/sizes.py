@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import sympy
 
-Size = sympy.Expr
+#: A sympy expression; sympy does not tell its types.
+Size: TypeAlias = Any
 ONE: Size = sympy.Integer(1)
 ZERO: Size = sympy.Integer(0)
 
