@@ -1,7 +1,5 @@
 #include "executor.h"
 
-#include <map>
-
 #include "json.h"
 
 namespace sim {
@@ -190,10 +188,8 @@ void Executor::stuck(uint32_t waiting, int32_t line) {
 // ---- the report ----------------------------------------------------------------------------------------------------
 
 std::string Executor::report_json() const {
-    std::map<std::string, uint64_t> sorted;
-    for (const auto &[name, times] : mix_) sorted[name] += times;
     Object mix;
-    for (const auto &[name, times] : sorted) mix.set(name, times);
+    for (const auto &[name, times] : mix_.sorted()) mix.set(name, times);
     Array warnings;
     for (const Diagnostics::Warning &warning : diagnostics_.warnings()) {
         const std::string more = warning.times > 1 ? text(" (%llu times)", static_cast<unsigned long long>(warning.times)) : std::string();

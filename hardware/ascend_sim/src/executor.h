@@ -15,6 +15,7 @@
 #include "diagnostics.h"
 #include "global_memory.h"
 #include "instr.h"
+#include "mix.h"
 #include "operands.h"
 #include "products.h"
 
@@ -157,7 +158,7 @@ private:
     void overhead(Call call);
     void signal(uint32_t pipe, uint32_t token);
     void wait(uint32_t pipe, uint32_t token);
-    void count(const char *name) { ++mix_[name]; }
+    void count(const char *name) { mix_.count(name); }
 
     // Parts of single methods.
     GlobalBytes touch_matrix(Core &core, asc_global address, uint32_t dtype, uint64_t rows, uint64_t columns, uint64_t pitch, bool write, bool atomic, const char *what);
@@ -191,7 +192,7 @@ private:
     uint64_t random_ = 0;
     std::unordered_map<uint64_t, uint32_t> lines_written_;   // cache lines that a core wrote with SetValue, this epoch
     std::string printed_;
-    std::unordered_map<const char *, uint64_t> mix_;   // instruction name -> count; names are literals
+    Mix mix_;
 };
 
 }  // namespace sim

@@ -54,6 +54,7 @@ void Executor::name_buffers(Core &core, uint32_t space, uint64_t wanted, const c
 
 // Takes room for one InitBuffer and returns its first address.
 uint32_t Executor::reserve(Core &core, uint32_t space, uint32_t bytes, const char *what) {
+    if (space >= ASC_SPACES) diagnostics_.fail(Rule::Protocol, "InitBuffer in no memory");
     const uint32_t addr = core.next_addr[space];
     if (bytes > capacity_of(space) - addr) name_buffers(core, space, bytes, what);
     core.next_addr[space] = addr + bytes;

@@ -11,8 +11,8 @@ namespace {
 constexpr uint32_t copyable_tiles = movable | bit_of(ASC_I8) | bit_of(ASC_U8);
 
 constexpr TileOp tile_ops[ASC_TILE_OPS] = {
-    {"SoftMax", floats, true, true},         {"LogSoftMax", floats, true, true}, {"Sum", floats, false, true},
-    {"Mean", floats, false, true},           {"CumSum", floats, false, true},    {"Broadcast", copyable_tiles, false, false},
+    {"SoftMax", floats, true, true},         {"LogSoftMax", floats, true, true}, {"Sum", floats, true, true},
+    {"Mean", floats, true, true},            {"CumSum", floats, true, true},    {"Broadcast", copyable_tiles, false, false},
     {"Pad", movable, false, false},          {"UnPad", movable, false, false},   {"LayerNorm", floats, true, true},
     {"RmsNorm", floats, true, true},         {"TopK", floats, false, true},      {"Sort", floats, false, true},
 };
