@@ -58,7 +58,7 @@ class Body:
     free: list[str] = field(default_factory=list)
     made: int = 0
     prefix: str = "work"
-    numbers: int = 0
+    named: dict[str, int] = field(default_factory=dict)
     by_vector: bool = False
     lent: set[str] = field(default_factory=set)
     #: Called for steps that reduce; where the result goes depends on the shape of the nest.
@@ -140,7 +140,7 @@ class Body:
             self._place_number(index, step.index, step.vector, homes)
             return
         if step.field:
-            self.values[index] = Operand(self._number(self.voice.say("cast.unsigned", number=f"t.{step.field}")), False)
+            self.values[index] = Operand(self.number(self.voice.say("cast.unsigned", number=f"t.{step.field}")), False)
             return
         operands = [self.operand(argument) for argument in step.arguments]
         if not any(operand.vector for operand in operands) and index not in homes:
@@ -155,7 +155,7 @@ class Body:
         assert self.position is not None
         first = self.voice.say("cast.unsigned", number=self.position(access))
         if not vector:
-            self.values[index] = Operand(self._number(first), False)
+            self.values[index] = Operand(self.number(first), False)
             return
         home = homes.get(index) or self.place()
         self.script.add(f"AscendC::ArithProgression({home}, {first}, {literal(float(access.step))}, {self.count});")
@@ -169,12 +169,13 @@ class Body:
                 return operand.text
         return None
 
-    def _number(self, expression: str) -> str:
-        """A local float that holds an expression."""
-        name = f"value{self.numbers}"
-        self.numbers += 1
-        self.script.add(f"const float {name} = {expression};")
-        return name
+    def number(self, expression: str, name: str = "value") -> str:
+        """A local float that holds an expression; a name that is taken gets a number."""
+        taken = self.named.get(name, 0)
+        self.named[name] = taken + 1
+        fresh = f"{name}{taken}" if taken or name == "value" else name
+        self.script.add(f"const float {fresh} = {expression};")
+        return fresh
 
     # ---- scalars -----------------------------------------------------------------------------------------------
 
@@ -183,29 +184,29 @@ class Body:
         if step.function in ("constant", "same"):
             return texts[0]
         if step.function in _OPERATORS:
-            return self._number(f"{texts[0]} {_OPERATORS[step.function]} {texts[1]}")
+            return self.number(f"{texts[0]} {_OPERATORS[step.function]} {texts[1]}")
         if step.function in ("max", "min"):
-            return self._number(f"{'Larger' if step.function == 'max' else 'Smaller'}({texts[0]}, {texts[1]})")
+            return self.number(f"{'Larger' if step.function == 'max' else 'Smaller'}({texts[0]}, {texts[1]})")
         if step.function == "relu":
-            return self._number(f"{texts[0]} > 0.0f ? {texts[0]} : 0.0f")
+            return self.number(f"{texts[0]} > 0.0f ? {texts[0]} : 0.0f")
         if step.function == "leaky_relu":
-            return self._number(f"{texts[0]} > 0.0f ? {texts[0]} : {texts[0]} * {texts[1]}")
+            return self.number(f"{texts[0]} > 0.0f ? {texts[0]} : {texts[0]} * {texts[1]}")
         if step.function == "abs":
-            return self._number(f"{texts[0]} > 0.0f ? {texts[0]} : -{texts[0]}")
+            return self.number(f"{texts[0]} > 0.0f ? {texts[0]} : -{texts[0]}")
         if step.function == "neg":
-            return self._number(f"-{texts[0]}")
+            return self.number(f"-{texts[0]}")
         if step.function in _SIGNS:
-            return self._number(f"{texts[0]} {_SIGNS[step.function]} {texts[1]} ? 1.0f : 0.0f")
+            return self.number(f"{texts[0]} {_SIGNS[step.function]} {texts[1]} ? 1.0f : 0.0f")
         if step.function == "where":
-            return self._number(f"{texts[0]} != 0.0f ? {texts[1]} : {texts[2]}")
+            return self.number(f"{texts[0]} != 0.0f ? {texts[1]} : {texts[2]}")
         if step.function == "sqrt":
-            return self._number(self.voice.say("scalar.sqrt", value=texts[0]))
+            return self.number(self.voice.say("scalar.sqrt", value=texts[0]))
         # No scalar unit computes this: one block of the vector unit does.
         self.by_vector = True
         self.script.add(self.voice.say("tensor.duplicate", dst="stat", value=texts[0], n="8"))
         inner = Body(self.voice, self.nest, self.script, "8", "8", prefix="stat")
         inner._vector(step, "stat", [Operand("stat", True), *operands[1:]], -1)
-        return self._number(self.voice.say("local.element", tensor="stat", index="0"))
+        return self.number(self.voice.say("local.element", tensor="stat", index="0"))
 
     # ---- vectors -----------------------------------------------------------------------------------------------
 

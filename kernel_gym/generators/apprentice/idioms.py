@@ -86,9 +86,10 @@ class Idiom(_Record):
     @cached_property
     def teaching_pattern(self) -> re.Pattern[str] | None:
         """The names of the pages that teach it."""
-        return (
-            re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in self.teaches)) if self.teaches else None
+        names = (
+            rf"(?<!\w){re.escape(name)}(?!\w)" if name.isidentifier() else re.escape(name) for name in self.teaches
         )
+        return re.compile("|".join(names)) if self.teaches else None
 
 
 class Idioms(dict[str, Idiom]):

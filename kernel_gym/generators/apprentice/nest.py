@@ -17,6 +17,16 @@ CTYPES = {
 }  # fmt: skip
 _BYTES = {"float": 4, "half": 2, "bfloat16_t": 2, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "int32_t": 4, "int64_t": 8}
 
+#: The vector unit may start before a copy into a plain buffer has arrived.
+COPY_TO_VECTOR = (
+    "AscendC::SetFlag<AscendC::HardEvent::MTE2_V>(EVENT_ID0);",
+    "AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(EVENT_ID0);",
+)
+#: What is being copied out must not be overwritten.
+COPY_TO_REUSE = (
+    "AscendC::SetFlag<AscendC::HardEvent::MTE3_V>(EVENT_ID1);",
+    "AscendC::WaitFlag<AscendC::HardEvent::MTE3_V>(EVENT_ID1);",
+)
 #: A copy may start before the scalar unit has written; the flag makes it wait.
 SCALAR_TO_COPY = (
     "AscendC::SetFlag<AscendC::HardEvent::S_MTE3>(EVENT_ID0);",
@@ -172,12 +182,15 @@ class NestWriter(StageWriter):
 
     def _gather(self, body: Body, index: int, access: Access, local: str) -> None:
         """Put elements that lie apart on chip next to each other."""
-        home, places, n = body.place(), self.places(access), body.count
+        home, places, n = body.place(), self.places(access), body.exact
         if access.step == "-1":
             self.script.add(
                 f"AscendC::ArithProgression({places}, static_cast<int32_t>(({n} - 1) * sizeof(float)), "
                 f"-static_cast<int32_t>(sizeof(float)), {n});"
             )
+        if self.masked:
+            # What a mask looks at beyond the last element must be there.
+            self.script.add(self.voice.say("tensor.duplicate", dst=home, value="0.0f", n=body.count))
         where = f"{places}.ReinterpretCast<uint32_t>()"
         self.script.add(self.voice.say("gather.offsets", dst=home, src=local, offsets=where, n=n))
         body.values[index] = Operand(home, True)

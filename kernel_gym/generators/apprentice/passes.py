@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kernel_gym.generators.apprentice.body import Body, Operand
-from kernel_gym.generators.apprentice.nest import SCALAR_TO_COPY, NestWriter
+from kernel_gym.generators.apprentice.nest import COPY_TO_REUSE, SCALAR_TO_COPY, NestWriter
 from kernel_gym.generators.apprentice.plan import Access, Ref
 from kernel_gym.generators.apprentice.rows import HIGHEST, LOWEST
 from kernel_gym.generators.apprentice.script import Script
@@ -126,9 +126,9 @@ class PassWriter(NestWriter):
             queued = [(index, access) for index, access in loads if access and access.step != "0"]
             for _, access in queued:
                 self.copy_in(access, f"{access.label}Queue", "count", self._offset(access))
-            for index, access in loads:
-                if access and access.step == "0":
-                    self._number(body, index, access)
+            for index, number in loads:
+                if number and number.step == "0":
+                    self._number(body, index, number)
             for _, access in queued:
                 self.script.add(self.take(access, f"{access.label}Queue"))
             for index, access in queued:
@@ -140,7 +140,8 @@ class PassWriter(NestWriter):
                 )
 
     def _offset(self, access: Access) -> str:
-        if access.reduced and not self.voice.right("axis.stride"):
+        loaded = any(step.access is access or step.index is access for step in self.nest.steps)
+        if loaded and access.reduced and not self.voice.right("axis.stride"):
             # The axis is taken for the contiguous one.
             return self.offset(access, "row", "start", "axis").replace("axis * ", "axis + 0 * ")
         return self.offset(access, "row", "start", "axis")
@@ -302,8 +303,23 @@ class PassWriter(NestWriter):
             add(say("queue.enque", queue=queue, tensor=out))
             self._store_tile(queue, "count", self._offset(access))
 
+    @property
+    def direct(self) -> bool:
+        """True if the result is an accumulator as it is: it is copied out of its buffer, past the queue."""
+        step = self.nest.steps[self.root]
+        plain = step.reduction in _MERGE and self.ctype(self.store) == "float" and self.store.step == "1"
+        return plain and not self.rowwise
+
+    def queued_stores(self) -> list[Access]:
+        return [] if self.direct else super().queued_stores()
+
     def _write_result(self, body: Body) -> None:
         add, say = self.script.add, self.voice.say
+        if self.direct:
+            add(say("sync.vector-to-copy"))
+            home = body.values[self.root].text
+            add(self.copy_out_text(self.store, home, self.offset(self.store, "row", "start"), "count"), *COPY_TO_REUSE)
+            return
         access, out, queue = self.store, f"{self.store.label}Local", f"{self.store.label}Queue"
         ctype = self.ctype(access)
         add(say("queue.alloc", type=ctype, tensor=out, queue=queue))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel_gym.generators.apprentice.body import Body, Operand
-from kernel_gym.generators.apprentice.nest import SCALAR_TO_COPY, NestWriter
+from kernel_gym.generators.apprentice.nest import COPY_TO_VECTOR, SCALAR_TO_COPY, NestWriter
 from kernel_gym.generators.apprentice.plan import Access, Nest
 from kernel_gym.generators.apprentice.schedule import BUDGET, Schedule
 from kernel_gym.generators.apprentice.script import Script
@@ -59,7 +59,7 @@ class RowWriter(NestWriter):
             local = f"{access.label}Shared"
             self.script.add(f"{local} = {access.label}Buf.Get<{self.ctype(access)}>();")
             self.load(access, local, "t.length", self.offset(access, "0", "0"))
-        self.script.add(self.voice.say("sync.copy-to-vector"))
+        self.script.add(*COPY_TO_VECTOR)
 
     def _copy_in(self) -> None:
         self.script.add("")
@@ -261,6 +261,5 @@ def reduce_row(writer: NestWriter, body: Body, index: int) -> None:
     idiom = f"reduce.{reduction[-3:]}" + ("-index" if arg else "")
     writer.script.add(writer.voice.say(idiom, dst="stat", src=source.text, work=work, n=body.exact))
     body.free.append(work)
-    body.values[index] = Operand(
-        body._number(writer.voice.say("reduce.index" if arg else "local.element", tensor="stat", index="0")), False
-    )
+    found = writer.voice.say("reduce.index" if arg else "local.element", tensor="stat", index="0")
+    body.values[index] = Operand(body.number(found, f"row{reduction[0].upper()}{reduction[1:]}"), False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kernel_gym.generators.apprentice.body import COMPARING
 from kernel_gym.generators.apprentice.maps import MapWriter
 from kernel_gym.generators.apprentice.nest import NestWriter, near
 from kernel_gym.generators.apprentice.passes import PassWriter
@@ -19,7 +20,10 @@ def suits(nest: Nest) -> bool:
     vectors = [step.access for step in nest.loads if step.access and step.access.step != "0"]
     numbers = [step.access for step in nest.loads if step.access and step.access.step == "0"]
     stores = [store.access for store in nest.stores]
-    steps = all(access.step == "1" or near(access.step) for access in vectors) and all(a.step == "1" for a in stores)
+    # A mask looks at what pads a row: elements that are put together leave nothing there.
+    compares = any(step.function in COMPARING or (step.reduction or "").startswith("arg") for step in nest.steps)
+    even = all(access.step == "1" or (near(access.step) and not compares) for access in vectors)
+    steps = even and all(access.step == "1" for access in stores)
     return (
         bool(nest.kept)
         and not nest.vector_reduced

@@ -153,3 +153,11 @@ def _instance_statistics(
     axes = [axis for axis in range(rank) if axis != 1]
     centred = normalised(r, x, axes, epsilon)
     return (scaled(r, centred, per_channel(weight, rank), per_channel(bias, rank)), None, None)
+
+
+@handles("var.correction")
+def _variance(r: Reader, x: Value, axes: Any = None, *, correction: float | None = 1, keepdim: bool = False) -> Value:
+    centred = apply(r, "sub", x, mean(r, x, axes))
+    total = reduce(r, "sum", apply(r, "mul", centred, centred), axes, keepdim)
+    degrees = Extent((), "float32", extent(x, axes) - int(1 if correction is None else correction))
+    return apply(r, "div", total, degrees)

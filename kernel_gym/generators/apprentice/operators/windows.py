@@ -69,7 +69,8 @@ def _max_pool(directions: int) -> Any:
         r: Reader, x: Value, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil: bool = False
     ) -> Any:
         view, axes, _ = _pool(r, x, kernel, stride, padding, dilation, ceil, LOWEST, directions)
-        return (reduce(r, "max", view, axes, keep=False), None)
+        # Held in memory: what follows may compare, and comparing gets in the way of taking rows together.
+        return (r.tensor(reduce(r, "max", view, axes, keep=False)), None)
 
     return handler
 

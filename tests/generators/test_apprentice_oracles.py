@@ -1,0 +1,83 @@
+"""Oracle kernels: all idioms right, best schedule. They pass every gate and beat the naive schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from exhibits import EXHIBITS
+
+from kernel_gym import suites
+from kernel_gym.generators.apprentice import Unsupported, lower, oracle
+from kernel_gym.generators.apprentice.idioms import idioms
+from kernel_gym.generators.apprentice.kernel_file import write_kernel
+from kernel_gym.generators.apprentice.schedule import NAIVE
+from kernel_gym.generators.apprentice.voice import fluent
+from kernel_gym.hardware.ascend_sim.device import AscendSim
+from kernel_gym.kernel import Kernel
+from kernel_gym.task import Task
+from kernel_gym.verifier import Verifier
+
+FOUNDATION = (
+    "basics/vector_add",
+    "level1/relu",
+    "level1/sigmoid",
+    "level1/gelu",
+    "level1/softmax",
+    "level1/layer_norm",
+    "level1/sum_reduction_over_a_dimension",
+    "level1/max_reduction_over_a_dimension",
+)
+#: One of each remaining family.
+SAMPLE = (
+    "level1/standard_matrix_multiplication",
+    "level1/conv_standard_1d",
+    "level1/average_pooling_1d",
+    "level1/cumsum",
+    "level1/cross_entropy_loss",
+    "level1/instance_norm",
+    "level1/argmax_over_a_dimension",
+    "level2/gemm_bias_add_hardtanh_mish_group_norm",
+)
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[Verifier]:
+    with Verifier(AscendSim()) as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", [*FOUNDATION, *SAMPLE])
+def test_oracle_passes_every_gate(name: str, verifier: Verifier) -> None:
+    task = suites.find(name)
+    verdict = verifier.verify(oracle(task), task)
+    assert verdict.feasible, verdict.feedback
+
+
+@pytest.mark.parametrize("task", [pytest.param(task, id=task.name) for task in EXHIBITS])
+def test_oracle_of_an_exhibit_passes_every_gate(task: Task, verifier: Verifier) -> None:
+    verdict = verifier.verify(oracle(task), task)
+    assert verdict.feasible, verdict.feedback
+
+
+@pytest.mark.parametrize("name", FOUNDATION)
+def test_oracle_beats_the_naive_schedule(name: str, verifier: Verifier) -> None:
+    task = suites.find(name)
+    naive = Kernel(write_kernel(lower(task), NAIVE, fluent(idioms())), trusted=True)
+    slow, fast = verifier.verify(naive, task), verifier.verify(oracle(task), task)
+    assert slow.latency_us is not None, slow.feedback
+    assert fast.latency_us is not None, fast.feedback
+    assert slow.latency_us > 2 * fast.latency_us
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("task", [pytest.param(t, id=t.id) for name in suites.SUITES for t in suites.suite(name)])
+def test_every_task_has_an_oracle(task: Task, verifier: Verifier) -> None:
+    """Run by `make test-suites`."""
+    try:
+        kernel = oracle(task)
+    except Unsupported as error:
+        pytest.xfail(str(error))
+    verdict = verifier.verify(kernel, task)
+    assert verdict.feasible, verdict.feedback

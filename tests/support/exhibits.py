@@ -1,0 +1,108 @@
+"""Tasks that show one idiom each, and kernels in which one idiom is wrong."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from kernel_gym import suites
+from kernel_gym.generators.apprentice.idioms import Idiom, Spelling, idioms
+from kernel_gym.generators.apprentice.kernel_file import write_kernel
+from kernel_gym.generators.apprentice.lowering import lower
+from kernel_gym.generators.apprentice.schedule import BEST, Schedule
+from kernel_gym.generators.apprentice.voice import Voice, fluent
+from kernel_gym.kernel import Kernel
+from kernel_gym.task import Case, Task
+
+_MODULE = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+rows = 32
+columns = 100
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {layers}
+
+    def forward(self, x):
+        return {forward}
+
+
+def get_inputs():
+    return [torch.randn(rows, columns)]
+
+
+def get_init_inputs():
+    return []
+"""
+_SIZES = {"public": (32, 100), "hidden-1": (7, 61), "hidden-2": (1, 257), "timing": (2048, 512)}
+
+
+def task(name: str, forward: str, layers: str = "pass", hidden: tuple[tuple[int, int], ...] = ()) -> Task:
+    """A task on a matrix `x`."""
+    sizes = dict(_SIZES) | {f"hidden-{n + 1}": shape for n, shape in enumerate(hidden)}
+    cases = tuple(
+        Case(label, label.split("-")[0], (("rows", r), ("columns", c)))  # type: ignore[arg-type]
+        for label, (r, c) in sizes.items()
+    )
+    source = _MODULE.format(forward=forward, layers=layers)
+    return Task(f"exhibits/{name}", "math", source, cases, f"{name}.")
+
+
+#: Small tasks that between them need every idiom.
+EXHIBITS: tuple[Task, ...] = (
+    task("relu", "torch.relu(x)"),
+    task("softmax", "torch.softmax(x, dim=1)"),
+    task("columns", "torch.softmax(x, dim=0)"),
+    task("argmax", "torch.argmax(x, dim=1)"),
+    task("argmin", "torch.argmin(x, dim=1)"),
+    task("lowest", "torch.min(x, dim=1)[0]"),
+    task("gelu", "F.gelu(x) - 0.5"),
+    task("elu", "F.elu(x) * 2.0 + torch.clamp(x, -0.5, 0.5)"),
+    task("log", "torch.log(torch.abs(x) + 1.0) - 3.0"),
+    task("minus", "1.0 - x / 6.0"),
+    task("where", "torch.where(x > 0.5, x, x * x)"),
+    task("compared", "torch.where(x > torch.abs(x) - 0.5, x, x * x)"),
+    task("norm", "(x - x.mean(1, keepdim=True)) / torch.sqrt(x.var(1, unbiased=False, keepdim=True) + 1e-5)"),
+    task("transposed", "x.t() + 1.0"),
+    task("flipped", "x.flip(1) + 1.0"),
+    task("centred", "x - x.mean(0)"),
+    task("product", "x @ x.t()", hidden=((130, 61), (1, 257))),
+    task("shifted", "x + self.shift", "self.shift = nn.Parameter(torch.randn(rows, 1))"),
+    task("layer_norm", "self.norm(x)", "self.norm = nn.LayerNorm(columns)"),
+    task("argmax_of_columns", "torch.argmax(x, dim=0)"),
+)
+
+
+def exhibit(idiom: str) -> tuple[Task, Schedule]:
+    """A task and a schedule whose kernel needs the idiom."""
+    return _needs()[idiom]
+
+
+@cache
+def _needs() -> dict[str, tuple[Task, Schedule]]:
+    found: dict[str, tuple[Task, Schedule]] = {}
+    larger = [suites.find(name) for name in ("level1/conv_standard_1d", "level1/79", "level1/27", "level1/layer_norm")]
+    for shown in (*EXHIBITS, *larger):
+        for schedule in (BEST, Schedule(resident=False, batch=1)):
+            voice = fluent(idioms())
+            write_kernel(lower(shown), schedule, voice)
+            for name in voice.spoken:
+                found.setdefault(name, (shown, schedule))
+    return found
+
+
+def with_mistake(idiom: Idiom, mistake: Spelling) -> tuple[Kernel, Task]:
+    """A kernel that is right but for one idiom, and its task."""
+    shown, schedule = exhibit(idiom.id)
+    voice = Voice(idioms(), lambda other: mistake if other.id == idiom.id else other.right)
+    return Kernel(write_kernel(lower(shown), schedule, voice), trusted=True), shown
+
+
+def without_mistake(idiom: Idiom) -> tuple[Kernel, Task]:
+    """The same kernel with everything right."""
+    shown, schedule = exhibit(idiom.id)
+    return Kernel(write_kernel(lower(shown), schedule, fluent(idioms())), trusted=True), shown
