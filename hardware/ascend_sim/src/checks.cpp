@@ -23,17 +23,22 @@ Bytes Executor::bytes_of(const asc_local &tensor, uint64_t bytes, const char *wh
                                                   static_cast<unsigned long long>(bytes), role, tensor.bytes));
     }
     if (tensor.addr > capacity || bytes > capacity - tensor.addr) {
-        diagnostics_.fail(Rule::OutOfBounds, text("%s touches %llu bytes at %s[0x%x], past the end of the memory (%u bytes)", what,
-                                                  static_cast<unsigned long long>(bytes), name_of_space(tensor.space), tensor.addr, capacity));
+        diagnostics_.fail(
+            Rule::OutOfBounds,
+            text("%s touches %llu bytes at %s[0x%x], past the end of the memory (%u bytes)", what,
+                 static_cast<unsigned long long>(bytes), name_of_space(tensor.space), tensor.addr, capacity));
     }
     return {tensor.space, tensor.addr, tensor.addr + static_cast<uint32_t>(bytes)};
 }
 
-Bytes Executor::ub_bytes(const asc_local &tensor, uint64_t bytes, uint32_t align, const char *what, const char *role) const {
+Bytes Executor::ub_bytes(const asc_local &tensor, uint64_t bytes, uint32_t align, const char *what,
+                         const char *role) const {
     const Bytes range = bytes_of(tensor, bytes, what, role);
-    if (tensor.space != ASC_UB) diagnostics_.fail(Rule::Space, text("%s has its %s in %s", what, role, name_of_space(tensor.space)));
+    if (tensor.space != ASC_UB)
+        diagnostics_.fail(Rule::Space, text("%s has its %s in %s", what, role, name_of_space(tensor.space)));
     if (tensor.addr % align) {
-        diagnostics_.fail(Rule::Alignment, text("%s has its %s at UB[0x%x], which is not a multiple of %u bytes", what, role, tensor.addr, align));
+        diagnostics_.fail(Rule::Alignment, text("%s has its %s at UB[0x%x], which is not a multiple of %u bytes", what,
+                                                role, tensor.addr, align));
     }
     return range;
 }
@@ -50,7 +55,9 @@ Steps Executor::steps_of(Core &core, const asc_walk &walk, uint32_t element, con
     Steps steps;
     steps.lanes = std::min(256 / element, 128u);
     if (walk.form == ASC_COUNT) {
-        if (walk.count > INT32_MAX) diagnostics_.fail(Rule::Repeat, text("%s has the negative count %d", what, static_cast<int32_t>(walk.count)));
+        if (walk.count > INT32_MAX)
+            diagnostics_.fail(Rule::Repeat,
+                              text("%s has the negative count %d", what, static_cast<int32_t>(walk.count)));
         steps.contiguous = steps.counted = true;
         steps.elements = walk.count;
         steps.repeats = static_cast<uint32_t>(divide_up(walk.count, steps.lanes));
@@ -58,10 +65,14 @@ Steps Executor::steps_of(Core &core, const asc_walk &walk, uint32_t element, con
         core.mask[0] = core.mask[1] = ~0ull;
         return steps;
     }
-    if (walk.form != ASC_MASK && walk.form != ASC_MASK_REGISTER) diagnostics_.fail(Rule::Protocol, text("%s in an unknown form", what));
+    if (walk.form != ASC_MASK && walk.form != ASC_MASK_REGISTER)
+        diagnostics_.fail(Rule::Protocol, text("%s in an unknown form", what));
     if (core.counter) {
-        const uint64_t number = walk.form == ASC_MASK_REGISTER ? core.mask[0] : (walk.count ? walk.count : walk.mask[0]);
-        if (number > capacity_of(ASC_UB)) diagnostics_.fail(Rule::Repeat, text("%s counts %llu elements", what, static_cast<unsigned long long>(number)));
+        const uint64_t number = walk.form == ASC_MASK_REGISTER ? core.mask[0]
+                                                               : (walk.count ? walk.count : walk.mask[0]);
+        if (number > capacity_of(ASC_UB))
+            diagnostics_.fail(Rule::Repeat,
+                              text("%s counts %llu elements", what, static_cast<unsigned long long>(number)));
         steps.counted = true;
         steps.elements = number;
         steps.repeats = static_cast<uint32_t>(divide_up(number, steps.lanes));
@@ -71,7 +82,8 @@ Steps Executor::steps_of(Core &core, const asc_walk &walk, uint32_t element, con
         core.mask[0] = walk.mask[0];
         core.mask[1] = walk.mask[1];
         if (walk.count > steps.lanes) {
-            diagnostics_.fail(Rule::Repeat, text("%s has mask %u, but a repeat has %u elements", what, walk.count, steps.lanes));
+            diagnostics_.fail(Rule::Repeat,
+                              text("%s has mask %u, but a repeat has %u elements", what, walk.count, steps.lanes));
         }
     }
     uint64_t lanes[2];
@@ -82,12 +94,13 @@ Steps Executor::steps_of(Core &core, const asc_walk &walk, uint32_t element, con
     steps.mask[0] = core.mask[0] & lanes[0];
     steps.mask[1] = core.mask[1] & lanes[1];
     steps.repeats = walk.repeat;
-    steps.elements = static_cast<uint64_t>(__builtin_popcountll(steps.mask[0]) + __builtin_popcountll(steps.mask[1])) * walk.repeat;
+    steps.elements = static_cast<uint64_t>(__builtin_popcountll(steps.mask[0]) + __builtin_popcountll(steps.mask[1])) *
+                     walk.repeat;
     return steps;
 }
 
-View Executor::view_of(const asc_local &tensor, uint32_t element, uint32_t block_stride, uint32_t repeat_stride, const Steps &steps,
-                       const char *what, const char *role) const {
+View Executor::view_of(const asc_local &tensor, uint32_t element, uint32_t block_stride, uint32_t repeat_stride,
+                       const Steps &steps, const char *what, const char *role) const {
     View view;
     view.addr = tensor.addr;
     view.element = element;
@@ -99,9 +112,12 @@ View Executor::view_of(const asc_local &tensor, uint32_t element, uint32_t block
     return view;
 }
 
-void Executor::check_overlap(const View &dst, const View &src, const Steps &steps, bool accumulates, const char *what) const {
+void Executor::check_overlap(const View &dst, const View &src, const Steps &steps, bool accumulates,
+                             const char *what) const {
     if (!overlaps_badly(dst, src, steps, accumulates)) return;
-    diagnostics_.fail(Rule::Overlap, text("%s writes UB[0x%x..) over its source UB[0x%x..) without being the same range", what, dst.addr, src.addr));
+    diagnostics_.fail(
+        Rule::Overlap,
+        text("%s writes UB[0x%x..) over its source UB[0x%x..) without being the same range", what, dst.addr, src.addr));
 }
 
 Instr Executor::vector_instr(Family family, uint32_t op, uint32_t dtype, const Steps &steps) const {

@@ -47,8 +47,8 @@ private:
     Clock clocks_[ASC_PIPES];
 };
 
-// The last instruction that touched each block of 32 bytes. Numbers only grow, so an access that covers a whole group of
-// blocks is noted once for the group, and the newest of a group is always its last.
+// The last instruction that touched each block of 32 bytes. Numbers only grow, so an access that covers a whole group
+// of blocks is noted once for the group, and the newest of a group is always its last.
 class LastTouch {
 public:
     void mark(uint32_t capacity, uint32_t begin, uint32_t end, uint32_t number) {

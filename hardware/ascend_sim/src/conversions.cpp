@@ -11,7 +11,8 @@ namespace sim {
 
 namespace {
 constexpr uint32_t none = 1u << ASC_NONE;
-constexpr uint32_t five = 1u << ASC_RINT | 1u << ASC_FLOOR_MODE | 1u << ASC_CEIL_MODE | 1u << ASC_ROUND_MODE | 1u << ASC_TRUNC_MODE;
+constexpr uint32_t five = 1u << ASC_RINT | 1u << ASC_FLOOR_MODE | 1u << ASC_CEIL_MODE | 1u << ASC_ROUND_MODE |
+                          1u << ASC_TRUNC_MODE;
 constexpr uint32_t odd = 1u << ASC_ODD;
 
 struct Pair {
@@ -20,12 +21,14 @@ struct Pair {
 };
 
 constexpr Pair pairs[] = {
-    {ASC_F32, ASC_F16, none},         {ASC_F32, ASC_BF16, none},        {ASC_F32, ASC_I16, none},        {ASC_F16, ASC_I8, none},
-    {ASC_F16, ASC_U8, none},          {ASC_F16, ASC_F32, five | odd | none}, {ASC_BF16, ASC_F32, five}, {ASC_I32, ASC_F32, five},
-    {ASC_I16, ASC_F32, five},         {ASC_I64, ASC_F32, five},         {ASC_F32, ASC_F32, five},        {ASC_I32, ASC_F16, five},
-    {ASC_I16, ASC_F16, five},         {ASC_I32, ASC_BF16, five},        {ASC_F32, ASC_I64, five},        {ASC_I8, ASC_F16, five | none},
-    {ASC_U8, ASC_F16, five | none},   {ASC_F16, ASC_I16, five | none},  {ASC_F32, ASC_I32, five | none}, {ASC_I16, ASC_I32, none},
-    {ASC_I64, ASC_I32, none},         {ASC_I32, ASC_I64, none},         {ASC_F16, ASC_I32, none},   // with a scale of 1
+    {ASC_F32, ASC_F16, none},        {ASC_F32, ASC_BF16, none},      {ASC_F32, ASC_I16, none},
+    {ASC_F16, ASC_I8, none},         {ASC_F16, ASC_U8, none},        {ASC_F16, ASC_F32, five | odd | none},
+    {ASC_BF16, ASC_F32, five},       {ASC_I32, ASC_F32, five},       {ASC_I16, ASC_F32, five},
+    {ASC_I64, ASC_F32, five},        {ASC_F32, ASC_F32, five},       {ASC_I32, ASC_F16, five},
+    {ASC_I16, ASC_F16, five},        {ASC_I32, ASC_BF16, five},      {ASC_F32, ASC_I64, five},
+    {ASC_I8, ASC_F16, five | none},  {ASC_U8, ASC_F16, five | none}, {ASC_F16, ASC_I16, five | none},
+    {ASC_F32, ASC_I32, five | none}, {ASC_I16, ASC_I32, none},       {ASC_I64, ASC_I32, none},
+    {ASC_I32, ASC_I64, none},        {ASC_F16, ASC_I32, none},   // with a scale of 1
 };
 
 // Rounds to a whole number; exact for what is one already.
@@ -33,7 +36,8 @@ double to_whole(double x, uint32_t round) {   // CAST_NONE rounds like CAST_RINT
     using elementary::absolute;
     using elementary::nearest;
     if (!(absolute(x) < 0x1p52)) return x;
-    const double a = absolute(x), even = (a + nearest) - nearest, down = even > a ? even - 1 : even;   // of the magnitude
+    const double a = absolute(x), even = (a + nearest) - nearest,
+                 down = even > a ? even - 1 : even;   // of the magnitude
     double whole = even;
     const bool inexact = down != a;
     switch (round) {
@@ -59,10 +63,12 @@ double to_format(double x, int digits, int lowest, double largest, uint32_t roun
     int exponent = static_cast<int>(bit_cast<uint64_t>(a) >> 52) - 1023;
     if (exponent < lowest) exponent = lowest;
     const int shift = digits - 1 - exponent;
-    const double up = bit_cast<double>(static_cast<uint64_t>(shift + 1023) << 52), down = bit_cast<double>(static_cast<uint64_t>(1023 - shift) << 52);
+    const double up = bit_cast<double>(static_cast<uint64_t>(shift + 1023) << 52),
+                 down = bit_cast<double>(static_cast<uint64_t>(1023 - shift) << 52);
     const double rounded = to_whole(x * up, round) * down;
     if (elementary::absolute(rounded) <= largest) return rounded;
-    const bool toward_zero = round == ASC_TRUNC_MODE || round == ASC_ODD || (round == ASC_FLOOR_MODE && x > 0) || (round == ASC_CEIL_MODE && x < 0);
+    const bool toward_zero = round == ASC_TRUNC_MODE || round == ASC_ODD || (round == ASC_FLOOR_MODE && x > 0) ||
+                             (round == ASC_CEIL_MODE && x < 0);
     return elementary::with_sign(toward_zero ? largest : elementary::infinity, x);
 }
 
@@ -113,7 +119,8 @@ void put(uint32_t dtype, uint8_t *at, double x, uint32_t round) {
         case ASC_F32: *reinterpret_cast<Row<float> *>(at) = canonical(to_float(x, round)); return;
         case ASC_F16: {
             const bool plain = round == ASC_RINT || round == ASC_NONE;
-            *reinterpret_cast<Row<uint16_t> *>(at) = half_from_float(static_cast<float>(plain ? x : to_format(x, 11, -14, 65504, round)));
+            *reinterpret_cast<Row<uint16_t> *>(at) = half_from_float(
+                static_cast<float>(plain ? x : to_format(x, 11, -14, 65504, round)));
             return;
         }
         case ASC_BF16: {
@@ -139,7 +146,8 @@ void loop(uint8_t *dst, const uint8_t *src, size_t n, Convert convert) {
 }
 
 // The pairs that kernels use most, in loops that become vector code.
-bool convert_quickly(uint32_t dst_dtype, uint32_t src_dtype, uint32_t round, uint8_t *dst, const uint8_t *src, size_t n) {
+bool convert_quickly(uint32_t dst_dtype, uint32_t src_dtype, uint32_t round, uint8_t *dst, const uint8_t *src,
+                     size_t n) {
     const bool plain = round == ASC_RINT || round == ASC_NONE;
     if (dst_dtype == ASC_F32 && src_dtype == ASC_F16) {
         loop<float, uint16_t>(dst, src, n, [](uint16_t x) { return canonical(float_from_half(x)); });

@@ -70,7 +70,8 @@ std::string Core::describe(uint32_t space, uint32_t addr) const {
         const uint32_t slot = allocation.bytes ? (addr - allocation.addr) / allocation.bytes : 0;
         if (slot >= allocation.count) continue;
         if (allocation.queue < 0) return text("TBuf of line %d", allocation.line);
-        return queues[static_cast<size_t>(allocation.queue)].name(static_cast<uint32_t>(allocation.queue)) + text(" buffer %u", slot);
+        return queues[static_cast<size_t>(allocation.queue)].name(static_cast<uint32_t>(allocation.queue)) +
+               text(" buffer %u", slot);
     }
     return "unallocated";
 }

@@ -20,8 +20,8 @@ constexpr const char *name_of_pipe(uint32_t pipe) {
 }
 
 constexpr const char *name_of_position(uint32_t position) {
-    constexpr const char *names[ASC_POSITIONS] = {"GM",     "A1",      "A2",  "B1",   "B2",       "C1", "C2", "CO1", "CO2", "VECIN",
-                                                  "VECOUT", "VECCALC", "SPM", "TSCM", "C2PIPE2GM"};
+    constexpr const char *names[ASC_POSITIONS] = {"GM",  "A1",    "A2",     "B1",      "B2",  "C1",   "C2",       "CO1",
+                                                  "CO2", "VECIN", "VECOUT", "VECCALC", "SPM", "TSCM", "C2PIPE2GM"};
     return position < ASC_POSITIONS ? names[position] : "?";
 }
 

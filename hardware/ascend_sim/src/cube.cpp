@@ -19,7 +19,8 @@ float value_at(const uint8_t *data, uint32_t dtype) {
 
 // Where element (row, column) of an operand lies whose fractals hold `per_row` columns and are `pitch` apart by row.
 uint64_t operand_place(uint64_t row, uint64_t column, uint64_t per_row, uint64_t pitch, uint64_t element) {
-    return (row / fractal_rows * pitch + column / per_row) * fractal_bytes + row % fractal_rows * 32 + column % per_row * element;
+    return (row / fractal_rows * pitch + column / per_row) * fractal_bytes + row % fractal_rows * 32 +
+           column % per_row * element;
 }
 
 // L0A is (m, k) row by row; L0B is (k, n) with n as the rows of a fractal, k by k.
@@ -27,14 +28,16 @@ uint64_t left_place(uint64_t i, uint64_t p, uint64_t k, uint64_t per_row, uint64
     return operand_place(i, p, per_row, divide_up(k, per_row), element);
 }
 uint64_t right_place(uint64_t p, uint64_t j, uint64_t n, uint64_t per_row, uint64_t element) {
-    return (p / per_row * divide_up(n, fractal_rows) + j / fractal_rows) * fractal_bytes + j % fractal_rows * 32 + p % per_row * element;
+    return (p / per_row * divide_up(n, fractal_rows) + j / fractal_rows) * fractal_bytes + j % fractal_rows * 32 +
+           p % per_row * element;
 }
 // L0C is (m, n) in columns of 16, each `rows` long.
 uint64_t result_place(uint64_t i, uint64_t j, uint64_t rows) { return (j / 16 * rows * 16 + i * 16 + j % 16) * 4; }
 
 // Takes a matrix out of its fractals; place(row, column) says where each element lies.
 template <class Place>
-Matrix from_fractals(LocalMemory &memory, const Bytes &range, uint64_t rows, uint64_t columns, uint32_t element, Place place) {
+Matrix from_fractals(LocalMemory &memory, const Bytes &range, uint64_t rows, uint64_t columns, uint32_t element,
+                     Place place) {
     const uint8_t *data = memory.data(range.begin, range.end), *valid = memory.valid(range.begin, range.end);
     Matrix matrix;
     matrix.rows = rows;
@@ -56,15 +59,24 @@ void Executor::load_fractals(asc_local dst, asc_local src, asc_fractals shape, u
     Core &core = running(line);
     const uint32_t element = element_of(dtype, products | bit_of(ASC_U8), "LoadData");
     if (src.space != ASC_L1 || (dst.space != ASC_L0A && dst.space != ASC_L0B)) {
-        diagnostics_.fail(Rule::Space, text("LoadData from %s to %s", name_of_space(src.space), name_of_space(dst.space)), "it goes from A1 or B1 to A2 or B2");
+        diagnostics_.fail(Rule::Space,
+                          text("LoadData from %s to %s", name_of_space(src.space), name_of_space(dst.space)),
+                          "it goes from A1 or B1 to A2 or B2");
     }
-    if (shape.repeat > max_repeat || shape.start > 65535 || shape.src_stride > 65535 || shape.dst_gap > 65535 || shape.transposed > 1) {
-        diagnostics_.fail(Rule::Cube, text("LoadData with %u repeats from fractal %u, strides %u and %u", shape.repeat, shape.start, shape.src_stride, shape.dst_gap));
+    if (shape.repeat > max_repeat || shape.start > 65535 || shape.src_stride > 65535 || shape.dst_gap > 65535 ||
+        shape.transposed > 1) {
+        diagnostics_.fail(Rule::Cube, text("LoadData with %u repeats from fractal %u, strides %u and %u", shape.repeat,
+                                           shape.start, shape.src_stride, shape.dst_gap));
     }
-    if (shape.transposed && element != 2) diagnostics_.fail(Rule::Cube, text("LoadData transposes %s", name_of_dtype(dtype)), "it transposes 16-bit types only");
+    if (shape.transposed && element != 2)
+        diagnostics_.fail(Rule::Cube, text("LoadData transposes %s", name_of_dtype(dtype)),
+                          "it transposes 16-bit types only");
     if (shape.repeat == 0) return;
-    if (dst.addr % fractal_bytes || src.addr % 32) diagnostics_.fail(Rule::Alignment, text("LoadData from 0x%x to 0x%x", src.addr, dst.addr), "L0A and L0B start on 512 bytes");
-    const uint64_t last = shape.repeat - 1, to_step = (1ull + shape.dst_gap) * fractal_bytes, from_step = static_cast<uint64_t>(shape.src_stride) * fractal_bytes;
+    if (dst.addr % fractal_bytes || src.addr % 32)
+        diagnostics_.fail(Rule::Alignment, text("LoadData from 0x%x to 0x%x", src.addr, dst.addr),
+                          "L0A and L0B start on 512 bytes");
+    const uint64_t last = shape.repeat - 1, to_step = (1ull + shape.dst_gap) * fractal_bytes,
+                   from_step = static_cast<uint64_t>(shape.src_stride) * fractal_bytes;
     const uint64_t first = static_cast<uint64_t>(shape.start) * fractal_bytes;
     const Bytes from = bytes_of(src, first + last * from_step + fractal_bytes, "LoadData", "source");
     const Bytes to = bytes_of(dst, last * to_step + fractal_bytes, "LoadData", "destination");
@@ -94,26 +106,32 @@ void Executor::load_fractals(asc_local dst, asc_local src, asc_fractals shape, u
                 std::memcpy(place, fractal, fractal_bytes);
                 continue;
             }
-            for (uint32_t at = 0; at < 256; ++at) std::memcpy(place + (at % 16 * 16 + at / 16) * 2, fractal + at * 2, 2);
+            for (uint32_t at = 0; at < 256; ++at)
+                std::memcpy(place + (at % 16 * 16 + at / 16) * 2, fractal + at * 2, 2);
         }
     }
 }
 
-void Executor::mmad(asc_local c, asc_local a, asc_local b, asc_local bias, uint32_t c_dtype, uint32_t dtype, asc_mmad_shape shape, int32_t line) {
+void Executor::mmad(asc_local c, asc_local a, asc_local b, asc_local bias, uint32_t c_dtype, uint32_t dtype,
+                    asc_mmad_shape shape, int32_t line) {
     Core &core = running(line);
     const uint32_t element = element_of(dtype, products, "Mmad");
     if (c_dtype != (dtype == ASC_I8 ? ASC_I32 : ASC_F32)) {
         diagnostics_.fail(Rule::Cube, text("Mmad of %s into %s", name_of_dtype(dtype), name_of_dtype(c_dtype)));
     }
     if (a.space != ASC_L0A || b.space != ASC_L0B || c.space != ASC_L0C || (shape.with_bias && bias.space != ASC_BT)) {
-        diagnostics_.fail(Rule::Space, text("Mmad of %s and %s into %s", name_of_space(a.space), name_of_space(b.space), name_of_space(c.space)),
-                          "it multiplies A2 by B2 into CO1, with a bias in C2");
+        diagnostics_.fail(
+            Rule::Space,
+            text("Mmad of %s and %s into %s", name_of_space(a.space), name_of_space(b.space), name_of_space(c.space)),
+            "it multiplies A2 by B2 into CO1, with a bias in C2");
     }
-    if (shape.m > max_extent || shape.n > max_extent || shape.k > max_extent || shape.from_zero > 1 || shape.with_bias > 1) {
+    if (shape.m > max_extent || shape.n > max_extent || shape.k > max_extent || shape.from_zero > 1 ||
+        shape.with_bias > 1) {
         diagnostics_.fail(Rule::Cube, text("Mmad with m %u, n %u, k %u", shape.m, shape.n, shape.k));
     }
     if (shape.m == 0 || shape.n == 0 || shape.k == 0) return;
-    if (a.addr % fractal_bytes || b.addr % fractal_bytes || c.addr % 64) diagnostics_.fail(Rule::Alignment, "Mmad off its fractals", "L0A and L0B start on 512 bytes, L0C on 64");
+    if (a.addr % fractal_bytes || b.addr % fractal_bytes || c.addr % 64)
+        diagnostics_.fail(Rule::Alignment, "Mmad off its fractals", "L0A and L0B start on 512 bytes, L0C on 64");
     const uint64_t per_row = 32 / element, rows = round_up(shape.m, 16);
     const uint64_t steps = divide_up(shape.k, per_row);
     const Bytes left = bytes_of(a, divide_up(shape.m, 16) * steps * fractal_bytes, "Mmad", "A");
@@ -136,10 +154,16 @@ void Executor::mmad(asc_local c, asc_local a, asc_local b, asc_local bias, uint3
 
     work(static_cast<uint64_t>(shape.m) * shape.n * shape.k / 4);
     Product product(shape.m, shape.n, shape.k, dtype);
-    product.load_a(from_fractals(core.memory(ASC_L0A), left, shape.m, shape.k, element, [&](uint64_t i, uint64_t p) { return left_place(i, p, shape.k, per_row, element); }), false);
-    product.load_b(from_fractals(core.memory(ASC_L0B), right, shape.n, shape.k, element, [&](uint64_t j, uint64_t p) { return right_place(p, j, shape.n, per_row, element); }), true);
+    product.load_a(from_fractals(core.memory(ASC_L0A), left, shape.m, shape.k, element,
+                                 [&](uint64_t i, uint64_t p) { return left_place(i, p, shape.k, per_row, element); }),
+                   false);
+    product.load_b(from_fractals(core.memory(ASC_L0B), right, shape.n, shape.k, element,
+                                 [&](uint64_t j, uint64_t p) { return right_place(p, j, shape.n, per_row, element); }),
+                   true);
     const auto place = [&](uint64_t i, uint64_t j) { return result_place(i, j, rows); };
-    if (shape.with_bias) product.start_from(from_fractals(core.memory(ASC_BT), added, shape.m, shape.n, 4, [](uint64_t, uint64_t j) { return j * 4; }));
+    if (shape.with_bias)
+        product.start_from(
+            from_fractals(core.memory(ASC_BT), added, shape.m, shape.n, 4, [](uint64_t, uint64_t j) { return j * 4; }));
     else if (!shape.from_zero) product.start_from(from_fractals(core.memory(ASC_L0C), to, shape.m, shape.n, 4, place));
     product.multiply();
     uint8_t *data = core.memory(ASC_L0C).data(to.begin, to.end), *valid = core.memory(ASC_L0C).valid(to.begin, to.end);
@@ -153,31 +177,40 @@ void Executor::mmad(asc_local c, asc_local a, asc_local b, asc_local bias, uint3
     }
 }
 
-void Executor::fixpipe(asc_global dst, asc_local src, uint32_t dst_dtype, uint32_t src_dtype, asc_fix_shape shape, int32_t line) {
+void Executor::fixpipe(asc_global dst, asc_local src, uint32_t dst_dtype, uint32_t src_dtype, asc_fix_shape shape,
+                       int32_t line) {
     Core &core = running(line);
     const bool whole = src_dtype == ASC_I32;
     const uint32_t element = element_of(dst_dtype, whole ? bit_of(ASC_I32) : floats | bit_of(ASC_BF16), "Fixpipe");
-    if (src_dtype != ASC_F32 && src_dtype != ASC_I32) diagnostics_.fail(Rule::Cube, text("Fixpipe of %s", name_of_dtype(src_dtype)), "L0C holds float or int32_t");
-    if (src.space != ASC_L0C) diagnostics_.fail(Rule::Space, text("Fixpipe from %s", name_of_space(src.space)), "it takes from CO1");
-    if (shape.m > 8192 || shape.n > max_extent || shape.src_stride > 65535 || shape.dst_stride > (1u << 24) || shape.relu > 1 || shape.src_stride < shape.m ||
-        shape.dst_stride < shape.n) {
-        diagnostics_.fail(Rule::Cube, text("Fixpipe of %u x %u with strides %u and %u", shape.m, shape.n, shape.src_stride, shape.dst_stride));
+    if (src_dtype != ASC_F32 && src_dtype != ASC_I32)
+        diagnostics_.fail(Rule::Cube, text("Fixpipe of %s", name_of_dtype(src_dtype)), "L0C holds float or int32_t");
+    if (src.space != ASC_L0C)
+        diagnostics_.fail(Rule::Space, text("Fixpipe from %s", name_of_space(src.space)), "it takes from CO1");
+    if (shape.m > 8192 || shape.n > max_extent || shape.src_stride > 65535 || shape.dst_stride > (1u << 24) ||
+        shape.relu > 1 || shape.src_stride < shape.m || shape.dst_stride < shape.n) {
+        diagnostics_.fail(Rule::Cube, text("Fixpipe of %u x %u with strides %u and %u", shape.m, shape.n,
+                                           shape.src_stride, shape.dst_stride));
     }
     if (shape.m == 0 || shape.n == 0) return;
-    if (src.addr % 64) diagnostics_.fail(Rule::Alignment, text("Fixpipe from L0C[0x%x]", src.addr), "L0C starts on 64 bytes");
+    if (src.addr % 64)
+        diagnostics_.fail(Rule::Alignment, text("Fixpipe from L0C[0x%x]", src.addr), "L0C starts on 64 bytes");
     const uint64_t extent = result_place(shape.m - 1, shape.n - 1, shape.src_stride) + 4;
     const Bytes from = bytes_of(src, extent, "Fixpipe", "source");
     core.clocks.issue(ASC_FIX);
     touch(core, ASC_FIX, from, false, "Fixpipe");
-    Rows rows = {0, static_cast<uint64_t>(shape.n) * element, shape.m, static_cast<uint64_t>(shape.dst_stride) * element};
+    Rows rows = {0, static_cast<uint64_t>(shape.n) * element, shape.m,
+                 static_cast<uint64_t>(shape.dst_stride) * element};
     const Rows emitted = rows;
     const uint32_t tensor = touch_global(core, ASC_FIX, dst, rows, element, true, core.atomic != 0, "Fixpipe");
     count("Fixpipe");
     emit_copy(core, Kind::CopyOut, ASC_FIX, src, dst, emitted, dst_dtype, core.atomic);
     if (!options_.compute) return;
     work(static_cast<uint64_t>(shape.m) * shape.n);
-    if (core.atomic && core.atomic_dtype != dst_dtype) diagnostics_.fail(Rule::Atomic, text("Fixpipe of %s while SetAtomic named %s", name_of_dtype(dst_dtype), name_of_dtype(core.atomic_dtype)));
-    const uint8_t *data = core.memory(ASC_L0C).data(from.begin, from.end), *valid = core.memory(ASC_L0C).valid(from.begin, from.end);
+    if (core.atomic && core.atomic_dtype != dst_dtype)
+        diagnostics_.fail(Rule::Atomic, text("Fixpipe of %s while SetAtomic named %s", name_of_dtype(dst_dtype),
+                                             name_of_dtype(core.atomic_dtype)));
+    const uint8_t *data = core.memory(ASC_L0C).data(from.begin, from.end),
+                  *valid = core.memory(ASC_L0C).valid(from.begin, from.end);
     std::vector<uint8_t> row(emitted.bytes), row_valid(emitted.bytes);
     const uint64_t first = dst - ASC_GM_BASE - tensor * ASC_GM_STRIDE;
     for (uint64_t i = 0; i < shape.m; ++i) {

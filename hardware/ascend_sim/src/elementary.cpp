@@ -44,7 +44,8 @@ double fmod(double x, double y) {
     const double divisor = absolute(y);
     while (rest >= divisor) {
         double part = divisor;
-        const int gap = static_cast<int>(bit_cast<uint64_t>(rest) >> 52) - static_cast<int>(bit_cast<uint64_t>(divisor) >> 52);
+        const int gap = static_cast<int>(bit_cast<uint64_t>(rest) >> 52) -
+                        static_cast<int>(bit_cast<uint64_t>(divisor) >> 52);
         part = bit_cast<double>(bit_cast<uint64_t>(divisor) + (static_cast<uint64_t>(gap) << 52));
         if (part > rest) part *= 0.5;
         rest -= part;

@@ -18,7 +18,8 @@ inline constexpr double nearest = 6755399441055744.0;   // 1.5 * 2^52: adding it
 
 inline double absolute(double x) { return bit_cast<double>(bit_cast<uint64_t>(x) & ~(1ull << 63)); }
 inline double with_sign(double magnitude, double sign) {
-    return bit_cast<double>((bit_cast<uint64_t>(magnitude) & ~(1ull << 63)) | (bit_cast<uint64_t>(sign) & (1ull << 63)));
+    return bit_cast<double>((bit_cast<uint64_t>(magnitude) & ~(1ull << 63)) |
+                            (bit_cast<uint64_t>(sign) & (1ull << 63)));
 }
 
 template <size_t N>
@@ -83,17 +84,19 @@ inline double cosh(double x) { return 0.5 * (exp(x) + exp(-x)); }
 inline double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
 inline double erfc_positive(double x) {   // x >= 0.5
-    constexpr double c[] = {-1.685782722328886e-07, 3.1131524194020967e-06, 2.7732362450603677e-06, -1.3613628727161029e-05,
-                            -2.8266023469147493e-05, 2.742812742179862e-05, 0.00017454649764042903, 4.357072422514464e-05,
-                            -0.0009820046630217968, -0.0008471445994900881, 0.006997463889797377, 0.003732892469823259,
-                            -0.07897858109017451, 0.24165819424107765, -0.4271858474132107, 0.25539567631051124};
+    constexpr double c[] = {
+        -1.685782722328886e-07,  3.1131524194020967e-06, 2.7732362450603677e-06, -1.3613628727161029e-05,
+        -2.8266023469147493e-05, 2.742812742179862e-05,  0.00017454649764042903, 4.357072422514464e-05,
+        -0.0009820046630217968,  -0.0008471445994900881, 0.006997463889797377,   0.003732892469823259,
+        -0.07897858109017451,    0.24165819424107765,    -0.4271858474132107,    0.25539567631051124};
     const double near = x > 12 ? 12 : x;
     return exp(-near * near) * polynomial((near - 2) / (near + 2), c);
 }
 inline double erf_small(double x) {
-    constexpr double c[] = {-1.2711547089821422e-07, 1.6044523839624666e-06, -1.489862284147446e-05, 0.00012054266028326731,
-                            -0.0008548300832069432, 0.005223977232952475, -0.02686617061128781, 0.11283791670806737,
-                            -0.3761263890318123, 1.1283791670955126};
+    constexpr double c[] = {-1.2711547089821422e-07, 1.6044523839624666e-06, -1.489862284147446e-05,
+                            0.00012054266028326731,  -0.0008548300832069432, 0.005223977232952475,
+                            -0.02686617061128781,    0.11283791670806737,    -0.3761263890318123,
+                            1.1283791670955126};
     return x * polynomial(x * x, c);
 }
 inline double erf(double x) {
@@ -109,8 +112,8 @@ inline double erfc(double x) {
 
 // Quarter turns and the rest of a large argument, from the bits of 2/pi.
 inline double reduce_large(double x, uint64_t &quarter) {
-    constexpr uint32_t two_over_pi[] = {0, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab,
-                                        0xdebbc561, 0xb7246e3a};
+    constexpr uint32_t two_over_pi[] = {0,          0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0,
+                                        0xdb629599, 0x3c439041, 0xfe5163ab, 0xdebbc561, 0xb7246e3a};
     const uint64_t bits = bit_cast<uint64_t>(absolute(x));
     const int exponent = static_cast<int>(bits >> 52) - 1075;                    // x = mantissa * 2^exponent
     const uint64_t mantissa = ((bits & ((1ull << 52) - 1)) | 1ull << 52) >> 29;  // a float has 24 bits
@@ -151,11 +154,20 @@ inline double reduce(double x, uint64_t &quarter) {
 }
 
 inline double sin_quarter(double r) {
-    constexpr double c[] = {-1.0 / 1307674368000, 1.0 / 6227020800, -1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6, 1.0};
+    constexpr double c[] = {-1.0 / 1307674368000, 1.0 / 6227020800, -1.0 / 39916800, 1.0 / 362880,
+                            -1.0 / 5040,          1.0 / 120,        -1.0 / 6,        1.0};
     return r * polynomial(r * r, c);
 }
 inline double cos_quarter(double r) {
-    constexpr double c[] = {1.0 / 20922789888000, -1.0 / 87178291200, 1.0 / 479001600, -1.0 / 3628800, 1.0 / 40320, -1.0 / 720, 1.0 / 24, -0.5, 1.0};
+    constexpr double c[] = {1.0 / 20922789888000,
+                            -1.0 / 87178291200,
+                            1.0 / 479001600,
+                            -1.0 / 3628800,
+                            1.0 / 40320,
+                            -1.0 / 720,
+                            1.0 / 24,
+                            -0.5,
+                            1.0};
     return polynomial(r * r, c);
 }
 inline double sin(double x) {

@@ -9,7 +9,10 @@ constexpr uint32_t max_blocks = 65535;
 }
 
 Executor::Executor(const ExecutorOptions &options, Sink &sink)
-    : options_(options), sink_(sink), global_(options.tensors, options.compute, options.poison, diagnostics_), random_(options.seed) {}
+    : options_(options),
+      sink_(sink),
+      global_(options.tensors, options.compute, options.poison, diagnostics_),
+      random_(options.seed) {}
 
 Executor::~Executor() = default;
 
@@ -24,7 +27,8 @@ Core &Executor::running(int32_t line) {
 void Executor::work(uint64_t elements) {
     worked_ += elements;
     if (worked_ > options_.work_limit) {
-        diagnostics_.fail(Rule::WorkLimit, text("this run computes more than %llu elements", static_cast<unsigned long long>(options_.work_limit)));
+        diagnostics_.fail(Rule::WorkLimit, text("this run computes more than %llu elements",
+                                                static_cast<unsigned long long>(options_.work_limit)));
     }
 }
 
@@ -67,7 +71,8 @@ void Executor::scalar_blocks(uint32_t n) {
 void Executor::launch_begin(uint32_t blocks, uint32_t core_kind, int32_t line) {
     at(line);
     if (launched_ || returned_) diagnostics_.fail(Rule::Protocol, "a launch inside a launch");
-    if (blocks == 0 || blocks > max_blocks) diagnostics_.fail(Rule::Launch, text("the kernel is launched on %u blocks", blocks));
+    if (blocks == 0 || blocks > max_blocks)
+        diagnostics_.fail(Rule::Launch, text("the kernel is launched on %u blocks", blocks));
     if (core_kind > ASC_MIX) diagnostics_.fail(Rule::Protocol, "a launch on an unknown kind of core");
     launched_ = true;
     launch_ = Launch();
@@ -100,10 +105,12 @@ std::unique_ptr<Core> Executor::take_core(uint32_t instance) {
 // A core that others overtake stays as it is until it resumes.
 void Executor::core_begin(uint32_t block, int32_t line) {
     at(line);
-    if (!launched_ || block >= launch_.instances || launch_.begun[block]) diagnostics_.fail(Rule::Protocol, "a core begins out of turn");
+    if (!launched_ || block >= launch_.instances || launch_.begun[block])
+        diagnostics_.fail(Rule::Protocol, "a core begins out of turn");
     const uint32_t physical = std::max(options_.vector_cores, options_.cube_cores);
     if (++launch_.live > physical) {
-        diagnostics_.fail(Rule::SyncDeadlock, text("%u blocks wait for each other, but only %u run at once", launch_.live - 1, physical));
+        diagnostics_.fail(Rule::SyncDeadlock,
+                          text("%u blocks wait for each other, but only %u run at once", launch_.live - 1, physical));
     }
     launch_.begun[block] = 1;
     cores_[block] = take_core(block);
@@ -134,7 +141,8 @@ void Executor::core_end(int32_t line) {
     ++launch_.ended;
     --launch_.live;
     if (launch_.waiting) {
-        diagnostics_.fail(Rule::SyncDeadlock, text("core %u ended while %u blocks wait for it in SyncAll", core.id, launch_.waiting));
+        diagnostics_.fail(Rule::SyncDeadlock,
+                          text("core %u ended while %u blocks wait for it in SyncAll", core.id, launch_.waiting));
     }
 }
 
@@ -145,8 +153,8 @@ void Executor::check_leaks(Core &core) {
             const char *how = buffer.state == BufferState::Enqueued ? "enqueued but never dequeued"
                               : buffer.state == BufferState::Allocated ? "allocated but never enqueued or freed"
                                                                        : "dequeued but never freed";
-            diagnostics_.fail(Rule::QueueLeak, text("the kernel ends with a tensor of %s %s (line %d)", core.queues[id].name(id).c_str(),
-                                                    how, buffer.line));
+            diagnostics_.fail(Rule::QueueLeak, text("the kernel ends with a tensor of %s %s (line %d)",
+                                                    core.queues[id].name(id).c_str(), how, buffer.line));
         }
     }
     for (uint32_t source = 0; source < ASC_PIPES; ++source) {
@@ -154,8 +162,9 @@ void Executor::check_leaks(Core &core) {
             for (int id = 0; id < event_ids; ++id) {
                 const Flag &flag = core.flags[source][destination][id];
                 if (!flag.set) continue;
-                diagnostics_.fail(Rule::FlagLeak, text("the kernel ends with SetFlag<HardEvent::%s_%s>(%d) of line %d not waited for",
-                                                       name_of_pipe(source), name_of_pipe(destination), id, flag.line));
+                diagnostics_.fail(Rule::FlagLeak,
+                                  text("the kernel ends with SetFlag<HardEvent::%s_%s>(%d) of line %d not waited for",
+                                       name_of_pipe(source), name_of_pipe(destination), id, flag.line));
             }
         }
     }
@@ -192,7 +201,9 @@ std::string Executor::report_json() const {
     for (const auto &[name, times] : mix_.sorted()) mix.set(name, times);
     Array warnings;
     for (const Diagnostics::Warning &warning : diagnostics_.warnings()) {
-        const std::string more = warning.times > 1 ? text(" (%llu times)", static_cast<unsigned long long>(warning.times)) : std::string();
+        const std::string more = warning.times > 1
+                                     ? text(" (%llu times)", static_cast<unsigned long long>(warning.times))
+                                     : std::string();
         warnings.raw(quoted(text("%s line %d: ", text_of(warning.rule).id, warning.line) + warning.message + more));
     }
     return Object()

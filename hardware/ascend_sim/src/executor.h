@@ -1,8 +1,8 @@
 // Executes kernel records: what the device would do with them, and everything that it would not have told you.
 //
 // One Executor serves one run. Each public method below is one ASC_CALL or ASC_QUERY of abi.h, with the same arguments;
-// records are hostile, so every argument is checked before it is used. A broken rule throws DeviceFault, after which the
-// run is over. Instruction records go to the sink in program order of each core.
+// records are hostile, so every argument is checked before it is used. A broken rule throws DeviceFault, after which
+// the run is over. Instruction records go to the sink in program order of each core.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -54,7 +54,8 @@ public:
 
     // ---- on-chip memory and queues (queues.cpp)
     void tpipe(uint32_t reset, int32_t line);
-    void init_queue(uint32_t queue, uint32_t source, uint32_t destination, int32_t depth, uint32_t count, uint32_t bytes, int32_t line);
+    void init_queue(uint32_t queue, uint32_t source, uint32_t destination, int32_t depth, uint32_t count,
+                    uint32_t bytes, int32_t line);
     void init_buffer(uint32_t position, uint32_t bytes, int32_t line);
     void alloc(uint32_t queue, uint32_t addr, int32_t line);
     void enqueue(uint32_t queue, asc_local tensor, int32_t line);
@@ -64,7 +65,8 @@ public:
     void offset_out_of_bounds(asc_local tensor, uint64_t offset_bytes, int32_t line);
 
     // ---- copies (copies.cpp)
-    void copy_in(asc_local dst, asc_global src, asc_burst burst, uint32_t dtype, uint32_t exact, uint32_t pad, uint32_t pad_left, uint32_t pad_right, uint64_t pad_bits, int32_t line);
+    void copy_in(asc_local dst, asc_global src, asc_burst burst, uint32_t dtype, uint32_t exact, uint32_t pad,
+                 uint32_t pad_left, uint32_t pad_right, uint64_t pad_bits, int32_t line);
     void copy_out(asc_global dst, asc_local src, asc_burst burst, uint32_t dtype, uint32_t exact, int32_t line);
     void copy_local(asc_local dst, asc_local src, asc_burst burst, uint32_t dtype, int32_t line);
     void copy_nd2nz(asc_local dst, asc_global src, asc_nd2nz shape, uint32_t dtype, int32_t line);
@@ -73,22 +75,32 @@ public:
     void set_atomic(uint32_t mode, uint32_t dtype, int32_t line);
 
     // ---- vector unit (vector_unit.cpp, cast.cpp, compare.cpp, reduce.cpp, rearrange.cpp, library.cpp, tiles.cpp)
-    void vector(uint32_t op, uint32_t dtype, uint32_t src_dtype, asc_local dst, asc_local src0, asc_local src1, uint64_t scalar, asc_walk walk, int32_t line);
-    void library(uint32_t op, uint32_t dtype, asc_local dst, asc_local src0, asc_local src1, asc_local tmp, uint64_t scalar, uint32_t flags, uint32_t count, int32_t line);
-    void cast(uint32_t dst_dtype, uint32_t src_dtype, asc_local dst, asc_local src, uint32_t round, asc_walk walk, int32_t line);
-    void compare(uint32_t mode, uint32_t dtype, asc_local dst, asc_local src0, asc_local src1, uint64_t scalar, uint32_t with_scalar, asc_walk walk, int32_t line);
-    void select(uint32_t mode, uint32_t dtype, asc_local dst, asc_local mask, asc_local src0, asc_local src1, uint64_t scalar, asc_walk walk, int32_t line);
-    void reduce(uint32_t op, uint32_t dtype, asc_local dst, asc_local src, asc_local work, uint32_t with_index, uint32_t src_repeat_stride, asc_walk walk, int32_t line);
-    void reduce_parts(uint32_t op, uint32_t unit, uint32_t dtype, asc_local dst, asc_local src, uint32_t order, asc_walk walk, int32_t line);
+    void vector(uint32_t op, uint32_t dtype, uint32_t src_dtype, asc_local dst, asc_local src0, asc_local src1,
+                uint64_t scalar, asc_walk walk, int32_t line);
+    void library(uint32_t op, uint32_t dtype, asc_local dst, asc_local src0, asc_local src1, asc_local tmp,
+                 uint64_t scalar, uint32_t flags, uint32_t count, int32_t line);
+    void cast(uint32_t dst_dtype, uint32_t src_dtype, asc_local dst, asc_local src, uint32_t round, asc_walk walk,
+              int32_t line);
+    void compare(uint32_t mode, uint32_t dtype, asc_local dst, asc_local src0, asc_local src1, uint64_t scalar,
+                 uint32_t with_scalar, asc_walk walk, int32_t line);
+    void select(uint32_t mode, uint32_t dtype, asc_local dst, asc_local mask, asc_local src0, asc_local src1,
+                uint64_t scalar, asc_walk walk, int32_t line);
+    void reduce(uint32_t op, uint32_t dtype, asc_local dst, asc_local src, asc_local work, uint32_t with_index,
+                uint32_t src_repeat_stride, asc_walk walk, int32_t line);
+    void reduce_parts(uint32_t op, uint32_t unit, uint32_t dtype, asc_local dst, asc_local src, uint32_t order,
+                      asc_walk walk, int32_t line);
     void index(uint32_t dtype, asc_local dst, uint64_t first, uint64_t step, uint32_t count, int32_t line);
     void brcb(uint32_t dtype, asc_local dst, asc_local src, asc_walk walk, int32_t line);
-    void gather(uint32_t dtype, asc_local dst, asc_local src, asc_local offsets, uint32_t base, uint32_t blocks, asc_walk walk, int32_t line);
-    void gather_mask(uint32_t dtype, asc_local dst, asc_local src, asc_local mask, uint32_t pattern, uint32_t reduce, uint32_t count, asc_walk walk, int32_t line);
+    void gather(uint32_t dtype, asc_local dst, asc_local src, asc_local offsets, uint32_t base, uint32_t blocks,
+                asc_walk walk, int32_t line);
+    void gather_mask(uint32_t dtype, asc_local dst, asc_local src, asc_local mask, uint32_t pattern, uint32_t reduce,
+                     uint32_t count, asc_walk walk, int32_t line);
     void transpose16(uint32_t dtype, asc_local dst, asc_local src, int32_t line);
     void sort32(uint32_t dtype, asc_local dst, asc_local src, asc_local index, uint32_t repeat, int32_t line);
     void mask_mode(uint32_t counter, int32_t line);
     void mask_set(uint64_t high, uint64_t low, int32_t line);
-    void tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_local dst1, asc_local dst2, asc_local src0, asc_local src1, asc_local src2, asc_local tmp, asc_tile tile, uint64_t scalar, int32_t line);
+    void tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_local dst1, asc_local dst2, asc_local src0,
+                       asc_local src1, asc_local src2, asc_local tmp, asc_tile tile, uint64_t scalar, int32_t line);
 
     // ---- scalar unit (scalar_unit.cpp)
     asc_block read_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line);
@@ -112,12 +124,15 @@ public:
     void cross_wait(uint32_t flag, int32_t line);
 
     // ---- Matmul (matmul.cpp)
-    void matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias, asc_matmul_shape shape, uint32_t flags, int32_t line);
+    void matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias, asc_matmul_shape shape, uint32_t flags,
+                int32_t line);
 
     // ---- the cube at its basic level (cube.cpp)
     void load_fractals(asc_local dst, asc_local src, asc_fractals shape, uint32_t dtype, int32_t line);
-    void mmad(asc_local c, asc_local a, asc_local b, asc_local bias, uint32_t c_dtype, uint32_t dtype, asc_mmad_shape shape, int32_t line);
-    void fixpipe(asc_global dst, asc_local src, uint32_t dst_dtype, uint32_t src_dtype, asc_fix_shape shape, int32_t line);
+    void mmad(asc_local c, asc_local a, asc_local b, asc_local bias, uint32_t c_dtype, uint32_t dtype,
+              asc_mmad_shape shape, int32_t line);
+    void fixpipe(asc_global dst, asc_local src, uint32_t dst_dtype, uint32_t src_dtype, asc_fix_shape shape,
+                 int32_t line);
 
 private:
     struct Launch {
@@ -139,12 +154,12 @@ private:
     Bytes bytes_of(const asc_local &tensor, uint64_t bytes, const char *what, const char *role) const;
     Bytes ub_bytes(const asc_local &tensor, uint64_t bytes, uint32_t align, const char *what, const char *role) const;
     Steps steps_of(Core &core, const asc_walk &walk, uint32_t element, const char *what) const;
-    View view_of(const asc_local &tensor, uint32_t element, uint32_t block_stride, uint32_t repeat_stride, const Steps &steps,
-                 const char *what, const char *role) const;
+    View view_of(const asc_local &tensor, uint32_t element, uint32_t block_stride, uint32_t repeat_stride,
+                 const Steps &steps, const char *what, const char *role) const;
     void check_overlap(const View &dst, const View &src, const Steps &steps, bool accumulates, const char *what) const;
 
-    // Happens-before (hazards.cpp): notes what an instruction does to on-chip bytes, checked against the other pipes. The
-    // scalar unit waits for them by itself.
+    // Happens-before (hazards.cpp): notes what an instruction does to on-chip bytes, checked against the other pipes.
+    // The scalar unit waits for them by itself.
     void touch(Core &core, uint32_t pipe, const Bytes &bytes, bool write, const char *what);
     void touch(Core &core, const View &view, const Steps &steps, bool write, const char *what);
     void scalar_waits(Core &core, uint32_t pipe);
@@ -161,14 +176,21 @@ private:
     void count(const char *name) { mix_.count(name); }
 
     // Parts of single methods.
-    GlobalBytes touch_matrix(Core &core, asc_global address, uint32_t dtype, uint64_t rows, uint64_t columns, uint64_t pitch, bool write, bool atomic, const char *what);
-    Matrix matrix_at(const GlobalBytes &place, uint64_t offset, uint64_t rows, uint64_t columns, uint64_t pitch, uint32_t dtype) const;
+    GlobalBytes touch_matrix(Core &core, asc_global address, uint32_t dtype, uint64_t rows, uint64_t columns,
+                             uint64_t pitch, bool write, bool atomic, const char *what);
+    Matrix matrix_at(const GlobalBytes &place, uint64_t offset, uint64_t rows, uint64_t columns, uint64_t pitch,
+                     uint32_t dtype) const;
     Bytes take_tmp(Core &core, const asc_local &tmp, uint64_t needed, const Bytes *others, size_t n, const char *what);
-    void check_burst(const asc_burst &burst, uint64_t global_gap, uint64_t local_gap, uint32_t element, uint32_t exact, const char *what) const;
-    uint32_t touch_global(Core &core, uint32_t pipe, asc_global address, Rows &rows, uint32_t element, bool write, bool atomic, const char *what);
-    void touch_rows(Core &core, uint32_t pipe, const asc_local &local, uint64_t bytes, uint64_t pitch, uint32_t count, bool write, const char *what);
-    void emit_copy(const Core &core, Kind kind, uint32_t pipe, const asc_local &local, asc_global global, const Rows &rows, uint32_t dtype, uint32_t atomic);
-    void combine_atomically(const GlobalBytes &range, uint8_t *data, uint8_t *valid, uint32_t mode, uint32_t dtype) const;
+    void check_burst(const asc_burst &burst, uint64_t global_gap, uint64_t local_gap, uint32_t element, uint32_t exact,
+                     const char *what) const;
+    uint32_t touch_global(Core &core, uint32_t pipe, asc_global address, Rows &rows, uint32_t element, bool write,
+                          bool atomic, const char *what);
+    void touch_rows(Core &core, uint32_t pipe, const asc_local &local, uint64_t bytes, uint64_t pitch, uint32_t count,
+                    bool write, const char *what);
+    void emit_copy(const Core &core, Kind kind, uint32_t pipe, const asc_local &local, asc_global global,
+                   const Rows &rows, uint32_t dtype, uint32_t atomic);
+    void combine_atomically(const GlobalBytes &range, uint8_t *data, uint8_t *valid, uint32_t mode,
+                            uint32_t dtype) const;
     QueueBuffer &buffer_in(Core &core, uint32_t queue, const asc_local &tensor, const char *what);
     Queue &queue_at(Core &core, uint32_t queue, const char *what);
     uint32_t reserve(Core &core, uint32_t space, uint32_t bytes, const char *what);

@@ -134,9 +134,14 @@ void Ownership::claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t se
 // ---- tensors -------------------------------------------------------------------------------------------------------
 
 GlobalMemory::Tensor::Tensor(const TensorArg &argument)
-    : TensorArg(argument), read(bytes), written(bytes), writer(role == Input ? 0 : bytes), reader(role == Input ? 0 : bytes) {}
+    : TensorArg(argument),
+      read(bytes),
+      written(bytes),
+      writer(role == Input ? 0 : bytes),
+      reader(role == Input ? 0 : bytes) {}
 
-GlobalMemory::GlobalMemory(const std::vector<TensorArg> &tensors, bool compute, uint8_t poison, Diagnostics &diagnostics)
+GlobalMemory::GlobalMemory(const std::vector<TensorArg> &tensors, bool compute, uint8_t poison,
+                           Diagnostics &diagnostics)
     : compute_(compute), poison_(poison), diagnostics_(diagnostics) {
     tensors_.reserve(tensors.size());
     for (const TensorArg &argument : tensors) {
@@ -154,15 +159,18 @@ std::string GlobalMemory::describe(uint32_t tensor) const {
 }
 
 std::string GlobalMemory::describe(const GlobalBytes &range) const {
-    return text("bytes [%llu, %llu) of ", static_cast<unsigned long long>(range.begin), static_cast<unsigned long long>(range.end)) +
+    return text("bytes [%llu, %llu) of ", static_cast<unsigned long long>(range.begin),
+                static_cast<unsigned long long>(range.end)) +
            describe(range.tensor);
 }
 
 GlobalBytes GlobalMemory::locate(uint64_t address, uint64_t bytes, bool write, const char *what) {
-    const uint64_t relative = address - ASC_GM_BASE, tensor = relative / ASC_GM_STRIDE, begin = relative % ASC_GM_STRIDE;
+    const uint64_t relative = address - ASC_GM_BASE, tensor = relative / ASC_GM_STRIDE,
+                   begin = relative % ASC_GM_STRIDE;
     if (address < ASC_GM_BASE || tensor >= tensors_.size()) {
-        diagnostics_.fail(Rule::GmAddress, text("%s uses global address 0x%llx, which lies in no argument of the kernel", what,
-                                                static_cast<unsigned long long>(address)));
+        diagnostics_.fail(Rule::GmAddress,
+                          text("%s uses global address 0x%llx, which lies in no argument of the kernel", what,
+                               static_cast<unsigned long long>(address)));
     }
     const Tensor &held = tensors_[tensor];
     const uint32_t id = static_cast<uint32_t>(tensor);
@@ -198,8 +206,10 @@ void GlobalMemory::read_by(const GlobalBytes &whole, uint32_t core, uint32_t epo
     tensor.read.add(range.begin, range.end);
     if (tensor.role == TensorArg::Input) return;
     if (uint32_t holder = tensor.writer.conflict(range.begin, range.end, core, false, epoch)) {
-        diagnostics_.fail(Rule::GmRace, text("%s reads %s while %s may still be writing it", what, describe(range).c_str(),
-                                             holder_name(holder).c_str()), "put SyncAll between them");
+        diagnostics_.fail(Rule::GmRace,
+                          text("%s reads %s while %s may still be writing it", what, describe(range).c_str(),
+                               holder_name(holder).c_str()),
+                          "put SyncAll between them");
     }
     tensor.reader.claim(range.begin, range.end, core, true, epoch);
 }
@@ -210,8 +220,10 @@ void GlobalMemory::written_by(const GlobalBytes &whole, uint32_t core, uint32_t 
     Tensor &tensor = tensors_[range.tensor];
     tensor.written.add(range.begin, range.end);
     if (uint32_t holder = tensor.reader.conflict(range.begin, range.end, core, false, epoch)) {
-        diagnostics_.fail(Rule::GmRace, text("%s writes %s while %s may still be reading it", what, describe(range).c_str(),
-                                             holder_name(holder).c_str()), "put SyncAll between them");
+        diagnostics_.fail(Rule::GmRace,
+                          text("%s writes %s while %s may still be reading it", what, describe(range).c_str(),
+                               holder_name(holder).c_str()),
+                          "put SyncAll between them");
     }
     if (uint32_t holder = tensor.writer.conflict(range.begin, range.end, core, atomic, epoch)) {
         diagnostics_.fail(Rule::GmRace, text("%s writes %s, which %s may be writing at the same time", what,
@@ -241,8 +253,9 @@ void GlobalMemory::store(const GlobalBytes &whole, const uint8_t *from, const ui
     const void *hole = std::memchr(valid, 0, n);
     if (tensor.role == TensorArg::Output && hole) {
         const uint64_t at = range.begin + static_cast<uint64_t>(static_cast<const uint8_t *>(hole) - valid);
-        diagnostics_.fail(Rule::Uninitialised, text("byte %llu of %s would be uninitialised on-chip memory",
-                                                    static_cast<unsigned long long>(at), describe(range.tensor).c_str()));
+        diagnostics_.fail(Rule::Uninitialised,
+                          text("byte %llu of %s would be uninitialised on-chip memory",
+                               static_cast<unsigned long long>(at), describe(range.tensor).c_str()));
     }
     std::memcpy(tensor.data + range.begin, from, n);
     std::memcpy(tensor.valid.get() + range.begin, valid, n);
@@ -252,7 +265,8 @@ bool GlobalMemory::all_valid(const GlobalBytes &whole) const {
     const GlobalBytes range = inside(whole);
     const Tensor &tensor = tensors_[range.tensor];
     if (range.end != whole.end) return false;
-    return !tensor.valid || range.begin == range.end || !std::memchr(tensor.valid.get() + range.begin, 0, range.end - range.begin);
+    return !tensor.valid || range.begin == range.end ||
+           !std::memchr(tensor.valid.get() + range.begin, 0, range.end - range.begin);
 }
 
 std::string GlobalMemory::read_json() const {

@@ -9,7 +9,8 @@ constexpr size_t remembered_copies = 128;   // how far back a core's copies are 
 constexpr uint64_t cache_line = 64;
 
 std::string place(const Core &core, const Bytes &bytes) {
-    return text("%s[0x%x..0x%x) (%s)", name_of_space(bytes.space), bytes.begin, bytes.end, core.describe(bytes.space, bytes.begin).c_str());
+    return text("%s[0x%x..0x%x) (%s)", name_of_space(bytes.space), bytes.begin, bytes.end,
+                core.describe(bytes.space, bytes.begin).c_str());
 }
 }  // namespace
 
@@ -34,10 +35,12 @@ void Executor::touch(Core &core, uint32_t pipe, const Bytes &bytes, bool write, 
             continue;
         }
         const char *from = name_of_pipe(other), *to = name_of_pipe(pipe);
-        diagnostics_.fail(Rule::MissingSync,
-                          text("%s on pipe %s %s %s while %s may still be %s it", what, to, write ? "writes" : "reads",
-                               place(core, bytes).c_str(), from, behind_write ? "writing" : "reading"),
-                          text("put EnQue/DeQue, SetFlag/WaitFlag<HardEvent::%s_%s> or PipeBarrier<PIPE_ALL> between them", from, to));
+        diagnostics_.fail(
+            Rule::MissingSync,
+            text("%s on pipe %s %s %s while %s may still be %s it", what, to, write ? "writes" : "reads",
+                 place(core, bytes).c_str(), from, behind_write ? "writing" : "reading"),
+            text("put EnQue/DeQue, SetFlag/WaitFlag<HardEvent::%s_%s> or PipeBarrier<PIPE_ALL> between them", from,
+                 to));
     }
     if (pipe == ASC_S) return;   // later instructions are issued after it
     LastTouch &last = write ? memory.writes(pipe) : memory.reads(pipe);
@@ -47,7 +50,8 @@ void Executor::touch(Core &core, uint32_t pipe, const Bytes &bytes, bool write, 
 void Executor::touch(Core &core, const View &view, const Steps &steps, bool write, const char *what) {
     if (steps.elements == 0) return;
     const uint32_t blocks = static_cast<uint32_t>(divide_up(steps.lanes, view.per_block()));
-    const bool solid = steps.contiguous || (view.block_stride <= 1 && (steps.repeats == 1 || view.repeat_stride <= blocks));
+    const bool solid = steps.contiguous ||
+                       (view.block_stride <= 1 && (steps.repeats == 1 || view.repeat_stride <= blocks));
     if (solid) {
         touch(core, ASC_V, {ASC_UB, view.addr, static_cast<uint32_t>(view.addr + view.extent(steps))}, write, what);
         return;
@@ -61,22 +65,26 @@ void Executor::touch(Core &core, const View &view, const Steps &steps, bool writ
     }
 }
 
-// Copies of one core in and out of the same global bytes are ordered only by the author. Only tensors that can be written
-// matter, and only the most recent copies are remembered.
-void Executor::order_global(Core &core, uint32_t pipe, uint32_t tensor, const Rows &rows, bool write, const char *what) {
+// Copies of one core in and out of the same global bytes are ordered only by the author. Only tensors that can be
+// written matter, and only the most recent copies are remembered.
+void Executor::order_global(Core &core, uint32_t pipe, uint32_t tensor, const Rows &rows, bool write,
+                            const char *what) {
     if (!global_.writable(tensor)) return;
     std::deque<GlobalTouch> &theirs = write ? core.copied_in : core.copied_out;
     for (const GlobalTouch &touch : theirs) {
-        if (touch.pipe == pipe || touch.number <= core.clocks.known(pipe, touch.pipe) || !touch.rows.meets(rows)) continue;
+        if (touch.pipe == pipe || touch.number <= core.clocks.known(pipe, touch.pipe) || !touch.rows.meets(rows))
+            continue;
         if (pipe == ASC_S) {
             scalar_waits(core, touch.pipe);
             continue;
         }
         const char *from = name_of_pipe(touch.pipe), *to = name_of_pipe(pipe);
         const GlobalBytes range = {tensor, rows.begin % ASC_GM_STRIDE, rows.end() - tensor * ASC_GM_STRIDE};
-        diagnostics_.fail(Rule::GmSync, text("%s on pipe %s %s %s while %s may still be %s it", what, to, write ? "writes" : "reads",
-                                             global_.describe(range).c_str(), from, write ? "reading" : "writing"),
-                          text("put SetFlag/WaitFlag<HardEvent::%s_%s> or PipeBarrier<PIPE_ALL> between them", from, to));
+        diagnostics_.fail(
+            Rule::GmSync,
+            text("%s on pipe %s %s %s while %s may still be %s it", what, to, write ? "writes" : "reads",
+                 global_.describe(range).c_str(), from, write ? "reading" : "writing"),
+            text("put SetFlag/WaitFlag<HardEvent::%s_%s> or PipeBarrier<PIPE_ALL> between them", from, to));
     }
     if (pipe == ASC_S) return;
     std::deque<GlobalTouch> &ours = write ? core.copied_out : core.copied_in;
@@ -90,8 +98,8 @@ void Executor::warn_of_cache(Core &core, const GlobalBytes &range, const char *w
     for (uint64_t line : core.dirty_lines) {
         const uint64_t begin = line * cache_line;
         if (begin >= base + range.end || begin + cache_line <= base + range.begin) continue;
-        diagnostics_.warn(Rule::DataCache, text("%s touches %s, which GlobalTensor.SetValue wrote into the data cache", what,
-                                                global_.describe(range).c_str()));
+        diagnostics_.warn(Rule::DataCache, text("%s touches %s, which GlobalTensor.SetValue wrote into the data cache",
+                                                what, global_.describe(range).c_str()));
         return;
     }
 }

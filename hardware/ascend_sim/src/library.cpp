@@ -10,15 +10,18 @@ enum { reuses_source = 1, second_is_scalar = 2, first_is_scalar = 4 };
 }
 
 // Checks the temporary buffer and takes it: what was there is gone. Returns what the function uses of it.
-Bytes Executor::take_tmp(Core &core, const asc_local &tmp, uint64_t needed, const Bytes *others, size_t n, const char *what) {
+Bytes Executor::take_tmp(Core &core, const asc_local &tmp, uint64_t needed, const Bytes *others, size_t n,
+                         const char *what) {
     if (needed == 0) return {ASC_UB, 0, 0};
     if (tmp.bytes < needed) {
-        diagnostics_.fail(Rule::TmpBuffer, text("%s needs %llu bytes of temporary space in UB, there are %u", what, static_cast<unsigned long long>(needed), tmp.bytes));
+        diagnostics_.fail(Rule::TmpBuffer, text("%s needs %llu bytes of temporary space in UB, there are %u", what,
+                                                static_cast<unsigned long long>(needed), tmp.bytes));
     }
     const Bytes range = ub_bytes(tmp, needed, 32, what, "temporary buffer");
     for (size_t i = 0; i < n; ++i) {
         if (others[i].begin < range.end && range.begin < others[i].end) {
-            diagnostics_.fail(Rule::Overlap, text("%s has its temporary buffer over an operand", what), "give it a buffer of its own");
+            diagnostics_.fail(Rule::Overlap, text("%s has its temporary buffer over an operand", what),
+                              "give it a buffer of its own");
         }
     }
     touch(core, ASC_V, range, true, what);
@@ -26,12 +29,14 @@ Bytes Executor::take_tmp(Core &core, const asc_local &tmp, uint64_t needed, cons
     return range;
 }
 
-void Executor::library(uint32_t op, uint32_t dtype, asc_local dst, asc_local src0, asc_local src1, asc_local tmp, uint64_t scalar, uint32_t flags, uint32_t elements, int32_t line) {
+void Executor::library(uint32_t op, uint32_t dtype, asc_local dst, asc_local src0, asc_local src1, asc_local tmp,
+                       uint64_t scalar, uint32_t flags, uint32_t elements, int32_t line) {
     Core &core = running(line);
     if (op >= ASC_LIBRARY_OPS || flags > 7) diagnostics_.fail(Rule::Protocol, "an unknown library function");
     const LibraryOp &spec = library_ops[op];
     const uint32_t element = element_of(dtype, spec.dtypes, spec.name);
-    if ((flags & (second_is_scalar | first_is_scalar)) && (op != ASC_POWER || (flags & 6) == 6)) diagnostics_.fail(Rule::Protocol, "a scalar operand");
+    if ((flags & (second_is_scalar | first_is_scalar)) && (op != ASC_POWER || (flags & 6) == 6))
+        diagnostics_.fail(Rule::Protocol, "a scalar operand");
     Steps steps;
     steps.contiguous = steps.counted = true;
     steps.lanes = 256 / element;
@@ -45,7 +50,8 @@ void Executor::library(uint32_t op, uint32_t dtype, asc_local dst, asc_local src
     check_overlap(to, a, steps, false, spec.name);
     check_overlap(to, b, steps, false, spec.name);
     core.clocks.issue(ASC_V);
-    const Bytes used[] = {{ASC_UB, to.addr, end_of(to, steps)}, {ASC_UB, a.addr, end_of(a, steps)}, {ASC_UB, b.addr, end_of(b, steps)}};
+    const Bytes used[] = {
+        {ASC_UB, to.addr, end_of(to, steps)}, {ASC_UB, a.addr, end_of(a, steps)}, {ASC_UB, b.addr, end_of(b, steps)}};
     take_tmp(core, tmp, static_cast<uint64_t>(spec.tmp_repeats) * 256 * (element == 2 ? 2 : 1), used, 3, spec.name);
     if (has_first) touch(core, a, steps, false, spec.name);
     if (has_second) touch(core, b, steps, false, spec.name);

@@ -56,8 +56,10 @@ void over_floats(uint8_t *dst, const uint8_t *a, const uint8_t *b, uint64_t scal
 template <class Op, bool scalar_is_float = false>
 void over_halves(uint8_t *dst, const uint8_t *a, const uint8_t *b, uint64_t scalar, size_t n) {
     Row<uint16_t> *d = reinterpret_cast<Row<uint16_t> *>(dst);
-    const Row<uint16_t> *x = reinterpret_cast<const Row<uint16_t> *>(a), *y = reinterpret_cast<const Row<uint16_t> *>(b ? b : a);
-    const double s = scalar_is_float ? float_of(static_cast<uint32_t>(scalar)) : float_from_half(static_cast<uint16_t>(scalar));
+    const Row<uint16_t> *x = reinterpret_cast<const Row<uint16_t> *>(a),
+                        *y = reinterpret_cast<const Row<uint16_t> *>(b ? b : a);
+    const double s = scalar_is_float ? float_of(static_cast<uint32_t>(scalar))
+                                     : float_from_half(static_cast<uint16_t>(scalar));
     float left[half_chunk], right[half_chunk];
     for (size_t at = 0; at < n; at += half_chunk) {
         const size_t m = std::min(half_chunk, n - at);
@@ -100,16 +102,19 @@ void power_of_ints(uint8_t *dst, const uint8_t *a, const uint8_t *b, uint64_t, s
 
 // Indexed by asc_library_op.
 const LibraryOp library_ops[ASC_LIBRARY_OPS] = {
-    {"Tanh", 1, 1, floats},      {"Sigmoid", 1, 1, floats},   {"Erf", 1, 3, floats},         {"Erfc", 1, 7, floats},
-    {"Sin", 1, 3, floats},       {"Cos", 1, 3, floats},       {"Tan", 1, 4, floats},         {"Asin", 1, 2, floats},
-    {"Acos", 1, 2, floats},      {"Atan", 1, 5, floats},      {"Sinh", 1, 2, floats},        {"Cosh", 1, 2, floats},
-    {"Asinh", 1, 3, floats},     {"Acosh", 1, 1, floats},     {"Atanh", 1, 1, floats},       {"Floor", 1, 1, floats},
-    {"Ceil", 1, 1, floats},      {"Round", 1, 1, floats},     {"Trunc", 1, 1, floats},       {"Frac", 1, 1, floats},
-    {"Sign", 1, 3, floats},      {"Log", 1, 0, floats},       {"Log2", 1, 0, floats},        {"Log10", 1, 0, floats},
-    {"Exp<taylor>", 1, 3, floats}, {"Gelu", 1, 3, floats},    {"FasterGelu", 1, 2, floats},  {"FasterGeluV2", 1, 3, floats},
-    {"Silu", 1, 0, floats},      {"Swish", 1, 0, floats},     {"Lgamma", 1, 8, floats},      {"Digamma", 1, 7, floats},
-    {"Power", 2, 6, floats | bit_of(ASC_I32)},                {"Fmod", 2, 2, floats},        {"Xor", 2, 1, words16},
-    {"SwiGLU", 2, 2, floats},    {"GeGLU", 2, 3, floats},     {"ReGlu", 2, 1, floats},       {"ClampMax", 1, 1, floats},
+    {"Tanh", 1, 1, floats},         {"Sigmoid", 1, 1, floats}, {"Erf", 1, 3, floats},
+    {"Erfc", 1, 7, floats},         {"Sin", 1, 3, floats},     {"Cos", 1, 3, floats},
+    {"Tan", 1, 4, floats},          {"Asin", 1, 2, floats},    {"Acos", 1, 2, floats},
+    {"Atan", 1, 5, floats},         {"Sinh", 1, 2, floats},    {"Cosh", 1, 2, floats},
+    {"Asinh", 1, 3, floats},        {"Acosh", 1, 1, floats},   {"Atanh", 1, 1, floats},
+    {"Floor", 1, 1, floats},        {"Ceil", 1, 1, floats},    {"Round", 1, 1, floats},
+    {"Trunc", 1, 1, floats},        {"Frac", 1, 1, floats},    {"Sign", 1, 3, floats},
+    {"Log", 1, 0, floats},          {"Log2", 1, 0, floats},    {"Log10", 1, 0, floats},
+    {"Exp<taylor>", 1, 3, floats},  {"Gelu", 1, 3, floats},    {"FasterGelu", 1, 2, floats},
+    {"FasterGeluV2", 1, 3, floats}, {"Silu", 1, 0, floats},    {"Swish", 1, 0, floats},
+    {"Lgamma", 1, 8, floats},       {"Digamma", 1, 7, floats}, {"Power", 2, 6, floats | bit_of(ASC_I32)},
+    {"Fmod", 2, 2, floats},         {"Xor", 2, 1, words16},    {"SwiGLU", 2, 2, floats},
+    {"GeGLU", 2, 3, floats},        {"ReGlu", 2, 1, floats},   {"ClampMax", 1, 1, floats},
     {"ClampMin", 1, 1, floats},
 };
 

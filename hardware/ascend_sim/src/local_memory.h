@@ -11,7 +11,8 @@
 namespace sim {
 
 constexpr uint32_t capacity_of(uint32_t space) {
-    constexpr uint32_t bytes[ASC_SPACES] = {192u << 10, 512u << 10, 64u << 10, 64u << 10, 128u << 10, 1u << 10, 2u << 10};
+    constexpr uint32_t bytes[ASC_SPACES] = {192u << 10, 512u << 10, 64u << 10, 64u << 10,
+                                            128u << 10, 1u << 10,   2u << 10};
     return space < ASC_SPACES ? bytes[space] : 0;
 }
 
@@ -44,7 +45,9 @@ public:
         return valid_.get() + begin;
     }
 
-    bool all_valid(uint32_t begin, uint32_t end) { return begin == end || !std::memchr(valid(begin, end), 0, end - begin); }
+    bool all_valid(uint32_t begin, uint32_t end) {
+        return begin == end || !std::memchr(valid(begin, end), 0, end - begin);
+    }
     void set_valid(uint32_t begin, uint32_t end, bool to) { std::memset(valid(begin, end), to, end - begin); }
 
     // What was there is gone: for a buffer that is handed out anew.

@@ -18,12 +18,14 @@ using Unsigned = std::make_unsigned_t<T>;
 // Integer arithmetic wraps around.
 template <class T>
 T add(T a, T b) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<Unsigned<T>>(a) + static_cast<Unsigned<T>>(b));
+    if constexpr (std::is_integral_v<T>)
+        return static_cast<T>(static_cast<Unsigned<T>>(a) + static_cast<Unsigned<T>>(b));
     else return a + b;
 }
 template <class T>
 T subtract(T a, T b) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<Unsigned<T>>(a) - static_cast<Unsigned<T>>(b));
+    if constexpr (std::is_integral_v<T>)
+        return static_cast<T>(static_cast<Unsigned<T>>(a) - static_cast<Unsigned<T>>(b));
     else return a - b;
 }
 template <class T>
@@ -58,8 +60,18 @@ struct FusedMulAddRelu : Update { template <class T> static T f(T d, T a, T b, T
 struct Exp : Fresh { template <class T> static T f(T, T a, T, T) { return static_cast<T>(elementary::exp(a)); } };
 struct Ln : Fresh { template <class T> static T f(T, T a, T, T) { return static_cast<T>(elementary::log(a)); } };
 struct Abs : Fresh { template <class T> static T f(T, T a, T, T) { return static_cast<T>(elementary::absolute(a)); } };
-struct Sqrt : Fresh { template <class T> static T f(T, T a, T, T) { return static_cast<T>(__builtin_sqrt(static_cast<double>(a))); } };
-struct Rsqrt : Fresh { template <class T> static T f(T, T a, T, T) { return static_cast<T>(1 / __builtin_sqrt(static_cast<double>(a))); } };
+struct Sqrt : Fresh {
+    template <class T>
+    static T f(T, T a, T, T) {
+        return static_cast<T>(__builtin_sqrt(static_cast<double>(a)));
+    }
+};
+struct Rsqrt : Fresh {
+    template <class T>
+    static T f(T, T a, T, T) {
+        return static_cast<T>(1 / __builtin_sqrt(static_cast<double>(a)));
+    }
+};
 struct Reciprocal : Fresh { template <class T> static T f(T, T a, T, T) { return T(1) / a; } };
 struct Relu : Fresh { template <class T> static T f(T, T a, T, T) { return relu(a); } };
 struct Not : Fresh { template <class T> static T f(T, T a, T, T) { return static_cast<T>(~a); } };
@@ -73,15 +85,27 @@ struct Axpy : Update { template <class T> static T f(T d, T a, T, T s) { return 
 struct Duplicate : Fresh { template <class T> static T f(T, T, T, T s) { return s; } };
 
 template <class T>
-T shift_left(T a, uint64_t by) { return by >= sizeof(T) * 8 ? T(0) : static_cast<T>(static_cast<Unsigned<T>>(a) << by); }
+T shift_left(T a, uint64_t by) {
+    return by >= sizeof(T) * 8 ? T(0) : static_cast<T>(static_cast<Unsigned<T>>(a) << by);
+}
 template <class T>
 T shift_right(T a, uint64_t by) {
     const uint64_t most = sizeof(T) * 8 - 1;
     if (by > most) return a < 0 ? T(-1) : T(0);
     return static_cast<T>(a >> by);
 }
-struct ShiftLeft : Fresh { template <class T> static T f(T, T a, T, T s) { return shift_left(a, static_cast<Unsigned<T>>(s)); } };
-struct ShiftRight : Fresh { template <class T> static T f(T, T a, T, T s) { return shift_right(a, static_cast<Unsigned<T>>(s)); } };
+struct ShiftLeft : Fresh {
+    template <class T>
+    static T f(T, T a, T, T s) {
+        return shift_left(a, static_cast<Unsigned<T>>(s));
+    }
+};
+struct ShiftRight : Fresh {
+    template <class T>
+    static T f(T, T a, T, T s) {
+        return shift_right(a, static_cast<Unsigned<T>>(s));
+    }
+};
 
 // ---- what a row becomes --------------------------------------------------------------------------------------------
 
@@ -104,7 +128,8 @@ template <class Op, class T>
 struct Over {
     static void run(uint8_t *dst, const uint8_t *a, const uint8_t *b, uint64_t scalar, size_t n) {
         Row<T> *d = reinterpret_cast<Row<T> *>(dst);
-        const Row<T> *x = reinterpret_cast<const Row<T> *>(a ? a : dst), *y = reinterpret_cast<const Row<T> *>(b ? b : dst);
+        const Row<T> *x = reinterpret_cast<const Row<T> *>(a ? a : dst),
+                     *y = reinterpret_cast<const Row<T> *>(b ? b : dst);
         const T s = scalar_as<T>(scalar);
         for (size_t i = 0; i < n; ++i) d[i] = narrow<T>(Op::template f<T>(d[i], x[i], y[i], s));
     }
@@ -142,7 +167,8 @@ void axpy_mixed(uint8_t *dst, const uint8_t *a, const uint8_t *, uint64_t scalar
 // MulAddDst with a float destination and half sources.
 void mul_add_mixed(uint8_t *dst, const uint8_t *a, const uint8_t *b, uint64_t, size_t n) {
     Row<float> *d = reinterpret_cast<Row<float> *>(dst);
-    const Row<uint16_t> *x = reinterpret_cast<const Row<uint16_t> *>(a), *y = reinterpret_cast<const Row<uint16_t> *>(b);
+    const Row<uint16_t> *x = reinterpret_cast<const Row<uint16_t> *>(a),
+                        *y = reinterpret_cast<const Row<uint16_t> *>(b);
     for (size_t i = 0; i < n; ++i) d[i] = canonical(float_from_half(x[i]) * float_from_half(y[i]) + d[i]);
 }
 
@@ -234,7 +260,8 @@ Kernel vector_kernel(uint32_t op, uint32_t dtype, uint32_t src_dtype) {
         case ASC_OR: return for_words<Or>(dtype);
         case ASC_ADDRELU: return for_numbers<AddRelu>(dtype);
         case ASC_SUBRELU: return for_numbers<SubRelu>(dtype);
-        case ASC_MULADDDST: return dtype == ASC_F32 && src_dtype == ASC_F16 ? mul_add_mixed : for_floats<MulAddDst>(dtype);
+        case ASC_MULADDDST:
+            return dtype == ASC_F32 && src_dtype == ASC_F16 ? mul_add_mixed : for_floats<MulAddDst>(dtype);
         case ASC_FUSEDMULADD: return for_floats<FusedMulAdd>(dtype);
         case ASC_FUSEDMULADDRELU: return for_floats<FusedMulAddRelu>(dtype);
         case ASC_EXP: return for_floats<Exp>(dtype);

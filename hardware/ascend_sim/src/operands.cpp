@@ -12,7 +12,8 @@ uint64_t View::extent(const Steps &steps) const {
         if (lanes == 0) continue;
         const uint32_t last_block = (lanes - 1) / per_block();
         const uint64_t row = static_cast<uint64_t>(repeat) * repeat_stride * 32;
-        const uint64_t tail = row + static_cast<uint64_t>(last_block) * block_stride * 32 + ((lanes - 1) % per_block() + 1) * element;
+        const uint64_t tail = row + static_cast<uint64_t>(last_block) * block_stride * 32 +
+                              ((lanes - 1) % per_block() + 1) * element;
         end = std::max(end, tail);
         if (block_stride == 0 && last_block > 0) end = std::max<uint64_t>(end, row + 32);
     }
@@ -34,7 +35,8 @@ void gather_lanes(const View &view, const uint8_t *memory, uint32_t repeat, uint
     }
 }
 
-void scatter_lanes(const View &view, uint8_t *memory, uint32_t repeat, uint32_t lanes, const Steps &steps, const uint8_t *row) {
+void scatter_lanes(const View &view, uint8_t *memory, uint32_t repeat, uint32_t lanes, const Steps &steps,
+                   const uint8_t *row) {
     for (uint32_t lane = 0; lane < lanes; ++lane) {
         if (!steps.active(lane)) continue;
         std::memcpy(memory + view.addr + view.offset(repeat, lane), row + lane * view.element, view.element);
@@ -72,7 +74,8 @@ bool overlaps_badly(const View &dst, const View &src, const Steps &steps, bool a
         return dst.addr != src.addr && !repeats_apart;
     }
     const bool same = dst.addr == src.addr && dst.element == src.element && dst.block_stride == src.block_stride;
-    if (same && dst.repeat_stride == src.repeat_stride && (dst.repeat_stride != 0 || steps.repeats == 1 || accumulates)) return false;
+    if (same && dst.repeat_stride == src.repeat_stride && (dst.repeat_stride != 0 || steps.repeats == 1 || accumulates))
+        return false;
     uint32_t now[64], later[64];
     for (uint32_t repeat = 0; repeat < steps.repeats; ++repeat) {
         const uint32_t n = blocks_of(dst, steps, repeat, now);
@@ -87,7 +90,8 @@ bool overlaps_badly(const View &dst, const View &src, const Steps &steps, bool a
     return false;
 }
 
-void combine_validity(uint8_t *dst, uint32_t dst_element, const uint8_t *src, uint32_t src_element, size_t n, bool first) {
+void combine_validity(uint8_t *dst, uint32_t dst_element, const uint8_t *src, uint32_t src_element, size_t n,
+                      bool first) {
     for (size_t i = 0; i < n; ++i) {
         bool good = !std::memchr(src + i * src_element, 0, src_element);
         if (!first) good = good && dst[i * dst_element];

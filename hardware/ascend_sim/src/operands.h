@@ -24,7 +24,8 @@ struct Steps {
 
     // Lanes of a repeat up to the last active one.
     uint32_t lanes_in(uint32_t repeat) const {
-        if (counted) return static_cast<uint32_t>(std::min<uint64_t>(lanes, elements - static_cast<uint64_t>(repeat) * lanes));
+        if (counted)
+            return static_cast<uint32_t>(std::min<uint64_t>(lanes, elements - static_cast<uint64_t>(repeat) * lanes));
         return mask[1] ? 128 - static_cast<uint32_t>(__builtin_clzll(mask[1]))
                        : (mask[0] ? 64 - static_cast<uint32_t>(__builtin_clzll(mask[0])) : 0);
     }
@@ -44,7 +45,9 @@ struct View {
     uint32_t per_block() const { return 32 / element; }
     // Where a lane of a repeat lies.
     uint64_t offset(uint32_t repeat, uint32_t lane) const {
-        return (static_cast<uint64_t>(repeat) * repeat_stride + static_cast<uint64_t>(lane / per_block()) * block_stride) * 32 +
+        return (static_cast<uint64_t>(repeat) * repeat_stride +
+                static_cast<uint64_t>(lane / per_block()) * block_stride) *
+                   32 +
                lane % per_block() * element;
     }
     // Bytes from the start to the end of the last active element.
@@ -53,7 +56,9 @@ struct View {
     bool dense(const Steps &steps) const;
 };
 
-inline uint32_t end_of(const View &view, const Steps &steps) { return static_cast<uint32_t>(view.addr + view.extent(steps)); }
+inline uint32_t end_of(const View &view, const Steps &steps) {
+    return static_cast<uint32_t>(view.addr + view.extent(steps));
+}
 
 // Adds an operand to an instruction record.
 inline void add_operand(Instr &record, const View &view) {
@@ -65,19 +70,22 @@ inline void add_operand(Instr &record, const View &view) {
 
 // Copies the first `lanes` lanes of a repeat between an operand and a row of elements.
 void gather_lanes(const View &view, const uint8_t *memory, uint32_t repeat, uint32_t lanes, uint8_t *row);
-void scatter_lanes(const View &view, uint8_t *memory, uint32_t repeat, uint32_t lanes, const Steps &steps, const uint8_t *row);
+void scatter_lanes(const View &view, uint8_t *memory, uint32_t repeat, uint32_t lanes, const Steps &steps,
+                   const uint8_t *row);
 
-// Whether two operands overlap in a way that the vector unit does not define: within a repeat other than exactly, or what
-// a repeat writes read by a later one.
+// Whether two operands overlap in a way that the vector unit does not define: within a repeat other than exactly, or
+// what a repeat writes read by a later one.
 bool overlaps_badly(const View &dst, const View &src, const Steps &steps, bool accumulates);
 
 // Marks an element valid if all bytes of its sources are.
-void combine_validity(uint8_t *dst, uint32_t dst_element, const uint8_t *src, uint32_t src_element, size_t n, bool first);
+void combine_validity(uint8_t *dst, uint32_t dst_element, const uint8_t *src, uint32_t src_element, size_t n,
+                      bool first);
 
-// Runs apply(dst, a, b, n) over the operands: at once if they are dense, else repeat by repeat through rows of elements.
-// `a` and `b` may be null; `reads_dst`: the old destination is a source too.
+// Runs apply(dst, a, b, n) over the operands: at once if they are dense, else repeat by repeat through rows of
+// elements. `a` and `b` may be null; `reads_dst`: the old destination is a source too.
 template <class Apply>
-void run_elementwise(LocalMemory &memory, const Steps &steps, const View &dst, const View *a, const View *b, bool reads_dst, Apply apply) {
+void run_elementwise(LocalMemory &memory, const Steps &steps, const View &dst, const View *a, const View *b,
+                     bool reads_dst, Apply apply) {
     const size_t n = steps.elements;
     if (n == 0) return;
     const uint64_t d_end = dst.addr + dst.extent(steps);

@@ -28,7 +28,9 @@ struct Four;
 template <>
 struct Four<float> { typedef float type __attribute__((vector_size(16), aligned(4), may_alias)); };
 template <>
-struct Four<int32_t> { typedef uint32_t type __attribute__((vector_size(16), aligned(4), may_alias)); };   // wraps around
+struct Four<int32_t> {
+    typedef uint32_t type __attribute__((vector_size(16), aligned(4), may_alias));
+};   // wraps around
 
 // Four rows of a times one panel of b, added to c.
 template <class T>
@@ -37,7 +39,8 @@ void multiply_strip(const T *const (&row)[strip], const T *b, T (&sum)[strip][pa
     Vector total[strip][2];
     std::memcpy(total, sum, sizeof total);
     for (uint64_t p = 0; p < k; ++p) {
-        const Vector left = *reinterpret_cast<const Vector *>(b + p * panel), right = *reinterpret_cast<const Vector *>(b + p * panel + 4);
+        const Vector left = *reinterpret_cast<const Vector *>(b + p * panel),
+                     right = *reinterpret_cast<const Vector *>(b + p * panel + 4);
         for (uint64_t r = 0; r < strip; ++r) {
             total[r][0] += left * row[r][p];
             total[r][1] += right * row[r][p];
@@ -58,7 +61,14 @@ void multiply_block(const T *a, const T *b, T *c, uint64_t k, uint64_t rows, uin
 }  // namespace
 
 Product::Product(uint64_t m, uint64_t n, uint64_t k, uint32_t dtype)
-    : m_(m), n_(n), k_(k), panels_((n + panel - 1) / panel), dtype_(dtype), row_valid_(m, 1), column_valid_(n, 1), bias_valid_(n, 1) {}
+    : m_(m),
+      n_(n),
+      k_(k),
+      panels_((n + panel - 1) / panel),
+      dtype_(dtype),
+      row_valid_(m, 1),
+      column_valid_(n, 1),
+      bias_valid_(n, 1) {}
 
 // `to` gets (m, k) by rows, or (k, n) by panels.
 template <class T>
@@ -111,8 +121,8 @@ void Product::multiply(Operands<T> &operands) {
     }
     for (uint64_t j = 0; j < panels_; ++j) {
         for (uint64_t i = 0; i < m_; i += strip) {
-            multiply_block(&operands.a[i * k_], &operands.b[j * panel * k_], &operands.c[i * n_ + j * panel], k_, std::min(strip, m_ - i),
-                           std::min(panel, n_ - j * panel), n_);
+            multiply_block(&operands.a[i * k_], &operands.b[j * panel * k_], &operands.c[i * n_ + j * panel], k_,
+                           std::min(strip, m_ - i), std::min(panel, n_ - j * panel), n_);
         }
     }
 }
@@ -133,7 +143,9 @@ void Product::store_row(uint64_t row, uint32_t dtype, uint8_t *data, uint8_t *va
         }
         const float value = canonical(floats_.c[row * n_ + j]);
         if (dtype == ASC_F32) reinterpret_cast<Row<float> *>(data)[j] = value;
-        else reinterpret_cast<Row<uint16_t> *>(data)[j] = dtype == ASC_F16 ? half_from_float(value) : bfloat_from_float(value);
+        else
+            reinterpret_cast<Row<uint16_t> *>(data)[j] = dtype == ASC_F16 ? half_from_float(value)
+                                                                          : bfloat_from_float(value);
     }
 }
 

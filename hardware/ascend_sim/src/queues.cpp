@@ -1,4 +1,5 @@
-// TPipe, InitBuffer and the life of queue buffers. A buffer carries the clock of its producer to its consumer, and back.
+// TPipe, InitBuffer and the life of queue buffers. A buffer carries the clock of its producer to its consumer, and
+// back.
 #include "executor.h"
 #include "tokens.h"
 
@@ -44,8 +45,8 @@ void Executor::name_buffers(Core &core, uint32_t space, uint64_t wanted, const c
         if (allocation.space != space) continue;
         const uint64_t bytes = static_cast<uint64_t>(allocation.bytes) * allocation.count;
         total += bytes;
-        names += text("%s of line %d: %u x %u = %llu, ", name_of_position(allocation.position), allocation.line, allocation.count,
-                      allocation.bytes, static_cast<unsigned long long>(bytes));
+        names += text("%s of line %d: %u x %u = %llu, ", name_of_position(allocation.position), allocation.line,
+                      allocation.count, allocation.bytes, static_cast<unsigned long long>(bytes));
     }
     diagnostics_.fail(Rule::Capacity, text("the buffers in %s take %llu bytes, but it has %u (", name_of_space(space),
                                            static_cast<unsigned long long>(total), capacity_of(space)) +
@@ -65,22 +66,27 @@ uint32_t Executor::reserve(Core &core, uint32_t space, uint32_t bytes, const cha
     return addr;
 }
 
-void Executor::init_queue(uint32_t id, uint32_t source, uint32_t destination, int32_t depth, uint32_t count, uint32_t bytes, int32_t line) {
+void Executor::init_queue(uint32_t id, uint32_t source, uint32_t destination, int32_t depth, uint32_t count,
+                          uint32_t bytes, int32_t line) {
     Core &core = running(line);
-    if (id >= max_queues || source >= ASC_POSITIONS || destination >= ASC_POSITIONS) diagnostics_.fail(Rule::Protocol, "InitBuffer of no queue");
-    if (count == 0 || count > max_buffers) diagnostics_.fail(Rule::BufferInit, text("InitBuffer with %u buffers", count));
+    if (id >= max_queues || source >= ASC_POSITIONS || destination >= ASC_POSITIONS)
+        diagnostics_.fail(Rule::Protocol, "InitBuffer of no queue");
+    if (count == 0 || count > max_buffers)
+        diagnostics_.fail(Rule::BufferInit, text("InitBuffer with %u buffers", count));
     if (bytes == 0) diagnostics_.fail(Rule::BufferInit, "InitBuffer with 0 bytes");
     uint32_t held = count;
     for (const Allocation &allocation : core.allocations) held += allocation.count;
     if (held > max_buffers) diagnostics_.fail(Rule::BufferInit, text("InitBuffer makes %u buffers in one TPipe", held));
     const uint32_t position = home_of(source, destination), space = space_of(position);
     const uint64_t each = round_up(bytes, 32);
-    const std::string what = text("this %s queue, %u x %llu", name_of_position(position), count, static_cast<unsigned long long>(each));
+    const std::string what = text("this %s queue, %u x %llu", name_of_position(position), count,
+                                  static_cast<unsigned long long>(each));
     if (each * count > capacity_of(space)) name_buffers(core, space, each * count, what.c_str());
     const uint32_t addr = reserve(core, space, static_cast<uint32_t>(each) * count, what.c_str());
     if (core.queues.size() <= id) core.queues.resize(id + 1);
     Queue &queue = core.queues[id];
-    if (queue.ready) diagnostics_.fail(Rule::QueueState, text("InitBuffer a second time on %s", queue.name(id).c_str()));
+    if (queue.ready)
+        diagnostics_.fail(Rule::QueueState, text("InitBuffer a second time on %s", queue.name(id).c_str()));
     queue.ready = true;
     queue.source = source;
     queue.destination = destination;
@@ -116,8 +122,8 @@ void Executor::static_alloc(uint32_t space, uint32_t addr, uint32_t bytes, int32
     const uint32_t capacity = capacity_of(space);
     if (capacity == 0) diagnostics_.fail(Rule::Protocol, "allocation in no memory");
     if (addr > capacity || bytes > capacity - addr) {
-        diagnostics_.fail(Rule::Capacity, text("LocalMemAllocator hands out %u bytes at %s[0x%x], which has %u bytes", bytes,
-                                               name_of_space(space), addr, capacity));
+        diagnostics_.fail(Rule::Capacity, text("LocalMemAllocator hands out %u bytes at %s[0x%x], which has %u bytes",
+                                               bytes, name_of_space(space), addr, capacity));
     }
     if (core.allocations.size() < 4096) core.allocations.push_back({space, addr, bytes, 1, ASC_POS_VECCALC, -1, line});
 }
@@ -141,8 +147,9 @@ QueueBuffer &Executor::buffer_in(Core &core, uint32_t id, const asc_local &tenso
     const uint32_t first = queue.buffers[0].addr;
     const uint32_t slot = tensor.addr >= first ? (tensor.addr - first) / queue.bytes : UINT32_MAX;
     if (tensor.space != queue.space || slot >= queue.buffers.size()) {
-        diagnostics_.fail(Rule::QueueForeign, text("%s on %s of a tensor that is not its own (%s)", what, queue.name(id).c_str(),
-                                                   core.describe(tensor.space, tensor.addr).c_str()));
+        diagnostics_.fail(Rule::QueueForeign,
+                          text("%s on %s of a tensor that is not its own (%s)", what, queue.name(id).c_str(),
+                               core.describe(tensor.space, tensor.addr).c_str()));
     }
     return queue.buffers[slot];
 }
@@ -151,16 +158,18 @@ void Executor::alloc(uint32_t id, uint32_t addr, int32_t line) {
     Core &core = running(line);
     Queue &queue = queue_at(core, id, "AllocTensor");
     if (queue.idle.empty()) {
-        diagnostics_.fail(Rule::QueueFull, text("AllocTensor on %s: all its buffers (%zu) are in use, the first since line %d",
-                                                queue.name(id).c_str(), queue.buffers.size(), queue.buffers[0].line));
+        diagnostics_.fail(Rule::QueueFull,
+                          text("AllocTensor on %s: all its buffers (%zu) are in use, the first since line %d",
+                               queue.name(id).c_str(), queue.buffers.size(), queue.buffers[0].line));
     }
     const uint32_t slot = queue.idle.front();
     QueueBuffer &buffer = queue.buffers[slot];
     if (buffer.addr != addr) diagnostics_.fail(Rule::Protocol, "AllocTensor of another buffer than the device's");
     queue.idle.pop_front();
     if (++core.in_flight[queue.producer()][queue.consumer()] > event_ids && queue.producer() != queue.consumer()) {
-        diagnostics_.fail(Rule::Events, text("AllocTensor on %s is the ninth tensor between %s and %s", queue.name(id).c_str(),
-                                             name_of_pipe(queue.producer()), name_of_pipe(queue.consumer())));
+        diagnostics_.fail(Rule::Events,
+                          text("AllocTensor on %s is the ninth tensor between %s and %s", queue.name(id).c_str(),
+                               name_of_pipe(queue.producer()), name_of_pipe(queue.consumer())));
     }
     buffer.state = BufferState::Allocated;
     buffer.line = line;
@@ -177,11 +186,12 @@ void Executor::enqueue(uint32_t id, asc_local tensor, int32_t line) {
     QueueBuffer &buffer = buffer_in(core, id, tensor, "EnQue");
     Queue &queue = core.queues[id];
     if (buffer.state != BufferState::Allocated && buffer.state != BufferState::Dequeued) {
-        diagnostics_.fail(Rule::QueueState, text("EnQue on %s of a tensor that is %s since line %d", queue.name(id).c_str(),
-                                                 name_of_state(buffer.state), buffer.line));
+        diagnostics_.fail(Rule::QueueState, text("EnQue on %s of a tensor that is %s since line %d",
+                                                 queue.name(id).c_str(), name_of_state(buffer.state), buffer.line));
     }
     if (queue.enqueued.size() >= static_cast<size_t>(std::max(queue.depth, 1))) {   // depth 0 works in place, on one
-        diagnostics_.fail(Rule::QueueDepth, text("EnQue on %s, which already holds %zu tensors", queue.name(id).c_str(), queue.enqueued.size()));
+        diagnostics_.fail(Rule::QueueDepth, text("EnQue on %s, which already holds %zu tensors", queue.name(id).c_str(),
+                                                 queue.enqueued.size()));
     }
     const uint32_t slot = static_cast<uint32_t>(&buffer - queue.buffers.data());
     buffer.state = BufferState::Enqueued;
@@ -195,7 +205,8 @@ void Executor::enqueue(uint32_t id, asc_local tensor, int32_t line) {
 void Executor::dequeue(uint32_t id, uint32_t addr, int32_t line) {
     Core &core = running(line);
     Queue &queue = queue_at(core, id, "DeQue");
-    if (queue.enqueued.empty()) diagnostics_.fail(Rule::QueueEmpty, text("DeQue on %s, which is empty", queue.name(id).c_str()));
+    if (queue.enqueued.empty())
+        diagnostics_.fail(Rule::QueueEmpty, text("DeQue on %s, which is empty", queue.name(id).c_str()));
     const uint32_t slot = queue.enqueued.front();
     QueueBuffer &buffer = queue.buffers[slot];
     if (buffer.addr != addr) diagnostics_.fail(Rule::Protocol, "DeQue of another buffer than the device's");
@@ -212,8 +223,8 @@ void Executor::free(uint32_t id, asc_local tensor, int32_t line) {
     QueueBuffer &buffer = buffer_in(core, id, tensor, "FreeTensor");
     Queue &queue = core.queues[id];
     if (buffer.state == BufferState::Free || buffer.state == BufferState::Enqueued) {
-        diagnostics_.fail(Rule::QueueState, text("FreeTensor on %s of a tensor that is %s since line %d", queue.name(id).c_str(),
-                                                 name_of_state(buffer.state), buffer.line));
+        diagnostics_.fail(Rule::QueueState, text("FreeTensor on %s of a tensor that is %s since line %d",
+                                                 queue.name(id).c_str(), name_of_state(buffer.state), buffer.line));
     }
     const uint32_t slot = static_cast<uint32_t>(&buffer - queue.buffers.data());
     buffer.state = BufferState::Free;

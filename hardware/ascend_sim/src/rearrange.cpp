@@ -18,14 +18,16 @@ void arange(uint8_t *dst, uint64_t first, uint64_t step, size_t n) {
     std::memcpy(&start, &first, sizeof start);
     std::memcpy(&by, &step, sizeof by);
     for (size_t i = 0; i < n; ++i) {
-        if constexpr (std::is_integral_v<T>) d[i] = static_cast<T>(static_cast<uint64_t>(start) + static_cast<uint64_t>(by) * i);
+        if constexpr (std::is_integral_v<T>)
+            d[i] = static_cast<T>(static_cast<uint64_t>(start) + static_cast<uint64_t>(by) * i);
         else d[i] = canonical(start + by * static_cast<T>(i));
     }
 }
 
 void arange_half(uint8_t *dst, uint64_t first, uint64_t step, size_t n) {
     Row<uint16_t> *d = reinterpret_cast<Row<uint16_t> *>(dst);
-    const float start = float_from_half(static_cast<uint16_t>(first)), by = float_from_half(static_cast<uint16_t>(step));
+    const float start = float_from_half(static_cast<uint16_t>(first)),
+                by = float_from_half(static_cast<uint16_t>(step));
     for (size_t i = 0; i < n; ++i) d[i] = half_from_float(start + by * static_cast<float>(i));
 }
 
@@ -59,24 +61,28 @@ void Executor::index(uint32_t dtype, asc_local dst, uint64_t first, uint64_t ste
     emit(record);
     if (!options_.compute) return;
     work(elements);
-    run_elementwise(core.memory(ASC_UB), steps, to, nullptr, nullptr, false, [&](uint8_t *d, const uint8_t *, const uint8_t *, size_t n) {
-        switch (dtype) {
-            case ASC_F32: return arange<float>(d, first, step, n);
-            case ASC_I16: return arange<int16_t>(d, first, step, n);
-            case ASC_I32: return arange<int32_t>(d, first, step, n);
-            default: return arange_half(d, first, step, n);
-        }
-    });
+    run_elementwise(core.memory(ASC_UB), steps, to, nullptr, nullptr, false,
+                    [&](uint8_t *d, const uint8_t *, const uint8_t *, size_t n) {
+                        switch (dtype) {
+                            case ASC_F32: return arange<float>(d, first, step, n);
+                            case ASC_I16: return arange<int16_t>(d, first, step, n);
+                            case ASC_I32: return arange<int32_t>(d, first, step, n);
+                            default: return arange_half(d, first, step, n);
+                        }
+                    });
 }
 
 // Each of eight elements fills one block.
 void Executor::brcb(uint32_t dtype, asc_local dst, asc_local src, asc_walk walk, int32_t line) {
     Core &core = running(line);
     const uint32_t element = element_of(dtype, movable, "Brcb");
-    if (walk.repeat > 255 || walk.dst_block == 0) diagnostics_.fail(Rule::Repeat, text("Brcb with %u repeats and block stride %u", walk.repeat, walk.dst_block));
+    if (walk.repeat > 255 || walk.dst_block == 0)
+        diagnostics_.fail(Rule::Repeat, text("Brcb with %u repeats and block stride %u", walk.repeat, walk.dst_block));
     if (walk.repeat == 0) return;
-    const uint64_t extent = (static_cast<uint64_t>(walk.repeat - 1) * walk.dst_repeat + 7ull * walk.dst_block) * 32 + 32;
-    const Bytes to = ub_bytes(dst, extent, 32, "Brcb", "destination"), from = ub_bytes(src, 8ull * walk.repeat * element, 32, "Brcb", "source");
+    const uint64_t extent = (static_cast<uint64_t>(walk.repeat - 1) * walk.dst_repeat + 7ull * walk.dst_block) * 32 +
+                            32;
+    const Bytes to = ub_bytes(dst, extent, 32, "Brcb", "destination"),
+                from = ub_bytes(src, 8ull * walk.repeat * element, 32, "Brcb", "source");
     if (to.begin < from.end && from.begin < to.end) diagnostics_.fail(Rule::Overlap, "Brcb writes over its source");
     core.clocks.issue(ASC_V);
     touch(core, ASC_V, from, false, "Brcb");
@@ -105,7 +111,8 @@ void Executor::brcb(uint32_t dtype, asc_local dst, asc_local src, asc_walk walk,
 }
 
 // Gather takes elements, Gatherb whole blocks, at offsets in bytes.
-void Executor::gather(uint32_t dtype, asc_local dst, asc_local src, asc_local offsets, uint32_t base, uint32_t blocks, asc_walk walk, int32_t line) {
+void Executor::gather(uint32_t dtype, asc_local dst, asc_local src, asc_local offsets, uint32_t base, uint32_t blocks,
+                      asc_walk walk, int32_t line) {
     Core &core = running(line);
     const char *what = blocks ? "Gatherb" : "Gather";
     if (blocks > 1) diagnostics_.fail(Rule::Protocol, "Gather");
@@ -123,7 +130,9 @@ void Executor::gather(uint32_t dtype, asc_local dst, asc_local src, asc_local of
     if (steps.elements == 0) return;
     if (!steps.contiguous && walk.dst_block == 0) diagnostics_.fail(Rule::Repeat, text("%s with block stride 0", what));
     const View to = view_of(dst, piece, blocks ? walk.dst_block : 1, walk.dst_repeat, steps, what, "destination");
-    const uint64_t listed = steps.contiguous || steps.counted ? steps.elements : static_cast<uint64_t>(steps.repeats - 1) * steps.lanes + steps.lanes_in(0);
+    const uint64_t listed = steps.contiguous || steps.counted
+                                ? steps.elements
+                                : static_cast<uint64_t>(steps.repeats - 1) * steps.lanes + steps.lanes_in(0);
     const Bytes list = ub_bytes(offsets, listed * 4, 32, what, "offsets");
     const Bytes from = ub_bytes(src, src.bytes, 32, what, "source");
     core.clocks.issue(ASC_V);
@@ -142,8 +151,10 @@ void Executor::gather(uint32_t dtype, asc_local dst, asc_local src, asc_local of
     LocalMemory &ub = core.memory(ASC_UB);
     const uint32_t used = std::max({end_of(to, steps), list.end, from.end});
     uint8_t *data = ub.data(0, used), *valid = ub.valid(0, used);
-    if (!ub.all_valid(list.begin, list.end)) diagnostics_.fail(Rule::Uninitialised, text("%s has offsets that were never written", what));
-    const std::vector<uint8_t> source(data + from.begin, data + from.end), source_valid(valid + from.begin, valid + from.end);
+    if (!ub.all_valid(list.begin, list.end))
+        diagnostics_.fail(Rule::Uninitialised, text("%s has offsets that were never written", what));
+    const std::vector<uint8_t> source(data + from.begin, data + from.end),
+        source_valid(valid + from.begin, valid + from.end);
     const Row<uint32_t> *places = reinterpret_cast<const Row<uint32_t> *>(data + list.begin);
     const std::vector<uint32_t> wanted(places, places + listed);
     for (uint32_t repeat = 0; repeat < steps.repeats; ++repeat) {
@@ -151,27 +162,33 @@ void Executor::gather(uint32_t dtype, asc_local dst, asc_local src, asc_local of
             if (!steps.active(lane)) continue;
             const uint64_t at = static_cast<uint64_t>(wanted[repeat * steps.lanes + lane]) + base;
             if (at % piece || at + piece > source.size()) {
-                diagnostics_.fail(Rule::Gather, text("%s takes byte %llu of a source of %zu bytes", what, static_cast<unsigned long long>(at), source.size()));
+                diagnostics_.fail(Rule::Gather, text("%s takes byte %llu of a source of %zu bytes", what,
+                                                     static_cast<unsigned long long>(at), source.size()));
             }
-            const uint64_t place = to.addr + (steps.contiguous ? (static_cast<uint64_t>(repeat) * steps.lanes + lane) * piece : to.offset(repeat, lane));
+            const uint64_t place = to.addr + (steps.contiguous
+                                                  ? (static_cast<uint64_t>(repeat) * steps.lanes + lane) * piece
+                                                  : to.offset(repeat, lane));
             std::memcpy(data + place, source.data() + at, piece);
             std::memcpy(valid + place, source_valid.data() + at, piece);
         }
     }
 }
 
-void Executor::gather_mask(uint32_t dtype, asc_local dst, asc_local src, asc_local mask, uint32_t pattern, uint32_t reduce, uint32_t per_repeat, asc_walk walk, int32_t line) {
+void Executor::gather_mask(uint32_t dtype, asc_local dst, asc_local src, asc_local mask, uint32_t pattern,
+                           uint32_t reduce, uint32_t per_repeat, asc_walk walk, int32_t line) {
     Core &core = running(line);
     const char *what = "GatherMask";
     const uint32_t element = element_of(dtype, movable, what), lanes = 256 / element, per_block = 32 / element;
-    if (pattern > 7 || reduce > 1) diagnostics_.fail(Rule::Repeat, text("%s with pattern %u", what, pattern), "patterns are 1 to 7");
+    if (pattern > 7 || reduce > 1)
+        diagnostics_.fail(Rule::Repeat, text("%s with pattern %u", what, pattern), "patterns are 1 to 7");
     // In reduce mode each repeat takes `per_repeat` elements, else one repeat of 256 bytes.
     const uint32_t each = reduce ? per_repeat : lanes;
     core.gathered = 0;
     if (walk.repeat == 0 || each == 0) return;
     if (each > capacity_of(ASC_UB)) diagnostics_.fail(Rule::Repeat, text("%s with mask %u", what, each));
     const uint64_t last_block = (each - 1) / per_block, steps_back = walk.repeat - 1;
-    const uint64_t extent = (steps_back * walk.src0_repeat + last_block * walk.src0_block) * 32 + ((each - 1) % per_block + 1) * element;
+    const uint64_t extent = (steps_back * walk.src0_repeat + last_block * walk.src0_block) * 32 +
+                            ((each - 1) % per_block + 1) * element;
     const Bytes from = ub_bytes(src, extent, 32, what, "source");
     const uint64_t bits = pattern ? 0 : steps_back * walk.src1_repeat * 32 + divide_up(each, 8);
     const Bytes chosen = pattern ? Bytes{ASC_UB, 0, 0} : ub_bytes(mask, bits, 32, what, "mask");
@@ -182,7 +199,10 @@ void Executor::gather_mask(uint32_t dtype, asc_local dst, asc_local src, asc_loc
     for (uint32_t lane = 0; lane < each; ++lane) most += pattern_keeps(pattern, lane);
     most *= walk.repeat;
     const Bytes to = ub_bytes(dst, pattern ? most * element : 0, 32, what, "destination");
-    touch(core, ASC_V, {ASC_UB, dst.addr, dst.addr + fewer(std::min<uint64_t>(most * element, dst.bytes), capacity_of(ASC_UB) - dst.addr)}, true, what);
+    touch(core, ASC_V,
+          {ASC_UB, dst.addr,
+           dst.addr + fewer(std::min<uint64_t>(most * element, dst.bytes), capacity_of(ASC_UB) - dst.addr)},
+          true, what);
     count(what);
     Instr record = instr(Kind::Vector, ASC_V);
     record.family = Family::GatherMask;
@@ -201,14 +221,20 @@ void Executor::gather_mask(uint32_t dtype, asc_local dst, asc_local src, asc_loc
     LocalMemory &ub = core.memory(ASC_UB);
     const uint32_t used = std::max({from.end, chosen.end, to.end});
     ub.data(0, used);
-    if (!pattern && !ub.all_valid(chosen.begin, chosen.end)) diagnostics_.fail(Rule::Uninitialised, text("%s has a mask that was never written", what));
+    if (!pattern && !ub.all_valid(chosen.begin, chosen.end))
+        diagnostics_.fail(Rule::Uninitialised, text("%s has a mask that was never written", what));
     const uint8_t *data = ub.data(0, used), *valid = ub.valid(0, used);
     std::vector<uint8_t> kept, kept_valid;
     for (uint32_t repeat = 0; repeat < walk.repeat; ++repeat) {
         for (uint32_t lane = 0; lane < each; ++lane) {
-            const bool keep = pattern ? pattern_keeps(pattern, lane) : (data[mask.addr + repeat * walk.src1_repeat * 32u + lane / 8] >> (lane % 8) & 1);
+            const bool keep = pattern
+                                  ? pattern_keeps(pattern, lane)
+                                  : (data[mask.addr + repeat * walk.src1_repeat * 32u + lane / 8] >> (lane % 8) & 1);
             if (!keep) continue;
-            const uint64_t at = src.addr + (static_cast<uint64_t>(repeat) * walk.src0_repeat + static_cast<uint64_t>(lane / per_block) * walk.src0_block) * 32 +
+            const uint64_t at = src.addr +
+                                (static_cast<uint64_t>(repeat) * walk.src0_repeat +
+                                 static_cast<uint64_t>(lane / per_block) * walk.src0_block) *
+                                    32 +
                                 lane % per_block * element;
             kept.insert(kept.end(), data + at, data + at + element);
             kept_valid.insert(kept_valid.end(), valid + at, valid + at + element);
@@ -224,8 +250,10 @@ void Executor::gather_mask(uint32_t dtype, asc_local dst, asc_local src, asc_loc
 void Executor::transpose16(uint32_t dtype, asc_local dst, asc_local src, int32_t line) {
     Core &core = running(line);
     element_of(dtype, words16 | bit_of(ASC_F16) | bit_of(ASC_BF16), "Transpose");
-    const Bytes to = ub_bytes(dst, 512, 32, "Transpose", "destination"), from = ub_bytes(src, 512, 32, "Transpose", "source");
-    if (to.begin < from.end && from.begin < to.end && to.begin != from.begin) diagnostics_.fail(Rule::Overlap, "Transpose writes over part of its source");
+    const Bytes to = ub_bytes(dst, 512, 32, "Transpose", "destination"),
+                from = ub_bytes(src, 512, 32, "Transpose", "source");
+    if (to.begin < from.end && from.begin < to.end && to.begin != from.begin)
+        diagnostics_.fail(Rule::Overlap, "Transpose writes over part of its source");
     core.clocks.issue(ASC_V);
     touch(core, ASC_V, from, false, "Transpose");
     touch(core, ASC_V, to, true, "Transpose");
@@ -256,9 +284,11 @@ void Executor::sort32(uint32_t dtype, asc_local dst, asc_local src, asc_local in
     const uint32_t element = element_of(dtype, floats, "Sort32");
     if (repeat > 255) diagnostics_.fail(Rule::Repeat, text("Sort32 with %u repeats", repeat));
     if (repeat == 0) return;
-    const Bytes to = ub_bytes(dst, repeat * 256ull, 32, "Sort32", "destination"), from = ub_bytes(src, repeat * 32ull * element, 32, "Sort32", "source");
+    const Bytes to = ub_bytes(dst, repeat * 256ull, 32, "Sort32", "destination"),
+                from = ub_bytes(src, repeat * 32ull * element, 32, "Sort32", "source");
     const Bytes ids = ub_bytes(index, repeat * 128ull, 32, "Sort32", "indices");
-    if ((to.begin < from.end && from.begin < to.end) || (to.begin < ids.end && ids.begin < to.end)) diagnostics_.fail(Rule::Overlap, "Sort32 writes over its sources");
+    if ((to.begin < from.end && from.begin < to.end) || (to.begin < ids.end && ids.begin < to.end))
+        diagnostics_.fail(Rule::Overlap, "Sort32 writes over its sources");
     core.clocks.issue(ASC_V);
     touch(core, ASC_V, from, false, "Sort32");
     touch(core, ASC_V, ids, false, "Sort32");
@@ -282,12 +312,16 @@ void Executor::sort32(uint32_t dtype, asc_local dst, asc_local src, asc_local in
         float value[32];
         for (uint32_t i = 0; i < 32; ++i) {
             const uint8_t *at = data + from.begin + (r * 32 + i) * element;
-            value[i] = dtype == ASC_F32 ? *reinterpret_cast<const Row<float> *>(at) : float_from_half(*reinterpret_cast<const Row<uint16_t> *>(at));
+            value[i] = dtype == ASC_F32 ? *reinterpret_cast<const Row<float> *>(at)
+                                        : float_from_half(*reinterpret_cast<const Row<uint16_t> *>(at));
         }
         std::array<uint32_t, 32> order;
         std::iota(order.begin(), order.end(), 0u);
-        std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return value[a] > value[b] || (value[a] != value[a] && value[b] == value[b]); });
-        const bool good = !std::memchr(valid + from.begin + r * 32 * element, 0, 32 * element) && !std::memchr(valid + ids.begin + r * 128, 0, 128);
+        std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+            return value[a] > value[b] || (value[a] != value[a] && value[b] == value[b]);
+        });
+        const bool good = !std::memchr(valid + from.begin + r * 32 * element, 0, 32 * element) &&
+                          !std::memchr(valid + ids.begin + r * 128, 0, 128);
         for (uint32_t i = 0; i < 32; ++i) {
             uint8_t *at = data + to.begin + (r * 32 + i) * 8;
             std::memset(at, 0, 8);

@@ -22,7 +22,8 @@ struct Lanes {
     bool all_valid(uint32_t from, uint32_t to) const { return !std::memchr(valid + from, 0, to - from); }
 };
 
-Lanes read_lanes(const View &view, const Steps &steps, uint32_t repeat, uint32_t op, uint32_t dtype, const uint8_t *data, const uint8_t *valid) {
+Lanes read_lanes(const View &view, const Steps &steps, uint32_t repeat, uint32_t op, uint32_t dtype,
+                 const uint8_t *data, const uint8_t *valid) {
     const float neutral = op == ASC_REDUCE_SUM ? 0.0f : (op == ASC_REDUCE_MAX ? -__builtin_inff() : __builtin_inff());
     const uint32_t n = steps.lanes_in(repeat);
     alignas(32) uint8_t row[512], check[512];
@@ -89,7 +90,8 @@ uint64_t reduce_work_elements(uint32_t op, bool with_index, bool counted, uint64
     return total;
 }
 
-void Executor::reduce(uint32_t op, uint32_t dtype, asc_local dst, asc_local src, asc_local work_tensor, uint32_t with_index, uint32_t src_repeat_stride, asc_walk walk, int32_t line) {
+void Executor::reduce(uint32_t op, uint32_t dtype, asc_local dst, asc_local src, asc_local work_tensor,
+                      uint32_t with_index, uint32_t src_repeat_stride, asc_walk walk, int32_t line) {
     Core &core = running(line);
     if (op > ASC_REDUCE_MIN) diagnostics_.fail(Rule::Protocol, "an unknown reduction");
     const char *what = reduce_names[op];
@@ -97,17 +99,21 @@ void Executor::reduce(uint32_t op, uint32_t dtype, asc_local dst, asc_local src,
     const bool index = with_index && op != ASC_REDUCE_SUM;
     const Steps steps = steps_of(core, walk, element, what);
     if (steps.elements == 0) return;
-    if (src_repeat_stride > 65535) diagnostics_.fail(Rule::Repeat, text("%s with source repeat stride %u", what, src_repeat_stride));
+    if (src_repeat_stride > 65535)
+        diagnostics_.fail(Rule::Repeat, text("%s with source repeat stride %u", what, src_repeat_stride));
     const View from = view_of(src, element, 1, src_repeat_stride, steps, what, "source");
     const Bytes to = ub_bytes(dst, element * (index ? 2u : 1u), element, what, "destination");
     const uint64_t needed = reduce_work_elements(op, index, steps.counted, steps.repeats, element) * element;
     if (work_tensor.bytes < needed) {
-        diagnostics_.fail(Rule::WorkBuffer, text("%s of %llu elements needs a work tensor of %llu bytes, this one has %u", what,
-                                                 static_cast<unsigned long long>(steps.elements), static_cast<unsigned long long>(needed), work_tensor.bytes));
+        diagnostics_.fail(Rule::WorkBuffer,
+                          text("%s of %llu elements needs a work tensor of %llu bytes, this one has %u", what,
+                               static_cast<unsigned long long>(steps.elements), static_cast<unsigned long long>(needed),
+                               work_tensor.bytes));
     }
     const Bytes scratch = needed ? ub_bytes(work_tensor, needed, 32, what, "work tensor") : Bytes{ASC_UB, 0, 0};
     const uint64_t end = from.addr + from.extent(steps);
-    if (needed && scratch.begin < end && from.addr < scratch.end) diagnostics_.fail(Rule::Overlap, text("%s has its work tensor over its source", what));
+    if (needed && scratch.begin < end && from.addr < scratch.end)
+        diagnostics_.fail(Rule::Overlap, text("%s has its work tensor over its source", what));
     core.clocks.issue(ASC_V);
     touch(core, from, steps, false, what);
     if (needed) touch(core, ASC_V, scratch, true, what);
@@ -148,15 +154,18 @@ void Executor::reduce(uint32_t op, uint32_t dtype, asc_local dst, asc_local src,
     ub.set_valid(to.begin, to.end, good);
 }
 
-void Executor::reduce_parts(uint32_t op, uint32_t unit, uint32_t dtype, asc_local dst, asc_local src, uint32_t order, asc_walk walk, int32_t line) {
+void Executor::reduce_parts(uint32_t op, uint32_t unit, uint32_t dtype, asc_local dst, asc_local src, uint32_t order,
+                            asc_walk walk, int32_t line) {
     Core &core = running(line);
-    if (op > ASC_REDUCE_MIN || unit > ASC_PER_PAIR || order >= orders) diagnostics_.fail(Rule::Protocol, "an unknown reduction");
+    if (op > ASC_REDUCE_MIN || unit > ASC_PER_PAIR || order >= orders)
+        diagnostics_.fail(Rule::Protocol, "an unknown reduction");
     const char *what = (unit == ASC_PER_REPEAT ? whole_names : (unit == ASC_PER_BLOCK ? block_names : pair_names))[op];
     if (unit == ASC_PER_PAIR && op != ASC_REDUCE_SUM) diagnostics_.fail(Rule::Protocol, "pairs are only summed");
     const uint32_t element = element_of(dtype, floats, what);
     const Steps steps = steps_of(core, walk, element, what);
     if (steps.elements == 0) return;
-    if (!steps.counted && walk.repeat > 255) diagnostics_.fail(Rule::Repeat, text("%s with %u repeats", what, walk.repeat));
+    if (!steps.counted && walk.repeat > 255)
+        diagnostics_.fail(Rule::Repeat, text("%s with %u repeats", what, walk.repeat));
     asc_walk strided = walk;
     if (steps.contiguous) strided.src0_block = 1, strided.src0_repeat = 8;
     const View from = view_of(src, element, strided.src0_block, strided.src0_repeat, steps, what, "source");
@@ -165,7 +174,8 @@ void Executor::reduce_parts(uint32_t op, uint32_t unit, uint32_t dtype, asc_loca
     const bool pairs = unit == ASC_PER_REPEAT && op != ASC_REDUCE_SUM && order <= order_index_value;
     const uint32_t group = unit == ASC_PER_REPEAT ? steps.lanes : (unit == ASC_PER_BLOCK ? 32 / element : 2);
     const uint32_t results = (unit == ASC_PER_REPEAT ? 1 : steps.lanes / group) * (pairs ? 2 : 1);
-    const uint64_t step = static_cast<uint64_t>(walk.dst_repeat) * (unit == ASC_PER_REPEAT ? (pairs ? 2 : 1) : (unit == ASC_PER_BLOCK ? 8 : steps.lanes / 2));
+    const uint64_t step = static_cast<uint64_t>(walk.dst_repeat) *
+                          (unit == ASC_PER_REPEAT ? (pairs ? 2 : 1) : (unit == ASC_PER_BLOCK ? 8 : steps.lanes / 2));
     const uint64_t extent = ((steps.repeats - 1) * step + results) * element;
     const Bytes to = ub_bytes(dst, extent, unit == ASC_PER_PAIR ? 32 : element, what, "destination");
     core.clocks.issue(ASC_V);
@@ -185,13 +195,16 @@ void Executor::reduce_parts(uint32_t op, uint32_t unit, uint32_t dtype, asc_loca
     uint8_t *data = ub.data(0, used), *valid = ub.valid(0, used);
     for (uint32_t repeat = 0; repeat < steps.repeats; ++repeat) {
         Lanes lanes = read_lanes(from, steps, repeat, op, dtype, data, valid);
-        uint8_t *out = data + dst.addr + repeat * step * element, *out_valid = valid + dst.addr + repeat * step * element;
+        uint8_t *out = data + dst.addr + repeat * step * element,
+                *out_valid = valid + dst.addr + repeat * step * element;
         for (uint32_t part = 0; part * group < steps.lanes; ++part) {
-            const uint32_t lane = part * group, best = op == ASC_REDUCE_SUM ? 0 : first_best(lanes, lane, lane + group, op);
+            const uint32_t lane = part * group,
+                           best = op == ASC_REDUCE_SUM ? 0 : first_best(lanes, lane, lane + group, op);
             const float value = op == ASC_REDUCE_SUM ? tree_sum(lanes.value + lane, group, dtype) : lanes.value[best];
             const bool index_first = pairs && order == order_index_value;
             uint8_t *at = out + part * (pairs ? 2 : 1) * element;
-            if (order == order_only_index && op != ASC_REDUCE_SUM && unit == ASC_PER_REPEAT) put_index(at, dtype, best - lane);
+            if (order == order_only_index && op != ASC_REDUCE_SUM && unit == ASC_PER_REPEAT)
+                put_index(at, dtype, best - lane);
             else put_value(at + (index_first ? element : 0), dtype, value);
             if (pairs) put_index(at + (index_first ? 0 : element), dtype, best - lane);
             const uint32_t width = (pairs ? 2 : 1) * element;

@@ -10,10 +10,12 @@
     RULE(Capacity, "CAPACITY", "the buffers of one memory fit into it", "use smaller tiles or fewer buffers")          \
     RULE(BufferInit, "BUFFER_INIT", "InitBuffer takes 1 to 64 buffers of at least one byte; at most 64 in a TPipe",    \
          "check the sizes that reach InitBuffer")                                                                      \
-    RULE(QueueInit, "QUEUE_INIT", "a queue is given buffers before it is used", "call pipe.InitBuffer(queue, n, bytes)") \
+    RULE(QueueInit, "QUEUE_INIT", "a queue is given buffers before it is used",                                        \
+         "call pipe.InitBuffer(queue, n, bytes)")                                                                      \
     RULE(QueueFull, "QUEUE_FULL", "AllocTensor needs a free buffer",                                                   \
          "FreeTensor what was dequeued, or give InitBuffer more buffers")                                              \
-    RULE(QueueEmpty, "QUEUE_EMPTY", "DeQue needs a tensor that was enqueued", "call EnQue on the same queue before DeQue") \
+    RULE(QueueEmpty, "QUEUE_EMPTY", "DeQue needs a tensor that was enqueued",                                          \
+         "call EnQue on the same queue before DeQue")                                                                  \
     RULE(QueueDepth, "QUEUE_DEPTH", "no more tensors are enqueued than the queue is deep",                             \
          "DeQue in between, or give the TQue a larger depth")                                                          \
     RULE(Events, "EVENTS", "at most 8 tensors are in flight between two pipes (there are 8 events)",                   \
@@ -40,7 +42,8 @@
          "lower the count or give the tensor a larger buffer")                                                         \
     RULE(GmOutOfBounds, "GM_OUT_OF_BOUNDS", "a global access stays inside the kernel's tensor",                        \
          "check the offset of this core and the length of its last tile")                                              \
-    RULE(GmAddress, "GM_ADDRESS", "a global address lies in a kernel argument", "call SetGlobalBuffer with a kernel argument") \
+    RULE(GmAddress, "GM_ADDRESS", "a global address lies in a kernel argument",                                        \
+         "call SetGlobalBuffer with a kernel argument")                                                                \
     RULE(WriteToInput, "WRITE_TO_INPUT", "inputs are read only", "write to an output or to the workspace")             \
     RULE(Uninitialised, "UNINITIALISED", "no uninitialised byte reaches an output or a decision",                      \
          "write every element that is used: check counts, masks and tails")                                            \
@@ -53,25 +56,30 @@
     RULE(CastMode, "CAST", "Cast supports its pair of types and rounding mode", "see the table of Cast")               \
     RULE(CompareSize, "COMPARE_SIZE", "Compare covers whole repeats of 256 bytes",                                     \
          "round the count up to 256 bytes and give the tensors that much room")                                        \
-    RULE(WorkBuffer, "WORK_BUFFER", "a reduction has a work tensor that is large enough", "make the work tensor larger") \
+    RULE(WorkBuffer, "WORK_BUFFER", "a reduction has a work tensor that is large enough",                              \
+         "make the work tensor larger")                                                                                \
     RULE(TmpBuffer, "TMP_BUFFER", "a library function has enough temporary space",                                     \
          "pass a larger sharedTmpBuffer or leave more of UB unallocated")                                              \
     RULE(Gather, "GATHER", "gathered offsets are aligned and inside the source", "offsets are in bytes")               \
     RULE(FlagId, "FLAG_ID", "event ids are 0 to 7", "use FetchEventID or EVENT_ID0 to EVENT_ID7") \
-    RULE(FlagTwice, "FLAG_TWICE", "an event is not set again before it was waited for", "pair each SetFlag with a WaitFlag") \
+    RULE(FlagTwice, "FLAG_TWICE", "an event is not set again before it was waited for",                                \
+         "pair each SetFlag with a WaitFlag")                                                                          \
     RULE(FlagUnset, "FLAG_UNSET", "an event that is waited for was set before (else the core hangs)",                  \
          "put SetFlag with the same event and id before WaitFlag")                                                     \
     RULE(FlagLeak, "FLAG_LEAK", "no event is left set when the kernel ends (it would break the next kernel)",          \
          "pair each SetFlag with a WaitFlag")                                                                          \
     RULE(SyncDeadlock, "SYNC_DEADLOCK", "all blocks reach SyncAll, and all of them run at once",                       \
          "call SyncAll on every block, and launch no more blocks than there are cores")                                \
-    RULE(Atomic, "ATOMIC", "an atomic copy has the type that SetAtomic named", "SetAtomicAdd<T> with the type of the copy") \
-    RULE(Matmul, "MATMUL", "a Matmul has matching types and a shape inside its tensors", "check SetOrgShape, SetSingleShape and the tiling") \
+    RULE(Atomic, "ATOMIC", "an atomic copy has the type that SetAtomic named",                                         \
+         "SetAtomicAdd<T> with the type of the copy")                                                                  \
+    RULE(Matmul, "MATMUL", "a Matmul has matching types and a shape inside its tensors",                               \
+         "check SetOrgShape, SetSingleShape and the tiling")                                                           \
     RULE(Cube, "CUBE", "fractals, shapes and types are what the cube takes",                                           \
          "m, n up to 4095, k padded to 32 bytes; half, bfloat16_t and float give float, int8_t gives int32_t")         \
     RULE(Assert, "ASSERT", "an assertion of the author holds", "")                                                     \
     RULE(Misuse, "MISUSE", "an API is called as it is meant", "")                                                      \
-    RULE(WorkLimit, "WORK_LIMIT", "one run computes a bounded number of elements", "run large shapes in records-only mode") \
+    RULE(WorkLimit, "WORK_LIMIT", "one run computes a bounded number of elements",                                     \
+         "run large shapes in records-only mode")                                                                      \
     RULE(GmPadding, "GM_PADDING", "warning: a copy runs past the tensor into the padding of its allocation",           \
          "use DataCopyPad for the tail")                                                                               \
     RULE(ReservedUb, "RESERVED_UB", "warning: the last 8 KB of UB are the framework's scratch", "keep below 184 KB")   \

@@ -10,12 +10,14 @@ constexpr uint32_t cross_flags = 11, cross_limit = 15;
 
 void Executor::set_flag(uint32_t source, uint32_t destination, int32_t id, int32_t line) {
     Core &core = running(line);
-    if (source >= ASC_PIPES || destination >= ASC_PIPES) diagnostics_.fail(Rule::Protocol, "SetFlag between unknown pipes");
+    if (source >= ASC_PIPES || destination >= ASC_PIPES)
+        diagnostics_.fail(Rule::Protocol, "SetFlag between unknown pipes");
     const char *from = name_of_pipe(source), *to = name_of_pipe(destination);
     if (id < 0 || id >= event_ids) diagnostics_.fail(Rule::FlagId, text("SetFlag<HardEvent::%s_%s>(%d)", from, to, id));
     Flag &flag = core.flags[source][destination][id];
     if (flag.set) {
-        diagnostics_.fail(Rule::FlagTwice, text("SetFlag<HardEvent::%s_%s>(%d) is set since line %d", from, to, id, flag.line));
+        diagnostics_.fail(Rule::FlagTwice,
+                          text("SetFlag<HardEvent::%s_%s>(%d) is set since line %d", from, to, id, flag.line));
     }
     flag.set = true;
     flag.line = line;
@@ -26,11 +28,14 @@ void Executor::set_flag(uint32_t source, uint32_t destination, int32_t id, int32
 
 void Executor::wait_flag(uint32_t source, uint32_t destination, int32_t id, int32_t line) {
     Core &core = running(line);
-    if (source >= ASC_PIPES || destination >= ASC_PIPES) diagnostics_.fail(Rule::Protocol, "WaitFlag between unknown pipes");
+    if (source >= ASC_PIPES || destination >= ASC_PIPES)
+        diagnostics_.fail(Rule::Protocol, "WaitFlag between unknown pipes");
     const char *from = name_of_pipe(source), *to = name_of_pipe(destination);
-    if (id < 0 || id >= event_ids) diagnostics_.fail(Rule::FlagId, text("WaitFlag<HardEvent::%s_%s>(%d)", from, to, id));
+    if (id < 0 || id >= event_ids)
+        diagnostics_.fail(Rule::FlagId, text("WaitFlag<HardEvent::%s_%s>(%d)", from, to, id));
     Flag &flag = core.flags[source][destination][id];
-    if (!flag.set) diagnostics_.fail(Rule::FlagUnset, text("WaitFlag<HardEvent::%s_%s>(%d) was never set", from, to, id));
+    if (!flag.set)
+        diagnostics_.fail(Rule::FlagUnset, text("WaitFlag<HardEvent::%s_%s>(%d) was never set", from, to, id));
     flag.set = false;
     core.clocks.join(destination, flag.clock);
     overhead(Call::Flag);
@@ -49,10 +54,12 @@ void Executor::sync_point(int32_t line) {
     core.clocks.join_all();
     emit(instr(Kind::SyncAll, ASC_S));
     if (launch_.ended) {
-        diagnostics_.fail(Rule::SyncDeadlock, text("core %u waits in SyncAll for %u blocks that have ended", core.id, launch_.ended));
+        diagnostics_.fail(Rule::SyncDeadlock,
+                          text("core %u waits in SyncAll for %u blocks that have ended", core.id, launch_.ended));
     }
     if (launch_.instances > options_.vector_cores) {
-        diagnostics_.fail(Rule::SyncDeadlock, text("SyncAll with %u blocks on %u cores", launch_.instances, options_.vector_cores));
+        diagnostics_.fail(Rule::SyncDeadlock,
+                          text("SyncAll with %u blocks on %u cores", launch_.instances, options_.vector_cores));
     }
     core.waiting = true;
     core_ = nullptr;
@@ -67,18 +74,23 @@ void Executor::sync_point(int32_t line) {
 void Executor::cross_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line) {
     running(line);
     if (mode > 2 || pipe >= ASC_PIPES) diagnostics_.fail(Rule::Protocol, "CrossCoreSetFlag");
-    if (flag >= cross_flags) diagnostics_.fail(Rule::FlagId, text("CrossCoreSetFlag(%u)", flag), "cross-core flag ids are 0 to 10");
+    if (flag >= cross_flags)
+        diagnostics_.fail(Rule::FlagId, text("CrossCoreSetFlag(%u)", flag), "cross-core flag ids are 0 to 10");
     if (++launch_.crossed[flag] > cross_limit * launch_.instances) {
-        diagnostics_.fail(Rule::FlagTwice, text("CrossCoreSetFlag(%u) is set more than %u times without a wait", flag, cross_limit));
+        diagnostics_.fail(Rule::FlagTwice,
+                          text("CrossCoreSetFlag(%u) is set more than %u times without a wait", flag, cross_limit));
     }
     overhead(Call::Flag);
 }
 
 void Executor::cross_wait(uint32_t flag, int32_t line) {
     Core &core = running(line);
-    if (flag >= cross_flags) diagnostics_.fail(Rule::FlagId, text("CrossCoreWaitFlag(%u)", flag), "cross-core flag ids are 0 to 10");
-    if (launch_.crossed[flag] == 0) diagnostics_.fail(Rule::FlagUnset, text("CrossCoreWaitFlag(%u) was never set", flag));
-    // Which cores a flag orders depends on its mode; we take it to order all of them, and so miss races, never invent one.
+    if (flag >= cross_flags)
+        diagnostics_.fail(Rule::FlagId, text("CrossCoreWaitFlag(%u)", flag), "cross-core flag ids are 0 to 10");
+    if (launch_.crossed[flag] == 0)
+        diagnostics_.fail(Rule::FlagUnset, text("CrossCoreWaitFlag(%u) was never set", flag));
+    // Which cores a flag orders depends on its mode; we take it to order all of them, and so miss races, never invent
+    // one.
     core.clocks.join_all();
     ++epoch_;
     overhead(Call::Flag);

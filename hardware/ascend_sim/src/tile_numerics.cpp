@@ -15,7 +15,8 @@ namespace sim {
 namespace {
 
 float get(uint32_t dtype, const uint8_t *at) {
-    return dtype == ASC_F32 ? *reinterpret_cast<const Row<float> *>(at) : float_from_half(*reinterpret_cast<const Row<uint16_t> *>(at));
+    return dtype == ASC_F32 ? *reinterpret_cast<const Row<float> *>(at)
+                            : float_from_half(*reinterpret_cast<const Row<uint16_t> *>(at));
 }
 
 void put(uint32_t dtype, uint8_t *at, float value) {
@@ -24,11 +25,13 @@ void put(uint32_t dtype, uint8_t *at, float value) {
 }
 
 float scalar_of(const TileRun &run) {
-    return run.dtype == ASC_F32 ? float_of(static_cast<uint32_t>(run.scalar)) : float_from_half(static_cast<uint16_t>(run.scalar));
+    return run.dtype == ASC_F32 ? float_of(static_cast<uint32_t>(run.scalar))
+                                : float_from_half(static_cast<uint16_t>(run.scalar));
 }
 
 // One row, widened; whether all of what is used of it is valid.
-std::vector<float> row_of(const TileRun &run, const Bytes &bytes, uint64_t row, uint64_t pitch, uint64_t n, bool &good) {
+std::vector<float> row_of(const TileRun &run, const Bytes &bytes, uint64_t row, uint64_t pitch, uint64_t n,
+                          bool &good) {
     const uint64_t begin = bytes.begin + row * pitch * run.element;
     std::vector<float> values(n);
     for (uint64_t i = 0; i < n; ++i) values[i] = get(run.dtype, run.data + begin + i * run.element);
@@ -44,7 +47,8 @@ void put_row(TileRun &run, uint64_t row, const std::vector<float> &values, bool 
 }
 
 // One result for a row, `copies` times.
-void put_beside(TileRun &run, const Bytes &bytes, uint64_t row, uint64_t copies, uint32_t dtype, float value, bool good) {
+void put_beside(TileRun &run, const Bytes &bytes, uint64_t row, uint64_t copies, uint32_t dtype, float value,
+                bool good) {
     if (bytes.begin == bytes.end) return;
     const uint32_t element = bytes_of_dtype(dtype);
     for (uint64_t i = 0; i < copies; ++i) {
@@ -72,7 +76,8 @@ void softmax(TileRun &run) {
     const uint64_t copies = 32 / bytes_of_dtype(beside);
     for (uint64_t row = 0; row < run.tile.valid_rows; ++row) {
         bool good = true;
-        std::vector<float> x = row_of(run, run.bytes.src0, row, run.tile.columns, run.tile.valid_columns, good), e(x.size());
+        std::vector<float> x = row_of(run, run.bytes.src0, row, run.tile.columns, run.tile.valid_columns, good),
+                           e(x.size());
         float most = x[0];
         for (float value : x) most = beats(ASC_REDUCE_MAX, value, most) ? value : most;
         for (size_t i = 0; i < x.size(); ++i) e[i] = static_cast<float>(elementary::exp(x[i] - most));
@@ -143,7 +148,8 @@ void normalise(TileRun &run) {
     const uint64_t n = run.tile.valid_columns;
     bool weights_good = true;
     const std::vector<float> gamma = row_of(run, run.bytes.src1, 0, n, n, weights_good);
-    const std::vector<float> beta = layer ? row_of(run, run.bytes.src2, 0, n, n, weights_good) : std::vector<float>(n, 0.0f);
+    const std::vector<float> beta = layer ? row_of(run, run.bytes.src2, 0, n, n, weights_good)
+                                          : std::vector<float>(n, 0.0f);
     for (uint64_t row = 0; row < run.tile.valid_rows; ++row) {
         bool good = weights_good;
         std::vector<float> x = row_of(run, run.bytes.src0, row, run.tile.columns, n, good), squares(n);
@@ -161,7 +167,8 @@ void normalise(TileRun &run) {
 void sort_rows(TileRun &run) {
     const bool top = run.op == ASC_TOPK, ascending = top && (run.tile.flags & 1);
     const uint64_t kept = top ? run.tile.axis : run.tile.valid_columns;
-    const uint64_t pitch = top ? (kept + 32 / run.element - 1) / (32 / run.element) * (32 / run.element) : run.tile.columns;
+    const uint64_t pitch = top ? (kept + 32 / run.element - 1) / (32 / run.element) * (32 / run.element)
+                               : run.tile.columns;
     const uint64_t index_pitch = top ? (kept + 7) / 8 * 8 : run.tile.columns;
     for (uint64_t row = 0; row < run.tile.rows; ++row) {
         bool good = true;
@@ -171,7 +178,8 @@ void sort_rows(TileRun &run) {
         const uint32_t better = ascending ? ASC_REDUCE_MIN : ASC_REDUCE_MAX;
         std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return beats(better, x[a], x[b]); });
         for (uint64_t i = 0; i < std::min<uint64_t>(kept, x.size()); ++i) {
-            const uint64_t at = run.bytes.dst.begin + (row * pitch + i) * run.element, place = run.bytes.dst1.begin + (row * index_pitch + i) * 4;
+            const uint64_t at = run.bytes.dst.begin + (row * pitch + i) * run.element,
+                           place = run.bytes.dst1.begin + (row * index_pitch + i) * 4;
             put(run.dtype, run.data + at, x[order[i]]);
             std::memset(run.valid + at, good, run.element);
             std::memcpy(run.data + place, &order[i], 4);
@@ -183,19 +191,25 @@ void sort_rows(TileRun &run) {
 }  // namespace
 
 void run_tile(TileRun &run) {
-    const uint64_t columns = run.tile.columns, left = run.tile.flags % 256, right = run.tile.flags / 256, used = run.tile.valid_columns;
+    const uint64_t columns = run.tile.columns, left = run.tile.flags % 256, right = run.tile.flags / 256,
+                   used = run.tile.valid_columns;
     switch (run.op) {
         case ASC_SOFTMAX: case ASC_LOGSOFTMAX: return softmax(run);
         case ASC_SUM: case ASC_MEAN: return row_sums(run);
         case ASC_CUMSUM: return running_sums(run);
         case ASC_BROADCAST:
-            return rearrange(run, columns, [&](uint64_t row, uint64_t column) { return static_cast<int64_t>(run.tile.axis == 0 ? column : row); });
+            return rearrange(run, columns, [&](uint64_t row, uint64_t column) {
+                return static_cast<int64_t>(run.tile.axis == 0 ? column : row);
+            });
         case ASC_PAD:
             return rearrange(run, left + used + right, [&](uint64_t row, uint64_t column) {
-                return column < left || column >= left + used ? int64_t{-1} : static_cast<int64_t>(row * columns + column - left);
+                return column < left || column >= left + used ? int64_t{-1}
+                                                              : static_cast<int64_t>(row * columns + column - left);
             });
         case ASC_UNPAD:
-            return rearrange(run, used, [&](uint64_t row, uint64_t column) { return static_cast<int64_t>(row * columns + std::min(column + left, columns - 1)); });
+            return rearrange(run, used, [&](uint64_t row, uint64_t column) {
+                return static_cast<int64_t>(row * columns + std::min(column + left, columns - 1));
+            });
         case ASC_LAYERNORM: case ASC_RMSNORM: return normalise(run);
         default: return sort_rows(run);
     }

@@ -11,10 +11,10 @@ namespace {
 constexpr uint32_t copyable_tiles = movable | bit_of(ASC_I8) | bit_of(ASC_U8);
 
 constexpr TileOp tile_ops[ASC_TILE_OPS] = {
-    {"SoftMax", floats, true, true},         {"LogSoftMax", floats, true, true}, {"Sum", floats, true, true},
-    {"Mean", floats, true, true},            {"CumSum", floats, true, true},    {"Broadcast", copyable_tiles, false, false},
-    {"Pad", movable, false, false},          {"UnPad", movable, false, false},   {"LayerNorm", floats, true, true},
-    {"RmsNorm", floats, true, true},         {"TopK", floats, false, true},      {"Sort", floats, false, true},
+    {"SoftMax", floats, true, true}, {"LogSoftMax", floats, true, true}, {"Sum", floats, true, true},
+    {"Mean", floats, true, true},    {"CumSum", floats, true, true},     {"Broadcast", copyable_tiles, false, false},
+    {"Pad", movable, false, false},  {"UnPad", movable, false, false},   {"LayerNorm", floats, true, true},
+    {"RmsNorm", floats, true, true}, {"TopK", floats, false, true},      {"Sort", floats, false, true},
 };
 }  // namespace
 
@@ -50,23 +50,29 @@ TileShape tile_shape(uint32_t op, const asc_tile &tile, uint32_t element) {
     return shape;
 }
 
-void Executor::tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_local dst1, asc_local dst2, asc_local src0, asc_local src1, asc_local src2, asc_local tmp, asc_tile tile, uint64_t scalar, int32_t line) {
+void Executor::tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_local dst1, asc_local dst2, asc_local src0,
+                             asc_local src1, asc_local src2, asc_local tmp, asc_tile tile, uint64_t scalar,
+                             int32_t line) {
     Core &core = running(line);
     if (op >= ASC_TILE_OPS) diagnostics_.fail(Rule::Protocol, "an unknown tile function");
     const TileOp &spec = tile_ops[op];
     const uint32_t element = element_of(dtype, spec.dtypes, spec.name), most = capacity_of(ASC_UB);
     if (tile.rows == 0 || tile.columns == 0) return;
-    if (tile.rows > most || tile.columns > most || tile.valid_rows > tile.rows || tile.valid_columns > tile.columns || tile.flags > 0xffff) {
-        diagnostics_.fail(Rule::OutOfBounds, text("%s of %u x %u elements, of which %u x %u are used", spec.name, tile.rows, tile.columns, tile.valid_rows, tile.valid_columns));
+    if (tile.rows > most || tile.columns > most || tile.valid_rows > tile.rows || tile.valid_columns > tile.columns ||
+        tile.flags > 0xffff) {
+        diagnostics_.fail(Rule::OutOfBounds, text("%s of %u x %u elements, of which %u x %u are used", spec.name,
+                                                  tile.rows, tile.columns, tile.valid_rows, tile.valid_columns));
     }
     const bool uses_axis = op == ASC_CUMSUM || op == ASC_BROADCAST;
     if ((uses_axis && tile.axis > 1) || (op == ASC_TOPK && (tile.axis == 0 || tile.axis > tile.columns))) {
-        diagnostics_.fail(Rule::Repeat, text("%s with %u for %u columns", spec.name, tile.axis, tile.columns), "check the axis or k");
+        diagnostics_.fail(Rule::Repeat, text("%s with %u for %u columns", spec.name, tile.axis, tile.columns),
+                          "check the axis or k");
     }
     if (tile.valid_rows == 0) tile.valid_rows = tile.rows;
     if (tile.valid_columns == 0) tile.valid_columns = tile.columns;
     if (spec.aligned_rows && static_cast<uint64_t>(tile.columns) * element % 32) {
-        diagnostics_.fail(Rule::Alignment, text("%s has rows of %u elements, which are not whole blocks of 32 bytes", spec.name, tile.columns));
+        diagnostics_.fail(Rule::Alignment, text("%s has rows of %u elements, which are not whole blocks of 32 bytes",
+                                                spec.name, tile.columns));
     }
 
     const TileShape shape = tile_shape(op, tile, element);

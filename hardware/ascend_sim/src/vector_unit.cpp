@@ -5,7 +5,8 @@
 
 namespace sim {
 
-void Executor::vector(uint32_t op, uint32_t dtype, uint32_t src_dtype, asc_local dst, asc_local src0, asc_local src1, uint64_t scalar, asc_walk walk, int32_t line) {
+void Executor::vector(uint32_t op, uint32_t dtype, uint32_t src_dtype, asc_local dst, asc_local src0, asc_local src1,
+                      uint64_t scalar, asc_walk walk, int32_t line) {
     Core &core = running(line);
     if (op >= ASC_VECTOR_OPS) diagnostics_.fail(Rule::Protocol, "an unknown vector instruction");
     const VectorOp &spec = vector_ops[op];
@@ -13,11 +14,13 @@ void Executor::vector(uint32_t op, uint32_t dtype, uint32_t src_dtype, asc_local
     const uint32_t src_element = spec.sources ? element_of(src_dtype, spec.dtypes, spec.name) : element;
     const bool widens = (op == ASC_AXPY || op == ASC_MULADDDST) && dtype == ASC_F32 && src_dtype == ASC_F16;
     if (src_dtype != dtype && spec.sources && !widens) {
-        diagnostics_.fail(Rule::Dtype, text("%s has a %s destination and a %s source", spec.name, name_of_dtype(dtype), name_of_dtype(src_dtype)));
+        diagnostics_.fail(Rule::Dtype, text("%s has a %s destination and a %s source", spec.name, name_of_dtype(dtype),
+                                            name_of_dtype(src_dtype)));
     }
     const Steps steps = steps_of(core, walk, std::max(element, src_element), spec.name);
     if (!steps.contiguous && ((!steps.counted && walk.repeat > 255) || walk.dst_block == 0)) {
-        diagnostics_.fail(Rule::Repeat, text("%s with %u repeats and destination block stride %u", spec.name, walk.repeat, walk.dst_block));
+        diagnostics_.fail(Rule::Repeat, text("%s with %u repeats and destination block stride %u", spec.name,
+                                             walk.repeat, walk.dst_block));
     }
     const View to = view_of(dst, element, walk.dst_block, walk.dst_repeat, steps, spec.name, "destination");
     View a, b;
@@ -43,8 +46,10 @@ void Executor::vector(uint32_t op, uint32_t dtype, uint32_t src_dtype, asc_local
     work(steps.elements);
     const Kernel kernel = vector_kernel(op, dtype, src_dtype);
     if (!kernel) diagnostics_.fail(Rule::Protocol, text("%s has no kernel for %s", spec.name, name_of_dtype(dtype)));
-    run_elementwise(core.memory(ASC_UB), steps, to, spec.sources > 0 ? &a : nullptr, spec.sources > 1 ? &b : nullptr, spec.reads_dst,
-                    [&](uint8_t *d, const uint8_t *x, const uint8_t *y, size_t n) { kernel(d, spec.sources > 0 ? x : nullptr, spec.sources > 1 ? y : nullptr, scalar, n); });
+    run_elementwise(core.memory(ASC_UB), steps, to, spec.sources > 0 ? &a : nullptr, spec.sources > 1 ? &b : nullptr,
+                    spec.reads_dst, [&](uint8_t *d, const uint8_t *x, const uint8_t *y, size_t n) {
+                        kernel(d, spec.sources > 0 ? x : nullptr, spec.sources > 1 ? y : nullptr, scalar, n);
+                    });
 }
 
 void Executor::mask_mode(uint32_t counter, int32_t line) {
