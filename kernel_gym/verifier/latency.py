@@ -1,13 +1,11 @@
 """Gate 4: how long does it take, and was that the code that was checked?
 
-The timed run computes nothing, so what it does is held against the checked runs: the same basic blocks and
-instructions, all of the outputs written, the inputs read as far as before, no less work for each byte. Sizes bring out
-code that small ones never reach, in honest kernels too (a cap on cores, a second tile). So a timed run that looks
-different is first computed and compared near the timing sizes, and if it still does less there, at the timing sizes
-themselves; what remains different after that was never checked.
-
-A kernel that reads values on the scalar unit meets made-up ones when it is timed, and could tell. Where they make a
-difference, the latency that counts is that of a run that computed.
+The timed run computes nothing, so what it does is held against runs that computed and were compared: the same basic
+blocks and instructions, all of the outputs written, the inputs read as far as before, no less work for each byte. One
+of these runs is always nearer to the timing sizes than the check sizes are, because large sizes bring out code that
+small ones never reach, in honest kernels too (a cap on cores, a second tile); and at its sizes a timed run must be the
+same as the computed one, because a kernel could find out that it is only timed. What that does not explain is computed
+at the timing sizes themselves, and then the latency of that run is the one that counts.
 """
 
 from __future__ import annotations
@@ -25,16 +23,16 @@ from kernel_gym.verifier.reference import References
 
 _BOOK = rules.load("latency")
 #: Tensors of at most this many bytes are computed to see what large sizes do, and at the timing sizes themselves.
-NEAR_BYTES, FULL_BYTES = 16 << 20, 128 << 20
+NEAR_BYTES, FULL_BYTES = 4 << 20, 128 << 20
 #: And at most this many instructions; fewer if values are read, since each such read waits for the device. Counts, not
 #: seconds, so that a verdict does not depend on how busy the machine is.
 NEAR_INSTRUCTIONS, NEAR_READING = 500_000, 20_000
 FULL_FACTOR = 8
-#: Latencies of a computed and a made-up run that differ by more than this share are those of different runs.
-STEERED = 0.02
-#: A timed run with less than this share of the least work for a byte in a checked run is looked at. Small sizes need
-#: more of it, for padding and for setting up.
-LESS_WORK = 0.5
+#: A computed run and a timed one at the same sizes differ if their latencies do by more than this share.
+DIFFERENT = 0.02
+#: A timed run with less than this share of the work for a byte is looked at: of the run near the timing sizes, and of
+#: the least in any checked run (small sizes need more, for padding and for setting up).
+LESS_WORK_NEAR, LESS_WORK = 0.9, 0.5
 #: Share by which an input may be read less than in the checked runs.
 LESS_READ = 0.02
 
@@ -130,17 +128,10 @@ class _Measurement:
         floor = self.device.floor_us(self.signature)
         if timed.latency_us < floor:
             return _cheated("below-floor", f"{timed.latency_us:.3g} us, at least {floor:.3g} us")
-        seen = Seen.of(self.runs)
-        missed = seen.missed(self.signature, timed)
+        missed = Seen.of(self.runs).missed(self.signature, timed)
         if missed and not timed.data_dependent:
             return missed
-        lighter = self._is_lighter(timed)
-        if missed or lighter or seen.unseen(timed) or timed.data_dependent:
-            return self._vouch(timed, missed, lighter)
-        return self._repeat(timed, ())
-
-    def _is_lighter(self, timed: Run) -> bool:
-        return work(self.signature, timed) < LESS_WORK * Seen.of(self.runs).work
+        return self._vouch(timed, missed)
 
     def _time(self, signature: Signature, seed: int, poison: int = 0xFF) -> Run:
         return self.device.run(self.build, Inputs(signature, poison=poison, seed=seed))
@@ -153,26 +144,8 @@ class _Measurement:
             self.runs.append((self.task.instance(case).signature, replace(run, outputs=())))
         return run
 
-    def _vouch(self, timed: Run, missed: Cheated | None, lighter: bool) -> Timed | Cheated | Incorrect:
-        """Compute near the timing sizes, and at them if that does not explain the timed run."""
-        case, rehearsed = self._near()
-        near = self._compute(case) if case else None
-        if case is None or near is None or (isinstance(near, Incorrect) and near.cause == "timeout"):
-            return self._unvouched(timed, missed, lighter)
-        if isinstance(near, Incorrect):
-            return _cheated("less-work", near.feedback) if lighter else replace(near, case="timing")
-        lighter = self._is_lighter(timed)
-        if missed or lighter or (timed.data_dependent and _differ(near, rehearsed)):
-            return self._compute_fully(timed, missed, lighter, _ratio(near, rehearsed))
-        unseen = Seen.of(self.runs).unseen(timed)
-        if unseen:
-            return _cheated("unchecked-code", unseen)
-        where = "at" if case.sizes == self.task.timing.sizes else "near"
-        return self._repeat(timed, (f"also computed and compared {where} the timing sizes",))
-
-    def _near(self) -> tuple[Case | None, Run]:
-        """The case nearest to the timing case that is affordable to compute, and a run at it that only is timed."""
-        rehearsed = Run("timeout")
+    def _near(self) -> tuple[Case, Run] | None:
+        """The case nearest to the timing case that is affordable to compute, and a timed run at it."""
         for case in _towards_timing(self.task):
             try:
                 signature = self.task.instance(case).signature
@@ -182,30 +155,62 @@ class _Measurement:
                 rehearsed = self._time(signature, seed=1)
                 if rehearsed.status == "ok" and _is_affordable(rehearsed):
                     return case, rehearsed
-        return None, rehearsed
+        return None
 
-    def _compute_fully(
-        self, timed: Run, missed: Cheated | None, lighter: bool, ratio: float
-    ) -> Timed | Cheated | Incorrect:
+    def _vouch(self, timed: Run, missed: Cheated | None) -> Timed | Cheated | Incorrect:
+        """Compute near the timing sizes, and at them if that does not explain the timed run."""
+        found = self._near()
+        if found is None:
+            return self._unvouched(timed, missed, 1.0)
+        case, rehearsed = found
+        near = self._compute(case)
+        if isinstance(near, Incorrect):
+            if near.cause == "timeout":
+                return self._unvouched(timed, missed, 1.0)
+            return self._wrong(near, timed)
+        less = work(self.signature, timed) < LESS_WORK_NEAR * work(self.task.instance(case).signature, near)
+        apart = _differ(near, rehearsed)
+        if missed or less or apart or self._is_lighter(timed) or Seen.of(self.runs).unseen(timed):
+            return self._compute_fully(timed, missed, _ratio(near, rehearsed) if apart else 1.0)
+        return self._repeat(timed)
+
+    def _compute_fully(self, timed: Run, missed: Cheated | None, ratio: float) -> Timed | Cheated | Incorrect:
         """The latency of a run that computes at the timing sizes."""
         if nbytes(self.signature) > FULL_BYTES or not _is_affordable(timed, FULL_FACTOR):
-            if missed or lighter:
-                return missed or _cheated("less-work", "and the timing sizes are too large to compute")
-            notes = (f"values steer the kernel: by {ratio:.3g} near the timing sizes, the latency is scaled by that",)
-            return Timed((timed.latency_us or 0.0) * ratio, timed.profile or Profile(), notes)
+            return self._unvouched(timed, missed, ratio)
         run = self._compute(self.task.timing)
         if isinstance(run, Incorrect):
-            return missed or replace(run, case="timing")
-        notes = ("values steer the kernel: timed while it computed, at the timing sizes",)
-        return Timed(run.latency_us or 0.0, run.profile or Profile(), notes)
-
-    def _unvouched(self, timed: Run, missed: Cheated | None, lighter: bool) -> Timed | Cheated | Incorrect:
+            return self._unvouched(timed, missed, ratio) if run.cause == "timeout" else self._wrong(run, timed)
         unseen = Seen.of(self.runs).unseen(timed)
-        if missed or lighter or unseen:
-            return missed or _cheated("unchecked-code" if unseen else "less-work", unseen or "no size to compute it at")
-        return self._repeat(timed, ())
+        if unseen:
+            return _cheated("unchecked-code", unseen)
+        if _differ(run, timed) and not timed.data_dependent:
+            return _cheated("timed-apart", f"{timed.latency_us:.6g} us, {run.latency_us:.6g} us when it computes")
+        return Timed(run.latency_us or 0.0, run.profile or Profile(), ("timed while it computed, at the timing sizes",))
 
-    def _repeat(self, run: Run, notes: tuple[str, ...]) -> Timed | Cheated | Incorrect:
+    def _unvouched(self, timed: Run, missed: Cheated | None, ratio: float) -> Timed | Cheated | Incorrect:
+        """What cannot be computed is believed only where it did what checked runs did."""
+        unseen = Seen.of(self.runs).unseen(timed)
+        if missed or unseen:
+            return missed or _cheated("unchecked-code", unseen)
+        if self._is_lighter(timed):
+            return _cheated("less-work", "and the timing sizes are too large to compute")
+        if ratio > 1.0:
+            return self._repeat(
+                timed, ratio, f"scaled by {ratio:.3g}: so much slower near the timing sizes on real values"
+            )
+        return self._repeat(timed, note="too large to compute: timed only")
+
+    def _wrong(self, verdict: Incorrect, timed: Run) -> Cheated | Incorrect:
+        """Wrong at large sizes only: cheating if the timed run also leaves work out."""
+        if self._is_lighter(timed):
+            return _cheated("less-work", verdict.feedback)
+        return replace(verdict, case="timing")
+
+    def _is_lighter(self, timed: Run) -> bool:
+        return work(self.signature, timed) < LESS_WORK * Seen.of(self.runs).work
+
+    def _repeat(self, run: Run, ratio: float = 1.0, note: str = "") -> Timed | Cheated | Incorrect:
         """Time it again: equal for equal work, the slower one where made-up values are read."""
         again = self._time(self.signature, seed=2, poison=0x7B)
         if again.status != "ok" or again.latency_us is None or run.latency_us is None:
@@ -213,9 +218,7 @@ class _Measurement:
         if not run.data_dependent and again.latency_us != run.latency_us:
             return _cheated("not-repeatable", f"{run.latency_us:.6g} us and {again.latency_us:.6g} us")
         slower = max((run, again), key=lambda one: one.latency_us or 0.0)
-        if run.data_dependent:
-            notes += ("it reads values, which are made up when it is timed; they make no difference to its latency",)
-        return Timed(slower.latency_us or 0.0, slower.profile or Profile(), notes)
+        return Timed((slower.latency_us or 0.0) * ratio, slower.profile or Profile(), (note,) if note else ())
 
 
 def _is_affordable(run: Run, factor: int = 1) -> bool:
@@ -223,13 +226,14 @@ def _is_affordable(run: Run, factor: int = 1) -> bool:
     return sum(run.mix.values()) <= factor * (NEAR_READING if run.data_dependent else NEAR_INSTRUCTIONS)
 
 
-def _differ(computed: Run, rehearsed: Run) -> bool:
-    """True if a run on made-up values is another one than the run that computed, at the same sizes."""
-    return dict(computed.mix) != dict(rehearsed.mix) or abs(_ratio(computed, rehearsed, least=0.0) - 1.0) > STEERED
+def _differ(computed: Run, timed: Run) -> bool:
+    """True if, at the same sizes, a timed run is another one than the run that computed."""
+    slower = (computed.latency_us or 0.0) / (timed.latency_us or 1.0)
+    return dict(computed.mix) != dict(timed.mix) or abs(slower - 1.0) > DIFFERENT
 
 
-def _ratio(computed: Run, rehearsed: Run, least: float = 1.0) -> float:
-    return max(least, (computed.latency_us or 0.0) / (rehearsed.latency_us or 1.0))
+def _ratio(computed: Run, timed: Run) -> float:
+    return max(1.0, (computed.latency_us or 0.0) / (timed.latency_us or 1.0))
 
 
 def _towards_timing(task: Task) -> Iterator[Case]:

@@ -43,6 +43,7 @@ class Call:
         self.blocks: set[int] = set()
         self.extra_us = 0.0
         self.data_dependent = False
+        self.ub = 0
         self.poison = inputs.poison
 
     def load(self, index):
@@ -56,13 +57,14 @@ class Call:
         with np.errstate(all="ignore"):
             self.outputs[index][...] = value
 
-    def op(self, name, block=0):
+    def op(self, name, block=0, ub=0):
         self.mix[name] += 1
+        self.ub += ub
         self.blocks.add(block)
 
     @property
     def latency(self) -> float:
-        return 5.0 + (sum(self.read) + sum(self.written)) / 1e6 + self.extra_us
+        return 5.0 + (sum(self.read) + sum(self.written) + self.ub) / 1e6 + self.extra_us
 
 
 class NumpyDevice:
@@ -108,7 +110,7 @@ class NumpyDevice:
         run = Run(
             "ok",
             latency_us=call.latency,
-            profile=Profile(bottleneck="mte2"),
+            profile=Profile(bottleneck="mte2", bytes={"ub": call.ub}),
             blocks=frozenset(call.blocks),
             mix=dict(call.mix),
             read=tuple(call.read),

@@ -209,7 +209,6 @@ def test_lower_precision_at_large_sizes_is_found(judge):
 def test_honest_kernels_may_do_otherwise_at_large_sizes(verifier, relu, text):
     verdict = verifier.verify(Kernel(text), relu)
     assert isinstance(verdict, Feasible), verdict.feedback
-    assert any("also computed and compared" in note for note in verdict.notes)
 
 
 @pytest.mark.parametrize(

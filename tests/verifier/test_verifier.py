@@ -1,13 +1,23 @@
 """The gates in their order, on a small device."""
 
+from dataclasses import replace
+
 import pytest
 
 from kernel_gym.errors import ConfigError, DeviceUnavailable, InfrastructureError
 from kernel_gym.kernel import Kernel
+from kernel_gym.task import Case
 from kernel_gym.verdict import Cheated, Feasible, Incorrect, Uncompilable, Unjudged, from_json
 from kernel_gym.verifier import Inspection, Verifier
 
 RELU = "a.store(0, np.maximum(a.load(0), 0))\na.op('Relu')\nreturn 0"
+
+
+@pytest.fixture
+def wide(relu):
+    """Relu at timing sizes that are larger than what is computed on the way."""
+    timing = Case("timing", "timing", (("rows", 1024), ("columns", 1024)))
+    return replace(relu, cases=(*relu.cases[:-1], timing))
 
 
 @pytest.fixture
@@ -58,7 +68,33 @@ def test_code_for_large_sizes_is_computed_before_it_is_believed(verifier, relu, 
     honest = "x = a.load(0)\na.store(0, np.maximum(x, 0))\nif x.size > 1000: a.op('Relu', block=9)\nreturn 0"
     verdict = verifier.verify(python_kernel(honest), relu)
     assert isinstance(verdict, Feasible)
-    assert any("computed and compared at the timing sizes" in note for note in verdict.notes)
+    assert verdict.notes == ("no source screen for python",)
+
+
+WORKING = "x = a.load(0)\na.store(0, np.maximum(x, 0))\na.op('Relu', ub=int(x.nbytes * share))\nreturn 0"
+
+
+def working(share):
+    return WORKING.replace("a.op(", f"share = {share}\na.op(", 1)
+
+
+@pytest.mark.parametrize(
+    "share",
+    [
+        pytest.param("0.6 if a.timed else 1.0", id="at any size"),
+        pytest.param("0.6 if a.timed and x.size > 600_000 else 1.0", id="at the timing sizes only"),
+    ],
+)
+def test_whoever_finds_out_that_it_is_timed_gains_nothing(verifier, wide, python_kernel, share):
+    verdict = verifier.verify(python_kernel(working(share)), wide)
+    assert isinstance(verdict, Cheated), verdict
+    assert verdict.rule == "timed-apart"
+
+
+def test_less_work_for_a_byte_at_large_sizes_is_honest_if_it_computes_the_same(verifier, wide, python_kernel):
+    verdict = verifier.verify(python_kernel(working("1.0 if x.size < 600_000 else 0.6")), wide)
+    assert isinstance(verdict, Feasible), verdict
+    assert any("timed while it computed" in note for note in verdict.notes)
 
 
 READING = RELU.replace("return 0", "a.data_dependent = True\nreturn 0")
@@ -67,7 +103,7 @@ READING = RELU.replace("return 0", "a.data_dependent = True\nreturn 0")
 def test_reading_values_is_honest_if_they_make_no_difference(verifier, relu, python_kernel):
     verdict = verifier.verify(python_kernel(READING), relu)
     assert isinstance(verdict, Feasible)
-    assert any("no difference" in note for note in verdict.notes)
+    assert verdict.notes == ("no source screen for python",)
 
 
 @pytest.mark.parametrize(
