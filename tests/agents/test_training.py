@@ -85,7 +85,9 @@ def _lines(folder: Path) -> int:
 
 
 def test_a_folder_of_another_run_is_left_alone(tmp_path: Path) -> None:
-    RunFolder.open(tmp_path / "run", config())
+    folder = RunFolder.open(tmp_path / "run", config(seed=4))
+    assert RunFolder.open(tmp_path / "run", config()) == folder  # nothing came of it yet: a mistyped option is no run
+    folder.journal.write_text('{"task": "level1/relu"}\n')
     with pytest.raises(KernelGymError, match="another configuration"):
         RunFolder.open(tmp_path / "run", config(seed=5))
     (tmp_path / "other").mkdir()
