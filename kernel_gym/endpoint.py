@@ -35,7 +35,7 @@ class EndpointSettings(BaseModel):
     """How a model is asked: first what decides the answers, then how it is reached and paid.
 
     Prices are dollars for a million tokens. `temperature: null` and `send_seed: false` leave those out of the request,
-    and `limit_name` renames the limit of the answer, for endpoints that refuse the usual ones. `extra` is sent as it is.
+    and `limit_name` renames the limit of the answer, for endpoints that refuse the usual ones; `extra` is sent as is.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

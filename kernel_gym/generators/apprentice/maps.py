@@ -82,7 +82,7 @@ class MapWriter(NestWriter):
                     )
                 )
                 body.values[index] = Operand(f"{access.label}Value", False)
-            for index, access in self.loads(vector=True):
+            for _, access in self.loads(vector=True):
                 add(self.take(access, f"{access.label}Queue"))
             add(say("queue.alloc", type=self.ctype(store.access), tensor=out, queue=f"{store.access.label}Queue"))
             mark = len(self.script.lines)

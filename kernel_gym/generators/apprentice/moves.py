@@ -94,7 +94,7 @@ def draft(plan: Plan, profile: Profile, context: Context, stream: Stream) -> Cou
 
 
 def refine(plan: Plan, profile: Profile, context: Context, start: StartPoint, stream: Stream) -> Course:
-    """One or two steps away from the start point's schedule, likelier where they fit and where the context shows them."""
+    """One or two steps from the start point's schedule, likelier where they fit and where the context shows them."""
     if profile.fluent:
         return Course(BEST)
     schedule = recorded(start.kernel.source) or recognised(start.kernel.source)

@@ -1,4 +1,4 @@
-"""Nests that reduce in several passes over tiles: along rows too long for the chip, or over an axis that is not the last."""
+"""Nests that reduce in several passes over tiles: along rows too long for the chip, or over an inner axis."""
 
 from __future__ import annotations
 

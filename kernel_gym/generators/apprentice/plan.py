@@ -140,7 +140,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class Matrix:
-    """An operand of a product: `count` matrices `step` elements apart, used in turn; columns contiguous if transposed."""
+    """An operand of a product: `count` matrices `step` elements apart, in turn; columns contiguous if transposed."""
 
     buffer: str
     transposed: bool

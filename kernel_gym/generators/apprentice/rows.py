@@ -129,9 +129,8 @@ class RowWriter(NestWriter):
             body.values[index] = Operand(name, False)
         for index, access in self.own():
             row = f"{access.label}Row"
-            add(
-                f"AscendC::LocalTensor<{self.ctype(access)}> {row} = {self.voice.say('local.slice', tensor=f'{access.label}Local', start='r * t.pitch', n='t.length')};"
-            )
+            part = self.voice.say("local.slice", tensor=f"{access.label}Local", start="r * t.pitch", n="t.length")
+            add(f"AscendC::LocalTensor<{self.ctype(access)}> {row} = {part};")
             self.as_float(body, index, access, row)
         for index, access in self.shared():
             self.as_float(body, index, access, f"{access.label}Shared")

@@ -69,7 +69,7 @@ def _convolution(
 def _convolve(r: Reader, view: Tensor, filters: Tensor, strides: list[int]) -> Tensor:
     """The contraction as a stage: by vectors, or as a matrix product of the filters and the gathered windows."""
     directions = len(strides)
-    groups, each, inputs, *kernel = filters.shape
+    _, each, inputs, *_ = filters.shape
     value = _contract(r, view, filters, directions)
     if r.sizes.value(each) == 1 and r.sizes.value(inputs) == 1:
         dense = r.tensor(value)
@@ -130,11 +130,11 @@ def gathered_product(r: Reader, view: Tensor, filters: Tensor, strides: list[int
 
 
 def _contract(r: Reader, view: Tensor, filters: Tensor, directions: int) -> Value:
-    """The sum over input channels and places; `filters` is (group, out, in, places), `view` (batch, in, places, windows).
+    """The sum over input channels and places: `filters` (group, out, in, places), `view` (batch, in, places, windows).
 
     The dimensions of the product are batch, group, out, in, places, windows; a single group has none of its own.
     """
-    groups, each, inputs, *kernel = filters.shape
+    groups, _, inputs, *_ = filters.shape
     batch, _, *rest = view.shape
     rank = 4 + 2 * directions
     grouped = (batch, groups, inputs, *rest)
