@@ -24,6 +24,8 @@ HIDDEN: tuple[Kind, ...] = ("normal", "normal", "integers", "stress", "structure
 #: NaN in every float type, so that what was never written cannot pass for a zero; and a large number.
 POISON, OTHER_POISON = 0xFF, 0x7B
 PLAIN = 1e-2
+#: Share of the elements that may err more than the tolerance, and how many times as much.
+OUTLIERS, OUTLIER = 5e-5, 4.0
 
 
 @dataclass
@@ -112,7 +114,11 @@ def compare(outputs: tuple[Array, ...], expected: tuple[Expected, ...], poison: 
 
 
 def wrong_elements(actual: Array, expected: Expected) -> Bools:
-    """Which elements miss: values beyond the tolerance, and every disagreement about what is finite."""
+    """Which elements miss: values beyond the tolerance, and every disagreement about what is finite.
+
+    Of very many elements a few may err more than the tolerance, by no more than `OUTLIER` times it: the largest of a
+    million honest rounding errors is larger than that of a thousand.
+    """
     truth = expected.truth
     if truth.dtype.kind != "f":
         if truth.dtype.kind == "b":  # a kernel may store any byte, numpy would read all but 0 as true
@@ -120,7 +126,10 @@ def wrong_elements(actual: Array, expected: Expected) -> Bools:
         return np.asarray((actual != truth) & expected.counts)
     values = actual.astype(np.float64)
     with np.errstate(invalid="ignore"):
-        near = np.abs(values - truth) <= expected.tolerance
+        error, tolerance = np.abs(values - truth), expected.tolerance
+        near = error <= tolerance
+        if 0 < (~near & np.isfinite(truth)).sum() <= OUTLIERS * near.size:
+            near = error <= OUTLIER * tolerance
     same = (values == truth) | (np.isnan(values) & np.isnan(truth))
     return np.asarray(~(np.where(np.isfinite(truth), near, same)) & expected.counts)
 

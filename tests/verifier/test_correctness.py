@@ -217,6 +217,19 @@ def test_comparison_accepts_rounding_and_finds_a_single_wrong_element(shape, sca
         assert np.flatnonzero(wrong_elements(actual, expected)).tolist() == [index]
 
 
+def test_a_few_of_very_many_elements_may_err_a_little_more():
+    truth = np.random.default_rng(0).standard_normal((1000, 100))
+    expected = Expected(truth, np.ones(truth.shape, bool), base=5e-5, scale=1.0)
+    flat = truth.astype(np.float32)
+    flat[:5, 0] += np.float32(2 * 5e-5 * (1 + np.abs(truth[:5, 0])))
+    assert not wrong_elements(flat, expected).any()
+    flat[5, 0] += np.float32(2 * 5e-5 * (1 + abs(truth[5, 0])))
+    assert wrong_elements(flat, expected).sum() == 6
+    flat = truth.astype(np.float32)
+    flat[7, 7] += np.float32(5 * 5e-5 * (1 + abs(truth[7, 7])))
+    assert np.argwhere(wrong_elements(flat, expected)).tolist() == [[7, 7]]
+
+
 @settings(max_examples=40, deadline=None)
 @given(poison=st.integers(0, 255), shape=st.tuples(st.integers(1, 6), st.integers(1, 6)))
 def test_untouched_outputs_never_pass(poison, shape):
