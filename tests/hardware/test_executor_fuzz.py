@@ -18,3 +18,5 @@ def test_random_records_crash_nothing() -> None:
     outcomes = fuzz(7, 40_000)
     assert outcomes["accepted"] > 2_000
     assert len(outcomes) > 25, "the fuzzer reaches most rules"
+    assert outcomes["PROTOCOL"] > 0
+    assert outcomes["WORK_LIMIT"] > 0
