@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -40,13 +40,20 @@ def side_by_side(ask: Callable[[Question], Answer], questions: Sequence[Question
 
 
 def _work_off(ask: Callable[[Question], Answer], waiting: SimpleQueue[tuple[Future[Answer], Question]]) -> None:
-    while True:
-        try:
-            future, question = waiting.get_nowait()
-        except Empty:
-            return
+    for future, question in _taken(waiting):
         if future.set_running_or_notify_cancel():
             try:
                 future.set_result(ask(question))
             except BaseException as error:
+                # Whatever still waits comes later in the order, so the error is what the caller meets first.
+                for unasked, _ in _taken(waiting):
+                    unasked.cancel()
                 future.set_exception(error)
+
+
+def _taken(waiting: SimpleQueue[tuple[Future[Answer], Question]]) -> Iterator[tuple[Future[Answer], Question]]:
+    while True:
+        try:
+            yield waiting.get_nowait()
+        except Empty:
+            return
