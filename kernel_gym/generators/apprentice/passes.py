@@ -194,7 +194,8 @@ class PassWriter(NestWriter):
     def _start(self, body: Body, index: int) -> None:
         step = self.nest.steps[index]
         reduction = step.reduction or "sum"
-        begin = self.voice.say("reduce.start", value=_START[reduction])
+        bound = reduction not in ("sum", "prod")
+        begin = self.voice.say("reduce.start", value=_START[reduction]) if bound else _START[reduction]
         if self.rowwise:
             self.script.add(f"float {self._total(index)} = {begin};")
             if reduction.startswith("arg"):

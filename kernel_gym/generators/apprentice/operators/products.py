@@ -51,7 +51,9 @@ def _convolution(
     directions = len(x.shape) - 2
     strides, pads, hops = (spread(setting, directions) for setting in (stride, padding, dilation))
     kernel = weight.shape[2:]
-    parts = x.shape[1] if groups == r.sizes.value(x.shape[1]) > 1 else size(groups)
+    # One channel to a filter at every case: there are as many groups as channels, however many these are.
+    depthwise = not transposed and groups > 1 and weight.shape[1] == 1
+    parts = x.shape[1] if depthwise else size(groups)
     if transposed:
         source = _spread_out(r, x, kernel, strides, pads, hops, spread(output_padding, directions))
         filters, strides = _turned(weight, parts), [1] * directions
