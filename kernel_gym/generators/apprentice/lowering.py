@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from kernel_gym.errors import TaskError
+from kernel_gym.generators.apprentice import plan_store
 from kernel_gym.generators.apprentice.operators import Unsupported
 from kernel_gym.generators.apprentice.plan import Plan
 from kernel_gym.generators.apprentice.reader import read
@@ -15,23 +16,33 @@ from kernel_gym.task import Task
 def lower(task: Task) -> Plan:
     """The plan of a task; raises `Unsupported` with the operator that stands in the way."""
     plan = _lower(task, task.digest)
-    if isinstance(plan, Unsupported):
-        raise Unsupported(str(plan))
+    if isinstance(plan, str):
+        raise Unsupported(plan)
     return plan
 
 
 @lru_cache(maxsize=1024)
-def _lower(task: Task, digest: str) -> Plan | Unsupported:
-    try:
-        program = export(task.instance(task.public))
-    except TaskError as error:
-        return Unsupported(f"Unsupported: {error}")
-    names = [spec.name for spec in task.instance(task.public).signature.inputs]
+def _lower(task: Task, digest: str) -> Plan | str:
+    # The name and the title are the task's, not its content's.
+    key = f"{digest} {task.name} {task.description}"
+    known = plan_store.load(key)
+    if known is None:
+        known = _read(task)
+        plan_store.store(key, known)
+    return known
+
+
+def _read(task: Task) -> Plan | str:
+    signature = task.instance(task.public).signature
+    names = [spec.name for spec in signature.inputs]
     shapes = [tuple(spec.shape for spec in task.instance(case).signature.inputs) for case in task.cases]
     try:
+        program = export(task.instance(task.public))
         return read(program, task.name, _title(task), shapes, lambda: export(task.instance(task.timing)), names)
     except Unsupported as error:
-        return error
+        return str(error)
+    except TaskError as error:
+        return f"Unsupported: {error}"
 
 
 def _title(task: Task) -> str:
