@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -13,9 +15,13 @@ from kernel_gym.agents.study import Study
 
 def print_comparison(study: Study, outcomes: Sequence[RunOutcome], tasks: int) -> None:
     """The figures of every agent with intervals, and its difference from the first one."""
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 120)
     base = study.base
-    table = Table(title=f"{tasks} operators, {base.budget} attempts each, {study.seeds} seeds: mean [95% interval]")
+    table = Table(
+        box=box.SIMPLE,
+        padding=(0, 1),
+        title=f"{tasks} operators, {base.budget} attempts each, {study.seeds} seeds: mean [95% interval]",
+    )
     table.add_column("agent")
     for name in FIGURES:
         table.add_column(name, justify="right")
