@@ -15,9 +15,10 @@ from kernel_gym.agents.study import Study
 
 def print_comparison(study: Study, outcomes: Sequence[RunOutcome], tasks: int) -> None:
     """The figures of every agent with intervals, and its difference from the first one."""
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    console = Console(width=None if sys.stdout.isatty() else 128)
     base = study.base
-    table = Table(
+    title = f"{tasks} operators, {base.budget} attempts each, {study.seeds} seeds: mean [95% interval]"
+    table = Table(title=title, box=box.SIMPLE, padding=(0, 1))
         box=box.SIMPLE,
         padding=(0, 1),
         title=f"{tasks} operators, {base.budget} attempts each, {study.seeds} seeds: mean [95% interval]",
