@@ -19,10 +19,6 @@ def print_comparison(study: Study, outcomes: Sequence[RunOutcome], tasks: int) -
     base = study.base
     title = f"{tasks} operators, {base.budget} attempts each, {study.seeds} seeds: mean [95% interval]"
     table = Table(title=title, box=box.SIMPLE, padding=(0, 1))
-        box=box.SIMPLE,
-        padding=(0, 1),
-        title=f"{tasks} operators, {base.budget} attempts each, {study.seeds} seeds: mean [95% interval]",
-    )
     table.add_column("agent")
     for name in FIGURES:
         table.add_column(name, justify="right")
