@@ -80,6 +80,8 @@ class Store:
     access: Access
 
 
+#: A loop over more elements than this runs into the device's limit of instructions.
+SCALAR_ELEMENTS = 5_000_000
 #: Functions that the scalar unit can compute, element by element.
 SCALAR_FUNCTIONS = frozenset({"add", "sub", "mul", "div", "max", "min", "relu", "neg", "leaky_relu", "abs", "same"})
 
@@ -102,8 +104,9 @@ class Nest:
     vector_reduced: bool
     steps: tuple[Step, ...]
     stores: tuple[Store, ...]
-    #: The longest vector dimension at any case of the task.
+    #: The longest vector dimension at any case of the task, and the most elements.
     longest: int = 0
+    elements: int = 0
 
     @property
     def reductions(self) -> tuple[Step, ...]:
@@ -112,7 +115,9 @@ class Nest:
 
     @property
     def scalar_possible(self) -> bool:
-        """True if a loop over elements could compute it: no function that only the vector unit has."""
+        """True if a loop over elements could compute it in time: few of them, no function of the vector unit alone."""
+        if self.elements > SCALAR_ELEMENTS:
+            return False
         simple = all(step.access or step.field or step.function in SCALAR_FUNCTIONS for step in self.steps)
         return simple and not self.reductions and all(step.access.step in "01" for step in self.steps if step.access)
 

@@ -42,7 +42,7 @@ _CODES = {
 Shapes = tuple[tuple[int, ...], ...]
 
 #: A product that takes more vectors than this is left to the cube unit.
-HEAVY = 1_000_000
+HEAVY = 200_000
 
 
 @dataclass
@@ -334,6 +334,8 @@ def _known(reader: Reader, stage: Any, cases: Sequence[Shapes]) -> Any:
     if isinstance(stage, Either):
         cube = tuple(_known(reader, part, cases) for part in stage.cube)
         return replace(stage, cube=cube, longest=largest(reach.length), heavy=largest(reach.vectors) > HEAVY)
+    if isinstance(stage, Nest):
+        return replace(stage, longest=largest(reach.length), elements=largest(reach.length * reach.vectors))
     return replace(stage, longest=largest(reach.length))
 
 
