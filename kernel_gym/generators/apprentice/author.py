@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
 from zlib import crc32
 
 import numpy as np
@@ -58,8 +60,8 @@ class Apprentice:
         self.profile = load_profile(profile) if isinstance(profile, str) else profile
 
     def identity(self) -> str:
-        """Changes with the profile and with the idioms."""
-        return f"apprentice/{self.profile.name}/{self.profile.digest()}/{_idioms_digest()}"
+        """Changes with the profile, the idioms, the moves and the code that writes."""
+        return f"apprentice/{self.profile.name}/{self.profile.digest()}/{_own_digest()}"
 
     def write(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Kernel:
         """Draft a kernel, or refine `start`; empty if the task cannot be lowered."""
@@ -116,6 +118,15 @@ def _mistake(idiom: Idiom, which: float) -> Spelling:
     return idiom.wrong[-1]
 
 
-def _idioms_digest() -> str:
-    text = "".join(idiom.model_dump_json() for idiom in idioms().values())
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+@lru_cache(maxsize=1)
+def _own_digest() -> str:
+    """Changes with the idioms, the moves and the code that writes."""
+    total = hashlib.sha256()
+    waiting = [resources.files(__package__)]
+    while waiting:
+        for item in sorted(waiting.pop().iterdir(), key=lambda found: found.name):
+            if item.is_dir():
+                waiting.append(item)
+            elif item.name.endswith((".py", ".yaml")):
+                total.update(item.name.encode() + item.read_bytes())
+    return total.hexdigest()[:16]
