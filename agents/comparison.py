@@ -1,6 +1,6 @@
-"""Comparing runs: what each came to, with intervals, and paired differences between agents.
+"""Comparing runs: what each came to in figures, and tables of figures over seeds.
 
-The seed is the unit: all figures of one run are one observation. Runs are compared at equal cost, counted in attempts.
+Runs are compared at equal cost, counted in attempts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import bootstrap
+
+from kernel_gym.agents.statistics import Interval, interquartile_mean, interval
 
 Record = Mapping[str, Any]
 
@@ -21,6 +22,7 @@ FIGURES: dict[str, str] = {
     "compiled": "share of operators with a kernel that compiled",
     "correct": "share of operators with a feasible kernel",
     "area": "area under the curve of that share over the budget",
+    "middle": "the same for the middle half of the operators (interquartile mean)",
     "speedup": "median over solved operators of first feasible latency / best latency",
     "reward": "mean reward of an attempt",
 }
@@ -36,22 +38,15 @@ class RunOutcome:
     curve: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A mean over seeds with its 95% bootstrap interval; without width if there is only one seed."""
-
-    mean: float
-    low: float
-    high: float
-
-
 def outcome(agent: str, seed: int, records: Sequence[Record], tasks: Sequence[str], budget: int) -> RunOutcome:
-    """The figures of one run from its journal."""
-    by_task: dict[str, list[Record]] = defaultdict(list)
+    """The figures of one run from its journal, over the given tasks."""
+    by_task: dict[str, list[Record]] = {task: [] for task in tasks}
     for record in records:
-        by_task[record["task"]].append(record)
+        if record["task"] in by_task:
+            by_task[record["task"]].append(record)
     first_solved = [_first(by_task[task], "feasible") for task in tasks]
     curve = tuple(float(np.mean([first <= t for first in first_solved])) for t in range(budget))
+    rewards = [record["reward"] for history in by_task.values() for record in history]
     return RunOutcome(
         agent,
         seed,
@@ -59,8 +54,9 @@ def outcome(agent: str, seed: int, records: Sequence[Record], tasks: Sequence[st
             "compiled": float(np.mean([_first(by_task[task], "compiled") < budget for task in tasks])),
             "correct": curve[-1],
             "area": float(np.mean(curve)),
+            "middle": interquartile_mean([max(0.0, 1 - first / budget) for first in first_solved]),
             "speedup": _median_speedup([by_task[task] for task in tasks]),
-            "reward": float(np.mean([record["reward"] for record in records])) if records else 0.0,
+            "reward": float(np.mean(rewards)) if rewards else 0.0,
         },
         curve,
     )
@@ -80,18 +76,6 @@ def _median_speedup(histories: Sequence[Sequence[Record]]) -> float | None:
     return float(np.median(ratios)) if ratios else None
 
 
-def interval(values: Sequence[float | None], seed: int = 0) -> Interval | None:
-    """Mean and 95% percentile-bootstrap interval over the seeds that have a value; None if none has."""
-    data = np.asarray([value for value in values if value is not None], dtype=float)
-    if data.size == 0:
-        return None
-    mean = float(data.mean())
-    if data.size == 1 or np.ptp(data) == 0:
-        return Interval(mean, mean, mean)
-    spread = bootstrap((data,), np.mean, method="percentile", rng=np.random.default_rng(seed)).confidence_interval
-    return Interval(mean, float(spread.low), float(spread.high))
-
-
 def intervals(runs: Sequence[RunOutcome]) -> dict[str, dict[str, Interval | None]]:
     """Agent -> figure -> interval over its seeds, agents in the order of the runs."""
     by_agent: dict[str, list[RunOutcome]] = defaultdict(list)
@@ -103,18 +87,13 @@ def intervals(runs: Sequence[RunOutcome]) -> dict[str, dict[str, Interval | None
     }
 
 
-def paired_differences(runs: Sequence[RunOutcome], reference: str, figure: str) -> dict[str, Interval | None]:
-    """For each other agent: its figure minus the reference's, paired by seed, with an interval."""
+def by_seed(runs: Sequence[RunOutcome], figure: str) -> dict[str, dict[int, float]]:
+    """Agent -> seed -> figure, for paired comparisons; agents in the order of the runs."""
     values: dict[str, dict[int, float]] = defaultdict(dict)
     for run in runs:
         if (value := run.figures[figure]) is not None:
             values[run.agent][run.seed] = value
-    base = values[reference]
-    return {
-        agent: interval([own[seed] - base[seed] for seed in sorted(own) if seed in base])
-        for agent, own in values.items()
-        if agent != reference
-    }
+    return dict(values)
 
 
 def mean_curve(runs: Sequence[RunOutcome], agent: str) -> NDArray[np.float64]:

@@ -61,6 +61,10 @@ class RunFolder:
         """What the agent learned."""
         return self.path / "agent"
 
+    def within(self, path: str) -> Path:
+        """A file or folder that the configuration names; a relative one starts here, so that folders can be moved."""
+        return self.path / path
+
     @property
     def complete(self) -> bool:
         """True once the whole budget has been spent and everything is written."""

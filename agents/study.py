@@ -1,125 +1,196 @@
-"""A study: several agents, several seeds, the same everything else; resumable, in parallel, one folder.
+"""A study under way: its shards are made side by side, each resumable, and read back into outcomes.
 
-Runs are processes of their own, so that one that fails leaves the others alone. Starting a study again takes up every
-run where it was stopped.
+Every shard is a process and a folder of its own, so that one that fails or is killed leaves the others alone. Running a
+study again takes up every shard where it was stopped; shards that lie there complete, wherever they were made, are
+only read. So shards can be made on several machines and their folders put side by side.
 """
 
 from __future__ import annotations
 
-import json
 import multiprocessing
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
-from dataclasses import asdict, dataclass
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from kernel_gym.agents.comparison import RunOutcome, intervals, paired_differences
+from kernel_gym.agents.comparison import RunOutcome, outcome
+from kernel_gym.agents.journal import Journal
+from kernel_gym.agents.protocol import AGENT_FOLDER, MEMORY_FILE, Shard
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.config import RunConfig
 from kernel_gym.errors import KernelGymError
 
 Watch = Callable[[int, int], None]
-"""Called about twice a second with: attempts on record, attempts in all."""
+"""Called about once a second with: attempts on record, attempts in all."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that could not be finished, and why."""
+    """A shard that could not be finished, and why."""
 
-    agent: str
-    seed: int
+    shard: str
     reason: str
 
 
 @dataclass(frozen=True)
 class Study:
-    """Agents x seeds on one base configuration, in one folder."""
+    """Shards in one folder; `reference` is the contender that the others are compared with."""
 
-    base: RunConfig
-    agents: tuple[str, ...]
-    seeds: int
+    shards: tuple[Shard, ...]
     folder: Path
+    reference: str
 
-    def configs(self) -> list[RunConfig]:
-        """One configuration a run, seed by seed so that agents can be compared early."""
+    def run(self, parallel: int, watch: Watch) -> list[Failure]:
+        """Make all shards that are not complete yet, `parallel` at a time; what failed."""
+        for shard in self.shards:
+            RunFolder.open(self.path(shard), shard.config)
+        failures: list[Failure] = []
+        for wave in (
+            [shard for shard in self.shards if not shard.memory],
+            [shard for shard in self.shards if shard.memory],
+        ):
+            failed = {failure.shard for failure in failures}
+            ready = [shard for shard in wave if shard.memory not in failed]
+            failures += [
+                Failure(shard.label, f"its memory comes from {shard.memory}, which failed")
+                for shard in wave
+                if shard.memory in failed
+            ]
+            failures += list(self._wave(ready, parallel, watch))
+        return failures
+
+    def path(self, shard: Shard) -> Path:
+        """Where a shard lies."""
+        return self.folder / shard.label
+
+    def complete(self) -> list[Shard]:
+        """The shards that are there whole."""
+        return [shard for shard in self.shards if RunFolder(self.path(shard)).complete]
+
+    def outcomes(self, suite: str = "") -> list[RunOutcome]:
+        """What the complete shards came to, over all their operators or those of one suite."""
         return [
-            self.base.model_copy(update={"agent": agent, "seed": seed})
-            for seed in range(self.seeds)
-            for agent in self.agents
+            outcome(shard.contender, shard.seed, Journal.read(self._journal(shard)), tasks, shard.config.budget)
+            for shard in self.complete()
+            if (tasks := [task for task in shard.tasks if not suite or task.startswith(f"{suite}/")])
         ]
 
-    def path(self, config: RunConfig) -> Path:
-        """Where a run lies."""
-        return self.folder / config.agent.replace(":", "-").replace("/", "-") / f"seed-{config.seed}"
+    def suites(self) -> list[str]:
+        """The suites that the shards' operators come from."""
+        return sorted({task.partition("/")[0] for shard in self.shards for task in shard.tasks})
 
-    def run(self, parallel: int, watch: Watch, tasks: int) -> tuple[list[RunOutcome], list[Failure]]:
-        """Make all runs that are not complete yet; what they came to."""
-        configs = self.configs()
-        folders = [RunFolder.open(self.path(config), config) for config in configs]
-        context = multiprocessing.get_context("spawn")
-        # A fresh process a run: what one leaves behind (threads, Ray, memory) can't reach the next.
-        with ProcessPoolExecutor(parallel, mp_context=context, max_tasks_per_child=1) as pool:
-            futures = [
-                pool.submit(_train, config.model_dump_json(), folder.path)
-                for config, folder in zip(configs, folders, strict=True)
-            ]
-            try:
-                _watch(futures, folders, watch, len(configs) * tasks * self.base.budget)
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-        return self._gather(configs, futures)
+    @property
+    def total(self) -> int:
+        """Attempts in all."""
+        return sum(len(shard.tasks) * shard.config.budget for shard in self.shards)
 
-    def _gather(
-        self, configs: Sequence[RunConfig], futures: Sequence[Future[RunOutcome]]
-    ) -> tuple[list[RunOutcome], list[Failure]]:
-        outcomes, failures = [], []
-        for config, future in zip(configs, futures, strict=True):
-            error = future.exception()
-            if error is None:
-                outcomes.append(future.result())
-            elif isinstance(error, KernelGymError):
-                failures.append(Failure(config.agent, config.seed, str(error)))
-            else:
-                failures.append(Failure(config.agent, config.seed, f"{type(error).__name__}: {error}"))
-        return outcomes, failures
+    @property
+    def done(self) -> int:
+        """Attempts on record."""
+        return Lines().count(self._journals())
 
-    def write_summary(self, outcomes: Sequence[RunOutcome]) -> None:
-        """Write `comparison.json`: every run, the intervals, and the differences from the first agent."""
-        summary = {
-            "runs": [asdict(run) for run in outcomes],
-            "intervals": {
-                agent: {name: value and asdict(value) for name, value in figures.items()}
-                for agent, figures in intervals(outcomes).items()
-            },
-            "differences_from": self.agents[0],
-            "differences": {
-                name: {
-                    agent: value and asdict(value)
-                    for agent, value in paired_differences(outcomes, self.agents[0], name).items()
-                }
-                for name in ("correct", "area")
-            },
-        }
-        (self.folder / "comparison.json").write_text(json.dumps(summary, indent=1))
+    def _journals(self) -> list[Path]:
+        return [self._journal(shard) for shard in self.shards]
+
+    def _journal(self, shard: Shard) -> Path:
+        return RunFolder(self.path(shard)).journal
+
+    def _wave(self, shards: Sequence[Shard], parallel: int, watch: Watch) -> Iterator[Failure]:
+        waiting = [shard for shard in shards if not RunFolder(self.path(shard)).complete]
+        running: dict[Connection, tuple[Shard, BaseProcess]] = {}
+        lines = Lines()
+        try:
+            while waiting or running:
+                while waiting and len(running) < parallel:
+                    shard = waiting.pop(0)
+                    self._give_memory(shard)
+                    answer, process = _start(shard, self.path(shard))
+                    running[answer] = shard, process
+                for ended in set(running) & set(wait(list(running), timeout=1.0)):
+                    shard, process = running.pop(ended)
+                    if reason := _reason(ended, process):
+                        yield Failure(shard.label, reason)
+                watch(lines.count(self._journals()), self.total)
+        finally:
+            for _, process in running.values():
+                process.terminate()
+
+    def _give_memory(self, shard: Shard) -> None:
+        """Copy what the shard begins with into its folder: memories of other operators, and what the agent learned."""
+        folder, source = self.path(shard), RunFolder(self.folder / shard.memory)
+        if not shard.memory or (folder / MEMORY_FILE).exists():
+            return
+        from kernel_gym.envs import parts
+        from kernel_gym.envs.options import Options
+        from kernel_gym.memory.bank import Bank
+
+        embedder = parts.embedder(Options(embedder=shard.config.env.embedder))
+        bank = Bank(source.bank, embedder, read_only=True)
+        try:
+            bank.export(folder / MEMORY_FILE, exclude_tasks=shard.tasks)
+        finally:
+            bank.close()
+        if shard.config.initial_agent:
+            shutil.copytree(source.agent, folder / AGENT_FOLDER, dirs_exist_ok=True)
 
 
-def _train(config: str, path: Path) -> RunOutcome:
-    """One run, in a process of its own."""
+def _start(shard: Shard, path: Path) -> tuple[Connection, BaseProcess]:
+    """A shard in a fresh process: what another left behind (threads, Ray, memory) can't reach it."""
+    context = multiprocessing.get_context("spawn")
+    answer, ours = context.Pipe(duplex=False)
+    process = context.Process(target=_train, args=(shard.config.model_dump_json(), path, ours))
+    process.start()
+    ours.close()
+    return answer, process
+
+
+def _reason(answer: Connection, process: BaseProcess) -> str:
+    """Why a shard failed; empty if it didn't. A process that was killed has closed the pipe without a word."""
+    try:
+        reason = str(answer.recv())
+    except EOFError:
+        reason = ""
+    answer.close()
+    process.join()
+    if process.exitcode and not reason:
+        return f"its process ended with status {process.exitcode}; run the same command again to go on"
+    return reason
+
+
+def _train(config: str, path: Path, answer: Connection) -> None:
+    """One shard, in a process of its own; answers with why it failed, or nothing."""
     import torch
 
     from kernel_gym.agents.training import train
 
     torch.set_num_threads(1)
-    return train(RunConfig.model_validate_json(config), RunFolder(path))
+    try:
+        train(RunConfig.model_validate_json(config), RunFolder(path))
+    except KernelGymError as error:
+        answer.send(str(error))
+    except Exception as error:
+        answer.send(f"{type(error).__name__}: {error}")
+        raise
+    else:
+        answer.send("")
 
 
-def _watch(futures: Sequence[Future[RunOutcome]], folders: Sequence[RunFolder], watch: Watch, total: int) -> None:
-    pending = set(futures)
-    while pending:
-        _, pending = wait(pending, timeout=0.5)
-        watch(sum(_lines(folder.journal) for folder in folders), total)
+class Lines:
+    """Counts the lines of files that grow; reads only what is new."""
 
+    def __init__(self) -> None:
+        self._read: dict[Path, tuple[int, int]] = {}
 
-def _lines(path: Path) -> int:
-    return path.read_bytes().count(b"\n") if path.exists() else 0
+    def count(self, paths: Sequence[Path]) -> int:
+        """Lines of all the files together."""
+        return sum(self._count(path) for path in paths if path.exists())
+
+    def _count(self, path: Path) -> int:
+        offset, lines = self._read.get(path, (0, 0))
+        with path.open("rb") as file:
+            file.seek(offset)
+            new = file.read()
+        self._read[path] = offset + len(new), lines + new.count(b"\n")
+        return self._read[path][1]

@@ -1,45 +1,113 @@
-"""A comparison as a person reads it."""
+"""A study as a person reads it: tables of figures with intervals, paired differences, what a learner gains."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
-from kernel_gym.agents.comparison import FIGURES, Interval, RunOutcome, intervals, paired_differences
+from kernel_gym.agents.comparison import FIGURES, RunOutcome, by_seed, intervals
+from kernel_gym.agents.protocol import Protocol
+from kernel_gym.agents.statistics import Difference, Interval, difference, differences
 from kernel_gym.agents.study import Study
 
+Table = list[list[str]]
 
-def print_comparison(study: Study, outcomes: Sequence[RunOutcome], tasks: int) -> None:
-    """The figures of every agent with intervals, and its difference from the first one."""
-    console = Console(width=None if sys.stdout.isatty() else 128)
-    base = study.base
-    title = f"{tasks} operators, {base.budget} attempts each, {study.seeds} seeds: mean [95% interval]"
-    table = Table(title=title, box=box.SIMPLE, padding=(0, 1))
-    table.add_column("agent")
-    for name in FIGURES:
-        table.add_column(name, justify="right")
-    for agent, figures in intervals(outcomes).items():
-        table.add_row(agent, *(_cell(value) for value in figures.values()))
-    console.print(table)
-    for name, meaning in FIGURES.items():
-        console.print(f"  {name}: {meaning}", highlight=False)
-    reference = study.agents[0]
-    for agent, gap in paired_differences(outcomes, reference, "area").items():
-        if gap is None:
-            continue
-        verdict = "no difference beyond noise" if gap.low <= 0 <= gap.high else "differs"
-        console.print(
-            f"  {agent} - {reference} in area: {gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}], {verdict}",
-            highlight=False,
-        )
-    if base.env.author == "apprentice":
-        console.print("The author is simulated: this compares what it was shown, not language models.", highlight=False)
-    console.print(f"Curves: tensorboard --logdir {study.folder}", highlight=False)
+#: Figures that contenders are compared in; the first decides who the best heuristic is.
+COMPARED = ("area", "correct")
+SIMULATED = "The author is simulated: this compares what it was shown, not language models."
+
+
+def figures_table(runs: Sequence[RunOutcome], names: Sequence[str] = tuple(FIGURES)) -> Table:
+    """Every contender's figures: mean [95% interval] over seeds."""
+    rows = [[name, *(_cell(figures[figure]) for figure in names)] for name, figures in intervals(runs).items()]
+    return [["agent", *names], *rows]
+
+
+def differences_table(runs: Sequence[RunOutcome], reference: str, figure: str = "area") -> Table:
+    """Every contender against the reference, paired by seed."""
+    found = differences(by_seed(runs, figure), reference)
+    head = [f"{figure}, minus {reference}", "mean [95% interval]", "per seed", "p (Holm)", "detectable", ""]
+    return [head, *(_difference_row(one) for one in found)]
+
+
+def gain(
+    runs: Sequence[RunOutcome], learner: str, heuristics: Sequence[str], figure: str = "area"
+) -> Difference | None:
+    """A learner against the best of the heuristics by mean; None without both.
+
+    The best is chosen from the same runs, which favours it: the gain is, if anything, understated.
+    """
+    values = by_seed(runs, figure)
+    present = [name for name in heuristics if values.get(name)]
+    if learner not in values or not present:
+        return None
+    best = max(present, key=lambda name: sum(values[name].values()) / len(values[name]))
+    return difference(learner, values[learner], best, values[best])
+
+
+def gains_table(runs: Sequence[RunOutcome], protocol: Protocol) -> Table:
+    """What each learner gains over the best heuristic, in every compared figure."""
+    rows = []
+    for figure in COMPARED:
+        for learner in protocol.learners:
+            if (found := gain(runs, learner, protocol.heuristics, figure)) is not None:
+                rows.append([f"{learner} - {found.reference}", figure, *_difference_row(found)[1:]])
+    return [["gain over the best heuristic", "in", "mean [95% interval]", "per seed", "p", "detectable", ""], *rows]
+
+
+def _difference_row(found: Difference) -> list[str]:
+    return [
+        found.contender,
+        found.interval.signed,
+        ", ".join(f"{value:+.3f}" for value in found.per_seed.values()),
+        f"{found.adjusted:.3f}",
+        "-" if found.detectable is None else f"{found.detectable:.3f}",
+        found.verdict,
+    ]
 
 
 def _cell(value: Interval | None) -> str:
     return "-" if value is None else f"{value.mean:.2f} [{value.low:.2f}, {value.high:.2f}]"
+
+
+def markdown(table: Table) -> str:
+    """A table in Markdown; figures to the right."""
+    head, *rows = table
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def results(name: str, protocol: Protocol, study: Study) -> str:
+    """Everything a study came to, in Markdown: for all operators and for those of each suite."""
+    parts = [f"# {name}", protocol.about, protocol.question, _size(study)]
+    groups = study.suites()
+    for suite in [*groups, ""] if len(groups) > 1 else [""]:
+        runs = study.outcomes(suite)
+        parts.append(f"## {suite or 'All operators'}")
+        parts.append(markdown(figures_table(runs)))
+        compared = [differences_table(runs, study.reference, figure) for figure in COMPARED]
+        parts += [markdown(table) for table in (*compared, gains_table(runs, protocol)) if len(table) > 1]
+    parts.append("\n".join(f"- {figure}: {meaning}" for figure, meaning in FIGURES.items()))
+    parts.append(LEGEND)
+    if protocol.published:
+        rows = [[row.what, row.value] for row in protocol.published]
+        parts.append("The paper's figures, with language models on a real NPU, for orientation:")
+        parts.append(markdown([["published", "value"], *rows]))
+    parts.append(SIMULATED)
+    return "\n\n".join(parts) + "\n"
+
+
+LEGEND = (
+    "Means over seeds with 95% bootstrap intervals. Differences are paired by seed; p is that of a paired t-test, "
+    "corrected after Holm within a table of differences; `detectable` is the smallest true difference that this many "
+    "seeds with this much noise show with 80% power."
+)
+
+
+def _size(study: Study) -> str:
+    complete = study.complete()
+    seeds = len({shard.seed for shard in study.shards})
+    budgets = sorted({shard.config.budget for shard in study.shards})
+    return (
+        f"{len(complete)} of {len(study.shards)} runs complete; {seeds} seeds, "
+        f"{' or '.join(map(str, budgets))} attempts an operator."
+    )

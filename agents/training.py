@@ -1,7 +1,8 @@
 """Training an agent: the loop, the journal, the events. The same for every agent.
 
-All tasks are worked on in lock-step on one bank, one attempt each an iteration, until each has had its budget; that is
-the paper's outer loop. Agents that own their loop are given the same environments and stopped at the same cost.
+All tasks of a batch are worked on in lock-step on one bank, one attempt each an iteration, until each has had its
+budget; that is the paper's outer loop. Agents that own their loop are given the same environments and stopped at the
+same cost.
 """
 
 from __future__ import annotations
@@ -46,8 +47,10 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done
         cleanup.callback(journal.close)
         session = cleanup.enter_context(Session(config, folder, journal, len(tasks), progress))
         agent = make_agent(config)
+        if config.initial_agent:
+            agent.load(folder.within(config.initial_agent))
         try:
-            if agent.owns_loop:
+            if agent.owns_loop and config.learning:
                 agent.fit(session, session.total, session.log)
             else:
                 _work(agent, session)
@@ -94,6 +97,9 @@ class Session:
     def __init__(self, config: RunConfig, folder: RunFolder, journal: Journal, tasks: int, progress: Progress) -> None:
         self.config, self.folder, self.journal = config, folder, journal
         self.tasks, self.total = tasks, tasks * config.budget
+        self.batch = config.batch or tasks
+        if tasks % self.batch:
+            raise ConfigError(f"{tasks} tasks don't make whole batches of {self.batch}")
         self.meter = Meter(tasks)
         self._progress = progress
         self._best: dict[str, float] = {}
@@ -112,10 +118,20 @@ class Session:
             embedder=self._recording("embedder", parts.embedder(options), self.folder.embeddings),
             inspection=self._recording("inspection", parts.inspector(options), self.folder.inspections) or {},
         )
+        if self.config.initial_memory:
+            self._remember(options)
         self._verifier = RecordedVerdicts(self.journal.records, lambda: parts.verifier(options))
         self._stack.callback(self._verifier.close)
         self._options = replace(options, verifier=self._verifier)
         return self
+
+    def _remember(self, options: Options) -> None:
+        """Put the memories that the run begins with into its bank."""
+        bank = parts.bank(options, parts.author(options).language)
+        try:
+            bank.import_(self.folder.within(self.config.initial_memory))
+        finally:
+            bank.close()
 
     def _recording(self, name: str, part: Part, path: Path) -> Part:
         """A part; one that is asked over a network keeps what it was answered in the run folder."""
@@ -134,8 +150,8 @@ class Session:
         return Watched(env, self)
 
     def vector(self) -> gym.vector.VectorEnv[Any, Any, Any]:
-        """All tasks at once, one attempt each an iteration."""
-        envs = KernelSynthesisVectorEnv(num_envs=self.tasks, **_arguments(self._options))
+        """All tasks of a batch at once, one attempt each an iteration; then the next batch."""
+        envs = KernelSynthesisVectorEnv(num_envs=self.batch, **_arguments(self._options))
         self._stack.callback(envs.close)
         return WatchedVector(envs, self)
 
@@ -228,7 +244,8 @@ def _work(agent: Agent, session: Session) -> None:
         actions = [agent.act(*view(observations, infos, i)) for i in range(envs.num_envs)]
         observations, _, _, _, infos = envs.step(np.asarray(actions))
         for i in range(envs.num_envs):
-            if (attempt := view({}, infos, i)[1].get("attempt")) is not None:
+            attempt = view({}, infos, i)[1].get("attempt")
+            if attempt is not None and session.config.learning:
                 session.log(agent.learn(attempt), session.meter.attempts)
 
 

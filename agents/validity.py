@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from kernel_gym.agents.comparison import Interval
+from kernel_gym.agents.statistics import Interval
 from kernel_gym.endpoint import estimated_tokens
 from kernel_gym.envs.pool import Composition, Wanted, similar
 from kernel_gym.envs.seeding import generator

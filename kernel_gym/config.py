@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -65,6 +66,10 @@ class RunConfig(_Frozen):
     budget: int = Field(ge=1)
     seed: int = Field(ge=0)
     workers: int = Field(ge=0)
+    batch: int = Field(0, ge=0)
+    initial_memory: str = ""
+    initial_agent: str = ""
+    learning: bool = True
     env: EnvConfig
 
     @property
@@ -110,6 +115,13 @@ def _parse_set(word: str) -> dict[str, Any]:
     for part in reversed(key.split(".")):
         data = {part: data}
     return dict(data)
+
+
+def merged(base: Mapping[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:
+    """`layer` over `base`, mappings key by key; neither is changed."""
+    result = deepcopy(dict(base))
+    _merge(result, layer)
+    return result
 
 
 def _merge(base: dict[str, Any], layer: Mapping[str, Any]) -> None:

@@ -6,9 +6,6 @@ import os
 import sys
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from kernel_gym import command_line
 from kernel_gym.agents.run_options import add_run_arguments, run_config
 
@@ -19,47 +16,38 @@ scripts/compare.py --agents value,my_agents:Mine --suite basics --budget 5 --see
 
 
 def main() -> int:
-    """Run the study with a progress bar and print the table."""
+    """Run the comparison with progress and print the table."""
     parser = command_line.parser(__doc__ or "", EXAMPLES)
     parser.add_argument("--agents", type=command_line.words, required=True, help="comma-separated; first = reference")
     parser.add_argument("--seeds", type=int, default=3, help="runs an agent (default 3)")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the study")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the comparison")
     parser.add_argument("--parallel", type=int, default=os.cpu_count() or 1, help="runs at once (default: one a core)")
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
     add_run_arguments(parser)
-    arguments = parser.parse_args()
-    return compare(arguments)
+    return compare(parser.parse_args())
 
 
 def compare(arguments: argparse.Namespace) -> int:
     """Make the runs and print what came out."""
     from kernel_gym import plugins
-    from kernel_gym.agents.run_folder import RunFolder
-    from kernel_gym.agents.study import Study
-    from kernel_gym.agents.tables import print_comparison
-    from kernel_gym.agents.training import environment_options
-    from kernel_gym.envs import parts
+    from kernel_gym.agents import summary
+    from kernel_gym.agents.progress import shown
 
     if arguments.workers is None and arguments.parallel > 1:
         arguments.workers = 1  # the runs fill the cores already
     base = run_config(arguments, agent=arguments.agents[0], seed=0)
     for agent in arguments.agents:
         plugins.load("kernel_gym.agents", agent)
-    tasks = parts.tasks(environment_options(base, RunFolder(arguments.out)))
-    study = Study(base, arguments.agents, arguments.seeds, arguments.out)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        line = bar.add_task(f"{len(arguments.agents)} agents x {arguments.seeds} seeds: attempts")
-        outcomes, failures = study.run(
-            arguments.parallel, lambda done, total: bar.update(line, completed=done, total=total), len(tasks)
-        )
+    study = summary.crossed(base, arguments.agents, arguments.seeds, arguments.out)
+    with shown(f"{len(arguments.agents)} agents x {arguments.seeds} seeds: attempts", study.done) as watch:
+        failures = study.run(arguments.parallel, watch)
     for failure in failures:
-        print(f"{failure.agent} seed {failure.seed} failed: {failure.reason}", file=sys.stderr)
-    if outcomes:
-        study.write_summary(outcomes)
-        print((arguments.out / "comparison.json").read_text() if arguments.json else "", end="")
+        print(f"{failure.shard} failed: {failure.reason}", file=sys.stderr)
+    if study.complete():
+        written = summary.write(study)
+        print(written if arguments.json else "", end="")
         if not arguments.json:
-            print_comparison(study, outcomes, len(tasks))
+            summary.show(study)
     return 1 if failures else 0
 
 

@@ -1,0 +1,53 @@
+"""Running a named study from a command line: which shards, with progress, and the table at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_gym import plugins
+from kernel_gym.agents import protocol, tables
+from kernel_gym.agents.progress import shown
+from kernel_gym.agents.study import Failure, Study
+from kernel_gym.errors import ConfigError, KernelGymError
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which study at which size; only some agents and seeds of it, if any are named."""
+
+    name: str
+    size: str
+    agents: Sequence[str] = ()
+    seeds: Sequence[str] = ()
+
+    def study(self, folder: Path) -> Study:
+        """The shards, in a folder."""
+        found = protocol.load(self.name)
+        if not all(seed.isdigit() for seed in self.seeds):
+            raise ConfigError(f"seeds are numbers, not {', '.join(self.seeds)}")
+        shards = protocol.shards(found, self.size, self.agents, [int(seed) for seed in self.seeds])
+        return Study(tuple(shards), folder, found.reference)
+
+
+def run(asked: Asked, folder: Path, parallel: int) -> list[Failure]:
+    """Make the shards that are missing; what failed."""
+    study = asked.study(folder)
+    for agent in sorted({shard.agent for shard in study.shards}):
+        plugins.load("kernel_gym.agents", agent)
+    contenders = len({shard.contender for shard in study.shards})
+    with shown(f"{asked.name}: {contenders} contenders, {len(study.shards)} runs", study.done) as watch:
+        return study.run(parallel, watch)
+
+
+def write_results(asked: Asked, folder: Path) -> str:
+    """Write `results.md` of all shards that are complete, whoever asked for them; its text."""
+    whole, asked_for = Asked(asked.name, asked.size).study(folder), asked.study(folder)
+    shards = {shard.label: shard for shard in (*whole.shards, *asked_for.shards)}
+    study = Study(tuple(shards.values()), folder, whole.reference)
+    if not study.complete():
+        raise KernelGymError(f"{folder} holds no complete run of the study {asked.name} at size {asked.size} yet")
+    text = tables.results(f"{asked.name}, {asked.size} size", protocol.load(asked.name), study)
+    (folder / "results.md").write_text(text)
+    return text

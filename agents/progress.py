@@ -1,0 +1,50 @@
+"""Progress with the time left: a bar on a terminal, a line a minute in a log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+#: Seconds between two lines of a log.
+LOG_EVERY = 60.0
+
+
+@contextmanager
+def shown(title: str, already: int) -> Iterator[Callable[[int, int], None]]:
+    """A function that takes attempts made and attempts in all; `already` of them were there before and took no time."""
+    if not sys.stderr.isatty():
+        yield _logged(title, already)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        line = bar.add_task(title, completed=already)
+        yield lambda done, total: bar.update(line, completed=done, total=total)
+
+
+def _logged(title: str, already: int) -> Callable[[int, int], None]:
+    begin = last = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < LOG_EVERY:
+            return
+        last = now
+        print(
+            f"{title}: {done} of {total} attempts, {_left(done - already, total - done, now - begin)}", file=sys.stderr
+        )
+
+    return show
+
+
+def _left(made: int, missing: int, seconds: float) -> str:
+    """The time left at the speed so far."""
+    if made <= 0:
+        return "time left unknown"
+    minutes = missing * seconds / made / 60
+    return f"about {minutes / 60:.1f} hours left" if minutes >= 100 else f"about {minutes:.0f} minutes left"

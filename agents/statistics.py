@@ -1,0 +1,131 @@
+"""Statistics of a comparison. The seed is the unit: all figures of one run are one observation.
+
+Differences are paired by seed. Intervals are percentile bootstraps over seeds; with few seeds those are narrow, so
+whether a difference counts is decided by a paired t-test, corrected after Holm over all comparisons that are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import stats
+
+#: Two-sided level, and the power at which the smallest detectable effect is stated.
+LEVEL, POWER = 0.05, 0.8
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over seeds with its 95% bootstrap interval; without width if there is only one seed."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def signed(self) -> str:
+        """As a difference is written."""
+        return f"{self.mean:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One figure of a contender minus the reference's, paired by seed.
+
+    `p` is that of a paired t-test (1 with a single seed), `adjusted` after Holm; `detectable` is the smallest true
+    difference that so many seeds with so much noise would show with 80% power (None with a single seed).
+    """
+
+    contender: str
+    reference: str
+    per_seed: dict[int, float]
+    interval: Interval
+    p: float
+    adjusted: float
+    detectable: float | None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is a difference beyond noise, all comparisons considered."""
+        return self.adjusted < LEVEL
+
+    @property
+    def verdict(self) -> str:
+        """The same in words."""
+        return "differs" if self.counts else "no difference beyond noise"
+
+    def __str__(self) -> str:
+        return f"{self.interval.signed}, {self.verdict}"
+
+
+def interval(values: Sequence[float | None], seed: int = 0) -> Interval | None:
+    """Mean and 95% percentile-bootstrap interval over the seeds that have a value; None if none has."""
+    data = np.asarray([value for value in values if value is not None], dtype=float)
+    if data.size == 0:
+        return None
+    mean = float(data.mean())
+    if data.size == 1 or np.ptp(data) == 0:
+        return Interval(mean, mean, mean)
+    spread = stats.bootstrap((data,), np.mean, method="percentile", rng=np.random.default_rng(seed)).confidence_interval
+    return Interval(mean, float(spread.low), float(spread.high))
+
+
+def differences(values: Mapping[str, Mapping[int, float]], reference: str) -> list[Difference]:
+    """Every contender against the reference; `values` has contender -> seed -> figure."""
+    base = values.get(reference, {})
+    found = [
+        made
+        for contender, own in values.items()
+        if contender != reference and (made := difference(contender, own, reference, base)) is not None
+    ]
+    adjusted = holm([one.p for one in found])
+    return [replace(one, adjusted=p) for one, p in zip(found, adjusted, strict=True)]
+
+
+def difference(
+    contender: str, own: Mapping[int, float], reference: str, base: Mapping[int, float]
+) -> Difference | None:
+    """The paired difference; None if no seed has both."""
+    per_seed = {seed: own[seed] - base[seed] for seed in sorted(own) if seed in base}
+    spread = interval(list(per_seed.values()))
+    if spread is None:
+        return None
+    data = np.asarray(list(per_seed.values()))
+    p = paired_p(data)
+    return Difference(contender, reference, per_seed, spread, p, p, smallest_detectable(data))
+
+
+def paired_p(differences: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+    """Two-sided p of a t-test that the mean difference is zero; 1 where nothing can be said."""
+    data = np.asarray(differences, dtype=float)
+    if data.size < 2 or not data.any():
+        return 1.0
+    if np.ptp(data) == 0:  # the test divides by the deviation
+        return 0.0
+    return float(stats.ttest_1samp(data, 0.0).pvalue)
+
+
+def smallest_detectable(differences: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]]) -> float | None:
+    """The true difference that a test at 5% on as many and as noisy observations finds with 80% power."""
+    data = np.asarray(differences, dtype=float)
+    if data.size < 2:
+        return None
+    freedom = data.size - 1
+    factor = stats.t.ppf(1 - LEVEL / 2, freedom) + stats.t.ppf(POWER, freedom)
+    return float(factor * data.std(ddof=1) / np.sqrt(data.size))
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """p-values after Holm's step-down correction, in the order given."""
+    adjusted, floor = [0.0] * len(ps), 0.0
+    for rank, i in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
+        floor = max(floor, min(1.0, (len(ps) - rank) * ps[i]))
+        adjusted[i] = floor
+    return adjusted
+
+
+def interquartile_mean(values: Sequence[float]) -> float:
+    """The mean of the middle half: neither the easiest nor the hardest quarter moves it."""
+    return float(stats.trim_mean(values, 0.25))

@@ -1,0 +1,80 @@
+"""A comparison of agents as `scripts/compare.py` prints it: a table on the terminal and `comparison.json`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from kernel_gym.agents.comparison import FIGURES, by_seed, intervals
+from kernel_gym.agents.protocol import Shard
+from kernel_gym.agents.run_folder import RunFolder
+from kernel_gym.agents.statistics import differences
+from kernel_gym.agents.study import Study
+from kernel_gym.agents.tables import COMPARED, SIMULATED, figures_table
+from kernel_gym.agents.training import environment_options
+from kernel_gym.config import RunConfig
+from kernel_gym.envs import parts
+
+#: Figures that fit on a screen.
+SHOWN = ("compiled", "correct", "area", "speedup", "reward")
+
+
+def crossed(base: RunConfig, agents: Sequence[str], seeds: int, folder: Path) -> Study:
+    """Agents x seeds on one configuration; the first agent is the reference."""
+    tasks = tuple(task.id for task in parts.tasks(environment_options(base, RunFolder(folder))))
+    shards = [
+        Shard("", agent, seed, base.model_copy(update={"agent": agent, "seed": seed}), tasks)
+        for seed in range(seeds)
+        for agent in agents
+    ]
+    return Study(tuple(shards), folder, agents[0])
+
+
+def write(study: Study) -> str:
+    """Write `comparison.json`: every run, the intervals, and the differences from the reference."""
+    runs = study.outcomes()
+    summary = {
+        "runs": [asdict(run) for run in runs],
+        "intervals": {
+            agent: {name: value and asdict(value) for name, value in figures.items()}
+            for agent, figures in intervals(runs).items()
+        },
+        "differences_from": study.reference,
+        "differences": {
+            figure: {one.contender: asdict(one) for one in differences(by_seed(runs, figure), study.reference)}
+            for figure in COMPARED
+        },
+    }
+    text = json.dumps(summary, indent=1)
+    (study.folder / "comparison.json").write_text(text)
+    return text
+
+
+def show(study: Study) -> None:
+    """Print the figures of every agent with intervals, and its difference from the reference."""
+    console = Console(width=None if sys.stdout.isatty() else 128)
+    runs = study.outcomes()
+    first = study.shards[0]
+    seeds = len({shard.seed for shard in study.shards})
+    title = f"{len(first.tasks)} operators, {first.config.budget} attempts each, {seeds} seeds: mean [95% interval]"
+    table = Table(title=title, box=box.SIMPLE, padding=(0, 1))
+    head, *rows = figures_table(runs, SHOWN)
+    for i, name in enumerate(head):
+        table.add_column(name, justify="right" if i else "left")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    for name in SHOWN:
+        console.print(f"  {name}: {FIGURES[name]}", highlight=False)
+    for one in differences(by_seed(runs, "area"), study.reference):
+        console.print(f"  {one.contender} - {one.reference} in area: {one}", highlight=False)
+    if first.config.env.author == "apprentice":
+        console.print(SIMULATED, highlight=False)
+    console.print(f"Curves: tensorboard --logdir {study.folder}", highlight=False)

@@ -1,0 +1,135 @@
+"""Named studies: data that parses, the operators they name, shards that resume, move, fail one by one."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kernel_gym import suites
+from kernel_gym.agents import protocol, tables
+from kernel_gym.agents.protocol import MEMORY_FILE, Shard
+from kernel_gym.agents.stratified import chosen, stratified
+from kernel_gym.agents.study import Study
+from kernel_gym.config import resolve
+from kernel_gym.errors import ConfigError
+
+ROOT = Path(__file__).parents[2]
+PASSED_ON = {
+    "about": "A memory is made and passed on.",
+    "question": "Does it arrive?",
+    "agents": ["random"],
+    "reference": "use/random",
+    "phases": ["basics 1"],
+    "settings": {"workers": 1},
+    "arms": {"make": {"agents": ["value"]}, "use": {"memory": "make", "phases": ["level1 1"], "agents": ["value"]}},
+    "sizes": {"quick": {"budget": 2, "seeds": 1}},
+}
+
+
+@pytest.mark.parametrize("name", protocol.names())
+@pytest.mark.parametrize("size", ["quick", "full"])
+def test_every_study_resolves_at_both_sizes(name: str, size: str) -> None:
+    study = protocol.load(name)
+    shards = protocol.shards(study, size)
+    assert len({shard.label for shard in shards}) == len(shards)
+    assert study.reference in {shard.contender for shard in shards}
+    assert {shard.memory for shard in shards} - {""} <= {shard.label for shard in shards}
+    assert {*study.learners, *study.heuristics} <= {shard.contender for shard in shards}
+
+
+def test_main_is_what_it_is_said_to_be() -> None:
+    shards = protocol.shards(protocol.load("main"), "full")
+    assert {shard.seed for shard in shards} == {0, 1, 2}
+    for shard in shards:
+        assert (shard.config.budget, shard.config.batch) == (30, 40)
+        assert [task.partition("/")[0] for task in shard.tasks] == ["level1"] * 40 + ["level2"] * 40
+        assert shard.config.env.author_options == {"profile": "middle"}
+    placebo = protocol.shards(protocol.load("placebo"), "full")
+    assert [one.tasks for one in placebo] == [one.tasks for one in shards]
+    assert {one.config.env.author_options["profile"] for one in placebo} == {"placebo"}
+
+
+@pytest.mark.parametrize("count", [1, 8, 40, 99])
+def test_a_stratified_choice_has_every_category_by_its_share(count: int) -> None:
+    tasks = suites.suite("level1")
+    kept = stratified(tasks, count)
+    assert len(kept) == len({task.id for task in kept}) == count
+    shares = Counter(task.category for task in tasks)
+    for category, had in Counter(task.category for task in kept).items():
+        assert abs(had - shares[category] * count / len(tasks)) < 1
+
+
+def test_operators_that_are_kept_back_are_others() -> None:
+    first, rest = chosen("level1 40"), chosen("level1 20 after 40")
+    assert len(rest) == 20
+    assert not {task.id for task in first} & {task.id for task in rest}
+    assert [task.suite for task in chosen("level1 40 + level2 20", share=0.1)] == ["level1"] * 4 + ["level2"] * 2
+    for words in ("level1", "level1 many", "level1 4 before 2", "level1 4 after", "level1 101"):
+        with pytest.raises(ConfigError):
+            chosen(words)
+
+
+def test_a_study_that_says_nonsense_is_one_line() -> None:
+    with pytest.raises(ConfigError, match=r"there are .*main"):
+        protocol.load("nothing")
+    with pytest.raises(ConfigError, match="colour"):
+        protocol.parse("mine", PASSED_ON | {"colour": "blue"})
+    with pytest.raises(ConfigError, match="sizes are quick"):
+        protocol.shards(protocol.parse("mine", PASSED_ON), "huge")
+    uneven = protocol.parse("mine", PASSED_ON | {"phases": ["level1 1", "level1 2"], "arms": {"": {}}})
+    with pytest.raises(ConfigError, match="equally many"):
+        protocol.shards(uneven, "quick")
+
+
+def test_a_memory_is_made_passed_on_and_the_folder_can_be_moved(tmp_path: Path) -> None:
+    shards = tuple(protocol.shards(protocol.parse("mine", PASSED_ON), "quick"))
+    study = Study(shards, tmp_path / "here", "use/value")
+    seen: list[tuple[int, int]] = []
+    assert study.run(2, lambda done, total: seen.append((done, total))) == []
+    assert seen[-1] == (4, 4)
+    made, used = (study.path(shard) for shard in shards)
+    assert (used / MEMORY_FILE).exists()
+    assert not (made / MEMORY_FILE).exists()
+    assert "basics/" in (used / MEMORY_FILE).read_text()
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    moved = Study(shards, tmp_path / "there", "use/value")
+    assert moved.run(2, lambda done, total: None) == []  # complete: nothing is done again
+    text = tables.results("mine", protocol.parse("mine", PASSED_ON), moved)
+    assert "2 of 2 runs complete" in text
+    assert "| use/value |" in text
+
+
+def test_runs_that_fail_or_are_killed_say_so_and_leave_the_others_alone(tmp_path: Path) -> None:
+    base = resolve(overrides={"tasks": ["relu"], "budget": 1, "workers": 1})
+    killed = base.model_copy(update={"agent": f"{__name__}:killed"})
+    wrong = base.model_copy(update={"agent": "random", "agent_options": {"nonsense": 1}})
+    shards = tuple(
+        Shard(name, "random", 0, config, ("level1/relu",)) for name, config in (("killed", killed), ("wrong", wrong))
+    )
+    follower = Shard("after", "random", 0, base, ("level1/relu",), memory="wrong/random/seed-0")
+    study = Study((*shards, follower), tmp_path, "wrong/random")
+    failures = {failure.shard: failure.reason for failure in study.run(2, lambda done, total: None)}
+    assert "run the same command again" in failures["killed/random/seed-0"]
+    assert "nonsense" in failures["wrong/random/seed-0"]
+    assert "which failed" in failures["after/random/seed-0"]
+    assert study.complete() == []
+
+
+def killed(seed: int) -> None:
+    """An agent whose process is killed before it acts."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_the_command_lists_studies_and_says_what_is_missing(tmp_path: Path) -> None:
+    script = str(ROOT / "scripts" / "study.py")
+    listed = subprocess.run([sys.executable, script, "--list"], capture_output=True, text=True).stdout
+    assert [line.split()[0] for line in listed.splitlines()] == protocol.names()
+    command = [sys.executable, script, "placebo", "--out", str(tmp_path), "--table"]
+    bad = subprocess.run(command, capture_output=True, text=True)
+    assert (bad.returncode, bad.stderr.count("\n")) == (2, 1)
+    assert "no complete run" in bad.stderr
