@@ -106,6 +106,24 @@ T fields(uint32_t limit) {
     return made;
 }
 
+asc_lists lists() {
+    asc_lists made;
+    for (asc_local &list : made.list) list = local();
+    for (uint32_t &count : made.count) count = static_cast<uint32_t>(below(8) ? below(40) : number());
+    made.lists = static_cast<uint32_t>(below(8) ? 2 + below(3) : number());
+    made.repeat = static_cast<uint32_t>(below(8) ? 1 : number());
+    made.until_empty = static_cast<uint32_t>(below(16) ? below(2) : number());
+    return made;
+}
+
+asc_blocks16 blocks16() {
+    asc_blocks16 made;
+    for (uint32_t &addr : made.dst) addr = local().addr;
+    for (uint32_t &addr : made.src) addr = local().addr;
+    if (below(2)) for (uint32_t i = 0; i < 16; ++i) made.dst[i] = 32 * i, made.src[i] = 1024 + 32 * i;
+    return made;
+}
+
 asc_text words() {
     asc_text t;
     for (char &byte : t.bytes) byte = static_cast<char>(source());

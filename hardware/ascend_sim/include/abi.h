@@ -163,6 +163,15 @@ ASC_CALL asc_gather(uint32_t dtype, asc_local dst, asc_local src, asc_local offs
 ASC_CALL asc_gather_mask(uint32_t dtype, asc_local dst, asc_local src, asc_local mask, uint32_t pattern, uint32_t reduce, uint32_t count, asc_walk walk, int32_t line);
 ASC_CALL asc_transpose16(uint32_t dtype, asc_local dst, asc_local src, int32_t line);
 ASC_CALL asc_sort32(uint32_t dtype, asc_local dst, asc_local src, asc_local index, uint32_t repeat, int32_t line);
+// Merges up to four lists of pairs (value, index), each sorted downwards; `count` are pairs. With several repeats the lists lie
+// one behind the other and all are of one length.
+struct asc_lists { asc_local list[4]; uint32_t count[4]; uint32_t lists, repeat, until_empty; };
+ASC_CALL asc_merge_sorted(uint32_t dtype, asc_local dst, asc_lists lists, int32_t line);
+ASC_QUERY uint64_t asc_merge_counts(int32_t line);        // pairs that the last merge took from each list, 16 bits each
+// 16 blocks of 32 bytes become 16 others, their elements transposed.
+struct asc_blocks16 { uint32_t dst[16], src[16]; };
+struct asc_transpose_steps { uint32_t repeat, dst_step, src_step, dst_high, src_high; };   // steps in blocks
+ASC_CALL asc_transpose_blocks(uint32_t dtype, asc_blocks16 blocks, asc_transpose_steps steps, int32_t line);
 ASC_CALL asc_mask_mode(uint32_t counter, int32_t line);
 ASC_CALL asc_mask_set(uint64_t high, uint64_t low, int32_t line);
 
@@ -174,13 +183,27 @@ ASC_CALL asc_mask_set(uint64_t high, uint64_t low, int32_t line);
 //   BROADCAST   rows, columns = of dst; axis = the dimension that is 1 in src0
 //   PAD, UNPAD  rows, columns = of src0; valid_columns = columns without the padding; flags = left + 256 * right
 //   LAYERNORM   dst1 = mean, dst2 = variance, src1 = gamma, src2 = beta, scalar = epsilon; RMSNORM: src1 = gamma
-//   TOPK        dst = values, dst1 = indices, axis = k; flags: 1 = smallest first. SORT: dst, dst1 = indices
+//   TOPK        dst = values, dst1 = indices, src1 = numbers of the elements (bytes 0: 0, 1, ...), axis = k; flags: 1 =
+//               smallest first
+//   SORT        rows of 32 elements; src1 = indices, dst = pairs of value and index; flags: 1 = all rows as one
+//   EXTRACT     rows of 32 pairs in src0; dst = values, dst1 = indices
+//   SIMPLESOFTMAX  src1 = sum, src2 = max of each row; flags as SOFTMAX
+//   SOFTMAXFLASH, SOFTMAXFLASHV2  dst1 = sum, dst2 = max, dst3 = factor of what was computed before, src1 and src2 = sum
+//               and max until now; flags: 1 as SOFTMAX, 2 = there was something before
+//   QUANT       to int8: src0 * scale + offset; src1 = scale and src2 = offset of each column (bytes 0: halves of `scalar`)
+//   DEQUANT     from int32 to `dtype`: src0 * scale; src1 = scale of each column, of type `axis` (bytes 0: `scalar`)
+//   ANTIQUANT   from type `axis` to `dtype`: (src0 + offset) * scale; src1 = offset, src2 = scale of each column, or with
+//               flags 1 of each row (bytes 0: halves of `scalar`)
+//   GROUPNORM   rows are groups of `axis` channels, each of columns / axis elements; src1 = gamma, src2 = beta of all
+//               rows * axis channels; dst1 = mean, dst2 = variance
+//   SELECTBYTES src1 = one byte an element: where it is 0 (flags 1: is not 0) src0 is taken, else `scalar`
 enum asc_tile_op : uint16_t {
     ASC_SOFTMAX, ASC_LOGSOFTMAX, ASC_SUM, ASC_MEAN, ASC_CUMSUM, ASC_BROADCAST, ASC_PAD, ASC_UNPAD, ASC_LAYERNORM,
-    ASC_RMSNORM, ASC_TOPK, ASC_SORT, ASC_TILE_OPS,
+    ASC_RMSNORM, ASC_TOPK, ASC_SORT, ASC_EXTRACT, ASC_SIMPLESOFTMAX, ASC_SOFTMAXFLASH, ASC_SOFTMAXFLASHV2, ASC_QUANT,
+    ASC_DEQUANT, ASC_ANTIQUANT, ASC_GROUPNORM, ASC_SELECTBYTES, ASC_TILE_OPS,
 };
 struct asc_tile { uint32_t rows, columns, valid_rows, valid_columns, axis, flags; };
-ASC_CALL asc_tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_local dst1, asc_local dst2, asc_local src0, asc_local src1, asc_local src2, asc_local tmp, asc_tile tile, uint64_t scalar, int32_t line);
+ASC_CALL asc_tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_local dst1, asc_local dst2, asc_local dst3, asc_local src0, asc_local src1, asc_local src2, asc_local tmp, asc_tile tile, uint64_t scalar, int32_t line);
 
 // ---- scalar unit -----------------------------------------------------------------------------------------------
 // A query answers with the aligned block around the element; the kernel process may read the rest of the block from

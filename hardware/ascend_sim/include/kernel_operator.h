@@ -15,5 +15,8 @@
 #include "detail/sync.h"
 #include "detail/library.h"
 #include "detail/tile.h"
+#include "detail/softmax.h"
+#include "detail/quantise.h"
+#include "detail/sort.h"
 #include "detail/message.h"
 #include "detail/launch.h"

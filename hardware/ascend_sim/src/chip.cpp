@@ -17,7 +17,8 @@ const std::array<const char *, ASC_LIBRARY_OPS> LIBRARY_NAMES = {
     "clamp_max", "clamp_min"};
 const std::array<const char *, ASC_TILE_OPS> TILE_NAMES = {
     "softmax", "log_softmax", "sum", "mean", "cumsum", "broadcast", "pad", "unpad", "layer_norm", "rms_norm", "topk",
-    "sort"};
+    "sort", "extract", "simple_softmax", "softmax_flash", "softmax_flash_v2", "quant", "dequant", "antiquant",
+    "group_norm", "select_bytes"};
 const std::array<const char *, BASIC_ROWS> BASIC_NAMES = {
     "cast", "compare", "select", "index", "brcb", "gather", "gather_mask", "transpose"};
 const std::array<const char *, REDUCE_ROWS> REDUCE_NAMES = {
@@ -132,6 +133,7 @@ void read_units(Reader &from, Figures &to) {
     from.read("unit.read_read", to.unit.read_read);
     from.read("unit.read_write", to.unit.read_write);
     from.read("unit.sort", to.unit.sort);
+    from.read("unit.merge", to.unit.merge);
     from.read("unit.local_copy", to.unit.local_copy);
     from.read("unit.local_copy_repeat", to.unit.local_copy_repeat);
     from.read("pass.startup", to.pass.startup);

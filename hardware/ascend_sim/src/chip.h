@@ -58,7 +58,7 @@ struct Figures {
     std::array<Row, ASC_VECTOR_OPS> vector;
     std::array<Row, BASIC_ROWS> basic;
     std::array<Row, REDUCE_ROWS> reduce;
-    struct { double tail, read_read, read_write, sort, local_copy, local_copy_repeat; } unit;
+    struct { double tail, read_read, read_write, sort, merge, local_copy, local_copy_repeat; } unit;
     struct { double startup, repeat, repeat16, row; } pass;
     std::array<double, ASC_LIBRARY_OPS> library;
     std::array<double, ASC_TILE_OPS> tile;

@@ -29,6 +29,7 @@ constexpr Pair pairs[] = {
     {ASC_I8, ASC_F16, five | none},  {ASC_U8, ASC_F16, five | none}, {ASC_F16, ASC_I16, five | none},
     {ASC_F32, ASC_I32, five | none}, {ASC_I16, ASC_I32, none},       {ASC_I64, ASC_I32, none},
     {ASC_I32, ASC_I64, none},        {ASC_F16, ASC_I32, none},   // with a scale of 1
+    {ASC_F16, ASC_I4, none},         {ASC_I4, ASC_F16, five | none},
 };
 
 // Rounds to a whole number; exact for what is one already.
@@ -88,6 +89,8 @@ double wide_value(int64_t x) {
     return static_cast<double>(magnitude) * scale;
 }
 
+}  // namespace
+
 double value_of(uint32_t dtype, const uint8_t *at) {
     switch (dtype) {
         case ASC_F32: return *reinterpret_cast<const Row<float> *>(at);
@@ -102,6 +105,8 @@ double value_of(uint32_t dtype, const uint8_t *at) {
     }
 }
 
+namespace {
+
 // Saturates; not-a-number becomes 0.
 template <class T>
 void put_whole(uint8_t *at, double x, uint32_t round) {
@@ -114,7 +119,9 @@ void put_whole(uint8_t *at, double x, uint32_t round) {
     *reinterpret_cast<Row<T> *>(at) = value;
 }
 
-void put(uint32_t dtype, uint8_t *at, double x, uint32_t round) {
+}  // namespace
+
+void put_value(uint32_t dtype, uint8_t *at, double x, uint32_t round) {
     switch (dtype) {
         case ASC_F32: *reinterpret_cast<Row<float> *>(at) = canonical(to_float(x, round)); return;
         case ASC_F16: {
@@ -137,6 +144,8 @@ void put(uint32_t dtype, uint8_t *at, double x, uint32_t round) {
         default: return;
     }
 }
+
+namespace {
 
 template <class To, class From, class Convert>
 void loop(uint8_t *dst, const uint8_t *src, size_t n, Convert convert) {
@@ -173,6 +182,11 @@ bool convert_quickly(uint32_t dst_dtype, uint32_t src_dtype, uint32_t round, uin
 
 }  // namespace
 
+uint8_t four_bits(double x, uint32_t round) {
+    const double whole = to_whole(x, round);
+    return static_cast<uint8_t>(whole != whole ? 0 : static_cast<int>(whole < -8 ? -8 : whole > 7 ? 7 : whole)) & 15;
+}
+
 uint32_t cast_modes(uint32_t dst_dtype, uint32_t src_dtype) {
     for (const Pair &pair : pairs) {
         if (pair.dst == dst_dtype && pair.src == src_dtype) return pair.modes;
@@ -200,8 +214,8 @@ void convert(uint32_t dst_dtype, uint32_t src_dtype, uint32_t round, uint8_t *ds
     const bool to_whole_float = dst_dtype == ASC_F32 && src_dtype == ASC_F32;
     for (size_t i = 0; i < n; ++i) {
         const double x = value_of(src_dtype, src + i * from);
-        if (to_whole_float) put(ASC_F32, dst + i * to, to_whole(x, round), ASC_RINT);
-        else put(dst_dtype, dst + i * to, x, round);
+        if (to_whole_float) put_value(ASC_F32, dst + i * to, to_whole(x, round), ASC_RINT);
+        else put_value(dst_dtype, dst + i * to, x, round);
     }
 }
 

@@ -51,7 +51,7 @@ void Core::reset(uint32_t instance) {
     mask[0] = mask[1] = ~0ull;
     atomic = atomic_dtype = 0;
     pad_set = false;
-    pad_bits = gathered = bypassing = 0;
+    pad_bits = gathered = merged = bypassing = 0;
     copied_out.clear();
     copied_in.clear();
     dirty_lines.clear();

@@ -101,6 +101,7 @@ public:
     uint64_t pad_bits = 0;
     uint64_t bypassing = 0;                 // tensors whose copies bypass L2, by bit
     uint64_t gathered = 0;                  // what the last GatherMask kept
+    uint64_t merged = 0;                    // pairs that the last MrgSort took from each list, 16 bits each
     std::deque<GlobalTouch> copied_out, copied_in;   // recent, in tensors that can be written
     std::unordered_set<uint64_t> dirty_lines;        // of the scalar unit's data cache
 

@@ -39,6 +39,7 @@ Costs::Costs(const Chip &chip) {
     read_read_ = ticks(chip.unit.read_read);
     read_write_ = ticks(chip.unit.read_write);
     sort_ = ticks(chip.unit.sort);
+    merge_ = ticks(chip.unit.merge);
     local_copy_ = line({chip.unit.local_copy, chip.unit.local_copy_repeat, chip.unit.local_copy_repeat});
     pass_startup_ = ticks(chip.pass.startup);
     pass_repeat_ = ticks(chip.pass.repeat);
@@ -114,6 +115,7 @@ Ticks Costs::unit(const Instr &instr) const {
         case Family::GatherMask: return basic(Basic::GatherMask, instr);
         case Family::Transpose: return basic(Basic::Transpose, instr);
         case Family::Sort: return sort_ * instr.repeats;
+        case Family::Merge: return merge_ * instr.repeats;
         case Family::CopyLocal: return of(local_copy_, instr);
     }
     return 0;

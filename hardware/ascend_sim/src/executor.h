@@ -74,7 +74,8 @@ public:
     void cache_hint(asc_global address, uint32_t bypass, int32_t line);
     void set_atomic(uint32_t mode, uint32_t dtype, int32_t line);
 
-    // ---- vector unit (vector_unit.cpp, cast.cpp, compare.cpp, reduce.cpp, rearrange.cpp, library.cpp, tiles.cpp)
+    // ---- vector unit (vector_unit.cpp, cast.cpp, compare.cpp, reduce.cpp, rearrange.cpp, sorting.cpp, library.cpp,
+    // tiles.cpp)
     void vector(uint32_t op, uint32_t dtype, uint32_t src_dtype, asc_local dst, asc_local src0, asc_local src1,
                 uint64_t scalar, asc_walk walk, int32_t line);
     void library(uint32_t op, uint32_t dtype, asc_local dst, asc_local src0, asc_local src1, asc_local tmp,
@@ -99,8 +100,12 @@ public:
     void sort32(uint32_t dtype, asc_local dst, asc_local src, asc_local index, uint32_t repeat, int32_t line);
     void mask_mode(uint32_t counter, int32_t line);
     void mask_set(uint64_t high, uint64_t low, int32_t line);
-    void tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_local dst1, asc_local dst2, asc_local src0,
-                       asc_local src1, asc_local src2, asc_local tmp, asc_tile tile, uint64_t scalar, int32_t line);
+    void tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_local dst1, asc_local dst2, asc_local dst3,
+                       asc_local src0, asc_local src1, asc_local src2, asc_local tmp, asc_tile tile, uint64_t scalar,
+                       int32_t line);
+    void merge_sorted(uint32_t dtype, asc_local dst, asc_lists lists, int32_t line);
+    uint64_t merge_counts(int32_t line);
+    void transpose_blocks(uint32_t dtype, asc_blocks16 blocks, asc_transpose_steps steps, int32_t line);
 
     // ---- scalar unit (scalar_unit.cpp)
     asc_block read_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line);
@@ -176,6 +181,9 @@ private:
     void count(const char *name) { mix_.count(name); }
 
     // Parts of single methods.
+    void cast_packed(Core &core, bool packs, const asc_local &dst, const asc_local &src, uint32_t round,
+                     const asc_walk &walk);
+    void check_cast(uint32_t dst_dtype, uint32_t src_dtype, uint32_t round) const;
     GlobalBytes touch_matrix(Core &core, asc_global address, uint32_t dtype, uint64_t rows, uint64_t columns,
                              uint64_t pitch, bool write, bool atomic, const char *what);
     Matrix matrix_at(const GlobalBytes &place, uint64_t offset, uint64_t rows, uint64_t columns, uint64_t pitch,

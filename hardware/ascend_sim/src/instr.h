@@ -34,7 +34,7 @@ enum class Kind : uint8_t {
 enum class Call : uint16_t { TPipe, InitBuffer, QueueOp, Flag, MaskSet, Print, Launch };
 
 // Which family an operation's cost row belongs to: vector ops by asc_vector_op, others by the enums below.
-enum class Family : uint8_t { Vector, Library, Cast, Compare, Select, Reduce, ReduceParts, Index, Brcb, Gather, GatherMask, Transpose, Sort, Tile, CopyLocal };
+enum class Family : uint8_t { Vector, Library, Cast, Compare, Select, Reduce, ReduceParts, Index, Brcb, Gather, GatherMask, Transpose, Sort, Merge, Tile, CopyLocal };
 
 // A matrix in global memory: `count` rows of `bytes`, their starts `pitch` bytes apart.
 struct MatrixRows { uint64_t begin; uint32_t bytes, count; uint64_t pitch; };

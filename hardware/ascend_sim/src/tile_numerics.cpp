@@ -8,6 +8,7 @@
 #include "dtype.h"
 #include "elementary.h"
 #include "numerics.h"
+#include "quantisation.h"
 #include "reduce.h"
 
 namespace sim {
@@ -90,6 +91,55 @@ void softmax(TileRun &run) {
     }
 }
 
+// The first number of a row's block beside the data.
+float get_beside(const TileRun &run, const Bytes &bytes, uint64_t row, uint32_t dtype, bool &good) {
+    const uint64_t at = bytes.begin + row * 32;
+    good = good && !std::memchr(run.valid + at, 0, bytes_of_dtype(dtype));
+    return get(dtype, run.data + at);
+}
+
+void softmax_with_given_sums(TileRun &run) {
+    const uint32_t beside = run.floats_beside ? uint32_t{ASC_F32} : run.dtype;
+    for (uint64_t row = 0; row < run.tile.valid_rows; ++row) {
+        bool good = true;
+        std::vector<float> x = row_of(run, run.bytes.src0, row, run.tile.columns, run.tile.valid_columns, good);
+        const float sum = get_beside(run, run.bytes.src1, row, beside, good),
+                    most = get_beside(run, run.bytes.src2, row, beside, good);
+        for (float &value : x) value = static_cast<float>(elementary::exp(value - most)) / sum;
+        put_row(run, row, x, good);
+    }
+}
+
+// A softmax over a row that comes in parts: sum and max go on from part to part. The first version divides by the sum at
+// once, the second leaves that to the end.
+void softmax_in_parts(TileRun &run) {
+    const bool divides = run.op == ASC_SOFTMAXFLASH, update = run.tile.flags & 2;
+    const uint32_t beside = run.floats_beside ? uint32_t{ASC_F32} : run.dtype;
+    const uint64_t copies = 32 / bytes_of_dtype(beside);
+    for (uint64_t row = 0; row < run.tile.valid_rows; ++row) {
+        bool good = true;
+        std::vector<float> x = row_of(run, run.bytes.src0, row, run.tile.columns, run.tile.valid_columns, good);
+        float most = x[0], factor = 1, before = 0;
+        for (float value : x) most = beats(ASC_REDUCE_MAX, value, most) ? value : most;
+        if (update) {
+            const float known = get_beside(run, run.bytes.src2, row, beside, good);
+            most = beats(ASC_REDUCE_MAX, known, most) ? known : most;
+            factor = static_cast<float>(elementary::exp(known - most));
+            before = factor * get_beside(run, run.bytes.src1, row, beside, good);
+        }
+        for (float &value : x) value = static_cast<float>(elementary::exp(value - most));
+        const float sum = before + sum_of(x, ASC_F32);
+        if (divides) {
+            for (float &value : x) value /= sum;
+            factor = before / sum;
+        }
+        put_row(run, row, x, good);
+        put_beside(run, run.bytes.dst1, row, copies, beside, sum, good);
+        put_beside(run, run.bytes.dst2, row, copies, beside, most, good);
+        put_beside(run, run.bytes.dst3, row, 32 / run.element, run.dtype, factor, good);
+    }
+}
+
 void row_sums(TileRun &run) {
     for (uint64_t row = 0; row < run.tile.rows; ++row) {
         bool good = true;
@@ -164,12 +214,81 @@ void normalise(TileRun &run) {
     }
 }
 
-void sort_rows(TileRun &run) {
-    const bool top = run.op == ASC_TOPK, ascending = top && (run.tile.flags & 1);
-    const uint64_t kept = top ? run.tile.axis : run.tile.valid_columns;
-    const uint64_t pitch = top ? (kept + 32 / run.element - 1) / (32 / run.element) * (32 / run.element)
-                               : run.tile.columns;
-    const uint64_t index_pitch = top ? (kept + 7) / 8 * 8 : run.tile.columns;
+// Groups of channels: `axis` of them in a row, each with a weight of its own.
+void normalise_groups(TileRun &run) {
+    const uint64_t n = run.tile.columns, channels = run.tile.axis, each = n / channels, groups = run.tile.valid_rows;
+    const float epsilon = scalar_of(run);
+    for (uint64_t row = 0; row < run.tile.rows; ++row) {
+        bool good = true;
+        const uint64_t group = row % groups;
+        std::vector<float> x = row_of(run, run.bytes.src0, row, n, n, good), squares(n);
+        const std::vector<float> gamma = row_of(run, run.bytes.src1, group, channels, channels, good),
+                                 beta = row_of(run, run.bytes.src2, group, channels, channels, good);
+        const float mean = sum_of(x, ASC_F32) / static_cast<float>(n);
+        for (uint64_t i = 0; i < n; ++i) squares[i] = (x[i] - mean) * (x[i] - mean);
+        const float variance = sum_of(squares, ASC_F32) / static_cast<float>(n);
+        const float scale = 1.0f / static_cast<float>(__builtin_sqrt(static_cast<double>(variance + epsilon)));
+        for (uint64_t i = 0; i < n; ++i) x[i] = (x[i] - mean) * scale * gamma[i / each] + beta[i / each];
+        put_row(run, row, x, good);
+        put_beside(run, run.bytes.dst1, row, 1, run.dtype, mean, good);
+        put_beside(run, run.bytes.dst2, row, 1, run.dtype, variance, good);
+    }
+}
+
+void select_by_bytes(TileRun &run) {
+    const uint64_t width = run.tile.flags / 256, pitch = run.tile.axis, wanted = run.tile.flags & 1;
+    for (uint64_t i = 0, n = static_cast<uint64_t>(run.tile.rows) * run.tile.columns; i < n; ++i) {
+        const uint64_t mask = run.bytes.src1.begin + (i / run.tile.columns * pitch + i % run.tile.columns) * width,
+                       from = run.bytes.src0.begin + i * run.element, to = run.bytes.dst.begin + i * run.element;
+        const bool set = std::any_of(run.data + mask, run.data + mask + width, [](uint8_t byte) { return byte != 0; });
+        const bool good = !std::memchr(run.valid + mask, 0, width);
+        if (set == wanted) {
+            std::memcpy(run.data + to, run.data + from, run.element);
+            std::memset(run.valid + to, good && !std::memchr(run.valid + from, 0, run.element), run.element);
+        } else {
+            std::memcpy(run.data + to, &run.scalar, run.element);
+            std::memset(run.valid + to, good, run.element);
+        }
+    }
+}
+
+// Into pairs of value and index, the largest first: each row, or all of them as one.
+void sort_into_pairs(TileRun &run) {
+    const uint64_t all = static_cast<uint64_t>(run.tile.rows) * run.tile.columns,
+                   each = run.tile.flags & 1 ? all : run.tile.columns;
+    std::vector<uint64_t> order(each);
+    for (uint64_t first = 0; first < all; first += each) {
+        bool good = true;
+        const std::vector<float> x = row_of(run, run.bytes.src0, first / each, each, each, good);
+        good = good && !std::memchr(run.valid + run.bytes.src1.begin + first * 4, 0, each * 4);
+        std::iota(order.begin(), order.end(), uint64_t{0});
+        std::stable_sort(order.begin(), order.end(),
+                         [&](uint64_t a, uint64_t b) { return beats(ASC_REDUCE_MAX, x[a], x[b]); });
+        for (uint64_t i = 0; i < each; ++i) {
+            uint8_t *at = run.data + run.bytes.dst.begin + (first + i) * 8;
+            std::memset(at, 0, 8);
+            put(run.dtype, at, x[order[i]]);
+            std::memcpy(at + 4, run.data + run.bytes.src1.begin + (first + order[i]) * 4, 4);
+        }
+        std::memset(run.valid + run.bytes.dst.begin + first * 8, good, each * 8);
+    }
+}
+
+void take_pairs_apart(TileRun &run) {
+    for (uint64_t i = 0, n = static_cast<uint64_t>(run.tile.rows) * run.tile.columns; i < n; ++i) {
+        const uint64_t from = run.bytes.src0.begin + i * 8, value = run.bytes.dst.begin + i * run.element,
+                       index = run.bytes.dst1.begin + i * 4;
+        for (uint8_t *bytes : {run.data, run.valid}) {
+            std::memcpy(bytes + value, bytes + from, run.element);
+            std::memcpy(bytes + index, bytes + from + 4, 4);
+        }
+    }
+}
+
+void top_of_rows(TileRun &run) {
+    const bool ascending = run.tile.flags & 1, numbered = run.bytes.src1.begin != run.bytes.src1.end;
+    const uint64_t kept = run.tile.axis, block = 32 / run.element;
+    const uint64_t pitch = (kept + block - 1) / block * block, index_pitch = (kept + 7) / 8 * 8;
     for (uint64_t row = 0; row < run.tile.rows; ++row) {
         bool good = true;
         const std::vector<float> x = row_of(run, run.bytes.src0, row, run.tile.columns, run.tile.valid_columns, good);
@@ -182,8 +301,9 @@ void sort_rows(TileRun &run) {
                            place = run.bytes.dst1.begin + (row * index_pitch + i) * 4;
             put(run.dtype, run.data + at, x[order[i]]);
             std::memset(run.valid + at, good, run.element);
-            std::memcpy(run.data + place, &order[i], 4);
-            std::memset(run.valid + place, good, 4);
+            const uint64_t number = run.bytes.src1.begin + order[i] * 4ull;
+            std::memcpy(run.data + place, numbered ? static_cast<const void *>(run.data + number) : &order[i], 4);
+            std::memset(run.valid + place, good && (!numbered || !std::memchr(run.valid + number, 0, 4)), 4);
         }
     }
 }
@@ -211,7 +331,16 @@ void run_tile(TileRun &run) {
                 return static_cast<int64_t>(row * columns + std::min(column + left, columns - 1));
             });
         case ASC_LAYERNORM: case ASC_RMSNORM: return normalise(run);
-        default: return sort_rows(run);
+        case ASC_TOPK: return top_of_rows(run);
+        case ASC_SORT: return sort_into_pairs(run);
+        case ASC_EXTRACT: return take_pairs_apart(run);
+        case ASC_SIMPLESOFTMAX: return softmax_with_given_sums(run);
+        case ASC_SOFTMAXFLASH: case ASC_SOFTMAXFLASHV2: return softmax_in_parts(run);
+        case ASC_QUANT: return quantise(run);
+        case ASC_DEQUANT: return dequantise(run);
+        case ASC_ANTIQUANT: return antiquantise(run);
+        case ASC_GROUPNORM: return normalise_groups(run);
+        default: return select_by_bytes(run);
     }
 }
 

@@ -21,6 +21,7 @@ const char *vector_name(const Instr &instr) {
         case Family::GatherMask: return "gather_mask";
         case Family::Transpose: return "transpose";
         case Family::Sort: return "sort";
+        case Family::Merge: return "merge";
         case Family::CopyLocal: return "copy_local";
     }
     return "vector";

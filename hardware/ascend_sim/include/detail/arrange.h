@@ -85,6 +85,30 @@ template <class T> ASC_INLINE void Transpose(const LocalTensor<T> &dst, const Lo
     asc_transpose16(asc::dtype<T>, dst.where(), src.where(), at.line);
 }
 
+struct TransDataTo5HDParams {
+    bool dstHighHalf = false, srcHighHalf = false;
+    uint8_t repeatTimes = 1;
+    uint16_t dstRepStride = 0, srcRepStride = 0;
+    constexpr TransDataTo5HDParams() = default;
+    constexpr TransDataTo5HDParams(bool dst_high, bool src_high, uint8_t repeat, uint16_t dst_stride, uint16_t src_stride)
+        : dstHighHalf(dst_high), srcHighHalf(src_high), repeatTimes(repeat), dstRepStride(dst_stride), srcRepStride(src_stride) {}
+};
+
+// 16 blocks of 32 bytes in, 16 out, transposed; the lists hold tensors or their addresses.
+template <class T>
+ASC_INLINE void TransDataTo5HD(uint64_t dstList[16], uint64_t srcList[16], const TransDataTo5HDParams &p, At at = ASC_HERE) {
+    ASC_TAKES("TransDataTo5HD", T, int8_t, uint8_t, int16_t, uint16_t, half, int32_t, uint32_t, float);
+    asc_blocks16 blocks;
+    for (uint32_t i = 0; i < 16; ++i) blocks.dst[i] = static_cast<uint32_t>(dstList[i]), blocks.src[i] = static_cast<uint32_t>(srcList[i]);
+    asc_transpose_blocks(asc::dtype<T>, blocks, {p.repeatTimes, p.dstRepStride, p.srcRepStride, p.dstHighHalf, p.srcHighHalf}, at.line);
+}
+template <class T>
+ASC_INLINE void TransDataTo5HD(const LocalTensor<T> (&dstList)[16], const LocalTensor<T> (&srcList)[16], const TransDataTo5HDParams &p, At at = ASC_HERE) {
+    uint64_t to[16], from[16];
+    for (uint32_t i = 0; i < 16; ++i) to[i] = dstList[i].GetPhyAddr(), from[i] = srcList[i].GetPhyAddr();
+    TransDataTo5HD<T>(to, from, p, at);
+}
+
 // Sorts each 32 elements downwards into pairs of value and index.
 template <class T>
 ASC_INLINE void Sort32(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<uint32_t> &src1, int32_t repeatTimes, At at = ASC_HERE) {

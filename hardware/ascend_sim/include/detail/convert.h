@@ -11,7 +11,7 @@ ASC_CAST(half, float) ASC_CAST(bfloat16_t, float) ASC_CAST(int16_t, float) ASC_C
 ASC_CAST(float, half) ASC_CAST(float, bfloat16_t) ASC_CAST(float, int32_t) ASC_CAST(float, int16_t) ASC_CAST(float, int64_t)
 ASC_CAST(float, float) ASC_CAST(half, int32_t) ASC_CAST(half, int16_t) ASC_CAST(bfloat16_t, int32_t) ASC_CAST(int64_t, float)
 ASC_CAST(half, int8_t) ASC_CAST(half, uint8_t) ASC_CAST(int16_t, half) ASC_CAST(int32_t, float) ASC_CAST(int32_t, int16_t)
-ASC_CAST(int32_t, int64_t) ASC_CAST(int64_t, int32_t) ASC_CAST(int32_t, half)
+ASC_CAST(int32_t, int64_t) ASC_CAST(int64_t, int32_t) ASC_CAST(int32_t, half) ASC_CAST(int4b_t, half) ASC_CAST(half, int4b_t)
 #undef ASC_CAST
 }  // namespace detail
 

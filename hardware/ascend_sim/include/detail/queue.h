@@ -81,10 +81,10 @@ public:
     TBuf() = default;
     template <class T> ASC_INLINE LocalTensor<T> Get() { return LocalTensor<T>(where_); }
     template <class T> ASC_INLINE LocalTensor<T> Get(uint32_t elements) {
-        return LocalTensor<T>(asc::first_bytes(where_, uint64_t{elements} * sizeof(T)));
+        return LocalTensor<T>(asc::first_bytes(where_, asc::bytes_for<T>(elements)));
     }
     template <class T> ASC_INLINE LocalTensor<T> GetWithOffset(uint32_t elements, uint32_t byte_offset) {
-        return LocalTensor<T>(asc::first_bytes(asc::shifted(where_, byte_offset), uint64_t{elements} * sizeof(T)));
+        return LocalTensor<T>(asc::first_bytes(asc::shifted(where_, byte_offset), asc::bytes_for<T>(elements)));
     }
     ASC_INLINE uint32_t GetBufLen() const { return where_.bytes; }
     ASC_INLINE void place(const asc_local &where) { where_ = where; }
@@ -162,7 +162,7 @@ public:
     }
     template <TPosition position, class T> ASC_INLINE LocalTensor<T> Alloc(uint32_t elements, At at = ASC_HERE) {
         const LocalTensor<T> tensor(position, next_, elements, at);
-        next_ += (elements * static_cast<uint32_t>(sizeof(T)) + 31) / 32 * 32;
+        next_ += (static_cast<uint32_t>(asc::bytes_for<T>(elements)) + 31) / 32 * 32;
         return tensor;
     }
     ASC_INLINE uint32_t GetCurAddr() const { return next_; }

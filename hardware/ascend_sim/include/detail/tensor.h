@@ -33,9 +33,19 @@ struct Pending {
 namespace AscendC {
 
 constexpr uint32_t MAX_DIM = 8;
+enum class DataFormat : uint8_t { ND, NZ, NCHW, NC1HWC0, NHWC, NCDHW, NDC1HWC0, FRACTAL_Z_3D };
 struct ShapeInfo {
     uint8_t shapeDim = 0, originalShapeDim = 0;
     uint32_t shape[MAX_DIM] = {}, originalShape[MAX_DIM] = {};
+    DataFormat dataFormat = DataFormat::ND;
+    constexpr ShapeInfo() = default;
+    ASC_UNCOUNTED constexpr ShapeInfo(uint8_t dimensions, const uint32_t sizes[], DataFormat format = DataFormat::ND)
+        : ShapeInfo(dimensions, sizes, dimensions, sizes, format) {}
+    ASC_UNCOUNTED constexpr ShapeInfo(uint8_t dimensions, const uint32_t sizes[], uint8_t original_dimensions, const uint32_t original[], DataFormat format)
+        : shapeDim(dimensions), originalShapeDim(original_dimensions), dataFormat(format) {
+        for (uint8_t i = 0; i < dimensions && i < MAX_DIM; ++i) shape[i] = sizes[i];
+        for (uint8_t i = 0; i < original_dimensions && i < MAX_DIM; ++i) originalShape[i] = original[i];
+    }
 };
 
 template <class T>
@@ -63,7 +73,7 @@ public:
     }
     // Static allocation: the author chooses the address.
     ASC_INLINE LocalTensor(TPosition position, uint32_t address, uint32_t elements, At at = ASC_HERE)
-        : where_{address, elements * static_cast<uint32_t>(sizeof(T)), asc_space_of(static_cast<uint32_t>(position))} {
+        : where_{address, static_cast<uint32_t>(asc::bytes_for<T>(elements)), asc_space_of(static_cast<uint32_t>(position))} {
         asc_static_alloc(where_.space, where_.addr, where_.bytes, at.line);
     }
 
@@ -75,18 +85,19 @@ public:
     }
     ASC_INLINE Element operator()(uint32_t index) const { return {where_, index}; }
     // May point anywhere; what uses it is checked.
-    ASC_INLINE LocalTensor operator[](uint32_t offset) const { return LocalTensor(asc::shifted(where_, uint64_t{offset} * sizeof(T))); }
+    ASC_INLINE LocalTensor operator[](uint32_t offset) const { return LocalTensor(asc::shifted(where_, asc::bytes_for<T>(offset))); }
     template <class U> ASC_INLINE LocalTensor<U> ReinterpretCast() const { return LocalTensor<U>(where_); }
     template <class U> ASC_INLINE void SetAddrWithOffset(LocalTensor<U> &from, uint32_t offset) {
-        where_ = asc::shifted(from.where(), uint64_t{offset} * sizeof(U));
+        where_ = asc::shifted(from.where(), asc::bytes_for<U>(offset));
     }
 
-    ASC_INLINE uint32_t GetSize() const { return where_.bytes / sizeof(T); }
-    ASC_INLINE void SetSize(uint32_t elements) { where_.bytes = elements * static_cast<uint32_t>(sizeof(T)); }
+    ASC_INLINE uint32_t GetSize() const { return static_cast<uint32_t>(asc::elements_in<T>(where_.bytes)); }
+    ASC_INLINE void SetSize(uint32_t elements) { where_.bytes = static_cast<uint32_t>(asc::bytes_for<T>(elements)); }
     ASC_INLINE uint32_t GetLength() const { return where_.bytes; }
     ASC_INLINE void SetBufferLen(uint32_t bytes) { where_.bytes = bytes; }
     ASC_INLINE uint64_t GetPhyAddr() const { return where_.addr; }
-    ASC_INLINE uint64_t GetPhyAddr(uint32_t offset) const { return where_.addr + uint64_t{offset} * sizeof(T); }
+    ASC_INLINE uint64_t GetPhyAddr(uint32_t offset) const { return where_.addr + asc::bytes_for<T>(offset); }
+    ASC_INLINE int32_t GetPosition() const { return static_cast<int32_t>(position_of(where_.space)); }
     ASC_INLINE void SetUserTag(int32_t tag) { tag_ = tag; }
     ASC_INLINE int32_t GetUserTag() const { return tag_; }
     ASC_INLINE const asc_local &where() const { return where_; }
@@ -97,6 +108,14 @@ private:
             ASC_UB, ASC_L1, ASC_L0A, ASC_L1, ASC_L0B, ASC_L1, ASC_BT, ASC_L0C, ASC_UB, ASC_UB, ASC_UB, ASC_UB, ASC_UB, ASC_L1, ASC_FB,
         };
         return spaces[position];
+    }
+
+    // The position that is only in this memory; what is in UB counts as VECCALC.
+    static constexpr TPosition position_of(uint32_t space) {
+        constexpr TPosition positions[ASC_SPACES] = {
+            TPosition::VECCALC, TPosition::A1, TPosition::A2, TPosition::B2, TPosition::CO1, TPosition::C2, TPosition::C2PIPE2GM,
+        };
+        return positions[space];
     }
 
     asc_local where_{0, 0, ASC_UB};
@@ -134,13 +153,13 @@ public:
     }
     ASC_INLINE Element operator()(uint64_t index) const { return Element(address_ + index); }
     ASC_INLINE GlobalTensor operator[](uint64_t offset) const {
-        return GlobalTensor(address_ + offset, size_ - asc::least(offset, size_));
+        return GlobalTensor(moved(offset), size_ - asc::least(offset, size_));
     }
     template <class U> ASC_INLINE GlobalTensor<U> ReinterpretCast() const {
         return GlobalTensor<U>(reinterpret_cast<U *>(address_), size_ * sizeof(T) / sizeof(U));
     }
     ASC_INLINE const __gm__ T *GetPhyAddr() const { return address_; }
-    ASC_INLINE __gm__ T *GetPhyAddr(uint64_t offset) const { return address_ + offset; }
+    ASC_INLINE __gm__ T *GetPhyAddr(uint64_t offset) const { return moved(offset); }
     ASC_INLINE uint64_t GetSize() const { return size_; }
     ASC_INLINE void SetShapeInfo(const ShapeInfo &info) { shape_ = info; }
     ASC_INLINE ShapeInfo GetShapeInfo() const { return shape_; }
@@ -150,6 +169,7 @@ public:
     ASC_INLINE asc_global where() const { return reinterpret_cast<asc_global>(address_); }
 
 private:
+    ASC_INLINE T *moved(uint64_t elements) const { return reinterpret_cast<T *>(where() + asc::bytes_for<T>(elements)); }
     ASC_INLINE asc_global at_index(uint64_t index) const { return where() + index * sizeof(T); }
 
     T *address_ = nullptr;

@@ -34,13 +34,13 @@ enum class TopKMode { TOPK_NORMAL, TOPK_NSMALL };
 namespace detail {
 
 struct Tile {
-    asc_local dst, dst1, dst2, src0, src1, src2, tmp;
-    Tile(const asc_local &to, const asc_local &from, const asc_local &scratch)
-        : dst(to), dst1(nothing), dst2(nothing), src0(from), src1(nothing), src2(nothing), tmp(scratch) {}
+    asc_local dst, dst1, dst2, dst3, src0, src1, src2, tmp;
+    ASC_UNCOUNTED Tile(const asc_local &to, const asc_local &from, const asc_local &scratch)
+        : dst(to), dst1(nothing), dst2(nothing), dst3(nothing), src0(from), src1(nothing), src2(nothing), tmp(scratch) {}
 };
 
 template <class T> ASC_INLINE void run_tile(uint32_t op, const Tile &t, const asc_tile &shape, uint64_t scalar, At at) {
-    asc_tile_function(op, asc::dtype<T>, t.dst, t.dst1, t.dst2, t.src0, t.src1, t.src2, t.tmp, shape, scalar, at.line);
+    asc_tile_function(op, asc::dtype<T>, t.dst, t.dst1, t.dst2, t.dst3, t.src0, t.src1, t.src2, t.tmp, shape, scalar, at.line);
 }
 
 // Without a shape of its own the tile is that of the tiling.
@@ -194,16 +194,66 @@ ASC_INLINE void RmsNorm(const LocalTensor<T> &dst, const LocalTensor<T> &src, co
     RmsNorm<T, isBasicBlock>(dst, src, gamma, LocalTensor<uint8_t>(detail::left_over()), epsilon, tiling, at);
 }
 
+// Channels in groups, each group normalised over its channels and what they hold: (n, c, hw), hw in whole blocks.
+template <class T, bool isReuseSource = false>
+ASC_INLINE void GroupNorm(const LocalTensor<T> &output, const LocalTensor<T> &outputMean, const LocalTensor<T> &outputVariance, const LocalTensor<T> &inputX,
+                          const LocalTensor<T> &gamma, const LocalTensor<T> &beta, const LocalTensor<uint8_t> &sharedTmpBuffer, const T epsilon,
+                          GroupNormTiling &tiling, At at = ASC_HERE) {
+    ASC_TAKES("GroupNorm", T, half, float);
+    detail::Tile tile(output.where(), inputX.where(), sharedTmpBuffer.where());
+    tile.dst1 = outputMean.where();
+    tile.dst2 = outputVariance.where();
+    tile.src1 = gamma.where();
+    tile.src2 = beta.where();
+    const uint32_t channels = tiling.g ? tiling.c / tiling.g : 0, columns = channels * tiling.hw;
+    detail::run_tile<T>(ASC_GROUPNORM, tile, {tiling.n * tiling.g, columns, tiling.g, columns, channels, 0}, asc::bits(epsilon), at);
+}
+template <class T, bool isReuseSource = false>
+ASC_INLINE void GroupNorm(const LocalTensor<T> &output, const LocalTensor<T> &outputMean, const LocalTensor<T> &outputVariance, const LocalTensor<T> &inputX,
+                          const LocalTensor<T> &gamma, const LocalTensor<T> &beta, const T epsilon, GroupNormTiling &tiling, At at = ASC_HERE) {
+    GroupNorm<T, isReuseSource>(output, outputMean, outputVariance, inputX, gamma, beta, LocalTensor<uint8_t>(detail::left_over()), epsilon, tiling, at);
+}
+
+struct SelectWithBytesMaskShapeInfo {
+    uint32_t firstAxis = 0, srcLastAxis = 0, maskLastAxis = 0;
+};
+
+namespace detail {
+template <class T, class U>
+ASC_INLINE void select_bytes(const LocalTensor<T> &dst, const LocalTensor<T> &src, T scalar, const LocalTensor<U> &mask, const LocalTensor<uint8_t> &tmp,
+                             const SelectWithBytesMaskShapeInfo &info, uint32_t where_set, At at) {
+    ASC_TAKES("SelectWithBytesMask", T, half, float);
+    static_assert(sizeof(U) <= 4, "SelectWithBytesMask takes its mask as bool or integers of 8 to 32 bits");
+    Tile tile(dst.where(), src.where(), tmp.where());
+    tile.src1 = mask.where();
+    run_tile<T>(ASC_SELECTBYTES, tile,
+                {info.firstAxis, info.srcLastAxis, info.firstAxis, info.srcLastAxis, info.maskLastAxis, where_set + 256u * sizeof(U)}, asc::bits(scalar), at);
+}
+}  // namespace detail
+
+// Takes the tensor where the mask is 0 and the scalar elsewhere, or the scalar where it is 0 and the tensor elsewhere.
+template <class T, class U, bool isReuseMask = true>
+ASC_INLINE void SelectWithBytesMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0, T src1, const LocalTensor<U> &mask,
+                                    const LocalTensor<uint8_t> &sharedTmpBuffer, const SelectWithBytesMaskShapeInfo &info, At at = ASC_HERE) {
+    detail::select_bytes(dst, src0, src1, mask, sharedTmpBuffer, info, 0, at);
+}
+template <class T, class U, bool isReuseMask = true>
+ASC_INLINE void SelectWithBytesMask(const LocalTensor<T> &dst, T src0, const LocalTensor<T> &src1, const LocalTensor<U> &mask,
+                                    const LocalTensor<uint8_t> &sharedTmpBuffer, const SelectWithBytesMaskShapeInfo &info, At at = ASC_HERE) {
+    detail::select_bytes(dst, src1, src0, mask, sharedTmpBuffer, info, 1, at);
+}
+
 // The k largest (or smallest) of each row, in order, with their indices.
 template <class T, bool isInitIndex = false, bool isHasfinish = false, bool isReuseSource = false, TopKMode topkMode = TopKMode::TOPK_NORMAL>
 ASC_INLINE void TopK(const LocalTensor<T> &dstValue, const LocalTensor<int32_t> &dstIndex, const LocalTensor<T> &src, const LocalTensor<int32_t> &srcIndex,
                      const LocalTensor<bool> &finish, const LocalTensor<uint8_t> &tmp, const int32_t k, const TopkTiling &tiling, const TopKInfo &info,
                      const bool isLargest = true, At at = ASC_HERE) {
     ASC_TAKES("TopK", T, half, float);
-    static_assert(!isInitIndex && !isHasfinish, "the simulator's TopK numbers the elements itself and finishes every row");
-    (void)srcIndex, (void)finish, (void)tiling;
+    static_assert(!isHasfinish, "the simulator's TopK finishes every row");
+    (void)finish, (void)tiling;
     detail::Tile tile(dstValue.where(), src.where(), tmp.where());
     tile.dst1 = dstIndex.where();
+    if constexpr (isInitIndex) tile.src1 = srcIndex.where();
     detail::run_tile<T>(ASC_TOPK, tile,
                         {static_cast<uint32_t>(info.outter), static_cast<uint32_t>(info.inner), static_cast<uint32_t>(info.outter),
                          static_cast<uint32_t>(info.n), static_cast<uint32_t>(k), !isLargest}, 0, at);

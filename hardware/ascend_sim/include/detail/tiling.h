@@ -13,6 +13,10 @@ struct LayerNormTiling {
 };
 using RmsNormTiling = LayerNormTiling;
 
+struct GroupNormTiling {
+    uint32_t n = 0, c = 0, hw = 0, g = 0;
+};
+
 struct PadTiling {
     uint32_t srcHeight = 0, srcWidth = 0, srcOriWidth = 0, widthWithoutLastBlock = 0;
 };

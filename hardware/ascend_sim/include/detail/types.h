@@ -108,6 +108,11 @@ struct bfloat16_t {
     }
 };
 
+// Two in a byte, the first in its lower half; 4 bits of sign and number.
+struct int4b_t {
+    uint8_t storage;
+};
+
 using float32_t = float;
 using float16_t = half;
 
@@ -124,9 +129,13 @@ template <class T> struct code_of;
 #define ASC_CODE(type, number) template <> struct code_of<type> { static constexpr uint32_t value = number; };
 ASC_CODE(float, ASC_F32) ASC_CODE(half, ASC_F16) ASC_CODE(bfloat16_t, ASC_BF16) ASC_CODE(int8_t, ASC_I8)
 ASC_CODE(uint8_t, ASC_U8) ASC_CODE(int16_t, ASC_I16) ASC_CODE(uint16_t, ASC_U16) ASC_CODE(int32_t, ASC_I32)
-ASC_CODE(uint32_t, ASC_U32) ASC_CODE(int64_t, ASC_I64) ASC_CODE(uint64_t, ASC_U64) ASC_CODE(bool, ASC_BOOL)
+ASC_CODE(uint32_t, ASC_U32) ASC_CODE(int64_t, ASC_I64) ASC_CODE(uint64_t, ASC_U64) ASC_CODE(bool, ASC_BOOL) ASC_CODE(int4b_t, ASC_I4)
 #undef ASC_CODE
 template <class T> constexpr uint32_t dtype = code_of<T>::value;
+// Packed elements move as bytes.
+template <class T> constexpr uint32_t moved = std::is_same_v<T, int4b_t> ? uint32_t{ASC_I8} : dtype<T>;
+template <class T> ASC_INLINE constexpr uint64_t bytes_for(uint64_t elements) { return std::is_same_v<T, int4b_t> ? elements / 2 : elements * sizeof(T); }
+template <class T> ASC_INLINE constexpr uint64_t elements_in(uint64_t bytes) { return std::is_same_v<T, int4b_t> ? bytes * 2 : bytes / sizeof(T); }
 
 }  // namespace asc
 

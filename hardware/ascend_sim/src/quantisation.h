@@ -1,0 +1,11 @@
+// AscendQuant, AscendDequant and AscendAntiQuant: scales and offsets between whole and floating numbers.
+#pragma once
+#include "tile_numerics.h"
+
+namespace sim {
+
+void quantise(TileRun &run);
+void dequantise(TileRun &run);
+void antiquantise(TileRun &run);
+
+}  // namespace sim
