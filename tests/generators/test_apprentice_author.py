@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from exhibits import task
@@ -94,11 +99,53 @@ def test_a_context_changes_only_what_it_decides(seed: int, before: Context, afte
             assert (choice.right != other.right) == (low <= choice.draw < high)
 
 
-@given(seed=st.integers(0, 2**32 - 1), context=notes)
-def test_placebo_ignores_its_context(seed: int, context: Context) -> None:
+@given(seed=st.integers(0, 2**32 - 1), context=notes, refining=st.booleans())
+def test_placebo_ignores_what_it_is_shown(seed: int, context: Context, refining: bool) -> None:
     author = Apprentice("placebo")
-    shown = author.write(SOFTMAX, context, None, np.random.default_rng(seed))
+    start = _start(Schedule(cores=8), "mte2") if refining else None
+    shown = author.write(SOFTMAX, context, start, np.random.default_rng(seed))
     assert shown == author.write(SOFTMAX, (), None, np.random.default_rng(seed))
+
+
+def test_placebo_is_the_middle_author_but_for_its_reading() -> None:
+    differing = {"name", "about", "reads", "skill"}
+    placebo, middle = (load_profile(name).model_dump(exclude=differing) for name in ("placebo", "middle"))
+    assert placebo == middle
+
+
+def test_placebo_is_right_as_often_as_the_middle_author_with_random_contexts() -> None:
+    script = Path(__file__).parents[2] / "scripts" / "placebo.py"
+    done = subprocess.run([sys.executable, script, "--json"], capture_output=True, text=True, check=True)
+    assert load_profile("placebo").skill == pytest.approx(json.loads(done.stdout)["skill"], abs=0.05)
+
+
+# ---- sampled authors -----------------------------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 10**6), base=st.sampled_from(["weak", "middle", "strong", "placebo"]))
+def test_sampled_authors_are_near_their_base_and_repeatable(seed: int, base: str) -> None:
+    drawn, around = load_profile(f"{base}~{seed}"), load_profile(base)
+    assert drawn == around.sampled(seed)
+    assert (drawn.reads, drawn.fluent, drawn.name) == (around.reads, around.fluent, f"{base}~{seed}")
+    assert abs(drawn.skill - around.skill) <= 1
+    assert 0.5 <= drawn.verified / around.verified <= 2
+    assert 1 / 3 - 1e-9 <= drawn.span / around.span <= 3 + 1e-9
+    assert 0 < drawn.care < 1
+
+
+def test_sampled_authors_are_told_apart() -> None:
+    identities = {Apprentice(name).identity() for name in ("middle", "middle~1", "middle~2", "weak~1")}
+    assert len(identities) == 4
+    with pytest.raises(ConfigError, match="such as middle~7"):
+        Apprentice("middle~one")
+    with pytest.raises(ConfigError, match="unknown author profile 'clever'"):
+        Apprentice("clever~1")
+
+
+def test_every_constant_of_a_profile_is_sampled() -> None:
+    drawn, around = load_profile("middle~3").model_dump(), load_profile("middle").model_dump()
+    same = {name for name in drawn if drawn[name] == around[name]}
+    assert same == {"reads", "fluent"}
 
 
 def test_the_oracle_profile_is_the_oracle() -> None:

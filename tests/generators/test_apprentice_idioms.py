@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from exhibits import exhibit, with_mistake, without_mistake
 
-from kernel_gym.generators.apprentice.idioms import Idiom, Spelling, idioms
+from kernel_gym.generators.apprentice.idioms import Count, Idiom, Spelling, counts, idioms
 from kernel_gym.generators.apprentice.reading import read_note
 from kernel_gym.generators.contract import Note
 from kernel_gym.hardware.ascend_sim.device import AscendSim
@@ -74,6 +74,33 @@ def test_a_page_teaches_it(idiom: Idiom) -> None:
         page for page in pages if (sight := read_note(Note("api", page.text)).sights.get(idiom.id)) and sight.taught
     ]
     assert taught
+
+
+# ---- counted mistakes ------------------------------------------------------------------------------------------------
+
+
+def test_the_counted_mistakes_are_those_that_three_attempts_made() -> None:
+    assert len(counts()) == 60
+    assert min(count.attempts for count in counts()) == 3
+    assert {count.gate for count in counts()} == {"uncompilable", "fault"}
+
+
+@pytest.mark.parametrize("count", [pytest.param(count, id=f"{count.said}:{count.of[:24]}") for count in counts()])
+def test_a_counted_mistake_is_made_and_ends_where_it_was_seen_to_end(count: Count, verifier: Verifier) -> None:
+    name, _, spelled = count.spelling.partition(":")
+    mistake = next(spelling for spelling in idioms()[name].wrong if spelling.name == spelled)
+    verdict = verifier.verify(*with_mistake(idioms()[name], mistake))
+    assert _effect(verdict) == count.gate == idioms()[name].effect_of(mistake), verdict.feedback
+    if count.said in ("no such name", "no such overload", "no such member"):
+        said = count.of.replace(".", "::").rpartition("::")[2]
+        assert said.lower() in f"{verdict.feedback} {mistake.seen}".lower()
+
+
+def test_a_prior_counts_no_fewer_mistakes_than_were_counted() -> None:
+    for idiom in idioms().values():
+        if idiom.prior.errors is not None:
+            seen = sum(count.attempts for count in counts() if count.spelling.partition(":")[0] == idiom.id)
+            assert idiom.prior.errors >= seen, idiom.id
 
 
 def test_every_idiom_is_shown_by_an_exhibit() -> None:

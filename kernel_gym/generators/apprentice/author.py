@@ -18,7 +18,7 @@ from kernel_gym.generators.apprentice.moves import Course, draft, refine
 from kernel_gym.generators.apprentice.operators import Unsupported
 from kernel_gym.generators.apprentice.plan import Plan
 from kernel_gym.generators.apprentice.profile import Profile, load_profile
-from kernel_gym.generators.apprentice.schedule import BEST
+from kernel_gym.generators.apprentice.schedule import BEST, NAIVE, Schedule
 from kernel_gym.generators.apprentice.voice import Voice, fluent
 from kernel_gym.generators.contract import Context, StartPoint
 from kernel_gym.kernel import Kernel
@@ -74,6 +74,8 @@ class Apprentice:
             plan = lower(task)
         except Unsupported as error:
             return Explanation(Kernel("", self.language, trusted=True), problem=str(error))
+        if not self.profile.reads:
+            context, start = (), None
         course = self._course(plan, context, start, root)
         judge = Judge(self.profile, context, start, course.risks)
         choices: dict[str, Choice] = {}
@@ -100,7 +102,16 @@ class Apprentice:
 
 def oracle(task: Task) -> Kernel:
     """The kernel with every idiom right and the best schedule; raises if the task cannot be lowered."""
-    return Kernel(write_kernel(lower(task), BEST, fluent(idioms())), trusted=True)
+    return _fluently(task, BEST)
+
+
+def naive(task: Task) -> Kernel:
+    """The kernel with every idiom right and a careful beginner's schedule; raises if the task cannot be lowered."""
+    return _fluently(task, NAIVE)
+
+
+def _fluently(task: Task, schedule: Schedule) -> Kernel:
+    return Kernel(write_kernel(lower(task), schedule, fluent(idioms())), trusted=True)
 
 
 def _stream(root: int, name: str) -> np.random.Generator:

@@ -201,6 +201,10 @@ class Body:
             return self.number(f"{texts[0]} != 0.0f ? {texts[1]} : {texts[2]}")
         if step.function == "sqrt":
             return self.number(self.voice.say("scalar.sqrt", value=texts[0]))
+        instruction = {**_UNARY, **LIBRARY, "log": "Log"}.get(step.function)
+        if instruction and not self.voice.right("scalar.function"):
+            fields = {"function": step.function, "instruction": instruction, "value": texts[0]}
+            return self.number(self.voice.say("scalar.function", **fields))
         # No scalar unit computes this: one block of the vector unit does.
         self.by_vector = True
         self.script.add(self.voice.say("tensor.duplicate", dst="stat", value=texts[0], n="8"))
@@ -233,7 +237,7 @@ class Body:
             add(
                 say("tensor.duplicate", dst=dst, value=texts[0], n=n)
                 if kinds == "S"
-                else f"AscendC::Adds({dst}, {texts[0]}, 0.0f, {n});"
+                else say("tensor.copy", dst=dst, src=texts[0], n=n)
             )
         elif name in _MODES:
             self._compare(step, dst, operands)

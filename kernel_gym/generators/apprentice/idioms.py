@@ -92,6 +92,17 @@ class Idiom(_Record):
         return re.compile("|".join(names)) if self.teaches else None
 
 
+class Count(_Record):
+    """A mistake that was counted: the gate at which attempts ended, how many, what was said of what."""
+
+    gate: Effect
+    attempts: int
+    said: str
+    of: str
+    #: The wrong spelling that stands for it, as `idiom:name`.
+    spelling: str
+
+
 class Idioms(dict[str, Idiom]):
     """All idioms by id."""
 
@@ -108,3 +119,10 @@ def idioms() -> Idioms:
                     raise ConfigError(f"idiom {idiom.id!r} is defined twice")
                 found[idiom.id] = idiom
     return found
+
+
+@lru_cache(maxsize=1)
+def counts() -> tuple[Count, ...]:
+    """The counted mistakes that at least three attempts made."""
+    text = resources.files(__package__).joinpath("counts.yaml").read_text()
+    return tuple(Count.model_validate(record) for record in yaml.safe_load(text))

@@ -32,8 +32,7 @@ class Judge:
     readings: list[Reading] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if self.profile.reads:
-            self.readings = [read_note(note) for note in self.context]
+        self.readings = [read_note(note) for note in self.context]
         length = sum(reading.length for reading in self.readings)
         self.attention = self.profile.span / (self.profile.span + length)
 

@@ -111,7 +111,7 @@ class MapWriter(NestWriter):
                 )
                 body.values[index] = Operand(name, False)
             body.run([index for index, step in enumerate(self.nest.steps) if not step.access], keep=[root])
-            self.script.add(f"{out}.SetValue(i, {body.values[root].text});")
+            self.set_element(out, "i", body.values[root].text, "float")
         self.script.add(*SCALAR_TO_COPY)
 
     def _steps(self, body: Body, out: str) -> None:
@@ -126,7 +126,7 @@ class MapWriter(NestWriter):
             source = body.values[store.step]
             if ctype == "float":
                 body.script.add(
-                    f"AscendC::Adds({out}, {source.text}, 0.0f, count);"
+                    self.voice.say("tensor.copy", dst=out, src=source.text, n="count")
                     if source.vector
                     else self.voice.say("tensor.duplicate", dst=out, value=source.text, n="count")
                 )

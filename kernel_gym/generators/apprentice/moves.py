@@ -83,7 +83,7 @@ def draft(plan: Plan, profile: Profile, context: Context, stream: Stream) -> Cou
         if not move.draft or not _matters(move, plan):
             schedule = schedule if move.draft == 0.0 else move.at(schedule, len(move.ladder) - 1)
             continue
-        odds = log(move.draft / (1 - move.draft)) + profile.ambition + profile.prompted * _shown(move, profile, context)
+        odds = log(move.draft / (1 - move.draft)) + profile.ambition + profile.prompted * _shown(move, context)
         draws = stream(f"move:{move.id}").random(len(move.ladder) - 1)
         rung = 0
         while rung < len(draws) and draws[rung] < _sigmoid(odds):
@@ -99,12 +99,12 @@ def refine(plan: Plan, profile: Profile, context: Context, start: StartPoint, st
         return Course(BEST)
     schedule = recorded(start.kernel.source) or recognised(start.kernel.source)
     bottleneck = start.verdict.profile.bottleneck if isinstance(start.verdict, Feasible) else ""
-    told = " ".join(start.children) if profile.reads else ""
+    told = " ".join(start.children)
     scored: list[tuple[float, Move]] = []
     for move in moves():
         if move.rung(schedule) + 1 >= len(move.ladder) or not _matters(move, plan):
             continue
-        score = profile.prompted * _shown(move, profile, context) + profile.fitting * (bottleneck in move.fits)
+        score = profile.prompted * _shown(move, context) + profile.fitting * (bottleneck in move.fits)
         score -= profile.fitting * _tried(move, schedule, told)
         scored.append((score + float(stream(f"refine:{move.id}").gumbel()), move))
     scored.sort(key=lambda item: -item[0])
@@ -144,8 +144,8 @@ def _compatible(ordered: list[Move]) -> list[Move]:
     return result
 
 
-def _shown(move: Move, profile: Profile, context: Context) -> bool:
-    return profile.reads and any(move.pattern.search(note.text) for note in context if _worth_following(note))
+def _shown(move: Move, context: Context) -> bool:
+    return any(move.pattern.search(note.text) for note in context if _worth_following(note))
 
 
 def _worth_following(note: object) -> bool:

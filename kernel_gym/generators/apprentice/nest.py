@@ -159,6 +159,11 @@ class NestWriter(StageWriter):
         )
         return indexed or any(step.function in COMPARING and step.vector for step in self.nest.steps)
 
+    def set_element(self, local: str, index: str, value: str, ctype: str) -> None:
+        """Statement by which the scalar unit writes one element."""
+        text = value if ctype == "float" else f"static_cast<{ctype}>({value})"
+        self.script.add(self.voice.say("local.write", tensor=local, index=index, value=text))
+
     def take(self, access: Access, queue: str) -> str:
         """Statement that takes a loaded tile out of its queue."""
         local, ctype = f"{access.label}Local", self.ctype(access)
@@ -270,9 +275,12 @@ class NestWriter(StageWriter):
     def declare_work(self, body: Body, mark: int) -> None:
         """Insert, at a line, the tensors that the body turned out to work in."""
         self.work, self.numbers_by_vector = body.made, body.by_vector
-        names = [f"AscendC::LocalTensor<float> work{n} = workBuf{n}.Get<float>();" for n in range(body.made)]
-        if self.needs_stat():
-            names.append("AscendC::LocalTensor<float> stat = statBuf.Get<float>();")
+        buffers = {f"work{n}": f"workBuf{n}" for n in range(body.made)}
+        buffers |= {"stat": "statBuf"} if self.needs_stat() else {}
+        names = [
+            self.voice.say("buffer.get", type="float", tensor=name, buffer=buffer, elements="64")
+            for name, buffer in buffers.items()
+        ]
         self.script.lines[mark:mark] = [f"        {name}" for name in names]
 
     def needs_stat(self) -> bool:

@@ -283,7 +283,7 @@ class PassWriter(NestWriter):
         self.copy_in(access, queue, "count", self._offset(access))
         self.script.add(self.take(access, queue))
         if self.ctype(access) == "float":
-            self.script.add(f"AscendC::Adds({home}, {access.label}Local, 0.0f, {body.count});")
+            self.script.add(self.voice.say("tensor.copy", dst=home, src=f"{access.label}Local", n=body.count))
         else:
             self.convert(body, home, "float", f"{access.label}Local", self.ctype(access))
         self.script.add(self.voice.say("queue.free", queue=queue, tensor=f"{access.label}Local"))
@@ -329,14 +329,14 @@ class PassWriter(NestWriter):
             if not ready:
                 body.run([self.root], keep=[self.root, *body.values])
             value = body.values[self.root].text
-            add(f"{out}.SetValue(0, {value if ctype == 'float' else f'static_cast<{ctype}>({value})'});")
+            self.set_element(out, "0", value, ctype)
             add(*SCALAR_TO_COPY)
         elif ctype != "float":
             if not ready:
                 body.run([self.root], keep=[self.root, *body.values])
             self.convert(body, out, ctype, body.values[self.root].text, "float")
         elif ready:
-            add(f"AscendC::Adds({out}, {body.values[self.root].text}, 0.0f, count);")
+            add(say("tensor.copy", dst=out, src=body.values[self.root].text, n="count"))
         else:
             body.run([self.root], homes={self.root: out})
         add(say("queue.enque", queue=queue, tensor=out))

@@ -5,7 +5,11 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 from importlib import resources
+from math import exp, log
+from typing import Any
+from zlib import crc32
 
+import numpy as np
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,7 +23,7 @@ class Profile(BaseModel):
 
     name: str
     about: str = ""
-    #: False: the context is ignored (placebo).
+    #: False: context and start point are ignored (placebo).
     reads: bool = True
     #: True: every idiom is right and the schedule is the best known (oracle).
     fluent: bool = False
@@ -66,6 +70,31 @@ class Profile(BaseModel):
         """A hash of everything in the profile."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
+    def sampled(self, seed: int) -> Profile:
+        """Another author of this kind: every constant drawn around this profile's, as far as `ranges.yaml` says."""
+        drawn: dict[str, Any] = {"name": f"{self.name}~{seed}", "about": f"{self.about} Drawn with seed {seed}."}
+        for name, spread in _ranges().items():
+            # A stream for each field: a new one leaves the others as they are.
+            unit = np.random.default_rng([seed, crc32(name.encode())]).uniform(-1, 1)
+            drawn[name] = _moved(float(getattr(self, name)), float(unit), spread)
+        return Profile.model_validate(self.model_dump() | drawn)
+
+
+def _moved(value: float, unit: float, spread: dict[str, float]) -> float:
+    """A value moved by a part of its range, `unit` between -1 and 1."""
+    ((kind, size),) = spread.items()
+    if kind == "factor":
+        return value * exp(unit * log(size))
+    if kind == "shift":
+        return value + unit * size
+    return 1 / (1 + exp(-log(value / (1 - value)) - unit * size))
+
+
+@lru_cache(maxsize=1)
+def _ranges() -> dict[str, dict[str, float]]:
+    read: dict[str, dict[str, float]] = yaml.safe_load(resources.files(__package__).joinpath("ranges.yaml").read_text())
+    return read
+
 
 def profile_names() -> tuple[str, ...]:
     """The profiles that come with the package."""
@@ -73,10 +102,14 @@ def profile_names() -> tuple[str, ...]:
     return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=256)
 def load_profile(name: str) -> Profile:
-    """A profile by name."""
-    file = resources.files(__package__).joinpath("profiles", f"{name}.yaml")
+    """A profile by name; `middle~7` is an author drawn around `middle` with seed 7."""
+    base, sampled, seed = name.partition("~")
+    file = resources.files(__package__).joinpath("profiles", f"{base}.yaml")
     if not file.is_file():
-        raise ConfigError(f"unknown author profile {name!r}; known: {', '.join(profile_names())}")
-    return Profile.model_validate({"name": name} | yaml.safe_load(file.read_text()))
+        raise ConfigError(f"unknown author profile {base!r}; known: {', '.join(profile_names())}")
+    if sampled and not seed.isdecimal():
+        raise ConfigError(f"a sampled profile is a name, ~ and a number, such as {base}~7, not {name!r}")
+    profile = Profile.model_validate({"name": base} | yaml.safe_load(file.read_text()))
+    return profile.sampled(int(seed)) if sampled else profile

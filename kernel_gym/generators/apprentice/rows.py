@@ -151,7 +151,7 @@ class RowWriter(NestWriter):
             return
         body.run(steps, keep=[target])
         value = body.values[target].text
-        add(f"{out}.SetValue(r, {value if ctype == 'float' else f'static_cast<{ctype}>({value})'});")
+        self.set_element(out, "r", value, ctype)
 
     def _copy_out(self) -> None:
         access = self.store

@@ -79,7 +79,7 @@ class RowScanWriter(ScanWriter):
     def process(self) -> None:
         add = self.script.add
         with self.script.function("__aicore__ inline void Process()"):
-            add("AscendC::LocalTensor<float> line = lineBuf.Get<float>();")
+            add(self.voice.say("buffer.get", type="float", tensor="line", buffer="lineBuf", elements="t.tile"))
             add(self.voice.say("tensor.duplicate", dst="line", value=_NEUTRAL[self.scan.function], n="8"))
             add("AscendC::ArithProgression(placeBuf.Get<int32_t>(), 0, 4, t.tile);")
             self.core_share()
@@ -93,17 +93,14 @@ class RowScanWriter(ScanWriter):
 
     def _tile(self) -> None:
         add, say, out = self.script.add, self.voice.say, f"{self.scan.target}Local"
-        add("AscendC::LocalTensor<float> line = lineBuf.Get<float>();")
-        add("AscendC::LocalTensor<float> moved = movedBuf.Get<float>();")
+        for name in ("line", "moved"):
+            add(say("buffer.get", type="float", tensor=name, buffer=f"{name}Buf", elements="t.tile"))
         add("AscendC::LocalTensor<uint32_t> places = placeBuf.Get<uint32_t>();")
         self.load("offset")
-        add(f"AscendC::Adds(line[8], {self.scan.source}Local, 0.0f, count);")
-        with self.script.block("for (uint32_t step = 1; step < 8; step *= 2)"):
-            add("AscendC::Gather(moved, line, places, (8 - step) * sizeof(float), count);")
-            add(self.merge("line[8]", "line[8]", "moved", "count"))
-        with self.script.block("for (uint32_t step = 8; step < count; step *= 2)"):
-            add("AscendC::Adds(moved, line[8], 0.0f, count - step);")
-            add(self.merge("line[8 + step]", "line[8 + step]", "moved", "count - step"))
+        add(say("tensor.copy", dst="line[8]", src=f"{self.scan.source}Local", n="count"))
+        near = self.merge("line[8]", "line[8]", "moved", "count")
+        far = self.merge("line[8 + step]", "line[8 + step]", "moved", "count - step")
+        add(say("scan.doubling", line="line", moved="moved", places="places", n="count", near=near, far=far))
         add(say("queue.alloc", type="float", tensor=out, queue=f"{self.scan.target}Queue"))
         add(say(_CARRY[self.scan.function], dst=out, src="line[8]", value="carry", n="count"))
         add(f"carry = {say('local.element', tensor=out, index='count - 1')};")
@@ -135,7 +132,7 @@ class ColumnScanWriter(ScanWriter):
     def process(self) -> None:
         add, say = self.script.add, self.voice.say
         with self.script.function("__aicore__ inline void Process()"):
-            add("AscendC::LocalTensor<float> total = totalBuf.Get<float>();")
+            add(say("buffer.get", type="float", tensor="total", buffer="totalBuf", elements="t.tile"))
             self.core_share()
             with self.script.block("for (uint32_t unit = first; unit < last; ++unit)"):
                 add("const uint32_t row = unit / t.tiles;", "const uint32_t start = (unit % t.tiles) * t.tile;")
@@ -150,7 +147,7 @@ class ColumnScanWriter(ScanWriter):
         self.load("offset")
         self.script.add(self.merge("total", "total", f"{self.scan.source}Local", "count"))
         self.script.add(self.voice.say("queue.alloc", type="float", tensor=out, queue=f"{self.scan.target}Queue"))
-        self.script.add(f"AscendC::Adds({out}, total, 0.0f, count);")
+        self.script.add(self.voice.say("tensor.copy", dst=out, src="total", n="count"))
         self.store("offset")
 
     def init_lines(self) -> None:

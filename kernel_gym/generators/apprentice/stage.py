@@ -110,13 +110,15 @@ class StageWriter(Protocol):
         with self.script.function(head):
             if self.vector_only:
                 self.script.add(self.voice.say("matmul.core-type"))
-            self.script.add(f"Kernel{self.prefix} op;", f"op.Init({names}, tiling);", "op.Process();")
+            self.script.add(
+                f"Kernel{self.prefix} op;", self.voice.say("launch.tiling", arguments=names), "op.Process();"
+            )
 
     # ---- cores and launch ----------------------------------------------------------------------------------------
 
     def core_share(self) -> None:
         """Statements that give every core its part of the units."""
-        self.script.add(self.voice.say("core.offset"), "const uint32_t last = Min(first + t.perCore, t.units);")
+        self.script.add(self.voice.say("core.offset"), self.voice.say("core.last"))
 
     def set_fields(self, script: Script) -> None:
         """Host statements that set the sizes."""

@@ -1,0 +1,147 @@
+#!/usr/bin/env python
+"""Judge the best and the naive kernel that the apprentice knows for every task, and print what lies between them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from kernel_gym import command_line, suites
+from kernel_gym.generators.apprentice import Unsupported, naive, oracle
+from kernel_gym.hardware.ascend_sim.device import AscendSim
+from kernel_gym.suites.exceptions import LAUNCHES, SPREAD, exceptions
+from kernel_gym.task import Task
+from kernel_gym.verdict import Feasible, Incorrect, Verdict
+from kernel_gym.verifier import Verifier
+
+EXAMPLES = """
+scripts/oracles.py level1 level2
+scripts/oracles.py level1/softmax level1/19 --json
+"""
+
+
+@dataclass(frozen=True)
+class Margin:
+    """What was measured for one task: how each kernel ended, and microseconds."""
+
+    task: str
+    suite: str
+    category: str
+    oracle: str
+    naive: str
+    fast_us: float | None = None
+    slow_us: float | None = None
+    launch_us: float | None = None
+    feedback: str = ""
+
+    @property
+    def spread(self) -> float | None:
+        """How many times slower the naive kernel is."""
+        return self.slow_us / self.fast_us if self.slow_us and self.fast_us else None
+
+    @property
+    def launches(self) -> float | None:
+        """The oracle's latency in units of what its launches cost."""
+        return self.fast_us / self.launch_us if self.fast_us and self.launch_us else None
+
+    def shortfalls(self) -> list[str]:
+        """What this task lacks and is not listed as an exception for."""
+        known = exceptions(self.task)
+        found = [] if self.oracle == "feasible" else [f"no oracle: {self.feedback}"]
+        if self.spread is not None and self.spread < SPREAD and "spread" not in known:
+            found.append(f"the naive kernel takes only {self.spread:.2f} times as long")
+        if self.launches is not None and self.launches < LAUNCHES and "launch" not in known:
+            found.append(f"the oracle takes only {self.launches:.1f} times what its launches cost")
+        return found
+
+
+def main() -> int:
+    """Judge, print a line for each category, and name every shortfall; exit 1 if there is one."""
+    arguments = _arguments()
+    tasks = [task for name in arguments.names for task in _named(name)]
+    with Verifier(AscendSim()) as verifier:
+        shown = track(tasks, "judging", console=Console(stderr=True), disable=arguments.json)
+        margins = [measure(task, verifier, quick=arguments.quick) for task in shown]
+    lacking = {margin.task: found for margin in margins if (found := margin.shortfalls())}
+    if arguments.json:
+        print(
+            json.dumps([asdict(margin) | {"spread": margin.spread, "launches": margin.launches} for margin in margins])
+        )
+    else:
+        _print(margins)
+        for task, found in lacking.items():
+            print(f"{task}: {'; '.join(found)}")
+    return 1 if lacking else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = command_line.parser(__doc__ or "", EXAMPLES)
+    parser.add_argument("names", nargs="*", default=list(suites.SUITES), help="suites, folders or single tasks")
+    parser.add_argument("--quick", action="store_true", help="judge the oracles alone")
+    parser.add_argument("--json", action="store_true", help="print data instead of a table")
+    return parser.parse_args()
+
+
+def _named(name: str) -> tuple[Task, ...]:
+    single = name.endswith(".py") or ("/" in name and not Path(name).is_dir())
+    return (suites.find(name),) if single else suites.suite(name)
+
+
+def measure(task: Task, verifier: Verifier, *, quick: bool = False) -> Margin:
+    """Judge both kernels of a task."""
+    try:
+        best, first = oracle(task), naive(task)
+    except Unsupported as error:
+        return Margin(task.id, task.suite, task.category, "unsupported", "unsupported", feedback=str(error))
+    fast = verifier.verify(best, task)
+    slow = fast if quick else verifier.verify(first, task)
+    launch = fast.profile.waits.get("launch") if isinstance(fast, Feasible) else None
+    return Margin(
+        task.id,
+        task.suite,
+        task.category,
+        _end(fast),
+        "" if quick else _end(slow),
+        fast.latency_us,
+        None if quick else slow.latency_us,
+        launch,
+        "" if fast.feasible else fast.feedback,
+    )
+
+
+def _end(verdict: Verdict) -> str:
+    return verdict.cause if isinstance(verdict, Incorrect) else verdict.outcome
+
+
+def _print(margins: list[Margin]) -> None:
+    groups: defaultdict[tuple[str, str], list[Margin]] = defaultdict(list)
+    for margin in margins:
+        groups[margin.suite, margin.category].append(margin)
+    table = Table("suite", "category", "tasks", "oracles", "naive slower", "spread: least", "median", "most", box=None)
+    for (suite, category), group in sorted(groups.items()):
+        table.add_row(suite, category, *_counts(group))
+    table.add_row("all", "", *_counts(margins))
+    console = Console()
+    console.width = max(console.width, 100)
+    console.print(table)
+
+
+def _counts(group: list[Margin]) -> Iterator[str]:
+    spreads = sorted(margin.spread for margin in group if margin.spread is not None)
+    yield str(len(group))
+    yield str(sum(margin.oracle == "feasible" for margin in group))
+    yield str(sum(spread >= 1 for spread in spreads))
+    for place in (0, len(spreads) // 2, len(spreads) - 1):
+        yield f"{spreads[place]:.1f}" if spreads else ""
+
+
+if __name__ == "__main__":
+    command_line.run(main)

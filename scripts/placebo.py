@@ -1,0 +1,107 @@
+#!/usr/bin/env python
+"""Print the skill at which an author who reads nothing is right as often as one who is shown random contexts.
+
+A draft is right if all idioms of its kernel are. The reader is given, whatever the task, ten API pages and five other
+items, drawn evenly: each from the seed practices or, as often, from the oracle kernels of the suite. Its rate is the
+mean over tasks and contexts; the skill is added to the log-odds of every prior until the other's rate is the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from math import exp, log, prod
+
+import numpy as np
+
+from kernel_gym import command_line, suites
+from kernel_gym.generators.apprentice import load_profile, lower, oracle
+from kernel_gym.generators.apprentice.idioms import idioms
+from kernel_gym.generators.apprentice.judgement import Judge
+from kernel_gym.generators.apprentice.kernel_file import write_kernel
+from kernel_gym.generators.apprentice.profile import Profile
+from kernel_gym.generators.apprentice.schedule import NAIVE
+from kernel_gym.generators.apprentice.voice import fluent
+from kernel_gym.generators.contract import Context, Note
+from kernel_gym.memory.item import Kind
+from kernel_gym.memory.seed import seed_items
+from kernel_gym.task import Task
+from kernel_gym.verdict import Feasible
+
+EXAMPLES = """
+scripts/placebo.py
+scripts/placebo.py --profile strong --suite level2 --json
+"""
+PAGES, OTHERS = 10, 5
+
+
+def main() -> int:
+    """Print the rate and the skill."""
+    arguments = _arguments()
+    profile = load_profile(arguments.profile)
+    tasks = suites.suite(arguments.suite)
+    needed = [_needed(task) for task in tasks]
+    rate = float(np.mean([_rates(profile, context, needed) for context in _contexts(tasks, arguments.contexts)]))
+    skill = _skill(needed, rate)
+    if arguments.json:
+        print(json.dumps({"profile": profile.name, "rate": rate, "skill": skill}))
+    else:
+        print(f"{profile.name} shown random contexts writes {100 * rate:.1f}% of its drafts without a mistake")
+        print(f"skill {skill:.2f} gives an author who reads nothing the same rate")
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = command_line.parser(__doc__ or "", EXAMPLES)
+    parser.add_argument("--profile", default="middle", help="the author who reads")
+    parser.add_argument("--suite", default="level1", help="whose operators are drafted")
+    parser.add_argument("--contexts", type=int, default=100, help="how many are drawn")
+    parser.add_argument("--json", action="store_true", help="print data")
+    return parser.parse_args()
+
+
+def _needed(task: Task) -> tuple[str, ...]:
+    """The idioms of a plain draft."""
+    voice = fluent(idioms())
+    write_kernel(lower(task), NAIVE, voice)
+    return tuple(voice.spoken)
+
+
+def _contexts(tasks: tuple[Task, ...], number: int) -> Iterator[Context]:
+    items = seed_items("ascendc")
+    pages = [Note("api", item.text) for item in items if item.kind is Kind.API]
+    practices = [Note("practice", item.text) for item in items if item.kind is Kind.PRACTICE]
+    working = Feasible("Correct.", latency=1.0)
+    traces = [Note("trace", source, source, working) for source in (oracle(task).source for task in tasks)]
+    rng = np.random.default_rng(0)
+    for _ in range(number):
+        kinds = [traces if rng.random() < 0.5 else practices for _ in range(OTHERS)]
+        chosen = [kind[int(rng.integers(len(kind)))] for kind in kinds]
+        yield (*chosen, *(pages[int(n)] for n in rng.choice(len(pages), PAGES, replace=False)))
+
+
+def _rates(profile: Profile, context: Context, needed: list[tuple[str, ...]]) -> float:
+    """The mean rate of right drafts over kernels that need these idioms."""
+    judge = Judge(profile, context, None)
+    sure = {idiom.id: judge.judge(idiom).probability for idiom in idioms().values()}
+    return float(np.mean([prod(sure[name] for name in names) for names in needed]))
+
+
+def _skill(needed: list[tuple[str, ...]], rate: float) -> float:
+    """By bisection: the rate rises with the skill."""
+    priors = {idiom.id: log(idiom.prior.probability / (1 - idiom.prior.probability)) for idiom in idioms().values()}
+
+    def reached(skill: float) -> float:
+        right = {name: 1 / (1 + exp(-odds - skill)) for name, odds in priors.items()}
+        return float(np.mean([prod(right[name] for name in names) for names in needed]))
+
+    low, high = -10.0, 20.0
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        low, high = (middle, high) if reached(middle) < rate else (low, middle)
+    return (low + high) / 2
+
+
+if __name__ == "__main__":
+    command_line.run(main)
