@@ -53,7 +53,11 @@ class Published(_Data):
 
 
 class Protocol(_Data):
-    """A named study as its file has it."""
+    """A named study as its file has it.
+
+    `pairs` are the comparisons that are made, contender and reference; left out, all contenders are compared with
+    `reference`, within their arm if that is an agent of every arm.
+    """
 
     about: str
     question: str
@@ -62,10 +66,25 @@ class Protocol(_Data):
     learners: tuple[str, ...] = ()
     heuristics: tuple[str, ...] = ()
     phases: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...] = ()
     settings: dict[str, Any] = Field(default_factory=dict)
     arms: dict[str, Arm] = Field(default_factory=lambda: {"": Arm()})
     sizes: dict[str, Size]
     published: tuple[Published, ...] = ()
+
+    def compared(self, contenders: Sequence[str]) -> list[tuple[str, str]]:
+        """Which contenders are compared with which."""
+        if self.pairs:
+            return [pair for pair in self.pairs if set(pair) <= set(contenders)]
+        return [
+            (contender, reference)
+            for contender in contenders
+            if (reference := self._reference(contender)) != contender and reference in contenders
+        ]
+
+    def _reference(self, contender: str) -> str:
+        arm, within, _ = contender.rpartition("/")
+        return f"{arm}{within}{self.reference}" if self.reference in self.agents else self.reference
 
 
 @dataclass(frozen=True)

@@ -72,13 +72,12 @@ def interval(values: Sequence[float | None], seed: int = 0) -> Interval | None:
     return Interval(mean, float(spread.low), float(spread.high))
 
 
-def differences(values: Mapping[str, Mapping[int, float]], reference: str) -> list[Difference]:
-    """Every contender against the reference; `values` has contender -> seed -> figure."""
-    base = values.get(reference, {})
+def differences(values: Mapping[str, Mapping[int, float]], pairs: Sequence[tuple[str, str]]) -> list[Difference]:
+    """Every pair of contender and reference; `values` has contender -> seed -> figure. Corrected over all of them."""
     found = [
         made
-        for contender, own in values.items()
-        if contender != reference and (made := difference(contender, own, reference, base)) is not None
+        for contender, reference in pairs
+        if (made := difference(contender, values.get(contender, {}), reference, values.get(reference, {})))
     ]
     adjusted = holm([one.p for one in found])
     return [replace(one, adjusted=p) for one, p in zip(found, adjusted, strict=True)]

@@ -37,6 +37,11 @@ def crossed(base: RunConfig, agents: Sequence[str], seeds: int, folder: Path) ->
     return Study(tuple(shards), folder, agents[0])
 
 
+def _pairs(study: Study) -> list[tuple[str, str]]:
+    contenders = dict.fromkeys(shard.contender for shard in study.shards)
+    return [(name, study.reference) for name in contenders if name != study.reference]
+
+
 def write(study: Study) -> str:
     """Write `comparison.json`: every run, the intervals, and the differences from the reference."""
     runs = study.outcomes()
@@ -48,7 +53,7 @@ def write(study: Study) -> str:
         },
         "differences_from": study.reference,
         "differences": {
-            figure: {one.contender: asdict(one) for one in differences(by_seed(runs, figure), study.reference)}
+            figure: {one.contender: asdict(one) for one in differences(by_seed(runs, figure), _pairs(study))}
             for figure in COMPARED
         },
     }
@@ -73,7 +78,7 @@ def show(study: Study) -> None:
     console.print(table)
     for name in SHOWN:
         console.print(f"  {name}: {FIGURES[name]}", highlight=False)
-    for one in differences(by_seed(runs, "area"), study.reference):
+    for one in differences(by_seed(runs, "area"), _pairs(study)):
         console.print(f"  {one.contender} - {one.reference} in area: {one}", highlight=False)
     if first.config.env.author == "apprentice":
         console.print(SIMULATED, highlight=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kernel_gym.agents.comparison import FIGURES, RunOutcome, by_seed, intervals
 from kernel_gym.agents.protocol import Protocol
@@ -22,11 +22,30 @@ def figures_table(runs: Sequence[RunOutcome], names: Sequence[str] = tuple(FIGUR
     return [["agent", *names], *rows]
 
 
-def differences_table(runs: Sequence[RunOutcome], reference: str, figure: str = "area") -> Table:
-    """Every contender against the reference, paired by seed."""
-    found = differences(by_seed(runs, figure), reference)
-    head = [f"{figure}, minus {reference}", "mean [95% interval]", "per seed", "p (Holm)", "detectable", ""]
+def differences_table(runs: Sequence[RunOutcome], pairs: Sequence[tuple[str, str]], figure: str = "area") -> Table:
+    """Contenders against references, paired by seed."""
+    found = differences(by_seed(runs, figure), pairs)
+    head = [f"difference in {figure}", "mean [95% interval]", "per seed", "p (Holm)", "detectable", ""]
     return [head, *(_difference_row(one) for one in found)]
+
+
+def rankings_table(runs: Sequence[RunOutcome], figure: str = "area") -> Table:
+    """Arms against agents: the figure's mean, who is first how often, and the mean rank. Empty with a single arm."""
+    means = {name: sum(seeds.values()) / len(seeds) for name, seeds in by_seed(runs, figure).items()}
+    arms = list(dict.fromkeys(name.rpartition("/")[0] for name in means))
+    agents = list(dict.fromkeys(name.rpartition("/")[2] for name in means))
+    shared = [arm for arm in arms if all(f"{arm}/{agent}" in means for agent in agents)]
+    if len(shared) < 2 or len(agents) < 2:
+        return [[]]
+    rows = [[arm, *(f"{means[f'{arm}/{agent}']:.3f}" for agent in agents)] for arm in shared]
+    ranks = {agent: [_rank(means, arm, agent, agents) for arm in shared] for agent in agents}
+    rows.append(["times first", *(str(ranks[agent].count(1)) for agent in agents)])
+    rows.append(["mean rank", *(f"{sum(ranks[agent]) / len(shared):.2f}" for agent in agents)])
+    return [[f"{figure} by arm", *agents], *rows]
+
+
+def _rank(means: Mapping[str, float], arm: str, agent: str, agents: Sequence[str]) -> int:
+    return 1 + sum(means[f"{arm}/{other}"] > means[f"{arm}/{agent}"] for other in agents)
 
 
 def gain(
@@ -50,13 +69,14 @@ def gains_table(runs: Sequence[RunOutcome], protocol: Protocol) -> Table:
     for figure in COMPARED:
         for learner in protocol.learners:
             if (found := gain(runs, learner, protocol.heuristics, figure)) is not None:
-                rows.append([f"{learner} - {found.reference}", figure, *_difference_row(found)[1:]])
+                name, *rest = _difference_row(found)
+                rows.append([name, figure, *rest])
     return [["gain over the best heuristic", "in", "mean [95% interval]", "per seed", "p", "detectable", ""], *rows]
 
 
 def _difference_row(found: Difference) -> list[str]:
     return [
-        found.contender,
+        f"{found.contender} - {found.reference}",
         found.interval.signed,
         ", ".join(f"{value:+.3f}" for value in found.per_seed.values()),
         f"{found.adjusted:.3f}",
@@ -84,8 +104,10 @@ def results(name: str, protocol: Protocol, study: Study) -> str:
         runs = study.outcomes(suite)
         parts.append(f"## {suite or 'All operators'}")
         parts.append(markdown(figures_table(runs)))
-        compared = [differences_table(runs, study.reference, figure) for figure in COMPARED]
-        parts += [markdown(table) for table in (*compared, gains_table(runs, protocol)) if len(table) > 1]
+        pairs = protocol.compared(list(intervals(runs)))
+        compared = [differences_table(runs, pairs, figure) for figure in COMPARED]
+        shown = (rankings_table(runs), *compared, gains_table(runs, protocol))
+        parts += [markdown(table) for table in shown if len(table) > 1]
     parts.append("\n".join(f"- {figure}: {meaning}" for figure, meaning in FIGURES.items()))
     parts.append(LEGEND)
     if protocol.published:

@@ -12,19 +12,37 @@ from kernel_gym.agents.run_options import add_run_arguments, run_config
 EXAMPLES = """
 scripts/compare.py --agents similarity,value --suite level1 --tasks relu,softmax --budget 9 --seeds 3 --out runs/c
 scripts/compare.py --agents value,my_agents:Mine --suite basics --budget 5 --seeds 2 --out runs/mine
+scripts/compare.py --study transfer --size quick --out runs/transfer
 """
 
 
 def main() -> int:
     """Run the comparison with progress and print the table."""
     parser = command_line.parser(__doc__ or "", EXAMPLES)
-    parser.add_argument("--agents", type=command_line.words, required=True, help="comma-separated; first = reference")
+    parser.add_argument("--agents", type=command_line.words, default=(), help="comma-separated; first = reference")
     parser.add_argument("--seeds", type=int, default=3, help="runs an agent (default 3)")
     parser.add_argument("--out", type=Path, required=True, help="folder of the comparison")
     parser.add_argument("--parallel", type=int, default=os.cpu_count() or 1, help="runs at once (default: one a core)")
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
+    parser.add_argument("--study", help="a named study instead: the same as scripts/study.py NAME")
+    parser.add_argument("--size", default="quick", help="size of the study: quick (default) or full")
     add_run_arguments(parser)
-    return compare(parser.parse_args())
+    arguments = parser.parse_args()
+    if bool(arguments.study) == bool(arguments.agents):
+        parser.error("name either --agents or a --study")
+    return named(arguments) if arguments.study else compare(arguments)
+
+
+def named(arguments: argparse.Namespace) -> int:
+    """Run a named study and print its table."""
+    from kernel_gym.agents import named_study
+
+    asked = named_study.Asked(arguments.study, arguments.size)
+    failures = named_study.run(asked, arguments.out, arguments.parallel)
+    for failure in failures:
+        print(f"{failure.shard} failed: {failure.reason}", file=sys.stderr)
+    print(named_study.write_results(asked, arguments.out))
+    return 1 if failures else 0
 
 
 def compare(arguments: argparse.Namespace) -> int:

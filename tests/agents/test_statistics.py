@@ -41,7 +41,7 @@ def test_a_shift_that_all_seeds_share_is_found_and_none_is_none(sixty_fourths: i
     noise = np.random.default_rng(seed).integers(0, 64, 4) / 64  # exact, so that nothing but the shift is left
     shift = sixty_fourths / 64
     values = {"a": dict(enumerate(noise)), "b": dict(enumerate(noise + shift)), "c": {9: 1.0}}
-    found = {one.contender: one for one in statistics.differences(values, "a")}
+    found = {one.contender: one for one in statistics.differences(values, [("b", "a"), ("c", "a")])}
     assert set(found) == {"b"}  # c shares no seed with the reference
     assert found["b"].interval.mean == pytest.approx(shift, abs=1e-9)
     assert found["b"].counts == (shift != 0)

@@ -37,7 +37,10 @@ def test_every_study_resolves_at_both_sizes(name: str, size: str) -> None:
     study = protocol.load(name)
     shards = protocol.shards(study, size)
     assert len({shard.label for shard in shards}) == len(shards)
-    assert study.reference in {shard.contender for shard in shards}
+    contenders = list(dict.fromkeys(shard.contender for shard in shards))
+    assert study.reference in {*contenders, *study.agents}
+    assert {name for pair in study.pairs for name in pair} <= set(contenders)
+    assert len(study.compared(contenders)) >= (len(study.pairs) or len(contenders) - len(study.arms))
     assert {shard.memory for shard in shards} - {""} <= {shard.label for shard in shards}
     assert {*study.learners, *study.heuristics} <= {shard.contender for shard in shards}
 
