@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,11 +42,27 @@ def _full(name: str, suite: str) -> str:
 
 
 def author(options: Options) -> Generator:
-    """The author, made if it was given by name."""
+    """The author, made if it was given by name, to write what the device runs if it has more than one language."""
     if not isinstance(options.author, str):
         return options.author
-    made: Generator = _made("kernel_gym.generators", options.author, dict(options.author_options))
+    given = dict(options.author_options)
+    wanted = language(options)
+    kind = plugins.load("kernel_gym.generators", options.author)
+    if "language" in signature(kind).parameters and wanted:
+        given.setdefault("language", wanted)
+    made: Generator = _made("kernel_gym.generators", options.author, given)
+    if wanted and made.language != wanted:
+        raise ConfigError(f"the device {options.device} runs {wanted}, but {options.author} writes {made.language}")
     return made
+
+
+def language(options: Options) -> str:
+    """What the device runs; empty if somebody else judges, who does not say."""
+    if options.verifier is not None:
+        return ""
+    given = options.device
+    kind = plugins.load("kernel_gym.devices", given) if isinstance(given, str) else given
+    return str(kind.language)
 
 
 def bank(options: Options, language: str) -> Bank:

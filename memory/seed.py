@@ -16,10 +16,13 @@ import yaml
 from kernel_gym.memory.item import Kind, MemoryItem
 from kernel_gym.memory.pages import LANGUAGE
 
-#: What `MemoryItem.bottlenecks` of a practice may hold.
-BOTTLENECKS = frozenset(
-    ("mte2", "mte3", "vector", "scalar", "launch", "sync", "balance", "bank_conflict", "l2", "ub_capacity", "cube")
-)
+#: What `MemoryItem.bottlenecks` of a practice may hold, by language: what the devices' profiles name.
+BOTTLENECKS = {
+    "ascendc": frozenset(
+        ("mte2", "mte3", "vector", "scalar", "launch", "sync", "balance", "bank_conflict", "l2", "ub_capacity", "cube")
+    ),
+    "cuda": frozenset(("memory", "compute", "launch", "parallelism", "occupancy", "registers", "tail")),
+}
 
 
 @cache

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ scripts/author.py --task level1/relu --profile oracle
 scripts/author.py --task level1/softmax --profile weak --seed 3 --explain
 scripts/author.py --task level1/softmax --verified softmax.cpp --context notes.md --explain
 scripts/author.py --task level1/softmax --start softmax.cpp --explain --json
+scripts/author.py --task level1/softmax --profile oracle --device cuda
 """
 
 
@@ -48,6 +50,7 @@ def _arguments() -> argparse.Namespace:
     parser = command_line.parser(__doc__ or "", EXAMPLES)
     parser.add_argument("--task", required=True, help="suite/name, suite/number or a .py file")
     parser.add_argument("--author", default="apprentice", help="a registered author or module:Class")
+    parser.add_argument("--device", default="ascend-sim", help="whose language the author writes")
     parser.add_argument("--profile", help=f"of the apprentice: {', '.join(profile_names())}; default middle")
     parser.add_argument("--seed", type=int, default=0, help="of everything random")
     parser.add_argument("--context", nargs="*", type=Path, default=[], metavar="FILE", help="texts the author is shown")
@@ -60,11 +63,12 @@ def _arguments() -> argparse.Namespace:
 
 def _author(arguments: argparse.Namespace) -> Any:
     kind = plugins.load("kernel_gym.generators", arguments.author)
-    if arguments.profile is None:
-        return kind()
-    if not issubclass(kind, Apprentice):
+    if arguments.profile is not None and not issubclass(kind, Apprentice):
         raise ConfigError(f"{arguments.author} has no profiles; leave --profile out")
-    return kind(profile=arguments.profile)
+    given = {} if arguments.profile is None else {"profile": arguments.profile}
+    if "language" in signature(kind).parameters:
+        given["language"] = _language(arguments)
+    return kind(**given)
 
 
 def _context(arguments: argparse.Namespace) -> Context:
@@ -81,11 +85,15 @@ def _context(arguments: argparse.Namespace) -> Context:
 def _start(arguments: argparse.Namespace) -> StartPoint | None:
     if arguments.start is None:
         return None
-    return StartPoint(Kernel(_text(arguments.start)), Feasible("Correct.", latency=1.0))
+    return StartPoint(Kernel(_text(arguments.start), _language(arguments)), Feasible("Correct.", latency=1.0))
+
+
+def _language(arguments: argparse.Namespace) -> str:
+    return str(plugins.load("kernel_gym.devices", arguments.device).language)
 
 
 def _kind(path: Path) -> Any:
-    return "trace" if path.suffix in (".cpp", ".asc", ".h") else "practice"
+    return "trace" if path.suffix in (".cpp", ".asc", ".cu", ".h") else "practice"
 
 
 def _text(path: Path) -> str:

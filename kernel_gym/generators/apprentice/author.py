@@ -10,15 +10,14 @@ from zlib import crc32
 
 import numpy as np
 
-from kernel_gym.generators.apprentice.idioms import Idiom, Spelling, idioms
+from kernel_gym.generators.apprentice.craft import craft
+from kernel_gym.generators.apprentice.idioms import Idiom, Spelling
 from kernel_gym.generators.apprentice.judgement import Judge, Judgement
-from kernel_gym.generators.apprentice.kernel_file import write_kernel
 from kernel_gym.generators.apprentice.lowering import lower
 from kernel_gym.generators.apprentice.moves import Course, draft, refine
 from kernel_gym.generators.apprentice.operators import Unsupported
 from kernel_gym.generators.apprentice.plan import Plan
 from kernel_gym.generators.apprentice.profile import Profile, load_profile
-from kernel_gym.generators.apprentice.schedule import BEST, NAIVE, Schedule
 from kernel_gym.generators.apprentice.voice import Voice, fluent
 from kernel_gym.generators.contract import Context, StartPoint
 from kernel_gym.kernel import Kernel
@@ -47,7 +46,7 @@ class Explanation:
 
 
 class Apprentice:
-    """A simulated author of Ascend C.
+    """A simulated author of Ascend C or CUDA.
 
     It knows how to compose a kernel but not the dialect: each idiom is spelled right with a probability that depends on
     what the text of its context shows. All randomness comes from the generator passed in, one stream per idiom, so two
@@ -56,12 +55,14 @@ class Apprentice:
 
     language = "ascendc"
 
-    def __init__(self, profile: str | Profile = "middle") -> None:
+    def __init__(self, profile: str | Profile = "middle", language: str = "ascendc") -> None:
+        self.craft = craft(language)
+        self.language = language
         self.profile = load_profile(profile) if isinstance(profile, str) else profile
 
     def identity(self) -> str:
         """Changes with the profile, the idioms, the moves and the code that writes."""
-        return f"apprentice/{self.profile.name}/{self.profile.digest()}/{_own_digest()}"
+        return f"apprentice/{self.language}/{self.profile.name}/{self.profile.digest()}/{_own_digest()}"
 
     def write(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Kernel:
         """Draft a kernel, or refine `start`; empty if the task cannot be lowered."""
@@ -77,7 +78,7 @@ class Apprentice:
         if not self.profile.reads:
             context, start = (), None
         course = self._course(plan, context, start, root)
-        judge = Judge(self.profile, context, start, course.risks)
+        judge = Judge(self.profile, context, start, course.risks, self.language)
         choices: dict[str, Choice] = {}
 
         def choose(idiom: Idiom) -> Spelling:
@@ -88,7 +89,7 @@ class Apprentice:
             choices[idiom.id] = Choice(idiom.id, spelling.name, spelling.right, float(draw), judgement)
             return spelling
 
-        source = write_kernel(plan, course.schedule, Voice(idioms(), choose))
+        source = self.craft.write(plan, course.schedule, Voice(self.craft.idioms, choose))
         return Explanation(Kernel(source, self.language, trusted=True), course, tuple(choices.values()))
 
     def _course(self, plan: Plan, context: Context, start: StartPoint | None, root: int) -> Course:
@@ -96,22 +97,24 @@ class Apprentice:
             return _stream(root, name)
 
         if start is None:
-            return draft(plan, self.profile, context, stream)
-        return refine(plan, self.profile, context, start, stream)
+            return draft(plan, self.profile, context, stream, self.craft.ways)
+        return refine(plan, self.profile, context, start, stream, self.craft.ways)
 
 
-def oracle(task: Task) -> Kernel:
+def oracle(task: Task, language: str = "ascendc") -> Kernel:
     """The kernel with every idiom right and the best schedule; raises if the task cannot be lowered."""
-    return _fluently(task, BEST)
+    return _fluently(task, language, best=True)
 
 
-def naive(task: Task) -> Kernel:
+def naive(task: Task, language: str = "ascendc") -> Kernel:
     """The kernel with every idiom right and a careful beginner's schedule; raises if the task cannot be lowered."""
-    return _fluently(task, NAIVE)
+    return _fluently(task, language, best=False)
 
 
-def _fluently(task: Task, schedule: Schedule) -> Kernel:
-    return Kernel(write_kernel(lower(task), schedule, fluent(idioms())), trusted=True)
+def _fluently(task: Task, language: str, *, best: bool) -> Kernel:
+    known = craft(language)
+    source = known.write(lower(task), known.best if best else known.naive, fluent(known.idioms))
+    return Kernel(source, language, trusted=True)
 
 
 def _stream(root: int, name: str) -> np.random.Generator:

@@ -107,11 +107,12 @@ class Idioms(dict[str, Idiom]):
     """All idioms by id."""
 
 
-@lru_cache(maxsize=1)
-def idioms() -> Idioms:
-    """The idioms that come with the package."""
+@lru_cache(maxsize=8)
+def idioms(language: str = "ascendc") -> Idioms:
+    """The idioms of a language that come with the package."""
     found = Idioms()
-    for file in sorted(resources.files(__package__).joinpath("idioms").iterdir(), key=lambda item: item.name):
+    folder = resources.files(__package__).joinpath(*(("idioms",) if language == "ascendc" else (language, "idioms")))
+    for file in sorted(folder.iterdir(), key=lambda item: item.name):
         if file.name.endswith(".yaml"):
             for record in yaml.safe_load(file.read_text()):
                 idiom = Idiom.model_validate(record)

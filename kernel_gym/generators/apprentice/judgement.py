@@ -29,10 +29,11 @@ class Judge:
     start: StartPoint | None
     #: Idioms that the chosen moves touch: copying alone does not keep them right.
     risks: frozenset[str] = frozenset()
+    language: str = "ascendc"
     readings: list[Reading] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.readings = [read_note(note) for note in self.context]
+        self.readings = [read_note(note, self.language) for note in self.context]
         length = sum(reading.length for reading in self.readings)
         self.attention = self.profile.span / (self.profile.span + length)
 

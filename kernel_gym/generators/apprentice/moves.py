@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib import resources
 from math import exp, log
+from typing import Any
 
 import numpy as np
 import yaml
@@ -42,7 +43,7 @@ class Move(BaseModel):
         """All of `seen` as one pattern."""
         return re.compile("|".join(f"(?:{text})" for text in self.seen))
 
-    def rung(self, schedule: Schedule) -> int:
+    def rung(self, schedule: Any) -> int:
         """Where a schedule stands on the ladder."""
         value = int(getattr(schedule, self.field))
         if value in self.ladder:
@@ -50,7 +51,7 @@ class Move(BaseModel):
         below = [index for index, rung in enumerate(self.ladder) if 0 < rung <= value]
         return below[-1] if below else 0
 
-    def at(self, schedule: Schedule, rung: int) -> Schedule:
+    def at(self, schedule: Any, rung: int) -> Any:
         """The schedule moved to a rung."""
         value = self.ladder[rung]
         kind = type(getattr(schedule, self.field))
@@ -61,26 +62,42 @@ class Move(BaseModel):
 class Course:
     """The schedule an author settled on, the moves that led there, and the idioms that these put at risk."""
 
-    schedule: Schedule
+    schedule: Any
     moves: tuple[str, ...] = ()
     risks: frozenset[str] = frozenset()
 
 
-@lru_cache(maxsize=1)
-def moves() -> tuple[Move, ...]:
-    """The moves that come with the package."""
-    text = resources.files(__package__).joinpath("moves.yaml").read_text()
+@dataclass(frozen=True)
+class Ways:
+    """The schedules of a language: where drafts begin, the best one, the moves, and how a text gives its schedule away.
+
+    `matters` says whether a move changes anything in kernels for a plan.
+    """
+
+    first: Any
+    best: Any
+    moves: Callable[[], tuple[Move, ...]]
+    recorded: Callable[[str], Any]
+    recognised: Callable[[str], Any]
+    matters: Callable[[Move, Plan], bool]
+
+
+@lru_cache(maxsize=8)
+def moves(language: str = "ascendc") -> tuple[Move, ...]:
+    """The moves of a language that come with the package."""
+    place = ("moves.yaml",) if language == "ascendc" else (language, "moves.yaml")
+    text = resources.files(__package__).joinpath(*place).read_text()
     return tuple(Move.model_validate(record) for record in yaml.safe_load(text))
 
 
-def draft(plan: Plan, profile: Profile, context: Context, stream: Stream) -> Course:
+def draft(plan: Plan, profile: Profile, context: Context, stream: Stream, ways: Ways) -> Course:
     """The schedule of a first draft: simple, except where the context or the author's habits go further."""
     if profile.fluent:
-        return Course(BEST)
-    schedule = Schedule(cores=1, tile=256, buffers=1, batch=1, resident=False, vector=False, cube=False)
+        return Course(ways.best)
+    schedule = ways.first
     taken: list[str] = []
-    for move in moves():
-        if not move.draft or not _matters(move, plan):
+    for move in ways.moves():
+        if not move.draft or not ways.matters(move, plan):
             schedule = schedule if move.draft == 0.0 else move.at(schedule, len(move.ladder) - 1)
             continue
         odds = log(move.draft / (1 - move.draft)) + profile.ambition + profile.prompted * _shown(move, context)
@@ -93,16 +110,16 @@ def draft(plan: Plan, profile: Profile, context: Context, stream: Stream) -> Cou
     return Course(schedule, tuple(taken))
 
 
-def refine(plan: Plan, profile: Profile, context: Context, start: StartPoint, stream: Stream) -> Course:
+def refine(plan: Plan, profile: Profile, context: Context, start: StartPoint, stream: Stream, ways: Ways) -> Course:
     """One or two steps from the start point's schedule, likelier where they fit and where the context shows them."""
     if profile.fluent:
-        return Course(BEST)
-    schedule = recorded(start.kernel.source) or recognised(start.kernel.source)
+        return Course(ways.best)
+    schedule = ways.recorded(start.kernel.source) or ways.recognised(start.kernel.source)
     bottleneck = start.verdict.profile.bottleneck if isinstance(start.verdict, Feasible) else ""
     told = " ".join(start.children)
     scored: list[tuple[float, Move]] = []
-    for move in moves():
-        if move.rung(schedule) + 1 >= len(move.ladder) or not _matters(move, plan):
+    for move in ways.moves():
+        if move.rung(schedule) + 1 >= len(move.ladder) or not ways.matters(move, plan):
             continue
         score = profile.prompted * _shown(move, context) + profile.fitting * (bottleneck in move.fits)
         score -= profile.fitting * _tried(move, schedule, told)
@@ -153,7 +170,7 @@ def _worth_following(note: object) -> bool:
     return verdict is None or bool(verdict.feasible)
 
 
-def _tried(move: Move, schedule: Schedule, told: str) -> bool:
+def _tried(move: Move, schedule: Any, told: str) -> bool:
     """True if a child's line says that this step was taken before."""
     return bool(told) and any(f"{move.field}={rung}" in told for rung in move.ladder[move.rung(schedule) + 1 :])
 
@@ -180,3 +197,8 @@ def _nest(stage: Stage) -> Nest | None:
 
 def _sigmoid(odds: float) -> float:
     return 1 / (1 + exp(-odds))
+
+
+#: A draft goes through loops over elements before it finds the vector unit.
+_FIRST = Schedule(cores=1, tile=256, buffers=1, batch=1, resident=False, vector=False, cube=False)
+WAYS = Ways(_FIRST, BEST, moves, recorded, recognised, _matters)

@@ -33,21 +33,23 @@ class Reading:
     sights: dict[str, Sight]
 
 
-def read_note(note: Note) -> Reading:
-    """What a note shows; cached by its text."""
+def read_note(note: Note, language: str = "ascendc") -> Reading:
+    """What a note shows of a language's idioms; cached by its text."""
     verdict = note.verdict
     feedback = verdict.feedback if verdict else ""
     state = (bool(verdict and verdict.feasible), bool(verdict and verdict.compiled), verdict is not None)
-    return _read(note.kind, note.text, note.code, feedback, *state)
+    return _read(language, note.kind, note.text, note.code, feedback, *state)
 
 
 @lru_cache(maxsize=16384)
-def _read(kind: str, text: str, code: str, feedback: str, feasible: bool, compiled: bool, judged: bool) -> Reading:
+def _read(
+    language: str, kind: str, text: str, code: str, feedback: str, feasible: bool, compiled: bool, judged: bool
+) -> Reading:
     prose = text.replace(code, " ") if code else text
     remarks = f"{prose}\n{feedback}"
     failed = judged and not feasible
     sights = {}
-    for idiom in idioms().values():
+    for idiom in idioms(language).values():
         sight = _sight(idiom, kind, text, code, remarks, failed)
         if sight is not None:
             sights[idiom.id] = sight
