@@ -6,7 +6,7 @@ how long it took; the verifier makes the verdict. No candidate code runs in the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -100,6 +100,30 @@ class Run:
     written: tuple[int, ...] = ()
     data_dependent: bool = False
     seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What many timed calls came to, on several sets of values in an order that nobody foresees.
+
+    `runs` holds one run for each set, with the outputs of its first call and the latency over all calls; or a single
+    one that is not `ok`. `firsts` and `repeats` are the microseconds of calls on sets that the kernel had not met and
+    had met before. `unstable`: a set met again gave other bits. `interval` is the 95% interval of the median.
+    """
+
+    runs: tuple[Run, ...]
+    firsts: tuple[float, ...] = ()
+    repeats: tuple[float, ...] = ()
+    unstable: bool = False
+    interval: tuple[float, float] = (0.0, 0.0)
+
+
+@runtime_checkable
+class Clocked(Protocol):
+    """A device that measures time instead of computing it: every timed call computes and is compared."""
+
+    def time(self, build: Build, signature: Signature, sets: Sequence[tuple[Array, ...]], poison: int) -> Timing:
+        """Call a kernel many times at one signature, each time on one of `sets` with nothing left of earlier calls."""
 
 
 @runtime_checkable

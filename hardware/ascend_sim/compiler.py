@@ -7,8 +7,10 @@ import re
 import shutil
 import signal
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
@@ -40,21 +42,23 @@ _LINKER = re.compile(r"(?:undefined reference to|multiple definition of) .*")
 def compile_kernel(runtime: Runtime, confinement: Confinement, source: str, folder: Path) -> tuple[Diagnostic, ...]:
     """Compile into `folder` (which must exist and is all that the compiler may write); no diagnostics means success."""
     (folder / SOURCE).write_text(rewrite(source), encoding="utf-8", errors="surrogateescape")
-    code, output = _call(_command(runtime, confinement, folder), folder)
+    code, output = call(_command(runtime, confinement, folder), folder)
     if code == NOT_CONFINED:
         raise InfrastructureError(f"the compiler could not be confined: {output.strip()[:200]}")
     if code or not (folder / OBJECT).is_file():
-        return diagnostics(output) or (Diagnostic(_unexplained(code, output)),)
+        return diagnostics(output) or (Diagnostic(unexplained(code, output)),)
     return _unusable(folder / OBJECT)
 
 
-def _call(command: list[str], folder: Path) -> tuple[int, str]:
-    """Exit status and words of the compiler. The words go to a file: there the limit on file sizes holds."""
-    words = folder / "words"
+def call(
+    command: list[str], folder: Path, environment: Mapping[str, str] = MappingProxyType({}), words_name: str = "words"
+) -> tuple[int, str]:
+    """Exit status and words of a compiler. The words go to a file: there the limit on file sizes holds."""
+    words = folder / words_name
     with words.open("wb") as file:
         process = subprocess.Popen(
-            command, cwd=folder, env=_environment(folder), stdin=subprocess.DEVNULL, stdout=file, stderr=file,
-            start_new_session=True,
+            command, cwd=folder, env=_environment(folder) | dict(environment), stdin=subprocess.DEVNULL, stdout=file,
+            stderr=file, start_new_session=True,
         )  # fmt: skip
     try:
         code = process.wait(SECONDS)
@@ -74,18 +78,20 @@ def diagnostics(output: str) -> tuple[Diagnostic, ...]:
             origin = origin or int(here["line"])
         elif error := _ERROR.match(line):
             own = error["file"] == SOURCE
-            found.append(Diagnostic(_tidy(error["text"]), int(error["line"]) if own else origin))
+            found.append(Diagnostic(tidy(error["text"]), int(error["line"]) if own else origin))
             origin = None
         elif linker := _LINKER.search(line):
-            found.append(Diagnostic(_tidy(linker.group())))
+            found.append(Diagnostic(tidy(linker.group())))
     return tuple(dict.fromkeys(found))
 
 
-def _tidy(text: str) -> str:
+def tidy(text: str) -> str:
+    """A compiler's line without paths, cut to a readable length."""
     return re.sub(r"(?:/[\w.+-]+)+/(?=[\w.+-])", "", text).strip()[:MESSAGE_LIMIT]
 
 
-def _unexplained(code: int, output: str) -> str:
+def unexplained(code: int, output: str) -> str:
+    """What to say of a compiler that failed without an error of its own."""
     if code < 0 or any(
         sign in output for sign in ("limit exceeded", "out of memory", "memory exhausted", "Killed signal")
     ):
@@ -112,7 +118,7 @@ def _unusable(path: Path) -> tuple[Diagnostic, ...]:
 
 
 def _command(runtime: Runtime, confinement: Confinement, folder: Path) -> list[str]:
-    read = (str(runtime.folder), *_compiler_roots(runtime.compiler))
+    read = (str(runtime.folder), *compiler_roots(runtime.compiler))
     reads = [word for path in read for word in ("--read", path)]
     limits = ["--layers", str(confinement.layers), "--write", str(folder), *reads, "--"]
     headers = ["-include", str(runtime.prelude), "-I", str(runtime.prelude.parent)]
@@ -126,7 +132,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 @cache
-def _compiler_roots(compiler: str) -> tuple[str, ...]:
+def compiler_roots(compiler: str) -> tuple[str, ...]:
     """Folders that the compiler reads: the system's, and its own if it lives elsewhere."""
     roots = ["/usr", "/lib", "/lib32", "/lib64", "/bin", "/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.preload"]
     for program in ("cc1plus", "as", "ld", "collect2"):

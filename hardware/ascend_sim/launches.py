@@ -7,7 +7,7 @@ changes, so every line of the author's text stays where it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -68,21 +68,37 @@ def _matches(source: str) -> list[re.Match[str]]:
     return [match for match in _TOKEN.finditer(source) if match.lastgroup]
 
 
+@dataclass(frozen=True)
+class LaunchText:
+    """Where a launch stands in the tokens: its callee from `first`, `<<<` at `opening`, `>>>` at `closing`."""
+
+    first: int
+    opening: int
+    closing: int
+
+
+def launches(found: Sequence[Token]) -> Iterator[LaunchText]:
+    """The launches among tokens, none inside another; text that cannot be read as a launch is left out."""
+    done = 0
+    for index, token in enumerate(found):
+        if token.text != "<<<" or index < done:
+            continue
+        first, last = _callee(found, index), _closing(found, index)
+        if first is not None and last is not None:
+            yield LaunchText(first, index, last)
+            done = last
+
+
 def rewrite(source: str) -> str:
     """The source with its launches as calls; text that cannot be read as a launch stays as it is."""
     found = tokens(source)
     pieces, done = [], 0
-    for index, token in enumerate(found):
-        if token.text != "<<<" or token.start < done:
-            continue
-        first, last = _callee(found, index), _closing(found, index)
-        if first is None or last is None:
-            continue
-        callee = source[found[first].start : token.start]
-        kind = _kind(found, found[first:index])
-        pieces += [source[done : found[first].start], f"::asc::launcher<ASC_{kind}>(", callee, ", "]
-        pieces += [source[token.end : found[last].start], ")"]
-        done = found[last].end
+    for launch in launches(found):
+        begin, opening, closing = found[launch.first], found[launch.opening], found[launch.closing]
+        kind = _kind(found, found[launch.first : launch.opening])
+        pieces += [source[done : begin.start], f"::asc::launcher<ASC_{kind}>(", source[begin.start : opening.start]]
+        pieces += [", ", source[opening.end : closing.start], ")"]
+        done = closing.end
     return "".join(pieces) + source[done:]
 
 

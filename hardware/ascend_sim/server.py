@@ -42,6 +42,10 @@ class Server:
             raise InfrastructureError(f"the device process failed: {reply['message']}")
         return reply
 
+    def start(self) -> None:
+        """Start the process ahead of the first request."""
+        self._connection()
+
     def close(self) -> None:
         """End the process; the next request starts another."""
         if self._owner != os.getpid():

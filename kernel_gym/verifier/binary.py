@@ -16,26 +16,41 @@ from elftools.elf.sections import Section, SymbolTableSection
 
 from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.verifier import rules
-from kernel_gym.verifier.rules import Finding
+from kernel_gym.verifier.rules import Finding, RuleBook
 
 _BOOK = rules.load("binary")
+#: The rule book of each language.
+BOOKS = {"ascendc": "binary", "cuda": "binary_cuda"}
 _WRITE, _ALLOC, _TLS = 0x1, 0x2, 0x400
 #: What the start-up files of a toolchain put into .data and .bss: a handle, a flag.
 _OWN_DATA = 64
 _OWN_CONSTRUCTORS = {".init_array": 1, ".fini_array": 1, ".preinit_array": 0, ".ctors": 0, ".dtors": 0}
 
 
-def screen(path: Path) -> tuple[Finding | None, tuple[Diagnostic, ...]]:
+def screen(path: Path, language: str = "ascendc") -> tuple[Finding | None, tuple[Diagnostic, ...]]:
     """The first broken rule, and mistakes that the compiler could not see (maths that the device does not have)."""
-    image = BytesIO(path.read_bytes())
+    image, book = BytesIO(path.read_bytes()), rules.load(BOOKS[language])
     try:
         elf = ELFFile(image)
-        return next(findings(elf), None), tuple(_missing_maths(elf))
+        return next(findings(elf, book), None), tuple(_missing_maths(elf, book))
     except Exception as error:  # the parser raises whatever a damaged table leads it to
         return _BOOK.finding("malformed", None, type(error).__name__), ()
 
 
-def findings(elf: ELFFile) -> Iterator[Finding]:
+def screen_device_code(path: Path) -> Finding | None:
+    """The first function that code for a GPU needs from outside itself and may not have."""
+    book = rules.load(BOOKS["cuda"])
+    with path.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".symtab")
+        symbols = list(table.iter_symbols()) if isinstance(table, SymbolTableSection) else []
+    for symbol in symbols:
+        outside = symbol.entry.st_shndx == "SHN_UNDEF" and symbol.entry.st_info.type == "STT_FUNC"
+        if outside and symbol.name not in book.lists["device_symbols"]:
+            return book.finding("device-function", None, symbol.name)
+    return None
+
+
+def findings(elf: ELFFile, book: RuleBook = _BOOK) -> Iterator[Finding]:
     """Every broken rule."""
     if elf.header.e_type != "ET_DYN":
         yield _BOOK.finding("malformed", None, str(elf.header.e_type))
@@ -44,7 +59,7 @@ def findings(elf: ELFFile) -> Iterator[Finding]:
         if isinstance(section, DynamicSection):
             yield from _dynamic(section)
         elif isinstance(section, SymbolTableSection):
-            yield from _symbols(section)
+            yield from _symbols(section, book)
         yield from _section(section, elf.elfclass // 8)
 
 
@@ -77,33 +92,33 @@ def _dynamic(section: DynamicSection) -> Iterator[Finding]:
             yield _BOOK.finding("writable-code", None, "DT_TEXTREL")
 
 
-def _symbols(section: SymbolTableSection) -> Iterator[Finding]:
+def _symbols(section: SymbolTableSection, book: RuleBook) -> Iterator[Finding]:
     for symbol in section.iter_symbols():
         name, kind = symbol.name, symbol.entry.st_info.type
         if kind in ("STT_GNU_IFUNC", "STT_LOOS"):
             yield _BOOK.finding("ifunc", None, name)
         if kind == "STT_TLS":
             yield _BOOK.finding("thread-local", None, name)
-        if symbol.entry.st_shndx == "SHN_UNDEF" and name and not is_allowed(name) and not _is_maths(name):
+        if symbol.entry.st_shndx == "SHN_UNDEF" and name and not (is_allowed(name, book) or _is_maths(name, book)):
             yield _BOOK.finding("undefined-symbol", None, name)
 
 
-def is_allowed(name: str) -> bool:
+def is_allowed(name: str, book: RuleBook = _BOOK) -> bool:
     """True for symbols that the device's runtime or the compiler provide."""
     bare = name.partition("@")[0]
-    return bare in _BOOK.lists["symbols"] or bare.startswith(tuple(_BOOK.lists["symbol_prefixes"]))
+    return bare in book.lists["symbols"] or bare.startswith(tuple(book.lists["symbol_prefixes"]))
 
 
-def _is_maths(name: str) -> bool:
-    return name.partition("@")[0] in _BOOK.lists["missing_maths"]
+def _is_maths(name: str, book: RuleBook) -> bool:
+    return name.partition("@")[0] in book.lists["missing_maths"]
 
 
-def _missing_maths(elf: ELFFile) -> Iterator[Diagnostic]:
+def _missing_maths(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:
     table = elf.get_section_by_name(".dynsym")
     if not isinstance(table, SymbolTableSection):
         return
     for symbol in table.iter_symbols():
-        if symbol.entry.st_shndx == "SHN_UNDEF" and _is_maths(symbol.name):
+        if symbol.entry.st_shndx == "SHN_UNDEF" and _is_maths(symbol.name, book):
             yield Diagnostic(
                 f"undefined reference to '{symbol.name}': the host function has no maths library, no heap, no output; "
                 "compute sizes with integers"

@@ -79,10 +79,10 @@ class Seen:
         """What a run left out: outputs that it does not cover, inputs that it reads less of."""
         for index, (touched, spec) in enumerate(zip(run.written, signature.outputs, strict=False)):
             if touched != spec.nbytes:
-                return _cheated("outputs-not-covered", f"output {index}: {touched} of {spec.nbytes} bytes")
+                return cheated("outputs-not-covered", f"output {index}: {touched} of {spec.nbytes} bytes")
         for index, (now, before) in enumerate(zip(_shares(signature, run), self.reads, strict=False)):
             if now < before - LESS_READ:
-                return _cheated("inputs-not-read", f"input {index}: {now:.0%}, before {before:.0%}")
+                return cheated("inputs-not-read", f"input {index}: {now:.0%}, before {before:.0%}")
         return None
 
 
@@ -101,7 +101,8 @@ def work(signature: Signature, run: Run) -> float:
     return (run.profile.bytes.get("ub", 0) if run.profile else 0) / max(nbytes(signature), 1)
 
 
-def _cheated(rule: str, detail: str) -> Cheated:
+def cheated(rule: str, detail: str) -> Cheated:
+    """The verdict on a broken rule of this gate."""
     broken = _BOOK.rules[rule]
     return Cheated(f"{broken.reason} ({detail}): {broken.hint}", gate="latency", rule=rule)
 
@@ -127,7 +128,7 @@ class _Measurement:
             return failed(timed, "at the timing sizes", "timing")
         floor = self.device.floor_us(self.signature)
         if timed.latency_us < floor:
-            return _cheated("below-floor", f"{timed.latency_us:.3g} us, at least {floor:.3g} us")
+            return cheated("below-floor", f"{timed.latency_us:.3g} us, at least {floor:.3g} us")
         missed = Seen.of(self.runs).missed(self.signature, timed)
         if missed and not timed.data_dependent:
             return missed
@@ -183,18 +184,18 @@ class _Measurement:
             return self._unvouched(timed, missed, ratio) if run.cause == "timeout" else self._wrong(run, timed)
         unseen = Seen.of(self.runs).unseen(timed)
         if unseen:
-            return _cheated("unchecked-code", unseen)
+            return cheated("unchecked-code", unseen)
         if _differ(run, timed) and not timed.data_dependent:
-            return _cheated("timed-apart", f"{timed.latency_us:.6g} us, {run.latency_us:.6g} us when it computes")
+            return cheated("timed-apart", f"{timed.latency_us:.6g} us, {run.latency_us:.6g} us when it computes")
         return Timed(run.latency_us or 0.0, run.profile or Profile(), ("timed while it computed, at the timing sizes",))
 
     def _unvouched(self, timed: Run, missed: Cheated | None, ratio: float) -> Timed | Cheated | Incorrect:
         """What cannot be computed is believed only where it did what checked runs did."""
         unseen = Seen.of(self.runs).unseen(timed)
         if missed or unseen:
-            return missed or _cheated("unchecked-code", unseen)
+            return missed or cheated("unchecked-code", unseen)
         if self._is_lighter(timed) and not self._is_gradual(timed):
-            return _cheated("less-work", "and the timing sizes are too large to compute")
+            return cheated("less-work", "and the timing sizes are too large to compute")
         if ratio > 1.0:
             return self._repeat(
                 timed, ratio, f"scaled by {ratio:.3g}: so much slower near the timing sizes on real values"
@@ -204,7 +205,7 @@ class _Measurement:
     def _wrong(self, verdict: Incorrect, timed: Run) -> Cheated | Incorrect:
         """Wrong at large sizes only: cheating if the timed run also leaves work out."""
         if self._is_lighter(timed):
-            return _cheated("less-work", verdict.feedback)
+            return cheated("less-work", verdict.feedback)
         return replace(verdict, case="timing")
 
     def _is_lighter(self, timed: Run) -> bool:
@@ -227,7 +228,7 @@ class _Measurement:
         if again.status != "ok" or again.latency_us is None or run.latency_us is None:
             return failed(again, "at the timing sizes", "timing")
         if not run.data_dependent and again.latency_us != run.latency_us:
-            return _cheated("not-repeatable", f"{run.latency_us:.6g} us and {again.latency_us:.6g} us")
+            return cheated("not-repeatable", f"{run.latency_us:.6g} us and {again.latency_us:.6g} us")
         slower = max((run, again), key=lambda one: one.latency_us or 0.0)
         return Timed((slower.latency_us or 0.0) * ratio, slower.profile or Profile(), (note,) if note else ())
 

@@ -7,8 +7,10 @@ the tensor, so that neither zeros nor a half-precision shadow pass where the exp
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from functools import cached_property
 from threading import Lock
 
 import numpy as np
@@ -64,6 +66,18 @@ class Expected:
         """Largest error that passes, by element."""
         return np.asarray(self.rtol * (np.abs(self.truth) + self.scale))
 
+    @cached_property
+    def bounds(self) -> tuple[Array, Array]:
+        """Lowest and highest float32 that pass, by element: a quick way to see that all of many elements do."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            low, high = self.truth - self.tolerance, self.truth + self.tolerance
+            finite = np.isfinite(self.truth)
+            exact = [np.where(finite, edge, self.truth) for edge in (low, high)]
+            inner = [edge.astype(np.float32) for edge in exact]
+            inner[0] = np.where(inner[0] < exact[0], np.nextafter(inner[0], np.float32(np.inf)), inner[0])
+            inner[1] = np.where(inner[1] > exact[1], np.nextafter(inner[1], np.float32(-np.inf)), inner[1])
+        return inner[0], inner[1]
+
     @property
     def undefined(self) -> float:
         """Share of elements that the reference does not define."""
@@ -95,18 +109,33 @@ class ValueSet:
         return sum(a.nbytes for a in self.values) + sum(e.truth.nbytes + e.counts.nbytes for e in self.expected)
 
 
-class References:
-    """Value sets with their references, made when first asked for and kept up to `limit_bytes`."""
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
-    def __init__(self, limit_bytes: int = 512 << 20) -> None:
+
+class References:
+    """Value sets with their references, made when first asked for and kept up to `limit_bytes`.
+
+    Without a limit it is a sixteenth of the machine's memory, and 512 MB at least.
+    """
+
+    def __init__(self, limit_bytes: int | None = None) -> None:
         self._sets: OrderedDict[object, ValueSet] = OrderedDict()
         self._bytes = 0
-        self._limit = limit_bytes
+        self._limit = limit_bytes or max(512 << 20, _memory_bytes() // 16)
         self._lock = Lock()
 
     def choose(self, task: Task, case: Case, kind: Kind, slot: str, kernel: str) -> ValueSet:
         """The set that the kernel with this digest meets: always the same, and known to nobody else."""
         variant = secret.keyed_hash("choose", kernel, task.digest, case.name, slot) % VARIANTS
+        return self._variant(task, case, kind, slot, variant)
+
+    def several(self, task: Task, case: Case, kind: Kind, slot: str, kernel: str, count: int) -> list[ValueSet]:
+        """Sets that differ from each other, in an order that depends on the kernel; at most `VARIANTS`."""
+        first = secret.keyed_hash("several", kernel, task.digest, case.name, slot)
+        return [self._variant(task, case, kind, slot, (first + step) % VARIANTS) for step in range(count)]
+
+    def _variant(self, task: Task, case: Case, kind: Kind, slot: str, variant: int) -> ValueSet:
         key = (secret.fingerprint(), task.digest, case, kind, slot, variant)
         with self._lock:
             if key in self._sets:

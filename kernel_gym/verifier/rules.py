@@ -52,8 +52,9 @@ class RuleBook:
 
 @cache
 def load(name: str) -> RuleBook:
-    """The rule book `name`.yaml of this package."""
+    """The rule book `name`.yaml of this package; one that `extends` another says only where it differs."""
     data: dict[str, Any] = yaml.safe_load(files(__package__).joinpath(f"{name}.yaml").read_text())
+    base = load(data.pop("extends")) if "extends" in data else RuleBook({}, {})
     rules = {rule["id"]: Rule(**rule) for rule in data.pop("rules")}
     lists = {key: frozenset(value.split() if isinstance(value, str) else value) for key, value in data.items()}
-    return RuleBook(rules, lists)
+    return RuleBook(base.rules | rules, base.lists | lists)

@@ -13,58 +13,61 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from kernel_gym.verifier import rules, syntax
-from kernel_gym.verifier.rules import Finding
+from kernel_gym.verifier.rules import Finding, RuleBook
 from kernel_gym.verifier.source import Directive, Macro, Source, Unreadable
 
 _DIGRAPHS = frozenset({"<%", "%>", "<:", ":>", "%:", "%:%:"})
-_BOOK = rules.load("screen")
+#: The rule book of each language.
+BOOKS = {"ascendc": "screen", "cuda": "screen_cuda"}
 
 
-def screen(source: Source, compiled: bool = False) -> Finding | None:
+def screen(source: Source, compiled: bool = False, language: str = "ascendc") -> Finding | None:
     """The first broken rule, or None.
 
     Where the text does not parse, a mistake can look like a global; then the tree is looked at only once the compiler
     has taken the text (`compiled`).
     """
+    book = rules.load(BOOKS[language])
     try:
-        return next(findings(source, compiled or not source.tree.has_error), None)
+        return next(findings(source, compiled or not source.tree.has_error, book), None)
     except Unreadable as error:
-        return _BOOK.finding(error.rule, error.line, error.detail)
+        return book.finding(error.rule, error.line, error.detail)
 
 
-def findings(source: Source, with_tree: bool = True) -> Iterator[Finding]:
-    """Every broken rule."""
-    yield from _characters(source)
+def findings(source: Source, with_tree: bool = True, book: RuleBook | None = None) -> Iterator[Finding]:
+    """Every broken rule; of Ascend C unless another book is given."""
+    book = book or rules.load(BOOKS["ascendc"])
+    yield from _characters(book, source)
     for directive in source.directives:
-        yield from _directive(directive)
-    yield from _macros(source)
-    yield from _names(source)
-    yield from _attributes(source)
+        yield from _directive(book, directive)
+    yield from _macros(book, source)
+    yield from _names(book, source)
+    yield from _attributes(book, source)
     if with_tree:
-        yield from _tree(source)
+        yield from _tree(book, source)
 
 
-def _characters(source: Source) -> Iterator[Finding]:
+def _characters(book: RuleBook, source: Source) -> Iterator[Finding]:
     if source.raw_strings:
-        yield _BOOK.finding("raw-string", source.raw_strings[0], "R")
+        yield book.finding("raw-string", source.raw_strings[0], "R")
     hidden = [token for d in source.directives for token in d.rest]
     for token in (*source.tokens, *hidden):
         if token.text in _DIGRAPHS and token.kind == "punct":
-            yield _BOOK.finding("digraph", token.line, token.text)
+            yield book.finding("digraph", token.line, token.text)
     for first, second, third in zip(source.tokens, source.tokens[1:], source.tokens[2:], strict=False):
         if first.text == second.text == "?" and not second.spaced and not third.spaced:
-            yield _BOOK.finding("digraph", first.line, f"??{third.text}")
+            yield book.finding("digraph", first.line, f"??{third.text}")
 
 
-def _directive(directive: Directive) -> Iterator[Finding]:
+def _directive(book: RuleBook, directive: Directive) -> Iterator[Finding]:
     if directive.text != "#":
-        yield _BOOK.finding("digraph", directive.line, directive.text)
-    if directive.name not in _BOOK.lists["directives"] and (directive.name or directive.rest):
-        yield _BOOK.finding("directive", directive.line, f"#{directive.name}")
-    elif directive.name == "pragma" and not (directive.rest and directive.rest[0].text in _BOOK.lists["pragmas"]):
-        yield _BOOK.finding("pragma", directive.line, " ".join(t.text for t in directive.rest))
+        yield book.finding("digraph", directive.line, directive.text)
+    if directive.name not in book.lists["directives"] and (directive.name or directive.rest):
+        yield book.finding("directive", directive.line, f"#{directive.name}")
+    elif directive.name == "pragma" and not (directive.rest and directive.rest[0].text in book.lists["pragmas"]):
+        yield book.finding("pragma", directive.line, " ".join(t.text for t in directive.rest))
     elif directive.name == "include" and is_foreign(included(directive)):
-        yield _BOOK.finding("include-path", directive.line, included(directive) or "computed by a macro")
+        yield book.finding("include-path", directive.line, included(directive) or "computed by a macro")
 
 
 def included(directive: Directive) -> str:
@@ -79,107 +82,107 @@ def is_foreign(name: str) -> bool:
     return not re.fullmatch(r"[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*(\.h|\.hpp)?", name)
 
 
-def _macros(source: Source) -> Iterator[Finding]:
+def _macros(book: RuleBook, source: Source) -> Iterator[Finding]:
     seen: dict[str, Macro] = {}
     for macro in source.macros:
         if any(token.text == "##" for token in macro.body):
-            yield _BOOK.finding("token-paste", macro.line, macro.name)
-        if macro.name in _BOOK.lists["keywords"] or (macro.name.startswith("__") and macro.body):
-            yield _BOOK.finding("macro-name", macro.line, macro.name)
-        if macro.name in seen and not (_is_constant(macro) and _is_constant(seen[macro.name])):
-            yield _BOOK.finding("macro-redefined", macro.line, macro.name)
+            yield book.finding("token-paste", macro.line, macro.name)
+        if macro.name in book.lists["keywords"] or (macro.name.startswith("__") and macro.body):
+            yield book.finding("macro-name", macro.line, macro.name)
+        if macro.name in seen and not (_is_constant(book, macro) and _is_constant(book, seen[macro.name])):
+            yield book.finding("macro-redefined", macro.line, macro.name)
         seen[macro.name] = macro
     for directive in source.directives:
         if directive.name == "undef" and directive.rest and directive.rest[0].text not in seen:
-            yield _BOOK.finding("macro-name", directive.line, directive.rest[0].text)
+            yield book.finding("macro-name", directive.line, directive.rest[0].text)
 
 
-def _is_constant(macro: Macro) -> bool:
+def _is_constant(book: RuleBook, macro: Macro) -> bool:
     """A number, a name or arithmetic on them: nothing that could hide a declaration."""
     plain = all(
         t.kind in ("number", "name") or t.text in ("+", "-", "/", "%", "(", ")", "<<", ">>", "::") for t in macro.body
     )
-    return macro.parameters is None and plain and not any(t.text in _BOOK.lists["keywords"] for t in macro.body)
+    return macro.parameters is None and plain and not any(t.text in book.lists["keywords"] for t in macro.body)
 
 
-def _names(source: Source) -> Iterator[Finding]:
+def _names(book: RuleBook, source: Source) -> Iterator[Finding]:
     for token in source.all_names:
-        if _is_reserved(token.text):
-            yield _BOOK.finding("reserved-name", token.line, token.text)
+        if _is_reserved(book, token.text):
+            yield book.finding("reserved-name", token.line, token.text)
 
 
-def _is_reserved(name: str) -> bool:
+def _is_reserved(book: RuleBook, name: str) -> bool:
     if name.startswith("__builtin_"):
-        return name not in _BOOK.lists["builtins"]
-    return name in _BOOK.lists["reserved_names"] or name.startswith(tuple(_BOOK.lists["reserved_prefixes"]))
+        return name not in book.lists["builtins"]
+    return name in book.lists["reserved_names"] or name.startswith(tuple(book.lists["reserved_prefixes"]))
 
 
-def _attributes(source: Source) -> Iterator[Finding]:
+def _attributes(book: RuleBook, source: Source) -> Iterator[Finding]:
     tokens = source.expanded
     for first, second, third in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if first.text == second.text == "[" and third.kind == "name" and third.text not in _BOOK.lists["attributes"]:
-            yield _BOOK.finding("attribute", first.line, f"[[{third.text}]]")
+        if first.text == second.text == "[" and third.kind == "name" and third.text not in book.lists["attributes"]:
+            yield book.finding("attribute", first.line, f"[[{third.text}]]")
 
 
-def _tree(source: Source) -> Iterator[Finding]:
+def _tree(book: RuleBook, source: Source) -> Iterator[Finding]:
     names = syntax.defined_functions(source.tree)
     for node in syntax.walk(source.tree):
         match node.type:
             case "declaration" | "field_declaration":
-                yield from _declaration(node, names)
+                yield from _declaration(book, node, names)
             case "function_definition":
-                yield from _definition(node)
+                yield from _definition(book, node)
             case "call_expression":
-                yield from _call(node, names)
-                yield from _cast(node, names)
+                yield from _call(book, node, names)
+                yield from _cast(book, node, names)
             case "cast_expression":
-                yield from _cast(node, names)
+                yield from _cast(book, node, names)
             case "qualified_identifier":
-                yield from _qualified(node)
+                yield from _qualified(book, node)
 
 
-def _declaration(node: Node, names: frozenset[str]) -> Iterator[Finding]:
+def _declaration(book: RuleBook, node: Node, names: frozenset[str]) -> Iterator[Finding]:
     line, text = syntax.line(node), syntax.text(node)
     storage = {syntax.text(child) for child in node.children if child.type == "storage_class_specifier"}
     prototypes = [name for name in syntax.declared_functions(node) if node.type == "declaration"]
     if prototypes and not syntax.is_within(node, "compound_statement"):
         for name in prototypes:
             if name not in names:
-                yield _BOOK.finding("extern-declaration", line, text)
+                yield book.finding("extern-declaration", line, text)
     elif "extern" in storage:
-        yield _BOOK.finding("extern-declaration", line, text)
+        yield book.finding("extern-declaration", line, text)
     elif not prototypes and syntax.is_lasting(node, storage) and not syntax.is_constant(node):
-        yield _BOOK.finding("mutable-global", line, text)
+        yield book.finding("mutable-global", line, text)
 
 
-def _definition(node: Node) -> Iterator[Finding]:
+def _definition(book: RuleBook, node: Node) -> Iterator[Finding]:
     for name in syntax.declared_functions(node):
-        taken = _BOOK.lists["reserved_definitions"] | _BOOK.lists["host_functions"]
+        taken = book.lists["reserved_definitions"] | book.lists["host_functions"]
         if name in taken and syntax.is_within(node, "linkage_specification"):
-            yield _BOOK.finding("reserved-definition", syntax.line(node), name)
+            yield book.finding("reserved-definition", syntax.line(node), name)
         if name.startswith("operator") and name.split("operator", 1)[1].strip() in (
             "new",
             "delete",
             "new[]",
             "delete[]",
         ):
-            yield _BOOK.finding("reserved-definition", syntax.line(node), name)
+            yield book.finding("reserved-definition", syntax.line(node), name)
 
 
-def _call(node: Node, names: frozenset[str]) -> Iterator[Finding]:
+def _call(book: RuleBook, node: Node, names: frozenset[str]) -> Iterator[Finding]:
     name = syntax.callee(node)
-    if name in _BOOK.lists["host_functions"] and name not in names:
-        yield _BOOK.finding("host-function", syntax.line(node), name)
+    if name in book.lists["host_functions"] and name not in names:
+        yield book.finding("host-function", syntax.line(node), name)
 
 
-def _qualified(node: Node) -> Iterator[Finding]:
+def _qualified(book: RuleBook, node: Node) -> Iterator[Finding]:
     scope, _, name = syntax.text(node).replace(" ", "").partition("::")
     first = re.split(r"[<:(]", name.removeprefix("::"))[0]
-    if scope == "std" and first in _BOOK.lists["host_std"]:
-        yield _BOOK.finding("host-function", syntax.line(node), f"std::{first}")
+    if scope == "std" and first in book.lists["host_std"]:
+        yield book.finding("host-function", syntax.line(node), f"std::{first}")
 
 
-def _cast(node: Node, names: frozenset[str]) -> Iterator[Finding]:
+def _cast(book: RuleBook, node: Node, names: frozenset[str]) -> Iterator[Finding]:
     cast = syntax.as_cast(node)
     if cast and syntax.is_plain_pointer(cast.type) and syntax.is_number_or_code(cast.value, names):
-        yield _BOOK.finding("forged-pointer", syntax.line(node), syntax.text(node))
+        yield book.finding("forged-pointer", syntax.line(node), syntax.text(node))

@@ -2,7 +2,7 @@
 
 The screen must see what the compiler will see, so the text is lexed as a compiler does it (joined lines, comments,
 literals), the author's macros are expanded, and only then parsed. Both branches of conditionals are kept: what hides in
-the one that is not compiled today is looked at too. Ascend C's additions to C++ are rewritten into words that the
+the one that is not compiled today is looked at too. What Ascend C and CUDA add to C++ is rewritten into words that the
 grammar knows, without moving a line.
 """
 
@@ -21,7 +21,7 @@ import tree_sitter_cpp
 
 TokenKind = Literal["name", "number", "string", "char", "punct", "stray"]
 
-#: Words of Ascend C, and the qualifiers of C++ that stand for them in the syntax tree (no kernel needs those).
+#: Words of Ascend C and CUDA, and the qualifiers of C++ that stand for them in the syntax tree (no kernel needs those).
 DEVICE, ENTRY, SPACE = "constinit", "consteval", "_Nonnull"
 REWRITTEN = {
     "__aicore__": DEVICE,
@@ -39,7 +39,21 @@ REWRITTEN = {
     "__inout_pipe__": "",
     "__simd_vf__": "",
     "__forceinline__": "inline",
+    # CUDA's. Shared memory lives as long as a block, constant memory never changes.
+    "__device__": DEVICE,
+    "__host__": "",
+    "__shared__": "constexpr",
+    "__constant__": "constexpr",
+    "__restrict__": "",
+    "__noinline__": "",
+    "__grid_constant__": "",
+    "__align__": "alignas",
+    "__launch_bounds__": "",
+    "__cluster_dims__": "",
+    "__maxnreg__": "",
 }
+#: Words that vanish with the argument in parentheses behind them.
+WITH_ARGUMENT = ("__mix__", "__inout_pipe__", "__launch_bounds__", "__cluster_dims__", "__maxnreg__")
 #: More tokens than this after expansion are no kernel: macros that double themselves.
 MAX_TOKENS = 200_000
 
@@ -287,19 +301,17 @@ def _by_parameter(parameters: tuple[str, ...], arguments: list[list[_Waiting]]) 
 
 
 def _rewritten(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Ascend C's own words as the grammar knows them."""
+    """The languages' own words as the grammar knows them."""
     skip = 0
     for index, token in enumerate(tokens):
         if skip:
             skip -= 1
+        elif token.text == "extern" and index + 1 < len(tokens) and tokens[index + 1].text == "__shared__":
+            continue
         elif token.kind == "name" and token.text in REWRITTEN:
             if REWRITTEN[token.text]:
                 yield replace(token, text=REWRITTEN[token.text])
-            if (
-                token.text in ("__mix__", "__inout_pipe__")
-                and index + 1 < len(tokens)
-                and tokens[index + 1].text == "("
-            ):
+            if token.text in WITH_ARGUMENT and index + 1 < len(tokens) and tokens[index + 1].text == "(":
                 skip = next((i for i, t in enumerate(tokens[index:]) if t.text == ")"), 0)
         elif token.kind != "stray":
             yield token

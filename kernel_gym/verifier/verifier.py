@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from kernel_gym.errors import ConfigError, DeviceUnavailable, InfrastructureError
-from kernel_gym.hardware.device import Build, Device, Diagnostic
+from kernel_gym.hardware.device import Build, Clocked, Device, Diagnostic
 from kernel_gym.hardware.pool import Pool
 from kernel_gym.kernel import Kernel
 from kernel_gym.task import Task
 from kernel_gym.verdict import Cheated, Feasible, Incorrect, Uncompilable, Unjudged, Verdict
-from kernel_gym.verifier import binary, correctness, dialect, latency, secret
+from kernel_gym.verifier import binary, correctness, dialect, latency, measured, secret
 from kernel_gym.verifier import screen as source_screen
 from kernel_gym.verifier.cache import VerdictCache, key_of
 from kernel_gym.verifier.diagnostics import explain
@@ -169,9 +169,9 @@ class Gates:
         return replace(verdict, device=device.name, sandbox_tier=device.sandbox_tier(), seconds=clock.seconds)
 
     def _pass(self, device: Device, kernel: Kernel, task: Task, clock: _Clock) -> Verdict:
-        source = read(kernel.source) if kernel.language == "ascendc" else None
+        source = read(kernel.source) if kernel.language in source_screen.BOOKS else None
         with clock.gate("screen"):
-            found = source_screen.screen(source) if source else None
+            found = source_screen.screen(source, language=kernel.language) if source else None
         if found:
             return _cheated("screen", found)
         with clock.gate("compile"):
@@ -187,7 +187,8 @@ class Gates:
         if isinstance(checked, Incorrect):
             return checked
         with clock.gate("latency"):
-            timed = latency.measure(device, build, task, checked, self.references)
+            gate = measured.measure if isinstance(device, Clocked) else latency.measure
+            timed = gate(device, build, task, checked, self.references)
         if not isinstance(timed, latency.Timed):
             return timed
         return self._inspected(_feasible(timed, checked, kernel), kernel, task)
@@ -223,7 +224,7 @@ def _cheated(gate: Literal["screen", "binary"], found: Finding) -> Cheated:
 
 def _compile(device: Device, kernel: Kernel, task: Task, source: Source | None) -> Build | Uncompilable:
     """What the device's own compiler would refuse, then the compiler that we have."""
-    mistakes = dialect.lint(source) if source else ()
+    mistakes = dialect.lint(source) if source and kernel.language == "ascendc" else ()
     if mistakes:
         return _uncompilable(mistakes, kernel)
     build = device.build(kernel, task)
@@ -237,12 +238,15 @@ def _uncompilable(diagnostics: tuple[Diagnostic, ...], kernel: Kernel) -> Uncomp
 
 def _screen_binary(build: Build, source: Source | None) -> Verdict | None:
     if source and source.tree.has_error:  # the compiler understood more than we did
-        hidden = source_screen.screen(source, compiled=True)
+        hidden = source_screen.screen(source, compiled=True, language=build.kernel.language)
         if hidden:
             return _cheated("screen", hidden)
     if build.binary is None:
         return None
-    found, mistakes = binary.screen(build.binary)
+    language = build.kernel.language
+    found, mistakes = binary.screen(build.binary, language if language in binary.BOOKS else "ascendc")
+    if language == "cuda" and build.artifact is not None:
+        found = found or binary.screen_device_code(build.artifact)
     if found:
         return _cheated("binary", found)
     return _uncompilable(mistakes, build.kernel) if mistakes else None
@@ -253,6 +257,6 @@ def _feasible(timed: latency.Timed, checked: correctness.Checked, kernel: Kernel
     if timed.profile.diagnosis or timed.profile.bottleneck:
         words += f"; {timed.profile.diagnosis or 'bound by ' + timed.profile.bottleneck}"
     notes = (*timed.notes, *(f"warning: {text}" for text in checked.warnings))
-    if kernel.language != "ascendc":
+    if kernel.language not in source_screen.BOOKS:
         notes += (f"no source screen for {kernel.language}",)
     return Feasible(words, latency=timed.latency_us, profile=timed.profile, plain=checked.plain, notes=notes)

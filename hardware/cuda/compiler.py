@@ -1,0 +1,232 @@
+"""Compiles both halves of a kernel within limits: the host's by g++, the GPU's by NVRTC, and says what they said."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from kernel_gym.errors import InfrastructureError
+from kernel_gym.hardware.ascend_sim import compiler as host_compiler
+from kernel_gym.hardware.cuda.runtime import HERE, Runtime
+from kernel_gym.hardware.cuda.split import Split, split
+from kernel_gym.hardware.cuda.toolkit import Toolkit
+from kernel_gym.hardware.device import Diagnostic
+
+HOST, CUBIN = "host.so", "kernel.cubin"
+NO_ENTRY = 'no entry: define extern "C" int kernel_launch(const KernelArgs *args, void *stream)'
+NO_KERNEL = "no kernel: define at least one __global__ function and launch it with <<<grid, block, shared, stream>>>"
+
+_HOST_FLAGS = (
+    *("-std=c++17", "-O0", "-fPIC", "-w", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-math-errno"),
+    *("-fno-stack-protector", "-fno-threadsafe-statics", "-fno-asynchronous-unwind-tables", "-ftemplate-depth=128"),
+    *("-fconstexpr-ops-limit=1000000", "-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret"),
+    *("-pipe", "-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now"),
+)
+_DEVICE_FLAGS = ("-std=c++17", "-default-device", "-w", "-include=cuda_device.h", "-lineinfo")
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"][^\n]*', re.MULTILINE)
+#: Headers of CUDA, whose words the host's half gets without asking, and those that the device's half does.
+_OF_CUDA = re.compile(r"(cuda|mma|cooperative|device_|vector_|math_|sm_|nv|cub|crt|kernel_gym)[\w/.]*")
+_OF_HOST = re.compile(
+    r"(cuda_runtime(_api)?|device_launch_parameters|kernel_gym|std\w+|math|float|limits|assert|string)\.h"
+)
+_STANDARD = re.compile(r"[a-z_]+")
+_NVRTC_ERROR = re.compile(
+    r"^(?P<file>[^\s(][^(\n]*)\((?P<line>\d+)\): (?:catastrophic )?error(?: #\d+(?:-D)?)?: (?P<text>.*)$"
+)
+#: What g++ says of a launch whose arguments do not fit, and what it means.
+_LAUNCHED = re.compile(r"no match for call to .\(?(?:const )?kernel_gym::Launcher<(?P<has>.*)>\)? \((?P<given>.*)\).")
+_FITS = r"the launch passes (\g<given>) to a kernel with the parameters (\g<has>)"
+_INSTANTIATED = re.compile(r"at line (?P<line>\d+)(?! of)")
+
+
+@dataclass(frozen=True)
+class Binaries:
+    """Both halves, built; `kernels` gives for each place in the host's file the kernel's name in the GPU's.
+
+    `has_variables`: the code for the GPU has variables of its own, which outlive a call unless it is loaded anew.
+    """
+
+    host: Path
+    cubin: Path
+    kernels: Mapping[int, str]
+    has_variables: bool
+
+
+def compile_kernel(
+    runtime: Runtime, toolkit: Toolkit, architecture: str, source: str, folder: Path
+) -> Binaries | tuple[Diagnostic, ...]:
+    """Compile into `folder`, which is all that the compilers may write."""
+    parts = split(source)
+    if not parts.entry:
+        return (Diagnostic(NO_ENTRY),)
+    if not parts.kernels and not parts.templates:
+        return (Diagnostic(NO_KERNEL),)
+    (folder / "device.cu").write_text(_without(parts.device, _OF_HOST, _STANDARD), errors="surrogateescape")
+    (folder / "host.cpp").write_text(_without(parts.host, _OF_CUDA), errors="surrogateescape")
+    compilation = _Compilation(runtime, toolkit, architecture, folder, parts)
+    return compilation.serial() if parts.templates else compilation.parallel()
+
+
+def _without(text: str, *given: re.Pattern[str]) -> str:
+    """The text without includes of headers that this side is given or does not need."""
+    return _INCLUDE.sub(lambda found: "" if any(one.fullmatch(found[1]) for one in given) else found[0], text)
+
+
+@dataclass(frozen=True)
+class _Compilation:
+    """One kernel's way through both compilers."""
+
+    runtime: Runtime
+    toolkit: Toolkit
+    architecture: str
+    folder: Path
+    parts: Split
+
+    def parallel(self) -> Binaries | tuple[Diagnostic, ...]:
+        """Both at once: every kernel is known by its name."""
+        with ThreadPoolExecutor(2) as pool:
+            host, device = pool.submit(self.host), pool.submit(self.device, self.parts.kernels)
+            lowered = device.result()
+            refused = host.result()
+        if isinstance(lowered, tuple) or refused:
+            return lowered if isinstance(lowered, tuple) else refused
+        return self._binaries(lowered)
+
+    def serial(self) -> Binaries | tuple[Diagnostic, ...]:
+        """The host first: it knows which instances of the templates are launched."""
+        if refused := self.host():
+            # What is wrong with a kernel's head is said best by the compiler that knows CUDA.
+            lowered = self.device(self.parts.kernels)
+            return lowered if isinstance(lowered, tuple) else refused
+        lowered = self.device(tuple(dict.fromkeys((*self.parts.kernels, *self._instances().values()))))
+        return lowered if isinstance(lowered, tuple) else self._binaries(lowered)
+
+    def host(self) -> tuple[Diagnostic, ...]:
+        """Compile the host's half."""
+        include = self.runtime.folder / "include"
+        flags = [*_HOST_FLAGS, "-include", str(include / "cuda_host.h"), "-I", str(include)]
+        command = [self.runtime.compiler, *flags, "host.cpp", "-o", HOST]
+        code, words = self._confined(command, host_compiler.compiler_roots(self.runtime.compiler))
+        if code or not (self.folder / HOST).is_file():
+            return _host_diagnostics(words) or (Diagnostic(host_compiler.unexplained(code, words)),)
+        return ()
+
+    def device(self, names: Sequence[str]) -> dict[str, str] | tuple[Diagnostic, ...]:
+        """Compile the GPU's half; what each name became."""
+        headers = [f"-I{folder}" for folder in (self.runtime.folder / "include", *self.toolkit.headers)]
+        options = [f"-arch={self.architecture}", *_DEVICE_FLAGS, *headers]
+        program = [str(self.runtime.nvrtc), str(self.toolkit.nvrtc), "device.cu", CUBIN, "names"]
+        read = (
+            "/usr",
+            "/lib",
+            "/lib64",
+            "/etc/ld.so.cache",
+            str(self.toolkit.libraries),
+            *map(str, self.toolkit.headers),
+        )
+        code, words = self._confined([*program, *names, "--", *options], read)
+        if code == 1:
+            return _nvrtc_diagnostics(words) or (Diagnostic(_first_line(words)),)
+        if code == 3:
+            raise InfrastructureError(f"NVRTC failed: {_first_line(words)}")
+        if code or not (self.folder / CUBIN).is_file():
+            return (Diagnostic(host_compiler.unexplained(code, words)),)
+        return dict(zip(names, (self.folder / "names").read_text().splitlines(), strict=True))
+
+    def _confined(self, command: list[str], read: Sequence[str]) -> tuple[int, str]:
+        readable = [str(self.runtime.folder), *read]
+        reads = [word for path in readable for word in ("--read", path)]
+        limits = ["--layers", str(self.runtime.confinement.layers), "--write", str(self.folder), *reads, "--"]
+        whole = self.runtime.confinement.wrapped(
+            [str(self.runtime.confine), *limits, *command], read=readable, write=[self.folder]
+        )
+        code, words = host_compiler.call(
+            whole, self.folder, {"LD_LIBRARY_PATH": str(self.toolkit.libraries)}, f"{Path(command[0]).name}.words"
+        )
+        if code == host_compiler.NOT_CONFINED:
+            raise InfrastructureError(f"the compiler could not be confined: {words.strip()[:200]}")
+        return code, words
+
+    def _instances(self) -> dict[int, str]:
+        """Place in the host's file and expression of every kernel that is instantiated there."""
+        return kernels_in(self.folder / HOST, {*self.parts.kernels, *self.parts.templates})
+
+    def _binaries(self, lowered: Mapping[str, str]) -> Binaries:
+        kernels = {place: lowered[name] for place, name in self._instances().items() if name in lowered}
+        with (self.folder / CUBIN).open("rb") as file:
+            sections = {section.name: section.header.sh_size for section in ELFFile(file).iter_sections()}
+        has_variables = any(size for name, size in sections.items() if name.startswith(".nv.global"))
+        return Binaries(self.folder / HOST, self.folder / CUBIN, kernels, has_variables)
+
+
+def compile_trusted(runtime: Runtime, toolkit: Toolkit, architecture: str, folder: Path) -> Path:
+    """Our own kernels for one GPU, compiled once into `folder`."""
+    if not (folder / CUBIN).is_file():
+        work = Path(tempfile.mkdtemp(prefix="trusted-", dir=runtime.folder))
+        shutil.copy(HERE / "src" / "trusted.cu", work / "device.cu")
+        made = _Compilation(runtime, toolkit, architecture, work, Split("", "", (), (), False)).device(())
+        if isinstance(made, tuple):
+            raise InfrastructureError(f"the trusted kernels do not compile: {made[0].message}")
+        folder.mkdir(exist_ok=True)
+        os.replace(work / CUBIN, folder / CUBIN)
+        shutil.rmtree(work)
+    return folder / CUBIN
+
+
+def kernels_in(path: Path, known: set[str]) -> dict[int, str]:
+    """The kernels among the functions of a shared object: offset and name expression (`f<float, 4>`)."""
+    with path.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".symtab")
+        symbols = list(table.iter_symbols()) if isinstance(table, SymbolTableSection) else []
+    functions = {s["st_value"]: s.name for s in symbols if s["st_info"]["type"] == "STT_FUNC" and s["st_value"]}
+    run = subprocess.run(
+        ["c++filt"], input="\n".join(functions.values()), capture_output=True, text=True, check=True, timeout=30
+    )
+    named = dict(zip(functions, map(expression, run.stdout.splitlines()), strict=True))
+    return {place: name for place, name in named.items() if name.partition("<")[0] in known}
+
+
+def expression(demangled: str) -> str:
+    """`void f<int, 4>(int*)` to `f<int, 4>`: no return type, no parameters."""
+    text = demangled.replace("(anonymous namespace)::", "")
+    depth, begin, end = 0, 0, len(text)
+    for place, character in enumerate(text):
+        depth += {"<": 1, ">": -1}.get(character, 0)
+        if depth == 0 and character == " " and place < end:
+            begin = place + 1
+        if depth == 0 and character == "(":
+            end = place
+            break
+    return text[begin:end]
+
+
+def _host_diagnostics(words: str) -> tuple[Diagnostic, ...]:
+    found = host_compiler.diagnostics(words.replace("host.cpp:", f"{host_compiler.SOURCE}:"))
+    return tuple(Diagnostic(_LAUNCHED.sub(_FITS, one.message), one.line) for one in found)
+
+
+def _nvrtc_diagnostics(words: str) -> tuple[Diagnostic, ...]:
+    """NVRTC's errors; one inside a header counts at the author's line that led there."""
+    found: list[Diagnostic] = []
+    for line in words.splitlines():
+        if error := _NVRTC_ERROR.match(line):
+            own = error["file"] == "kernel.cu"
+            found.append(Diagnostic(host_compiler.tidy(error["text"]), int(error["line"]) if own else None))
+        elif found and found[-1].line is None and (origin := _INSTANTIATED.search(line)):
+            found[-1] = Diagnostic(found[-1].message, int(origin["line"]))
+    return tuple(dict.fromkeys(found))
+
+
+def _first_line(words: str) -> str:
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    return host_compiler.tidy(lines[0]) if lines else "it gave no reason"

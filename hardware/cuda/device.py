@@ -1,0 +1,311 @@
+"""An NVIDIA GPU as a Device: the host function in the sandbox, the device code on the GPU, nothing of it in here."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from kernel_gym.errors import DeviceUnavailable, InfrastructureError
+from kernel_gym.hardware.ascend_sim.runtime import cache_folder, find_compiler
+from kernel_gym.hardware.ascend_sim.server import Server
+from kernel_gym.hardware.cuda import launches
+from kernel_gym.hardware.cuda.compiler import CUBIN, HOST, Binaries, compile_kernel
+from kernel_gym.hardware.cuda.machine import architecture, facts, fault_table, trusted_cubin
+from kernel_gym.hardware.cuda.profile import Measured, diagnose, measured, peak_gbs
+from kernel_gym.hardware.cuda.runtime import runtime
+from kernel_gym.hardware.cuda.tensors import Tensors, invented, workspace_bytes
+from kernel_gym.hardware.cuda.toolkit import missing_binding, toolkit
+from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, Run, Timing
+from kernel_gym.kernel import Kernel
+from kernel_gym.task import Signature, Task
+
+KEPT_BUILDS = 64
+#: What a build says about itself, beside its binaries.
+CONTENTS = "contents.json"
+#: Workers that are started ahead of need: a context takes half a second.
+SPARES = 2
+#: Results may stay in the L2 cache, whose rate is a few times that of the memory behind it.
+CACHE_RATE = 6.0
+START_US = 0.5
+
+
+class Cuda:
+    """The first GPU that CUDA sees (`CUDA_VISIBLE_DEVICES` chooses).
+
+    `timeout` is wall-clock seconds for one call. `sanitizer` names a tool of compute-sanitizer (`memcheck`,
+    `racecheck`, `initcheck`, `synccheck`) under which calls run: slow, and what it finds is a fault.
+    """
+
+    name = "cuda"
+    language = "cuda"
+
+    def __init__(self, timeout: float = 10.0, sanitizer: str = "") -> None:
+        self._options: dict[str, Any] = {"timeout": timeout, "sanitizer": sanitizer}
+        self._timeout, self._sanitizer = timeout, sanitizer
+        self._spares: list[Server] = []
+        self._worker: tuple[Path, Server] | None = None
+        self._plans: dict[tuple[Path, Signature], launches.Plan] = {}
+        self._scratch: Path | None = None
+        self._owner = os.getpid()
+
+    def unavailable_reason(self) -> str | None:
+        try:
+            if reason := missing_binding():
+                return reason
+            toolkit()
+            find_compiler()
+            facts()
+        except DeviceUnavailable as error:
+            return str(error)
+        if self._sanitizer and shutil.which("compute-sanitizer") is None:
+            return "compute-sanitizer was not found; install the CUDA toolkit and put its bin folder on the PATH"
+        return None
+
+    def identity(self) -> str:
+        gpu = facts()
+        parts = (gpu["name"], architecture(), gpu["driver"], toolkit().nvrtc.name, _package("nvidia-cuda-nvrtc"))
+        return "/".join(map(str, (self.name, *parts, runtime().key, self._timeout, self._sanitizer)))
+
+    def sandbox_tier(self) -> str:
+        return runtime().confinement.tier
+
+    def build(self, kernel: Kernel, task: Task | None = None) -> Build:
+        started = time.perf_counter()
+        if kernel.language != self.language:
+            words = f"{self.name} builds {self.language}, not {kernel.language}"
+            return Build(kernel, diagnostics=(Diagnostic(words),))
+        self._spare_workers()
+        folder = self._build_folder(kernel)
+        made = compile_kernel(runtime(), toolkit(), architecture(), kernel.source, folder)
+        seconds = time.perf_counter() - started
+        if not isinstance(made, Binaries):
+            return Build(kernel, diagnostics=made, seconds=seconds)
+        contents = {"kernels": dict(made.kernels), "has_variables": made.has_variables}
+        (folder / CONTENTS).write_text(json.dumps(contents))
+        return Build(kernel, artifact=folder / CUBIN, binary=folder / HOST, seconds=seconds)
+
+    def run(self, build: Build, inputs: Inputs) -> Run:
+        started = time.perf_counter()
+        values = invented(inputs.signature, inputs.seed) if inputs.values is None else inputs.values
+        timing = self._calls(build, inputs.signature, [values], inputs.poison, timed=False)
+        run = timing.runs[0]
+        if inputs.values is None:
+            run = Run(**{**vars(run), "outputs": ()})
+        return Run(**{**vars(run), "seconds": time.perf_counter() - started})
+
+    def time(self, build: Build, signature: Signature, sets: Sequence[tuple[Array, ...]], poison: int) -> Timing:
+        return self._calls(build, signature, sets, poison, timed=True)
+
+    def floor_us(self, signature: Signature) -> float:
+        """Starting a kernel; reading its inputs from memory; writing its outputs into the cache at least.
+
+        Where an input holds indices, the others may be read in part: only the outputs count.
+        """
+        indexed = any(spec.domain.kind == "index" for spec in signature.inputs)
+        read = 0 if indexed else sum(spec.nbytes for spec in signature.inputs)
+        written = sum(spec.nbytes for spec in signature.outputs)
+        rate = peak_gbs(facts()) * 1e3
+        return START_US + max(read / rate, written / (CACHE_RATE * rate))
+
+    def fork(self) -> Cuda:
+        return type(self)(**self._options)
+
+    def close(self) -> None:
+        if self._owner == os.getpid():
+            for server in (*self._spares, *([self._worker[1]] if self._worker else [])):
+                server.close()
+        if self._scratch is not None:
+            _remove(self._scratch, self._owner)
+        self._spares, self._worker, self._scratch = [], None, None
+        self._plans.clear()
+
+    def __enter__(self) -> Cuda:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Calls
+
+    def _calls(
+        self, build: Build, signature: Signature, sets: Sequence[tuple[Array, ...]], poison: int, timed: bool
+    ) -> Timing:
+        if build.artifact is None:
+            raise InfrastructureError("a kernel that was not built cannot run")
+        plan = self._plan(build.artifact, signature)
+        if plan.fault is not None:
+            status = "timeout" if plan.timeout else "fault"
+            return Timing((Run(status, fault=plan.fault),))  # type: ignore[arg-type]
+        if plan.code:
+            return Timing((Run("refused", code=plan.code),))
+        with Tensors(signature, sets) as tensors:
+            request = _request(build.artifact, plan, tensors, poison, timed, self._timeout)
+            reply = self._ask(build.artifact, request, tensors)
+            return self._timing(reply, signature, tensors, plan)
+
+    def _plan(self, artifact: Path, signature: Signature) -> launches.Plan:
+        """What the host function launches; it sees sizes only, so it is asked once for each."""
+        key = artifact, signature
+        if key not in self._plans:
+            names = {int(place): name for place, name in _contents(artifact)["kernels"].items()}
+            workspace = workspace_bytes(signature)
+            self._plans[key] = launches.plan(runtime(), artifact.parent / HOST, names, signature, workspace)
+        return self._plans[key]
+
+    def _timing(self, reply: Mapping[str, Any], signature: Signature, tensors: Tensors, plan: launches.Plan) -> Timing:
+        if reply["status"] != "ok":
+            return Timing((self._failed(reply, plan),))
+        if reply["guards"]:
+            words = f"{reply['guards']} bytes around the outputs or the workspace were written: check the bounds"
+            return Timing((Run("fault", fault=Fault("OUT_OF_BOUNDS", words, _only_line(plan))),))
+        samples = [sample["microseconds"] for sample in reply["samples"]]
+        timing = measured(samples) if samples else Measured(0.0, 0.0, 0.0, 0)
+        profile = diagnose(timing, reply["kernels"], facts(), signature)
+        runs = tuple(
+            Run("ok", outputs=tensors.outputs(index), latency_us=timing.latency_us, profile=profile)
+            for index in range(tensors.count)
+        )
+        firsts = tuple(sample["microseconds"] for sample in reply["samples"] if sample["first"])
+        again = tuple(sample["microseconds"] for sample in reply["samples"] if not sample["first"])
+        return Timing(runs, firsts, again, bool(reply["unstable"]), (timing.low_us, timing.high_us))
+
+    def _failed(self, reply: Mapping[str, Any], plan: launches.Plan) -> Run:
+        if reply["status"] == "timeout":
+            words = (
+                f"the kernel did not end within {self._timeout:g} s: an endless loop or a barrier that not all reach"
+            )
+            return Run("timeout", fault=Fault("KERNEL_TIMEOUT", words, _only_line(plan)))
+        if reply["error"] == "OUT_OF_MEMORY":
+            raise InfrastructureError("the GPU has too little free memory for the tensors of this task")
+        known = fault_table().get(reply["error"], {})
+        rule, words = known.get("rule", reply["error"]), known.get("message", f"the GPU reports {reply['error']}")
+        if reply.get("report"):
+            words = reply["report"]
+        return Run("fault", fault=Fault(rule, words, _only_line(plan)))
+
+    # Workers
+
+    def _ask(self, artifact: Path, request: Mapping[str, Any], tensors: Tensors) -> dict[str, Any]:
+        server = self._server(artifact)
+        # A first call also waits for the context; a timed one for its turn and for a hundred calls.
+        patience = self._timeout * (20 if self._sanitizer else 3) + 120
+        reply = server.ask(json.dumps(request), tensors.descriptor, patience)
+        if reply["status"] != "ok":
+            self._worker = None
+            Thread(target=server.close, daemon=True).start()
+        return reply
+
+    def _server(self, artifact: Path) -> Server:
+        """The worker of this candidate: one that no other has used."""
+        if self._owner != os.getpid():
+            self._spares, self._worker, self._owner = [], None, os.getpid()
+        if self._worker is not None and self._worker[0] != artifact:
+            Thread(target=self._worker[1].close, daemon=True).start()
+            self._worker = None
+        if self._worker is None:
+            self._spare_workers()
+            self._worker = artifact, self._spares.pop(0)
+            self._spare_workers()
+        return self._worker[1]
+
+    def _spare_workers(self) -> None:
+        while len(self._spares) < SPARES:
+            server = Server(self._command())
+            server.start()
+            self._spares.append(server)
+
+    def _command(self) -> list[str]:
+        lock = cache_folder() / f"gpu-{facts()['uuid']}"
+        python = [sys.executable, "-m", "kernel_gym.hardware.cuda.worker"]
+        tool = []
+        if self._sanitizer:
+            log = self._folder() / "sanitizer-%p.log"
+            tool = ["compute-sanitizer", "--tool", self._sanitizer, "--log-file", str(log), "--target-processes", "all"]
+        return [*tool, *python, "{socket}", str(trusted_cubin()), str(lock)]
+
+    # Files
+
+    def _folder(self) -> Path:
+        if self._scratch is None or self._owner != os.getpid():
+            self._scratch, self._owner = Path(tempfile.mkdtemp(prefix="kernel_gym-cuda-")), os.getpid()
+            weakref.finalize(self, _remove, self._scratch, self._owner)
+        return self._scratch
+
+    def _build_folder(self, kernel: Kernel) -> Path:
+        builds = self._folder() / "builds"
+        builds.mkdir(exist_ok=True)
+        kept = sorted(builds.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        for old in kept[: max(0, len(kept) - KEPT_BUILDS + 1)]:
+            shutil.rmtree(old)
+        folder = Path(tempfile.mkdtemp(prefix=f"{kernel.digest[:16]}-", dir=builds))
+        return folder
+
+
+class SanitizedCuda(Cuda):
+    """The GPU under compute-sanitizer's memory checker: `--device kernel_gym.hardware.cuda.device:SanitizedCuda`."""
+
+    name = "cuda-memcheck"
+
+    def __init__(self, timeout: float = 60.0, sanitizer: str = "memcheck") -> None:
+        super().__init__(timeout, sanitizer)
+
+
+def _request(
+    artifact: Path, plan: launches.Plan, tensors: Tensors, poison: int, timed: bool, seconds: float
+) -> dict[str, Any]:
+    signature = tensors.signature
+    return {
+        "cubin": str(artifact),
+        "launches": [_launch(launch) for launch in plan.launches],
+        "inputs": [spec.nbytes for spec in signature.inputs],
+        "outputs": [spec.nbytes for spec in signature.outputs],
+        "workspace": workspace_bytes(signature),
+        "has_variables": _contents(artifact)["has_variables"],
+        "sets": tensors.count,
+        "set_bytes": tensors.set_bytes,
+        "output_bytes": tensors.output_bytes,
+        "poison": poison,
+        "timed": timed,
+        "seed": int.from_bytes(os.urandom(8), "little"),  # the order of calls is nobody's to foresee
+        "seconds": seconds,
+    }
+
+
+def _contents(artifact: Path) -> dict[str, Any]:
+    contents: dict[str, Any] = json.loads((artifact.parent / CONTENTS).read_text())
+    return contents
+
+
+def _launch(launch: launches.Launch) -> dict[str, Any]:
+    arguments = [{"data": one.data.hex(), "handles": one.handles} for one in launch.arguments]
+    return {"kernel": launch.kernel, "grid": launch.grid, "block": launch.block, "shared": launch.shared,
+            "arguments": arguments}  # fmt: skip
+
+
+def _only_line(plan: launches.Plan) -> int | None:
+    """The author's line of the launch, if there is but one."""
+    lines = {launch.line for launch in plan.launches}
+    return lines.pop() if len(lines) == 1 else None
+
+
+def _package(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "system"
+
+
+def _remove(folder: Path, owner: int) -> None:
+    """Remove a device's files; a forked process leaves them to the one that made them."""
+    if owner == os.getpid():
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,216 @@
+"""Runs a kernel's host function, confined and without data, and reads what it launched.
+
+Tensors are handles there: a tag, the tensor's number, an offset. What comes back was written by a stranger's code, so
+nothing in it is believed: sizes, counts and handles are checked before they are used.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import struct
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.errors import InfrastructureError
+from kernel_gym.hardware.cuda.runtime import Runtime
+from kernel_gym.hardware.device import Fault
+from kernel_gym.task import DTYPES, Signature
+
+#: Handles: these sixteen bits on top, then eight of the tensor's number, then forty of the offset in bytes.
+TAG = 0x5AA5
+OFFSET_BITS = 40
+MAX_TENSORS, MAX_SCALARS, MAX_LAUNCHES = 96, 256, 4096
+LOG_BYTES = 1 << 20
+CPU_SECONDS, WALL_SECONDS = 5, 10.0
+
+_CALL = struct.Struct("<4I2Q")
+_TENSOR = struct.Struct("<Q2i8q")
+_ANSWER = struct.Struct("<Ii2I240s")
+_LAUNCH = struct.Struct("<Q3I3IQ2I")
+_ARGUMENT = struct.Struct("<2I")
+_ANSWER_AT = _CALL.size + MAX_TENSORS * _TENSOR.size + 16 * MAX_SCALARS
+_LOG_AT = _ANSWER_AT + _ANSWER.size
+_RETURNED, _NOT_CONFINED, _NOT_LOADED, _LOG_FULL = 1, 2, 3, 4
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument: its bytes, and where among them the address of which tensor is to be put, at which offset."""
+
+    data: bytes
+    handles: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: the kernel's name in the GPU's file, its shape, dynamic shared memory, arguments, author's line."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    arguments: tuple[Argument, ...]
+    line: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one call of a host function came to: its launches, or the code that it refused with, or a fault."""
+
+    launches: tuple[Launch, ...] = ()
+    code: int = 0
+    fault: Fault | None = None
+    timeout: bool = False
+
+
+def handle(tensor: int, offset: int = 0) -> int:
+    """The address that a host function sees."""
+    return TAG << 48 | tensor << OFFSET_BITS | offset
+
+
+def plan(runtime: Runtime, code: Path, kernels: Mapping[int, str], signature: Signature, workspace: int) -> Plan:
+    """Call the host function once; tensors are numbered inputs first, then outputs, then the workspace."""
+    specs = (*signature.inputs, *signature.outputs)
+    if len(specs) + 1 > MAX_TENSORS or max(len(signature.ints), len(signature.floats)) > MAX_SCALARS:
+        raise InfrastructureError(f"a kernel takes at most {MAX_TENSORS - 1} tensors and {MAX_SCALARS} scalars")
+    descriptor = os.memfd_create("launches", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(descriptor, _LOG_AT + LOG_BYTES)
+        with mmap.mmap(descriptor, _LOG_AT + LOG_BYTES) as memory:
+            memory[: _CALL.size] = _CALL.pack(
+                len(signature.inputs), len(signature.outputs), len(signature.ints), len(signature.floats),
+                handle(len(specs)), workspace,
+            )  # fmt: skip
+            _write(memory, signature)
+            status = _run(runtime, code, descriptor)
+            sizes = (*(spec.nbytes for spec in specs), workspace)
+            return _read(bytes(memory), status, kernels, sizes)
+    finally:
+        os.close(descriptor)
+
+
+def _write(memory: mmap.mmap, signature: Signature) -> None:
+    for index, spec in enumerate((*signature.inputs, *signature.outputs)):
+        shape = (*spec.shape, *(0,) * (8 - len(spec.shape)))
+        packed = _TENSOR.pack(handle(index), DTYPES[spec.dtype][0], len(spec.shape), *shape)
+        at = _CALL.size + index * _TENSOR.size
+        memory[at : at + len(packed)] = packed
+    at = _CALL.size + MAX_TENSORS * _TENSOR.size
+    ints = struct.pack(f"<{len(signature.ints)}q", *signature.ints)
+    floats = struct.pack(f"<{len(signature.floats)}d", *signature.floats)
+    memory[at : at + len(ints)] = ints
+    at += 8 * MAX_SCALARS
+    memory[at : at + len(floats)] = floats
+
+
+def _run(runtime: Runtime, code: Path, shared: int) -> int | None:
+    """The exit status of the runner; None if it had to be ended."""
+    loaded = os.memfd_create(
+        "host", os.MFD_CLOEXEC
+    )  # a file of nobody's: the runner gives up its rights before loading
+    try:
+        os.write(loaded, code.read_bytes())
+        os.fchmod(loaded, 0o555)
+        command = [str(runtime.runner), *map(str, (runtime.confinement.layers, CPU_SECONDS, shared, loaded))]
+        process = subprocess.Popen(
+            runtime.confinement.wrapped(command, read=[runtime.folder]), pass_fds=(shared, loaded), env={},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        return _wait(process)
+    finally:
+        os.close(loaded)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int | None:
+    try:
+        return process.wait(WALL_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return None
+
+
+def _read(memory: bytes, status: int | None, kernels: Mapping[int, str], sizes: tuple[int, ...]) -> Plan:
+    state, code, count, used, error = _ANSWER.unpack_from(memory, _ANSWER_AT)
+    words = error.split(b"\0")[0].decode(errors="replace")
+    if state == _NOT_CONFINED:
+        raise InfrastructureError(f"the host function could not be confined: {words}")
+    if status is None or status in (-signal.SIGXCPU, -signal.SIGKILL):
+        return Plan(fault=Fault("HOST_TIMEOUT", "the host function does not end"), timeout=True)
+    if state == _LOG_FULL or count > MAX_LAUNCHES:
+        return Plan(fault=Fault("TOO_MANY_LAUNCHES", f"more than {MAX_LAUNCHES} launches or 1 MB of arguments"))
+    if state == _NOT_LOADED:
+        return Plan(fault=Fault("NOT_LOADED", f"the host function cannot be loaded: {words}"))
+    if state != _RETURNED or status != 0:
+        return Plan(fault=_crash(status))
+    if code:
+        return Plan(code=code)
+    return _Log(memory[_LOG_AT : _LOG_AT + min(used, LOG_BYTES)], kernels, sizes).plan(count)
+
+
+def _crash(status: int) -> Fault:
+    name = signal.Signals(-status).name if status < 0 else f"status {status}"
+    return Fault(
+        "HOST_CRASH", f"the host function ended with {name}: it may not touch tensors or the system, only launch"
+    )
+
+
+class _Log:
+    """The records of launches, read with suspicion."""
+
+    def __init__(self, data: bytes, kernels: Mapping[int, str], sizes: tuple[int, ...]) -> None:
+        self.data, self.kernels, self.sizes = data, kernels, sizes
+        self.at = 0
+
+    def plan(self, count: int) -> Plan:
+        try:
+            return Plan(tuple(self._launch() for _ in range(count)))
+        except _Refused as refused:
+            return Plan(fault=refused.fault)
+        except struct.error:
+            return Plan(fault=Fault("BAD_RECORD", "the record of launches is damaged"))
+
+    def _take(self, form: struct.Struct) -> tuple[Any, ...]:
+        values = form.unpack_from(self.data, self.at)
+        self.at += (form.size + 7) // 8 * 8
+        return values
+
+    def _launch(self) -> Launch:
+        place, gx, gy, gz, bx, by, bz, shared, line, count = self._take(_LAUNCH)
+        if place not in self.kernels:
+            raise _Refused("BAD_KERNEL", "a launch of something that is no __global__ function of this file", line)
+        arguments = tuple(self._argument(index, line) for index in range(count))
+        return Launch(self.kernels[place], (gx, gy, gz), (bx, by, bz), shared, arguments, line)
+
+    def _argument(self, index: int, line: int) -> Argument:
+        size, is_pointer = self._take(_ARGUMENT)
+        data = self.data[self.at : self.at + size]
+        self.at += (size + 7) // 8 * 8
+        if len(data) != size:
+            raise struct.error
+        handles = tuple(self._handles(data, index, line))
+        if is_pointer and not handles and any(data):
+            raise _Refused("BAD_POINTER", f"argument {index} is an address of the host: pass tensors or values", line)
+        return Argument(data, handles)
+
+    def _handles(self, data: bytes, index: int, line: int) -> Any:
+        for at in range(0, len(data) - 7, 8):
+            (word,) = struct.unpack_from("<Q", data, at)
+            if word >> 48 == TAG:
+                tensor, offset = word >> OFFSET_BITS & 0xFF, word & (1 << OFFSET_BITS) - 1
+                if tensor >= len(self.sizes) or offset > self.sizes[tensor]:
+                    raise _Refused("OUT_OF_TENSOR", f"argument {index} points outside of its tensor", line)
+                yield at, tensor, offset
+
+
+class _Refused(Exception):
+    """A record that is not carried out."""
+
+    def __init__(self, rule: str, message: str, line: int) -> None:
+        super().__init__(message)
+        self.fault = Fault(rule, message, line or None)

@@ -1,0 +1,68 @@
+// The kernels of the trusted process: they wait, wipe, and look at memory after a candidate's call.
+
+// One thread waits, so that the host has queued everything behind it before the first of it starts.
+extern "C" __global__ void wait_ns(unsigned long long ns) {
+    unsigned long long begin, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+    do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    while (now - begin < ns);
+}
+
+// Every multiprocessor is busy, so that its clock is up.
+extern "C" __global__ void warm_ns(unsigned long long ns, float *sink) {
+    unsigned long long begin, now;
+    float value = threadIdx.x;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+    do {
+        for (int i = 0; i < 256; ++i) value = value * 1.0001f + 0.5f;
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    } while (now - begin < ns);
+    if (value == 12345.678f) *sink = value;
+}
+
+// Overwrites what a multiprocessor keeps between launches: shared memory and the stacks of its threads.
+extern "C" __global__ void wipe(unsigned words, unsigned pattern, unsigned *sink) {
+    extern __shared__ unsigned shared_words[];
+    volatile unsigned own[128];
+    for (unsigned i = threadIdx.x; i < words; i += blockDim.x) shared_words[i] = pattern;
+    for (int i = 0; i < 128; ++i) own[i] = pattern + i;
+    __syncthreads();
+    if (shared_words[threadIdx.x % words] + own[threadIdx.x % 128] == 0x1234567u) *sink = 1;
+}
+
+__device__ unsigned long long mixed(unsigned long long value) {
+    value ^= value >> 33;
+    value *= 0xff51afd7ed558ccdull;
+    value ^= value >> 29;
+    value *= 0xc4ceb9fe1a85ec53ull;
+    return value ^ value >> 32;
+}
+
+// Adds up a mix of every byte group and its place, in any order: equal sums mean equal bytes.
+extern "C" __global__ void digest(const unsigned char *data, unsigned long long size, unsigned long long *sums) {
+    const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
+    const unsigned long long first = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
+    const unsigned long long words = size / 8;
+    unsigned long long one = 0, two = 0;
+    for (unsigned long long i = first; i < words; i += step) {
+        const unsigned long long word = reinterpret_cast<const unsigned long long *>(data)[i];
+        one += mixed(word + 0x9e3779b97f4a7c15ull * (i + 1));
+        two += mixed((word ^ 0x5851f42d4c957f2dull) * 3 + i);
+    }
+    for (unsigned long long i = words * 8 + first; i < size; i += step)
+        one += mixed(data[i] + 0x9e3779b97f4a7c15ull * (i + 77));
+    if (one | two) {
+        atomicAdd(sums, one);
+        atomicAdd(sums + 1, two);
+    }
+}
+
+// Counts the bytes that are no longer `pattern`.
+extern "C" __global__ void count_changed(const unsigned char *data, unsigned long long size, unsigned char pattern,
+                                         unsigned long long *count) {
+    unsigned long long found = 0;
+    for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < size;
+         i += (unsigned long long)gridDim.x * blockDim.x)
+        found += data[i] != pattern;
+    if (found) atomicAdd(count, found);
+}

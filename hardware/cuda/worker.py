@@ -1,0 +1,139 @@
+"""The trusted process: owns the GPU's memory, stream and clock for one candidate. Started by the device.
+
+    python -m kernel_gym.hardware.cuda.worker SOCKET TRUSTED_CUBIN LOCK
+
+No candidate's host code runs here, and nothing is here that a candidate's device code could want: no expected values,
+no seeds, no verdict. It answers requests until the socket closes; after a fault it is replaced.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import json
+import mmap
+import os
+import socket
+import struct
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.hardware.cuda.calls import Calls, Hang, Trusted
+from kernel_gym.hardware.cuda.driver import Gpu, GpuError
+
+
+class Turn:
+    """Who may use the GPU: many for checking, or one for timing. Whoever waits for the second is not overtaken."""
+
+    def __init__(self, path: Path) -> None:
+        self._gate, self._lock = (os.open(f"{path}.{name}", os.O_RDWR | os.O_CREAT, 0o666) for name in ("gate", "lock"))
+
+    @contextmanager
+    def taken(self, alone: bool) -> Iterator[None]:
+        """For a while."""
+        fcntl.flock(self._gate, fcntl.LOCK_EX)
+        fcntl.flock(self._lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(self._gate, fcntl.LOCK_UN)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+
+class Worker:
+    """Serves one candidate."""
+
+    def __init__(self, trusted: Path, lock: Path) -> None:
+        self._turn = Turn(lock)
+        with self._turn.taken(alone=False):
+            self._gpu = Gpu()
+            self._trusted = Trusted(self._gpu, self._gpu.load(trusted))
+            self._spaces = self._gpu.reserve(), self._gpu.reserve()
+        self._module: Any = None
+        self._cubin = ""
+
+    def answer(self, request: dict[str, Any], memory: int) -> dict[str, Any]:
+        """Carry out a request."""
+        request["input_space"], request["output_space"] = self._spaces
+        try:
+            calls = Calls(self._gpu, self._trusted, lambda: self._functions(request), request)
+            outcome = calls.run(memory, self._turn.taken(alone=bool(request["timed"])))
+            return {"status": "ok", **asdict(outcome), "kernels": self._kernels(calls.functions, request)}
+        except Hang:
+            return {"status": "timeout"}
+        except GpuError as error:
+            return {"status": "fault", "error": error.name}
+
+    def _functions(self, request: dict[str, Any]) -> dict[str, Any]:
+        if self._cubin not in ("", request["cubin"]):
+            raise RuntimeError("a worker serves one candidate")
+        if self._module is None or request["has_variables"]:
+            if self._module is not None:
+                self._gpu.unload(self._module)
+            self._module, self._cubin = self._gpu.load(Path(request["cubin"])), request["cubin"]
+        names = {launch["kernel"] for launch in request["launches"]}
+        return {name: self._gpu.function(self._module, name) for name in names}
+
+    def _kernels(self, functions: Mapping[str, Any], request: dict[str, Any]) -> list[dict[str, Any]]:
+        """Figures of every launch."""
+        found = []
+        for launch in request["launches"]:
+            function = functions[launch["kernel"]]
+            x, y, z = launch["block"]
+            resident = self._gpu.resident_blocks(function, x * y * z, launch["shared"])
+            shape = {"kernel": launch["kernel"], "grid": launch["grid"], "block": launch["block"]}
+            found.append({**shape, "dynamic": launch["shared"], "resident": resident, **self._gpu.figures(function)})
+        return found
+
+
+def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    head, descriptors, _, _ = socket.recv_fds(connection, 4, 1)
+    if len(head) < 4:
+        return None
+    (length,) = struct.unpack("<I", head)
+    data = bytearray()
+    while len(data) < length:
+        part = connection.recv(min(length - len(data), 1 << 20))
+        if not part:
+            return None
+        data += part
+    return json.loads(data), descriptors
+
+
+def _send(connection: socket.socket, reply: dict[str, Any]) -> None:
+    data = json.dumps(reply).encode()
+    connection.sendall(struct.pack("<I", len(data)) + data)
+
+
+def _handle(worker: Worker, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+    with mmap.mmap(descriptors[0], 0) as memory:
+        os.close(descriptors[0])
+        place = ctypes.c_char.from_buffer(memory)
+        try:
+            return worker.answer(request, ctypes.addressof(place))
+        finally:
+            del place
+
+
+def main() -> None:
+    """Serve until the client is gone."""
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what kernels print
+    try:
+        worker = Worker(Path(sys.argv[2]), Path(sys.argv[3]))
+    except GpuError as error:
+        _send(connection, {"status": "error", "message": f"the GPU cannot be used: {error.name}"})
+        return
+    while (message := _receive(connection)) is not None:
+        reply = _handle(worker, *message)
+        _send(connection, reply)
+        if reply["status"] != "ok":
+            os._exit(0)  # the context is lost: nothing of it is worth an orderly end
+
+
+if __name__ == "__main__":
+    main()
