@@ -83,7 +83,7 @@ FATES = {
         source("extern __shared__ float s[]; s[threadIdx.x + 100000] = 1.0f; " + HONEST), "incorrect", "fault", ""
     ),
     "refuses large sizes": (source(HONEST, host="if (n > 100000) return 3;"), "incorrect", "refused", ""),
-    "host crash": (source(HONEST, host="*(volatile int *)16 = 1;"), "incorrect", "fault", "HOST_CRASH"),
+    "host crash": (source(HONEST, host="n = *(int *)args->workspace;"), "incorrect", "fault", "HOST_CRASH"),
 }  # fmt: skip
 
 
