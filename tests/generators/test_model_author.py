@@ -228,3 +228,17 @@ def test_wrong_settings_are_one_line(settings: dict[str, object], said: str) -> 
     assert "\n" not in str(error.value)
     assert "sk-1" not in str(error.value)
     assert "secret@" not in str(error.value)
+
+
+def test_the_prompt_speaks_the_language_of_the_device() -> None:
+    relu = suites.find("level1/relu")
+    system = messages(relu, (), None, 24_000, "cuda")[0]["content"]
+    assert "<<<" in system
+    assert "NVRTC" in system
+    assert "AscendC" not in system
+    assert "kernel_operator.h" not in system
+
+
+def test_a_language_without_a_prompt_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no prompt for 'klingon'; known: ascendc, cuda"):
+        ModelAuthor(model="m", base_url="http://localhost:1/v1", language="klingon")

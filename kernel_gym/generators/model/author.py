@@ -13,20 +13,26 @@ from kernel_gym.endpoint import Endpoint, EndpointSettings
 from kernel_gym.errors import ConfigError
 from kernel_gym.generators.contract import Context, StartPoint
 from kernel_gym.generators.model.answer import kernel_source
-from kernel_gym.generators.model.prompt import messages, prompts_digest
+from kernel_gym.generators.model.prompt import LANGUAGES, messages, prompts_digest
 from kernel_gym.kernel import Kernel
 from kernel_gym.task import Task
 from kernel_gym.transcript import Transcript
 
 
 class ModelAuthor:
-    """Asks a model for every kernel. `context_tokens` bounds the prompt; the other settings are the endpoint's."""
+    """Asks a model for every kernel, in one of the languages that the prompts know.
+
+    `context_tokens` bounds the prompt; the other settings are the endpoint's.
+    """
 
     language = "ascendc"
     #: How many questions the vector environment asks at once unless it is told otherwise.
     writers = 8
 
-    def __init__(self, context_tokens: int = 24_000, **settings: Any) -> None:
+    def __init__(self, context_tokens: int = 24_000, language: str = "ascendc", **settings: Any) -> None:
+        if language not in LANGUAGES:
+            raise ConfigError(f"author: there is no prompt for {language!r}; known: {', '.join(LANGUAGES)}")
+        self.language = language
         if not isinstance(context_tokens, int) or context_tokens < 1:
             raise ConfigError(f"author: context_tokens is a number of tokens, not {context_tokens!r}")
         self.context_tokens = context_tokens
@@ -34,7 +40,7 @@ class ModelAuthor:
 
     def identity(self) -> str:
         """Model, sampling and prompts; not where it is reached."""
-        asked = [self.endpoint.settings.deciding(), self.context_tokens, prompts_digest()]
+        asked = [self.endpoint.settings.deciding(), self.context_tokens, self.language, prompts_digest()]
         return "openai " + hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 
     def record_to(self, path: Path) -> None:
@@ -47,7 +53,7 @@ class ModelAuthor:
 
     def write(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Kernel:
         """One question, one kernel; an answer without code is a kernel without source."""
-        reply = self.endpoint.chat(messages(task, context, start, self.context_tokens), nonce_of(rng))
+        reply = self.endpoint.chat(messages(task, context, start, self.context_tokens, self.language), nonce_of(rng))
         return Kernel(kernel_source(reply.text, start.kernel.source if start else ""), self.language)
 
 
@@ -59,11 +65,13 @@ class ReplayAuthor(ModelAuthor):
 
     writers = 1
 
-    def __init__(self, transcript: str, context_tokens: int = 24_000, **settings: Any) -> None:
+    def __init__(
+        self, transcript: str, context_tokens: int = 24_000, language: str = "ascendc", **settings: Any
+    ) -> None:
         recorded = Transcript(Path(transcript), read_only=True)
         first = next(iter(recorded), {"request": {"model": "none"}})["request"]
         asked = {name: first[name] for name in ("model", "temperature", "max_tokens", "extra") if name in first}
-        super().__init__(context_tokens, **asked | settings)
+        super().__init__(context_tokens, language, **asked | settings)
         self.endpoint.keep(recorded)
 
     def record_to(self, path: Path) -> None:

@@ -33,9 +33,16 @@ class _Shown:
     text: str
 
 
-def messages(task: Task, context: Context, start: StartPoint | None, budget: int) -> list[dict[str, str]]:
+#: For each language what a model is told of it, and the example.
+LANGUAGES = {"ascendc": ("system.md", "example.cpp"), "cuda": ("system_cuda.md", "example_cuda.cu")}
+
+
+def messages(
+    task: Task, context: Context, start: StartPoint | None, budget: int, language: str = "ascendc"
+) -> list[dict[str, str]]:
     """The messages of one request, of at most about `budget` tokens."""
-    system = _template("system.md").render(example=_file("example.cpp").rstrip())
+    told, example = LANGUAGES[language]
+    system = _template(told).render(example=_file(example).rstrip())
     template = _template("draft.md" if start is None else "refine.md")
     fixed = {
         "task": task,
@@ -96,7 +103,7 @@ def _diagnosis(start: StartPoint | None) -> str:
 @cache
 def prompts_digest() -> str:
     """Changes whenever one of the prompt files does."""
-    names = ("system.md", "draft.md", "refine.md", "example.cpp")
+    names = ("draft.md", "refine.md", *(name for pair in LANGUAGES.values() for name in pair))
     return hashlib.sha256("\0".join(_file(name) for name in names).encode()).hexdigest()[:16]
 
 
