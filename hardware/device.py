@@ -83,7 +83,7 @@ class Run:
     `status`: `ok`; `refused` (`kernel_launch` returned `code`, not zero); `fault`; `timeout` (wall clock or instruction
     budget). Outputs are there only if values were given and the call is `ok`. `blocks` is the set of basic blocks that
     ran, `mix` the number of instructions by name, `read` and `written` the bytes touched of each input and output:
-    the latency gate holds a timed run against the checked ones with them.
+    the latency gate holds a timed run against the checked ones with them. `spent` is what of the budget was used.
     """
 
     status: Literal["ok", "refused", "fault", "timeout"]
@@ -99,6 +99,7 @@ class Run:
     read: tuple[int, ...] = ()
     written: tuple[int, ...] = ()
     data_dependent: bool = False
+    spent: int = 0
     seconds: float = 0.0
 
 

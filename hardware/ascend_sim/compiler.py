@@ -27,7 +27,8 @@ MESSAGE_LIMIT = 400
 #: Exit status of `confine` when it could not set up the limits.
 NOT_CONFINED = 125
 
-_LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now")
+_WATCHED = ",".join(f"--wrap={name}" for name in ("memcpy", "memmove", "memset", "memcmp"))
+_LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now", f"-Wl,{_WATCHED}")
 _DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-pipe")
 _ERROR = re.compile(
     r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?P<kind>(?:fatal )?error|sorry, unimplemented): (?P<text>.*)$"

@@ -187,5 +187,6 @@ def _run(reply: dict[str, Any], outputs: tuple[Any, ...], seconds: float) -> Run
         read=tuple(executor["read"]),
         written=tuple(executor["written"]),
         data_dependent=executor["data_dependent"],
+        spent=reply["spent"],
         seconds=seconds,
     )

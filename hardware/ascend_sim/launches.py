@@ -96,8 +96,8 @@ def rewrite(source: str) -> str:
     for launch in launches(found):
         begin, opening, closing = found[launch.first], found[launch.opening], found[launch.closing]
         kind = _kind(found, found[launch.first : launch.opening])
-        pieces += [source[done : begin.start], f"::asc::launcher<ASC_{kind}>(", source[begin.start : opening.start]]
-        pieces += [", ", source[opening.end : closing.start], ")"]
+        pieces += [source[done : begin.start], f"::asc::launcher<ASC_{kind}, ", source[begin.start : opening.start]]
+        pieces += [">(", source[opening.end : closing.start], ")"]
         done = closing.end
     return "".join(pieces) + source[done:]
 

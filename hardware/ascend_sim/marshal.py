@@ -120,7 +120,8 @@ def _case(call: Call) -> str:
     values = "".join(f"args.{argument.name}, " for argument in call.payload)
     unpack = f"const auto args = unpack<args_{call.name}>(record); " if call.payload else ""
     run = f"executor.{call.name}({values}record.line)"
-    return f"case OP_{call.name}: {{ {unpack}{f'answer({run})' if call.answer else run}; break; }}\n"
+    reply = "answer_block" if call.answer == "asc_block" else "answer"
+    return f"case OP_{call.name}: {{ {unpack}{f'{reply}({run})' if call.answer else run}; break; }}\n"
 
 
 def generate(abi: Path, folder: Path) -> None:

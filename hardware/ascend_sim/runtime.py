@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 
 from kernel_gym.errors import DeviceUnavailable
-from kernel_gym.hardware.ascend_sim import marshal
+from kernel_gym.hardware.ascend_sim import builds, marshal
 
 HERE = Path(__file__).resolve().parent
 CONFINEMENT = HERE.parent / "confinement"
@@ -31,11 +31,26 @@ CONFINEMENT = HERE.parent / "confinement"
 #: No contraction and no errno: numerics must not depend on the host or the compiler.
 RUNTIME_FLAGS = ("-std=c++17", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-w")
 
+#: What lets the kernel process keep an eye on kernel code: every access to memory is announced, no register of a caller
+#: is kept in a frame, a stack grows page by page into what guards it, and calls through pointers can be told from
+#: others in the binary (src/front_guard.h).
+_REGISTERS = {"x86_64": ("rbx", "r12", "r13", "r14", "r15")}.get(
+    platform.machine(), (*(f"x{i}" for i in range(19, 29)), *(f"v{i}" for i in range(8, 16)))
+)
+GUARD_FLAGS = (
+    *("-fsanitize=kernel-address", "--param=asan-instrumentation-with-call-threshold=0", "--param=asan-stack=0"),
+    *("--param=asan-globals=0", "-fno-omit-frame-pointer", "-fno-jump-tables", "-fno-optimize-sibling-calls"),
+    "-fstack-clash-protection",
+    *(f"-fcall-used-{register}" for register in _REGISTERS),
+    *(("-mindirect-branch=thunk-extern", "-fcf-protection=none") if platform.machine() == "x86_64" else ()),
+)
+
 #: Kernels are compiled fast and plainly; every basic block reports itself so that scalar code costs time.
 KERNEL_FLAGS = (
     *("-std=c++17", "-O0", "-fPIC", "-w", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-math-errno"),
     *("-ffp-contract=off", "-fno-stack-protector", "-fno-threadsafe-statics", "-fno-asynchronous-unwind-tables"),
     *("-fsanitize-coverage=trace-pc", "-ftemplate-depth=128", "-fconstexpr-ops-limit=1000000"),
+    *GUARD_FLAGS,
 )
 
 #: What kernels see without asking. Only this header may be the first thing that a precompiled compilation reads.
@@ -46,7 +61,7 @@ extern "C" __attribute__((visibility("default"))) int kernel_launch(const Kernel
 """
 
 #: The names that kernel code may find in the device's executable.
-EXPORTS = "{ asc_*; __sanitizer_cov_trace_pc; };\n"
+EXPORTS = "{ asc_*; __sanitizer_cov_trace_pc; __asan_*; __wrap_mem*; };\n"
 
 _EXECUTABLES = {
     "ascend-sim": ("seccomp", "landlock", "jail"),
@@ -101,11 +116,12 @@ def runtime() -> Runtime:
         key = _key(compiler)
         folder = cache_folder() / f"ascend_sim-{key}"
         built = Runtime(folder, compiler, key)
-        if folder.is_dir():
+        if builds.hold(folder):
             return built
         with _locked(folder.with_suffix(".lock")):
-            if not folder.is_dir():
+            if not (folder / builds.USED).is_file():
                 _build(built)
+                builds.prune(folder.parent)
 
 
 def cache_folder() -> Path:
@@ -123,7 +139,8 @@ def cache_folder() -> Path:
 
 def _sources() -> list[Path]:
     folders = (HERE / "src", HERE / "include", CONFINEMENT)
-    return sorted(path for folder in folders for path in folder.rglob("*") if path.suffix in (".h", ".cpp"))
+    files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    return sorted(path for path in files if path.suffix in (".h", ".cpp", ""))
 
 
 def _key(compiler: str) -> str:
@@ -171,8 +188,10 @@ def _build(target: Runtime) -> None:
         _precompile(target.compiler, work / "include")
         for leftover in (*work.glob("*.o"), *work.glob("*.inc")):
             leftover.unlink()
+        (work / builds.USED).touch()
         work.chmod(0o755)
         if _key(target.compiler) == target.key:  # else the sources were edited meanwhile: this is a build of neither
+            shutil.rmtree(target.folder, ignore_errors=True)  # a build of an earlier version, or half of one
             work.rename(target.folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -208,13 +227,14 @@ def _compile(compiler: str, source: Path, work: Path) -> None:
     """Compile one file, or take it from an earlier build in which it and all headers were the same."""
     made = work / f"{source.stem}.o"
     kept = work.parent / "objects" / f"{source.stem}-{_object_key(compiler, source, work)}.o"
-    if not kept.is_file():
+    try:
+        shutil.copy(kept, made)
+        os.utime(kept)
+    except FileNotFoundError:
         _call(compiler, *RUNTIME_FLAGS, "-I", str(work), "-c", str(source), "-o", str(made))
         kept.parent.mkdir(exist_ok=True)
         shutil.copy(made, f"{kept}.{os.getpid()}")
         os.replace(f"{kept}.{os.getpid()}", kept)
-    else:
-        shutil.copy(kept, made)
 
 
 def _object_key(compiler: str, source: Path, work: Path) -> str:

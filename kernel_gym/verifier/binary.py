@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section, SymbolTableSection
@@ -24,15 +25,19 @@ BOOKS = {"ascendc": "binary", "cuda": "binary_cuda"}
 _WRITE, _ALLOC, _TLS = 0x1, 0x2, 0x400
 #: What the start-up files of a toolchain put into .data and .bss: a handle, a flag.
 _OWN_DATA = 64
+#: How an x86-64 compiler names a call through a pointer that it has been told to leave to others.
+_THUNK = "__x86_indirect_thunk"
+#: And what it is on aarch64: br and blr of a register.
+_BRANCH_MASK, _BRANCHES = 0xFFFFFC1F, (0xD61F0000, 0xD63F0000)
 _OWN_CONSTRUCTORS = {".init_array": 1, ".fini_array": 1, ".preinit_array": 0, ".ctors": 0, ".dtors": 0}
 
 
 def screen(path: Path, language: str = "ascendc") -> tuple[Finding | None, tuple[Diagnostic, ...]]:
-    """The first broken rule, and mistakes that the compiler could not see (maths that the device does not have)."""
+    """The first broken rule, and mistakes that the compiler could not see (maths, calls through pointers)."""
     image, book = BytesIO(path.read_bytes()), rules.load(BOOKS[language])
     try:
         elf = ELFFile(image)
-        return next(findings(elf, book), None), tuple(_missing_maths(elf, book))
+        return next(findings(elf, book), None), (*_missing_maths(elf, book), *_calls_through_pointers(elf, book))
     except Exception as error:  # the parser raises whatever a damaged table leads it to
         return _BOOK.finding("malformed", None, type(error).__name__), ()
 
@@ -99,7 +104,7 @@ def _symbols(section: SymbolTableSection, book: RuleBook) -> Iterator[Finding]:
             yield _BOOK.finding("ifunc", None, name)
         if kind == "STT_TLS":
             yield _BOOK.finding("thread-local", None, name)
-        if symbol.entry.st_shndx == "SHN_UNDEF" and name and not (is_allowed(name, book) or _is_maths(name, book)):
+        if symbol.entry.st_shndx == "SHN_UNDEF" and name and not (is_allowed(name, book) or _is_mistake(name, book)):
             yield _BOOK.finding("undefined-symbol", None, name)
 
 
@@ -111,6 +116,26 @@ def is_allowed(name: str, book: RuleBook = _BOOK) -> bool:
 
 def _is_maths(name: str, book: RuleBook) -> bool:
     return name.partition("@")[0] in book.lists["missing_maths"]
+
+
+def _is_mistake(name: str, book: RuleBook) -> bool:
+    return _is_maths(name, book) or (name.startswith(_THUNK) and book is _BOOK)
+
+
+def _calls_through_pointers(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:
+    """Nobody could say what such a call runs, so there must be none; device code has none either."""
+    if book is not _BOOK:  # other hosts may: their process holds nothing that they could reach
+        return
+    symbols = elf.get_section_by_name(".dynsym")
+    text = elf.get_section_by_name(".text")
+    names = [symbol.name for symbol in symbols.iter_symbols()] if isinstance(symbols, SymbolTableSection) else []
+    words = np.frombuffer(text.data(), np.uint32) if text and elf.header.e_machine == "EM_AARCH64" else np.empty(0)
+    branches = np.isin(words.astype(np.uint32) & np.uint32(_BRANCH_MASK), _BRANCHES).any()
+    if branches or any(name.startswith(_THUNK) for name in names):
+        yield Diagnostic(
+            "a function is called through a pointer, which device code cannot do: call functions by their names, "
+            "choose with if or templates, and leave out virtual functions and computed goto"
+        )
 
 
 def _missing_maths(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:

@@ -17,13 +17,14 @@ from kernel_gym.errors import TaskError
 from kernel_gym.hardware.device import Build, Device, Inputs, Run
 from kernel_gym.task import Case, Signature, Task
 from kernel_gym.verdict import Cheated, Incorrect, Profile
-from kernel_gym.verifier import rules
+from kernel_gym.verifier import growth, rules
 from kernel_gym.verifier.correctness import Checked, check_one, failed
 from kernel_gym.verifier.reference import References
 
 _BOOK = rules.load("latency")
-#: Tensors of at most this many bytes are computed to see what large sizes do, and at the timing sizes themselves.
-NEAR_BYTES, FULL_BYTES = 4 << 20, 128 << 20
+#: Tensors of at most this many bytes are always computed: at the timing sizes, or else at smaller ones; and where
+#: something is left to explain, at the timing sizes.
+WHOLE_BYTES, NEAR_BYTES, FULL_BYTES = 16 << 20, 4 << 20, 128 << 20
 #: And at most this many instructions, and reads of values, each of which waits for the device. Counts, not seconds, so
 #: that a verdict does not depend on how busy the machine is.
 NEAR_INSTRUCTIONS, NEAR_READS = 500_000, 20_000
@@ -33,6 +34,11 @@ DIFFERENT = 0.02
 #: A timed run with less than this share of the work for a byte is looked at: of the run near the timing sizes, and of
 #: the least in any checked run (small sizes need more, for padding and for setting up).
 LESS_WORK_NEAR, LESS_WORK = 0.9, 0.5
+#: A timed run that takes less than this share of what smaller sizes let expect is looked at.
+FASTER = 0.9
+#: How much smaller the size is that growth is seen from, and the share of the expected way that a slow kernel must have
+#: come before it was stopped.
+SMALLER, LESS_PROGRESS = 0.5, 0.5
 #: Share by which an input may be read less than in the checked runs.
 LESS_READ = 0.02
 
@@ -124,6 +130,8 @@ class _Measurement:
 
     def result(self) -> Timed | Cheated | Incorrect:
         timed = self._time(self.signature, seed=1)
+        if timed.status == "timeout" and timed.fault is not None and timed.fault.rule == "BUDGET":
+            return self._extrapolate(timed)
         if timed.status != "ok" or timed.latency_us is None:
             return failed(timed, "at the timing sizes", "timing")
         floor = self.device.floor_us(self.signature)
@@ -152,7 +160,7 @@ class _Measurement:
                 signature = self.task.instance(case).signature
             except TaskError:  # sizes between two valid ones need not be valid
                 continue
-            if nbytes(signature) <= NEAR_BYTES:
+            if nbytes(signature) <= (WHOLE_BYTES if signature == self.signature else NEAR_BYTES):
                 rehearsed = self._time(signature, seed=1)
                 if rehearsed.status == "ok" and _is_affordable(rehearsed):
                     return case, rehearsed
@@ -171,9 +179,42 @@ class _Measurement:
             return self._wrong(near, timed)
         less = work(self.signature, timed) < LESS_WORK_NEAR * work(self.task.instance(case).signature, near)
         apart = _differ(near, rehearsed)
-        if missed or less or apart or self._is_lighter(timed) or Seen.of(self.runs).unseen(timed):
-            return self._compute_fully(timed, missed, _ratio(near, rehearsed) if apart else 1.0)
+        ratio = max(_ratio(near, rehearsed) if apart else 1.0, self._surprise(timed, case, rehearsed))
+        if missed or less or apart or ratio > 1.0 or self._is_lighter(timed) or Seen.of(self.runs).unseen(timed):
+            return self._compute_fully(timed, missed, ratio)
         return self._repeat(timed)
+
+    def _surprise(self, timed: Run, case: Case, rehearsed: Run) -> float:
+        """How many times faster a timed run is than smaller sizes let expect; 1 if it is not.
+
+        Work that stays the same in kind and amount can still be replaced by cheaper work (one long copy for many short
+        ones) where nobody looks. Honest kernels get faster for a byte too, but gradually: no size is much below the
+        line through the two before it.
+        """
+        points = [growth.Point(nbytes(self.signature), timed.latency_us or 0.0)]
+        known = {case.sizes: rehearsed, self.task.timing.sizes: timed}
+        ladder = [*self._below(case)[:1], *self._between(case)]
+        if growth.steepest_drop([self._point(one, known) for one in self._below(case)] + points) >= FASTER:
+            return 1.0
+        return max(1.0, FASTER / growth.steepest_drop([self._point(one, known) for one in ladder] + points))
+
+    def _point(self, case: Case, known: dict[tuple[tuple[str, int], ...], Run]) -> growth.Point:
+        signature = self.task.instance(case).signature
+        if case.sizes not in known:
+            known[case.sizes] = self._time(signature, seed=1)
+        return growth.Point(nbytes(signature), known[case.sizes].latency_us or 0.0)
+
+    def _between(self, near: Case) -> list[Case]:
+        """The sizes from a case up to the timing sizes, without them."""
+        cases = []
+        for case in _towards_timing(self.task):
+            try:
+                size = nbytes(self.task.instance(case).signature)
+            except TaskError:
+                continue
+            if nbytes(self.task.instance(near).signature) <= size < nbytes(self.signature):
+                cases.append(case)
+        return cases[::-1]
 
     def _compute_fully(self, timed: Run, missed: Cheated | None, ratio: float) -> Timed | Cheated | Incorrect:
         """The latency of a run that computes at the timing sizes."""
@@ -189,6 +230,41 @@ class _Measurement:
             return cheated("timed-apart", f"{timed.latency_us:.6g} us, {run.latency_us:.6g} us when it computes")
         return Timed(run.latency_us or 0.0, run.profile or Profile(), ("timed while it computed, at the timing sizes",))
 
+    def _extrapolate(self, stopped: Run) -> Timed | Cheated | Incorrect:
+        """The latency of a kernel that is too slow to be run: as it grows between two sizes at which it is computed.
+
+        Slow is what would spend more than the budget if it went on as at these sizes, and has come as far as that lets
+        expect. What is stopped without that does not end.
+        """
+        endless = failed(stopped, "at the timing sizes", "timing")
+        found = self._near()
+        computed = [self._compute(case) for case in self._below(found[0])] if found else []
+        wrong = [run for run in computed if isinstance(run, Incorrect)]
+        if wrong or not computed:
+            return wrong[0] if wrong and wrong[0].cause != "timeout" else endless
+        points = [(nbytes(signature), run) for signature, run in self.runs[-len(computed) :]]
+        size = nbytes(self.signature)
+        spent = growth.predict([growth.Point(n, run.spent) for n, run in points], size)
+        latency_us = growth.predict([growth.Point(n, run.latency_us or 0.0) for n, run in points], size)
+        expected = _touched(points[-1][1]) / points[-1][0] * stopped.spent / spent
+        if spent <= stopped.spent or _touched(stopped) / size < LESS_PROGRESS * expected:
+            return endless
+        note = f"too slow to be timed: extrapolated from sizes {size / points[-1][0]:.3g} times smaller"
+        return Timed(latency_us, points[-1][1].profile or Profile(), (note,))
+
+    def _below(self, near: Case) -> list[Case]:
+        """Two cases to see growth between, the smaller one first."""
+        cases = [near]
+        size = nbytes(self.task.instance(near).signature)
+        for case in _towards_timing(self.task):
+            try:
+                smaller = nbytes(self.task.instance(case).signature) <= SMALLER * size
+            except TaskError:
+                continue
+            if smaller:
+                return [case, near]
+        return cases
+
     def _unvouched(self, timed: Run, missed: Cheated | None, ratio: float) -> Timed | Cheated | Incorrect:
         """What cannot be computed is believed only where it did what checked runs did."""
         unseen = Seen.of(self.runs).unseen(timed)
@@ -197,9 +273,7 @@ class _Measurement:
         if self._is_lighter(timed) and not self._is_gradual(timed):
             return cheated("less-work", "and the timing sizes are too large to compute")
         if ratio > 1.0:
-            return self._repeat(
-                timed, ratio, f"scaled by {ratio:.3g}: so much slower near the timing sizes on real values"
-            )
+            return self._repeat(timed, ratio, f"scaled by {ratio:.3g}: it is so much slower near the timing sizes")
         return self._repeat(timed, note="too large to compute: timed only")
 
     def _wrong(self, verdict: Incorrect, timed: Run) -> Cheated | Incorrect:
@@ -231,6 +305,10 @@ class _Measurement:
             return cheated("not-repeatable", f"{run.latency_us:.6g} us and {again.latency_us:.6g} us")
         slower = max((run, again), key=lambda one: one.latency_us or 0.0)
         return Timed((slower.latency_us or 0.0) * ratio, slower.profile or Profile(), (note,) if note else ())
+
+
+def _touched(run: Run) -> int:
+    return sum(run.read) + sum(run.written)
 
 
 def _is_affordable(run: Run, factor: int = 1) -> bool:

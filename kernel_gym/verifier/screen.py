@@ -42,6 +42,7 @@ def findings(source: Source, with_tree: bool = True, book: RuleBook | None = Non
         yield from _directive(book, directive)
     yield from _macros(book, source)
     yield from _names(book, source)
+    yield from _namespaces(book, source)
     yield from _attributes(book, source)
     if with_tree:
         yield from _tree(book, source)
@@ -109,6 +110,17 @@ def _names(book: RuleBook, source: Source) -> Iterator[Finding]:
     for token in source.all_names:
         if _is_reserved(book, token.text):
             yield book.finding("reserved-name", token.line, token.text)
+
+
+def _namespaces(book: RuleBook, source: Source) -> Iterator[Finding]:
+    """The runtime's own namespace, wherever it is named as one; in a macro any mention could become one."""
+    reserved = book.lists["reserved_namespaces"]
+    for before, token, after in zip(source.expanded, source.expanded[1:], source.expanded[2:], strict=False):
+        named = after.text == "::" or before.text in ("namespace", "::")
+        if token.text in reserved and named:
+            yield book.finding("reserved-name", token.line, token.text)
+    for token in (token for macro in source.macros for token in macro.body if token.text in reserved):
+        yield book.finding("reserved-name", token.line, token.text)
 
 
 def _is_reserved(book: RuleBook, name: str) -> bool:

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from kernel_gym.hardware.ascend_sim.launches import rewrite, tokens
 
 REWRITTEN = {
-    "k<<<8, nullptr, stream>>>(x);": "::asc::launcher<ASC_AIV>(k, 8, nullptr, stream)(x);",
-    "k<<<n, nullptr, s>>>(f(a, b), {1, 2});": "::asc::launcher<ASC_AIV>(k, n, nullptr, s)(f(a, b), {1, 2});",
-    "ns::k<<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV>(ns::k, 1, nullptr, s)();",
-    "k<float, Foo<2>><<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV>(k<float, Foo<2>>, 1, nullptr, s)();",
-    "k<<<(n >> 2), nullptr, s>>>();": "::asc::launcher<ASC_AIV>(k, (n >> 2), nullptr, s)();",
-    "k<<<min(a, b), nullptr, s>>>();": "::asc::launcher<ASC_AIV>(k, min(a, b), nullptr, s)();",
-    "if (a < b) k<<<1, nullptr, s>>>();": "if (a < b) ::asc::launcher<ASC_AIV>(k, 1, nullptr, s)();",
-    "k /* why */ <<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV>(k /* why */ , 1, nullptr, s)();",
-    "k<<<\n    8,\n  nullptr, s>>>\n  (x);": "::asc::launcher<ASC_AIV>(k, \n    8,\n  nullptr, s)\n  (x);",
-    "a<<<1, nullptr, s>>>(); b<<<2, nullptr, s>>>();": "::asc::launcher<ASC_AIV>(a, 1, nullptr, s)(); "
-    "::asc::launcher<ASC_AIV>(b, 2, nullptr, s)();",
+    "k<<<8, nullptr, stream>>>(x);": "::asc::launcher<ASC_AIV, k>(8, nullptr, stream)(x);",
+    "k<<<n, nullptr, s>>>(f(a, b), {1, 2});": "::asc::launcher<ASC_AIV, k>(n, nullptr, s)(f(a, b), {1, 2});",
+    "ns::k<<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV, ns::k>(1, nullptr, s)();",
+    "k<float, Foo<2>><<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV, k<float, Foo<2>>>(1, nullptr, s)();",
+    "k<<<(n >> 2), nullptr, s>>>();": "::asc::launcher<ASC_AIV, k>((n >> 2), nullptr, s)();",
+    "k<<<min(a, b), nullptr, s>>>();": "::asc::launcher<ASC_AIV, k>(min(a, b), nullptr, s)();",
+    "if (a < b) k<<<1, nullptr, s>>>();": "if (a < b) ::asc::launcher<ASC_AIV, k>(1, nullptr, s)();",
+    "k /* why */ <<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV, k /* why */ >(1, nullptr, s)();",
+    "k<<<\n    8,\n  nullptr, s>>>\n  (x);": "::asc::launcher<ASC_AIV, k>(\n    8,\n  nullptr, s)\n  (x);",
+    "a<<<1, nullptr, s>>>(); b<<<2, nullptr, s>>>();": "::asc::launcher<ASC_AIV, a>(1, nullptr, s)(); "
+    "::asc::launcher<ASC_AIV, b>(2, nullptr, s)();",
 }
 
 UNTOUCHED = [
@@ -65,7 +65,7 @@ def test_what_is_no_launch_stays(source: str) -> None:
     ],
 )
 def test_the_definition_says_on_which_cores_a_kernel_runs(definition: str, kind: str) -> None:
-    assert f"launcher<ASC_{kind}>(k, " in rewrite(definition + "\nvoid host() { k<<<1, nullptr, s>>>(); }")
+    assert f"launcher<ASC_{kind}, k>(" in rewrite(definition + "\nvoid host() { k<<<1, nullptr, s>>>(); }")
 
 
 PIECES = st.sampled_from(
@@ -95,7 +95,7 @@ PIECES = st.sampled_from(
 def test_lines_and_everything_outside_launches_stay(source: str) -> None:
     result = rewrite(source)
     assert result.count("\n") == source.count("\n")
-    assert result.replace("::asc::launcher<ASC_AIV>(", "").replace(", ", "").count("k") == source.replace(
+    assert result.replace("::asc::launcher<ASC_AIV, ", "").replace(", ", "").count("k") == source.replace(
         ", ", ""
     ).count("k")
     assert rewrite(result) == result

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import threading
-import time
 from typing import ClassVar
 
 import pytest
@@ -72,7 +71,7 @@ def nothing_left_behind():
 
 @pytest.fixture
 def pool():
-    made = Pool(ServerDevice(), lambda device, word: device.ask(word), workers=2, patience=1.5)
+    made = Pool(ServerDevice(), lambda device, word: device.ask(word), workers=2)
     yield made
     made.close()
 
@@ -90,11 +89,14 @@ def test_a_crash_is_retried_told_apart_and_leaves_the_others_alone(pool):
     assert pool.map(["d"] * 4) == ["D"] * 4
 
 
-def test_a_hang_has_its_device_closed(pool):
-    results = pool.map(["a", "hang", "b"])
-    assert isinstance(results[1], InfrastructureError)
-    assert results[::2] == ["A", "B"]
-    assert pool.map(["c"]) == ["C"]
+def test_a_hang_has_its_device_closed(monkeypatch):
+    """What hangs is ended; what is only slow because the machine is busy is tried again until it is done."""
+    pool = Pool(ServerDevice(), lambda device, word: device.ask(word), workers=2, patience=0.5)
+    monkeypatch.setattr("kernel_gym.hardware.pool.RETRIES", 1)
+    assert isinstance(pool.map(["hang"])[0], InfrastructureError)
+    monkeypatch.setattr("kernel_gym.hardware.pool.RETRIES", 1000)
+    assert pool.map(["a", "b"]) == ["A", "B"]
+    pool.close()
 
 
 def test_a_closed_pool_takes_nothing_more(pool):
@@ -115,11 +117,11 @@ def test_an_interrupt_cancels_what_has_not_begun():
 
     pool = Pool(ServerDevice(), judge, workers=1)
     futures = [pool.submit("slow"), pool.submit("b"), pool.submit("c")]
-    started.wait(10)
+    started.wait()
     cancelled = [future.cancel() for future in futures[1:]]
     pool.close()
     assert cancelled == [True, True]
-    assert isinstance(futures[0].exception(10), InfrastructureError)
+    assert isinstance(futures[0].exception(), InfrastructureError)
 
 
 INTERRUPTED = """
@@ -127,9 +129,10 @@ import sys, time
 sys.path.insert(0, {folder!r})
 from test_pool import ServerDevice
 from kernel_gym.hardware.pool import Pool
-pool = Pool(ServerDevice(), lambda device, word: device.ask(word), workers=2)
-pool.map(["a", "b"])
-print(*(d.process.pid for d in ServerDevice.alive), flush=True)
+def ask(device, word):
+    print(word, device.process.pid, flush=True)
+    return device.ask(word)
+pool = Pool(ServerDevice(), ask, workers=2)
 try:
     pool.map(["hang"] * 6)
 except KeyboardInterrupt:
@@ -144,13 +147,12 @@ def test_ctrl_c_ends_every_process(tmp_path):
 
     script = INTERRUPTED.format(folder=str(Path(__file__).parent))
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, start_new_session=True)
-    pids = [int(word) for word in child.stdout.readline().split()]
-    time.sleep(0.3)
+    pids = [int(child.stdout.readline().split()[1]) for _ in range(2)]  # both workers have begun
     child.send_signal(signal.SIGINT)
-    output, _ = child.communicate(timeout=60)
+    output, _ = child.communicate()
     assert b"interrupted" in output
     assert child.returncode == 0
-    assert pids
+    assert len(set(pids)) == 2
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)

@@ -85,13 +85,18 @@ def working(share):
         pytest.param("0.6 if a.timed and x.size > 600_000 else 1.0", id="at the timing sizes only"),
     ],
 )
-def test_whoever_finds_out_that_it_is_timed_gains_nothing(verifier, wide, python_kernel, share):
+@pytest.mark.parametrize("whole", [0, 16 << 20])
+def test_whoever_finds_out_that_it_is_timed_gains_nothing(verifier, wide, python_kernel, share, whole, monkeypatch):
+    monkeypatch.setattr("kernel_gym.verifier.latency.WHOLE_BYTES", whole)
     verdict = verifier.verify(python_kernel(working(share)), wide)
     assert isinstance(verdict, Cheated), verdict
     assert verdict.rule == "timed-apart"
 
 
-def test_less_work_for_a_byte_at_large_sizes_is_honest_if_it_computes_the_same(verifier, wide, python_kernel):
+def test_less_work_for_a_byte_at_large_sizes_is_honest_if_it_computes_the_same(
+    verifier, wide, python_kernel, monkeypatch
+):
+    monkeypatch.setattr("kernel_gym.verifier.latency.WHOLE_BYTES", 0)  # too large to be computed without a reason
     verdict = verifier.verify(python_kernel(working("1.0 if x.size < 600_000 else 0.6")), wide)
     assert isinstance(verdict, Feasible), verdict
     assert any("timed while it computed" in note for note in verdict.notes)

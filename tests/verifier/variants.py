@@ -9,8 +9,10 @@ SOURCES = {path.stem: path.read_text() for path in sorted((Path(__file__).parent
 
 
 def unqualified(text: str) -> str:
-    return text.replace("AscendC::", "").replace(
-        '#include "kernel_gym.h"', '#include "kernel_gym.h"\nusing namespace AscendC;'
+    return (
+        re.sub(r"using AscendC::\w+;\n", "", text)
+        .replace("AscendC::", "")
+        .replace('#include "kernel_gym.h"', '#include "kernel_gym.h"\nusing namespace AscendC;')
     )
 
 

@@ -1,7 +1,6 @@
 // Puts records into the ring and counts the plain code between them.
 #include "front.h"
 
-#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 
@@ -111,19 +110,6 @@ ASC_EXPORT void __sanitizer_cov_trace_pc(void) {
         claim(OP_budget_spent, 0);
         send();
         give_up(0);
-    }
-}
-
-extern "C" void asc_printf(int32_t line, const char *format, ...) {
-    char text[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    std::vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    for (const char *rest = text; *rest; rest += std::strlen(rest) < 95 ? std::strlen(rest) : 95) {
-        asc_text piece{};
-        std::snprintf(piece.bytes, sizeof piece.bytes, "%.95s", rest);
-        wire::print(piece, line);
     }
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "front.h"
+#include "front_guard.h"
 
 namespace sim::front {
 namespace {
@@ -30,6 +31,7 @@ struct Core {
     Books books;
     ucontext_t context;
     Stack *stack = nullptr;
+    guard::Range reach;                               // what of the stack is the kernel's
     enum { New, Ready, AtBarrier, AtFlag, Done } state = New;
     uint32_t wanted = 0;                              // the flag it waits for
     uint32_t sets[MODES][FLAGS] = {}, waits[FLAGS] = {};
@@ -41,6 +43,7 @@ struct Launch {
     void (*body)(void *);
     void *closure;
     int32_t line;
+    guard::Range own, host;                           // the host function's stack, and what of it the cores may read
     uint32_t current = 0;
     ucontext_t scheduler;
 };
@@ -50,8 +53,16 @@ std::vector<Stack *> idle_stacks;
 
 Core &current() { return *running->cores[running->current]; }
 
-void core_main() {
+[[gnu::noinline]] void enter(Core &core) {
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(core.stack->base()) + GUARD_BYTES;
+    core.reach = {begin, guard::stack_pointer()};
+    guard::stack(core.reach, running->host);
     running->body(running->closure);
+    ASC_TRUST_NO_REGISTER;
+}
+
+void core_main() {
+    enter(current());
     wire::core_end(running->line);
     current().state = Core::Done;
     setcontext(&running->scheduler);
@@ -109,6 +120,7 @@ void run_core(uint32_t index) {
     }
     if (core.state == Core::AtFlag) ++core.waits[core.wanted];
     core.state = Core::Ready;
+    guard::stack(core.reach, running->host);
     swapcontext(&running->scheduler, &core.context);
     if (core.state == Core::Done) {
         idle_stacks.push_back(core.stack);
@@ -166,12 +178,15 @@ extern "C" void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(voi
     launch.closure = closure;
     launch.line = line;
     for (uint32_t i = 0; i < blocks * launch.lanes; ++i) launch.cores.push_back(std::make_unique<Core>());
+    launch.own = guard::own_stack();
+    launch.host = {reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) + 2 * sizeof(uintptr_t), launch.own.end};
     running = &launch;
     while (count(Core::Done) < launch.cores.size()) {
         if (run_round()) continue;
         wire::stuck(static_cast<uint32_t>(launch.cores.size() - count(Core::Done)), line);
         give_up(line);
     }
+    guard::stack(launch.own, {});
     running = nullptr;
     wire::launch_end(line);
 }

@@ -4,20 +4,34 @@
 #include <link.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
 #include "../../confinement/jail.h"
 #include "front.h"
+#include "front_guard.h"
 
 namespace sim::front {
 namespace {
 
 using Entry = int (*)(const KernelArgs *, void *);
 
+enum : size_t { STACK_BYTES = 8 << 20 };     // as the jail limits it
+
 [[noreturn]] void fail(Ring &ring, ExitStatus status, const char *why) {
     std::snprintf(ring.error, sizeof ring.error, "%s", why);
     _exit(status);
+}
+
+// The kernel's own image as it lies in memory; what of it can be written at all, the binary screen has seen to.
+int note_constants(dl_phdr_info *info, size_t, void *map) {
+    if (info->dlpi_addr != static_cast<link_map *>(map)->l_addr) return 0;
+    uintptr_t end = 0;
+    for (int i = 0; i < info->dlpi_phnum; ++i)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD) end = std::max<uintptr_t>(end, info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz);
+    guard::constants({info->dlpi_addr, info->dlpi_addr + end});
+    return 1;
 }
 
 void *load(Ring &ring, int code) {
@@ -27,25 +41,14 @@ void *load(Ring &ring, int code) {
     if (!library) fail(ring, NOT_LOADED, dlerror());
     link_map *map = nullptr;
     if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) cover_from(map->l_addr);
+    if (map) dl_iterate_phdr(note_constants, map);
     return library;
 }
 
-// A read-only copy of the call with unmapped memory around it: what the ring says beside the arguments (which run this
-// is, what has been covered) is no business of the kernel, and an index below or above its arguments ends it.
-const CallArguments &set_apart(const CallArguments &call) {
-    constexpr size_t page = 65536;   // the largest page size of the machines we know
-    constexpr size_t room = (sizeof(CallArguments) + page - 1) / page * page;
-    void *base = mmap(nullptr, room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED) return call;
-    char *middle = static_cast<char *>(base) + page;
-    if (mprotect(middle, room, PROT_READ | PROT_WRITE) != 0) return call;
-    auto *copy = reinterpret_cast<CallArguments *>(middle);
-    std::memcpy(copy, &call, sizeof call);
-    copy->records_only = copy->cpu_seconds = 0;
-    copy->seed = copy->budget = 0;
-    mprotect(middle, room, PROT_READ);
-    return *copy;
-}
+struct Handed {
+    KernelArgs args;
+    CallArguments call;
+};
 
 KernelArgs arguments(const CallArguments &call) {
     KernelArgs args{};
@@ -63,6 +66,30 @@ KernelArgs arguments(const CallArguments &call) {
     return args;
 }
 
+// What the kernel is handed: a read-only copy with unmapped memory around it.
+const KernelArgs *hand_over(const CallArguments &call) {
+    constexpr size_t page = 65536;   // the largest page size of the machines we know
+    constexpr size_t room = (sizeof(Handed) + page - 1) / page * page;
+    void *base = mmap(nullptr, room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *middle = static_cast<char *>(base) + page;
+    if (base == MAP_FAILED || mprotect(middle, room, PROT_READ | PROT_WRITE) != 0) return nullptr;
+    auto *handed = reinterpret_cast<Handed *>(middle);
+    std::memcpy(&handed->call, &call, sizeof call);
+    handed->args = arguments(handed->call);
+    mprotect(middle, room, PROT_READ);
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(handed);
+    guard::arguments({begin, begin + sizeof *handed});
+    return &handed->args;
+}
+
+[[gnu::noinline]] int enter(Entry entry, const KernelArgs *args) {
+    const uintptr_t top = guard::stack_pointer();
+    guard::stack({top - STACK_BYTES, top}, {});
+    const int code = entry(args, nullptr);
+    ASC_TRUST_NO_REGISTER;
+    return code;
+}
+
 }  // namespace
 
 void run_kernel(Ring &ring, unsigned layers, int code) {
@@ -72,10 +99,11 @@ void run_kernel(Ring &ring, unsigned layers, int code) {
     attach(&ring);
     void *library = load(ring, kept);
     const auto entry = reinterpret_cast<Entry>(dlsym(library, "kernel_launch"));
-    const KernelArgs args = arguments(set_apart(ring.call));
+    const KernelArgs *args = hand_over(ring.call);
     if (!entry) fail(ring, NOT_LOADED, "no extern \"C\" int kernel_launch(const KernelArgs *, void *)");
+    if (!args) fail(ring, NOT_CONFINED, "no memory for the arguments");
     if (const char *error = confinement::confine_for_running(layers)) fail(ring, NOT_CONFINED, error);
-    wire::returned(entry(&args, nullptr), 0);
+    wire::returned(enter(entry, args), 0);
     leave();
 }
 

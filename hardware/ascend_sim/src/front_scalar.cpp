@@ -1,6 +1,7 @@
 // GetValue and SetValue: reads are answered from the last blocks the device sent, as long as nothing was written.
 //
-// In a timed run there is no data: reads answer from a seeded stream and never wait.
+// Whether there is data at all is not known here: in a run that is only timed the device makes it up, element by element
+// of the type that was asked for, so a block serves reads of its own type alone.
 #include <cstring>
 
 #include "front.h"
@@ -10,6 +11,7 @@ namespace {
 
 struct Cached {
     bool global;
+    uint32_t dtype;
     uint64_t where;       // aligned; for on-chip memory: space in the upper half
     asc_block block;
 };
@@ -31,46 +33,23 @@ constexpr uint32_t width(uint32_t dtype) {
 
 constexpr uint64_t block_of(uint64_t where) { return where / ASC_BLOCK * ASC_BLOCK; }
 
-Cached *find(bool global, uint64_t where) {
+Cached *find(bool global, uint32_t dtype, uint64_t where) {
     for (uint32_t i = 0; i < used; ++i)
-        if (ways[i].global == global && ways[i].where == block_of(where)) return &ways[i];
+        if (ways[i].global == global && ways[i].dtype == dtype && ways[i].where == block_of(where)) return &ways[i];
     return nullptr;
 }
 
-const asc_block &keep(bool global, uint64_t where, const asc_block &block) {
+const asc_block &keep(bool global, uint32_t dtype, uint64_t where, const asc_block &block) {
     Cached &way = ways[next_way++ % WAYS];
     if (used < WAYS) ++used;
-    way = {global, block_of(where), block};
+    way = {global, dtype, block_of(where), block};
     return way.block;
 }
 
 void patch(bool global, uint64_t where, uint64_t bits, uint32_t bytes) {
-    Cached *way = where % bytes == 0 ? find(global, where) : nullptr;
-    if (way) std::memcpy(way->block.bytes + where % ASC_BLOCK, &bits, bytes);
-}
-
-// A stream of its own for each run: splitmix64.
-uint64_t draw() {
-    static uint64_t state = ring().call.seed;
-    uint64_t z = state += 0x9e3779b97f4a7c15ull;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-    return z ^ z >> 31;
-}
-
-// Floats in [0.5, 1.5), integers 0: harmless as factors, divisors, lengths and indices.
-asc_block invented(uint32_t dtype, uint64_t where) {
-    asc_block block{};
-    const float value = 0.5f + static_cast<float>(draw() >> 40) * 0x1p-24f;
-    uint32_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    const uint32_t exponent = bits >> 23, fraction = bits & 0x7fffff;
-    const uint16_t half = static_cast<uint16_t>((exponent - 112) << 10 | fraction >> 13);
-    const uint16_t bfloat = static_cast<uint16_t>(bits >> 16);
-    if (dtype == ASC_F32) std::memcpy(block.bytes + where % ASC_BLOCK, &bits, sizeof bits);
-    if (dtype == ASC_F16) std::memcpy(block.bytes + where % ASC_BLOCK, &half, sizeof half);
-    if (dtype == ASC_BF16) std::memcpy(block.bytes + where % ASC_BLOCK, &bfloat, sizeof bfloat);
-    return block;
+    for (uint32_t i = 0; i < used && where % bytes == 0; ++i)
+        if (ways[i].global == global && ways[i].where == block_of(where))
+            std::memcpy(ways[i].block.bytes + where % ASC_BLOCK, &bits, bytes);
 }
 
 bool aligned(uint64_t where, uint32_t dtype) { return where % width(dtype) == 0; }
@@ -90,23 +69,19 @@ extern "C" void asc_reread(uint32_t dtype, uint64_t where, uint32_t global, int3
 extern "C" asc_block asc_read_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line) {
     const uint64_t where = place(tensor, index * width(dtype));
     const bool known = (index + 1) * width(dtype) <= tensor.bytes && aligned(where, dtype);
-    const bool invent = sim::front::ring().call.records_only;
-    Cached *way = known && !invent ? find(false, where) : nullptr;
-    if (known && (way || invent)) {
+    if (Cached *way = known ? find(false, dtype, where) : nullptr) {
         wire::reread(dtype, where, 0, line);
-        return way ? way->block : invented(dtype, where);
+        return way->block;
     }
-    return keep(false, where, wire::read_local(dtype, tensor, index, line));
+    return keep(false, dtype, where, wire::read_local(dtype, tensor, index, line));
 }
 
 extern "C" asc_block asc_read_global(uint32_t dtype, asc_global address, int32_t line) {
-    const bool invent = sim::front::ring().call.records_only;
-    Cached *way = aligned(address, dtype) && !invent ? find(true, address) : nullptr;
-    if (way || invent) {
+    if (Cached *way = aligned(address, dtype) ? find(true, dtype, address) : nullptr) {
         wire::reread(dtype, address, 1, line);
-        return way ? way->block : invented(dtype, address);
+        return way->block;
     }
-    return keep(true, address, wire::read_global(dtype, address, line));
+    return keep(true, dtype, address, wire::read_global(dtype, address, line));
 }
 
 extern "C" void asc_write_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line) {

@@ -22,7 +22,7 @@ namespace sim {
 #undef ASC_FITS
 
 // Numbers outside the border's own: what the kernel process says about itself.
-enum : uint16_t { OP_budget_spent = 0xfffe, OP_gave_up = 0xffff };
+enum : uint16_t { OP_strayed = 0xfffd, OP_budget_spent = 0xfffe, OP_gave_up = 0xffff };
 
 struct Record {
     uint16_t op;
@@ -35,13 +35,13 @@ struct Record {
 };
 static_assert(sizeof(Record) == 192 && std::is_trivially_copyable_v<Record>);
 
-// What one call of kernel_launch is given. Written by the device before the kernel process is born.
+// What one call of kernel_launch is given. Written by the device before the kernel process is born. It is the same
+// for a run that computes and for one that is only timed.
 struct CallArguments {
     enum { MAX_TENSORS = 4096, MAX_SCALARS = 1024 };
-    uint32_t records_only;
     uint32_t num_inputs, num_outputs, num_ints, num_floats;
     uint32_t cpu_seconds;
-    uint64_t seed, budget;
+    uint64_t budget;
     uint64_t platform[5];                 // answers of asc_platform
     uint64_t workspace_address, workspace_bytes;
     KernelTensor tensors[MAX_TENSORS];    // inputs, then outputs
@@ -66,7 +66,13 @@ struct Ring {
     alignas(64) Record records[SLOTS];
 };
 
+// How often to look before going to sleep: a few microseconds, so that a busy machine is not kept busy by waiting. One
+// look takes much longer on x86-64, where a pause is a hundred cycles.
+#if defined(__x86_64__)
+constexpr int kSpins = 150;
+#else
 constexpr int kSpins = 4000;
+#endif
 
 inline void pause_briefly() {
 #if defined(__x86_64__)

@@ -100,8 +100,6 @@ void Session::fill_call(const Chip &chip) {
     if (request_.tensors.size() > CallArguments::MAX_TENSORS || request_.ints.size() > CallArguments::MAX_SCALARS ||
         request_.floats.size() > CallArguments::MAX_SCALARS)
         throw std::runtime_error("more arguments than a kernel can be handed");
-    call.records_only = !request_.compute;
-    call.seed = request_.seed;
     call.budget = request_.budget;
     call.cpu_seconds = static_cast<uint32_t>(request_.timeout_ms / 1000 + 2);
     const double platform[] = {chip.vector_cores, chip.cube_cores, chip.ub_bytes, chip.l1_bytes};
@@ -157,6 +155,11 @@ void Session::execute(Executor &executor, const Record &record) {
         ring_.answers.store(++answers_);
         if (ring_.kernel_asks.exchange(0)) wake(&ring_.answers);
     };
+    const auto answer_block = [&](asc_block block) {
+        uint32_t dtype;     // the first argument of every read; the executor has checked it
+        std::memcpy(&dtype, record.payload, sizeof dtype);
+        answer(request_.compute ? block : invention_.block(dtype));
+    };
     switch (record.op) {
 #include "dispatch.inc"
         default: throw DeviceFault{"PROTOCOL", "the kernel process sent what no kernel sends", record.line, -1};
@@ -175,6 +178,7 @@ bool Session::drain(Executor &executor, End *end) {
             *end = End::Budget;
             return true;
         }
+        if (record.op == OP_strayed) throw strayed();
         if (record.blocks) executor.scalar_blocks(record.blocks);
         execute(executor, record);
         if (record.op == OP_returned) {
@@ -217,6 +221,15 @@ Session::End Session::follow(Executor &executor) {
     }
 }
 
+std::string Session::place() const {
+    return line_ ? " (after the call in line " + std::to_string(line_) + ")" : " (before the first API call)";
+}
+
+DeviceFault Session::strayed() const {
+    return {"BAD_POINTER", "kernel code followed a pointer to memory that is not its own" + place() + ": reach global memory through "
+                           "GlobalTensor and copies, on-chip memory through LocalTensor; large arrays do not fit the stack", 0, -1};
+}
+
 // What the end of a process says about the kernel. A sandbox that could not be set up is not the kernel's fault.
 DeviceFault Session::death() const {
     const int status = zygote_.status();
@@ -227,13 +240,11 @@ DeviceFault Session::death() const {
         throw std::runtime_error(std::string("the kernel process could not be confined: ") + error);
     if (WIFEXITED(status) && WEXITSTATUS(status) == front::NOT_LOADED)
         return {"LOAD", std::string("the kernel could not be loaded: ") + error, 0, -1};
-    const std::string after = line_ ? " (after the call in line " + std::to_string(line_) + ")" : " (before the first API call)";
+    const std::string after = place();
     if (WIFEXITED(status)) return {"CRASH", "the kernel process ended before kernel_launch returned" + after, 0, -1};
     switch (WTERMSIG(status)) {
         case SIGSYS: return {"FORBIDDEN_SYSCALL", "kernel code made a system call" + after + ": a kernel computes and calls only the Ascend C API", 0, -1};
-        case SIGSEGV: case SIGBUS:
-            return {"BAD_POINTER", "kernel code followed a pointer to memory that is not its own" + after + ": reach global memory through "
-                                   "GlobalTensor and copies, on-chip memory through LocalTensor; large arrays do not fit the stack", 0, -1};
+        case SIGSEGV: case SIGBUS: return strayed();
         case SIGXCPU: return {"TIMEOUT", "the kernel used up its processor time" + after, 0, -1};
         default: return {"CRASH", "the kernel process died of signal " + std::to_string(WTERMSIG(status)) + after, 0, -1};
     }
@@ -278,6 +289,7 @@ std::string Session::run(int descriptor) {
     zygote_.stop();
     outputs.finish();
     reply.raw("executor", executor.report_json()).raw("timing", timeline.report_json()).raw("blocks", covered_blocks());
+    reply.set("spent", spent_);
     return reply.done();
 }
 

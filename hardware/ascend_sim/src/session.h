@@ -4,6 +4,7 @@
 #include <string>
 
 #include "executor.h"
+#include "invention.h"
 #include "request.h"
 #include "ring.h"
 #include "zygote.h"
@@ -12,7 +13,8 @@ namespace sim {
 
 class Session {
 public:
-    Session(const Request &request, Ring &ring, Zygote &zygote) : request_(request), ring_(ring), zygote_(zygote) {}
+    Session(const Request &request, Ring &ring, Zygote &zygote)
+        : request_(request), ring_(ring), zygote_(zygote), invention_(request.seed) {}
     // The reply, as JSON. `descriptor` holds the tensors. Throws if the device itself fails.
     std::string run(int descriptor);
 
@@ -30,11 +32,14 @@ private:
     // True if the kernel process has computed for long without a record: a loop in which nothing is counted.
     bool silent();
     DeviceFault death() const;
+    DeviceFault strayed() const;
+    std::string place() const;           // of the last call, in words
     std::string covered_blocks() const;
 
     const Request &request_;
     Ring &ring_;
     Zygote &zygote_;
+    Invention invention_;
     Clock::time_point deadline_;
     uint64_t tail_ = 0, spent_ = 0;
     uint32_t answers_ = 0;

@@ -18,16 +18,7 @@ from kernel_gym.generators.apprentice.plan import Plan
 from kernel_gym.graph import cache_folder
 
 #: Files that a plan depends on; when one changes, plans are made anew.
-_SOURCES = (
-    "expression.py",
-    "plan.py",
-    "reader.py",
-    "regions.py",
-    "sizes.py",
-    "lowering.py",
-    "workspace.py",
-    "operators",
-)
+_SOURCES = ("expression.py", "plan.py", "reader.py", "regions.py", "sizes.py", "lowering.py", "operators")
 
 
 def load(digest: str) -> Plan | str | None:

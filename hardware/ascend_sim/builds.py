@@ -1,0 +1,80 @@
+"""Keeps the cache of simulator builds small: the newest few, what was used within a day, and what somebody uses now.
+
+Whoever uses a build holds a shared lock on a file in its folder as long as it lives. A build is removed only under an
+exclusive lock on that file, and is renamed first: a newcomer finds all of it or nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+#: Builds and compiled files that are kept however old they are.
+KEPT, KEPT_OBJECTS = 4, 400
+#: Seconds after its last use during which a build is kept anyway.
+RECENT = 24 * 3600.0
+USED, PREFIX = "in-use", "ascend_sim-"
+
+_held: dict[Path, IO[bytes]] = {}
+
+
+def hold(folder: Path) -> bool:
+    """Use a build as long as this process lives; False if it is not there (any more)."""
+    if folder in _held:
+        return folder.is_dir()
+    try:
+        file = (folder / USED).open("ab")
+    except FileNotFoundError:
+        return False
+    fcntl.flock(file, fcntl.LOCK_SH)
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(file.fileno()), (folder / USED).stat()):
+            os.utime(folder / USED)
+            _held[folder] = file
+            return True
+    file.close()
+    return False
+
+
+def prune(cache: Path, now: float | None = None) -> list[Path]:
+    """Remove builds, remains of interrupted ones, and compiled files that nobody needs; says which builds."""
+    old = (time.time() if now is None else now) - RECENT
+    builds = sorted((path for path in cache.glob(f"{PREFIX}*") if (path / USED).is_file()), key=_last_use)
+    gone = [path for path in builds[: max(0, len(builds) - KEPT)] if _last_use(path) < old and _remove(path)]
+    for path in cache.glob(f"{PREFIX}*"):
+        if path.is_dir() and not (path / USED).is_file() and path.stat().st_mtime < old:
+            shutil.rmtree(path, ignore_errors=True)
+    objects = sorted(cache.glob("objects/*"), key=_mtime)
+    for path in objects[: max(0, len(objects) - KEPT_OBJECTS)]:
+        if _mtime(path) < old:
+            path.unlink(missing_ok=True)
+    return gone
+
+
+def _last_use(build: Path) -> float:
+    return _mtime(build / USED)
+
+
+def _mtime(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # removed by somebody else meanwhile
+        return 0.0
+
+
+def _remove(build: Path) -> bool:
+    """Remove a build unless somebody uses it."""
+    try:
+        with (build / USED).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            doomed = build.with_name(f"{build.name}-{os.getpid()}")
+            build.rename(doomed)
+    except (BlockingIOError, FileNotFoundError):
+        return False
+    shutil.rmtree(doomed, ignore_errors=True)
+    return True
