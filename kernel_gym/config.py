@@ -76,6 +76,7 @@ class RunConfig(_Frozen):
     def digest(self) -> str:
         """Content address of what decides the results; how many work and how a model is reached does not."""
         data = self.model_dump(mode="json", exclude={"workers": True, "env": {"writers"}})
+        data["agent_options"].pop("ray_address", None)
         for part in _OPTIONS:
             data["env"][part] = {key: value for key, value in data["env"][part].items() if key not in INCIDENTAL}
         return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

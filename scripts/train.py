@@ -12,6 +12,7 @@ from kernel_gym.agents.run_options import add_replay_argument, add_run_arguments
 EXAMPLES = """
 scripts/train.py --agent value --suite level1 --tasks relu,softmax --budget 10 --seed 0 --out runs/value
 scripts/train.py --agent my_agents:Mine --suite basics --budget 5 --out runs/mine
+scripts/train.py --agent dqn --suite level1 --budget 10 --ray-address 10.0.0.5:6379 --out runs/dqn
 scripts/train.py --config run.yaml --set env.picks=3 --out runs/three-picks
 scripts/train.py --author openai --model NAME --suite level1 --tasks relu --budget 5 --out runs/model
 scripts/train.py --replay runs/model --out runs/model-again
@@ -24,9 +25,12 @@ def main() -> int:
     parser.add_argument("--agent", help="registered name or module:Class (default value)")
     parser.add_argument("--seed", type=int, help="everything random follows from it (default 0)")
     parser.add_argument("--out", type=Path, required=True, help="run folder")
+    parser.add_argument("--ray-address", help="a running Ray cluster that trains the network of ppo or dqn")
     add_run_arguments(parser)
     add_replay_argument(parser)
     arguments = parser.parse_args()
+    if arguments.ray_address:
+        arguments.set.append(f"agent_options.ray_address={arguments.ray_address}")
     config = run_config(arguments, agent=arguments.agent, seed=arguments.seed)
 
     from kernel_gym.agents.run_folder import RunFolder

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from exhibits import EXHIBITS
 
 from kernel_gym import suites
-from kernel_gym.generators.apprentice import Unsupported, lower, oracle
+from kernel_gym.generators.apprentice import Unsupported, lower, naive, oracle
 from kernel_gym.generators.apprentice.idioms import idioms
 from kernel_gym.generators.apprentice.kernel_file import write_kernel
-from kernel_gym.generators.apprentice.schedule import NAIVE
+from kernel_gym.generators.apprentice.schedule import BEST, NAIVE, Schedule
 from kernel_gym.generators.apprentice.voice import fluent
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
@@ -63,11 +64,47 @@ def test_oracle_of_an_exhibit_passes_every_gate(task: Task, verifier: Verifier) 
 @pytest.mark.parametrize("name", FOUNDATION)
 def test_oracle_beats_the_naive_schedule(name: str, verifier: Verifier) -> None:
     task = suites.find(name)
-    naive = Kernel(write_kernel(lower(task), NAIVE, fluent(idioms())), trusted=True)
-    slow, fast = verifier.verify(naive, task), verifier.verify(oracle(task), task)
+    slow, fast = verifier.verify(naive(task), task), verifier.verify(oracle(task), task)
     assert slow.latency_us is not None, slow.feedback
     assert fast.latency_us is not None, fast.feedback
     assert slow.latency_us > 2 * fast.latency_us
+
+
+#: One step of every kind that a schedule may lack.
+STEPS = tuple(
+    replace(BEST, **change)  # type: ignore[arg-type]
+    for change in (
+        {"cores": 1},
+        {"tile": 256},
+        {"buffers": 1},
+        {"batch": 1},
+        {"resident": False},
+        {"vector": False},
+        {"cube": False},
+        {"fused": False},
+        {"bursts": False},
+        {"immediate": False},
+    )
+)
+
+
+@pytest.mark.parametrize("schedule", [pytest.param(s, id=s.comment()[13:]) for s in (NAIVE, *STEPS)])
+@pytest.mark.parametrize("name", ["softmax", "elu", "columns"])
+def test_every_schedule_computes_the_same(name: str, schedule: Schedule, verifier: Verifier) -> None:
+    task = next(task for task in EXHIBITS if task.name == name)
+    verdict = verifier.verify(Kernel(write_kernel(lower(task), schedule, fluent(idioms())), trusted=True), task)
+    assert verdict.feasible, verdict.feedback
+
+
+@pytest.mark.parametrize("name", ["level1/min_gpt_new_gelu", "level2/gemm_bias_add_hardtanh_mish_group_norm"])
+def test_fusing_pays(name: str, verifier: Verifier) -> None:
+    task = suites.find(name)
+    apart = Kernel(write_kernel(lower(task), replace(BEST, fused=False), fluent(idioms())), trusted=True)
+    slow, fast = verifier.verify(apart, task), verifier.verify(oracle(task), task)
+    assert slow.latency_us is not None, slow.feedback
+    assert fast.latency_us is not None, fast.feedback
+    assert slow.latency_us > 1.2 * fast.latency_us
+    assert apart.source.count("<<<") > oracle(task).source.count("<<<")
 
 
 @pytest.mark.slow

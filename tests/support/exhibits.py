@@ -89,7 +89,11 @@ def _needs() -> dict[str, tuple[Task, Schedule]]:
     found: dict[str, tuple[Task, Schedule]] = {}
     larger = [suites.find(name) for name in ("level1/conv_standard_1d", "level1/79", "level1/27", "level1/layer_norm")]
     pairs = [(EXHIBITS[0], Schedule(vector=False))]
-    pairs += [(shown, s) for shown in (*EXHIBITS, *larger) for s in (BEST, Schedule(resident=False, batch=1))]
+    pairs += [
+        (shown, s)
+        for shown in (*EXHIBITS, *larger)
+        for s in (BEST, Schedule(resident=False, batch=1), Schedule(bursts=False))
+    ]
     for shown, schedule in pairs:
         voice = fluent(idioms())
         write_kernel(lower(shown), schedule, voice)

@@ -61,6 +61,8 @@ class Body:
     named: dict[str, int] = field(default_factory=dict)
     by_vector: bool = False
     lent: set[str] = field(default_factory=set)
+    #: False: numbers fill a tensor before they are used.
+    immediate: bool = True
     #: Called for steps that reduce; where the result goes depends on the shape of the nest.
     reduce: Callable[[int], None] | None = None
     #: Called for steps that are positions along an axis: the number as C.
@@ -147,13 +149,18 @@ class Body:
             self.values[index] = Operand(self._scalar(step, operands), False)
             return
         home = homes.get(index) or self._inherit(dying) or self.place()
-        self._vector(step, home, operands, index)
+        if any(operand.vector for operand in operands):
+            self._vector(step, home, operands, index)
+        else:  # one number for all elements
+            number = self._scalar(step, operands)
+            self.script.add(self.voice.say("tensor.duplicate", dst=home, value=number, n=self.count))
         self.values[index] = Operand(home, True)
 
     def _place_number(self, index: int, access: Access, vector: bool, homes: dict[int, str]) -> None:
         """A position along an axis, as a number or as a vector of numbers."""
         assert self.position is not None
-        first = self.voice.say("cast.unsigned", number=self.position(access))
+        number = self.position(access)
+        first = literal(float(number)) if number.isdigit() else self.voice.say("cast.unsigned", number=number)
         if not vector:
             self.values[index] = Operand(self.number(first), False)
             return
@@ -218,7 +225,9 @@ class Body:
         say, add, n = self.voice.say, self.script.add, self.count
         name, texts = step.function, [operand.text for operand in operands]
         kinds = "".join("V" if operand.vector else "S" for operand in operands)
-        if name in _UNARY:
+        if name == "relu" and not self.immediate:
+            self._binary("max", dst, [operands[0], Operand("0.0f", False)], "VS")
+        elif name in _UNARY:
             add(f"AscendC::{_UNARY[name]}({dst}, {texts[0]}, {n});")
         elif name in LIBRARY:
             add(say("math.library", function=LIBRARY[name], dst=dst, src=texts[0], n=n))
@@ -253,6 +262,8 @@ class Body:
         left, right = (operand.text for operand in operands)
         if kinds == "VV":
             add(f"AscendC::{_BINARY[name]}({dst}, {left}, {right}, {n});")
+        elif not self.immediate:
+            self._filled(name, dst, operands)
         elif name == "div":
             self._divide(dst, *operands)
         elif name == "sub" and kinds == "VS":
@@ -265,6 +276,15 @@ class Body:
                 name
             ]
             add(say(idiom, dst=dst, src=tensor, value=number, n=n))
+
+    def _filled(self, name: str, dst: str, operands: list[Operand]) -> None:
+        """An instruction on two tensors, one of which is filled with a number."""
+        spare = self.place()
+        number = next(operand.text for operand in operands if not operand.vector)
+        texts = [operand.text if operand.vector else spare for operand in operands]
+        self.script.add(self.voice.say("tensor.duplicate", dst=spare, value=number, n=self.count))
+        self.script.add(f"AscendC::{_BINARY[name]}({dst}, {texts[0]}, {texts[1]}, {self.count});")
+        self.free.append(spare)
 
     def _divide(self, dst: str, left: Operand, right: Operand) -> None:
         say, add, n = self.voice.say, self.script.add, self.count

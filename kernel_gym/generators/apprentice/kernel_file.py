@@ -19,6 +19,7 @@ from kernel_gym.generators.apprentice.together import BlockPassWriter, BlockWrit
 from kernel_gym.generators.apprentice.voice import Voice
 
 _DEVICE_HELPERS = """\
+// By arithmetic, without a branch.
 __aicore__ inline uint32_t Min(uint32_t a, uint32_t b)
 {
     return b + (a - b) * (a < b);
@@ -40,6 +41,12 @@ __aicore__ inline float Smaller(float a, float b)
     return a < b ? a : b;
 }
 """
+_ROLES = {
+    "Windows": "Puts the windows of the convolution side by side, as columns for the product.",
+    "Matmul": "Multiplies on the cube unit.",
+    "Fill": "Fills a tensor, parts of which are then written.",
+    "Scan": "Carries a running result along an axis.",
+}
 _HOST_HELPERS = """\
 static uint32_t AtMost(uint32_t n, uint32_t limit)
 {
@@ -55,22 +62,33 @@ class _Part:
     stages: list[Nest | Scan | Product]
     pieces: Pieces | None = None
     writers: list[StageWriter] = field(default_factory=list)
+    roles: list[str] = field(default_factory=list)
 
 
 def write_kernel(plan: Plan, schedule: Schedule, voice: Voice) -> str:
     """The source of a kernel for a plan, scheduled and spelled."""
+    plan = plan if schedule.fused or plan.apart is None else plan.apart
     parts = [part for stage in plan.stages for part in _parts(stage, schedule)]
     total = sum(len(part.stages) for part in parts)
     cube = any(isinstance(stage, Product) for part in parts for stage in part.stages)
-    number = 0
+    taken: dict[str, int] = {}
     for part in parts:
+        # The windows of a convolution are gathered row by row only at sizes that no device is given.
+        chosen = replace(schedule, batch=0, bursts=True) if part.pieces else schedule
         for stage in part.stages:
-            number += 1
-            writer = _writer(plan, stage, schedule, voice, _prefix(plan, number if total > 1 else None))
+            role = _role(stage, part)
+            part.roles.append(role)
+            taken[role] = taken.get(role, 0) + 1
+            suffix = "" if total == 1 else role if taken[role] == 1 else f"{role}{taken[role]}"
+            writer = _writer(plan, stage, chosen, voice, f"{_prefix(plan)}{suffix}")
             writer.vector_only = cube and not isinstance(stage, Product)
             writer.advance = dict(part.pieces.advance) if part.pieces else {}
             part.writers.append(writer)
-    classes = [writer.write().rstrip("\n") for part in parts for writer in part.writers]
+    classes = [
+        _headed(role, writer.write().rstrip("\n")) if total > 1 else writer.write().rstrip("\n")
+        for part in parts
+        for role, writer in zip(part.roles, part.writers, strict=True)
+    ]
     script = Script()
     script.add(f"// {plan.title}", schedule.comment(), '#include "kernel_operator.h"', '#include "kernel_gym.h"')
     if cube:
@@ -93,10 +111,25 @@ def _parts(stage: Stage, schedule: Schedule) -> list[_Part]:
     return [_Part([stage])]
 
 
-def _prefix(plan: Plan, number: int | None) -> str:
+def _headed(role: str, text: str) -> str:
+    return f"// {_ROLES[role]}\n{text}" if role in _ROLES else text
+
+
+def _role(stage: Nest | Scan | Product, part: _Part) -> str:
+    """What a stage does, as a part of its name."""
+    match stage:
+        case Product():
+            return "Matmul"
+        case Scan():
+            return "Scan"
+    if part.pieces:
+        return "Windows"
+    return "Reduce" if stage.reductions else "Map" if stage.loads else "Fill"
+
+
+def _prefix(plan: Plan) -> str:
     base = "".join(word[:1].upper() + word[1:] for word in plan.name.split("_") if word)
-    base = base if base[:1].isalpha() else f"Op{base}"
-    return base if number is None else f"{base}{number}"
+    return base if base[:1].isalpha() else f"Op{base}"
 
 
 def _writer(plan: Plan, nest: Nest | Scan | Product, schedule: Schedule, voice: Voice, prefix: str) -> StageWriter:
@@ -104,7 +137,7 @@ def _writer(plan: Plan, nest: Nest | Scan | Product, schedule: Schedule, voice: 
         return (RowScanWriter if nest.last else ColumnScanWriter)(plan, nest, schedule, voice, prefix)
     if isinstance(nest, Product):
         return ProductWriter(plan, nest, schedule, voice, prefix)
-    if schedule.batch != 1 and suits(nest):
+    if schedule.batch != 1 and schedule.bursts and suits(nest):
         together = BlockPassWriter if nest.reductions else BlockWriter
         return together(plan, nest, schedule, voice, prefix)
     if not nest.reductions:
@@ -122,7 +155,7 @@ def _host(script: Script, plan: Plan, parts: list[_Part], voice: Voice) -> None:
         used = {name for writer in writers for name, _ in writer.buffers_used()}
         text = " ".join([value for writer in writers for _, value in writer.fields()] + [e for _, e in plan.derived])
         text += " ".join(b.elements for b in plan.buffers) + " ".join(str(part.pieces) for part in parts)
-        for buffer in plan.buffers:
+        for buffer in sorted(plan.buffers, key=lambda one: (one.origin, one.index)):
             if buffer.origin != "workspace" and (buffer.name in used or f"{buffer.name}.shape" in text):
                 script.add(f"const KernelTensor &{buffer.name} = args->{buffer.origin}s[{buffer.index}];")
         for name, expression in plan.derived:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from kernel_gym.errors import TaskError
@@ -37,12 +38,17 @@ def _read(task: Task) -> Plan | str:
     names = [spec.name for spec in signature.inputs]
     shapes = [tuple(spec.shape for spec in task.instance(case).signature.inputs) for case in task.cases]
     try:
-        program = export(task.instance(task.public))
-        return read(program, task.name, _title(task), shapes, lambda: export(task.instance(task.timing)), names)
+        program, twin = export(task.instance(task.public)), lambda: export(task.instance(task.timing))
+        plan = read(program, task.name, _title(task), shapes, twin, names)
     except Unsupported as error:
         return str(error)
     except TaskError as error:
         return f"Unsupported: {error}"
+    try:
+        apart = read(program, task.name, _title(task), shapes, twin, names, fused=False)
+    except Unsupported:  # what is only a view as long as it is fused
+        return plan
+    return replace(plan, apart=apart) if len(apart.stages) > len(plan.stages) else plan
 
 
 def _title(task: Task) -> str:

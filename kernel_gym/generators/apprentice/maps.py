@@ -67,7 +67,7 @@ class MapWriter(NestWriter):
         self.script.add("")
         parameters = self._parameters(*self._compute_names())
         with self.script.function(f"__aicore__ inline void Compute({parameters})"):
-            body = Body(self.voice, self.nest, self.script, self.lanes("count"), "count")
+            body = self.body(self.lanes("count"), "count")
             body.position = lambda access: self.offset(access, "row", "start")
             numbers = self.loads(vector=False)
             positions = [step.index for step in self.nest.steps if step.index]

@@ -14,9 +14,10 @@ import numpy as np
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from kernel_gym.generators.apprentice.plan import Either, Nest, Plan, Stage
+from kernel_gym.generators.apprentice.nest import near
+from kernel_gym.generators.apprentice.plan import Either, Nest, Plan, Ref, Stage, Step
 from kernel_gym.generators.apprentice.profile import Profile
-from kernel_gym.generators.apprentice.schedule import BEST, Schedule, recorded
+from kernel_gym.generators.apprentice.schedule import BEST, NAIVE, Schedule, recorded
 from kernel_gym.generators.apprentice.together import suits
 from kernel_gym.generators.contract import Context, StartPoint
 from kernel_gym.verdict import Feasible
@@ -148,6 +149,7 @@ def recognised(source: str) -> Schedule:
         batch=1,
         resident=True,
         vector=not scalar_loop,
+        fused=source.count("<<<") <= 1,
         cube="REGIST_MATMUL_OBJ" in source,
     )
 
@@ -182,11 +184,30 @@ def _matters(move: Move, plan: Plan) -> bool:
         return True
     if move.field in ("batch", "resident"):
         return any(nest.reductions and nest.vector_reduced and not nest.reduced for nest in nests)
+    if move.field == "fused":
+        return plan.apart is not None
+    if move.field == "bursts":
+        return any(suits(nest) or (nest.vector_reduced and nest.kept) or _apart(nest) for nest in nests)
+    if move.field == "immediate":
+        return any(_takes_number(nest, step) for nest in nests for step in nest.steps)
     if move.field == "vector":
         return any(nest.scalar_possible for nest in nests)
     if move.field == "cube":
         return any(isinstance(stage, Either) and not stage.heavy for stage in plan.stages)
     return True
+
+
+def _apart(nest: Nest) -> bool:
+    """True if the nest loads elements that lie near each other, but not side by side."""
+    return any(near(step.access.step) for step in nest.loads if step.access)
+
+
+def _takes_number(nest: Nest, step: Step) -> bool:
+    """True if an instruction on a tensor takes a number as well."""
+    if not step.vector or step.function not in ("add", "sub", "mul", "div", "max", "min", "relu"):
+        return False
+    vectors = [isinstance(argument, Ref) and nest.steps[argument.step].vector for argument in step.arguments]
+    return any(vectors) and (step.function == "relu" or not all(vectors))
 
 
 def _nest(stage: Stage) -> Nest | None:
@@ -200,5 +221,5 @@ def _sigmoid(odds: float) -> float:
 
 
 #: A draft goes through loops over elements before it finds the vector unit.
-_FIRST = Schedule(cores=1, tile=256, buffers=1, batch=1, resident=False, vector=False, cube=False)
+_FIRST = replace(NAIVE, vector=False)
 WAYS = Ways(_FIRST, BEST, moves, recorded, recognised, _matters)

@@ -85,7 +85,7 @@ class NestWriter(StageWriter):
             terms += [_scaled(axis if one else f"k{n}", s) for n, s in enumerate(access.reduced) if s != "0"]
         if start != "0" and access.step != "0":
             terms.append(_scaled(start, access.step))
-        return " + ".join(terms) or "0"
+        return (terms[0].strip("()") if terms == ["(row + r)"] else " + ".join(terms)) or "0"
 
     def indices(self, row: str, accesses: list[Access]) -> list[str]:
         """Statements that take a row's number apart, where an offset needs the parts."""
@@ -112,6 +112,14 @@ class NestWriter(StageWriter):
         self.load(access, local, count, offset)
         self.script.add(self.voice.say("queue.enque", queue=queue, tensor=local))
 
+    def body(self, count: str, exact: str) -> Body:
+        """What writes the steps on `count` elements, of which `exact` belong to the tensor."""
+        return Body(self.voice, self.nest, self.script, count, exact, immediate=self.schedule.immediate)
+
+    def near(self, access: Access) -> bool:
+        """True if elements are loaded together with what lies between them."""
+        return self.schedule.bursts and near(access.step)
+
     def load(self, access: Access, local: str, count: str, offset: str) -> None:
         """Copy a tile from global memory; elements that lie apart are put together by `as_float`."""
         source, ctype = f"{access.buffer}Gm", self.ctype(access)
@@ -120,7 +128,7 @@ class NestWriter(StageWriter):
         elif access.step == "-1":
             begin = f"{offset} - ({count} - 1)"
             self.script.add(self.copy_in_text(access, local, begin, count))
-        elif near(access.step):
+        elif self.near(access):
             # The elements between are loaded too: one long burst is faster than many short ones.
             whole = f"(({count} - 1) * {access.step} + 1)"
             self.script.add(self.copy_in_text(access, local, offset, whole))
@@ -218,7 +226,7 @@ class NestWriter(StageWriter):
         width = _BYTES[self.ctype(access)]
         if access.step in ("0", "1", "-1"):
             return width
-        return int(access.step) * width if near(access.step) and access not in self.queued_stores() else 32
+        return int(access.step) * width if self.near(access) and access not in self.queued_stores() else 32
 
     def convert(self, body: Body, dst: str, to: str, src: str, source: str) -> None:
         """Change a tensor's element type; bytes go by way of half."""
@@ -322,8 +330,18 @@ class NestWriter(StageWriter):
 
     def fit_tile(self, script: Script, total: str, share: int) -> None:
         """Host statement that chooses the tile: of `total` elements, each of `share` units should get some."""
-        fields = {"length": "t.length", "total": total, "share": share, "capacity": self.capacity()}
-        script.add(self.voice.say("tile.fit", **fields))
+        wanted = wanted_tile(total, share, "t.length")
+        script.add(self.voice.say("tile.fit", wanted=wanted, capacity=self.capacity()))
+
+
+def in_bytes(elements: str, ctype: str) -> str:
+    """A number of elements as a number of bytes, as copies want it."""
+    return f"static_cast<uint32_t>({elements} * sizeof({ctype}))"
+
+
+def wanted_tile(total: str, share: int, length: str) -> str:
+    """The tile that gives each of `share` units some of `total` elements, as host arithmetic."""
+    return length if share == 1 else f"AtMost({total} / {share}, {length})"
 
 
 def near(step: str) -> bool:

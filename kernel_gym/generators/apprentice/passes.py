@@ -59,7 +59,7 @@ class PassWriter(NestWriter):
             self._unit()
 
     def _unit(self) -> None:
-        body = Body(self.voice, self.nest, self.script, "lanes" if self.masked else "count", "count")
+        body = self.body("lanes" if self.masked else "count", "count")
         if self.masked and not self.rowwise:
             self.lanes("count")
         mark = len(self.script.lines)

@@ -212,6 +212,8 @@ class Plan:
     #: Variables that the host computes first: name and expression.
     derived: tuple[tuple[str, str], ...]
     stages: tuple[Stage, ...]
+    #: The same with a launch for every operator of the graph, if that makes a difference.
+    apart: Plan | None = None
 
     def buffer(self, name: str) -> Buffer:
         """The buffer with this name."""

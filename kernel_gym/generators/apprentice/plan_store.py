@@ -18,7 +18,16 @@ from kernel_gym.generators.apprentice.plan import Plan
 from kernel_gym.graph import cache_folder
 
 #: Files that a plan depends on; when one changes, plans are made anew.
-_SOURCES = ("expression.py", "plan.py", "reader.py", "regions.py", "sizes.py", "lowering.py", "operators")
+_SOURCES = (
+    "expression.py",
+    "plan.py",
+    "reader.py",
+    "regions.py",
+    "sizes.py",
+    "lowering.py",
+    "workspace.py",
+    "operators",
+)
 
 
 def load(digest: str) -> Plan | str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from kernel_gym.generators.apprentice.plan import Matrix, Plan, Product
 from kernel_gym.generators.apprentice.schedule import Schedule
-from kernel_gym.generators.apprentice.script import Script
+from kernel_gym.generators.apprentice.script import Script, wrapped
 from kernel_gym.generators.apprentice.stage import StageWriter
 from kernel_gym.generators.apprentice.voice import Voice
 
@@ -81,7 +81,7 @@ class ProductWriter(StageWriter):
 
     def members(self) -> None:
         super().members()
-        self.script.add(f"AscendC::Matmul<{_TYPE}, {_TYPE}, {_TYPE}> mm;")
+        self.script.add(f"using Matrix = {_TYPE};", "AscendC::Matmul<Matrix, Matrix, Matrix> mm;")
 
     def launch(self, script: Script) -> None:
         self.set_fields(script)
@@ -108,5 +108,6 @@ class ProductWriter(StageWriter):
         blocks = max(1, self.schedule.cores // 2)
         script.add(f"const uint32_t blocks = AtMost((t.units + 1) / 2, {blocks});", "t.cube.usedCoreNum = 2 * blocks;")
         script.add("t.perCore = (t.units + 2 * blocks - 1) / (2 * blocks);")
-        fields = {"kernel": self.kernel, "cores": "blocks", "arguments": ", ".join([*arguments, "t"])}
+        text = wrapped("", ", ".join([*arguments, "t"]), "", used=len(self.kernel) + 40)
+        fields = {"kernel": self.kernel, "cores": "blocks", "arguments": text}
         script.add(self.voice.say("launch.call", **fields))

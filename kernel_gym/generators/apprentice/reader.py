@@ -14,11 +14,10 @@ from sympy import expand, sympify
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, TensorArgument
 
-from kernel_gym.generators.apprentice.expression import Broadcast, Extent, Map, Tensor, Value, contiguous
+from kernel_gym.generators.apprentice.expression import Broadcast, Extent, Map, Reduce, Tensor, Value, contiguous
 from kernel_gym.generators.apprentice.operators import HANDLERS, Unsupported
 from kernel_gym.generators.apprentice.operators.products import by_vectors
 from kernel_gym.generators.apprentice.plan import (
-    Access,
     Buffer,
     Either,
     Matrix,
@@ -31,6 +30,7 @@ from kernel_gym.generators.apprentice.plan import (
 )
 from kernel_gym.generators.apprentice.regions import Reach, cut
 from kernel_gym.generators.apprentice.sizes import Size, Sizes, c_expression, product, row_major, size
+from kernel_gym.generators.apprentice.workspace import renamed, shared
 
 _CODES = {
     torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16", torch.int64: "int64",
@@ -223,7 +223,7 @@ class Reader:
 
     def moved_stages(self) -> list[Stage]:
         """The stages, with what became an output in its new place."""
-        return [_renamed(stage, self.moved) for stage in self.stages]
+        return [renamed(stage, self.moved) for stage in self.stages]
 
 
 def _rooted(value: Value, roots: int, sign: int) -> Value:
@@ -237,29 +237,6 @@ def _matrix(tensor: Tensor, batch: int) -> Matrix:
     return Matrix(tensor.buffer, transposed, c_expression(product(tensor.shape[:batch])), "")
 
 
-def _renamed(stage: Any, names: dict[str, str]) -> Any:
-    if isinstance(stage, Either):
-        cube = tuple(_renamed(part, names) for part in stage.cube)
-        return replace(stage, cube=cube, vector=_renamed(stage.vector, names))
-    if isinstance(stage, Pieces):
-        advance = tuple((names.get(name, name), text) for name, text in stage.advance)
-        return replace(stage, advance=advance, stages=tuple(_renamed(part, names) for part in stage.stages))
-    if isinstance(stage, Product):
-        left, right = (replace(m, buffer=names.get(m.buffer, m.buffer)) for m in (stage.left, stage.right))
-        return replace(stage, left=left, right=right, target=names.get(stage.target, stage.target))
-    if isinstance(stage, Scan):
-        source, target = (names.get(name, name) for name in (stage.source, stage.target))
-        return replace(stage, source=source, target=target)
-
-    def access(old: Access) -> Access:
-        fresh = names.get(old.buffer, old.buffer)
-        return replace(old, buffer=fresh, label=old.label.replace(old.buffer, fresh, 1))
-
-    steps = tuple(replace(step, access=access(step.access)) if step.access else step for step in stage.steps)
-    stores = tuple(replace(store, access=access(store.access)) for store in stage.stores)
-    return replace(stage, steps=steps, stores=stores)
-
-
 def read(
     program: ExportedProgram,
     name: str,
@@ -267,18 +244,21 @@ def read(
     cases: Sequence[Shapes] = (),
     twin: Callable[[], ExportedProgram] | None = None,
     inputs: Sequence[str] = (),
+    fused: bool = True,
 ) -> Plan:
     """The plan of an exported module; `cases` are shapes of all inputs that the kernel will also meet.
 
     `twin` gives the same module at another case: numbers in which the two differ depend on the sizes. `inputs` are the
-    names of the kernel's inputs in order; without it, tensor arguments come first and then the program's state.
+    names of the kernel's inputs in order; without it, tensor arguments come first and then the program's state. Unless
+    `fused`, every operator's result goes to memory.
     """
     reader = Reader(cases)
     reader.twin = _numbers(program, twin)
     values: dict[str, Any] = dict(_inputs(program, reader, inputs))
     for node in program.graph.nodes:
         if node.op == "call_function":
-            values[node.name] = _call(reader, node, values)
+            value = _call(reader, node, values)
+            values[node.name] = value if fused else _in_memory(reader, value)
     metas = {node.name: node.meta.get("val") for node in program.graph.nodes}
     for index, spec in enumerate(program.graph_signature.output_specs):
         if not isinstance(spec.arg, TensorArgument):
@@ -292,7 +272,13 @@ def read(
         if symbol not in reader.sizes.local
     )
     buffers = tuple(buffer for buffer in reader.buffers if buffer.name not in reader.moved)
-    return Plan(name, title, buffers, derived, stages)
+    plan = Plan(name, title, buffers, derived, stages)
+    return plan if fused else shared(plan)
+
+
+def _in_memory(reader: Reader, value: Any) -> Any:
+    """An operator's result, computed by a stage of its own."""
+    return reader.tensor(value) if isinstance(value, Map | Reduce) and value.dtype == "float32" else value
 
 
 def _numbers(

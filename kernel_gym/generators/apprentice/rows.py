@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel_gym.generators.apprentice.body import Body, Operand
-from kernel_gym.generators.apprentice.nest import COPY_TO_VECTOR, SCALAR_TO_COPY, NestWriter
+from kernel_gym.generators.apprentice.nest import COPY_TO_VECTOR, SCALAR_TO_COPY, NestWriter, in_bytes
 from kernel_gym.generators.apprentice.plan import Access, Nest
 from kernel_gym.generators.apprentice.schedule import BUDGET, Schedule
 from kernel_gym.generators.apprentice.script import Script
@@ -71,9 +71,9 @@ class RowWriter(NestWriter):
                 self.script.add(self.voice.say("queue.enque", queue=queue, tensor=local))
 
     def _load_rows(self, access: Access, local: str) -> None:
-        if access.step == "1" and access.flat:
+        if access.step == "1" and access.flat and self.schedule.bursts:
             pitch = access.kept[-1] if access.kept else "t.length"
-            gap = f"({pitch} - t.length)" if pitch != "t.length" else "0"
+            gap = in_bytes(f"({pitch} - t.length)", self.ctype(access)) if pitch != "t.length" else "0"
             source = f"{access.buffer}Gm"
             offset = self.offset(access, "row", "0")
             text = self.voice.say(
@@ -113,7 +113,7 @@ class RowWriter(NestWriter):
 
     def _row(self, out: str) -> Body:
         add = self.script.add
-        body = Body(self.voice, self.nest, self.script, "t.pitch" if self.masked else "t.length", "t.length")
+        body = self.body("t.pitch" if self.masked else "t.length", "t.length")
         body.reduce = lambda index: reduce_row(self, body, index)
         body.position = lambda access: self.offset(access, "(row + r)", "0")
         numbers = self.loads(vector=False)
@@ -160,7 +160,11 @@ class RowWriter(NestWriter):
         with self.script.function("__aicore__ inline void CopyOut(uint32_t row, uint32_t rows)"):
             self.script.add(self.take(access, queue))
             offset = self.offset(access, "row", "0")
-            if self.whole:
+            if self.whole and not self.schedule.bursts:
+                with self.script.block("for (uint32_t r = 0; r < rows; ++r)"):
+                    offset = self.offset(access, "(row + r)", "0")
+                    self.script.add(self.copy_out_text(access, f"{out}[r * t.pitch]", offset, "t.length"))
+            elif self.whole:
                 self.script.add(
                     self.voice.say(
                         "copy.rows-out",

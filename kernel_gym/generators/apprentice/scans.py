@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kernel_gym.generators.apprentice.nest import wanted_tile
 from kernel_gym.generators.apprentice.plan import Plan, Scan
 from kernel_gym.generators.apprentice.schedule import BUDGET, Schedule
 from kernel_gym.generators.apprentice.script import Script
@@ -121,8 +122,7 @@ class RowScanWriter(ScanWriter):
     def launch(self, script: Script) -> None:
         self.set_fields(script)
         capacity = min((BUDGET - 1024) // (4 * (2 * self.schedule.buffers + 3)) // 64 * 64, self.schedule.tile or 4096)
-        fields = {"length": "t.axis", "total": "t.axis", "share": 1, "capacity": capacity}
-        script.add(self.voice.say("tile.fit", **fields), "t.units = t.rows;")
+        script.add(self.voice.say("tile.fit", wanted="t.axis", capacity=capacity), "t.units = t.rows;")
         self.call(script)
 
 
@@ -165,13 +165,8 @@ class ColumnScanWriter(ScanWriter):
         self.set_fields(script)
         fits = (BUDGET - 1024) // (4 * (2 * self.schedule.buffers + 1)) // 64 * 64
         capacity = min(fits, self.schedule.tile or 8192)
-        fields = {
-            "length": "t.length",
-            "total": "t.rows * t.length",
-            "share": 2 * self.schedule.cores,
-            "capacity": capacity,
-        }
-        script.add(self.voice.say("tile.fit", **fields))
+        wanted = wanted_tile("t.rows * t.length", 2 * self.schedule.cores, "t.length")
+        script.add(self.voice.say("tile.fit", wanted=wanted, capacity=capacity))
         script.add(f"t.tiles = {self.voice.say('loop.remainder', length='t.length', tile='t.tile')};")
         script.add("t.units = t.rows * t.tiles;")
         self.call(script)

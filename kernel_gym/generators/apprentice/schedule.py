@@ -19,7 +19,9 @@ class Schedule:
     `tile` is the largest number of elements that are on chip per tensor at a time (0: as many as fit); `buffers` = 2
     overlaps copies with computation; `batch` is the number of rows copied together (0: as many as fit); `resident`
     keeps a row on chip between its passes; `vector` uses vector instructions where a beginner writes scalar loops;
-    `cube` multiplies matrices on the cube unit.
+    `cube` multiplies matrices on the cube unit; `fused` computes in one launch what needs no second one, where a
+    beginner launches operator by operator; `bursts` copies several rows, or elements that lie near each other, by one
+    instruction; `immediate` hands numbers to instructions as they are instead of filling a tensor with them.
     """
 
     cores: int = CORES
@@ -29,6 +31,9 @@ class Schedule:
     resident: bool = True
     vector: bool = True
     cube: bool = True
+    fused: bool = True
+    bursts: bool = True
+    immediate: bool = True
 
     def comment(self) -> str:
         """The line that records the schedule in a kernel."""
@@ -37,7 +42,18 @@ class Schedule:
 
 
 #: What a careful beginner writes, and the best known.
-NAIVE = Schedule(cores=1, tile=256, buffers=1, batch=1, resident=False, vector=True, cube=False)
+NAIVE = Schedule(
+    cores=1,
+    tile=256,
+    buffers=1,
+    batch=1,
+    resident=False,
+    vector=True,
+    cube=False,
+    fused=False,
+    bursts=False,
+    immediate=False,
+)
 BEST = Schedule()
 
 

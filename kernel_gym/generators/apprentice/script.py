@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 _INDENT = "    "
+_WIDTH = 110
 
 
 class Script:
@@ -49,6 +50,13 @@ class Script:
     def text(self) -> str:
         """All lines."""
         return "\n".join(self.lines) + "\n"
+
+
+def wrapped(head: str, arguments: str, tail: str, used: int = 0) -> str:
+    """A call or a signature; arguments that would make the line too long begin on the next one."""
+    if used + len(head) + len(arguments) + len(tail) <= _WIDTH:
+        return f"{head}{arguments}{tail}"
+    return f"{head}\n{_INDENT}{arguments}{tail}"
 
 
 def literal(number: float) -> str:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from kernel_gym.generators.apprentice.plan import Plan
 from kernel_gym.generators.apprentice.schedule import Schedule
-from kernel_gym.generators.apprentice.script import Script
+from kernel_gym.generators.apprentice.script import Script, wrapped
 from kernel_gym.generators.apprentice.voice import Voice
 
 
@@ -98,14 +98,16 @@ class StageWriter(Protocol):
         return ", ".join(f"GM_ADDR {name}" for name, _ in self.buffers_used())
 
     def _init(self) -> None:
-        with self.script.function(f"__aicore__ inline void Init({self._gm_parameters()}, const {self.tiling} &tiling)"):
+        parameters = f"{self._gm_parameters()}, const {self.tiling} &tiling"
+        with self.script.function(wrapped("__aicore__ inline void Init(", parameters, ")")):
             self.script.add("t = tiling;")
             for name, ctype in self.buffers_used():
                 self.script.add(self.voice.say("gm.buffer", gm=f"{name}Gm", type=ctype, pointer=name))
             self.init_lines()
 
     def _entry(self) -> None:
-        head = f'extern "C" __global__ __aicore__ void {self.kernel}({self._gm_parameters()}, {self.tiling} tiling)'
+        parameters = f"{self._gm_parameters()}, {self.tiling} tiling"
+        head = wrapped(f'extern "C" __global__ __aicore__ void {self.kernel}(', parameters, ")")
         names = ", ".join(name for name, _ in self.buffers_used())
         with self.script.function(head):
             if self.vector_only:
@@ -129,7 +131,8 @@ class StageWriter(Protocol):
         arguments = [f"(GM_ADDR)({self.pointer(name)})" for name, _ in self.buffers_used()]
         script.add(f"const uint32_t cores = AtMost(t.units, {self.schedule.cores});")
         script.add("t.perCore = (t.units + cores - 1) / cores;")
-        fields = {"kernel": self.kernel, "cores": "cores", "arguments": ", ".join([*arguments, "t"])}
+        text = wrapped("", ", ".join([*arguments, "t"]), "", used=len(self.kernel) + 40)
+        fields = {"kernel": self.kernel, "cores": "cores", "arguments": text}
         script.add(self.voice.say("launch.call", **fields))
 
     def pointer(self, buffer: str) -> str:

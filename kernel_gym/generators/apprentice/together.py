@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernel_gym.generators.apprentice.body import COMPARING
 from kernel_gym.generators.apprentice.maps import MapWriter
-from kernel_gym.generators.apprentice.nest import NestWriter, near
+from kernel_gym.generators.apprentice.nest import NestWriter, in_bytes, near
 from kernel_gym.generators.apprentice.passes import PassWriter
 from kernel_gym.generators.apprentice.plan import Access, Nest
 from kernel_gym.generators.apprentice.script import Script
@@ -53,7 +53,8 @@ class RowsTogether(NestWriter):
         for n in range(len(names)):
             if any(access.kept[n] != "0" for access in accesses):
                 inside = " * ".join(f"t.{name}" for name in names[n + 1 :])
-                text = f"outer / ({inside})" if inside else "outer"
+                several = len(names) - n > 2
+                text = f"outer / ({inside})" if several else f"outer / {inside}" if inside else "outer"
                 rest = "" if n == 0 else f" % t.{names[n]}"
                 lines.append(f"const uint32_t i{n} = {text}{rest};")
         return lines
@@ -157,7 +158,7 @@ class BlockPassWriter(RowsTogether, PassWriter):
 
 
 def _gap(access: Access, n: str) -> str:
-    return "0" if access.kept[-1] == n else f"({access.kept[-1]} - {n})"
+    return "0" if access.kept[-1] == n else in_bytes(f"({access.kept[-1]} - {n})", "float")
 
 
 def _times(index: str, stride: str) -> str:

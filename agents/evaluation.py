@@ -1,0 +1,57 @@
+"""Evaluating what was trained: agents and memories frozen as their runs left them, on operators they have never seen.
+
+Each complete run becomes one shard with the run's own seed: the agent acts and no longer learns, the bank takes in
+nothing but start points, and memories of the operators at hand are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernel_gym.agents.protocol import AGENT_FOLDER, MEMORY_FILE, Shard
+from kernel_gym.agents.run_folder import RunFolder, load_config
+from kernel_gym.agents.study import Study
+from kernel_gym.config import RunConfig
+from kernel_gym.errors import ConfigError, KernelGymError
+
+
+def complete_runs(folders: Sequence[Path]) -> list[RunFolder]:
+    """All complete runs in or below the folders."""
+    found = [RunFolder(mark.parent) for folder in folders for mark in sorted(folder.rglob("complete"))]
+    if not found:
+        raise KernelGymError(f"no complete run in {', '.join(map(str, folders))}; train first")
+    return found
+
+
+def evaluation(runs: Sequence[RunFolder], tasks: Sequence[str], budget: int, out: Path) -> Study:
+    """The study that evaluates runs on tasks; the first run's agent is the reference."""
+    shards = [_shard(run, load_config(run.path), tuple(tasks), budget) for run in runs]
+    if len({shard.label for shard in shards}) < len(shards):
+        raise ConfigError("several of these runs have the same agent and seed; evaluate them apart")
+    return Study(tuple(shards), out, shards[0].contender)
+
+
+def _shard(run: RunFolder, trained: RunConfig, tasks: tuple[str, ...], budget: int) -> Shard:
+    if seen := sorted(set(tasks) & _trained_on(run)):
+        raise ConfigError(f"{run.path} was trained on {', '.join(seen[:4])}: choose operators that it has not seen")
+    config = trained.model_copy(
+        update={
+            "suite": tasks[0].partition("/")[0],
+            "tasks": tasks,
+            "budget": budget,
+            "batch": 0,
+            "workers": 1,
+            "learning": False,
+            "initial_memory": MEMORY_FILE,
+            "initial_agent": AGENT_FOLDER if any(run.agent.iterdir()) else "",
+            "env": trained.env.model_copy(update={"memory": "frozen"}),
+        }
+    )
+    return Shard("", trained.agent, trained.seed, config, tasks, memory=str(run.path.absolute()))
+
+
+def _trained_on(run: RunFolder) -> set[str]:
+    from kernel_gym.agents.journal import Journal
+
+    return {record["task"] for record in Journal.read(run.journal)}

@@ -1,0 +1,51 @@
+#!/usr/bin/env python
+"""Evaluate trained agents on operators they have never seen: agent and memory stay as the runs left them."""
+
+import os
+import sys
+from pathlib import Path
+
+from kernel_gym import command_line
+
+EXAMPLES = """
+scripts/evaluate.py runs/value --tasks level1/gelu,level1/softmax --budget 10 --out runs/value-unseen
+scripts/evaluate.py runs/main --operators 'level1 20 after 40' --budget 10 --out runs/main-unseen
+"""
+
+
+def main() -> int:
+    """Run the frozen agents and print the table."""
+    parser = command_line.parser(__doc__ or "", EXAMPLES)
+    parser.add_argument("runs", type=Path, nargs="+", help="run folders, or folders of studies: all complete runs")
+    parser.add_argument("--tasks", type=command_line.words, default=(), help="ids of unseen operators")
+    parser.add_argument("--operators", default="", help="or a stratified choice, such as 'level1 20 after 40'")
+    parser.add_argument("--budget", type=int, default=10, help="attempts an operator (default 10)")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the evaluation")
+    parser.add_argument("--parallel", type=int, default=os.cpu_count() or 1, help="runs at once (default: one a core)")
+    parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
+    arguments = parser.parse_args()
+    if bool(arguments.tasks) == bool(arguments.operators):
+        parser.error("name either --tasks or --operators")
+
+    from kernel_gym import suites
+    from kernel_gym.agents import evaluation, summary
+    from kernel_gym.agents.progress import shown
+    from kernel_gym.agents.stratified import chosen
+
+    tasks = chosen(arguments.operators) if arguments.operators else [suites.find(name) for name in arguments.tasks]
+    runs = evaluation.complete_runs(arguments.runs)
+    study = evaluation.evaluation(runs, [task.id for task in tasks], arguments.budget, arguments.out)
+    with shown(f"{len(runs)} trained agents on {len(tasks)} unseen operators", study.done) as watch:
+        failures = study.run(arguments.parallel, watch)
+    for failure in failures:
+        print(f"{failure.shard} failed: {failure.reason}", file=sys.stderr)
+    if study.complete():
+        written = summary.write(study)
+        print(written if arguments.json else "", end="")
+        if not arguments.json:
+            summary.show(study)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    command_line.run(main)

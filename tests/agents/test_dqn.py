@@ -1,0 +1,80 @@
+"""DQN through RLlib, and MaskablePPO of sb3-contrib: masks obeyed, the known optimum found."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ray", reason="needs RLlib: pip install 'kernel_gym[rllib]'")
+
+from kernel_gym.agents.contract import Agent
+from kernel_gym.agents.dqn import DQNAgent
+from kernel_gym.envs.known_optimum import KnownOptimumEnv
+from kernel_gym.errors import ConfigError
+from tests.agents.test_ppo import Counted, KnownOptimum
+
+
+def trained(agent: Agent, budget: int) -> tuple[Counted, list[Mapping[str, float]]]:
+    make_env = KnownOptimum(budget)
+    log: list[Mapping[str, float]] = []
+    agent.fit(make_env, budget, lambda metrics, step: log.append(metrics))
+    return make_env.envs, log
+
+
+def acts_the_same_after_loading(agent: Agent, other: Agent, folder: Path) -> bool:
+    agent.save(folder)
+    other.load(folder)
+    observation, info = KnownOptimumEnv().reset(seed=1)
+    agent.rng, other.rng = np.random.default_rng(0), np.random.default_rng(0)
+    return [agent.act(observation, info) for _ in range(20)] == [other.act(observation, info) for _ in range(20)]
+
+
+def test_dqn_finds_the_useful_memory_and_keeps_to_the_mask(tmp_path: Path) -> None:
+    agent = DQNAgent(seed=3)
+    envs, log = trained(agent, 800)
+    assert envs.illegal == 0
+    assert np.mean(envs.rewards[:150]) < 0
+    assert np.mean(envs.rewards[-150:]) > 0.7
+    assert any(name.endswith("qf_mean") for name in log[-1])
+    assert acts_the_same_after_loading(agent, DQNAgent(seed=3), tmp_path)
+    gone_on, _ = trained(loaded(tmp_path), 60)
+    assert np.mean(gone_on.rewards) > np.mean(envs.rewards[:150]) + 0.3  # it goes on from what was loaded
+
+
+def loaded(folder: Path) -> DQNAgent:
+    agent = DQNAgent(seed=4, explored_steps=1)
+    agent.load(folder)
+    return agent
+
+
+def test_training_is_deterministic() -> None:
+    assert trained(DQNAgent(seed=3), 120)[0].rewards == trained(DQNAgent(seed=3), 120)[0].rewards
+
+
+def test_settings_go_to_rllib_and_wrong_ones_are_one_line() -> None:
+    with pytest.raises(ConfigError, match="nonsense"):
+        trained(DQNAgent(seed=3, settings={"nonsense": 1}), 10)
+
+
+def test_an_address_where_no_cluster_is_is_one_line() -> None:
+    with pytest.raises(ConfigError, match="cannot reach a Ray cluster"):
+        trained(DQNAgent(seed=3, ray_address="127.0.0.1:1"), 10)
+
+
+def test_an_empty_folder_holds_no_network(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="train the agent first"):
+        DQNAgent().load(tmp_path)
+
+
+def test_another_library_learns_on_the_same_environment(tmp_path: Path) -> None:
+    pytest.importorskip("sb3_contrib", reason="needs sb3-contrib: pip install 'kernel_gym[sb3]'")
+    from kernel_gym.agents.maskable_ppo import MaskablePPOAgent
+
+    agent = MaskablePPOAgent(seed=3)
+    envs, log = trained(agent, 1000)
+    assert envs.illegal == 0
+    assert np.mean(envs.rewards[:200]) < 0
+    assert np.mean(envs.rewards[-200:]) > 0.7
+    assert any("entropy" in name for name in log[-1])
+    assert acts_the_same_after_loading(agent, MaskablePPOAgent(seed=3), tmp_path)

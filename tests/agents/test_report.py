@@ -1,0 +1,89 @@
+"""The report and the evaluation of real, tiny runs: whole, self-contained, honest about what it can't know."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.agents import evaluation
+from kernel_gym.agents.report import write_report
+from kernel_gym.agents.run_folder import RunFolder
+from kernel_gym.agents.training import train
+from kernel_gym.config import resolve
+from kernel_gym.errors import ConfigError, KernelGymError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two agents, one seed, two operators of two suites."""
+    folder = tmp_path_factory.mktemp("study")
+    for agent in ("value", "random"):
+        settings = resolve(
+            overrides={"agent": agent, "tasks": ["level1/relu", "basics/vector_add"], "budget": 3, "workers": 1}
+        )
+        path = folder / agent / "seed-0"
+        train(settings, RunFolder.open(path, settings))
+    return folder
+
+
+class Tags(HTMLParser):
+    """Which tags are open at the end, and what the page would load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loads: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.loads += [str(value) for name, value in attrs if name in ("src", "href")]
+        if tag not in ("meta", "br", "line", "rect", "circle", "polygon"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_report_is_whole_and_loads_nothing(runs: Path, tmp_path: Path) -> None:
+    text = write_report(runs, tmp_path / "report.html", reference="random").read_text()
+    page = Tags()
+    page.feed(re.sub(r"<(line|rect|circle|polygon)([^>]*)/>", r"<\1\2>", text))
+    assert (page.open, page.loads) == ([], [])
+    assert not re.search(r"url\(|@import|<script", text)
+    for svg in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
+        ElementTree.fromstring(svg)
+    for words in ("level1", "basics", "value - random", "Solved, by category", "agent: ", "commit: ", "simulated"):
+        assert words in text, words
+
+
+def test_a_report_of_nothing_and_of_a_broken_folder_are_one_line(runs: Path, tmp_path: Path) -> None:
+    with pytest.raises(KernelGymError, match="no complete run"):
+        write_report(tmp_path, tmp_path / "report.html")
+    shutil.copytree(runs / "value", tmp_path / "broken")
+    (tmp_path / "broken" / "seed-0" / "results.jsonl").write_text("not a journal\n")
+    command = [sys.executable, str(ROOT / "scripts" / "report.py"), str(tmp_path / "broken")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "is not a journal" in done.stderr
+
+
+def test_a_trained_agent_is_evaluated_frozen_on_what_it_has_not_seen(runs: Path, tmp_path: Path) -> None:
+    found = evaluation.complete_runs([runs / "value"])
+    study = evaluation.evaluation(found, ["level1/sigmoid"], 2, tmp_path)
+    assert study.run(1, lambda done, total: None) == []
+    assert [run.agent for run in study.outcomes()] == ["value"]
+    learned = RunFolder(study.path(study.shards[0])).agent
+    before, after = (json.loads((path / "value.json").read_text()) for path in (found[0].agent, learned))
+    assert before.pop("rng") != after.pop("rng")  # it acted
+    assert before == after  # and did not learn
+    with pytest.raises(ConfigError, match="has not seen"):
+        evaluation.evaluation(found, ["level1/relu"], 2, tmp_path)
+    with pytest.raises(ConfigError, match="same agent and seed"):
+        evaluation.evaluation(found * 2, ["level1/sigmoid"], 2, tmp_path)
