@@ -13,6 +13,10 @@ class TaskError(KernelGymError):
     """A task that does not exist or a problem file that cannot be loaded."""
 
 
+class TaskWarning(UserWarning):
+    """A problem file of a folder that was left out, and why."""
+
+
 class ConfigError(KernelGymError):
     """A configuration key or value that is not accepted."""
 

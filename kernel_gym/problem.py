@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import hashlib
+import inspect
 import linecache
 import logging
 import sys
@@ -190,7 +191,8 @@ class Problem:
 
     def _build(self) -> torch.nn.Module:
         with OnHost(), _blame("Model cannot be built", self.case):
-            return cast(torch.nn.Module, self._names["Model"](*self._names["get_init_inputs"]()).eval())
+            made, (positional, named) = self._names["Model"], _init(self._names)
+            return cast(torch.nn.Module, made(*positional, **named).eval())
 
     def _seed(self, what: str) -> int:
         return int.from_bytes(hashlib.sha256(f"{self.digest} {self.case.name} {what}".encode()).digest()[:7], "big")
@@ -218,6 +220,16 @@ def _execute(source: str, digest: str, case: Case) -> dict[str, Any]:
                 f"the problem file defines no {required}; the format is Model, get_inputs(), get_init_inputs()"
             )
     return module.__dict__
+
+
+def _init(names: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """What the module is constructed with; some collections write `[[positional], {"name": value}]`."""
+    given = names["get_init_inputs"]()
+    if len(given) == 2 and isinstance(given[0], list | tuple) and isinstance(given[1], dict):
+        parameters = inspect.signature(names["Model"].__init__).parameters
+        if all(name in parameters for name in given[1]):
+            return given[0], given[1]
+    return given, {}
 
 
 @contextmanager
@@ -300,8 +312,6 @@ def _writes_tensors(source: str) -> bool:
 
 def _argument_names(model: torch.nn.Module, arguments: tuple[object, ...]) -> list[str]:
     """One name for each tensor argument, after the parameters of `forward`."""
-    import inspect
-
     parameters = list(inspect.signature(model.forward).parameters)
     names: list[str] = []
     for position, argument in enumerate(arguments):

@@ -1,5 +1,9 @@
 #!/usr/bin/env python
-"""Judge the best and the naive kernel that the apprentice knows for every task, and print what lies between them."""
+"""Judge the best and the slowest kernel that the apprentice knows for every task, and print what lies between them.
+
+The slowest is the naive one: one core, small tiles, one buffer, a launch for every operator. Where that would run past
+what a device executes, it is the best one on a single core.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import argparse
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -15,8 +19,13 @@ from rich.progress import track
 from rich.table import Table
 
 from kernel_gym import command_line, suites
-from kernel_gym.generators.apprentice import Unsupported, naive, oracle
+from kernel_gym.generators.apprentice import Unsupported, lower, naive, oracle
+from kernel_gym.generators.apprentice.idioms import idioms
+from kernel_gym.generators.apprentice.kernel_file import write_kernel
+from kernel_gym.generators.apprentice.schedule import BEST
+from kernel_gym.generators.apprentice.voice import fluent
 from kernel_gym.hardware.ascend_sim.device import AscendSim
+from kernel_gym.kernel import Kernel
 from kernel_gym.suites.exceptions import LAUNCHES, SPREAD, exceptions
 from kernel_gym.task import Task
 from kernel_gym.verdict import Feasible, Incorrect, Verdict
@@ -36,7 +45,7 @@ class Margin:
     suite: str
     category: str
     oracle: str
-    naive: str
+    naive: str = ""
     fast_us: float | None = None
     slow_us: float | None = None
     launch_us: float | None = None
@@ -44,12 +53,12 @@ class Margin:
 
     @property
     def spread(self) -> float | None:
-        """How many times slower the naive kernel is."""
+        """How many times as long the slowest kernel takes."""
         return self.slow_us / self.fast_us if self.slow_us and self.fast_us else None
 
     @property
     def launches(self) -> float | None:
-        """The oracle's latency in units of what its launches cost."""
+        """The oracle's latency in units of what one launch costs."""
         return self.fast_us / self.launch_us if self.fast_us and self.launch_us else None
 
     def shortfalls(self) -> list[str]:
@@ -57,9 +66,9 @@ class Margin:
         known = exceptions(self.task)
         found = [] if self.oracle == "feasible" else [f"no oracle: {self.feedback}"]
         if self.spread is not None and self.spread < SPREAD and "spread" not in known:
-            found.append(f"the naive kernel takes only {self.spread:.2f} times as long")
+            found.append(f"the slowest kernel takes only {self.spread:.2f} times as long")
         if self.launches is not None and self.launches < LAUNCHES and "launch" not in known:
-            found.append(f"the oracle takes only {self.launches:.1f} times what its launches cost")
+            found.append(f"the oracle takes only {self.launches:.1f} times what a launch costs")
         return found
 
 
@@ -69,7 +78,7 @@ def main() -> int:
     tasks = [task for name in arguments.names for task in _named(name)]
     with Verifier(AscendSim()) as verifier:
         shown = track(tasks, "judging", console=Console(stderr=True), disable=arguments.json)
-        margins = [measure(task, verifier, quick=arguments.quick) for task in shown]
+        margins = [_told(measure(task, verifier, quick=arguments.quick), arguments) for task in shown]
     lacking = {margin.task: found for margin in margins if (found := margin.shortfalls())}
     if arguments.json:
         print(
@@ -86,6 +95,7 @@ def _arguments() -> argparse.Namespace:
     parser = command_line.parser(__doc__ or "", EXAMPLES)
     parser.add_argument("names", nargs="*", default=list(suites.SUITES), help="suites, folders or single tasks")
     parser.add_argument("--quick", action="store_true", help="judge the oracles alone")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="append what is measured to a file, task by task")
     parser.add_argument("--json", action="store_true", help="print data instead of a table")
     return parser.parse_args()
 
@@ -95,26 +105,36 @@ def _named(name: str) -> tuple[Task, ...]:
     return (suites.find(name),) if single else suites.suite(name)
 
 
+def _told(margin: Margin, arguments: argparse.Namespace) -> Margin:
+    if arguments.out:
+        with arguments.out.open("a") as file:
+            file.write(json.dumps(asdict(margin)) + "\n")
+    return margin
+
+
 def measure(task: Task, verifier: Verifier, *, quick: bool = False) -> Margin:
-    """Judge both kernels of a task."""
+    """Judge the kernels of a task."""
+    named = (task.id, task.suite, task.category)
     try:
-        best, first = oracle(task), naive(task)
+        fast = verifier.verify(oracle(task), task)
     except Unsupported as error:
-        return Margin(task.id, task.suite, task.category, "unsupported", "unsupported", feedback=str(error))
-    fast = verifier.verify(best, task)
-    slow = fast if quick else verifier.verify(first, task)
-    launch = fast.profile.waits.get("launch") if isinstance(fast, Feasible) else None
-    return Margin(
-        task.id,
-        task.suite,
-        task.category,
-        _end(fast),
-        "" if quick else _end(slow),
-        fast.latency_us,
-        None if quick else slow.latency_us,
-        launch,
-        "" if fast.feasible else fast.feedback,
-    )
+        return Margin(*named, "unsupported", feedback=str(error))
+    if not isinstance(fast, Feasible):
+        return Margin(*named, _end(fast), feedback=fast.feedback)
+    launch = fast.profile.waits["launch"] / fast.profile.counts["launches"]
+    if quick:
+        return Margin(*named, "feasible", "", fast.latency_us, None, launch)
+    name, slow = _slowest(task, verifier)
+    return Margin(*named, "feasible", name, fast.latency_us, slow.latency_us, launch)
+
+
+def _slowest(task: Task, verifier: Verifier) -> tuple[str, Verdict]:
+    slow = verifier.verify(naive(task), task)
+    if slow.feasible:
+        return "naive", slow
+    alone = write_kernel(lower(task), replace(BEST, cores=1), fluent(idioms()))
+    slow = verifier.verify(Kernel(alone, trusted=True), task)
+    return ("one core" if slow.feasible else _end(slow)), slow
 
 
 def _end(verdict: Verdict) -> str:
@@ -125,7 +145,18 @@ def _print(margins: list[Margin]) -> None:
     groups: defaultdict[tuple[str, str], list[Margin]] = defaultdict(list)
     for margin in margins:
         groups[margin.suite, margin.category].append(margin)
-    table = Table("suite", "category", "tasks", "oracles", "naive slower", "spread: least", "median", "most", box=None)
+    table = Table(
+        "suite",
+        "category",
+        "tasks",
+        "oracles",
+        "slower",
+        "spread: least",
+        "median",
+        "most",
+        "launches: least",
+        box=None,
+    )
     for (suite, category), group in sorted(groups.items()):
         table.add_row(suite, category, *_counts(group))
     table.add_row("all", "", *_counts(margins))
@@ -141,6 +172,8 @@ def _counts(group: list[Margin]) -> Iterator[str]:
     yield str(sum(spread >= 1 for spread in spreads))
     for place in (0, len(spreads) // 2, len(spreads) - 1):
         yield f"{spreads[place]:.1f}" if spreads else ""
+    launches = [margin.launches for margin in group if margin.launches is not None]
+    yield f"{min(launches):.1f}" if launches else ""
 
 
 if __name__ == "__main__":

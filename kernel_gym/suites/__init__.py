@@ -26,6 +26,8 @@ def find(name: str) -> Task:
     suite_name, _, rest = name.rpartition("/")
     if not suite_name:
         raise TaskError(f"{name!r} names no task: write suite/name or a path to a .py file{_near(name, _all_names())}")
+    if suite_name not in SUITES:
+        return _from_folder(_folder(suite_name), rest)
     for task in suite(suite_name):
         if rest == task.name or (rest.isdigit() and int(rest) == task.number):
             return task
@@ -33,13 +35,12 @@ def find(name: str) -> Task:
 
 
 def suite(name: str) -> tuple[Task, ...]:
-    """All tasks of a suite, by number."""
+    """All tasks of a suite, by number. Files of a folder that cannot be loaded are left out with a warning each."""
     if name in SUITES:
         return _own(name)
-    for folder in _folders(name):
-        if folder.is_dir():
-            return _from_folder(folder)
-    raise TaskError(f"no suite {name!r}: it is neither of {', '.join(SUITES)} nor a folder{_near(name, list(SUITES))}")
+    from kernel_gym.suites.outside import load_folder
+
+    return load_folder(_folder(name))
 
 
 @lru_cache(maxsize=8)
@@ -48,10 +49,14 @@ def _own(name: str) -> tuple[Task, ...]:
     return tuple(operator.task(name, SUITES[name]) for operator in operators)
 
 
-def _folders(name: str) -> list[Path]:
+def _folder(name: str) -> Path:
     home = os.environ.get("KERNELBENCH_HOME")
     below = [Path(home) / name, Path(home) / "KernelBench" / name] if home else []
-    return [Path(name), *below]
+    found = next((folder for folder in (Path(name), *below) if folder.is_dir()), None)
+    if found is None:
+        near = _near(name, list(SUITES))
+        raise TaskError(f"no suite {name!r}: it is neither of {', '.join(SUITES)} nor a folder{near}")
+    return found
 
 
 def _from_file(path: Path) -> Task:
@@ -60,10 +65,13 @@ def _from_file(path: Path) -> Task:
     return load_file(path)
 
 
-def _from_folder(folder: Path) -> tuple[Task, ...]:
-    from kernel_gym.suites.outside import load_folder
-
-    return load_folder(folder)
+def _from_folder(folder: Path, name: str) -> Task:
+    """The file of a folder with this name or number; the others are not read."""
+    stems = {path.stem: path for path in sorted(folder.glob("*.py"))}
+    for stem, path in stems.items():
+        if name == stem or (name.isdigit() and stem.startswith(f"{int(name)}_")):
+            return _from_file(path)
+    raise TaskError(f"no problem file {name!r} in {str(folder)!r}{_near(name, list(stems))}")
 
 
 def _all_names() -> list[str]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.errors import TaskError
+from kernel_gym.errors import TaskError, TaskWarning
 from kernel_gym.sizes import find_sizes
 from kernel_gym.suites.table import CATEGORIES
 from kernel_gym.task import Case, Signature, Task
@@ -65,10 +65,15 @@ def load_all(folder: Path) -> Iterator[Task | TaskError]:
 
 
 def load_folder(folder: Path) -> tuple[Task, ...]:
-    """The tasks of a folder's problem files; files that cannot be loaded are left out (`load_all` says why)."""
-    tasks = tuple(item for item in load_all(folder) if isinstance(item, Task))
+    """The tasks of a folder's problem files. For each that cannot be loaded a warning says why."""
+    found = list(load_all(folder))
+    reasons = [str(item) for item in found if isinstance(item, TaskError)]
+    tasks = tuple(item for item in found if isinstance(item, Task))
     if not tasks:
-        raise TaskError(f"no problem file in {str(folder)!r} could be loaded")
+        why = f": {'; '.join(reasons[:3])}" if reasons else ", it has no .py file"
+        raise TaskError(f"no problem file in {str(folder)!r} could be loaded{why}")
+    for reason in reasons:
+        warnings.warn(f"left out: {reason}", TaskWarning, stacklevel=3)
     return tasks
 
 

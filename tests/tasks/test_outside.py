@@ -1,9 +1,10 @@
+import warnings
 from pathlib import Path
 
 import pytest
 import torch
 
-from kernel_gym.errors import TaskError
+from kernel_gym.errors import TaskError, TaskWarning
 from kernel_gym.suites import find, suite
 from kernel_gym.suites.outside import CHECK_BYTES, HIDDEN_BYTES, TIMING_BYTES, derive, load_all
 from kernel_gym.task import Case, Task
@@ -93,10 +94,12 @@ def test_targets_stay_below_the_number_of_classes():
 
 
 def test_a_folder_loads_what_it_can_and_says_why_not():
-    tasks = suite(str(PROBLEMS / "level2"))
+    with pytest.warns(TaskWarning) as caught:
+        tasks = suite(str(PROBLEMS / "level2"))
     assert [task.number for task in tasks] == [39, 50, 60]
     reasons = [str(item) for item in load_all(PROBLEMS / "level2") if isinstance(item, TaskError)]
     assert len(reasons) == 2
+    assert [str(warning.message) for warning in caught] == [f"left out: {reason}" for reason in reasons]
     assert "61_Broken.py: forward() fails" in reasons[0]
     assert "62_Headless.py: the problem file defines no get_inputs" in reasons[1]
 
@@ -104,6 +107,16 @@ def test_a_folder_loads_what_it_can_and_says_why_not():
 def test_kernelbench_home_is_searched(monkeypatch):
     monkeypatch.setenv("KERNELBENCH_HOME", str(PROBLEMS.parent))
     assert find("problems/level1/19").description == "ReLU"
+    assert find("problems/level1/19_ReLU").number == 19
+    with pytest.raises(TaskError, match="no problem file '20' in"):
+        find("problems/level1/20")
+
+
+def test_one_file_is_found_without_reading_the_others(monkeypatch):
+    monkeypatch.setenv("KERNELBENCH_HOME", str(PROBLEMS.parent))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert find("problems/level2/39").number == 39
 
 
 def test_derived_cases_are_kept(monkeypatch):
@@ -120,8 +133,55 @@ def test_a_file_that_needs_no_shrinking_is_left_alone():
 
 
 def test_an_empty_folder_is_an_error(tmp_path):
-    with pytest.raises(TaskError, match="could be loaded"):
+    with pytest.raises(TaskError, match="could be loaded, it has no"):
         suite(str(tmp_path))
+    (tmp_path / "1_Broken.py").write_text("class Model(")
+    with pytest.raises(TaskError, match=r"could be loaded: .*1_Broken.py: the problem file is not Python"):
+        suite(str(tmp_path))
+
+
+#: Odd files that load: shapes of the inputs and outputs at the public case, whole and other numbers.
+ODD = {
+    "1_TwoInputsTwoOutputs": ([(128, 128), (128, 128)], [(128, 128), (128,)], (), ()),
+    "2_NumbersAmongInputs": ([(32768,)], [(32768,)], (2, 1), (0.5,)),
+    "3_HelperModules": ([(128, 128)] + [(128,)] * 5, [(128, 128)], (128, 3), ()),
+    "4_ComputedConstants": ([(8, 8, 16, 16), (8,), (8,)], [(8, 8, 16, 16)], (8, 2), ()),
+    "5_Targets": ([(128, 256), (128,), (256,)], [(128,)], (), ()),
+    "6_KeywordInit": ([(128, 128), (128,)], [(128, 128)], (128,), (1e-3,)),
+    "7_NestedInputs": ([(128, 128), (128, 128), (128,)], [(128, 128), (128,)], (), ()),
+    "8_TrainingModule": ([(128, 128)] + [(128,)] * 4 + [()], [(128, 128)], (128,), (0.5,)),
+    "9_Half": ([(256, 256)], [(256, 256)], (), ()),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_files_load(name: str):
+    task = problem(f"odd/{name}.py")
+    inputs, outputs, ints, floats = ODD[name]
+    signature = task.instance(task.public).signature
+    assert [spec.shape for spec in signature.inputs] == inputs
+    assert [spec.shape for spec in signature.outputs] == outputs
+    assert (signature.ints, signature.floats) == (ints, floats)
+    assert len(task.hidden) == 3
+    assert any(flag.startswith("shrunk: check ") for flag in task.flags)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("10_NoModel", "defines no Model"),
+        ("11_NotPython", "is not Python: line 1"),
+        ("12_MissingLibrary", "No module named 'a_library_that_nobody_has'"),
+    ],
+)
+def test_odd_files_that_cannot_load_say_why(name: str, reason: str):
+    with pytest.raises(TaskError, match=reason):
+        problem(f"odd/{name}.py")
+
+
+def test_dropout_of_an_odd_file_is_off():
+    task = problem("odd/8_TrainingModule.py")
+    assert not task.instance(task.public).model().training
 
 
 def test_other_devices_state_between_calls_and_numbers_in_place():
