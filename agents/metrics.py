@@ -2,25 +2,65 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from statistics import median
 
 from kernel_gym.envs.attempt import Attempt
 
-#: Written after every attempt or every iteration; the step is the number of attempts so far.
+#: Scalars, written after every attempt; the step is the number of attempts so far. `<...>` stands for a name.
 METRICS: dict[str, str] = {
     "reward/draft": "raw reward of a drafting attempt: +1 feasible, -1 not",
     "reward/refine": "raw reward of a refining attempt: tanh of log(best so far / latency), -1 if infeasible",
     "rate/compiled": "share of attempts so far that compiled",
     "rate/correct": "share of attempts so far that were feasible",
+    "stage/<stage>/compiled": "the same, of drafting or refining attempts",
+    "stage/<stage>/correct": "the same, of drafting or refining attempts",
     "solved/compiled": "share of operators with a kernel that compiled",
     "solved/correct": "share of operators with a feasible kernel",
-    "author/tokens_in": "tokens that a model has been sent; only with a model as the author",
-    "author/tokens_out": "tokens that it has answered with",
-    "author/dollars": "what that has cost at the prices that were given",
+    "category/<category>/solved": "operators of a category with a feasible kernel / those attempted",
+    "category/<category>/reward": "mean reward of the attempts at operators of a category",
     "speedup/first_draft": "median over solved operators of first feasible latency / best latency",
+    "memory/items": "memories that attempts have produced",
+    "memory/shown": "share of those that were shown in some attempt",
+    "<part>/tokens_in": "tokens that a model has been sent; only with a model as author, embedder or inspection",
+    "<part>/tokens_out": "tokens that it has answered with",
+    "<part>/dollars": "what that has cost at the prices that were given",
+    "agent/<name>": "what the agent says about itself: for `value` error, items with values, mean and deviation of r2",
+    "hparam/<figure>": "figures of the complete run, beside its settings",
 }
+#: What is written beside scalars.
+OTHERS: dict[str, str] = {
+    "values/<stage>": "histogram of the agent's values, for agents that keep a table of them",
+    "kernel/<task>": "text: the fastest kernel of an operator, once the run is complete",
+}
+
+
+def documented(name: str) -> bool:
+    """True if a name is one of the tables'."""
+    patterns = (re.sub(r"<\w+>", r".+", known) for known in (*METRICS, *OTHERS))
+    return any(re.fullmatch(pattern, name) for pattern in patterns)
+
+
+def table() -> str:
+    """Every metric with its meaning, in Markdown."""
+    rows = [f"| `{name}` | {meaning} |" for name, meaning in (*METRICS.items(), *OTHERS.items())]
+    return "\n".join(["| metric | meaning |", "|---|---|", *rows])
+
+
+class Share:
+    """Counts how many of so many."""
+
+    def __init__(self) -> None:
+        self.of = 0
+        self.yes = 0
+
+    def take(self, yes: bool) -> float:
+        """Count one; the share so far."""
+        self.of += 1
+        self.yes += yes
+        return self.yes / self.of
 
 
 class Meter:
@@ -29,10 +69,13 @@ class Meter:
     def __init__(self, tasks: int) -> None:
         self.tasks = tasks
         self.attempts = 0
-        self._compiled_attempts = 0
-        self._feasible_attempts = 0
+        self._rates: dict[str, Share] = defaultdict(Share)
         self._compiled: set[str] = set()
         self._latencies: dict[str, list[float]] = defaultdict(list)
+        self._categories: dict[str, set[str]] = defaultdict(set)
+        self._rewards: dict[str, tuple[float, int]] = defaultdict(lambda: (0.0, 0))
+        self._produced: set[int] = set()
+        self._shown: set[int] = set()
 
     @property
     def solved(self) -> int:
@@ -43,19 +86,44 @@ class Meter:
         """Count an attempt; all figures that it changes."""
         self.attempts += 1
         if attempt.verdict.compiled:
-            self._compiled_attempts += 1
             self._compiled.add(attempt.task)
         if attempt.verdict.latency_us is not None:
-            self._feasible_attempts += 1
             self._latencies[attempt.task].append(attempt.verdict.latency_us)
-        figures = {
+        return {
             f"reward/{attempt.stage}": attempt.reward,
-            "rate/compiled": self._compiled_attempts / self.attempts,
-            "rate/correct": self._feasible_attempts / self.attempts,
+            **self._shares(attempt),
             "solved/compiled": len(self._compiled) / self.tasks,
             "solved/correct": self.solved / self.tasks,
+            **self._category(attempt),
+            **self._memory(attempt),
+            **self._speedup(),
         }
-        if self._latencies:
-            ratios = [history[0] / min(history) for history in self._latencies.values()]
-            figures["speedup/first_draft"] = median(ratios)
+
+    def _shares(self, attempt: Attempt) -> dict[str, float]:
+        figures = {}
+        for scope in ("rate", f"stage/{attempt.stage}"):
+            for name, yes in (("compiled", bool(attempt.verdict.compiled)), ("correct", attempt.verdict.feasible)):
+                figures[f"{scope}/{name}"] = self._rates[f"{scope}/{name}"].take(yes)
         return figures
+
+    def _category(self, attempt: Attempt) -> dict[str, float]:
+        name = attempt.category or "other"
+        self._categories[name].add(attempt.task)
+        total, count = self._rewards[name]
+        self._rewards[name] = total + attempt.reward, count + 1
+        attempted = self._categories[name]
+        return {
+            f"category/{name}/solved": len(attempted & self._latencies.keys()) / len(attempted),
+            f"category/{name}/reward": self._rewards[name][0] / self._rewards[name][1],
+        }
+
+    def _memory(self, attempt: Attempt) -> dict[str, float]:
+        self._shown.update(attempt.context, () if attempt.start is None else (attempt.start,))
+        self._produced.update(attempt.produced)
+        shown = len(self._produced & self._shown)
+        return {"memory/items": len(self._produced), "memory/shown": shown / max(1, len(self._produced))}
+
+    def _speedup(self) -> dict[str, float]:
+        if not self._latencies:
+            return {}
+        return {"speedup/first_draft": median(history[0] / min(history) for history in self._latencies.values())}

@@ -18,9 +18,10 @@ from jinja2 import Environment
 from kernel_gym.agents import drawing, tables
 from kernel_gym.agents.comparison import FIGURES, RunOutcome, by_seed, outcome
 from kernel_gym.agents.evaluation import complete_runs
-from kernel_gym.agents.journal import Journal, Record
+from kernel_gym.agents.journal import Record
 from kernel_gym.agents.run_folder import RunFolder, load_config
 from kernel_gym.config import RunConfig
+from kernel_gym.errors import KernelGymError
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import MemoryItem, Stage
@@ -46,7 +47,7 @@ class Run:
         relative = folder.path.relative_to(root) if folder.path != root else Path(folder.path.name)
         config = load_config(folder.path)
         name = "/".join(part for part in relative.parts if not part.startswith("seed-")) or config.agent
-        return cls(name, folder, config, Journal.read(folder.journal))
+        return cls(name, folder, config, folder.records(len(config.tasks) * config.budget))
 
     @property
     def tasks(self) -> list[str]:
@@ -103,8 +104,16 @@ def _content(folder: Path, runs: Sequence[Run], reference: str) -> dict[str, Any
         "memories": _memories(best.folder),
         "kernels": _kernels(best),
         "config": (best.folder.path / "config.yaml").read_text(),
-        "provenance": json.loads((best.folder.path / "provenance.json").read_text()),
+        "provenance": _provenance(best.folder),
     }
+
+
+def _provenance(folder: RunFolder) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((folder.path / "provenance.json").read_text())
+    except (OSError, ValueError) as error:
+        raise KernelGymError(f"{folder.path} has no readable provenance.json; copy the whole folder") from error
+    return found
 
 
 def _best(runs: Sequence[Run]) -> Run:

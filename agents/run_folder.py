@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from kernel_gym.agents.journal import Journal
+from kernel_gym.agents.journal import Journal, Record
 from kernel_gym.config import RunConfig
 from kernel_gym.errors import KernelGymError
 from kernel_gym.version import __version__
@@ -81,9 +83,10 @@ class RunFolder:
         elif path.exists() and any(path.iterdir()):
             raise KernelGymError(f"{path} is not empty and holds no run; choose another --out")
         if not folder.begun:
-            folder.agent.mkdir(parents=True, exist_ok=True)
-            (path / "provenance.json").write_text(json.dumps(provenance(), indent=1))
-            (path / "config.yaml").write_text(yaml.safe_dump(wanted, sort_keys=False))
+            with keeping_what_is_written(path):
+                folder.agent.mkdir(parents=True, exist_ok=True)
+                (path / "provenance.json").write_text(json.dumps(provenance(), indent=1))
+                (path / "config.yaml").write_text(yaml.safe_dump(wanted, sort_keys=False))
         return folder
 
     @property
@@ -91,6 +94,16 @@ class RunFolder:
         """True once something came of the run: a first attempt that a wrong option stopped leaves the folder free."""
         kept = (self.journal, self.transcript, self.inspections, self.embeddings)
         return any(file.exists() and file.stat().st_size for file in kept)
+
+    def records(self, attempts: int) -> list[Record]:
+        """The journal of a complete run, which has so many attempts or, in drafting alone, a few more."""
+        found = Journal.read(self.journal)
+        if len(found) < attempts:
+            raise KernelGymError(
+                f"{self.path} is marked complete but has {len(found)} of {attempts} attempts on record: "
+                f"delete {self.path / 'complete'} and run the same command again"
+            )
+        return found
 
     def start_over(self) -> Journal:
         """Remove what replaying writes again, and open the journal."""
@@ -111,6 +124,20 @@ class RunFolder:
         (self.path / "complete").touch()
 
 
+@contextmanager
+def keeping_what_is_written(path: Path) -> Iterator[None]:
+    """A disk that is full or can't be written to ends a run with one line; the journal holds what was attempted."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES):
+            raise
+        reason = (error.strerror or str(error)).lower()
+        raise KernelGymError(
+            f"cannot write {error.filename or path}: {reason}; nothing is lost: mend it and run again"
+        ) from error
+
+
 def load_config(path: Path) -> RunConfig:
     """The configuration of a run folder."""
     if not (path / "config.yaml").exists():
@@ -121,7 +148,7 @@ def load_config(path: Path) -> RunConfig:
 def _resolved(path: Path) -> RunConfig:
     try:
         return RunConfig.model_validate(yaml.safe_load((path / "config.yaml").read_text()))
-    except ValueError as error:
+    except (ValueError, yaml.YAMLError) as error:
         raise KernelGymError(f"{path / 'config.yaml'} is not a run's configuration; choose another --out") from error
 
 

@@ -16,7 +16,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from kernel_gym.agents.comparison import RunOutcome, outcome
-from kernel_gym.agents.journal import Journal
+from kernel_gym.agents.journal import Record
 from kernel_gym.agents.protocol import AGENT_FOLDER, MEMORY_FILE, Shard
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.config import RunConfig
@@ -72,7 +72,7 @@ class Study:
     def outcomes(self, suite: str = "") -> list[RunOutcome]:
         """What the complete shards came to, over all their operators or those of one suite."""
         return [
-            outcome(shard.contender, shard.seed, Journal.read(self._journal(shard)), tasks, shard.config.budget)
+            outcome(shard.contender, shard.seed, self._records(shard), tasks, shard.config.budget)
             for shard in self.complete()
             if (tasks := [task for task in shard.tasks if not suite or task.startswith(f"{suite}/")])
         ]
@@ -93,6 +93,9 @@ class Study:
 
     def _journals(self) -> list[Path]:
         return [self._journal(shard) for shard in self.shards]
+
+    def _records(self, shard: Shard) -> list[Record]:
+        return RunFolder(self.path(shard)).records(len(shard.tasks) * shard.config.budget)
 
     def _journal(self, shard: Shard) -> Path:
         return RunFolder(self.path(shard)).journal

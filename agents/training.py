@@ -7,6 +7,7 @@ same cost.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
@@ -22,7 +23,7 @@ from kernel_gym.agents.contract import Agent, BudgetSpent
 from kernel_gym.agents.journal import Journal, Record
 from kernel_gym.agents.metrics import Meter
 from kernel_gym.agents.recorded import RecordedVerdicts
-from kernel_gym.agents.run_folder import RunFolder
+from kernel_gym.agents.run_folder import RunFolder, keeping_what_is_written
 from kernel_gym.config import RunConfig
 from kernel_gym.envs import parts
 from kernel_gym.envs.attempt import Attempt
@@ -41,8 +42,9 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done
     """Run `config` into `folder`, from its beginning or from where it was stopped; the run in figures."""
     tasks = [task.id for task in parts.tasks(environment_options(config, folder))]
     if folder.complete:
-        return outcome(config.agent, config.seed, Journal.read(folder.journal), tasks, config.budget)
-    with ExitStack() as cleanup:
+        records = folder.records(len(tasks) * config.budget)
+        return outcome(config.agent, config.seed, records, tasks, config.budget)
+    with keeping_what_is_written(folder.path), ExitStack() as cleanup:
         journal = folder.start_over()
         cleanup.callback(journal.close)
         session = cleanup.enter_context(Session(config, folder, journal, len(tasks), progress))
@@ -57,8 +59,10 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done
         except Stopped as stopped:
             raise stopped.reason from None
         agent.save(folder.agent)
+        result = outcome(config.agent, config.seed, journal.records, tasks, config.budget)
+        session.conclude(result)
         folder.finish(session.usage())
-    return outcome(config.agent, config.seed, journal.records, tasks, config.budget)
+    return result
 
 
 def make_agent(config: RunConfig) -> Agent:
@@ -187,6 +191,25 @@ class Session:
             self.folder.keep_best(attempt.task, attempt.kernel.source)
         self._progress(self.meter.attempts, self.total, self.meter.solved)
 
+    def show_values(self, agent: Agent) -> None:
+        """Write the distribution of an agent's values by stage, if it keeps a table of them."""
+        by_stage: dict[str, list[float]] = defaultdict(list)
+        for (stage, *_), value in getattr(agent, "values", {}).items():
+            by_stage[stage].append(value)
+        for stage, values in by_stage.items():
+            self._writer.add_histogram(f"values/{stage}", np.asarray(values), self.meter.attempts)
+
+    def conclude(self, result: RunOutcome) -> None:
+        """Write what stands at the end: settings beside figures, and the fastest kernels as text."""
+        settings = {"agent": self.config.agent, "budget": self.config.budget, "seed": self.config.seed}
+        settings |= {key: value for key, value in self.config.env.model_dump().items() if isinstance(value, int | str)}
+        settings |= {f"agent.{key}": str(value) for key, value in self.config.agent_options.items()}
+        figures = {f"hparam/{name}": value for name, value in result.figures.items() if value is not None}
+        self._writer.add_hparams(settings, figures, run_name=".")
+        for file in sorted((self.folder.path / "best").glob("*.cpp")):
+            text = "\n".join(f"    {line}" for line in file.read_text().splitlines())
+            self._writer.add_text(f"kernel/{file.stem}", text, self.meter.attempts)
+
     def usage(self) -> dict[str, dict[str, float]]:
         """What each part that is asked over a network used."""
         return {name: part.usage() for name, part in self._paid.items()}
@@ -247,6 +270,8 @@ def _work(agent: Agent, session: Session) -> None:
             attempt = view({}, infos, i)[1].get("attempt")
             if attempt is not None and session.config.learning:
                 session.log(agent.learn(attempt), session.meter.attempts)
+        if "_attempt" in infos:
+            session.show_values(agent)
 
 
 def record(attempt: Attempt) -> Record:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_gym.agents import evaluation
+from kernel_gym.agents import evaluation, validation
 from kernel_gym.agents.report import write_report
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.training import train
@@ -87,3 +87,16 @@ def test_a_trained_agent_is_evaluated_frozen_on_what_it_has_not_seen(runs: Path,
         evaluation.evaluation(found, ["level1/relu"], 2, tmp_path)
     with pytest.raises(ConfigError, match="same agent and seed"):
         evaluation.evaluation(found * 2, ["level1/sigmoid"], 2, tmp_path)
+
+
+def test_a_kernel_that_is_not_what_it_was_claimed_to_be_is_found(runs: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(runs / "value" / "seed-0", run)
+    kept = sorted((run / "best").glob("*.cpp"))
+    if not kept:
+        with pytest.raises(KernelGymError, match="nothing to validate"):
+            list(validation.claims(run, unsafe=True))
+        return
+    kept[0].write_text("not a kernel")
+    found = {claim.task.replace("/", "-"): claim.holds for claim in validation.claims(run, unsafe=True)}
+    assert found == {file.stem: file != kept[0] for file in kept}

@@ -1,0 +1,42 @@
+#!/usr/bin/env python
+"""Judge every kernel that a run claims again, without the cache, and say which claims don't hold; exit 1 if any."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from kernel_gym import command_line
+
+EXAMPLES = """
+scripts/validate.py runs/value
+scripts/validate.py runs/main/value/seed-0 --json
+"""
+
+
+def main() -> int:
+    """Print one line a claim."""
+    parser = command_line.parser(__doc__ or "", EXAMPLES)
+    parser.add_argument("run", type=Path, help="run folder")
+    parser.add_argument("--json", action="store_true", help="print the claims as JSON")
+    parser.add_argument("--unsafe", action="store_true", help="run the kernels even in a weak sandbox")
+    arguments = parser.parse_args()
+
+    from kernel_gym.agents.validation import claims
+
+    found = []
+    for claim in claims(arguments.run, arguments.unsafe):
+        found.append(claim)
+        if not arguments.json:
+            now = "-" if claim.now_us is None else f"{claim.now_us:.3f} us"
+            word = "holds" if claim.holds else f"does not hold ({claim.outcome})"
+            print(f"{claim.task:60} claimed {claim.claimed_us:.3f} us, now {now}: {word}")
+    broken = [claim for claim in found if not claim.holds]
+    if arguments.json:
+        print(json.dumps([asdict(claim) | {"holds": claim.holds} for claim in found], indent=1))
+    else:
+        print(f"{len(found) - len(broken)} of {len(found)} claims hold")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    command_line.run(main)
