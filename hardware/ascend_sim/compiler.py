@@ -8,14 +8,16 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from threading import Timer
 from types import MappingProxyType
 
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
 
 from kernel_gym.errors import InfrastructureError
+from kernel_gym.hardware import symbols
 from kernel_gym.hardware.ascend_sim.launches import rewrite
 from kernel_gym.hardware.ascend_sim.runtime import KERNEL_FLAGS, Runtime
 from kernel_gym.hardware.device import Diagnostic
@@ -61,13 +63,20 @@ def call(
             command, cwd=folder, env=_environment(folder) | dict(environment), stdin=subprocess.DEVNULL, stdout=file,
             stderr=file, start_new_session=True,
         )  # fmt: skip
-    try:
-        code = process.wait(SECONDS)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # the driver and what it has started
-        code = process.wait()
+    alarm = Timer(SECONDS, _kill, (process,))
+    alarm.daemon = True
+    alarm.start()
+    code = process.wait()  # without a limit of its own, which would look for the end now and then and sleep meanwhile
+    alarm.cancel()
     with words.open("rb") as file:
         return code, file.read(1 << 20).decode(errors="replace")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End the driver and what it has started."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def diagnostics(output: str) -> tuple[Diagnostic, ...]:
@@ -103,9 +112,8 @@ def unexplained(code: int, output: str) -> str:
 def _unusable(path: Path) -> tuple[Diagnostic, ...]:
     """What the device's own linker would refuse: no entry, or the C library's mathematics."""
     with path.open("rb") as file:
-        table = ELFFile(file).get_section_by_name(".dynsym")
-        symbols = list(table.iter_symbols()) if isinstance(table, SymbolTableSection) else []
-    undefined = {symbol.name for symbol in symbols if symbol["st_shndx"] == "SHN_UNDEF"}
+        known = list(symbols.of(ELFFile(file)))
+    undefined = {symbol.name for symbol in known if symbol.undefined}
     found = [
         Diagnostic(
             f"{name} does not exist in device code: use the vector functions (Exp, Ln, Sqrt, ...) on a LocalTensor"
@@ -113,7 +121,7 @@ def _unusable(path: Path) -> tuple[Diagnostic, ...]:
         for name in sorted(undefined)
         if _MATHEMATICS.fullmatch(name)
     ]
-    if all(symbol.name != "kernel_launch" or symbol.name in undefined for symbol in symbols):
+    if all(symbol.name != "kernel_launch" or symbol.name in undefined for symbol in known):
         found.append(Diagnostic('no entry: define extern "C" int kernel_launch(const KernelArgs *args, void *stream)'))
     return tuple(found)
 

@@ -49,6 +49,7 @@ class AscendSim:
         self._scratch: Path | None = None
         self._tensors = SharedTensors()
         self._owner = os.getpid()
+        self._chip_lines = [f"chip {key} {value}" for key, value in self._chip.pairs()]
 
     def unavailable_reason(self) -> str | None:
         try:
@@ -154,7 +155,7 @@ class AscendSim:
         ]
         lines += [f"int {value}" for value in signature.ints]
         lines += [f"float {float(value).hex()}" for value in signature.floats]
-        lines += [f"chip {key} {value}" for key, value in self._chip.pairs()]
+        lines += self._chip_lines
         return "\n".join(lines) + "\n"
 
 

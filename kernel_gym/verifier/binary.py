@@ -15,6 +15,7 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section, SymbolTableSection
 
+from kernel_gym.hardware import symbols
 from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.verifier import rules
 from kernel_gym.verifier.rules import Finding, RuleBook
@@ -64,7 +65,7 @@ def findings(elf: ELFFile, book: RuleBook = _BOOK) -> Iterator[Finding]:
         if isinstance(section, DynamicSection):
             yield from _dynamic(section)
         elif isinstance(section, SymbolTableSection):
-            yield from _symbols(section, book)
+            yield from _symbols(elf, section.name, book)
         yield from _section(section, elf.elfclass // 8)
 
 
@@ -97,14 +98,14 @@ def _dynamic(section: DynamicSection) -> Iterator[Finding]:
             yield _BOOK.finding("writable-code", None, "DT_TEXTREL")
 
 
-def _symbols(section: SymbolTableSection, book: RuleBook) -> Iterator[Finding]:
-    for symbol in section.iter_symbols():
-        name, kind = symbol.name, symbol.entry.st_info.type
-        if kind in ("STT_GNU_IFUNC", "STT_LOOS"):
+def _symbols(elf: ELFFile, table: str, book: RuleBook) -> Iterator[Finding]:
+    for symbol in symbols.of(elf, table):
+        name = symbol.name
+        if symbol.kind == symbols.RESOLVED:
             yield _BOOK.finding("ifunc", None, name)
-        if kind == "STT_TLS":
+        if symbol.kind == symbols.THREAD_LOCAL:
             yield _BOOK.finding("thread-local", None, name)
-        if symbol.entry.st_shndx == "SHN_UNDEF" and name and not (is_allowed(name, book) or _is_mistake(name, book)):
+        if symbol.undefined and name and not (is_allowed(name, book) or _is_mistake(name, book)):
             yield _BOOK.finding("undefined-symbol", None, name)
 
 
@@ -126,9 +127,8 @@ def _calls_through_pointers(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic
     """Nobody could say what such a call runs, so there must be none; device code has none either."""
     if book is not _BOOK:  # other hosts may: their process holds nothing that they could reach
         return
-    symbols = elf.get_section_by_name(".dynsym")
     text = elf.get_section_by_name(".text")
-    names = [symbol.name for symbol in symbols.iter_symbols()] if isinstance(symbols, SymbolTableSection) else []
+    names = [symbol.name for symbol in symbols.of(elf)]
     words = np.frombuffer(text.data(), np.uint32) if text and elf.header.e_machine == "EM_AARCH64" else np.empty(0)
     branches = np.isin(words.astype(np.uint32) & np.uint32(_BRANCH_MASK), _BRANCHES).any()
     if branches or any(name.startswith(_THUNK) for name in names):
@@ -139,11 +139,8 @@ def _calls_through_pointers(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic
 
 
 def _missing_maths(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:
-    table = elf.get_section_by_name(".dynsym")
-    if not isinstance(table, SymbolTableSection):
-        return
-    for symbol in table.iter_symbols():
-        if symbol.entry.st_shndx == "SHN_UNDEF" and _is_maths(symbol.name, book):
+    for symbol in symbols.of(elf):
+        if symbol.undefined and _is_maths(symbol.name, book):
             yield Diagnostic(
                 f"undefined reference to '{symbol.name}': the host function has no maths library, no heap, no output; "
                 "compute sizes with integers"

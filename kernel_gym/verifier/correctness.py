@@ -6,6 +6,7 @@ then one set again over other poison, which must give the same bits.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -57,9 +58,17 @@ def check(device: Device, build: Build, task: Task, references: References) -> C
         if values.kind == "normal":
             checked.plain &= is_plainly_close(run.outputs, values.expected)
         checked.runs.append((task.instance(values.case).signature, replace(run, outputs=())))
-        checked.warnings = tuple(dict.fromkeys(checked.warnings + run.warnings))
+        checked.warnings = distinct(checked.warnings + run.warnings)
         first = first or (values, run)
     return _repeat(device, build, task, first, checked) if first else checked
+
+
+def distinct(warnings: tuple[str, ...]) -> tuple[str, ...]:
+    """Warnings without those that differ from an earlier one in numbers other than the line alone."""
+    first: dict[str, str] = {}
+    for text in warnings:
+        first.setdefault(re.sub(r"(?<!line )(?<!\w)(0x[0-9a-f]+|\d+)", "#", text), text)
+    return tuple(first.values())
 
 
 def check_one(device: Device, build: Build, task: Task, values: ValueSet) -> Run | Incorrect:

@@ -15,11 +15,14 @@ from kernel_gym.task import Task
 from kernel_gym.verdict import Verdict
 from kernel_gym.verifier.verifier import Verifier
 
+#: Workers whose verdicts per second are measured.
+SIDE_BY_SIDE = 2
 
-def benchmark(device: Device, kernel: Kernel, task: Task, cold: int = 9, known: int = 4000) -> dict[str, float]:
+
+def benchmark(device: Device, kernel: Kernel, task: Task, cold: int = 12, known: int = 4000) -> dict[str, float]:
     """Figures for a kernel that is feasible; it takes over the device's copies, not the device."""
+    fresh = [replace(kernel, source=f"{kernel.source}\n// {index}\n") for index in range(cold + 1)]
     with TemporaryDirectory() as folder, Verifier(device.fork(), cache=Path(folder)) as verifier:
-        fresh = [replace(kernel, source=f"{kernel.source}\n// {index}\n") for index in range(cold + 1)]
         seconds, verdicts = zip(*(_timed(verifier, one, task) for one in fresh), strict=True)
         begin = time.perf_counter()
         for index in range(known):
@@ -31,9 +34,20 @@ def benchmark(device: Device, kernel: Kernel, task: Task, cold: int = 9, known: 
         "verdict_first_s": seconds[0],
         "verdict_cold_p50_s": median(seconds[1:]),
         "verdicts_cold_per_second": len(warm) / sum(seconds[1:]),
+        f"verdicts_cold_per_second_{SIDE_BY_SIDE}_workers": _side_by_side(device, fresh, task),
         "verdicts_cached_per_second": per_second,
         **gates,
     }
+
+
+def _side_by_side(device: Device, kernels: list[Kernel], task: Task) -> float:
+    """Verdicts per second of several workers, once they have started their devices and drawn their values."""
+    with Verifier(device.fork(), cache=False, workers=SIDE_BY_SIDE) as verifier:
+        pairs = [(kernel, task) for kernel in kernels]
+        verifier.verify_all(pairs[: 2 * SIDE_BY_SIDE])
+        begin = time.perf_counter()
+        verifier.verify_all(pairs)
+        return len(pairs) / (time.perf_counter() - begin)
 
 
 def _timed(verifier: Verifier, kernel: Kernel, task: Task) -> tuple[float, Verdict]:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from kernel_gym.hardware.device import empty_outputs, numpy_dtype
 from kernel_gym.task import TensorSpec
+from kernel_gym.verifier import correctness
 from kernel_gym.verifier.correctness import POISON, Checked, check, compare, schedule, wrong_elements
 from kernel_gym.verifier.reference import Expected, References, evaluate, expect, make
 from kernel_gym.verifier.values import RUNGS, draw
@@ -267,3 +268,12 @@ def test_expectation_of_positive_domains(make_task):
     for kind in RUNGS:
         values = draw(task.instance(task.public).signature, kind, 0, np.random.default_rng(0))
         assert np.isfinite(expect(task.instance(task.public), values)[0].truth).all()
+
+
+def test_the_same_warning_of_several_runs_is_told_once():
+    warnings = (
+        "DATA_CACHE line 12: cores 1 and 2 write the same cache line (3 times)",
+        "DATA_CACHE line 12: cores 5 and 7 write the same cache line (40 times)",
+        "DATA_CACHE line 13: cores 1 and 2 write the same cache line (3 times)",
+    )
+    assert correctness.distinct(warnings) == (warnings[0], warnings[2])

@@ -24,6 +24,10 @@ NUMBERS = ["0", "1", "2", "3", "8", "31", "32", "63", "64", "100", "1000", "4095
 OPERATORS = ["+", "-", "*", "/", "%", "<", ">", "<=", ">=", "==", "&&", "||", "=", "+=", ","]
 
 
+#: Bytes by which the process may grow over half of the kernels.
+LEAK = 256 << 20
+
+
 def mutant(rng: random.Random) -> str:
     """A kernel with a few statements or tokens changed; most still compile."""
     lines = rng.choice(SOURCES).splitlines()
@@ -76,6 +80,10 @@ def is_right(device: AscendSim, kernel: Kernel, task, rng: random.Random) -> boo
     return run.status == "ok" and np.array_equal(run.outputs[0], np.maximum(values, 0))
 
 
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def leftovers(folder: Path) -> tuple[int, int, int]:
     children = [pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
     return len(children), len(os.listdir("/proc/self/fd")), len(list(folder.iterdir()))
@@ -87,8 +95,10 @@ def judge_mutants(count: int, seed: int, folder: Path) -> dict[str, int]:
     with Verifier(AscendSim(), cache=False, unsafe=True) as verifier, AscendSim() as second:
         verifier.verify(Kernel(SOURCES[0]), task)
         assert is_right(second, Kernel(SOURCES[0]), task, rng)
-        before = leftovers(folder)
-        for _ in range(count):
+        before, warm = leftovers(folder), 0
+        for index in range(count):
+            if index == count // 2:
+                warm = resident_bytes()
             kernel = Kernel(mutant(rng))
             verdict = verifier.verify(kernel, task)
             assert not isinstance(verdict, Unjudged), (verdict.feedback, kernel.source)
@@ -96,6 +106,7 @@ def judge_mutants(count: int, seed: int, folder: Path) -> dict[str, int]:
             assert not verdict.feasible or is_right(second, kernel, task, rng), kernel.source
             outcomes[verdict.outcome] = outcomes.get(verdict.outcome, 0) + 1
         assert leftovers(folder) == before
+        assert resident_bytes() - warm < LEAK, "memory that grows with every kernel"
         assert verifier.verify(Kernel(SOURCES[0]), task).feasible
     return outcomes
 
