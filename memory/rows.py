@@ -53,4 +53,15 @@ def pack(item: MemoryItem) -> str:
 
 def unpack(id: int, born: int, parent: int | None, source: int | None, data: str) -> MemoryItem:
     """The item of a row."""
-    return from_json(json.loads(data) | {"id": id, "born": born, "parent": parent, "source": source})
+    row = json.loads(data)
+    # A search decodes dozens of rows: enums and tuples are made in place, without a dictionary in between.
+    row["kind"], row["stage"] = _KINDS[row["kind"]], _STAGES[row["stage"]]
+    for name in _TUPLES:
+        row[name] = tuple(row[name])
+    if row["verdict"] is not None:
+        row["verdict"] = verdicts.from_json(row["verdict"])
+    return MemoryItem(**row, id=id, born=born, parent=parent, source=source)
+
+
+_KINDS = {kind.value: kind for kind in Kind}
+_STAGES: dict[str | None, Stage | None] = {None: None, **{stage.value: stage for stage in Stage}}
