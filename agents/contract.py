@@ -7,7 +7,7 @@ every finished attempt. Learners that own their loop, such as RLlib's, implement
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -51,6 +51,13 @@ class Agent(ABC):
     @abstractmethod
     def act(self, observation: Observation, info: Info) -> int:
         """Pick a candidate, or `K` to generate now. Only actions that the mask allows make sense."""
+
+    def worth(self, observation: Observation, info: Info) -> Sequence[float] | None:
+        """What each candidate is worth to the agent now, one number a slot; None for an agent without values.
+
+        For looking in only: changes nothing, draws nothing at random.
+        """
+        return None
 
     def learn(self, attempt: Attempt) -> Metrics:
         """Take note of a finished attempt; what comes back is logged."""

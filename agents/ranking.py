@@ -9,6 +9,9 @@ import numpy as np
 from kernel_gym.agents.contract import Agent, Info, Observation
 from kernel_gym.envs.pool import Candidate
 
+#: The worth of a candidate that is not wanted at all: below any score.
+NEVER = -1e30
+
 
 class RankingAgent(Agent):
     """Fills the context with the legal candidates that `score` likes best, first come first on ties.
@@ -23,14 +26,19 @@ class RankingAgent(Agent):
 
     def score_start(self, candidate: Candidate, info: Info) -> float:
         """How much the agent wants to refine from the candidate."""
-        return -(candidate.latency_us or float("inf"))
+        return -(candidate.latency_us or 1e20)
 
     def act(self, observation: Observation, info: Info) -> int:
         """The best legal slot, or `K` if there is none."""
+        worth = self.worth(observation, info)
+        wanted = [slot for slot in legal_slots(observation) if worth[slot] > NEVER]
+        return max(wanted, key=lambda slot: (worth[slot], -slot)) if wanted else generate(observation)
+
+    def worth(self, observation: Observation, info: Info) -> list[float]:
+        """The score of every candidate; below everything for one that is never picked."""
         score = self.score_start if info["start_due"] else self.score
-        scored = [(slot, score(info["candidates"][slot], info)) for slot in legal_slots(observation)]
-        wanted = [(slot, value) for slot, value in scored if value is not None]
-        return max(wanted, key=lambda pair: (pair[1], -pair[0]))[0] if wanted else generate(observation)
+        scores = [score(candidate, info) for candidate in info["candidates"]]
+        return [NEVER if value is None else value for value in scores]
 
 
 def legal_slots(observation: Observation) -> list[int]:

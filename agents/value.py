@@ -92,9 +92,13 @@ class ValueAgent(Agent):
             return generate(observation)
         if self.rng.random() < self.epsilon:
             return int(self.rng.choice(slots))
-        stage, task, category = info["stage"], info["task"], info["category"]
-        worth = {slot: self.value(stage, info["candidates"][slot].id, task, category) for slot in slots}
+        worth = self.worth(observation, info)
         return max(slots, key=lambda slot: worth[slot])
+
+    def worth(self, observation: Observation, info: Info) -> list[float]:
+        """Q of every candidate in the stage at hand."""
+        stage, task, category = info["stage"], info["task"], info["category"]
+        return [self.value(stage, candidate.id, task, category) for candidate in info["candidates"]]
 
     def learn(self, attempt: Attempt) -> Metrics:
         """Move the value of everything that was shown towards the reward."""

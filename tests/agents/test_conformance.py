@@ -3,8 +3,10 @@
 import pytest
 
 from kernel_gym import plugins
+from kernel_gym.agents.complement import ComplementAgent
 from kernel_gym.agents.conformance import AgentContract
 from kernel_gym.agents.contract import Agent
+from kernel_gym.agents.knowing import KnowingAgent
 from kernel_gym.agents.memoryless import PassAtKAgent, RefinementAgent
 from kernel_gym.agents.random import RandomAgent
 from kernel_gym.agents.similarity import SimilarityAgent, SimilarityDiverseAgent, SimilarityFeasibleAgent
@@ -46,6 +48,11 @@ class TestValue(AgentContract):
         return ValueAgent(seed)
 
 
+class TestComplement(AgentContract):
+    def make(self, seed: int) -> Agent:
+        return ComplementAgent(seed)
+
+
 class TestValueByTask(AgentContract):
     def make(self, seed: int) -> Agent:
         return ValueAgent(seed, key="task", epsilon=0.5)
@@ -62,6 +69,8 @@ class TestValueByTask(AgentContract):
         ("pass@k", PassAtKAgent),
         ("refinement", RefinementAgent),
         ("value", ValueAgent),
+        ("complement", ComplementAgent),
+        ("knowing", KnowingAgent),
     ],
 )
 def test_agents_are_found_by_name(name: str, kind: type[Agent]) -> None:

@@ -77,7 +77,7 @@ class Apprentice:
             return Explanation(Kernel("", self.language, trusted=True), problem=str(error))
         if not self.profile.reads:
             context, start = (), None
-        course = self._course(plan, context, start, root)
+        course = self.course(plan, context, start, root)
         judge = Judge(self.profile, context, start, course.risks, self.language)
         choices: dict[str, Choice] = {}
 
@@ -92,7 +92,9 @@ class Apprentice:
         source = self.craft.write(plan, course.schedule, Voice(self.craft.idioms, choose))
         return Explanation(Kernel(source, self.language, trusted=True), course, tuple(choices.values()))
 
-    def _course(self, plan: Plan, context: Context, start: StartPoint | None, root: int) -> Course:
+    def course(self, plan: Plan, context: Context, start: StartPoint | None, root: int) -> Course:
+        """The schedule that the author settles on, and the moves that lead to it."""
+
         def stream(name: str) -> np.random.Generator:
             return _stream(root, name)
 

@@ -1,0 +1,465 @@
+"""An agent of our own: values of whole contexts, learned over items and tasks, with their uncertainty.
+
+A table of values per item learns slowly: every attempt adds items that have none. Here a value belongs to a context,
+computed from what the context shows for the task at hand (`features`), so what is learned holds for items and tasks
+that were never seen. Each gate that a kernel has to pass has a Bayesian logistic regression of its own:
+
+    P(compiles) = s(w1 . f),  P(correct | compiles) = s(w2 . f),  E[(1 + r2) / 2 | correct] = s(w3 . f)
+
+with s the logistic function, so that an attempt teaches even when it fails. For what the features can't tell, each item
+has an effect of its own, with a mean and a variance: an addition to the log-odds of the whole. Weights and effects are
+drawn from their posterior once an attempt (Thompson sampling). Picks are greedy: the candidate that adds most to the
+value of what is picked; when none adds anything, the kernel is generated with a shorter context. Picks complement each
+other because the features are those of a set: code that is shown twice covers no more, and a second account of the same
+failure says half as much. Nothing but the observation, `info` and finished attempts is looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import exp, log, log1p, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel_gym.agents.contract import Agent, Info, Metrics, Observation
+from kernel_gym.agents.ranking import generate, legal_slots
+from kernel_gym.envs.attempt import Attempt
+from kernel_gym.envs.pool import Candidate
+from kernel_gym.errors import ConfigError
+from kernel_gym.memory.item import Stage
+from kernel_gym.verdict import Verdict
+
+Weights = NDArray[np.float64]
+
+#: What a context is described by, with what is expected of each weight at the gates (compiles, correct, faster) before
+#: anything is learned: code that passed helps, code that failed misleads, length tires, words about own failures help.
+FEATURES: dict[str, tuple[float, float, float]] = {
+    "bias": (0.0, 0.0, 0.0),
+    "passed": (1.0, 1.0, 0.0),  # log-odds that attempts at this task passed the gate before
+    "verified": (8.0, 8.0, 0.0),  # share of the code this task needs that picked code shows which passed every gate
+    "compiled": (7.0, 1.5, 0.0),  # share that only code shows which compiled and then failed
+    "answered": (4.0, 4.0, 0.0),  # how often this task is expected to fail in the ways that picks tell of
+    "nearest": (0.2, 0.2, 0.0),  # similarity of the most similar pick that passed
+    "length": (-0.8, -0.8, 0.0),  # log(1 + characters / 4000) of all picks
+    "traces that passed": (0.1, 0.1, 0.1),  # here and below: how many picks are such
+    "experiences that passed": (0.1, 0.1, 0.1),
+    "traces that compiled": (-0.2, -0.2, 0.0),
+    "traces that failed": (-1.5, -1.0, 0.0),
+    "experiences that failed": (0.0, 0.0, 0.0),
+    "practices": (0.0, 0.0, 0.1),
+    "practices that fit": (0.0, 0.0, 0.3),
+    "slower": (0.0, 0.0, -0.5),  # log(latency of the start point / best latency); refining only
+    "worn": (0.0, 0.0, -0.1),  # log(1 + attempts that began from the start point); refining only
+}
+#: How many attempts of a task's own weigh as much as what all tasks' attempts say of a way to fail.
+BORROWED = 3.0
+#: Characters of a text at which half of its lines are seen.
+GLANCE = 10_000
+GATES = ("compiles", "correct", "faster")
+_INDEX = {name: i for i, name in enumerate(FEATURES)}
+
+
+@dataclass
+class Gate:
+    """Bayesian logistic regression, updated by one Newton step an observation: a mean and a covariance of weights."""
+
+    mean: Weights
+    covariance: Weights
+
+    def draw(self, rng: np.random.Generator, scale: float) -> Weights:
+        """Weights from the posterior, its deviations multiplied by `scale`."""
+        spread: Weights = np.linalg.cholesky(self.covariance) @ rng.standard_normal(len(self.mean))
+        return self.mean + scale * spread
+
+    def learn(self, features: Weights, target: float) -> float:
+        """Take in one observation, `target` in [0, 1]; what was predicted before."""
+        expected = logistic(float(self.mean @ features))
+        along = self.covariance @ features
+        steepness = expected * (1 - expected)
+        self.covariance -= steepness * np.outer(along, along) / (1 + steepness * float(features @ along))
+        self.mean += (self.covariance @ features) * (target - expected)
+        return expected
+
+
+@dataclass
+class Effects:
+    """What items do beyond what their features tell, by (stage, item): mean and variance of an addition to log-odds."""
+
+    variance: float
+    table: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
+
+    def of(self, stage: Stage, item: int) -> tuple[float, float]:
+        """Mean and variance."""
+        return self.table.get((stage.value, item), (0.0, self.variance))
+
+    def learn(self, stage: Stage, items: Sequence[int], expected: float, target: float) -> None:
+        """Share the error of an attempt among the items that were shown, the uncertain ones first."""
+        steepness = expected * (1 - expected)
+        known = [self.of(stage, item) for item in items]
+        together = 1 + steepness * sum(variance for _, variance in known)
+        for item, (mean, variance) in zip(items, known, strict=True):
+            gain = variance / together
+            self.table[stage.value, item] = (mean + gain * (target - expected), variance - steepness * variance * gain)
+
+
+@dataclass
+class Record:
+    """What attempts at one task came to: their statements, how they failed, which gates they passed."""
+
+    attempts: int = 0
+    compiled: int = 0
+    correct: int = 0
+    statements: Counter[str] = field(default_factory=Counter)
+    names: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+
+    def take(self, attempt: Attempt) -> None:
+        """Count an attempt in."""
+        self.attempts += 1
+        self.compiled += bool(attempt.verdict.compiled)
+        self.correct += attempt.verdict.feasible
+        self.statements.update(statements(attempt.kernel.source))
+        self.names.update(names(attempt.kernel.source))
+        if not attempt.verdict.feasible:
+            self.failures[failure(attempt.verdict).words] += 1
+
+    def passed(self, gate: str) -> float:
+        """Log-odds of passing a gate so far, one success and one failure assumed."""
+        reached = self.attempts if gate == "compiles" else self.compiled
+        passed = self.compiled if gate == "compiles" else self.correct
+        return log((passed + 1) / (reached - passed + 1))
+
+
+class Outlook:
+    """What is known about a task before an attempt: what its kernels need, and how they are going to fail.
+
+    A task's kernels are taken to need the statements that they were seen to have and that other tasks' kernels have
+    too, the more the oftener they were missing: one that some attempts have and others lack the author is unsure of.
+    How often an attempt fails in some way is estimated from this task's own attempts and, as if these were `BORROWED`
+    more attempts, from those of the tasks where it happened, if this one's kernels have a name the failure is about.
+    """
+
+    def __init__(self, task: str, records: Mapping[str, Record], known: Mapping[str, int]) -> None:
+        self.record = records.get(task, Record())
+        self._others = [record for name, record in records.items() if name != task]
+        attempts, seen = max(1, self.record.attempts), self.record.statements.items()
+        self._needs = {one: 1.05 - count / attempts for one, count in seen if known.get(one, 0) > 1}
+        self._total = sum(self._needs.values())
+        self._rates: dict[Failure, float] = {}
+
+    def covered(self, shown: Mapping[str, float]) -> float:
+        """The share of what the task needs that these statements are, each counted as much as it is plain to see."""
+        seen = sum(plain * self._needs.get(one, 0.0) for one, plain in shown.items())
+        return seen / self._total if self._total else 0.0
+
+    def rate(self, way: Failure) -> float:
+        """How often an attempt is expected to fail in a way."""
+        if way not in self._rates:
+            met = [record for record in self._others if record.failures[way.words]]
+            concerned = met and (not way.names or any(name in self.record.names for name in way.names))
+            total = sum(record.attempts for record in met)
+            elsewhere = sum(record.failures[way.words] for record in met) / total if concerned else 0.0
+            own = self.record.failures[way.words]
+            self._rates[way] = (own + BORROWED * elsewhere) / (self.record.attempts + BORROWED)
+        return self._rates[way]
+
+
+class ComplementAgent(Agent):
+    """Thompson sampling on the value of the whole context; picks what adds most, stops when nothing adds.
+
+    `deviation` is the prior's for every weight, `item_deviation` that of an item's own effect; `explore` multiplies the
+    posterior's deviations in a draw: 0 picks by the mean.
+    """
+
+    def __init__(
+        self, seed: int = 0, deviation: float = 0.1, item_deviation: float = 0.1, explore: float = 0.3
+    ) -> None:
+        super().__init__(seed)
+        if not (deviation > 0.0 and item_deviation >= 0.0 and explore >= 0.0):
+            raise ConfigError(
+                "complement: deviation must be above 0, item_deviation and explore at least 0, "
+                f"not {deviation}, {item_deviation} and {explore}"
+            )
+        self.deviation, self.explore = deviation, explore
+        self.effects = Effects(item_deviation**2)
+        self.gates = {(stage, gate): self._prior(i) for stage in Stage for i, gate in enumerate(GATES)}
+        self.records: dict[str, Record] = {}
+        self.known: Counter[str] = Counter()
+        self._open: dict[str, _Open] = {}
+
+    def _prior(self, gate: int) -> Gate:
+        expected = np.array([weights[gate] for weights in FEATURES.values()])
+        return Gate(expected, self.deviation**2 * np.eye(len(expected)))
+
+    # Picking
+
+    def act(self, observation: Observation, info: Info) -> int:
+        """The candidate that adds most to the value of the context; `K` once none adds anything."""
+        slots, candidates = legal_slots(observation), info["candidates"]
+        if not slots:
+            return generate(observation)
+        now = self._attempt(info)
+        if info["start_due"]:
+            best = max(slots, key=lambda slot: now.value(candidates[slot], (), info))
+            now.start = candidates[best]
+            return best
+        picked = [now.seen[id] for id in info["picked"]]
+        worth = {slot: now.value(now.start, [*picked, candidates[slot]], info) for slot in slots}
+        best = max(slots, key=lambda slot: worth[slot])
+        return best if worth[best] > now.value(now.start, picked, info) else generate(observation)
+
+    def worth(self, observation: Observation, info: Info) -> list[float]:
+        """What each candidate adds to the expected reward, by the posterior's mean."""
+        open_, candidates = self._open.get(info["task"]), info["candidates"]
+        now = _Open(self._outlook(info["task"]), self._mean(info["stage"]), start=open_.start if open_ else None)
+        if info["start_due"]:
+            return [now.value(candidate, (), info) for candidate in candidates]
+        picked = [candidate for candidate in candidates if candidate.id in info["picked"]]
+        before = now.value(now.start, picked, info)
+        return [now.value(now.start, [*picked, candidate], info) - before for candidate in candidates]
+
+    def _attempt(self, info: Info) -> _Open:
+        """The attempt under way at a task: what is known, one draw, and the candidates it met."""
+        if info["task"] not in self._open:
+            self._open[info["task"]] = _Open(self._outlook(info["task"]), self._draw(info["stage"]))
+        now = self._open[info["task"]]
+        now.seen |= {candidate.id: candidate for candidate in info["candidates"]}
+        return now
+
+    def _outlook(self, task: str) -> Outlook:
+        return Outlook(task, self.records, self.known)
+
+    def _draw(self, stage: Stage) -> Belief:
+        weights = {gate: self.gates[stage, gate].draw(self.rng, self.explore) for gate in GATES}
+        noise = np.random.default_rng(self.rng.integers(2**63))
+        drawn: dict[int, float] = {}
+
+        def effect(item: int) -> float:
+            if item not in drawn:
+                mean, variance = self.effects.of(stage, item)
+                drawn[item] = mean + self.explore * sqrt(variance) * float(noise.standard_normal())
+            return drawn[item]
+
+        return Belief(weights, effect)
+
+    def _mean(self, stage: Stage) -> Belief:
+        weights = {gate: self.gates[stage, gate].mean for gate in GATES}
+        return Belief(weights, lambda item: self.effects.of(stage, item)[0])
+
+    # Learning
+
+    def learn(self, attempt: Attempt) -> Metrics:
+        """Tell every gate that the kernel reached what came of it, then count the attempt into the task's record."""
+        now = self._open.pop(attempt.task, None)
+        record = self.records.setdefault(attempt.task, Record())
+        metrics = self._take(attempt, now) if now is not None else {}
+        self.known.update(statements(attempt.kernel.source) - record.statements.keys())
+        record.take(attempt)
+        return metrics
+
+    def _take(self, attempt: Attempt, now: _Open) -> Metrics:
+        picks = [now.seen[id] for id in attempt.context if id in now.seen]
+        row = features(now.outlook, picks, now.start, attempt.best_us)
+        shown = [one.id for one in _shown(now.start, picks)]
+        expected = self._mean(attempt.stage).value(now.outlook.record, row, attempt.stage, shown)
+        self.effects.learn(attempt.stage, shown, (1 + expected) / 2, (1 + attempt.reward) / 2)
+        for gate, target in _outcomes(attempt).items():
+            self.gates[attempt.stage, gate].learn(_at(row, now.outlook.record, gate), target)
+        return {"error": abs(attempt.reward - expected), "items": float(len(self.effects.table))}
+
+    def save(self, path: Path) -> None:
+        """Write weights, records and the state of the generator."""
+        path.mkdir(parents=True, exist_ok=True)
+        data = {
+            "features": list(FEATURES),
+            "gates": [
+                [stage, gate, one.mean.tolist(), one.covariance.tolist()] for (stage, gate), one in self.gates.items()
+            ],
+            "effects": [[stage, item, *known] for (stage, item), known in self.effects.table.items()],
+            "records": {task: vars(record) for task, record in self.records.items()},
+            "known": self.known,
+            "rng": self.rng.bit_generator.state,
+        }
+        (path / "complement.json").write_text(json.dumps(data))
+
+    def load(self, path: Path) -> None:
+        """Read back what `save` wrote."""
+        data = json.loads((path / "complement.json").read_text())
+        if data["features"] != list(FEATURES):
+            raise ConfigError("these weights belong to other features: the agent was saved by another version")
+        self.gates = {
+            (Stage(stage), gate): Gate(np.array(mean), np.array(covariance))
+            for stage, gate, mean, covariance in data["gates"]
+        }
+        self.effects.table = {(stage, item): (mean, variance) for stage, item, mean, variance in data["effects"]}
+        self.records = {task: Record(**_counted(record)) for task, record in data["records"].items()}
+        self.known = Counter(data["known"])
+        self.rng.bit_generator.state = data["rng"]
+
+
+@dataclass(frozen=True)
+class Belief:
+    """Weights of the gates and effects of items: the posterior's mean, or a draw from it."""
+
+    weights: Mapping[str, Weights]
+    effect: Callable[[int], float]
+
+    def value(self, record: Record, row: Weights, stage: Stage, shown: Sequence[int]) -> float:
+        """The expected reward of an attempt whose context has these features and items."""
+        chance = {gate: logistic(float(self.weights[gate] @ _at(row, record, gate))) for gate in GATES}
+        good = chance["compiles"] * chance["correct"] * (chance["faster"] if stage is Stage.REFINE else 1.0)
+        odds = good / (1 - good) * exp(sum(map(self.effect, shown)))
+        return 2 * odds / (1 + odds) - 1
+
+
+@dataclass
+class _Open:
+    """An attempt under way: what is known about its task, a belief, the candidates it met, the start point it chose."""
+
+    outlook: Outlook
+    belief: Belief
+    seen: dict[int, Candidate] = field(default_factory=dict)
+    start: Candidate | None = None
+
+    def value(self, start: Candidate | None, picks: Sequence[Candidate], info: Info) -> float:
+        """The expected reward of the attempt with this start point and these picks."""
+        row = features(self.outlook, picks, start, info["best_us"])
+        return self.belief.value(self.outlook.record, row, info["stage"], [one.id for one in _shown(start, picks)])
+
+
+# What a context shows
+
+
+def features(outlook: Outlook, picks: Sequence[Candidate], start: Candidate | None, best_us: float | None) -> Weights:
+    """The numbers of `FEATURES` for a context, `passed` left at 0: it differs by gate."""
+    passed = [pick for pick in picks if pick.item.feasible]
+    shown, half = _seen(passed), _seen([pick for pick in picks if _compiled(pick)])
+    row = {
+        "bias": 1.0,
+        "verified": outlook.covered(shown),
+        "compiled": outlook.covered({one: plain for one, plain in half.items() if one not in shown}),
+        "answered": _answered(outlook, picks),
+        "nearest": max((pick.similarity for pick in passed), default=0.0),
+        "length": log1p(sum(len(pick.item.text) for pick in picks) / 4000),
+        "slower": log(start.latency_us / best_us) if start and start.latency_us and best_us else 0.0,
+        "worn": log1p(start.outcome(Stage.REFINE).uses) if start else 0.0,
+    }
+    row |= Counter(_group(pick, start) for pick in picks)
+    vector = np.zeros(len(FEATURES))
+    vector[[_INDEX[name] for name in row]] = list(row.values())
+    return vector
+
+
+def _seen(picks: Sequence[Candidate]) -> dict[str, float]:
+    """The statements that picks show, and how plainly: in a long text a line is easily missed."""
+    plain: dict[str, float] = {}
+    for pick in sorted(picks, key=lambda one: -len(one.item.text)):
+        plain |= dict.fromkeys(statements(pick.item.text), 1 / (1 + len(pick.item.text) / GLANCE))
+    return plain
+
+
+def _answered(outlook: Outlook, picks: Sequence[Candidate]) -> float:
+    """The failures to be expected that experiences tell of; a second account of the same counts half, and so on."""
+    words = (pick.item.verdict for pick in picks if pick.kind == "experience")
+    told = Counter(failure(verdict) for verdict in words if verdict and not verdict.feasible)
+    return sum(outlook.rate(way) * 2 * (1 - 0.5**count) for way, count in told.items())
+
+
+def _shown(start: Candidate | None, picks: Sequence[Candidate]) -> list[Candidate]:
+    return [*([start] if start else []), *picks]
+
+
+def _at(row: Weights, record: Record, gate: str) -> Weights:
+    """The features as one gate sees them."""
+    mine = row.copy()
+    mine[_INDEX["passed"]] = record.passed(gate) if gate != "faster" else 0.0
+    return mine
+
+
+def _group(pick: Candidate, start: Candidate | None) -> str:
+    if pick.kind == "practice":
+        bottleneck = getattr(getattr(start and start.item.verdict, "profile", None), "bottleneck", "")
+        return "practices that fit" if bottleneck and bottleneck in pick.item.bottlenecks else "practices"
+    if pick.kind == "experience":
+        return "experiences that passed" if pick.item.feasible else "experiences that failed"
+    if pick.item.feasible:
+        return "traces that passed"
+    return "traces that compiled" if _compiled(pick) else "traces that failed"
+
+
+def _compiled(pick: Candidate) -> bool:
+    verdict = pick.item.verdict
+    return verdict is not None and bool(verdict.compiled) and not verdict.feasible
+
+
+def _outcomes(attempt: Attempt) -> dict[str, float]:
+    """The gates that an attempt's kernel reached, with what came of each."""
+    verdict = attempt.verdict
+    if not verdict.compiled:
+        return {"compiles": 0.0}
+    if not verdict.feasible:
+        return {"compiles": 1.0, "correct": 0.0}
+    faster = {"faster": (1 + attempt.reward) / 2} if attempt.stage is Stage.REFINE else {}
+    return {"compiles": 1.0, "correct": 1.0, **faster}
+
+
+_WORD = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\S")
+
+
+@lru_cache(maxsize=8192)
+def statements(text: str) -> frozenset[str]:
+    """The statements of a kernel, without what is its own: names that begin in lower case, numbers, comments."""
+    lines = (line.partition("//")[0].strip() for line in text.splitlines())
+    return frozenset("".join(map(_plain, _WORD.findall(line))) for line in lines if "(" in line or ";" in line)
+
+
+def _plain(word: str) -> str:
+    return "v" if word[0].islower() or word[0] == "_" else "0" if word[0].isdigit() else word
+
+
+@lru_cache(maxsize=8192)
+def names(text: str) -> frozenset[str]:
+    """The names of the interface in a text: those that begin with a capital, without the commonest types."""
+    return frozenset(re.findall(r"\b[A-Z][A-Za-z]\w*", text)) - _TYPES
+
+
+_TYPES = frozenset(("AscendC", "LocalTensor", "GlobalTensor", "TPosition", "Hint"))
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A way to fail: the gate and what was said, without numbers and arguments; and the names it is about."""
+
+    words: str
+    names: frozenset[str] = field(compare=False)
+
+
+def failure(verdict: Verdict) -> Failure:
+    """The way in which a kernel failed."""
+    rule = getattr(verdict, "rule", "") or getattr(verdict, "cause", "")
+    return _failure(verdict.outcome, rule, verdict.feedback)
+
+
+@lru_cache(maxsize=8192)
+def _failure(outcome: str, rule: str, said: str) -> Failure:
+    first = re.sub(r"^line \d+: ", "", said.strip().partition("\n")[0]).partition("|")[0]
+    about = first.partition("(")[0]
+    words = rule or " ".join(re.findall(r"[A-Za-z_]+", about))
+    return Failure(f"{outcome} {words}", names(about))
+
+
+def _counted(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: Counter(value) if isinstance(value, dict) else value for name, value in record.items()}
+
+
+def logistic(odds: float) -> float:
+    """1 / (1 + e^-odds), kept off 0 and 1."""
+    return 1 / (1 + exp(-max(-30.0, min(30.0, odds))))

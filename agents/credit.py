@@ -1,0 +1,293 @@
+"""True effects of memories, and how near an agent's values come to them.
+
+A run is played again from its journal, and in some of its attempts (the states) everything is known: the pool, what the
+agent thought of each candidate, what it showed. The author is a program, so what each memory does to the chance of a
+good kernel can be computed, with the same draws with and without it:
+
+* *alone*: what a candidate adds to an empty context,
+* *left out*: what the context that was shown loses without it.
+
+Values are scored by rank correlation with these, contexts by their distance to the one that a greedy picker that knows
+would have shown.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from kernel_gym.agents.comparison import Interval, interval
+from kernel_gym.agents.contract import Agent, Info
+from kernel_gym.agents.journal import Journal
+from kernel_gym.agents.knowing import KnowingAgent
+from kernel_gym.agents.run_folder import RunFolder, load_config
+from kernel_gym.agents.similarity import SimilarityAgent, SimilarityDiverseAgent, SimilarityFeasibleAgent
+from kernel_gym.agents.training import Session, environment_options, make_agent
+from kernel_gym.config import RunConfig
+from kernel_gym.envs import parts
+from kernel_gym.envs.attempt import Attempt
+from kernel_gym.envs.pool import Candidate
+from kernel_gym.envs.seeding import generator
+from kernel_gym.envs.vector import view
+from kernel_gym.errors import ConfigError, KernelGymError
+from kernel_gym.memory.item import MemoryItem
+from kernel_gym.verdict import Unjudged
+
+Watch = Callable[[int, int], None]
+"""Called as the work goes on with: states examined, states in all."""
+
+#: Pickers that are asked what they would have shown in the same states.
+OTHERS: dict[str, type[Agent]] = {
+    "similarity": SimilarityAgent,
+    "similarity-feasible": SimilarityFeasibleAgent,
+    "similarity-diverse": SimilarityDiverseAgent,
+}
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one candidate does: `alone` to an empty context, `left_out` to the one shown (None if it wasn't in it)."""
+
+    item: int
+    kind: str
+    feasible: bool
+    alone: float
+    left_out: float | None
+    worth: float | None
+
+
+@dataclass(frozen=True)
+class State:
+    """One attempt seen with full knowledge: chances of a good kernel by who picked, and the effect of each candidate.
+
+    `chances` are the author's own; `verified` are shares of kernels, written with the same draws for each picker, that
+    the verifier found feasible (empty unless asked for).
+    """
+
+    task: str
+    stage: str
+    attempt: int
+    chances: Mapping[str, float]
+    verified: Mapping[str, float]
+    effects: tuple[Effect, ...]
+
+    def correlation(self, name: str) -> float | None:
+        """Rank correlation of the agent's values with an effect, `alone` or `left_out`; None where there is none."""
+        pairs = [(one.worth, getattr(one, name)) for one in self.effects]
+        known = [(worth, effect) for worth, effect in pairs if worth is not None and effect is not None]
+        if len(known) < 3 or any(len(set(column)) < 2 for column in zip(*known, strict=True)):
+            return None
+        return float(spearmanr(*zip(*known, strict=True)).statistic)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the states come to."""
+
+    agent: str
+    states: tuple[State, ...]
+
+    def chances(self) -> dict[str, Interval | None]:
+        """Mean chance of a good kernel, by who picked."""
+        names = self.states[0].chances if self.states else ()
+        return {name: interval([state.chances[name] for state in self.states]) for name in names}
+
+    def verified(self) -> dict[str, Interval | None]:
+        """The share of kernels that the verifier found feasible, by who picked, in the states where it was asked."""
+        asked = [state.verified for state in self.states if state.verified]
+        return {name: interval([shares[name] for shares in asked]) for name in (asked[0] if asked else ())}
+
+    def regrets(self) -> dict[str, Interval | None]:
+        """How far each stays behind the picker that knows, on average."""
+        names = [name for name in (self.states[0].chances if self.states else ()) if name != "knowing"]
+        return {
+            name: interval([state.chances["knowing"] - state.chances[name] for state in self.states]) for name in names
+        }
+
+    def correlation(self, name: str) -> tuple[Interval | None, int]:
+        """Mean rank correlation of values and effects over the states that have one, and how many these are."""
+        found = [value for state in self.states if (value := state.correlation(name)) is not None]
+        return interval(found), len(found)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as plain data."""
+        return {
+            "agent": self.agent,
+            "correlation": {name: _plain(self.correlation(name)[0]) for name in ("alone", "left_out")},
+            "chances": {name: _plain(value) for name, value in self.chances().items()},
+            "regrets": {name: _plain(value) for name, value in self.regrets().items()},
+            "verified": {name: _plain(value) for name, value in self.verified().items()},
+            "states": [asdict(state) for state in self.states],
+        }
+
+
+@dataclass(frozen=True)
+class Question:
+    """How much is looked at: `states` attempts in `stage`, drawn by `seed`; chances over `draws` schedules; and in the
+    first `verify` of them `kernels` kernels a picker are written and judged."""
+
+    states: int = 60
+    stage: str = "draft"
+    seed: int = 0
+    draws: int = 4
+    verify: int = 0
+    kernels: int = 8
+
+
+def examine(run: Path, question: Question, watch: Watch = lambda done, of: None) -> Report:
+    """Play a run again and look at some of its attempts."""
+    config = load_config(run)
+    if make_agent(config).owns_loop:
+        raise ConfigError(f"{config.agent!r} owns its loop and cannot be asked step by step")
+    knowing = KnowingAgent(draws=question.draws, **_author(config))
+    journal = Journal.read(RunFolder(run).journal)
+    numbers = [i for i, record in enumerate(journal) if record["stage"] == question.stage]
+    if not numbers:
+        raise KernelGymError(f"{run} has no attempts in the stage {question.stage!r}")
+    chosen = set(generator(question.seed, "credit").permutation(numbers)[: question.states].tolist())
+    found: list[State] = []
+    with Replay(run, config) as replay:
+        for number, seen in enumerate(replay.attempts(knowing)):
+            if number in chosen:
+                kernels = question.kernels if len(found) < question.verify else 0
+                found.append(_state(seen, knowing, kernels, replay.verifier))
+                watch(len(found), len(chosen))
+            if len(found) == len(chosen):
+                break
+    return Report(config.agent, tuple(found))
+
+
+# Playing a run again
+
+
+@dataclass(frozen=True)
+class Seen:
+    """An attempt that was played again: what the agent saw at its first pick, what it thought, what came of it."""
+
+    info: Info
+    worth: Sequence[float] | None
+    attempt: Attempt
+
+
+class Replay:
+    """A run, attempt by attempt, from its journal; in a folder of its own, so that the run stays as it is."""
+
+    def __init__(self, run: Path, config: RunConfig) -> None:
+        self.config = config
+        self._stack = ExitStack()
+        self._verifier: Any = None
+        self._folder = RunFolder.open(Path(self._stack.enter_context(TemporaryDirectory())) / "run", config)
+        shutil.copyfile(RunFolder(run).journal, self._folder.journal)
+
+    def __enter__(self) -> Replay:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def verifier(self) -> Any:
+        """A verifier for kernels that the run never saw; made when it is first asked for."""
+        if self._verifier is None:
+            self._verifier = parts.verifier(environment_options(self.config, self._folder))
+            self._stack.callback(self._verifier.close)
+        return self._verifier
+
+    def attempts(self, knowing: KnowingAgent) -> Iterator[Seen]:
+        """The attempts in the order of the journal, to its end."""
+        journal, tasks = Journal(self._folder.journal), len(parts.tasks(environment_options(self.config, self._folder)))
+        self._stack.callback(journal.close)
+        session = self._stack.enter_context(Session(self.config, self._folder, journal, tasks, lambda *_: None))
+        agent, envs, first = make_agent(self.config), session.vector(), dict[int, tuple[Info, Sequence[float] | None]]()
+        observations, infos = envs.reset(seed=self.config.seed)
+        while journal.replaying:
+            actions = []
+            for i in range(envs.num_envs):
+                observation, info = view(observations, infos, i)
+                knowing.see(info)
+                if not info["start_due"] and not info["picked"] and observation["action_mask"][:-1].any():
+                    first[i] = info, agent.worth(observation, info)
+                actions.append(agent.act(observation, info))
+            observations, _, _, _, infos = envs.step(np.asarray(actions))
+            for i in range(envs.num_envs):
+                if (attempt := view({}, infos, i)[1].get("attempt")) is not None:
+                    agent.learn(attempt)
+                    yield Seen(*first[i], attempt)
+
+
+# Knowing what was picked
+
+
+def _state(seen: Seen, knowing: KnowingAgent, kernels: int, verifier: Callable[[], Any]) -> State:
+    pool = {candidate.id: candidate for candidate in seen.info["candidates"]}
+    info = dict(seen.info) | {"start": seen.attempt.start}
+    shown = [pool[id].item for id in seen.attempt.context]
+    contexts = {"nothing": [], **_others(info, len(pool)), "agent": shown, "knowing": _known_best(info, knowing)}
+    chances = {name: knowing.prospect(info, items) for name, items in contexts.items()}
+    worth = seen.worth or [None] * len(pool)
+    effects = []
+    for candidate, value in zip(pool.values(), worth, strict=True):
+        alone = knowing.prospect(info, [candidate.item]) - chances["nothing"]
+        rest = [item for item in shown if item.id != candidate.id]
+        left_out = chances["agent"] - knowing.prospect(info, rest) if len(rest) < len(shown) else None
+        effects.append(Effect(candidate.id, candidate.kind, candidate.item.feasible, alone, left_out, value))
+    asked = ("nothing", "agent", "knowing") if kernels else ()
+    verified = {name: _passing(info, contexts[name], knowing, kernels, verifier()) for name in asked}
+    return State(info["task"], str(info["stage"]), seen.attempt.index, chances, verified, tuple(effects))
+
+
+def _others(info: Info, slots: int) -> dict[str, list[MemoryItem]]:
+    """What our heuristics would have shown in the same state."""
+    return {name: [one.item for one in _picks(kind(), info, slots)] for name, kind in OTHERS.items()}
+
+
+def _known_best(info: Info, knowing: KnowingAgent) -> list[MemoryItem]:
+    """What the picker that knows would have shown."""
+    return [one.item for one in _picks(knowing, info, len(info["candidates"]))]
+
+
+def _picks(agent: Agent, info: Info, slots: int) -> list[Candidate]:
+    """What an agent picks in a state, by asking it again and again."""
+    picked: list[int] = []
+    while len(picked) < info["picks_left"]:
+        mask = np.ones(slots + 1, np.float32)
+        mask[picked] = 0.0
+        now = dict(info) | {"picked": tuple(info["candidates"][slot].id for slot in picked)}
+        action = agent.act({"action_mask": mask}, now)
+        if action == slots:
+            break
+        picked.append(action)
+    return [info["candidates"][slot] for slot in picked]
+
+
+def _passing(info: Info, items: Sequence[MemoryItem], knowing: KnowingAgent, kernels: int, verifier: Any) -> float:
+    """The share of kernels, the same draws for every context, that the verifier finds feasible."""
+    task, context, start = knowing.commission(info, items)
+    written = [
+        knowing.author.write(task, context, start, generator("credit", info["task"], draw)) for draw in range(kernels)
+    ]
+    verdicts = verifier.verify_all([(kernel, task) for kernel in written if kernel.source.strip()])
+    if any(isinstance(verdict, Unjudged) for verdict in verdicts):
+        raise KernelGymError("the verifier could not judge; run the same command again")
+    return sum(verdict.feasible for verdict in verdicts) / kernels
+
+
+def _author(config: RunConfig) -> dict[str, str]:
+    if config.env.author != "apprentice":
+        raise ConfigError(f"effects can be computed for the simulated author only, not for {config.env.author!r}")
+    return {
+        name: str(config.env.author_options[name])
+        for name in ("profile", "language")
+        if name in config.env.author_options
+    }
+
+
+def _plain(value: Interval | None) -> dict[str, float] | None:
+    return None if value is None else asdict(value)

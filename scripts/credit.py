@@ -1,0 +1,67 @@
+#!/usr/bin/env python
+"""Compute what memories really do to a run's attempts, and score the agent's values and its picks against it."""
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from kernel_gym import command_line
+
+EXAMPLES = """
+scripts/train.py --agent value --suite level1 --tasks relu,gelu,softmax --budget 10 --out runs/value
+scripts/credit.py runs/value --states 40
+scripts/credit.py runs/value --states 40 --verify 10 --kernels 8
+scripts/credit.py runs/value --stage refine --states 20 --json
+"""
+
+
+def main() -> int:
+    """Play the run again, with a progress bar, and print what came out."""
+    parser = command_line.parser(__doc__ or "", EXAMPLES)
+    parser.add_argument("run", type=Path, help="run folder; the author must be the simulated one")
+    parser.add_argument("--states", type=int, default=60, help="attempts to look at, drawn at random (default 60)")
+    parser.add_argument("--stage", choices=("draft", "refine"), default="draft", help="of which stage (default draft)")
+    parser.add_argument("--seed", type=int, default=0, help="decides which attempts (default 0)")
+    parser.add_argument("--draws", type=int, default=4, help="schedules that a chance is averaged over (default 4)")
+    parser.add_argument("--verify", type=int, default=0, help="states in which kernels are written and judged, too")
+    parser.add_argument("--kernels", type=int, default=8, help="kernels a picker in each of those (default 8)")
+    parser.add_argument("--json", action="store_true", help="print data instead of tables")
+    arguments = parser.parse_args()
+    if min(arguments.states, arguments.draws, arguments.kernels) < 1 or arguments.verify < 0:
+        parser.error("--states, --draws and --kernels must be at least 1, --verify at least 0")
+
+    from kernel_gym.agents.credit import Question, examine
+
+    names = ("states", "stage", "seed", "draws", "verify", "kernels")
+    question = Question(**{name: getattr(arguments, name) for name in names})
+    columns = (TextColumn("states"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        line = bar.add_task("", total=None)
+        report = examine(arguments.run, question, lambda done, of: bar.update(line, completed=done, total=of))
+    print(json.dumps(report.to_json())) if arguments.json else _print(report)
+    return 0
+
+
+def _print(report: "Report") -> None:  # noqa: F821
+    chances, regrets, verified = report.chances(), report.regrets(), report.verified()
+    table = Table(title=f"{report.agent}: {len(report.states)} states, mean [95% interval]", box=None)
+    for name in ("who picks", "chance of a good kernel", "regret", *(["verified"] if verified else [])):
+        table.add_column(name, justify="left" if name == "who picks" else "right")
+    for name in chances:
+        cells = [_words(chances[name]), _words(regrets.get(name))]
+        table.add_row(name, *cells, *([_words(verified.get(name))] if verified else []))
+    Console(width=110).print(table)
+    for name, meaning in (("alone", "alone in the context"), ("left_out", "by leaving it out of the one shown")):
+        mean, count = report.correlation(name)
+        print(f"rank correlation of values with the effect of an item {meaning}: {_words(mean)} ({count} states)")
+
+
+def _words(value: "Interval | None") -> str:  # noqa: F821
+    return "-" if value is None else f"{value.mean:.3f} [{value.low:.3f}, {value.high:.3f}]"
+
+
+if __name__ == "__main__":
+    command_line.run(main)

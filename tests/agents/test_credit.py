@@ -1,0 +1,152 @@
+"""True effects: the author's own prospects, the picker that knows, and what the command makes of a run."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernel_gym import suites
+from kernel_gym.agents.credit import Effect, Question, Report, State, examine
+from kernel_gym.agents.knowing import KnowingAgent
+from kernel_gym.agents.run_folder import RunFolder
+from kernel_gym.agents.training import train
+from kernel_gym.config import RunConfig, resolve
+from kernel_gym.envs.pool import Candidate
+from kernel_gym.errors import ConfigError, KernelGymError
+from kernel_gym.generators.apprentice import Apprentice, oracle
+from kernel_gym.generators.apprentice.foresight import foresee
+from kernel_gym.generators.contract import Note
+from kernel_gym.memory.item import Kind, MemoryItem, Stage
+from kernel_gym.verdict import Feasible, Uncompilable
+
+ROOT = Path(__file__).parents[2]
+TASK = suites.find("level1/softmax")
+VERIFIED = Note("trace", oracle(TASK).source, oracle(TASK).source, Feasible("", latency=1.0))
+
+
+def config(**more: Any) -> RunConfig:
+    return resolve(overrides={"agent": "value", "tasks": ["leaky_relu", "sigmoid"], "budget": 3} | more)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("credit") / "run"
+    train(config(), RunFolder.open(path, config()))
+    return path
+
+
+@pytest.mark.parametrize("context", [(), (VERIFIED,)], ids=["nothing", "verified code"])
+def test_what_is_foreseen_is_how_often_it_happens(context: tuple[Note, ...]) -> None:
+    author, rng = Apprentice(), np.random.default_rng(5)
+    written = [author.explain(TASK, context, None, rng) for _ in range(300)]
+    happened = np.mean([all(choice.right for choice in one.choices) for one in written])
+    foreseen = foresee(author, TASK, context, draws=100, seed=1).feasible
+    assert foreseen == pytest.approx(happened, abs=0.05)
+
+
+def test_verified_code_raises_the_chance_and_an_author_that_does_not_read_is_not_moved() -> None:
+    for profile, moved in (("middle", True), ("placebo", False)):
+        author = Apprentice(profile)
+        before, after = (foresee(author, TASK, context).feasible for context in ((), (VERIFIED,)))
+        assert (after > before) == moved, profile
+        assert moved or after == before
+    assert foresee(Apprentice("oracle"), TASK, ()).feasible == 1.0
+
+
+def test_the_picker_that_knows_takes_what_helps_and_stops_when_nothing_does() -> None:
+    good = MemoryItem(Kind.TRACE, "", VERIFIED.text, VERIFIED.code, Feasible("", latency=1.0), "level1/other", id=1)
+    bad = MemoryItem(Kind.TRACE, "", "void f() { Subs(x); }" * 900, "Subs(x);", Uncompilable("no"), "level1/x", id=2)
+    info: dict[str, Any] = {
+        "task": TASK.id,
+        "stage": Stage.DRAFT,
+        "start_due": False,
+        "start": None,
+        "picked": (),
+        "candidates": (Candidate(bad, 0.9), Candidate(good, 0.1)),
+    }
+    knowing, mask = KnowingAgent(), {"action_mask": np.array([1, 1, 1], np.float32)}
+    assert knowing.act(mask, info) == 1
+    after = {"action_mask": np.array([1, 0, 1], np.float32)}
+    assert knowing.act(after, info | {"picked": (1,)}) == 2, "the long failure would only distract"
+
+
+def test_a_run_is_examined_and_left_as_it_is(run: Path) -> None:
+    before = {file.name: file.read_bytes() for file in run.iterdir() if file.is_file()}
+    seen: list[tuple[int, int]] = []
+    report = examine(run, Question(states=3), lambda done, of: seen.append((done, of)))
+    assert {file.name: file.read_bytes() for file in run.iterdir() if file.is_file()} == before
+    assert seen[-1] == (len(report.states), len(report.states))
+    for state in report.states:
+        assert all(0 <= chance <= 1 for chance in state.chances.values())
+        assert state.chances["knowing"] >= state.chances["nothing"]
+        assert sum(effect.left_out is not None for effect in state.effects) <= 5
+    again = examine(run, Question(states=3))
+    assert again == report, "the same question, the same answer"
+
+
+def test_leaving_out_is_the_difference_it_makes(run: Path) -> None:
+    state = examine(run, Question(states=1)).states[0]
+    shown = [effect for effect in state.effects if effect.left_out is not None]
+    assert shown
+    if len(shown) == 1:
+        assert shown[0].left_out == pytest.approx(state.chances["agent"] - state.chances["nothing"])
+
+
+def test_correlation_is_that_of_ranks() -> None:
+    def state(worths: list[float | None]) -> State:
+        effects = tuple(
+            Effect(i, "trace", True, alone, None, w)
+            for i, (alone, w) in enumerate(zip((0.1, 0.2, 0.9), worths, strict=True))
+        )
+        return State("s/a", "draft", 0, {"agent": 0.1, "knowing": 0.3}, {}, effects)
+
+    assert state([1.0, 2.0, 300.0]).correlation("alone") == pytest.approx(1.0)
+    assert state([3.0, 2.0, 1.0]).correlation("alone") == pytest.approx(-1.0)
+    assert state([1.0, 1.0, 1.0]).correlation("alone") is state([None] * 3).correlation("alone") is None
+    report = Report("mine", (state([1.0, 2.0, 3.0]), state([3.0, 2.0, 1.0])))
+    mean, count = report.correlation("alone")
+    assert mean is not None
+    assert (mean.mean, count) == (pytest.approx(0.0), 2)
+    assert report.regrets()["agent"] is not None
+    assert report.regrets()["agent"].mean == pytest.approx(0.2)  # type: ignore[union-attr]
+
+
+def test_the_command_prints_data(run: Path) -> None:
+    command = [
+        sys.executable,
+        "scripts/credit.py",
+        str(run),
+        "--states",
+        "2",
+        "--verify",
+        "1",
+        "--kernels",
+        "2",
+        "--json",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    data = json.loads(done.stdout)
+    assert set(data["verified"]) == {"nothing", "agent", "knowing"}
+    assert len(data["states"]) == 2
+
+
+def test_bad_questions_are_one_line(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(KernelGymError, match="no attempts in the stage"):
+        examine(_other(tmp_path / "a", run, agent="value"), Question(stage="no such"))
+    with pytest.raises(ConfigError, match="simulated author only"):
+        examine(_other(tmp_path / "b", run, env={"author": "openai"}), Question())
+    with pytest.raises(ConfigError, match="owns its loop"):
+        examine(_other(tmp_path / "c", run, agent="ppo"), Question())
+    with pytest.raises(KernelGymError, match="holds no run"):
+        examine(tmp_path / "nothing", Question())
+
+
+def _other(path: Path, run: Path, **changes: Any) -> Path:
+    """A run folder with another configuration and the same journal."""
+    RunFolder.open(path, config(**changes))
+    (path / "results.jsonl").write_bytes((run / "results.jsonl").read_bytes())
+    return path
