@@ -231,7 +231,7 @@ def _state(seen: Seen, knowing: KnowingAgent, kernels: int, verifier: Callable[[
     shown = [pool[id].item for id in seen.attempt.context]
     contexts = {"nothing": [], **_others(info, len(pool)), "agent": shown, "knowing": _known_best(info, knowing)}
     chances = {name: knowing.prospect(info, items) for name, items in contexts.items()}
-    worth = seen.worth or [None] * len(pool)
+    worth: Sequence[float | None] = seen.worth or [None] * len(pool)
     effects = []
     for candidate, value in zip(pool.values(), worth, strict=True):
         alone = knowing.prospect(info, [candidate.item]) - chances["nothing"]
@@ -276,7 +276,7 @@ def _passing(info: Info, items: Sequence[MemoryItem], knowing: KnowingAgent, ker
     verdicts = verifier.verify_all([(kernel, task) for kernel in written if kernel.source.strip()])
     if any(isinstance(verdict, Unjudged) for verdict in verdicts):
         raise KernelGymError("the verifier could not judge; run the same command again")
-    return sum(verdict.feasible for verdict in verdicts) / kernels
+    return sum(bool(verdict.feasible) for verdict in verdicts) / kernels
 
 
 def _author(config: RunConfig) -> dict[str, str]:

@@ -150,7 +150,7 @@ class Bank:
     def look_up(self, ids: Sequence[int], query: str) -> tuple[Retrieved, ...]:
         """Given items as `retrieve` would show them for `query`, in the order given."""
         with self._current():
-            similarities = np.round(np.vecdot(self.vectors(ids), self._vector(query)), 6)
+            similarities: Vectors = np.asarray(np.vecdot(self.vectors(ids), self._vector(query))).round(6)
             return self._shown(list(zip(ids, similarities.tolist(), strict=True)))
 
     def vectors(self, ids: Sequence[int]) -> Vectors:

@@ -1,14 +1,21 @@
 #!/usr/bin/env python
 """Compute what memories really do to a run's attempts, and score the agent's values and its picks against it."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from kernel_gym import command_line
+
+if TYPE_CHECKING:
+    from kernel_gym.agents.comparison import Interval
+    from kernel_gym.agents.credit import Report
 
 EXAMPLES = """
 scripts/train.py --agent value --suite level1 --tasks relu,gelu,softmax --budget 10 --out runs/value
@@ -45,7 +52,7 @@ def main() -> int:
     return 0
 
 
-def _print(report: "Report") -> None:  # noqa: F821
+def _print(report: Report) -> None:
     chances, regrets, verified = report.chances(), report.regrets(), report.verified()
     table = Table(title=f"{report.agent}: {len(report.states)} states, mean [95% interval]", box=None)
     for name in ("who picks", "chance of a good kernel", "regret", *(["verified"] if verified else [])):
@@ -59,7 +66,7 @@ def _print(report: "Report") -> None:  # noqa: F821
         print(f"rank correlation of values with the effect of an item {meaning}: {_words(mean)} ({count} states)")
 
 
-def _words(value: "Interval | None") -> str:  # noqa: F821
+def _words(value: Interval | None) -> str:
     return "-" if value is None else f"{value.mean:.3f} [{value.low:.3f}, {value.high:.3f}]"
 
 
