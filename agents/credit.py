@@ -147,7 +147,7 @@ def examine(run: Path, question: Question, watch: Watch = lambda done, of: None)
     config = load_config(run)
     if make_agent(config).owns_loop:
         raise ConfigError(f"{config.agent!r} owns its loop and cannot be asked step by step")
-    knowing = KnowingAgent(draws=question.draws, **_author(config))
+    knowing = _knowing(config, question.draws)
     journal = Journal.read(RunFolder(run).journal)
     numbers = [i for i, record in enumerate(journal) if record["stage"] == question.stage]
     if not numbers:
@@ -279,14 +279,12 @@ def _passing(info: Info, items: Sequence[MemoryItem], knowing: KnowingAgent, ker
     return sum(bool(verdict.feasible) for verdict in verdicts) / kernels
 
 
-def _author(config: RunConfig) -> dict[str, str]:
+def _knowing(config: RunConfig, draws: int) -> KnowingAgent:
+    """The picker that knows the run's author."""
     if config.env.author != "apprentice":
         raise ConfigError(f"effects can be computed for the simulated author only, not for {config.env.author!r}")
-    return {
-        name: str(config.env.author_options[name])
-        for name in ("profile", "language")
-        if name in config.env.author_options
-    }
+    named = {name: str(value) for name, value in config.env.author_options.items() if name in ("profile", "language")}
+    return KnowingAgent(0, named.get("profile", "middle"), draws, named.get("language", "ascendc"))
 
 
 def _plain(value: Interval | None) -> dict[str, float] | None:
