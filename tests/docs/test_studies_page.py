@@ -1,0 +1,36 @@
+"""The pages about training and studies say what the code has."""
+
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.agents import metrics, protocol
+from kernel_gym.agents.comparison import FIGURES
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_every_metric_and_figure_is_in_the_page() -> None:
+    text = (DOCS / "training.md").read_text()
+    assert metrics.table() in text
+    for name, meaning in FIGURES.items():
+        assert f"| {name} | {meaning} |" in text
+
+
+def test_every_agent_of_the_main_study_is_in_the_page() -> None:
+    text = (DOCS / "training.md").read_text()
+    assert [name for name in protocol.load("main").agents if f"`{name}`" not in text] == []
+
+
+@pytest.mark.parametrize("name", protocol.names())
+def test_every_study_is_in_the_page_as_it_is(name: str) -> None:
+    text = (DOCS / "studies.md").read_text()
+    study = protocol.load(name)
+    cells = []
+    for size in ("quick", "full"):
+        shards = protocol.shards(study, size)
+        attempts = sum(len(shard.tasks) * shard.config.budget for shard in shards)
+        cells.append(f"{len(shards)} runs, {attempts:,} attempts")
+    assert f"| `{name}` | {study.question} | {' | '.join(cells)} |" in text
+    for row in study.published:
+        assert f"| {row.what} | {row.value} |" in text
