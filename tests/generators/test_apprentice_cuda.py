@@ -80,7 +80,7 @@ def test_an_oracle_computes_what_the_reference_does(name: str, device: CudaOnCpu
 
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda schedule: schedule.comment()[13:])
-@pytest.mark.parametrize("task", [pytest.param(task, id=task.name) for task in EXHIBITS])
+@pytest.mark.parametrize("task", [pytest.param(task, id=task.name) for task in EXHIBITS if "half" not in task.name])
 def test_every_schedule_of_an_exhibit_computes_the_same(task: Task, schedule: object, device: CudaOnCpu) -> None:
     source = write_kernel(lower(task), schedule, fluent(idioms("cuda")))  # type: ignore[arg-type]
     computes(device, Kernel(source, "cuda", trusted=True), task)
@@ -122,7 +122,7 @@ def test_a_mistake_fails_as_it_says(idiom: Idiom, mistake: Spelling, device: Cud
 @pytest.mark.parametrize("idiom", ALL)
 def test_without_the_mistake_the_same_kernel_is_right(idiom: Idiom, device: CudaOnCpu) -> None:
     kernel, task = without_mistake(idiom)
-    if task.name.startswith("relu_"):
+    if task.name.startswith("half"):
         pytest.skip("the CPU has no type of this name")
     assert outcome(device, kernel, task) == "right"
 

@@ -34,7 +34,7 @@ static dim3 gridDim, blockDim, blockIdx, threadIdx;
 namespace cuda_cpu {
 
 enum State { READY, SHUFFLING, WAITING, DONE };
-enum { LIMIT = 1024, STACK = 64 << 10, SHARED = 48 << 10, INVALID = 71, DEADLOCK = 72 };
+enum { LIMIT = 1024, STACK = 64 << 10, SHARED = 48 << 10, INVALID = 71, DEADLOCK = 72, BEHIND = 73 };
 
 struct Fiber {
     jmp_buf place;
@@ -139,14 +139,17 @@ inline void run_block(unsigned threads)
 }
 
 struct Launch {
+    enum { PATTERN = 0x7b };
     dim3 grid, block;
+    size_t size;
     Launch(dim3 grid, dim3 block, size_t bytes = 0, cudaStream_t = nullptr) : grid(grid), block(block)
     {
         const uint64_t threads = uint64_t(block.x) * block.y * block.z;
         if (!threads || threads > LIMIT || !grid.x || !grid.y || !grid.z || grid.y > 65535 || grid.z > 65535 ||
             grid.x > 2147483647u || bytes > SHARED)
             _exit(INVALID);
-        shared.assign(bytes + 1, 0x7b);
+        size = bytes;
+        shared.assign(bytes + SHARED, PATTERN);
     }
 
     template <typename Call> void operator<<(const Call &call)
@@ -168,6 +171,8 @@ struct Launch {
                         call();
                     }
                 }
+        for (size_t n = size; n < shared.size(); ++n)
+            if (shared[n] != PATTERN) _exit(BEHIND);   // more dynamic shared memory than the launch gave
     }
 };
 

@@ -28,8 +28,10 @@ from kernel_gym.task import DTYPES, Signature, Task
 HERE = Path(__file__).parent
 INCLUDE = HERE.parents[1] / "hardware" / "ascend_sim" / "include"
 GUARD, PATTERN = 4096, 0x5C
+#: Around inputs, so that what is read there and written behind an output shows.
+INPUT_PATTERN = 0x3D
 SECONDS = 60
-ENDS = {71: "LAUNCH_CONFIGURATION", 72: "BARRIER"}
+ENDS = {71: "LAUNCH_CONFIGURATION", 72: "BARRIER", 73: "SHARED_MEMORY"}
 _LAUNCH = re.compile(r"(\w+)<<<(.*?)>>>\((.*?)\);", re.DOTALL)
 _DYNAMIC = re.compile(r"extern __shared__ (\w+) (\w+)\[\];")
 
@@ -159,9 +161,9 @@ class _Memory:
             at += 2 * GUARD + -(-size // 512) * 512
         self.map = mmap.mmap(-1, at)
         self.bytes = np.frombuffer(self.map, dtype=np.uint8)
-        for start, size in self.places[:-1]:
-            self.bytes[start - GUARD : start] = PATTERN
-            self.bytes[start + size : start + size + GUARD] = PATTERN
+        for number, (start, size) in enumerate(self.places[:-1]):
+            self.bytes[start - GUARD : start] = self._pattern(number)
+            self.bytes[start + size : start + size + GUARD] = self._pattern(number)
         for (start, size), value in zip(self.places, inputs.values, strict=False):
             self.bytes[start : start + size] = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
         for start, size in self.places[self.count : -1]:
@@ -170,11 +172,14 @@ class _Memory:
         self.bytes[start : start + min(size, 8 << 20)] = inputs.poison
         self.base = self.bytes.ctypes.data
 
+    def _pattern(self, number: int) -> int:
+        return INPUT_PATTERN if number < self.count else PATTERN
+
     def touched(self) -> str:
         """Which tensor's surroundings were written to."""
         for number, (start, size) in enumerate(self.places[:-1]):
             around = (self.bytes[start - GUARD : start], self.bytes[start + size : start + size + GUARD])
-            if any((zone != PATTERN).any() for zone in around):
+            if any((zone != self._pattern(number)).any() for zone in around):
                 return f"tensor {number}"
         return ""
 

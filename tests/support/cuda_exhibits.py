@@ -34,8 +34,8 @@ EXHIBITS: tuple[Task, ...] = (
     task("argmax", "torch.argmax(x, dim=1)"),
     task("where", "torch.where(x > 0.5, x, x * x)"),
     task("sum_of_running_sums", "torch.cumsum(x, dim=1) + torch.cumsum(x, dim=0)"),
-    _in_type("relu_half", "float16"),
-    _in_type("relu_bfloat16", "bfloat16"),
+    _in_type("half", "float16"),
+    _in_type("half_b", "bfloat16"),
 )
 SCHEDULES = (NAIVE, BEST, replace(BEST, tile=16, resident=False))
 
