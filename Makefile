@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 PACKAGES := envs agents memory hardware
 TYPES_DIR ?= build/types
 
-.PHONY: install demo test test-slow test-suites test-model lint types check bench calibrate clean
+.PHONY: install demo test test-slow test-suites test-model test-npu lint types check bench calibrate clean
 
 install: $(STAMP)
 
@@ -43,6 +43,10 @@ $(LOCAL_MODEL):
 test-model: install $(LOCAL_MODEL)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local-model]'
 	KERNEL_GYM_LOCAL_MODEL=$(CURDIR)/$(LOCAL_MODEL) $(BIN)/python -m pytest -s -m slow tests/agents/test_local_model.py
+
+# The acceptance test of the Ascend device, for a machine with an NPU, its driver, CANN and torch_npu.
+test-npu: install
+	$(BIN)/python -m pytest -m npu -rs tests/ascend
 
 lint: install
 	$(BIN)/ruff check .

@@ -1,0 +1,1 @@
+"""An Ascend NPU through CANN and torch_npu. Written from documentation; it has not been run on hardware yet."""

@@ -1,0 +1,303 @@
+"""An Ascend NPU as a Device. Written from documentation and tested up to the tools' command lines and from their output
+on; it has not been run on hardware yet. `make test-npu` is the acceptance test for a machine that has an NPU.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.errors import InfrastructureError
+from kernel_gym.hardware.ascend import compiler, msprof
+from kernel_gym.hardware.ascend.faults import explain
+from kernel_gym.hardware.ascend.halves import halves
+from kernel_gym.hardware.ascend.health import Quarantine
+from kernel_gym.hardware.ascend.toolkit import Cann, find_cann, missing
+from kernel_gym.hardware.ascend_sim import compiler as host_compiler
+from kernel_gym.hardware.ascend_sim.server import Server
+from kernel_gym.hardware.cuda import launches
+from kernel_gym.hardware.cuda.compiler import kernels_in
+from kernel_gym.hardware.cuda.profile import measured
+from kernel_gym.hardware.cuda.runtime import Runtime, runtime
+from kernel_gym.hardware.cuda.tensors import WORKSPACE_BYTES, WORKSPACE_FACTOR, Tensors, invented
+from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, Run, Timing
+from kernel_gym.kernel import Kernel
+from kernel_gym.task import Signature, Task
+from kernel_gym.verdict import Profile
+
+INCLUDE = Path(__file__).with_name("include")
+HEADERS = Path(__file__).parents[1] / "ascend_sim" / "include"
+HOST = "host.so"
+#: HBM of the largest Atlas A2 in GB/s, and the least that starting a kernel takes.
+MEMORY_GBS, START_US = 1600.0, 1.0
+_HOST_FLAGS = (
+    *("-std=c++17", "-O0", "-fPIC", "-w", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-shared"),
+    *("-nostdlib", "-fno-stack-protector", "-fno-threadsafe-statics", "-fno-asynchronous-unwind-tables"),
+    *("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-Wl,-z,relro,-z,now"),
+)
+
+
+class Ascend:
+    """The NPU with number `npu`.
+
+    `timeout` is wall-clock seconds for one call. `msprof` profiles every timed kernel once more under CANN's profiler.
+    """
+
+    name = "ascend"
+    language = "ascendc"
+
+    #: What `doctor` says of it beside whether it can be used.
+    note = "written from documentation, not run on hardware yet; make test-npu is its acceptance test"
+
+    def __init__(self, npu: int = 0, timeout: float = 30.0, msprof: bool = False) -> None:
+        self._npu, self._timeout, self._msprof = npu, timeout, msprof
+        self._quarantine = Quarantine(npu)
+        self._server: tuple[Path, Server] | None = None
+        self._scratch: Path | None = None
+
+    def unavailable_reason(self) -> str | None:
+        lacking = missing()
+        return ". Also: ".join(map(str, lacking)) if lacking else self._quarantine.reason()
+
+    def identity(self) -> str:
+        cann = find_cann()
+        version = ".".join(map(str, cann.version))
+        own = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(INCLUDE.iterdir()))).hexdigest()[:12]
+        return f"{self.name}/{version}/{compiler.ARCHITECTURE}/{runtime().key}/{own}/{self._timeout}"
+
+    def sandbox_tier(self) -> str:
+        return runtime().confinement.tier
+
+    def build(self, kernel: Kernel, task: Task | None = None) -> Build:
+        started = time.perf_counter()
+        if kernel.language != self.language:
+            words = f"{self.name} builds {self.language}, not {kernel.language}"
+            return Build(kernel, diagnostics=(Diagnostic(words),))
+        folder = Path(tempfile.mkdtemp(prefix=f"{kernel.digest[:16]}-", dir=self._folder()))
+        refused = build_into(folder, kernel.source, find_cann(), runtime())
+        seconds = time.perf_counter() - started
+        if refused:
+            return Build(kernel, diagnostics=refused, seconds=seconds)
+        return Build(kernel, artifact=folder / compiler.LIBRARY, binary=folder / HOST, seconds=seconds)
+
+    def run(self, build: Build, inputs: Inputs) -> Run:
+        values = invented(inputs.signature, inputs.seed) if inputs.values is None else inputs.values
+        run = self._calls(build, inputs.signature, [values], inputs.poison, timed=False).runs[0]
+        return run if inputs.values is not None else Run(**{**vars(run), "outputs": ()})
+
+    def time(self, build: Build, signature: Signature, sets: Sequence[tuple[Array, ...]], poison: int) -> Timing:
+        timing = self._calls(build, signature, sets, poison, timed=True)
+        if not self._msprof or timing.runs[0].status != "ok":
+            return timing
+        found = self._profile(build, signature, sets[:1], poison)
+        return replace(timing, runs=tuple(replace(run, profile=found) for run in timing.runs))
+
+    def floor_us(self, signature: Signature) -> float:
+        """Starting a kernel, and writing its outputs at the memory's highest rate."""
+        return START_US + sum(spec.nbytes for spec in signature.outputs) / (MEMORY_GBS * 1e3)
+
+    def fork(self) -> Ascend:
+        return Ascend(self._npu, self._timeout, self._msprof)
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server[1].close()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+        self._server = self._scratch = None
+
+    def __enter__(self) -> Ascend:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _calls(
+        self, build: Build, signature: Signature, sets: Sequence[tuple[Array, ...]], poison: int, *, timed: bool
+    ) -> Timing:
+        if build.artifact is None:
+            raise InfrastructureError("a kernel that was not built cannot run")
+        plan = plan_of(build.artifact, signature)
+        if plan.fault is not None:
+            return Timing((Run("timeout" if plan.timeout else "fault", fault=plan.fault),))
+        if plan.code:
+            return Timing((Run("refused", code=plan.code),))
+        with Tensors(signature, sets) as tensors:
+            request = request_of(build.artifact, plan, tensors, poison, timed, self._timeout)
+            reply = self._worker(build.artifact).ask(json.dumps(request), tensors.descriptor, 4 * self._timeout)
+            if reply["status"] != "ok":
+                self._drop()
+                return Timing((self._failed(reply),))
+            return timing_of(reply, tensors)
+
+    def _profile(self, build: Build, signature: Signature, sets: Sequence[tuple[Array, ...]], poison: int) -> Profile:
+        """One more call under msprof, in a process of its own, and what its tables say."""
+        assert build.artifact is not None
+        plan = plan_of(build.artifact, signature)
+        folder = Path(tempfile.mkdtemp(prefix="msprof-", dir=self._folder()))
+        with Tensors(signature, sets) as tensors:
+            request = request_of(build.artifact, plan, tensors, poison, False, self._timeout)
+            (folder / "request.json").write_text(json.dumps(request))
+            (folder / "tensors").write_bytes(Path(f"/proc/self/fd/{tensors.descriptor}").read_bytes())
+        program = [sys.executable, "-m", "kernel_gym.hardware.ascend.worker", "--once", str(folder), str(self._npu)]
+        command = msprof.command(folder / "found", len(plan.launches), program)
+        code, words = host_compiler.call(list(command), folder, tools_environment())
+        if code:
+            raise InfrastructureError(f"msprof failed: {words.strip()[-300:]}")
+        return msprof.profile(folder / "found")
+
+    def _failed(self, reply: Mapping[str, Any]) -> Run:
+        """What went wrong, and a look at the NPU before anything else may run on it."""
+        if reply["status"] == "timeout":
+            fault = Fault("KERNEL_TIMEOUT", f"the kernel did not end within {self._timeout:g} s")
+            self._quarantine.after_fault(fault.rule)
+            return Run("timeout", fault=fault)
+        found = explain(reply["words"])
+        if found.fault.rule == "OUT_OF_MEMORY":
+            raise InfrastructureError("the NPU has too little free memory for the tensors of this task")
+        if found.lost:
+            self._quarantine.after_fault(found.fault.rule)
+        return Run("timeout" if found.is_timeout else "fault", fault=found.fault)
+
+    def _worker(self, artifact: Path) -> Server:
+        """A process that no other candidate has used, on an NPU that is well."""
+        if reason := self._quarantine.reason():
+            raise InfrastructureError(reason)
+        if self._server is None or self._server[0] != artifact:
+            self._drop()
+            command = [sys.executable, "-m", "kernel_gym.hardware.ascend.worker", "{socket}", str(self._npu)]
+            self._server = artifact, Server(command)
+        return self._server[1]
+
+    def _drop(self) -> None:
+        if self._server is not None:
+            self._server[1].close()
+        self._server = None
+
+    def _folder(self) -> Path:
+        if self._scratch is None:
+            self._scratch = Path(tempfile.mkdtemp(prefix="kernel_gym-ascend-"))
+            weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
+        return self._scratch
+
+
+def plan_of(artifact: Path, signature: Signature) -> launches.Plan:
+    """What the host function launches at one signature."""
+    folder = artifact.parent
+    names = {int(place): name for place, name in json.loads((folder / "kernels.json").read_text()).items()}
+    return launches.plan(runtime(), folder / HOST, names, signature, workspace_bytes(signature))
+
+
+def workspace_bytes(signature: Signature) -> int:
+    """How much workspace a kernel is handed."""
+    return WORKSPACE_BYTES + WORKSPACE_FACTOR * sum(spec.nbytes for spec in (*signature.inputs, *signature.outputs))
+
+
+def build_into(folder: Path, source: str, cann: Cann, made: Runtime) -> tuple[Diagnostic, ...]:
+    """Both halves into `folder`; no diagnostics means success."""
+    parts = halves(source)
+    if parts.problem:
+        return (Diagnostic(parts.problem),)
+    if refused := compile_host(folder, parts.host, made):
+        return refused
+    for command in compiler.prepare(cann, parts.device, (INCLUDE, HEADERS), folder):
+        code, words = host_compiler.call(list(command), folder, tools_environment())
+        if code:
+            found = compiler.diagnostics(words, source.count("\n") + 1)
+            return found or (Diagnostic(host_compiler.unexplained(code, words)),)
+    if not (folder / compiler.LIBRARY).is_file():
+        raise InfrastructureError(f"{cann.bisheng} left no {compiler.LIBRARY}")
+    numbers = {
+        place: str(parts.kernels.index(name)) for place, name in kernels_in(folder / HOST, {*parts.kernels}).items()
+    }
+    (folder / "kernels.json").write_text(json.dumps(numbers))
+    return ()
+
+
+def compile_host(folder: Path, text: str, made: Runtime) -> tuple[Diagnostic, ...]:
+    """The host's half by g++, confined, against a header in which launches are written down."""
+    source = folder / host_compiler.SOURCE
+    source.write_text(without_includes(text), encoding="utf-8", errors="surrogateescape")
+    read = [str(made.folder), str(INCLUDE), str(HEADERS), *host_compiler.compiler_roots(made.compiler)]
+    reads = [word for path in read for word in ("--read", path)]
+    limits = ["--layers", str(made.confinement.layers), "--write", str(folder), *reads, "--"]
+    headers = ["-include", str(INCLUDE / "ascend_host.h"), "-I", str(HEADERS)]
+    command = [str(made.confine), *limits, made.compiler, *_HOST_FLAGS, *headers, source.name, "-o", HOST]
+    code, words = host_compiler.call(made.confinement.wrapped(command, read=read, write=[folder]), folder)
+    if code == host_compiler.NOT_CONFINED:
+        raise InfrastructureError(f"the compiler could not be confined: {words.strip()[:200]}")
+    if code:
+        return host_compiler.diagnostics(words) or (Diagnostic(host_compiler.unexplained(code, words)),)
+    return ()
+
+
+def without_includes(text: str) -> str:
+    """The text without the device's headers, whose words the host's half is given; lines stay."""
+    return re.sub(r'^[ \t]*#[ \t]*include[ \t]*[<"](?:kernel_operator|lib/)[^\n]*', "", text, flags=re.MULTILINE)
+
+
+def tools_environment() -> dict[str, str]:
+    """What CANN's tools read from the environment, as set_env.sh made it."""
+    return {name: value for name, value in os.environ.items() if name.startswith("ASCEND") or name == "LD_LIBRARY_PATH"}
+
+
+def request_of(
+    artifact: Path, plan: launches.Plan, tensors: Tensors, poison: int, timed: bool, seconds: float
+) -> dict[str, Any]:
+    """What the trusted process is asked to do."""
+    started = [
+        {
+            "number": int(launch.kernel),
+            "blocks": launch.grid[0],
+            "arguments": [{"data": one.data.hex(), "handles": one.handles} for one in launch.arguments],
+        }
+        for launch in plan.launches
+    ]
+    signature = tensors.signature
+    return {
+        "library": str(artifact),
+        "launches": started,
+        "inputs": [spec.nbytes for spec in signature.inputs],
+        "outputs": [spec.nbytes for spec in signature.outputs],
+        "workspace": workspace_bytes(signature),
+        "sets": tensors.count,
+        "set_bytes": tensors.set_bytes,
+        "output_bytes": tensors.output_bytes,
+        "poison": poison,
+        "timed": timed,
+        "seed": int.from_bytes(os.urandom(8), "little"),  # the order of calls is nobody's to foresee
+        "seconds": seconds,
+    }
+
+
+def timing_of(reply: Mapping[str, Any], tensors: Tensors) -> Timing:
+    """What the trusted process answered, as the verifier reads it."""
+    if reply["guards"]:
+        words = f"{reply['guards']} bytes around the outputs or the workspace were written: check the bounds"
+        return Timing((Run("fault", fault=Fault("OUT_OF_BOUNDS", words)),))
+    if reply["inputs_changed"]:
+        return Timing(
+            (Run("fault", fault=Fault("INPUT_WRITTEN", "the kernel wrote to an input: inputs are read-only")),)
+        )
+    timing = measured([sample["microseconds"] for sample in reply["samples"]])
+    profile = Profile(
+        waits={"interval_low": timing.low_us, "interval_high": timing.high_us}, counts={"timed_calls": timing.samples}
+    )
+    runs = tuple(
+        Run("ok", outputs=tensors.outputs(index), latency_us=timing.latency_us, profile=profile)
+        for index in range(tensors.count)
+    )
+    firsts = tuple(sample["microseconds"] for sample in reply["samples"] if sample["first"])
+    again = tuple(sample["microseconds"] for sample in reply["samples"] if not sample["first"])
+    return Timing(runs, firsts, again, bool(reply["unstable"]), (timing.low_us, timing.high_us))

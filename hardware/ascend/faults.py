@@ -1,0 +1,48 @@
+"""From the numbers and words of the runtime to a fault that an author can act on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kernel_gym.hardware.device import Fault
+
+_CODE = re.compile(r"\b([25]07\d{3})\b")
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A fault, and whether the device has to be looked at before anything else runs on it."""
+
+    fault: Fault
+    lost: bool
+
+    @property
+    def is_timeout(self) -> bool:
+        """True if the kernel did not end."""
+        return self.fault.rule == "KERNEL_TIMEOUT"
+
+
+def explain(words: str) -> Explained:
+    """What an error of the runtime means; the driver's own sentence says more than the number."""
+    number = next((int(code) for code in _CODE.findall(words) if int(code) in _table()["codes"]), None)
+    known = _table()["codes"].get(number, {})
+    lost = bool(known.get("lost", True))
+    for entry in _table()["words"]:
+        if entry["seen"].lower() in words.lower():
+            return Explained(Fault(entry["rule"], entry["message"]), lost)
+    if known:
+        return Explained(Fault(known["rule"], known["message"]), lost)
+    first = next((line.strip() for line in words.splitlines() if line.strip()), "no reason given")
+    return Explained(Fault("NPU_ERROR", f"the NPU reports: {first[:200]}"), True)
+
+
+@cache
+def _table() -> dict[str, Any]:
+    table: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text())
+    return table

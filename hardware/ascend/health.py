@@ -1,0 +1,102 @@
+"""Is the NPU well? What npu-smi says, and a note that keeps a device that is not well out of use.
+
+A kernel that faults can leave an NPU in a state in which the next, innocent one fails. After a fault the device is
+looked at; if it does not say that it is well, it is put into quarantine: a file, so that every process on the machine
+knows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_gym.errors import DeviceUnavailable
+from kernel_gym.hardware.ascend_sim.runtime import cache_folder
+
+SECONDS = 20.0
+_FIELD = re.compile(r"^\s*([\w /()-]+?)\s*:\s*(.*?)\s*$", re.MULTILINE)
+Ask = Callable[[list[str]], str]
+
+
+@dataclass(frozen=True)
+class Health:
+    """What the driver says of one NPU."""
+
+    state: str
+    errors: str = ""
+
+    @property
+    def well(self) -> bool:
+        """True if there is nothing to complain about."""
+        return self.state.upper() == "OK"
+
+    def __str__(self) -> str:
+        return f"health {self.state}" + (f", {self.errors}" if self.errors else "")
+
+
+def health(npu: int, ask: Ask | None = None) -> Health:
+    """Ask the driver."""
+    return parse((ask or _npu_smi)(["info", "-t", "health", "-i", str(npu)]))
+
+
+def parse(words: str) -> Health:
+    """The answer of `npu-smi info -t health -i N`."""
+    fields = {name.strip().lower(): value for name, value in _FIELD.findall(words)}
+    state = fields.get("health") or fields.get("health status")
+    if state is None:
+        raise DeviceUnavailable(f"npu-smi says nothing of the NPU's health: {' '.join(words.split())[:120]}")
+    code = fields.get("error code", "")
+    told = [text for text in (code, fields.get("error information", "")) if text and text.upper() not in ("NA", "0")]
+    return Health(state, " ".join(told))
+
+
+def _npu_smi(arguments: list[str]) -> str:
+    try:
+        run = subprocess.run(["npu-smi", *arguments], capture_output=True, text=True, timeout=SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise DeviceUnavailable(f"npu-smi does not answer: {error}") from error
+    if run.returncode:
+        raise DeviceUnavailable(f"npu-smi failed: {(run.stderr or run.stdout).strip()[:200]}")
+    return run.stdout
+
+
+class Quarantine:
+    """The note on one NPU that is not to be used."""
+
+    def __init__(self, npu: int, folder: Path | None = None) -> None:
+        self.npu = npu
+        self.file = (folder or cache_folder()) / f"npu-{npu}.quarantine"
+
+    def reason(self) -> str | None:
+        """Why the NPU is not used, or None."""
+        if not self.file.is_file():
+            return None
+        note = json.loads(self.file.read_text())
+        return (
+            f"NPU {self.npu} is in quarantine since {note['when']}: {note['why']}; reset it "
+            f"(npu-smi set -t reset -i {self.npu} -c 0), then remove {self.file}"
+        )
+
+    def impose(self, why: str) -> None:
+        """Keep everybody off the NPU."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        note = {"when": time.strftime("%Y-%m-%d %H:%M:%S"), "why": why}
+        draft = self.file.with_suffix(".draft")
+        draft.write_text(json.dumps(note))
+        draft.replace(self.file)
+
+    def after_fault(self, fault: str, ask: Ask | None = None) -> Health | None:
+        """Look at the NPU after a fault; one that is not well, or does not answer, goes into quarantine."""
+        try:
+            found = health(self.npu, ask)
+        except DeviceUnavailable as error:
+            self.impose(f"after {fault}: {error}")
+            return None
+        if not found.well:
+            self.impose(f"after {fault}: {found}")
+        return found
