@@ -1,4 +1,4 @@
-"""The embedded author: reads a task's ATen graph and writes Ascend C or CUDA for it, as well as its context has taught it."""
+"""The embedded author: reads a task's ATen graph and writes a kernel for it, as well as its context has taught it."""
 
 from kernel_gym.generators.apprentice.author import Apprentice, Choice, Explanation, naive, oracle
 from kernel_gym.generators.apprentice.lowering import lower
