@@ -243,8 +243,20 @@ struct asc_fractals { uint32_t start, repeat, src_stride, dst_gap, transposed; }
 ASC_CALL asc_load_fractals(asc_local dst, asc_local src, asc_fractals shape, uint32_t dtype, int32_t line);
 struct asc_mmad_shape { uint32_t m, n, k, from_zero, with_bias; };                     // from_zero: C starts from 0
 ASC_CALL asc_mmad(asc_local c, asc_local a, asc_local b, asc_local bias, uint32_t c_dtype, uint32_t dtype, asc_mmad_shape shape, int32_t line);
-struct asc_fix_shape { uint32_t m, n, src_stride, dst_stride, relu; };                 // src_stride: rows of C in L0C; dst_stride: elements
-ASC_CALL asc_fixpipe(asc_global dst, asc_local src, uint32_t dst_dtype, uint32_t src_dtype, asc_fix_shape shape, int32_t line);
+// nz: result in columns of fractals, dst_stride in blocks of 32 bytes between them, else rows, dst_stride in elements. quant:
+// 0 by the types alone, 1 with `scale`, 2 with the n scales in `scales` (L1 or FB; 8 bytes each). src_stride: rows of C in L0C.
+// registers: quant, nd_* and the scales are those of asc_fix_registers.
+struct asc_fix_shape { uint32_t m, n, src_stride, dst_stride, relu, nz, split, quant, nd_num, src_nd_stride, dst_nd_stride, registers; };
+ASC_CALL asc_fixpipe(asc_global dst, asc_local src, asc_local scales, uint32_t dst_dtype, uint32_t src_dtype, asc_fix_shape shape, uint64_t scale, int32_t line);
+ASC_CALL asc_fixpipe_local(asc_local dst, asc_local src, asc_local scales, uint32_t dst_dtype, uint32_t src_dtype, asc_fix_shape shape, uint64_t scale, int32_t line);
+ASC_CALL asc_fix_registers(uint32_t which, uint64_t number, uint32_t nd_num, uint32_t src_nd_stride, uint32_t dst_nd_stride, asc_local scales, int32_t line);  // 0: scale, 1: matrices, 2: scales
+ASC_CALL asc_load_global_fractals(asc_local dst, asc_global src, asc_fractals shape, uint32_t dtype, int32_t line);
+// Squares of 16 or 32 elements, transposed: 1 fractal of 16-bit elements, 2 of 8 or 32 bits; gaps and strides in squares.
+ASC_CALL asc_load_transposed(asc_local dst, asc_local src, asc_fractals shape, uint32_t fractal_gap, uint32_t dtype, int32_t line);
+// What a convolution multiplies: rows of (output position), columns of (channel block, filter row, filter column, channel).
+struct asc_image { uint32_t h, w, channels, k_extent, m_extent, k_start, m_start, stride_w, stride_h, filter_w, filter_h, dilation_w, dilation_h, left, right, top, bottom; };
+ASC_CALL asc_load_image(asc_local dst, asc_local src, asc_image image, uint64_t pad_bits, uint32_t dtype, int32_t line);
+ASC_CALL asc_fill_fractals(asc_local dst, uint32_t repeat, uint32_t blocks, uint32_t gap, uint64_t bits, uint32_t dtype, int32_t line);   // blocks, gap: of 512 bytes in L0, of 32 in L1
 
 // ---- messages ----------------------------------------------------------------------------------------------------
 struct asc_text { char bytes[96]; };

@@ -52,6 +52,7 @@ void Core::reset(uint32_t instance) {
     atomic = atomic_dtype = 0;
     pad_set = false;
     pad_bits = gathered = merged = bypassing = 0;
+    fix = {};
     copied_out.clear();
     copied_in.clear();
     dirty_lines.clear();

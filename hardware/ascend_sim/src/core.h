@@ -100,6 +100,11 @@ public:
     bool pad_set = false;
     uint64_t pad_bits = 0;
     uint64_t bypassing = 0;                 // tensors whose copies bypass L2, by bit
+    struct {
+        uint64_t scale = 0;
+        uint32_t nd_num = 1, src_nd_stride = 0, dst_nd_stride = 0;
+        asc_local scales = {0, 0, ASC_FB};
+    } fix;                                  // registers of the way out of L0C
     uint64_t gathered = 0;                  // what the last GatherMask kept
     uint64_t merged = 0;                    // pairs that the last MrgSort took from each list, 16 bits each
     std::deque<GlobalTouch> copied_out, copied_in;   // recent, in tensors that can be written

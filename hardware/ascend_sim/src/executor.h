@@ -132,12 +132,24 @@ public:
     void matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias, asc_matmul_shape shape, uint32_t flags,
                 int32_t line);
 
-    // ---- the cube at its basic level (cube.cpp)
+    // ---- the cube at its basic level (cube.cpp, cube_loads.cpp)
     void load_fractals(asc_local dst, asc_local src, asc_fractals shape, uint32_t dtype, int32_t line);
     void mmad(asc_local c, asc_local a, asc_local b, asc_local bias, uint32_t c_dtype, uint32_t dtype,
               asc_mmad_shape shape, int32_t line);
-    void fixpipe(asc_global dst, asc_local src, uint32_t dst_dtype, uint32_t src_dtype, asc_fix_shape shape,
-                 int32_t line);
+    void load_global_fractals(asc_local dst, asc_global src, asc_fractals shape, uint32_t dtype, int32_t line);
+    void load_transposed(asc_local dst, asc_local src, asc_fractals shape, uint32_t fractal_gap, uint32_t dtype,
+                         int32_t line);
+    void load_image(asc_local dst, asc_local src, asc_image image, uint64_t pad_bits, uint32_t dtype, int32_t line);
+    void fill_fractals(asc_local dst, uint32_t repeat, uint32_t blocks, uint32_t gap, uint64_t bits, uint32_t dtype,
+                       int32_t line);
+
+    // ---- results out of L0C (fixpipe.cpp)
+    void fixpipe(asc_global dst, asc_local src, asc_local scales, uint32_t dst_dtype, uint32_t src_dtype,
+                 asc_fix_shape shape, uint64_t scale, int32_t line);
+    void fixpipe_local(asc_local dst, asc_local src, asc_local scales, uint32_t dst_dtype, uint32_t src_dtype,
+                       asc_fix_shape shape, uint64_t scale, int32_t line);
+    void fix_registers(uint32_t which, uint64_t number, uint32_t nd_num, uint32_t src_nd_stride, uint32_t dst_nd_stride,
+                       asc_local scales, int32_t line);
 
 private:
     struct Launch {
@@ -181,6 +193,10 @@ private:
     void count(const char *name) { mix_.count(name); }
 
     // Parts of single methods.
+    struct Fix;
+    Fix take_results(Core &core, const asc_local &src, asc_local scales, uint32_t dst_dtype, uint32_t src_dtype,
+                     asc_fix_shape shape, uint64_t scale);
+    void check_load(const asc_local &dst, const asc_local &src, const asc_fractals &shape, const char *what) const;
     void cast_packed(Core &core, bool packs, const asc_local &dst, const asc_local &src, uint32_t round,
                      const asc_walk &walk);
     void check_cast(uint32_t dst_dtype, uint32_t src_dtype, uint32_t round) const;
