@@ -12,7 +12,7 @@ from rich.table import Table
 
 from kernel_gym import command_line, plugins, suites
 from kernel_gym.errors import DeviceUnavailable, KernelGymError
-from kernel_gym.hardware.device import Device
+from kernel_gym.hardware.device import Device, Inputs
 from kernel_gym.kernel import Kernel
 from kernel_gym.task import Task
 from kernel_gym.verdict import Feasible, Profile, Verdict
@@ -20,6 +20,7 @@ from kernel_gym.verdict import Feasible, Profile, Verdict
 EXAMPLES = """
 scripts/verify.py --task level1/relu --kernel relu.asc
 scripts/verify.py --task level1/softmax --kernel softmax.asc --profile
+scripts/verify.py --task level1/softmax --kernel softmax.asc --trace softmax.json
 scripts/verify.py --task my_operator.py --kernel my_kernel.asc --json
 """
 #: Colour and words for what a verdict says first.
@@ -38,7 +39,10 @@ def main() -> int:
     source = _read(arguments.kernel)
     device = _device(arguments.device)
     task = suites.find(arguments.task)
-    verdict = _judge(Kernel(source, device.language), task, device, arguments)
+    kernel = Kernel(source, device.language)
+    verdict = _judge(kernel, task, device, arguments)
+    if arguments.trace:
+        _trace(kernel, task, device, arguments.trace)
     if arguments.json:
         print(json.dumps({"task": task.id} | verdict.to_json()))
     else:
@@ -52,6 +56,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kernel", required=True, type=Path, help="source file of the kernel")
     parser.add_argument("--device", default="ascend-sim", help="where it runs (default: %(default)s)")
     parser.add_argument("--profile", action="store_true", help="show where the time goes")
+    parser.add_argument(
+        "--trace",
+        type=Path,
+        metavar="FILE",
+        help="write what each pipe does when, at the timing sizes: for ui.perfetto.dev",
+    )
     parser.add_argument("--json", action="store_true", help="print the verdict as one line of JSON")
     parser.add_argument("--fresh", action="store_true", help="judge again even if the verdict is known")
     parser.add_argument("--unsafe", action="store_true", help="run the kernel even if this machine's sandbox is weak")
@@ -79,6 +89,18 @@ def _judge(kernel: Kernel, task: Task, device: Device, arguments: argparse.Names
 
     with Verifier(device, cache=not arguments.fresh, unsafe=arguments.unsafe) as verifier:
         return verifier.verify(kernel, task)
+
+
+def _trace(kernel: Kernel, task: Task, device: Device, path: Path) -> None:
+    """Run once more at the timing sizes, with a trace; a kernel that does not build or run has none."""
+    if not hasattr(device, "trace"):
+        raise KernelGymError(f"{device.name} writes no traces")
+    build = device.build(kernel, task)
+    if not build.ok:
+        raise KernelGymError("no trace: the kernel does not compile")
+    run = device.trace(build, Inputs(task.instance(task.timing).signature), path)
+    if run.fault:
+        raise KernelGymError(f"no trace of the whole run: {run.fault.message}")
 
 
 def _show(verdict: Verdict, task: str, with_profile: bool) -> None:

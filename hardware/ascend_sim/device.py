@@ -11,7 +11,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.errors import DeviceUnavailable, InfrastructureError
+from kernel_gym.errors import DeviceUnavailable, InfrastructureError, KernelGymError
 from kernel_gym.hardware import sandbox
 from kernel_gym.hardware.ascend_sim import chip as chips
 from kernel_gym.hardware.ascend_sim.compiler import OBJECT, compile_kernel
@@ -50,6 +50,7 @@ class AscendSim:
         self._tensors = SharedTensors()
         self._owner = os.getpid()
         self._chip_lines = [f"chip {key} {value}" for key, value in self._chip.pairs()]
+        self._trace: Path | None = None
 
     def unavailable_reason(self) -> str | None:
         try:
@@ -88,6 +89,24 @@ class AscendSim:
         outputs = self._tensors.outputs() if ok and inputs.values is not None else ()
         return _run(reply, outputs, time.perf_counter() - started)
 
+    def trace(self, build: Build, inputs: Inputs, path: Path) -> Run:
+        """Run as `run` does and write what each pipe did when to `path`, for chrome://tracing or ui.perfetto.dev.
+
+        A process of its own runs the kernel: the one that serves all other runs may write no file.
+        """
+        folder = Path(tempfile.mkdtemp(dir=self._folder()))
+        tracer = AscendSim(**self._options)  # type: ignore[arg-type]
+        tracer._trace = folder / "trace.json"
+        try:
+            done = tracer.run(build, inputs)
+            shutil.copyfile(tracer._trace, path)
+        except OSError as error:
+            raise KernelGymError(f"cannot write the trace to {str(path)!r}: {error.strerror}") from None
+        finally:
+            tracer.close()
+            shutil.rmtree(folder)
+        return done
+
     def floor_us(self, signature: Signature) -> float:
         """Starting the kernel, and moving its tensors once at the highest rate that any memory has.
 
@@ -123,8 +142,13 @@ class AscendSim:
             built: Runtime = runtime()
             confinement = self._confinement()
             command = [str(built.device), "{socket}", str(confinement.layers)]
-            self._server = Server(confinement.wrapped(command, read=[built.folder, self._folder()]))
+            write = [] if self._trace is None else [self._trace.parent]
+            self._server = Server(confinement.wrapped(command, [built.folder, *self._readable()], write))
         return self._server
+
+    def _readable(self) -> list[Path]:
+        """Where builds are: ours, or beside the trace those of the device that asked for it."""
+        return [self._folder()] if self._trace is None else [self._trace.parent.parent]
 
     def _folder(self) -> Path:
         """Where this device keeps its builds."""
@@ -148,6 +172,7 @@ class AscendSim:
         lines = ["run", f"so {build.artifact}", f"mode {'records' if inputs.values is None else 'compute'}"]
         lines += [f"poison {inputs.poison}", f"seed {inputs.seed & (1 << 64) - 1}"]
         lines += [f"timeout_ms {int(self._timeout * 1000)}", f"budget {self._budget}"]
+        lines += [f"trace {self._trace}"] if self._trace else []
         lines += self._tensors.lines(signature)
         lines += [
             f"tensor workspace {DTYPES['uint8'][0]} 0 {size} 0"

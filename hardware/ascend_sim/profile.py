@@ -22,8 +22,12 @@ PIPES = {
     "MTE1": "cube",
     "FIX": "cube",
 }
-#: Copies below this size spend more on starting than on moving.
-SMALL_COPY = 16 * 1024
+#: Starting a copy costs about as much as moving this many bytes.
+COPY_START = 2 * 1024
+#: Reading from inside a sector costs about one sector more.
+SECTOR = 512
+#: Shares of the time below this one are not worth a word; of the latency, for launching.
+WORTH_NAMING, LAUNCH_WORTH_NAMING = 0.15, 0.25
 #: Vector instructions below this many repeats spend more on starting than on computing.
 FEW_REPEATS = 16
 
@@ -42,6 +46,11 @@ class Reading:
     def core_time(self) -> float:
         """Mean working time of a core that took part."""
         return float(self.timing["mean_us"])
+
+    @property
+    def launching(self) -> float:
+        """Part of the latency that launches take."""
+        return float(self.timing["launch_us"]) / self.latency
 
     def count(self, name: str) -> int:
         return int(self.timing["counts"].get(name, 0))
@@ -82,14 +91,22 @@ def bottleneck(reading: Reading) -> str:
     """What to work on first: what wastes whole cores comes before what a core does."""
     if reading.latency <= 0:
         return ""
-    if float(reading.timing["launch_us"]) > 0.5 * reading.latency:
+    if reading.launching > 0.4:
         return "launch"
+    if _by_elements(reading):
+        return "scalar"
     if _idle_cores(reading) > 0.4:
         return "balance"
     if reading.waited("S<-sync") > 0.3:
         return "sync"
     busiest = max(PIPES, key=reading.busy)
     return PIPES[busiest]
+
+
+def _by_elements(reading: Reading) -> bool:
+    """Whether cores spend their time on single elements: the vector unit wins more than all other cores would."""
+    accesses = reading.count("scalar_accesses")
+    return reading.busy("S") > 0.7 and accesses > 0.05 * max(1, reading.count("S"))
 
 
 def _idle_cores(reading: Reading) -> float:
@@ -105,9 +122,11 @@ def _idle_cores(reading: Reading) -> float:
 
 def _launch(reading: Reading) -> str:
     launches, cores = reading.count("launches"), reading.count("cores")
-    share = float(reading.timing["launch_us"]) / reading.latency
     cure = "one launch instead would save most of it" if launches > 1 else f"fewer than {cores} cores start faster"
-    return f"Launching takes {_percent(share)} of the time ({_plural(launches, 'launch', 'launches')}): {cure}."
+    if cores == 1 and launches == 1:
+        cure = "at this size little else is left"
+    share, number = _percent(reading.launching), _plural(launches, "launch", "launches")
+    return f"Launching takes {share} of the time ({number}): {cure}."
 
 
 def _balance(reading: Reading) -> str:
@@ -135,16 +154,32 @@ def _copies(reading: Reading, pipe: str, bursts: str, moved: int) -> str:
     where = reading.line(pipe)
     if reading.busy(pipe) < 0.65 or (reading.busy(pipe) < 0.9 and reading.waited(f"{pipe}<-V") > 0.12):
         return _in_turn(reading, pipe)
-    if reading.count("misaligned") * 512 > 0.15 * max(1, moved):
+    starting, crossing = _waste(reading, instructions, moved)
+    if max(starting, crossing) > WORTH_NAMING and crossing > starting:
         return f"{head}, much of it because rows start off a 512-byte boundary{where}: align or pad them."
-    if burst < 512 <= piece:
+    if burst < SECTOR <= piece:
         return f"{head} moving bursts of {_size(burst)}{where}: longer contiguous rows cost less each."
-    if piece < SMALL_COPY:
+    if starting > WORTH_NAMING:
         return f"{head} moving pieces of {_size(piece)}{where}: larger tiles would spend less on starting copies."
     rate = moved / reading.latency / 1e6
-    return (
-        f"{head} moving {_size(moved)} at {rate:.2f} TB/s{where}: moving less (fusing, reusing what is in UB) is left."
-    )
+    return f"{head} moving {_size(moved)} at {rate:.2f} TB/s{where}: {_what_is_left(reading)}."
+
+
+def _waste(reading: Reading, instructions: int, moved: int) -> tuple[float, float]:
+    """Parts of the copies' time that starting them takes, and reading from inside sectors."""
+    started, crossed = instructions * COPY_START, reading.count("misaligned") * SECTOR
+    return started / max(1, started + moved), crossed / max(1, crossed + moved)
+
+
+def _what_is_left(reading: Reading) -> str:
+    """Advice for copies that are as good as they get."""
+    cores = reading.count("cores")
+    if reading.launching > LAUNCH_WORTH_NAMING and cores > 1:
+        return (
+            f"moving less is left, and launching {cores} cores, which takes {_percent(reading.launching)}: "
+            "fewer may reach the same rate and start sooner"
+        )
+    return "moving less (fusing, reusing what is in UB) is left"
 
 
 def _in_turn(reading: Reading, pipe: str) -> str:

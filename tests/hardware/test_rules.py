@@ -139,6 +139,14 @@ def test_the_reserved_end_of_ub_is_warned_of(device: AscendSim) -> None:
     assert [line.split()[0] for line in result.warnings] == ["RESERVED_UB"]
 
 
+@pytest.mark.parametrize(("event", "warned"), [("EVENT_ID5", False), ("EVENT_ID6", True), ("EVENT_ID7", True)])
+def test_the_events_of_the_framework_are_warned_of(device: AscendSim, event: str, warned: bool) -> None:
+    body = f"SetFlag<HardEvent::MTE2_V>({event}); WaitFlag<HardEvent::MTE2_V>({event});"
+    result = Program(device, body).run()
+    assert result.status == "ok"
+    assert [line.split()[0] for line in result.warnings] == ["RESERVED_EVENT"] * warned
+
+
 def test_scalar_writes_to_one_cache_line_are_warned_of(device: AscendSim) -> None:
     body = "GlobalTensor<float> z; z.SetGlobalBuffer((__gm__ float *)z0); z.SetValue(GetBlockIdx(), 1.0f);"
     result = Program(device, body).run()
@@ -162,7 +170,7 @@ def test_the_scalar_unit_waits_by_itself(device: AscendSim) -> None:
 #: Rules that no kernel can break through the headers: tested with raw records.
 ONLY_RECORDS = {"PROTOCOL", "WORK_LIMIT"}
 #: Rules that have tests of their own.
-ELSEWHERE = {"MATMUL", "CUBE", "MISUSE", "GM_PADDING", "RESERVED_UB", "DCACHE"}
+ELSEWHERE = {"MATMUL", "GM_PADDING", "RESERVED_EVENT", "RESERVED_UB", "DCACHE"}
 
 
 def test_every_rule_has_a_program_that_breaks_it() -> None:
@@ -174,4 +182,9 @@ def test_every_rule_has_a_program_that_breaks_it() -> None:
 def test_the_table_of_rules_says_what_to_do() -> None:
     assert "| `COPY_SIZE` | DataCopy moves whole blocks" in table()
     assert all(rule.hint for rule in rules() if rule.id not in {"PROTOCOL", "ASSERT", "MISUSE"})
-    assert {rule.id for rule in rules() if rule.is_warning} == {"GM_PADDING", "RESERVED_UB", "DCACHE"}
+    assert {rule.id for rule in rules() if rule.is_warning} == {
+        "GM_PADDING",
+        "RESERVED_EVENT",
+        "RESERVED_UB",
+        "DCACHE",
+    }

@@ -116,6 +116,13 @@ asc_lists lists() {
     return made;
 }
 
+asc_image image() {
+    asc_image made = fields<asc_image>(6);
+    made.h += 4, made.w += 4;
+    if (below(4)) made.k_extent = 32 * (1 + below(3)), made.m_extent = 16 * (1 + below(3)), made.k_start = made.m_start = 0;
+    return made;
+}
+
 asc_blocks16 blocks16() {
     asc_blocks16 made;
     for (uint32_t &addr : made.dst) addr = local().addr;

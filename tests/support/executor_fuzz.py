@@ -32,7 +32,8 @@ DRAWN = {
     "asc_local": "local()", "asc_global": "global()", "asc_walk": "walk()", "asc_burst": "burst()",
     "asc_nd2nz": "nd2nz()", "asc_tile": "tile()", "asc_matrix": "matrix()", "asc_matmul_shape": "matmul_shape()",
     "asc_fractals": "fields<asc_fractals>(8)", "asc_mmad_shape": "fields<asc_mmad_shape>(40)",
-    "asc_fix_shape": "fields<asc_fix_shape>(40)", "asc_lists": "lists()", "asc_blocks16": "blocks16()",
+    "asc_fix_shape": "fields<asc_fix_shape>(40)", "asc_image": "image()", "asc_lists": "lists()",
+    "asc_blocks16": "blocks16()",
     "asc_transpose_steps": "fields<asc_transpose_steps>(6)", "asc_text": "words()", "uint64_t": "number()",
     "int32_t": "static_cast<int32_t>(below(8) ? below(8) : number())",
 }  # fmt: skip
@@ -55,6 +56,8 @@ RANGES |= {
     "pad_left": 10,
     "pad_right": 10,
     "block": 4,
+    "event": 9,
+    "which": 4,
     "count": 300,
     "flags": 8,
     "pipe": 8,

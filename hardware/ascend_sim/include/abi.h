@@ -117,6 +117,8 @@ ASC_FRONT asc_local asc_buffer_init(uint32_t position, uint32_t bytes, int32_t l
 ASC_FRONT asc_local asc_queue_alloc(uint32_t queue, int32_t line);
 ASC_FRONT void asc_queue_enqueue(uint32_t queue, asc_local tensor, int32_t line);
 ASC_FRONT asc_local asc_queue_dequeue(uint32_t queue, int32_t line);
+ASC_FRONT void asc_queue_enqueue_as(uint32_t queue, asc_local tensor, uint32_t from, uint32_t to, int32_t line);
+ASC_FRONT asc_local asc_queue_dequeue_as(uint32_t queue, uint32_t from, uint32_t to, int32_t line);
 ASC_FRONT void asc_queue_free(uint32_t queue, asc_local tensor, int32_t line);
 ASC_FRONT uint32_t asc_queue_length(uint32_t queue);
 ASC_FRONT uint32_t asc_queue_idle(uint32_t queue);
@@ -129,7 +131,15 @@ ASC_CALL asc_init_buffer(uint32_t position, uint32_t bytes, int32_t line);
 ASC_CALL asc_alloc(uint32_t queue, uint32_t addr, int32_t line);
 ASC_CALL asc_enqueue(uint32_t queue, asc_local tensor, int32_t line);
 ASC_CALL asc_dequeue(uint32_t queue, uint32_t addr, int32_t line);
+ASC_CALL asc_enqueue_as(uint32_t queue, asc_local tensor, uint32_t source, uint32_t destination, int32_t line);   // EnQue<source, destination>
+ASC_CALL asc_dequeue_as(uint32_t queue, uint32_t addr, uint32_t source, uint32_t destination, int32_t line);
 ASC_CALL asc_free(uint32_t queue, asc_local tensor, int32_t line);
+// Inside a part of a buffer (TBufPool): `rest` is what is left of it, its bytes go on from its first address.
+ASC_FRONT void asc_queue_init_in(uint32_t queue, asc_local rest, uint32_t count, uint32_t bytes, int32_t line);
+ASC_CALL asc_init_queue_in(uint32_t queue, uint32_t source, uint32_t destination, int32_t depth, uint32_t count, uint32_t bytes, asc_local rest, int32_t line);
+ASC_CALL asc_init_buffer_in(asc_local rest, uint32_t bytes, int32_t line);
+ASC_FRONT void asc_pool_reset(asc_local pool, int32_t line);
+ASC_CALL asc_reset_pool(asc_local pool, int32_t line);
 ASC_CALL asc_static_alloc(uint32_t space, uint32_t addr, uint32_t bytes, int32_t line);   // LocalMemAllocator
 ASC_CALL asc_offset_out_of_bounds(asc_local tensor, uint64_t offset_bytes, int32_t line);
 
@@ -230,6 +240,10 @@ ASC_FRONT void asc_cross_core_wait(uint32_t flag, int32_t line);
 ASC_FRONT void asc_cross_core_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line);
 ASC_CALL asc_cross_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line);
 ASC_CALL asc_cross_wait(uint32_t flag, int32_t line);
+ASC_FRONT void asc_block_event_set(uint32_t block, uint32_t event, int32_t line);      // IBSet
+ASC_FRONT void asc_block_event_wait(uint32_t block, uint32_t event, int32_t line);     // IBWait
+ASC_CALL asc_block_set(uint32_t block, uint32_t event, int32_t line);
+ASC_CALL asc_block_wait(uint32_t block, uint32_t event, int32_t line);
 
 // ---- Matmul (lib/matmul_intf.h) ----------------------------------------------------------------------------------
 struct asc_matrix { asc_global address; uint32_t dtype, transposed; };

@@ -4,7 +4,7 @@
 
 namespace sim {
 
-uint32_t Queue::producer() const {
+uint32_t producer_at(uint32_t source) {
     switch (source) {
         case ASC_POS_GM: case ASC_POS_VECIN: return ASC_MTE2;
         case ASC_POS_A1: case ASC_POS_B1: case ASC_POS_C1: case ASC_POS_A2: case ASC_POS_B2: case ASC_POS_C2:
@@ -15,7 +15,7 @@ uint32_t Queue::producer() const {
     }
 }
 
-uint32_t Queue::consumer() const {
+uint32_t consumer_at(uint32_t source, uint32_t destination) {
     switch (destination) {
         case ASC_POS_GM: return source == ASC_POS_CO1 ? ASC_FIX : ASC_MTE3;
         case ASC_POS_VECOUT: return ASC_MTE3;
@@ -25,6 +25,9 @@ uint32_t Queue::consumer() const {
         default: return ASC_V;
     }
 }
+
+uint32_t Queue::producer() const { return producer_at(source); }
+uint32_t Queue::consumer() const { return consumer_at(source, destination); }
 
 std::string Queue::name(uint32_t id) const {
     const uint32_t position = destination == ASC_POS_GM || destination == ASC_POS_CO2 ? source : destination;
@@ -61,6 +64,7 @@ void Core::reset(uint32_t instance) {
 void Core::restart_buffers() {
     for (uint32_t &addr : next_addr) addr = 0;
     allocations.clear();
+    freed.assign(capacity_of(ASC_UB) / 32, 0);
     queues.clear();
     for (auto &row : in_flight) std::fill(std::begin(row), std::end(row), 0u);
 }

@@ -33,8 +33,14 @@ struct QueueBuffer {
     BufferState state = BufferState::Free;
     bool freed = false;     // was used before, so that `free` means something
     int32_t line = 0;       // where it got its state
+    uint32_t source = 0, destination = 0;   // between which positions it was enqueued
     Clock ready, free;
 };
+
+// Which pipes write and read at two positions.
+uint32_t producer_at(uint32_t source);
+uint32_t consumer_at(uint32_t source, uint32_t destination);
+
 
 struct Queue {
     bool ready = false;
@@ -56,6 +62,7 @@ struct Allocation {
     uint32_t position;
     int32_t queue;                 // -1: a TBuf or a static allocation
     int32_t line;
+    bool inside = false;           // of a TBufPool, whose bytes are counted already
 };
 
 struct Flag {
@@ -92,6 +99,7 @@ public:
     std::vector<Allocation> allocations;
     std::vector<Queue> queues;
     uint32_t in_flight[ASC_PIPES][ASC_PIPES] = {};   // allocated tensors by producer and consumer
+    std::vector<uint8_t> freed;             // by block of UB: it belongs to a tensor that was freed
     Flag flags[ASC_PIPES][ASC_PIPES][event_ids];
 
     bool counter = false;                   // SetMaskCount

@@ -60,7 +60,13 @@ public:
     void alloc(uint32_t queue, uint32_t addr, int32_t line);
     void enqueue(uint32_t queue, asc_local tensor, int32_t line);
     void dequeue(uint32_t queue, uint32_t addr, int32_t line);
+    void enqueue_as(uint32_t queue, asc_local tensor, uint32_t source, uint32_t destination, int32_t line);
+    void dequeue_as(uint32_t queue, uint32_t addr, uint32_t source, uint32_t destination, int32_t line);
     void free(uint32_t queue, asc_local tensor, int32_t line);
+    void init_queue_in(uint32_t queue, uint32_t source, uint32_t destination, int32_t depth, uint32_t count,
+                       uint32_t bytes, asc_local rest, int32_t line);
+    void init_buffer_in(asc_local rest, uint32_t bytes, int32_t line);
+    void reset_pool(asc_local pool, int32_t line);
     void static_alloc(uint32_t space, uint32_t addr, uint32_t bytes, int32_t line);
     void offset_out_of_bounds(asc_local tensor, uint64_t offset_bytes, int32_t line);
 
@@ -127,6 +133,8 @@ public:
     void sync_point(int32_t line);
     void cross_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line);
     void cross_wait(uint32_t flag, int32_t line);
+    void block_set(uint32_t block, uint32_t event, int32_t line);
+    void block_wait(uint32_t block, uint32_t event, int32_t line);
 
     // ---- Matmul (matmul.cpp)
     void matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias, asc_matmul_shape shape, uint32_t flags,
@@ -157,6 +165,7 @@ private:
         uint32_t live = 0, ended = 0, waiting = 0;
         std::vector<uint8_t> begun;                     // by instance
         uint32_t crossed[11] = {};                      // CrossCoreSetFlag by flag
+        std::unordered_map<uint64_t, uint32_t> events;  // IBSet by block and event
     };
 
     // Remembers the author's line; `running` also gives the core that the record is for.
@@ -217,6 +226,13 @@ private:
                             uint32_t dtype) const;
     QueueBuffer &buffer_in(Core &core, uint32_t queue, const asc_local &tensor, const char *what);
     Queue &queue_at(Core &core, uint32_t queue, const char *what);
+    void enqueue_between(Core &core, uint32_t id, const asc_local &tensor, uint32_t source, uint32_t destination);
+    void dequeue_between(Core &core, uint32_t id, uint32_t addr, uint32_t source, uint32_t destination);
+    void mark_freed(Core &core, uint32_t space, uint32_t begin, uint32_t bytes, bool freed);
+    uint32_t reserve_in(Core &core, const asc_local &rest, uint64_t bytes, const char *what);
+    void place_queue(Core &core, uint32_t id, const Queue &made, uint32_t addr, uint32_t count);
+    uint32_t check_queue(const Core &core, uint32_t id, uint32_t source, uint32_t destination, uint32_t count,
+                         uint32_t bytes) const;
     uint32_t reserve(Core &core, uint32_t space, uint32_t bytes, const char *what);
     [[noreturn]] void name_buffers(Core &core, uint32_t space, uint64_t wanted, const char *what) const;
 

@@ -32,8 +32,9 @@ struct Core {
     ucontext_t context;
     Stack *stack = nullptr;
     guard::Range reach;                               // what of the stack is the kernel's
-    enum { New, Ready, AtBarrier, AtFlag, Done } state = New;
+    enum { New, Ready, AtBarrier, AtFlag, AtEvent, Done } state = New;
     uint32_t wanted = 0;                              // the flag it waits for
+    uint64_t event = 0;                               // the event of a block it waits for
     uint32_t sets[MODES][FLAGS] = {}, waits[FLAGS] = {};
 };
 
@@ -45,6 +46,7 @@ struct Launch {
     int32_t line;
     guard::Range own, host;                           // the host function's stack, and what of it the cores may read
     uint32_t current = 0;
+    std::map<uint64_t, uint32_t> events;              // IBSet by block and event, as often as nobody has waited for it yet
     ucontext_t scheduler;
 };
 
@@ -104,6 +106,7 @@ bool may_run(uint32_t index, bool barrier_complete) {
         case Core::New: case Core::Ready: return true;
         case Core::AtBarrier: return barrier_complete;
         case Core::AtFlag: return raised(index, core.wanted) > core.waits[core.wanted];
+        case Core::AtEvent: return running->events[core.event] != 0;
         case Core::Done: return false;
     }
     return false;
@@ -119,6 +122,7 @@ void run_core(uint32_t index) {
         wire::core_resume(index, running->line);
     }
     if (core.state == Core::AtFlag) ++core.waits[core.wanted];
+    if (core.state == Core::AtEvent) --running->events[core.event];
     core.state = Core::Ready;
     guard::stack(core.reach, running->host);
     swapcontext(&running->scheduler, &core.context);
@@ -141,7 +145,8 @@ bool run_round() {
     for (uint32_t i = 0; i < may.size(); ++i) may[i] = may_run(i, barrier_complete);
     for (uint32_t i = 0; i < may.size(); ++i) {
         // A flag may have been raised or consumed meanwhile; a barrier, once complete, releases all.
-        if (running->cores[i]->state == Core::AtFlag ? !may_run(i, false) : !may[i]) continue;
+        const bool waits = running->cores[i]->state == Core::AtFlag || running->cores[i]->state == Core::AtEvent;
+        if (waits ? !may_run(i, false) : !may[i]) continue;
         run_core(i);
         any = true;
     }
@@ -211,4 +216,19 @@ extern "C" void asc_cross_core_wait(uint32_t flag, int32_t line) {
     if (raised(running->current, flag) > core.waits[flag]) ++core.waits[flag];
     else yield_as(Core::AtFlag);
     wire::cross_wait(flag, line);
+}
+
+extern "C" void asc_block_event_set(uint32_t block, uint32_t event, int32_t line) {
+    books(line);
+    wire::block_set(block, event, line);
+    ++running->events[uint64_t{block} << 32 | event];
+}
+
+extern "C" void asc_block_event_wait(uint32_t block, uint32_t event, int32_t line) {
+    books(line);
+    Core &core = current();
+    core.event = uint64_t{block} << 32 | event;
+    if (running->events[core.event]) --running->events[core.event];
+    else yield_as(Core::AtEvent);
+    wire::block_wait(block, event, line);
 }

@@ -46,6 +46,25 @@ extern "C" void asc_queue_init(uint32_t id, uint32_t count, uint32_t bytes, int3
     for (uint32_t i = 0; i < count && i < 64; ++i, next += queue.bytes) queue.idle.push_back(next);
 }
 
+extern "C" void asc_queue_init_in(uint32_t id, asc_local rest, uint32_t count, uint32_t bytes, int32_t line) {
+    Queue &queue = queue_of(id, line);
+    wire::init_queue_in(id, queue.source, queue.destination, queue.depth, count, bytes, rest, line);
+    queue.bytes = in_blocks(bytes);
+    for (uint32_t i = 0; i < count && i < 64; ++i) queue.idle.push_back(rest.addr + i * queue.bytes);
+}
+
+extern "C" void asc_pool_reset(asc_local pool, int32_t line) {
+    const auto inside = [&](const Queue &queue, uint32_t address) {
+        return queue.space == pool.space && address >= pool.addr && address - pool.addr < pool.bytes;
+    };
+    for (Queue &queue : books(line).queues) {
+        if (queue.idle.empty() || !inside(queue, queue.idle.front())) continue;
+        queue.idle.clear();
+        queue.enqueued.clear();
+    }
+    wire::reset_pool(pool, line);
+}
+
 extern "C" asc_local asc_buffer_init(uint32_t position, uint32_t bytes, int32_t line) {
     Books &own = books(line);
     wire::init_buffer(position, bytes, line);
@@ -71,6 +90,19 @@ extern "C" asc_local asc_queue_dequeue(uint32_t id, int32_t line) {
     Queue &queue = queue_of(id, line);
     const uint32_t address = take_front(queue.enqueued);
     wire::dequeue(id, address, line);
+    return buffer(queue, address, line);
+}
+
+extern "C" void asc_queue_enqueue_as(uint32_t id, asc_local tensor, uint32_t from, uint32_t to, int32_t line) {
+    Queue &queue = queue_of(id, line);
+    wire::enqueue_as(id, tensor, from, to, line);
+    queue.enqueued.push_back(tensor.addr);
+}
+
+extern "C" asc_local asc_queue_dequeue_as(uint32_t id, uint32_t from, uint32_t to, int32_t line) {
+    Queue &queue = queue_of(id, line);
+    const uint32_t address = take_front(queue.enqueued);
+    wire::dequeue_as(id, address, from, to, line);
     return buffer(queue, address, line);
 }
 

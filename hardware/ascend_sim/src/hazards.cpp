@@ -22,6 +22,11 @@ void Executor::scalar_waits(Core &core, uint32_t pipe) {
 
 void Executor::touch(Core &core, uint32_t pipe, const Bytes &bytes, bool write, const char *what) {
     if (bytes.begin == bytes.end) return;
+    if (bytes.space == ASC_UB && (core.freed[bytes.begin / 32] || core.freed[(bytes.end - 1) / 32])) {
+        const QueueBuffer *buffer = core.queue_buffer(ASC_UB, core.freed[bytes.begin / 32] ? bytes.begin : bytes.end - 1);
+        diagnostics_.fail(Rule::QueueFreed, text("%s %s %s, which was freed in line %d", what, write ? "writes" : "reads",
+                                                 place(core, bytes).c_str(), buffer ? buffer->line : 0));
+    }
     LocalMemory &memory = core.memory(bytes.space);
     for (uint32_t other = ASC_V; other < ASC_PIPES; ++other) {
         if (other == pipe) continue;

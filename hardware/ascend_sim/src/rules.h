@@ -22,6 +22,8 @@
          "FreeTensor earlier, or use a TBuf for what needs no queue")                                                  \
     RULE(QueueState, "QUEUE_STATE", "a tensor goes AllocTensor, EnQue, DeQue, FreeTensor",                             \
          "keep to AllocTensor -> EnQue -> DeQue -> FreeTensor, each once")                                             \
+    RULE(QueueFreed, "QUEUE_FREED", "a tensor is not used after FreeTensor",                                           \
+         "move FreeTensor behind the last instruction that uses the tensor")                                           \
     RULE(QueueForeign, "QUEUE_FOREIGN", "a tensor goes back to the queue that it came from",                           \
          "EnQue and FreeTensor on the queue whose AllocTensor gave the tensor")                                        \
     RULE(QueueLeak, "QUEUE_LEAK", "every tensor is freed when the kernel ends",                                        \
@@ -82,6 +84,8 @@
          "run large shapes in records-only mode")                                                                      \
     RULE(GmPadding, "GM_PADDING", "warning: a copy runs past the tensor into the padding of its allocation",           \
          "use DataCopyPad for the tail")                                                                               \
+    RULE(ReservedEvent, "RESERVED_EVENT", "warning: event ids 6 and 7 are the framework's",                            \
+         "use EVENT_ID0 to EVENT_ID5, or FetchEventID")                                                                \
     RULE(ReservedUb, "RESERVED_UB", "warning: the last 8 KB of UB are the framework's scratch", "keep below 184 KB")   \
     RULE(DataCache, "DCACHE", "warning: scalar writes to global memory stay in a cache that nobody else sees",         \
          "call DataCacheCleanAndInvalid, or write through a LocalTensor")

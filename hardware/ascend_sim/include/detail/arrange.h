@@ -5,7 +5,7 @@
 namespace AscendC {
 
 // Each of eight elements fills a block of 32 bytes.
-template <class T> ASC_INLINE void Brcb(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint8_t repeatTimes, const BrcbRepeatParams &params, At at = ASC_HERE) {
+template <class T> ASC_INLINE void Brcb(const LocalTensor<T> &dst, const LocalTensor<T> &src, asc::Repeat repeatTimes, const BrcbRepeatParams &params, At at = ASC_HERE) {
     ASC_TAKES("Brcb", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_walk walk = detail::strides(params.dstBlkStride, params.dstRepStride);
     walk.repeat = repeatTimes;
@@ -32,14 +32,14 @@ ASC_INLINE void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &src, con
 }
 template <class T, class Mask>
 ASC_INLINE void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets, uint32_t srcBaseAddr,
-                       const Mask &mask, uint8_t repeatTimes, uint16_t dstRepStride, At at = ASC_HERE) {
+                       const Mask &mask, asc::Repeat repeatTimes, uint16_t dstRepStride, At at = ASC_HERE) {
     ASC_TAKES("Gather", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_gather(asc::dtype<T>, dst.where(), src.where(), offsets.where(), srcBaseAddr, 0,
                detail::masked<true>(mask, repeatTimes, detail::strides(1, dstRepStride)), at.line);
 }
 // Whole blocks of 32 bytes, eight a repeat.
 template <class T>
-ASC_INLINE void Gatherb(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets, uint8_t repeatTimes,
+ASC_INLINE void Gatherb(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets, asc::Repeat repeatTimes,
                         const GatherRepeatParams &params, At at = ASC_HERE) {
     asc_walk walk = detail::strides(params.dstBlkStride, params.dstRepStride);
     walk.repeat = repeatTimes;

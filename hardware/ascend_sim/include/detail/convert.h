@@ -23,14 +23,14 @@ ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const
     asc_cast(asc::dtype<D>, asc::dtype<S>, dst.where(), src.where(), static_cast<uint32_t>(round), detail::count(calCount), at.line);
 }
 template <class D, class S, bool isSetMask = true>
-ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round, uint64_t mask, uint8_t repeatTimes,
+ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round, uint64_t mask, asc::Repeat repeatTimes,
                      const UnaryRepeatParams &params, At at = ASC_HERE) {
     ASC_CASTABLE;
     asc_cast(asc::dtype<D>, asc::dtype<S>, dst.where(), src.where(), static_cast<uint32_t>(round),
              detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
 }
 template <class D, class S, bool isSetMask = true>
-ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round, const uint64_t mask[], uint8_t repeatTimes,
+ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round, const uint64_t mask[], asc::Repeat repeatTimes,
                      const UnaryRepeatParams &params, At at = ASC_HERE) {
     ASC_CASTABLE;
     asc_cast(asc::dtype<D>, asc::dtype<S>, dst.where(), src.where(), static_cast<uint32_t>(round),
@@ -66,7 +66,7 @@ ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, c
 }
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, CMPMODE mode, const Mask &mask,
-                        uint8_t repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) {
+                        asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) {
     ASC_COMPARABLE("Compare", T, U);
     asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0, 0,
                 detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
@@ -81,7 +81,7 @@ ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, c
     }                                                                                                                  \
     template <class T, class U, bool isSetMask = true, class Mask>                                                     \
     ASC_INLINE void name(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const T src1Scalar, CMPMODE mode, const Mask &mask, \
-                         uint8_t repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {                     \
+                         asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {                     \
         ASC_COMPARABLE(#name, T, U);                                                                                   \
         asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src0.where(), asc::bits(src1Scalar), 1, \
                     detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);                   \
@@ -109,14 +109,14 @@ ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask,
 }
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
-                       SELMODE selMode, const Mask &mask, uint8_t repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) {
+                       SELMODE selMode, const Mask &mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
     asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src1.where(), 0,
                detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0, T src1, SELMODE selMode, const Mask &mask,
-                       uint8_t repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) {
+                       asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
     asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src0.where(), asc::bits(src1),
                detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);

@@ -22,6 +22,10 @@ constexpr TPosition consumer_of(TPosition position) {
         default: return position;
     }
 }
+constexpr bool in_ub_or_gm(TPosition position) {
+    return position == TPosition::GM || position == TPosition::CO2 || position == TPosition::VECIN || position == TPosition::VECOUT ||
+           position == TPosition::VECCALC;
+}
 }  // namespace detail
 
 template <TPosition source, TPosition destination, int32_t depth, auto mask = 0>
@@ -44,8 +48,11 @@ public:
         asc_queue_enqueue(id_, tensor.where(), at.line);
         return true;
     }
+    // Between other positions than the queue's own: what waits is what these two stand for.
     template <TPosition from, TPosition to, class T> ASC_INLINE bool EnQue(const LocalTensor<T> &tensor, At at = ASC_HERE) {
-        return EnQue(tensor, at);
+        static_assert(detail::in_ub_or_gm(from) && detail::in_ub_or_gm(to), "EnQue<from, to> takes positions in UB or GM");
+        asc_queue_enqueue_as(id_, tensor.where(), static_cast<uint32_t>(from), static_cast<uint32_t>(to), at.line);
+        return true;
     }
     template <class T> ASC_INLINE LocalTensor<T> DeQue(At at = ASC_HERE) {
         static_assert(depth != 0, "a queue of depth 0 works in place: DeQue(tensor)");
@@ -55,7 +62,10 @@ public:
         static_assert(depth == 0, "DeQue(tensor) needs a queue of depth 0; write tensor = queue.DeQue<T>()");
         tensor = LocalTensor<T>(asc_queue_dequeue(id_, at.line));
     }
-    template <TPosition from, TPosition to, class T> ASC_INLINE LocalTensor<T> DeQue(At at = ASC_HERE) { return DeQue<T>(at); }
+    template <TPosition from, TPosition to, class T> ASC_INLINE LocalTensor<T> DeQue(At at = ASC_HERE) {
+        static_assert(detail::in_ub_or_gm(from) && detail::in_ub_or_gm(to), "DeQue<from, to> takes positions in UB or GM");
+        return LocalTensor<T>(asc_queue_dequeue_as(id_, static_cast<uint32_t>(from), static_cast<uint32_t>(to), at.line));
+    }
     template <class T> ASC_INLINE void FreeTensor(LocalTensor<T> &tensor, At at = ASC_HERE) {
         asc_queue_free(id_, tensor.where(), at.line);
     }
@@ -110,6 +120,55 @@ constexpr uint32_t event_source(HardEvent event) { return static_cast<uint32_t>(
 constexpr uint32_t event_destination(HardEvent event) { return static_cast<uint32_t>(event) % 16; }
 }  // namespace detail
 
+constexpr uint32_t defaultBufIDSize = 16;
+
+// A part of a memory with buffers of its own; two pools may share their bytes, one after the other.
+template <TPosition position, uint32_t bufIDSize = defaultBufIDSize>
+class TBufPool {
+public:
+    static constexpr bool isTQue = false;
+
+    TBufPool() = default;
+    TBufPool(const TBufPool &) = delete;
+
+    template <class T> ASC_INLINE bool InitBuffer(T &que, uint8_t num, uint32_t len, At at = ASC_HERE) {
+        static_assert(T::isTQue, "TBufPool::InitBuffer(T& que, uint8_t num, uint32_t len) not supports T as TBuf");
+        asc_queue_init_in(que.id(), rest_, num, len, at.line);
+        take(uint64_t{num} * aligned(len));
+        return true;
+    }
+    template <TPosition own> ASC_INLINE bool InitBuffer(TBuf<own> &buf, uint32_t len, At at = ASC_HERE) {
+        asc_init_buffer_in(rest_, len, at.line);
+        buf.place({rest_.addr, aligned(len), rest_.space});
+        take(aligned(len));
+        return true;
+    }
+    template <class T> ASC_INLINE bool InitBufPool(T &pool, uint32_t len, At at = ASC_HERE) {
+        asc_init_buffer_in(rest_, len, at.line);
+        pool.place({rest_.addr, aligned(len), rest_.space});
+        take(aligned(len));
+        return true;
+    }
+    // On the bytes of `shared`, from its start.
+    template <class T, class U> ASC_INLINE bool InitBufPool(T &pool, uint32_t len, U &shared, At at = ASC_HERE) {
+        asc_init_buffer_in(shared.whole(), len, at.line);
+        pool.place({shared.whole().addr, aligned(len), shared.whole().space});
+        return true;
+    }
+    ASC_INLINE void Reset(At at = ASC_HERE) {
+        asc_pool_reset(whole_, at.line);
+        rest_ = whole_;
+    }
+    ASC_INLINE void place(const asc_local &where) { whole_ = rest_ = where; }
+    ASC_INLINE const asc_local &whole() const { return whole_; }
+
+private:
+    static ASC_INLINE constexpr uint32_t aligned(uint32_t bytes) { return (bytes + 31) / 32 * 32; }
+    ASC_INLINE void take(uint64_t bytes) { rest_ = asc::shifted(rest_, bytes); }
+
+    asc_local whole_{0, 0, ASC_UB}, rest_{0, 0, ASC_UB};
+};
+
 class TPipe {
 public:
     ASC_INLINE explicit TPipe(At at = ASC_HERE) { asc_tpipe_begin(at.line); }
@@ -123,6 +182,14 @@ public:
     template <TPosition position> ASC_INLINE bool InitBuffer(TBuf<position> &buf, uint32_t len, At at = ASC_HERE) {
         buf.place(asc_buffer_init(static_cast<uint32_t>(position), len, at.line));
         return true;
+    }
+    template <TPosition position, uint32_t ids> ASC_INLINE bool InitBufPool(TBufPool<position, ids> &pool, uint32_t len, At at = ASC_HERE) {
+        pool.place(asc_buffer_init(static_cast<uint32_t>(position), len, at.line));
+        return true;
+    }
+    template <TPosition position, uint32_t ids, class U>
+    ASC_INLINE bool InitBufPool(TBufPool<position, ids> &pool, uint32_t len, U &shared, At at = ASC_HERE) {
+        return shared.InitBufPool(pool, len, shared, at);
     }
     ASC_INLINE void Reset(At at = ASC_HERE) { asc_tpipe_reset(at.line); }
     ASC_INLINE void Destroy() {}

@@ -37,6 +37,18 @@ template <uint8_t mode = 0, pipe_t pipe = PIPE_S> ASC_INLINE void CrossCoreWaitF
     asc_cross_core_wait(flag, at.line);
 }
 
+// One block waits for another; the workspaces are what the device does it with.
+template <bool isAIVOnly = true>
+ASC_INLINE void IBSet(const GlobalTensor<int32_t> &gmWorkspace, const LocalTensor<int32_t> &ubWorkspace, int32_t blockIdx, int32_t eventID, At at = ASC_HERE) {
+    (void)gmWorkspace, (void)ubWorkspace;
+    asc_block_event_set(static_cast<uint32_t>(blockIdx), static_cast<uint32_t>(eventID), at.line);
+}
+template <bool isAIVOnly = true>
+ASC_INLINE void IBWait(const GlobalTensor<int32_t> &gmWorkspace, const LocalTensor<int32_t> &ubWorkspace, int32_t blockIdx, int32_t eventID, At at = ASC_HERE) {
+    (void)gmWorkspace, (void)ubWorkspace;
+    asc_block_event_wait(static_cast<uint32_t>(blockIdx), static_cast<uint32_t>(eventID), at.line);
+}
+
 ASC_INLINE void SetMaskCount(At at = ASC_HERE) { asc_mask_mode(1, at.line); }
 ASC_INLINE void SetMaskNorm(At at = ASC_HERE) { asc_mask_mode(0, at.line); }
 ASC_INLINE void ResetMask(At at = ASC_HERE) { asc_mask_set(~uint64_t{0}, ~uint64_t{0}, at.line); }

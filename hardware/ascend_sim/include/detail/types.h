@@ -34,6 +34,15 @@ struct At {
 };
 #define ASC_HERE {__builtin_LINE()}
 
+// How often an instruction repeats. The device has 8 bits for it and would drop the others: here they reach the device, which
+// refuses them.
+struct Repeat {
+    uint16_t times;
+    template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer> || std::is_enum_v<Integer>>>
+    ASC_UNCOUNTED constexpr Repeat(Integer n) : times(static_cast<uint64_t>(n) > 65535 ? uint16_t{65535} : static_cast<uint16_t>(n)) {}
+    ASC_UNCOUNTED constexpr operator uint16_t() const { return times; }
+};
+
 template <class T, class... Listed>
 constexpr bool one_of = (std::is_same_v<T, Listed> || ...);
 

@@ -55,7 +55,7 @@ template <bool set> ASC_INLINE asc_walk masked(uint64_t mask, uint32_t repeat, a
     strides.mask[0] = low_bits(asc::least(mask, 64));
     strides.mask[1] = low_bits(asc::least(mask, 128) - asc::least(mask, 64));
     strides.count = static_cast<uint32_t>(asc::least(mask, UINT32_MAX));
-    strides.repeat = static_cast<uint16_t>(repeat);
+    strides.repeat = static_cast<uint16_t>(asc::least(repeat, 65535));
     strides.form = set ? ASC_MASK : ASC_MASK_REGISTER;
     return strides;
 }
@@ -63,7 +63,7 @@ template <bool set> ASC_INLINE asc_walk masked(uint64_t mask, uint32_t repeat, a
 template <bool set> ASC_INLINE asc_walk masked(const uint64_t *mask, uint32_t repeat, asc_walk strides) {
     strides.mask[0] = mask[0];
     strides.mask[1] = mask[1];
-    strides.repeat = static_cast<uint16_t>(repeat);
+    strides.repeat = static_cast<uint16_t>(asc::least(repeat, 65535));
     strides.form = set ? ASC_MASK : ASC_MASK_REGISTER;
     return strides;
 }

@@ -2,12 +2,10 @@
 #pragma once
 #include "../detail/tiling.h"
 #include "../lib/cube_tiling.h"
+#include "library_tiling.h"
 #include "platform/platform_ascendc.h"
 
 namespace optiling {
-using ::LayerNormTiling;
-using ::RmsNormTiling;
-using ::SoftMaxTiling;
 using ::TCubeTiling;
 }  // namespace optiling
 
