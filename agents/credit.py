@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from kernel_gym.agents.comparison import Interval, interval
 from kernel_gym.agents.contract import Agent, Info
 from kernel_gym.agents.journal import Journal
 from kernel_gym.agents.knowing import KnowingAgent
 from kernel_gym.agents.run_folder import RunFolder, load_config
 from kernel_gym.agents.similarity import SimilarityAgent, SimilarityDiverseAgent, SimilarityFeasibleAgent
+from kernel_gym.agents.statistics import Interval, interval
 from kernel_gym.agents.training import Session, environment_options, make_agent
 from kernel_gym.config import RunConfig
 from kernel_gym.envs import parts

@@ -14,8 +14,8 @@ from rich.table import Table
 from kernel_gym import command_line
 
 if TYPE_CHECKING:
-    from kernel_gym.agents.comparison import Interval
     from kernel_gym.agents.credit import Report
+    from kernel_gym.agents.statistics import Interval
 
 EXAMPLES = """
 scripts/train.py --agent value --suite level1 --tasks relu,gelu,softmax --budget 10 --out runs/value
