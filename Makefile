@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 PACKAGES := envs agents memory hardware
 TYPES_DIR ?= build/types
 
-.PHONY: install demo test test-slow test-suites test-model test-npu lint types check bench calibrate clean
+.PHONY: install demo test test-slow test-suites test-model test-cuda test-npu lint types check bench bench-cuda calibrate clean
 
 install: $(STAMP)
 
@@ -62,6 +62,14 @@ check: lint types test
 
 bench: install
 	$(BIN)/python scripts/bench.py
+
+# Verdicts on an NVIDIA GPU, beside the usual evaluation of the same kernels; a few minutes.
+bench-cuda: install
+	$(BIN)/python scripts/bench_cuda.py
+
+# What needs an NVIDIA GPU: the device's contract, its verdicts, the oracles of level 1.
+test-cuda: install
+	$(BIN)/python -m pytest -m cuda tests/cuda
 
 # The simulator's timing against published measurements; a few minutes.
 calibrate: install

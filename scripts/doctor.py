@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import platform
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -29,13 +30,33 @@ scripts/doctor.py --json
 LIBRARIES = ("gymnasium", "numpy", "torch", "ray", "openai", "pydantic", "tree-sitter-cpp", "pyelftools", "wordllama")
 TASK = "level1/relu"
 
-#: What each fate does to the example's one line of arithmetic, and what the verdict must be.
-ARITHMETIC = "Relu(y, x, count);"
+#: What the verdict must be on each of the four kernels.
 FATES = {
-    "good": (ARITHMETIC, {"outcome": "feasible"}),
-    "wrong": ("Abs(y, x, count);", {"outcome": "incorrect", "cause": "mismatch"}),
-    "uncompilable": ("Maximum(y, x, 0.0f, count);", {"outcome": "uncompilable"}),
-    "hanging": ("while (count > 0) Relu(y, x, count);", {"outcome": "incorrect", "cause": "timeout"}),
+    "good": {"outcome": "feasible"},
+    "wrong": {"outcome": "incorrect", "cause": "mismatch"},
+    "uncompilable": {"outcome": "uncompilable"},
+    "hanging": {"outcome": "incorrect", "cause": "timeout"},
+}
+#: By device: an example, its one line of arithmetic, and what the other fates put in its place.
+EXAMPLES_OF = {
+    "ascend-sim": (
+        "ascend_sim/examples/relu.asc",
+        "Relu(y, x, count);",
+        {
+            "wrong": "Abs(y, x, count);",
+            "uncompilable": "Maximum(y, x, 0.0f, count);",
+            "hanging": "while (count > 0) Relu(y, x, count);",
+        },
+    ),
+    "cuda": (
+        "cuda/examples/relu.cu",
+        "v.x = fmaxf(v.x, 0.0f);",
+        {
+            "wrong": "v.x = fabsf(v.x);",
+            "uncompilable": "v.x = Relu(v.x);",
+            "hanging": "while (true) *(volatile float *)y = v.x;",
+        },
+    ),
 }
 TIERS = {
     "A": "Landlock and seccomp",
@@ -47,8 +68,9 @@ TIERS = {
 
 @dataclass(frozen=True)
 class Check:
-    """One kernel of the self-test: what was expected, what came of it."""
+    """One kernel of the self-test: where it ran, what was expected, what came of it."""
 
+    device: str
     name: str
     expected: str
     outcome: str
@@ -79,7 +101,9 @@ def _examine() -> dict[str, Any]:
     }
     report["devices"] = {name: _reason(name) for name in plugins.names("kernel_gym.devices")}
     try:
-        report |= _compiler() | _sandbox() | {"selftest": [asdict(check) for check in _self_test()], "problem": None}
+        report |= _compiler() | _sandbox() | {"cuda": _cuda(report["devices"].get("cuda", "not registered"))}
+        usable = [name for name in EXAMPLES_OF if report["devices"].get(name, "not registered") is None]
+        report |= {"selftest": [asdict(check) for name in usable for check in _self_test(name)], "problem": None}
     except KernelGymError as error:
         report |= {"problem": str(error), "selftest": []}
     report["healthy"] = report["problem"] is None and all(check["ok"] for check in report["selftest"])
@@ -113,24 +137,45 @@ def _sandbox() -> dict[str, Any]:
     return {"sandbox_tier": found.tier, "attacks_that_succeed": list(sandbox.attack(probes, found.layers))}
 
 
-def _self_test() -> list[Check]:
-    source = (runtimes.HERE / "examples" / "relu.asc").read_text()
+def _cuda(reason: str | None) -> dict[str, Any] | None:
+    """The GPU and its tools, if there is one."""
+    if reason is not None:
+        return None
+    from kernel_gym.hardware.cuda.machine import facts
+    from kernel_gym.hardware.cuda.toolkit import toolkit
+
+    gpu, tools = facts(), toolkit()
+    return {
+        "gpu": gpu["name"],
+        "driver": gpu["driver"],
+        "nvrtc": str(tools.nvrtc),
+        "missing_headers": list(tools.missing),
+        "sanitizer": shutil.which("compute-sanitizer"),
+        "reads_host_memory": bool(gpu["pageable"]),
+    }
+
+
+def _self_test(name: str) -> list[Check]:
+    path, arithmetic, others = EXAMPLES_OF[name]
+    source = (runtimes.HERE.parent / path).read_text()
     task = suites.find(TASK)
-    device = plugins.load("kernel_gym.devices", "ascend-sim")()
+    device = plugins.load("kernel_gym.devices", name)()
     checks = []
     with Verifier(device, cache=False) as verifier:
-        for name, (line, expected) in FATES.items():
+        for fate, expected in FATES.items():
+            text = source.replace(arithmetic, others.get(fate, arithmetic))
             # Our own text: it may run at any tier.
-            verdict = verifier.verify(Kernel(source.replace(ARITHMETIC, line), trusted=True), task)
-            checks.append(_check(name, expected, verdict))
+            verdict = verifier.verify(Kernel(text, device.language, trusted=True), task)
+            checks.append(_check(name, fate, expected, verdict))
     return checks
 
 
-def _check(name: str, expected: Mapping[str, str], verdict: Verdict) -> Check:
+def _check(device: str, name: str, expected: Mapping[str, str], verdict: Verdict) -> Check:
     found = {key: str(getattr(verdict, key, "")) for key in expected}
     seconds = sum(verdict.seconds.values())
     feedback = verdict.feedback.splitlines()[0] if verdict.feedback else ""
-    return Check(name, _words(expected), _words(found), found == dict(expected), round(seconds, 3), feedback)
+    right = found == dict(expected)
+    return Check(device, name, _words(expected), _words(found), right, round(seconds, 3), feedback)
 
 
 def _words(answers: Mapping[str, str]) -> str:
@@ -152,13 +197,29 @@ def _show(report: Mapping[str, Any]) -> None:
     reached = report["attacks_that_succeed"]
     console.print(f"sandbox tier {report['sandbox_tier']}: {TIERS[report['sandbox_tier']]}")
     console.print(f"attacks that succeed: {', '.join(reached) if reached else 'none'}")
+    if report["cuda"]:
+        _show_cuda(console, report["cuda"])
     for check in report["selftest"]:
         style, word = ("green", "as expected") if check["ok"] else ("red", f"expected {check['expected']}")
         console.print(
-            f"self-test, {check['name']} kernel: {check['outcome']} ({word}, {check['seconds']:.2f} s)", style=style
+            f"self-test on {check['device']}, {check['name']} kernel: {check['outcome']} "
+            f"({word}, {check['seconds']:.2f} s)",
+            style=style,
         )
         if not check["ok"]:
             console.print(f"  {check['feedback']}", markup=False)
+
+
+def _show_cuda(console: Console, cuda: Mapping[str, Any]) -> None:
+    console.print(f"GPU: {cuda['gpu']}, driver for CUDA {cuda['driver'] // 1000}.{cuda['driver'] % 1000 // 10}")
+    console.print(f"NVRTC: {cuda['nvrtc']}", markup=False)
+    if cuda["missing_headers"]:
+        console.print(f"headers that authors expect and that are missing: {', '.join(cuda['missing_headers'])}")
+    console.print(f"compute-sanitizer: {cuda['sanitizer'] or 'not found (part of the CUDA toolkit)'}", markup=False)
+    if cuda["reads_host_memory"]:
+        console.print(
+            "this GPU reads the memory of processes: a candidate could see the trusted process (docs/devices.md)"
+        )
 
 
 if __name__ == "__main__":

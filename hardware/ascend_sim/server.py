@@ -27,8 +27,8 @@ class Server:
         self._socket: socket.socket | None = None
         self._owner = 0
 
-    def ask(self, request: str, memory: int | None, seconds: float) -> dict[str, Any]:
-        """Send a request with the descriptor of its tensors and wait for the answer, at most `seconds` and a grace."""
+    def ask(self, request: str, memory: int | Sequence[int] | None, seconds: float) -> dict[str, Any]:
+        """Send a request with the descriptors of its tensors and wait for the answer, at most `seconds` and a grace."""
         connection = self._connection()
         connection.settimeout(seconds + GRACE_SECONDS)
         try:
@@ -77,8 +77,9 @@ class Server:
         return self._socket
 
 
-def _send(connection: socket.socket, text: bytes, memory: int | None) -> None:
-    rights = [] if memory is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [memory]))]
+def _send(connection: socket.socket, text: bytes, memory: int | Sequence[int] | None) -> None:
+    descriptors = [memory] if isinstance(memory, int) else list(memory or ())
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
     connection.sendmsg([struct.pack("<I", len(text))], rights)
     connection.sendall(text)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from kernel_gym.hardware.cuda.driver import Gpu, Memory, Packed
+from kernel_gym.hardware.cuda.profile import measured
 
 #: Tensors begin at multiples of this, and so many bytes before, between and behind them must stay as they were.
 GRAIN, GUARD = 512, 1 << 16
@@ -23,7 +24,9 @@ GRAIN, GUARD = 512, 1 << 16
 HEAD_START_NS, LAUNCH_NS = 30_000, 8_000
 WARM_NS = 5_000_000
 #: Timed calls: at least, at most, and how long they may take together once there are enough.
-FEWEST, MOST, PATIENCE = 21, 101, 0.25
+FEWEST, MOST, PATIENCE = 30, 100, 0.25
+#: Or until the interval of the median is no wider than this share of it.
+SURE = 0.02
 _DEFAULT_SHARED = 48 << 10
 
 
@@ -49,7 +52,7 @@ class Layout:
         offsets, at = [], GUARD
         for size in sizes:
             offsets.append(at)
-            at += -(-size // GRAIN) * GRAIN + GUARD
+            at += _padded(size) + GUARD
         return cls(tuple(offsets), tuple(sizes), at)
 
     def gaps(self) -> Iterator[tuple[int, int]]:
@@ -175,14 +178,14 @@ class Calls:
             return self.input_at + self.inputs.offsets[tensor]
         return self.output_at + self.outputs.offsets[tensor - count]
 
-    def run(self, memory: int, exclusive: Any) -> Outcome:
-        """All calls; `memory` is the address of the sets and, behind them, of the room for outputs."""
+    def run(self, inputs: int, room: int, exclusive: Any) -> Outcome:
+        """All calls; `inputs` is the host's address of the sets, `room` that of the room for outputs."""
         with ExitStack() as stack:
-            sets = [stack.enter_context(self._filled(memory, index)) for index in range(self.request["sets"])]
+            sets = [stack.enter_context(self._filled(inputs, index)) for index in range(self.request["sets"])]
             region = stack.enter_context(self._allocated(self.outputs.size))
             stack.enter_context(self.gpu.mapped(region, self.output_at))
             stack.enter_context(exclusive)
-            return self._sequence(sets, memory)
+            return self._sequence(sets, room)
 
     @contextmanager
     def _allocated(self, size: int) -> Iterator[Memory]:
@@ -197,13 +200,13 @@ class Calls:
             with self.gpu.mapped(memory, self.input_at) as address:
                 self.gpu.fill(address, 0xFF, memory.size)
                 self._finish()
-                at = host + index * self.request["set_bytes"]
+                at = host + index * sum(map(_padded, self.inputs.sizes))
                 for offset, size in zip(self.inputs.offsets, self.inputs.sizes, strict=True):
                     self.gpu.upload(address + offset, at, size)
-                    at += -(-size // GRAIN) * GRAIN
+                    at += _padded(size)
             yield memory
 
-    def _sequence(self, sets: Sequence[Memory], host: int) -> Outcome:
+    def _sequence(self, sets: Sequence[Memory], room: int) -> Outcome:
         outcome, digests = Outcome(), dict[int, list[bytes]]()
         timed, order = bool(self.request["timed"]), random.Random(self.request["seed"])
         if timed:
@@ -216,17 +219,20 @@ class Calls:
             found = self._digests()
             outcome.unstable |= digests.setdefault(index, found) != found
             if first:
-                self._keep(host, index)
+                self._keep(room, index)
             if count or not timed:  # the first of many also loads the code
                 outcome.samples.append(Sample(index, microseconds, first))
-            if outcome.guards or outcome.unstable or self._is_enough(len(outcome.samples), len(sets), begun, timed):
+            if outcome.guards or outcome.unstable or self._is_enough(outcome.samples, len(sets), begun, timed):
                 break
         return outcome
 
-    def _is_enough(self, count: int, sets: int, begun: float, timed: bool) -> bool:
+    def _is_enough(self, samples: Sequence[Sample], sets: int, begun: float, timed: bool) -> bool:
         if not timed:
-            return count >= sets
-        return count >= MOST or (count >= FEWEST and time.perf_counter() - begun > PATIENCE)
+            return len(samples) >= sets
+        if len(samples) < FEWEST:
+            return False
+        sure = len(samples) % 10 == 0 and _is_sure([sample.microseconds for sample in samples])
+        return sure or len(samples) >= MOST or time.perf_counter() - begun > PATIENCE
 
     def _call(self, inputs: Memory, pattern: int) -> float:
         """One call, timed from its first launch to its last."""
@@ -265,11 +271,21 @@ class Calls:
     def _digests(self) -> list[bytes]:
         return [self.trusted.digest(address, size) for address, size in self._tensors()]
 
-    def _keep(self, host: int, index: int) -> None:
-        at = host + self.request["sets"] * self.request["set_bytes"] + index * self.request["output_bytes"]
+    def _keep(self, room: int, index: int) -> None:
+        at = room + index * sum(_padded(size) for _, size in self._tensors())
         for address, size in self._tensors():
             self.gpu.download(at, address, size)
-            at += -(-size // GRAIN) * GRAIN
+            at += _padded(size)
+
+
+def _is_sure(samples: Sequence[float]) -> bool:
+    """True if the median is known within one part in a hundred."""
+    timing = measured(samples)
+    return timing.high_us - timing.low_us <= SURE * timing.latency_us
+
+
+def _padded(size: int) -> int:
+    return -(-size // GRAIN) * GRAIN
 
 
 def _order(sets: int, order: random.Random) -> Iterator[int]:

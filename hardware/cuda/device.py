@@ -23,7 +23,7 @@ from kernel_gym.hardware.cuda.compiler import CUBIN, HOST, Binaries, compile_ker
 from kernel_gym.hardware.cuda.machine import architecture, facts, fault_table, trusted_cubin
 from kernel_gym.hardware.cuda.profile import Measured, diagnose, measured, peak_gbs
 from kernel_gym.hardware.cuda.runtime import runtime
-from kernel_gym.hardware.cuda.tensors import Tensors, invented, workspace_bytes
+from kernel_gym.hardware.cuda.tensors import InputSets, OutputRoom, SharedMemory, invented, workspace_bytes
 from kernel_gym.hardware.cuda.toolkit import missing_binding, toolkit
 from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, Run, Timing
 from kernel_gym.kernel import Kernel
@@ -37,6 +37,8 @@ SPARES = 2
 #: Results may stay in the L2 cache, whose rate is a few times that of the memory behind it.
 CACHE_RATE = 6.0
 START_US = 0.5
+#: One for all devices of this process: they are judged on the same values.
+_SETS = InputSets()
 
 
 class Cuda:
@@ -55,6 +57,7 @@ class Cuda:
         self._spares: list[Server] = []
         self._worker: tuple[Path, Server] | None = None
         self._plans: dict[tuple[Path, Signature], launches.Plan] = {}
+        self._room = OutputRoom()
         self._scratch: Path | None = None
         self._owner = os.getpid()
 
@@ -148,10 +151,10 @@ class Cuda:
             return Timing((Run(status, fault=plan.fault),))  # type: ignore[arg-type]
         if plan.code:
             return Timing((Run("refused", code=plan.code),))
-        with Tensors(signature, sets) as tensors:
-            request = _request(build.artifact, plan, tensors, poison, timed, self._timeout)
-            reply = self._ask(build.artifact, request, tensors)
-            return self._timing(reply, signature, tensors, plan)
+        request = _request(build.artifact, plan, signature, len(sets), poison, timed, self._timeout)
+        room = self._room.room(signature, len(sets))
+        reply = self._ask(build.artifact, request, _SETS.shared(signature, sets), room)
+        return self._timing(reply, signature, len(sets), plan)
 
     def _plan(self, artifact: Path, signature: Signature) -> launches.Plan:
         """What the host function launches; it sees sizes only, so it is asked once for each."""
@@ -162,7 +165,7 @@ class Cuda:
             self._plans[key] = launches.plan(runtime(), artifact.parent / HOST, names, signature, workspace)
         return self._plans[key]
 
-    def _timing(self, reply: Mapping[str, Any], signature: Signature, tensors: Tensors, plan: launches.Plan) -> Timing:
+    def _timing(self, reply: Mapping[str, Any], signature: Signature, count: int, plan: launches.Plan) -> Timing:
         if reply["status"] != "ok":
             return Timing((self._failed(reply, plan),))
         if reply["guards"]:
@@ -172,8 +175,8 @@ class Cuda:
         timing = measured(samples) if samples else Measured(0.0, 0.0, 0.0, 0)
         profile = diagnose(timing, reply["kernels"], facts(), signature)
         runs = tuple(
-            Run("ok", outputs=tensors.outputs(index), latency_us=timing.latency_us, profile=profile)
-            for index in range(tensors.count)
+            Run("ok", outputs=self._room.outputs(signature, index), latency_us=timing.latency_us, profile=profile)
+            for index in range(count)
         )
         firsts = tuple(sample["microseconds"] for sample in reply["samples"] if sample["first"])
         again = tuple(sample["microseconds"] for sample in reply["samples"] if not sample["first"])
@@ -195,11 +198,13 @@ class Cuda:
 
     # Workers
 
-    def _ask(self, artifact: Path, request: Mapping[str, Any], tensors: Tensors) -> dict[str, Any]:
+    def _ask(
+        self, artifact: Path, request: Mapping[str, Any], sets: SharedMemory, room: SharedMemory
+    ) -> dict[str, Any]:
         server = self._server(artifact)
         # A first call also waits for the context; a timed one for its turn and for a hundred calls.
         patience = self._timeout * (20 if self._sanitizer else 3) + 120
-        reply = server.ask(json.dumps(request), tensors.descriptor, patience)
+        reply = server.ask(json.dumps(request), (sets.descriptor, room.descriptor), patience)
         if reply["status"] != "ok":
             self._worker = None
             Thread(target=server.close, daemon=True).start()
@@ -261,9 +266,8 @@ class SanitizedCuda(Cuda):
 
 
 def _request(
-    artifact: Path, plan: launches.Plan, tensors: Tensors, poison: int, timed: bool, seconds: float
+    artifact: Path, plan: launches.Plan, signature: Signature, sets: int, poison: int, timed: bool, seconds: float
 ) -> dict[str, Any]:
-    signature = tensors.signature
     return {
         "cubin": str(artifact),
         "launches": [_launch(launch) for launch in plan.launches],
@@ -271,9 +275,7 @@ def _request(
         "outputs": [spec.nbytes for spec in signature.outputs],
         "workspace": workspace_bytes(signature),
         "has_variables": _contents(artifact)["has_variables"],
-        "sets": tensors.count,
-        "set_bytes": tensors.set_bytes,
-        "output_bytes": tensors.output_bytes,
+        "sets": sets,
         "poison": poison,
         "timed": timed,
         "seed": int.from_bytes(os.urandom(8), "little"),  # the order of calls is nobody's to foresee

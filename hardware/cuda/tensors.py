@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import mmap
 import os
+import weakref
+from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
+from threading import Lock
 
 import numpy as np
 
@@ -15,54 +19,99 @@ from kernel_gym.task import Signature
 #: What a kernel may use beside its tensors, and how much more per byte of them.
 WORKSPACE_BYTES, WORKSPACE_FACTOR = 32 << 20, 4
 GRAIN = 512
+#: Sets of values that are kept in shared memory, and the smallest that are.
+KEPT_BYTES, WORTH_KEEPING = 2 << 30, 1 << 20
 
 
-class Tensors:
-    """Sets of inputs and room for their outputs, in memory that the worker shares."""
+class SharedMemory:
+    """A piece of memory that processes share by its descriptor; given back when nobody holds it."""
 
-    def __init__(self, signature: Signature, sets: Sequence[tuple[Array, ...]]) -> None:
-        self.signature, self.count = signature, len(sets)
-        self.set_bytes = sum(_padded(spec.nbytes) for spec in signature.inputs)
-        self.output_bytes = sum(_padded(spec.nbytes) for spec in signature.outputs)
+    def __init__(self, size: int) -> None:
         self.descriptor = os.memfd_create("tensors", os.MFD_CLOEXEC)
-        size = max(GRAIN, self.count * (self.set_bytes + self.output_bytes))
         os.ftruncate(self.descriptor, size)
-        self._map = mmap.mmap(self.descriptor, size)
-        whole = np.frombuffer(self._map, np.uint8)
-        for index, values in enumerate(sets):
-            self._fill(whole, index * self.set_bytes, values)
-        del whole
+        self.map = mmap.mmap(self.descriptor, size)
+        self.size = size
+        weakref.finalize(self, _give_back, self.map, self.descriptor)
 
-    def _fill(self, whole: Array, at: int, values: tuple[Array, ...]) -> None:
-        if len(values) != len(self.signature.inputs):
-            raise InfrastructureError(f"{len(values)} inputs for a kernel that takes {len(self.signature.inputs)}")
-        for spec, value in zip(self.signature.inputs, values, strict=True):
+    def bytes(self) -> Array:
+        """All of it."""
+        return np.frombuffer(self.map, np.uint8)
+
+
+def _give_back(memory: mmap.mmap, descriptor: int) -> None:
+    os.close(descriptor)
+    with suppress(BufferError):  # an array still looks at it: then it goes with the array
+        memory.close()
+
+
+class InputSets:
+    """Sets of values in shared memory. Large ones are kept: every kernel of a task meets the same."""
+
+    def __init__(self, limit_bytes: int = KEPT_BYTES) -> None:
+        self._kept: OrderedDict[object, tuple[SharedMemory, object]] = OrderedDict()
+        self._limit = limit_bytes
+        self._lock = Lock()
+
+    def shared(self, signature: Signature, sets: Sequence[tuple[Array, ...]]) -> SharedMemory:
+        """The sets, one behind the other."""
+        key = tuple(id(value) for values in sets for value in values)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key][0]
+        memory = _filled(signature, sets)
+        if memory.size >= WORTH_KEEPING:
+            with self._lock:
+                self._kept[key] = memory, sets  # with the arrays, so that no other gets their identity
+                while sum(one.size for one, _ in self._kept.values()) > self._limit and len(self._kept) > 1:
+                    self._kept.popitem(last=False)
+        return memory
+
+
+def _filled(signature: Signature, sets: Sequence[tuple[Array, ...]]) -> SharedMemory:
+    each = sum(padded(spec.nbytes) for spec in signature.inputs)
+    memory = SharedMemory(max(GRAIN, len(sets) * each))
+    whole = memory.bytes()
+    for index, values in enumerate(sets):
+        if len(values) != len(signature.inputs):
+            raise InfrastructureError(f"{len(values)} inputs for a kernel that takes {len(signature.inputs)}")
+        at = index * each
+        for spec, value in zip(signature.inputs, values, strict=True):
             if value.nbytes != spec.nbytes:
-                raise InfrastructureError(
-                    f"an input has {value.nbytes} bytes where {spec.shape} {spec.dtype} was declared"
-                )
+                given = f"an input has {value.nbytes} bytes"
+                raise InfrastructureError(f"{given} where {spec.shape} {spec.dtype} was declared")
             whole[at : at + spec.nbytes] = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
-            at += _padded(spec.nbytes)
+            at += padded(spec.nbytes)
+    return memory
 
-    def outputs(self, index: int) -> tuple[Array, ...]:
+
+class OutputRoom:
+    """Room for the outputs of calls, used again and again."""
+
+    def __init__(self) -> None:
+        self._memory: SharedMemory | None = None
+
+    def room(self, signature: Signature, count: int) -> SharedMemory:
+        """Enough for `count` sets."""
+        needed = max(GRAIN, count * sum(padded(spec.nbytes) for spec in signature.outputs))
+        if self._memory is None or self._memory.size < needed:
+            self._memory = SharedMemory(needed)
+        return self._memory
+
+    def outputs(self, signature: Signature, index: int) -> tuple[Array, ...]:
         """Copies of what came out on one set."""
-        whole = np.frombuffer(self._map, np.uint8)
-        at, found = self.count * self.set_bytes + index * self.output_bytes, []
-        for spec in self.signature.outputs:
+        if self._memory is None:
+            raise InfrastructureError("no call has left outputs")
+        whole, found = self._memory.bytes(), []
+        at = index * sum(padded(spec.nbytes) for spec in signature.outputs)
+        for spec in signature.outputs:
             found.append(whole[at : at + spec.nbytes].copy().view(numpy_dtype(spec.dtype)).reshape(spec.shape))
-            at += _padded(spec.nbytes)
-        del whole
+            at += padded(spec.nbytes)
         return tuple(found)
 
-    def __enter__(self) -> Tensors:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._map.close()
-        os.close(self.descriptor)
-
-
-def _padded(size: int) -> int:
+def padded(size: int) -> int:
+    """Bytes that a tensor takes."""
     return -(-size // GRAIN) * GRAIN
 
 

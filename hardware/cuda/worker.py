@@ -17,7 +17,7 @@ import socket
 import struct
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -56,12 +56,12 @@ class Worker:
         self._module: Any = None
         self._cubin = ""
 
-    def answer(self, request: dict[str, Any], memory: int) -> dict[str, Any]:
+    def answer(self, request: dict[str, Any], inputs: int, room: int) -> dict[str, Any]:
         """Carry out a request."""
         request["input_space"], request["output_space"] = self._spaces
         try:
             calls = Calls(self._gpu, self._trusted, lambda: self._functions(request), request)
-            outcome = calls.run(memory, self._turn.taken(alone=bool(request["timed"])))
+            outcome = calls.run(inputs, room, self._turn.taken(alone=bool(request["timed"])))
             return {"status": "ok", **asdict(outcome), "kernels": self._kernels(calls.functions, request)}
         except Hang:
             return {"status": "timeout"}
@@ -91,7 +91,7 @@ class Worker:
 
 
 def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    head, descriptors, _, _ = socket.recv_fds(connection, 4, 1)
+    head, descriptors, _, _ = socket.recv_fds(connection, 4, 2)
     if len(head) < 4:
         return None
     (length,) = struct.unpack("<I", head)
@@ -110,13 +110,21 @@ def _send(connection: socket.socket, reply: dict[str, Any]) -> None:
 
 
 def _handle(worker: Worker, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
-    with mmap.mmap(descriptors[0], 0) as memory:
-        os.close(descriptors[0])
-        place = ctypes.c_char.from_buffer(memory)
+    with ExitStack() as stack:
+        inputs, room = (stack.enter_context(_mapped(one)) for one in descriptors)
+        return worker.answer(request, inputs, room)
+
+
+@contextmanager
+def _mapped(descriptor: int) -> Iterator[int]:
+    """The address of shared memory, all of it present at once."""
+    with mmap.mmap(descriptor, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE) as memory:
+        os.close(descriptor)
+        first = ctypes.c_char.from_buffer(memory)
         try:
-            return worker.answer(request, ctypes.addressof(place))
+            yield ctypes.addressof(first)
         finally:
-            del place
+            del first
 
 
 def main() -> None:

@@ -1,0 +1,137 @@
+#!/usr/bin/env python
+"""Print how fast verdicts on a GPU are, beside the usual evaluation of the same kernels, as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import mean, median
+from typing import Any
+
+from kernel_gym import command_line, suites
+from kernel_gym.errors import DeviceUnavailable, KernelGymError
+from kernel_gym.kernel import Kernel
+from kernel_gym.task import Task
+from kernel_gym.verdict import Verdict
+
+EXAMPLES = """
+scripts/bench_cuda.py
+scripts/bench_cuda.py --tasks relu,softmax --repeats 4 --usual 1
+"""
+#: Elementwise, softmax, norms, reductions, a loss, products, a pooling and a convolution.
+MIX = (
+    "relu", "gelu", "softmax", "layer_norm", "rms_norm", "sum_reduction_over_a_dimension", "mse_loss",
+    "square_matrix_multiplication", "matrix_vector_multiplication", "max_pooling_2d", "cumsum",
+    "conv_standard_2d_square_input_square_kernel",
+)  # fmt: skip
+
+
+def main() -> int:
+    """Judge, compare, print."""
+    arguments = _arguments()
+    if arguments.usual_of:
+        print(json.dumps(_usual(arguments.usual_of)))
+        return 0
+    tasks = [suites.find(f"level1/{name}") for name in arguments.tasks.split(",")]
+    report = _verdicts(tasks, arguments.repeats, arguments.workers)
+    usual = [_in_a_process(task.id) for task in tasks[: arguments.usual]]
+    if usual:
+        report["usual_evaluation"] = usual
+        report["usual_seconds"] = round(mean(one["seconds"] for one in usual), 2)
+        report["times_faster"] = round(report["usual_seconds"] * report["verdicts_per_minute"] / 60, 1)
+        report["times_faster_one_worker"] = round(report["usual_seconds"] / report["verdict_p50_s"], 1)
+    print(json.dumps(report, indent=1))
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = command_line.parser(__doc__ or "", EXAMPLES)
+    parser.add_argument("--tasks", default=",".join(MIX), help="names of level-1 tasks (default: a mix of twelve)")
+    parser.add_argument("--repeats", type=int, default=10, help="verdicts on each task (default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="judges side by side")
+    parser.add_argument("--usual", type=int, default=2, help="tasks that are also evaluated the usual way")
+    parser.add_argument("--usual-of", default="", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _verdicts(tasks: Sequence[Task], repeats: int, workers: int) -> dict[str, Any]:
+    from kernel_gym.generators.apprentice import oracle
+    from kernel_gym.hardware.cuda.device import Cuda
+    from kernel_gym.hardware.cuda.machine import facts
+    from kernel_gym.verifier import Verifier
+
+    device = Cuda()
+    if reason := device.unavailable_reason():
+        raise DeviceUnavailable(f"cuda cannot be used here: {reason}")
+    kernels = [oracle(task, "cuda") for task in tasks]
+    with Verifier(device, cache=False, workers=workers) as verifier:
+        begin = time.perf_counter()
+        first = verifier.verify_all(list(zip(kernels, tasks, strict=True)))
+        first_seconds = time.perf_counter() - begin
+        _see_that_all_pass(first, tasks)
+        pairs = [(_variant(kernels[i], n), tasks[i]) for n in range(repeats) for i in range(len(tasks))]
+        begin = time.perf_counter()
+        verdicts = verifier.verify_all(pairs)
+        seconds = time.perf_counter() - begin
+        _see_that_all_pass(verdicts, [task for _, task in pairs])
+    with Verifier(Cuda(), cache=False) as verifier:
+        again = [(n, kernel, task) for kernel, task in zip(kernels, tasks, strict=True) for n in (-1, -2)]
+        alone = [_alone(verifier, _variant(kernel, n), task) for n, kernel, task in again]
+    return {
+        "gpu": facts()["name"],
+        "workers": workers,
+        "tasks": [task.id for task in tasks],
+        "first_verdicts_s": round(first_seconds, 2),
+        "verdicts": len(verdicts),
+        "verdicts_per_minute": round(60 * len(verdicts) / seconds, 1),
+        "verdict_p50_s": round(median(alone[1::2]), 3),  # the first of two draws the values
+        "gates_p50_ms": _gates(verdicts),
+        "latencies_us": {task.id: round(one.latency_us or 0, 2) for one, task in zip(first, tasks, strict=True)},
+    }
+
+
+def _variant(kernel: Kernel, number: int) -> Kernel:
+    return replace(kernel, source=f"{kernel.source}\n// {number}\n")
+
+
+def _alone(verifier: Any, kernel: Kernel, task: Task) -> float:
+    begin = time.perf_counter()
+    verifier.verify(kernel, task)
+    return time.perf_counter() - begin
+
+
+def _see_that_all_pass(verdicts: Sequence[Verdict], tasks: Sequence[Task]) -> None:
+    for verdict, task in zip(verdicts, tasks, strict=True):
+        if not verdict.feasible:
+            raise KernelGymError(f"the kernel to measure with is not feasible on {task.id}: {verdict.feedback}")
+
+
+def _gates(verdicts: Sequence[Verdict]) -> dict[str, float]:
+    names = verdicts[0].seconds
+    return {gate: round(1000 * median(one.seconds.get(gate, 0.0) for one in verdicts), 1) for gate in names}
+
+
+def _in_a_process(task: str) -> dict[str, Any]:
+    """The usual evaluation in a process of its own, as it would run for every kernel."""
+    run = subprocess.run([sys.executable, __file__, "--usual-of", task], capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise KernelGymError(f"the usual evaluation failed: {(run.stderr.strip().splitlines() or ['no words'])[-1]}")
+    return {"task": task, **json.loads(run.stdout.splitlines()[-1])}
+
+
+def _usual(task_id: str) -> dict[str, float]:
+    from kernel_gym.generators.apprentice import oracle
+    from kernel_gym.verifier.torch_evaluation import evaluate
+
+    task = suites.find(task_id)
+    return {name: round(value, 3) for name, value in evaluate(oracle(task, "cuda"), task).items()}
+
+
+if __name__ == "__main__":
+    command_line.run(main)
