@@ -9,6 +9,7 @@ import socket
 import struct
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from kernel_gym.errors import InfrastructureError
@@ -56,6 +57,14 @@ class Server:
             self._process.kill()
             self._process.wait()
         self._process = self._socket = None
+
+    def finish(self, seconds: float = GRACE_SECONDS) -> None:
+        """Let the process end by itself: it sees that the socket is closed."""
+        if self._socket is not None and self._process is not None and self._owner == os.getpid():
+            self._socket.close()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(seconds)
+        self.close()
 
     def _connection(self) -> socket.socket:
         if self._owner != os.getpid():  # after a fork the process belongs to the parent: leave it alone

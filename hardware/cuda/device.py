@@ -18,7 +18,7 @@ from typing import Any
 from kernel_gym.errors import DeviceUnavailable, InfrastructureError
 from kernel_gym.hardware.ascend_sim.runtime import cache_folder, find_compiler
 from kernel_gym.hardware.ascend_sim.server import Server
-from kernel_gym.hardware.cuda import launches
+from kernel_gym.hardware.cuda import launches, sanitizer
 from kernel_gym.hardware.cuda.compiler import CUBIN, HOST, Binaries, compile_kernel
 from kernel_gym.hardware.cuda.machine import architecture, facts, fault_table, trusted_cubin
 from kernel_gym.hardware.cuda.profile import Measured, diagnose, measured, peak_gbs
@@ -32,6 +32,7 @@ from kernel_gym.task import Signature, Task
 KEPT_BUILDS = 64
 #: What a build says about itself, beside its binaries.
 CONTENTS = "contents.json"
+SANITIZER_LOG = "sanitizer"
 #: Workers that are started ahead of need: a context takes half a second.
 SPARES = 2
 #: Results may stay in the L2 cache, whose rate is a few times that of the memory behind it.
@@ -166,6 +167,8 @@ class Cuda:
         return self._plans[key]
 
     def _timing(self, reply: Mapping[str, Any], signature: Signature, count: int, plan: launches.Plan) -> Timing:
+        if self._sanitizer and (found := self._sanitizer_finding()):
+            return Timing((Run("fault", fault=found),))
         if reply["status"] != "ok":
             return Timing((self._failed(reply, plan),))
         if reply["guards"]:
@@ -192,9 +195,14 @@ class Cuda:
             raise InfrastructureError("the GPU has too little free memory for the tensors of this task")
         known = fault_table().get(reply["error"], {})
         rule, words = known.get("rule", reply["error"]), known.get("message", f"the GPU reports {reply['error']}")
-        if reply.get("report"):
-            words = reply["report"]
         return Run("fault", fault=Fault(rule, words, _only_line(plan)))
+
+    def _sanitizer_finding(self) -> Fault | None:
+        """What the sanitizer wrote; it does so when the process that it watches ends."""
+        if self._worker is not None:
+            self._worker[1].finish()
+            self._worker = None
+        return sanitizer.finding(self._folder(), SANITIZER_LOG)
 
     # Workers
 
@@ -207,7 +215,10 @@ class Cuda:
         reply = server.ask(json.dumps(request), (sets.descriptor, room.descriptor), patience)
         if reply["status"] != "ok":
             self._worker = None
-            Thread(target=server.close, daemon=True).start()
+            if self._sanitizer:
+                server.finish()
+            else:
+                Thread(target=server.close, daemon=True).start()
         return reply
 
     def _server(self, artifact: Path) -> Server:
@@ -234,8 +245,7 @@ class Cuda:
         python = [sys.executable, "-m", "kernel_gym.hardware.cuda.worker"]
         tool = []
         if self._sanitizer:
-            log = self._folder() / "sanitizer-%p.log"
-            tool = ["compute-sanitizer", "--tool", self._sanitizer, "--log-file", str(log), "--target-processes", "all"]
+            tool = sanitizer.command(self._sanitizer, self._folder() / SANITIZER_LOG)
         return [*tool, *python, "{socket}", str(trusted_cubin()), str(lock)]
 
     # Files

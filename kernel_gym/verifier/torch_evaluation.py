@@ -76,11 +76,12 @@ def evaluate(kernel: Kernel, task: Task) -> dict[str, float]:
 
 
 def _extension(kernel: Kernel, folder: str) -> Any:
-    from torch.utils.cpp_extension import load_inline
+    from torch.utils import cpp_extension
 
+    build: Any = cpp_extension.load_inline
     head = "#include <torch/extension.h>\n#include <ATen/cuda/CUDAContext.h>\n"
     own = kernel.source.replace('#include "kernel_gym.h"', "")
-    return load_inline(
+    return build(
         name=f"kernel_{kernel.digest[:16]}",
         cpp_sources=_DECLARATION,
         cuda_sources=head + (INCLUDE / "kernel_gym.h").read_text().replace("#pragma once", "") + own + _WRAPPER,
@@ -123,16 +124,17 @@ def _trial(caller: _Caller, instance: Any, seed: int) -> bool:
 
 
 def _latency(caller: _Caller) -> float:
+    mark: Any = torch.cuda.Event
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
     for _ in range(WARM_UPS):
         caller()
-    found = []
+    found: list[float] = []
     for _ in range(TIMINGS):
         flush.zero_()
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin, end = mark(enable_timing=True), mark(enable_timing=True)
         begin.record()
         caller()
         end.record()
         torch.cuda.synchronize()
-        found.append(1000.0 * begin.elapsed_time(end))
+        found.append(1000.0 * float(begin.elapsed_time(end)))
     return median(found)

@@ -1,0 +1,52 @@
+"""What compute-sanitizer found, as a fault: its first finding, the author's line, and where in the kernel."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from kernel_gym.hardware.device import Fault
+
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+_PREFIX = re.compile(r"^=========( |$)")
+#: First lines of findings of any tool, and the rule that each breaks.
+_FINDINGS = (
+    (re.compile(r"Invalid __(?P<space>\w+?)__ (?P<what>read|write|atomic).*of size \d+"), "INVALID_ACCESS"),
+    (re.compile(r"(?:Error: |Warning: )?Race reported between"), "RACE"),
+    (re.compile(r"Uninitialized __\w+__ memory read"), "UNINITIALIZED_READ"),
+    (re.compile(r"(?:Barrier error|Divergent thread)"), "BARRIER"),
+    (re.compile(r"(?:Error: )?Potential \w+ hazard detected"), "RACE"),
+)
+_PLACE = re.compile(r"\bin (?:.*/)?kernel\.cu:(?P<line>\d+)")
+
+
+def command(tool: str, log: Path) -> list[str]:
+    """What goes before the command of a process that is to be watched; every process writes a log of its own."""
+    return ["compute-sanitizer", "--tool", tool, "--target-processes", "all", "--log-file", f"{log}-%p.log"]
+
+
+def finding(folder: Path, stem: str) -> Fault | None:
+    """The first finding in the logs of `folder`."""
+    for path in sorted(folder.glob(f"{stem}-*.log"), key=lambda one: one.stat().st_mtime_ns):
+        found = parse(path.read_text(errors="replace"))
+        if found is not None:
+            return found
+    return None
+
+
+def parse(text: str) -> Fault | None:
+    """The first finding of one log."""
+    lines = [_PREFIX.sub("", line).strip() for line in text.splitlines() if _PREFIX.match(line)]
+    for index, line in enumerate(lines):
+        for pattern, rule in _FINDINGS:
+            if pattern.search(line):
+                return _fault(rule, line, lines[index + 1 : index + 6])
+    return None
+
+
+def _fault(rule: str, words: str, below: list[str]) -> Fault:
+    place = next((found for line in below if (found := _PLACE.search(line))), None)
+    details = [line for line in below if line.startswith(("by thread", "Address", "Access"))]
+    return Fault(
+        rule, "; ".join([words.removeprefix("Error: "), *details])[:300], int(place["line"]) if place else None
+    )
