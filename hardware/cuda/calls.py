@@ -199,11 +199,11 @@ class Calls:
         with self._allocated(self.inputs.size) as memory:
             with self.gpu.mapped(memory, self.input_at) as address:
                 self.gpu.fill(address, 0xFF, memory.size)
-                self._finish()
                 at = host + index * sum(map(_padded, self.inputs.sizes))
                 for offset, size in zip(self.inputs.offsets, self.inputs.sizes, strict=True):
                     self.gpu.upload(address + offset, at, size)
                     at += _padded(size)
+                self._finish()  # before it is unmapped
             yield memory
 
     def _sequence(self, sets: Sequence[Memory], room: int) -> Outcome:

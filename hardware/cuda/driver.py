@@ -146,14 +146,15 @@ class Gpu:
         check(cu.cuMemsetD8Async(address, byte, size, self.stream))
 
     def upload(self, address: int, host: int, size: int) -> None:
-        """Copy from the host."""
+        """Queue a copy from the host, in the stream: a plain copy may still be under way when it returns."""
         if size:
-            check(cu.cuMemcpyHtoD(address, host, size))
+            check(cu.cuMemcpyHtoDAsync(address, host, size, self.stream))
 
     def download(self, host: int, address: int, size: int) -> None:
-        """Copy to the host."""
+        """Copy to the host and wait for it."""
         if size:
-            check(cu.cuMemcpyDtoH(host, address, size))
+            check(cu.cuMemcpyDtoHAsync(host, address, size, self.stream))
+            check(cu.cuStreamSynchronize(self.stream))
 
     def buffer(self, size: int) -> int:
         """A small piece of memory that stays."""

@@ -19,8 +19,8 @@ from kernel_gym.verifier.latency import Timed, cheated, nbytes
 from kernel_gym.verifier.reference import Expected, References, ValueSet
 from kernel_gym.verifier.values import Array
 
-#: Sets of values at the timing sizes, and how many where tensors are larger than this.
-SETS, FEWER, LARGE_BYTES = 3, 2, 96 << 20
+#: Sets of values at the timing sizes, and how many where tensors are larger than this: their references take seconds.
+SETS, FEWER, LARGE_BYTES = 3, 2, 16 << 20
 #: A kernel may be this much faster on values that it has met before, as share and in microseconds (clocks waver).
 FASTER, FASTER_US = 0.7, 3.0
 #: By so much a latency may lie below the floor: the clock's own steps.
