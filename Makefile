@@ -16,12 +16,14 @@ $(STAMP): setup.cfg constraints.txt pyproject.toml
 	touch $@
 
 
+# Where the demo's kernels run: `make demo DEVICE=cuda` on a machine with an NVIDIA GPU.
+DEVICE ?= ascend-sim
 DEMO_AGENTS := random,similarity,similarity-feasible,value,ppo
 DEMO_TASKS := relu,sigmoid,gelu,softmax,layer_norm,sum_reduction_over_a_dimension,max_reduction_over_a_dimension
 
 demo: install
 	$(BIN)/python scripts/compare.py --agents $(DEMO_AGENTS) --suite level1 --tasks $(DEMO_TASKS) \
-	    --budget 10 --seeds 3 --out runs/demo
+	    --budget 10 --seeds 3 --device $(DEVICE) --out runs/demo$(if $(filter-out ascend-sim,$(DEVICE)),-$(DEVICE))
 
 test: install
 	$(BIN)/python -m pytest -n auto --dist loadfile
