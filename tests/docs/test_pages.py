@@ -98,6 +98,19 @@ def test_the_table_of_rules_is_the_code_s_own() -> None:
     assert rules.table() in (DOCS / "simulator.md").read_text()
 
 
+def test_the_simulator_is_a_linter_as_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "hardware").symlink_to(ROOT / "hardware")
+    monkeypatch.chdir(tmp_path)
+    (program,) = re.findall(r"```python\n(.*?)```", (DOCS / "simulator.md").read_text(), re.DOTALL)
+    exec(compile(program, "simulator.md", "exec"), {})
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].endswith(".")
+    assert said[1].endswith("[0. 0. 0.]")
+    assert (tmp_path / "relu.json").read_text().startswith('{"traceEvents":[')
+
+
 def test_the_calibration_table_has_every_point() -> None:
     text = (DOCS / "simulator.md").read_text()
     for point in calibration.points():
