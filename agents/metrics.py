@@ -22,6 +22,8 @@ METRICS: dict[str, str] = {
     "category/<category>/solved": "operators of a category with a feasible kernel / those attempted",
     "category/<category>/reward": "mean reward of the attempts at operators of a category",
     "speedup/first_draft": "median over solved operators of first feasible latency / best latency",
+    "speedup/oracle": "median over solved operators of the oracle's latency / best latency; on the simulator",
+    "speedup/floor": "the same of the device's floor: launch, and every tensor moved once at the highest rate",
     "memory/items": "memories that attempts have produced",
     "memory/shown": "share of those that were shown in some attempt",
     "<part>/tokens_in": "tokens that a model has been sent; only with a model as author, embedder or inspection",

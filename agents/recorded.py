@@ -32,12 +32,20 @@ class RecordedVerdicts:
         fresh = dict(zip(unknown, self._judge(list(unknown.values())), strict=True))
         return [fresh[key] if key in fresh else self._known[key] for key in keys]
 
-    def _judge(self, pairs: list[tuple[Kernel, Task]]) -> list[Verdict]:
-        if not pairs:
-            return []
+    @property
+    def device(self) -> Any:
+        """The verifier's device."""
+        return self._real.device
+
+    @property
+    def _real(self) -> Any:
+        """The verifier, made when it is first needed: a run that is only replayed needs none."""
         if self._verifier is None:
             self._verifier = self._make()
-        return list(self._verifier.verify_all(pairs))
+        return self._verifier
+
+    def _judge(self, pairs: list[tuple[Kernel, Task]]) -> list[Verdict]:
+        return list(self._real.verify_all(pairs)) if pairs else []
 
     def close(self) -> None:
         """Close the verifier if there is one."""

@@ -189,7 +189,7 @@ def _lost_workers() -> Iterator[None]:
 def _quietly(address: str) -> Iterator[None]:
     """A silent Ray for as long as it is needed, unless one runs already."""
     for name in ("ray", "ray.rllib", "ray.tune"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # the network is small: threads would only wait for one another
     try:
@@ -197,6 +197,21 @@ def _quietly(address: str) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(threads)
+
+
+def _start(address: str) -> None:
+    own: dict[str, Any] = {"num_cpus": 1, "num_gpus": 0, "include_dashboard": False, "object_store_memory": 100 * 2**20}
+    try:
+        ray.init(
+            address=address or "local",
+            log_to_driver=False,
+            logging_level=logging.CRITICAL,
+            **({} if address else own),
+        )
+    except Exception as error:  # Ray raises bare Exceptions when a machine is too busy for it to start
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        where = f"at {address!r}" if address else "on this machine"
+        raise InfrastructureError(f"Ray can't be used {where}: {reason}; run the same command again") from error
 
 
 def _reach(address: str) -> None:
@@ -216,17 +231,7 @@ def _ray_if_needed(address: str) -> Iterator[None]:
         yield
         return
     _reach(address)
-    own: dict[str, Any] = {"num_cpus": 1, "num_gpus": 0, "include_dashboard": False, "object_store_memory": 100 * 2**20}
-    try:
-        ray.init(
-            address=address or "local",
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            **({} if address else own),
-        )
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise ConfigError(f"cannot reach a Ray cluster at {address!r}: {reason}") from error
+    _start(address)
     try:
         yield
     finally:

@@ -24,6 +24,7 @@ from kernel_gym.agents.journal import Journal, Record
 from kernel_gym.agents.metrics import Meter
 from kernel_gym.agents.recorded import RecordedVerdicts
 from kernel_gym.agents.run_folder import RunFolder, keeping_what_is_written
+from kernel_gym.agents.yardsticks import Yardsticks
 from kernel_gym.config import RunConfig
 from kernel_gym.envs import parts
 from kernel_gym.envs.attempt import Attempt
@@ -33,6 +34,9 @@ from kernel_gym.errors import ConfigError, InfrastructureError, KernelGymError
 from kernel_gym.generators.contract import Recording
 
 Part = TypeVar("Part")
+
+#: Devices whose time costs nothing: oracles are run on them to compare with.
+SIMULATED = ("ascend-sim",)
 
 Progress = Callable[[int, int, int], None]
 """Called after every attempt with: attempts made, attempts in all, operators solved."""
@@ -126,6 +130,7 @@ class Session:
             self._remember(options)
         self._verifier = RecordedVerdicts(self.journal.records, lambda: parts.verifier(options))
         self._stack.callback(self._verifier.close)
+        self._yardsticks = Yardsticks(self._verifier)
         self._options = replace(options, verifier=self._verifier)
         return self
 
@@ -186,6 +191,8 @@ class Session:
         for name, part in self._paid.items():
             self.log_scalars(f"{name}/", part.usage(), self.meter.attempts)
         latency = attempt.verdict.latency_us
+        if latency is not None and self.config.env.device in SIMULATED:
+            self.log_scalars("", self._yardsticks.take(attempt.task, latency), self.meter.attempts)
         if latency is not None and latency < self._best.get(attempt.task, float("inf")):
             self._best[attempt.task] = latency
             self.folder.keep_best(attempt.task, attempt.kernel.source)

@@ -1,0 +1,64 @@
+"""How fast an operator could be: the oracle's latency, and the floor that the device's memory and launch set.
+
+Both are obtained when an operator is first solved; the oracle's verdict is cached like any other and counts for nobody.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any, Protocol
+
+from kernel_gym import suites
+from kernel_gym.errors import KernelGymError
+from kernel_gym.task import Task
+
+
+class Judge(Protocol):
+    """Who judges, and on what."""
+
+    @property
+    def device(self) -> Any:
+        """The device."""
+
+    def verify(self, kernel: Any, task: Task) -> Any:
+        """A verdict."""
+
+
+class Yardsticks:
+    """Best latencies of a run held against what is possible. Operators without an oracle are left out of its figure."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._possible: dict[str, dict[str, float]] = {}
+        self._best: dict[str, float] = {}
+
+    def take(self, task: str, latency_us: float) -> dict[str, float]:
+        """Note a latency; the figures of the run, medians over its solved operators."""
+        if task not in self._possible:
+            self._possible[task] = self._measure(task)
+        self._best[task] = min(latency_us, self._best.get(task, latency_us))
+        figures = {}
+        for name in ("oracle", "floor"):
+            shares = [found[name] / self._best[task] for task, found in self._possible.items() if name in found]
+            if shares:
+                figures[f"speedup/{name}"] = median(shares)
+        return figures
+
+    def _measure(self, name: str) -> dict[str, float]:
+        try:
+            task = suites.find(name)
+        except KernelGymError:  # a task that was given as an object
+            return {}
+        found = {"floor": self._judge.device.floor_us(task.instance(task.timing).signature)}
+        latency = self._oracle(task)
+        return found if latency is None else found | {"oracle": latency}
+
+    def _oracle(self, task: Task) -> float | None:
+        from kernel_gym.generators.apprentice import Unsupported, oracle
+
+        try:
+            kernel = oracle(task, self._judge.device.language)
+        except Unsupported:
+            return None
+        latency: float | None = self._judge.verify(kernel, task).latency_us
+        return latency
