@@ -26,6 +26,8 @@ BOOKS = {"ascendc": "binary", "cuda": "binary_cuda"}
 _WRITE, _ALLOC, _TLS = 0x1, 0x2, 0x400
 #: What the start-up files of a toolchain put into .data and .bss: a handle, a flag.
 _OWN_DATA = 64
+#: Where a kernel's code must end: up to there the simulator notes which basic blocks ran.
+MOST_CODE = 4 << 20
 #: How an x86-64 compiler names a call through a pointer that it has been told to leave to others.
 _THUNK = "__x86_indirect_thunk"
 #: And what it is on aarch64: br and blr of a register.
@@ -38,7 +40,8 @@ def screen(path: Path, language: str = "ascendc") -> tuple[Finding | None, tuple
     image, book = BytesIO(path.read_bytes()), rules.load(BOOKS[language])
     try:
         elf = ELFFile(image)
-        return next(findings(elf, book), None), (*_missing_maths(elf, book), *_calls_through_pointers(elf, book))
+        mistakes = (*_missing_maths(elf, book), *_calls_through_pointers(elf, book), *_too_much_code(elf, book))
+        return next(findings(elf, book), None), mistakes
     except Exception as error:  # the parser raises whatever a damaged table leads it to
         return _BOOK.finding("malformed", None, type(error).__name__), ()
 
@@ -135,6 +138,15 @@ def _calls_through_pointers(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic
         yield Diagnostic(
             "a function is called through a pointer, which device code cannot do: call functions by their names, "
             "choose with if or templates, and leave out virtual functions and computed goto"
+        )
+
+
+def _too_much_code(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:
+    """Basic blocks are told apart within the first bytes of a binary only."""
+    text = elf.get_section_by_name(".text")
+    if book is _BOOK and text and text.header.sh_addr + text.header.sh_size > MOST_CODE:
+        yield Diagnostic(
+            f"the kernel is compiled to more than {MOST_CODE >> 20} MB of code: use fewer templates and macros"
         )
 
 

@@ -153,3 +153,38 @@ def test_printing_writes_nothing_and_reads_no_more_than_the_kernel_may(device: A
     result = run(device, "core", statement, compute=True)
     assert result.status == "ok", result.fault
     assert "[]" in result.printed
+
+
+PEEK = """#include "kernel_operator.h"
+#include "kernel_gym.h"
+__aicore__ inline float one(const AscendC::GlobalTensor<float> &x) { return x.GetValue(5); }
+__aicore__ inline uint32_t rest(float wanted) {
+    volatile float stale[2048];
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < 2048; ++i) found += stale[i] == wanted;
+    return found;
+}
+__global__ __aicore__ void look(GM_ADDR x, GM_ADDR y) {
+    AscendC::GlobalTensor<float> in, out;
+    in.SetGlobalBuffer((__gm__ float *)x, 64);
+    out.SetGlobalBuffer((__gm__ float *)y, 64);
+    float v = one(in);
+    uint32_t neighbours = rest(1007.0f);
+    for (uint32_t i = 0; i < 64; ++i) out.SetValue(i, v + neighbours);
+    AscendC::DataCacheCleanAndInvalid<float, AscendC::CacheLine::ENTIRE_DATA_CACHE>(out);
+}
+extern "C" int kernel_launch(const KernelArgs *a, void *stream) {
+    look<<<1, nullptr, stream>>>((GM_ADDR)a->inputs[0].ptr, (GM_ADDR)a->outputs[0].ptr);
+    return 0;
+}
+"""
+
+
+def test_a_read_leaves_no_neighbours_on_the_stack(device: AscendSim) -> None:
+    build = device.build(Kernel(PEEK))
+    assert build.ok, build.diagnostics
+    signature = Signature((InputSpec((64,)),), (TensorSpec((64,)),))
+    values = np.arange(1000, 1064, dtype=np.float32)
+    result = device.run(build, Inputs(signature, (values,)))
+    assert result.status == "ok", result.fault
+    assert (result.outputs[0] == 1005.0).all(), "the element asked for, and nothing of the rest"

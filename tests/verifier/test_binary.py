@@ -28,7 +28,8 @@ extern "C" int kernel_launch(const Big *a, void *) {
 def build(tmp_path, text, *flags):
     source, out = tmp_path / "k.cpp", tmp_path / "k.so"
     source.write_text(text)
-    command = [COMPILER, "-shared", "-fPIC", "-O0", "-nostdlib", "-fno-exceptions", *flags, str(source), "-o", str(out)]
+    plain = ("-shared", "-fPIC", "-O0", "-nostdlib", "-fno-exceptions", "-Wl,--wrap=memcpy")
+    command = [COMPILER, *plain, *flags, str(source), "-o", str(out)]
     subprocess.run(command, check=True, capture_output=True)
     return out
 
@@ -101,3 +102,17 @@ def test_garbage_is_malformed(tmp_path):
     for damage in (b"", b"\x7fELF", b"text", whole[:200], whole[: len(whole) // 2]):
         path.write_bytes(damage)
         assert rule_of(path) == "malformed"
+
+
+def test_code_beyond_what_is_covered_is_a_mistake(tmp_path, monkeypatch):
+    path = build(tmp_path, HONEST)
+    monkeypatch.setattr(binary, "MOST_CODE", 64)
+    found, mistakes = binary.screen(path)
+    assert found is None
+    assert "of code" in mistakes[0].message
+
+
+def test_a_copy_that_nobody_checks_is_refused(tmp_path):
+    text = HONEST.replace("Big copy = *a;", "Big copy; memmove(&copy, a, sizeof copy);").replace("memcpy", "memmove")
+    assert rule_of(build(tmp_path, text)) == "undefined-symbol"
+    assert rule_of(build(tmp_path, text, "-Wl,--wrap=memmove")) is None

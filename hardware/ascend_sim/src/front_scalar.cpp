@@ -42,8 +42,28 @@ Cached *find(bool global, uint32_t dtype, uint64_t where) {
 const asc_block &keep(bool global, uint32_t dtype, uint64_t where, const asc_block &block) {
     Cached &way = ways[next_way++ % WAYS];
     if (used < WAYS) ++used;
-    way = {global, dtype, block_of(where), block};
+    way.global = global;
+    way.dtype = dtype;
+    way.where = block_of(where);
+    way.block = block;
     return way.block;
+}
+
+// Asks the device. The answer stays where kernel code cannot read: a copy on the stack would be 63 more elements for
+// the price of one.
+template <class Args>
+const asc_block &ask_for(uint16_t op, const Args &args, int32_t line) {
+    Record *record = claim(op, line);
+    new (record->payload) Args(args);
+    send();
+    return await_answer();
+}
+
+// What kernel code is handed of a block: the element that it asked for.
+asc_block element_of(const asc_block &block, uint64_t where, uint32_t dtype) {
+    asc_block only{};
+    std::memcpy(only.bytes + where % ASC_BLOCK, block.bytes + where % ASC_BLOCK, width(dtype));
+    return only;
 }
 
 void patch(bool global, uint64_t where, uint64_t bits, uint32_t bytes) {
@@ -71,17 +91,19 @@ extern "C" asc_block asc_read_local(uint32_t dtype, asc_local tensor, uint64_t i
     const bool known = (index + 1) * width(dtype) <= tensor.bytes && aligned(where, dtype);
     if (Cached *way = known ? find(false, dtype, where) : nullptr) {
         wire::reread(dtype, where, 0, line);
-        return way->block;
+        return element_of(way->block, where, dtype);
     }
-    return keep(false, dtype, where, wire::read_local(dtype, tensor, index, line));
+    const asc_block &answer = ask_for(sim::OP_read_local, sim::args_read_local{dtype, tensor, index}, line);
+    return element_of(keep(false, dtype, where, answer), where, dtype);
 }
 
 extern "C" asc_block asc_read_global(uint32_t dtype, asc_global address, int32_t line) {
     if (Cached *way = aligned(address, dtype) ? find(true, dtype, address) : nullptr) {
         wire::reread(dtype, address, 1, line);
-        return way->block;
+        return element_of(way->block, address, dtype);
     }
-    return keep(true, dtype, address, wire::read_global(dtype, address, line));
+    const asc_block &answer = ask_for(sim::OP_read_global, sim::args_read_global{dtype, address}, line);
+    return element_of(keep(true, dtype, address, answer), address, dtype);
 }
 
 extern "C" void asc_write_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line) {
