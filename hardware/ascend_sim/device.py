@@ -34,7 +34,7 @@ KEPT_BUILDS = 64
 class AscendSim:
     """An Ascend 910B that runs on any Linux machine with g++.
 
-    `chip` names a profile of `chips/` or a YAML file. `timeout` is wall-clock seconds for one run; `budget` is the
+    `chip` names a profile of `chips/` or a YAML file. `timeout` is wall-clock seconds of doing nothing; `budget` is the
     number of basic blocks (an API call counts as eight) after which a run is endless, the same on every machine.
     """
 

@@ -35,7 +35,7 @@ DIFFERENT = 0.02
 #: the least in any checked run (small sizes need more, for padding and for setting up).
 LESS_WORK_NEAR, LESS_WORK = 0.9, 0.5
 #: A timed run that takes less than this share of what smaller sizes let expect is looked at.
-FASTER = 0.9
+FASTER = 0.8
 #: How much smaller the size is that growth is seen from, and the share of the expected way that a slow kernel must have
 #: come before it was stopped.
 SMALLER, LESS_PROGRESS = 0.5, 0.5
