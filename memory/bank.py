@@ -191,6 +191,12 @@ class Bank:
         self._stale = True
         return import_(self._store, path)
 
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the bank's content, a line each; opening it checks the file alone."""
+        from kernel_gym.memory.integrity import problems
+
+        return tuple(problems(self._store))
+
     def close(self) -> None:
         """Close the file; a bank in memory is gone."""
         self._store.close()

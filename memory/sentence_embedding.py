@@ -41,7 +41,7 @@ class SentenceEmbedder:
     @property
     def dimension(self) -> int:
         """Length of a vector."""
-        return int(self._loaded().get_embedding_dimension())
+        return len(self._remembered(""))
 
     def identity(self) -> str:
         """Names the model by what its folder holds."""

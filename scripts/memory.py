@@ -25,6 +25,7 @@ scripts/memory.py show bank.sqlite 12 --json
 scripts/memory.py lineage bank.sqlite 31
 scripts/memory.py export bank.sqlite memory.jsonl --exclude-tasks level1/relu,level1/gelu
 scripts/memory.py import bank.sqlite memory.jsonl
+scripts/memory.py check bank.sqlite
 """
 Answer = list[dict[str, Any]] | dict[str, Any]
 SORTS = ("id", "latency", "uses", *(stage.value for stage in Stage))
@@ -40,7 +41,7 @@ def main() -> int:
     with Bank(arguments.bank, embedder, read_only=not writes) as bank:
         answer = COMMANDS[arguments.command](bank, arguments)
     print(json.dumps(answer) if arguments.json else _words(answer))
-    return 0
+    return 1 if isinstance(answer, dict) and answer.get("problems") else 0
 
 
 def _arguments() -> argparse.Namespace:
@@ -54,7 +55,8 @@ def _arguments() -> argparse.Namespace:
     lineage = commands.add_parser("lineage", help="the start points and traces an item goes back to, and its children")
     exporting = commands.add_parser("export", help="write items and values to a portable file")
     importing = commands.add_parser("import", help="add the items of such a file")
-    for command in (new, listing, search, show, lineage, exporting, importing):
+    checking = commands.add_parser("check", help="hold every item against its address; exit status 1 if one differs")
+    for command in (new, listing, search, show, lineage, exporting, importing, checking):
         command.add_argument("bank", type=Path, help="the bank's file")
         command.add_argument("--json", action="store_true", help="print data instead of tables")
         command.add_argument("--embedder", default="static", help="registered name or module:Class (default: static)")
@@ -123,6 +125,10 @@ def _import(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
     return {"new_items": bank.import_(arguments.file), "items": len(bank)}
 
 
+def _check(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
+    return {"items": len(bank), "problems": bank.problems()}
+
+
 COMMANDS: dict[str, Callable[[Bank, argparse.Namespace], Answer]] = {
     "new": _new,
     "list": _list,
@@ -131,6 +137,7 @@ COMMANDS: dict[str, Callable[[Bank, argparse.Namespace], Answer]] = {
     "lineage": _lineage,
     "export": _export,
     "import": _import,
+    "check": _check,
 }
 
 
@@ -167,6 +174,8 @@ def _rank(summary: dict[str, Any], sort: str) -> tuple[float, int]:
 def _words(answer: Answer) -> str:
     if isinstance(answer, list):
         return _table(answer)
+    if "problems" in answer:
+        return "\n".join(answer["problems"]) or f"whole: {answer['items']} items"
     if "lineage" in answer:
         return f"{_table(answer['lineage'])}\nchildren:\n{_table(answer['children'])}"
     if "text" in answer:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -19,6 +20,8 @@ from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.training import train
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.errors import ConfigError, KernelGymError
+from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.embedding import StaticEmbedder
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "train.py"
 TASKS = ("relu", "sum_reduction_over_a_dimension")
@@ -85,6 +88,31 @@ def test_killed_at_any_moment_a_run_resumes_to_the_same_journal(tmp_path: Path) 
         assert lines < _lines(tmp_path / "killed")
     assert subprocess.run(command, capture_output=True).returncode == 0
     assert journal(tmp_path / "killed") == journal(tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("agent", ["value", "complement"])
+def test_killed_again_and_again_a_run_ends_as_if_nothing_had_happened(tmp_path: Path, agent: str) -> None:
+    """`make test-slow`: killed at moments drawn at random, before, between and after attempts, then left alone."""
+    settings = config(agent, budget=6)
+    run(tmp_path / "whole", settings)
+    command = [sys.executable, str(SCRIPT), "--agent", agent, "--tasks", ",".join(TASKS), "--budget", "6"]
+    command += ["--workers", "1", "--out", str(tmp_path / "killed")]
+    moments = random.Random(agent)
+    for _ in range(12):
+        kept = _lines(tmp_path / "killed")
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        time.sleep(moments.uniform(0.1, 8.0))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        assert _lines(tmp_path / "killed") >= kept, "nothing that was committed may be lost"
+    assert subprocess.run(command, capture_output=True).returncode == 0
+    assert journal(tmp_path / "killed") == journal(tmp_path / "whole")
+    with Bank(tmp_path / "killed" / "bank.sqlite", StaticEmbedder(), read_only=True) as bank:
+        assert bank.problems() == ()
 
 
 def _lines(folder: Path) -> int:

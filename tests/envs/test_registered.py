@@ -12,11 +12,17 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.wrappers import (
+    Autoreset,
     ClipReward,
+    FilterObservation,
     FlattenObservation,
+    NormalizeReward,
     OrderEnforcing,
+    PassiveEnvChecker,
     RecordEpisodeStatistics,
+    TimeAwareObservation,
     TimeLimit,
+    TransformAction,
 )
 
 import kernel_gym  # noqa: F401
@@ -98,6 +104,44 @@ def test_the_usual_wrappers_work(made: Any, rollout: Any) -> None:
     flat = FlattenObservation(made("kernel_gym/KernelSynthesis-v0"))
     observation, _ = flat.reset(seed=1)
     assert flat.observation_space.contains(observation)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        Autoreset,
+        PassiveEnvChecker,
+        NormalizeReward,
+        lambda env: FilterObservation(env, ["observations"]),
+        lambda env: TimeAwareObservation(FlattenObservation(TimeLimit(env, 7)), normalize_time=True),
+        lambda env: TransformAction(env, lambda action: (action + 1) % env.action_space.n, env.action_space),
+    ],
+    ids=["autoreset", "checker", "normalised reward", "filtered", "time aware", "transformed action"],
+)
+def test_observations_stay_in_the_space_under_a_wrapper(made: Any, wrap: Any) -> None:
+    env = wrap(made("kernel_gym/KernelSynthesis-v0", budget=2))
+    observation, _ = env.reset(seed=1)
+    env.action_space.seed(1)
+    for _ in range(30):
+        assert env.observation_space.contains(observation)
+        observation, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+        assert np.isfinite(reward)
+        if (terminated or truncated) and not isinstance(env, Autoreset):
+            observation, _ = env.reset()
+    env.close()
+
+
+def test_the_vector_form_takes_its_wrappers(stand_ins: Any) -> None:
+    parts = stand_ins.parts() | {"budget": 1}
+    envs = gym.make_vec("kernel_gym/KernelSynthesis-v0", num_envs=2, vectorization_mode="vector_entry_point", **parts)
+    counted = gym.wrappers.vector.RecordEpisodeStatistics(envs)
+    counted.reset(seed=1)
+    ended = []
+    for _ in range(20):
+        *_, infos = counted.step(np.full(2, envs.single_action_space.n - 1))
+        ended += list(infos["episode"]["l"][infos["_episode"]]) if "episode" in infos else []
+    assert ended
+    counted.close()
 
 
 def test_a_legal_action_can_be_sampled_as_the_docstring_says(made: Any) -> None:

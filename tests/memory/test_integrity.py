@@ -1,0 +1,69 @@
+"""A bank that was tampered with or lost something says so, item by item."""
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.memory.bank import PREVIOUS, Bank
+from kernel_gym.memory.embedding import StaticEmbedder
+from kernel_gym.memory.item import Kind, MemoryItem, Stage
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "memory.py"
+DAMAGE = {
+    "content": ("UPDATE items SET data = replace(data, 'body 1', 'body 9') WHERE id = 3", "item 3: its content"),
+    "order": ("UPDATE items SET born = born + 1 WHERE id = 2", "item 2: it does not follow"),
+    "gap": ("DELETE FROM items WHERE id = 2", "item 3: the item before it is missing"),
+    "reference": ("UPDATE items SET parent = 3 WHERE id = 2", "item 2: refers to item 3"),
+    "unreadable": ("UPDATE items SET data = '{}' WHERE id = 1", "item 1: cannot be read"),
+    "statistics": ("INSERT INTO outcomes VALUES (77, 'draft', 1, 1.0, 0.2)", "outcomes: 1 rows belong to no item"),
+    "counter": ("UPDATE meta SET value = 0 WHERE key = 'attempts'", "attempts: the counter says 0"),
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "bank.sqlite"
+    with Bank(file, StaticEmbedder()) as bank:
+        for i in range(3):
+            bank.add(
+                [MemoryItem(Kind.TRACE, f"{i}", f"body {i}"), MemoryItem(Kind.EXPERIENCE, "", f"x{i}", source=PREVIOUS)]
+            )
+        bank.record(Stage.DRAFT, [1, 2], 1.0)
+    return file
+
+
+def test_a_bank_is_whole_after_all_it_does(path: Path, tmp_path: Path) -> None:
+    with Bank(path, StaticEmbedder()) as bank, Bank(None, StaticEmbedder()) as other:
+        before = bank.snapshot()
+        bank.add([MemoryItem(Kind.PRACTICE, "p", "p")])
+        bank.restore(before)
+        bank.export(tmp_path / "out.jsonl")
+        other.import_(tmp_path / "out.jsonl")
+        assert bank.problems() == other.problems() == ()
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_damage_is_found_and_named(path: Path, kind: str) -> None:
+    statement, says = DAMAGE[kind]
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+    with Bank(path, StaticEmbedder(), read_only=True) as bank:
+        assert any(problem.startswith(says) for problem in bank.problems()), bank.problems()
+
+
+def test_the_command_says_so_with_its_exit_status(path: Path) -> None:
+    done = subprocess.run([sys.executable, str(SCRIPT), "check", str(path)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "whole: 6 items\n")
+    connection = sqlite3.connect(path)
+    connection.execute(DAMAGE["content"][0])
+    connection.commit()
+    connection.close()
+    done = subprocess.run([sys.executable, str(SCRIPT), "check", str(path)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "item 3: its content is not what was stored" in done.stdout
