@@ -37,11 +37,15 @@ class Size(_Data):
 
 
 class Arm(_Data):
-    """A variation: other operators, settings, agents than the study's, or another arm's memory to begin with."""
+    """A variation: other operators, settings, agents than the study's, or another arm's memory to begin with.
+
+    `options` has constructor arguments by agent.
+    """
 
     phases: tuple[str, ...] = ()
     settings: dict[str, Any] = Field(default_factory=dict)
     agents: tuple[str, ...] = ()
+    options: dict[str, dict[str, Any]] = Field(default_factory=dict)
     memory: str = ""
 
 
@@ -161,6 +165,7 @@ def _shard(protocol: Protocol, size: Size, name: str, agent: str, seed: int) -> 
         raise ConfigError(f"the phases of a run must name equally many operators, not {sorted(at_once)}")
     fixed: dict[str, Any] = {
         "agent": agent,
+        "agent_options": arm.options.get(agent, {}),
         "seed": seed,
         "tasks": [task.id for phase in phases for task in phase],
         "batch": at_once.pop(),

@@ -15,6 +15,7 @@ from kernel_gym.agents import protocol, tables
 from kernel_gym.agents.protocol import MEMORY_FILE, Shard
 from kernel_gym.agents.stratified import chosen, stratified
 from kernel_gym.agents.study import Study
+from kernel_gym.agents.training import make_agent
 from kernel_gym.config import resolve
 from kernel_gym.errors import ConfigError
 
@@ -55,6 +56,19 @@ def test_main_is_what_it_is_said_to_be() -> None:
     placebo = protocol.shards(protocol.load("placebo"), "full")
     assert [one.tasks for one in placebo] == [one.tasks for one in shards]
     assert {one.config.env.author_options["profile"] for one in placebo} == {"placebo"}
+
+
+def test_tuning_gives_every_learner_as_many_settings_on_operators_of_its_own() -> None:
+    shards = protocol.shards(protocol.load("tuning"), "full")
+    tried = Counter(shard.agent for shard in shards if shard.seed == 0)
+    assert set(tried.values()) == {4}
+    assert set(tried) == set(protocol.load("main").learners)
+    settings = {(shard.agent, str(shard.config.agent_options)) for shard in shards}
+    assert len(settings) == sum(tried.values())  # no setting twice
+    for agent, options in {(shard.agent, tuple(shard.config.agent_options.items())) for shard in shards}:
+        make_agent(shards[0].config.model_copy(update={"agent": agent, "agent_options": dict(options)}))
+    used = {task for shard in protocol.shards(protocol.load("main"), "full") for task in shard.tasks}
+    assert not used & {task for shard in shards for task in shard.tasks}
 
 
 @pytest.mark.parametrize("count", [1, 8, 40, 99])
