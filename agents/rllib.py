@@ -199,19 +199,23 @@ def _quietly(address: str) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
+#: Times that Ray is asked to start: on a busy machine the first may come to nothing.
+STARTS = 3
+
+
 def _start(address: str) -> None:
     own: dict[str, Any] = {"num_cpus": 1, "num_gpus": 0, "include_dashboard": False, "object_store_memory": 100 * 2**20}
-    try:
-        ray.init(
-            address=address or "local",
-            log_to_driver=False,
-            logging_level=logging.CRITICAL,
-            **({} if address else own),
-        )
-    except Exception as error:  # Ray raises bare Exceptions when a machine is too busy for it to start
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        where = f"at {address!r}" if address else "on this machine"
-        raise InfrastructureError(f"Ray can't be used {where}: {reason}; run the same command again") from error
+    settings: dict[str, Any] = {} if address else own
+    for left in reversed(range(STARTS)):
+        try:
+            ray.init(address=address or "local", log_to_driver=False, logging_level=logging.CRITICAL, **settings)
+            return
+        except Exception as error:  # Ray raises bare ones when it did not start in time
+            ray.shutdown()
+            if not left:
+                reason = (str(error) or type(error).__name__).splitlines()[0]
+                where = f"at {address!r}" if address else "on this machine"
+                raise InfrastructureError(f"Ray can't be used {where}: {reason}; run the same command again") from error
 
 
 def _reach(address: str) -> None:

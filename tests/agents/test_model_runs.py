@@ -285,7 +285,7 @@ def test_a_comparison_names_each_run_that_the_limit_stopped(tmp_path: Path) -> N
             output, errors = process.communicate(timeout=280)
             assert process.returncode == expected, errors
             for agent in ("random", "ppo"):
-                line = f"{agent} seed 0 failed: $0.20 spent, the limit is $0.15: raise spending_limit and run again"
+                line = f"{agent}/seed-0 failed: $0.20 spent, the limit is $0.15: raise spending_limit and run again"
                 assert (line in errors) == (limit == "0.15"), errors
         assert len(server.requests) == 8
     assert "Traceback" not in errors
