@@ -60,6 +60,15 @@ class AgentContract:
         agent.act(observation, info)
         assert all(np.array_equal(before[key], observation[key]) for key in before)
 
+    def test_values_are_one_number_a_slot_and_looking_at_them_changes_nothing(self) -> None:
+        """An agent without values answers None; one with values tells them without acting or drawing."""
+        env, agent, other = _environment(), self.make(4), self.make(4)
+        (observation, info), (again, told) = env.reset(seed=1), _environment().reset(seed=1)
+        worth = agent.worth(observation, info)
+        assert worth is None or len(worth) == len(info["candidates"])
+        assert worth is None or all(isfinite(value) for value in worth)
+        assert agent.act(observation, info) == other.act(again, told)
+
     def test_metrics_are_finite_numbers(self) -> None:
         """What `learn` gives back can be logged."""
         agent = self.make(0)
