@@ -177,7 +177,7 @@ def test_a_foreign_schedule_is_recognised() -> None:
 def test_refining_goes_on_from_the_start_point() -> None:
     task = suites.find("level1/softmax")
     start = StartPoint(naive(task, "cuda"), Feasible("Correct.", latency=10.0))
-    told = [Apprentice(language="cuda").explain(task, (), start, np.random.default_rng(seed)) for seed in range(20)]
+    told = [Apprentice(language="cuda").explain(task, (), start, np.random.default_rng(seed)) for seed in range(60)]
     assert all(one.course and one.course.moves for one in told)
     assert {move for one in told if one.course for move in one.course.moves} >= {"block", "shuffle", "resident"}
 
@@ -217,3 +217,11 @@ def test_names_of_inputs_do_not_clash_with_the_kernels_own() -> None:
 def test_an_axis_of_one_is_no_reduction(device: CudaOnCpu) -> None:
     task = make_task("narrow", "torch.softmax(x, dim=1)", hidden=((5, 1), (1, 1)))
     computes(device, oracle(task, "cuda"), task)
+
+
+def test_one_pass_finds_the_maximum_and_the_sum(device: CudaOnCpu) -> None:
+    task = make_task("softmax", "torch.softmax(x, dim=1)")
+    source = write_kernel(lower(task), replace(BEST, online=True), fluent(idioms("cuda")))
+    assert source.count("column += blockDim.x") == 2  # one pass for both, one for the quotients
+    computes(device, Kernel(source, "cuda", trusted=True), task)
+    assert recognised(source).online

@@ -37,7 +37,7 @@ EXHIBITS: tuple[Task, ...] = (
     _in_type("half", "float16"),
     _in_type("half_b", "bfloat16"),
 )
-SCHEDULES = (NAIVE, BEST, replace(BEST, tile=16, resident=False))
+SCHEDULES = (NAIVE, BEST, replace(BEST, tile=16, resident=False, online=True))
 
 
 @cache

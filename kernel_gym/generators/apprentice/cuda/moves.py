@@ -27,6 +27,8 @@ def matters(move: Move, plan: Plan) -> bool:
         return len(nests) > len(rows)
     if move.field == "vector":
         return any(quads.suits(nest, BEST) for nest in nests)
+    if move.field == "online":
+        return any([step.function for step in nest.reductions] == ["max", "sum"] for nest in rows)
     if move.field == "fast":
         return any(step.function in _INTRINSIC for nest in nests for step in nest.steps)
     return True

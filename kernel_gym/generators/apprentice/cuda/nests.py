@@ -110,13 +110,13 @@ class NestWriter(StageWriter):
         """Loop after loop over what is reduced, each for the reductions that the ones before made possible."""
         levels = max((step.level for step in self.nest.reductions), default=0)
         for level in range(levels):
-            self._prepare(level)
+            self.prepare(level)
             self._reduce([i for i, s in enumerate(self.nest.steps) if s.reduction and s.level == level + 1], level)
-        self._prepare(levels)
+        self.prepare(levels)
         for store in self.nest.stores:
             self.store(store)
 
-    def _prepare(self, level: int) -> None:
+    def prepare(self, level: int) -> None:
         """Compute what is one number per result and known by now."""
         for index, step in enumerate(self.nest.steps):
             if not step.inside and not step.reduction and step.level <= level:
@@ -127,7 +127,7 @@ class NestWriter(StageWriter):
             self.open(index)
         known = dict(self.steps.names)
         with self.reduced_loop(level):
-            for index in needed(self.nest, [self._source(index) for index in reductions], known):
+            for index in needed(self.nest, [self.source(index) for index in reductions], known):
                 self.write_inside(index, level)
             for index in reductions:
                 self.merge(index)
@@ -139,7 +139,8 @@ class NestWriter(StageWriter):
         """One step of the loop over what is reduced."""
         self.steps.write(index)
 
-    def _source(self, index: int) -> int:
+    def source(self, index: int) -> int:
+        """The step that a reduction takes in."""
         argument = self.nest.steps[index].arguments[0]
         assert isinstance(argument, Ref)
         return argument.step
@@ -179,7 +180,7 @@ class NestWriter(StageWriter):
     def merge(self, index: int) -> None:
         """Take in one more value."""
         step, name = self.nest.steps[index], self.result_name(index)
-        value = self.steps.names[self._source(index)]
+        value = self.steps.names[self.source(index)]
         if not step.function.startswith("arg"):
             self.script.add(f"{name} = {MERGES[step.function].format(name, value)};")
             return

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from kernel_gym.generators.apprentice.cuda.nests import MERGES, STARTS, NestWriter
 from kernel_gym.generators.apprentice.cuda.schedule import SHARED_FLOATS
-from kernel_gym.generators.apprentice.cuda.steps import needed
-from kernel_gym.generators.apprentice.plan import Access, Store
+from kernel_gym.generators.apprentice.cuda.steps import needed, number
+from kernel_gym.generators.apprentice.plan import Access, Ref, Store
 from kernel_gym.generators.apprentice.script import Script, product_text
 from kernel_gym.generators.apprentice.voice import Voice
 
@@ -43,6 +43,57 @@ class RowWriter(NestWriter):
         self.script.add(f"const {self.index} i = blockIdx.x;")
         self.take_apart("i", self.kept_loops())
         self.passes()
+
+    def passes(self) -> None:
+        """As for any nest; a softmax's two reductions may share a pass."""
+        pair = self._online() if self.schedule.online else None
+        if pair is None:
+            super().passes()
+            return
+        self.prepare(0)
+        self._together(*pair)
+        self.prepare(max(step.level for step in self.nest.reductions))
+        for store in self.nest.stores:
+            self.store(store)
+
+    def _online(self) -> tuple[int, int] | None:
+        """The maximum of a row and the sum of exp(value - maximum), if these are all that is reduced."""
+        steps = self.nest.steps
+        found = [index for index, step in enumerate(steps) if step.reduction]
+        if [steps[index].function for index in found] != ["max", "sum"]:
+            return None
+        highest, total = found
+        power = steps[self.source(total)]
+        inner = power.arguments[0] if power.function == "exp" else None
+        shifted = steps[inner.step] if isinstance(inner, Ref) else None
+        wanted = (Ref(self.source(highest)), Ref(highest))
+        right = self.voice.right("numeric.max-subtraction")
+        return (
+            (highest, total) if right and shifted and (shifted.function, shifted.arguments) == ("sub", wanted) else None
+        )
+
+    def _together(self, highest: int, total: int) -> None:
+        """One pass: whenever a larger value comes, the sum so far is scaled to it."""
+        most, sum_ = self.result_name(highest), self.result_name(total)
+        self.open(highest)
+        self.open(total)
+        known = dict(self.steps.names)
+        with self.reduced_loop(0):
+            for index in needed(self.nest, [self.source(highest)], known):
+                self.write_inside(index, 0)
+            value = self.steps.names[self.source(highest)]
+            # Minus infinity adds nothing, and has no distance from itself.
+            with self.script.block(f"if ({value} != {number(float('-inf'))})"):
+                self.script.add(f"const float larger = fmaxf({most}, {value});")
+                self.script.add(
+                    f"{sum_} = {sum_} * expf({most} - larger) + expf({value} - larger);", f"{most} = larger;"
+                )
+        self.steps.forget(known)
+        self.helpers |= {"max", "sum"}
+        self.script.add(f"const float overall = block_max({most});")
+        self.script.add(f"{sum_} = block_sum({most} == overall ? {sum_} : {sum_} * expf({most} - overall));")
+        self.script.add(f"{most} = overall;")
+        self.steps.names |= {highest: most, total: sum_}
 
     @contextmanager
     def reduced_loop(self, level: int) -> Iterator[None]:

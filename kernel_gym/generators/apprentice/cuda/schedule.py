@@ -18,7 +18,7 @@ class CudaSchedule:
     `block` is the number of threads of a block; `stride` gives every thread several elements by a grid-stride loop;
     `vector` = 4 moves float4; `shuffle` reduces within warps by shuffles instead of through shared memory; `resident`
     keeps a row in shared memory between its passes; `tile` is the side of the tiles in which matrices are multiplied
-    (1: no tiles); `fast` takes the approximate intrinsics.
+    (1: no tiles); `online` finds a softmax's maximum and sum in one pass; `fast` takes the approximate intrinsics.
     """
 
     block: int = 256
@@ -27,6 +27,7 @@ class CudaSchedule:
     shuffle: bool = True
     resident: bool = True
     tile: int = 64
+    online: bool = False
     fast: bool = False
 
     def comment(self) -> str:
@@ -61,5 +62,6 @@ def recognised(source: str) -> CudaSchedule:
         shuffle="__shfl_" in source,
         resident=re.search(r"extern\s+__shared__", source) is not None,
         tile=int(tile[1] or tile[2]) if tile else 1,
+        online=re.search(r"\*\s*_*expf\(\s*\w+\s*-\s*\w+\s*\)\s*\+\s*_*expf\(", source) is not None,
         fast=re.search(r"__expf|__fdividef", source) is not None,
     )
