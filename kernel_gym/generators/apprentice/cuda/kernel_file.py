@@ -23,6 +23,9 @@ static long long AtMost(long long n, long long limit)
 }
 """
 
+#: Loops of a sum over channels and a window along one direction.
+LINE = 2
+
 
 @dataclass
 class _Part:
@@ -69,7 +72,8 @@ def _parts(stage: Stage, schedule: CudaSchedule) -> list[_Part]:
             narrow = "1" in (product.m, product.n) and stage.vector.vector_reduced
             return [_Part([stage.vector if narrow else product])]
         case Either():
-            if schedule.tile == 1:
+            # Gathered windows pay where the window is a line; a larger one is read in place.
+            if schedule.tile == 1 or len(stage.vector.reduced) > LINE:
                 return [_Part([stage.vector])]
             return [part for each in stage.cube for part in _parts(each, schedule)]
         case Pieces():

@@ -119,7 +119,7 @@ class TileWriter(ProductWriter):
             add(say("sync.block"))
             self._multiply()
             # Nobody may fill the tiles again while others still read them.
-            add(say("matmul.sync"))
+            add(say("sync.block"))
         self._store()
 
     def _load(self) -> None:

@@ -13,6 +13,9 @@ from kernel_gym.generators.apprentice.plan import Access, Ref, Store
 from kernel_gym.generators.apprentice.script import Script, product_text
 from kernel_gym.generators.apprentice.voice import Voice
 
+#: Rows that are worth all the threads that a block can have.
+LONG = 8192
+
 
 @dataclass
 class RowWriter(NestWriter):
@@ -23,7 +26,9 @@ class RowWriter(NestWriter):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.threads = min(self.schedule.block, max(32, -(-(self.nest.longest or 1024) // 32) * 32))
+        longest = self.nest.longest or 1024
+        most = 1024 if longest >= LONG and self.schedule.block >= 256 else self.schedule.block
+        self.threads = min(most, max(32, -(-longest // 32) * 32))
         whole = [
             index
             for index, step in enumerate(self.nest.steps)
