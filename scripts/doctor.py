@@ -37,17 +37,19 @@ FATES = {
     "uncompilable": {"outcome": "uncompilable"},
     "hanging": {"outcome": "incorrect", "cause": "timeout"},
 }
+_RELU = (
+    "ascend_sim/examples/relu.asc",
+    "Relu(y, x, count);",
+    {
+        "wrong": "Abs(y, x, count);",
+        "uncompilable": "Maximum(y, x, 0.0f, count);",
+        "hanging": "while (count > 0) Relu(y, x, count);",
+    },
+)
 #: By device: an example, its one line of arithmetic, and what the other fates put in its place.
 EXAMPLES_OF = {
-    "ascend-sim": (
-        "ascend_sim/examples/relu.asc",
-        "Relu(y, x, count);",
-        {
-            "wrong": "Abs(y, x, count);",
-            "uncompilable": "Maximum(y, x, 0.0f, count);",
-            "hanging": "while (count > 0) Relu(y, x, count);",
-        },
-    ),
+    "ascend-sim": _RELU,
+    "ascend": _RELU,
     "cuda": (
         "cuda/examples/relu.cu",
         "v.x = fmaxf(v.x, 0.0f);",
@@ -100,6 +102,7 @@ def _examine() -> dict[str, Any]:
         "libraries": {name: _version(name) for name in LIBRARIES},
     }
     report["devices"] = {name: _reason(name) for name in plugins.names("kernel_gym.devices")}
+    report["notes"] = {name: note for name in report["devices"] if (note := _note(name))}
     try:
         report |= _compiler() | _sandbox() | {"cuda": _cuda(report["devices"].get("cuda", "not registered"))}
         usable = [name for name in EXAMPLES_OF if report["devices"].get(name, "not registered") is None]
@@ -124,6 +127,14 @@ def _reason(name: str) -> str | None:
         return device.unavailable_reason()
     except (KernelGymError, ImportError) as error:
         return str(error)
+
+
+def _note(name: str) -> str:
+    """What a device wants to be said of it."""
+    try:
+        return str(getattr(plugins.load("kernel_gym.devices", name), "note", ""))
+    except (KernelGymError, ImportError):
+        return ""
 
 
 def _compiler() -> dict[str, Any]:
@@ -189,7 +200,9 @@ def _show(report: Mapping[str, Any]) -> None:
         "libraries: " + ", ".join(f"{name} {version or '(missing)'}" for name, version in report["libraries"].items())
     )
     for name, reason in report["devices"].items():
-        console.print(f"device {name}: {'usable' if reason is None else reason}")
+        console.print(f"device {name}: {'usable' if reason is None else reason}", markup=False)
+        if name in report["notes"]:
+            console.print(f"  {report['notes'][name]}")
     if report["problem"]:
         console.print(f"problem: {report['problem']}", style="red", markup=False)
         return

@@ -36,6 +36,15 @@ def test_a_healthy_machine() -> None:
     }
 
 
+def test_what_was_never_run_on_hardware_says_so() -> None:
+    run = doctor()
+    lines = run.stdout.splitlines()
+    (place,) = [number for number, line in enumerate(lines) if line.startswith("device ascend:")]
+    assert "not run on hardware yet; make test-npu" in lines[place + 1]
+    if "usable" not in lines[place]:
+        assert "; " in lines[place]  # what is missing, and what mends it
+
+
 def test_without_a_compiler_it_says_what_to_install() -> None:
     run = doctor(CXX="no-such-compiler")
     assert run.returncode == 1
