@@ -23,6 +23,7 @@ from kernel_gym.hardware.ascend import compiler, msprof
 from kernel_gym.hardware.ascend.faults import explain
 from kernel_gym.hardware.ascend.halves import halves
 from kernel_gym.hardware.ascend.health import Quarantine
+from kernel_gym.hardware.ascend.tensors import Tensors
 from kernel_gym.hardware.ascend.toolkit import Cann, find_cann, missing
 from kernel_gym.hardware.ascend_sim import compiler as host_compiler
 from kernel_gym.hardware.ascend_sim.server import Server
@@ -30,7 +31,7 @@ from kernel_gym.hardware.cuda import launches
 from kernel_gym.hardware.cuda.compiler import kernels_in
 from kernel_gym.hardware.cuda.profile import measured
 from kernel_gym.hardware.cuda.runtime import Runtime, runtime
-from kernel_gym.hardware.cuda.tensors import WORKSPACE_BYTES, WORKSPACE_FACTOR, Tensors, invented
+from kernel_gym.hardware.cuda.tensors import invented, workspace_bytes
 from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, Run, Timing
 from kernel_gym.kernel import Kernel
 from kernel_gym.task import Signature, Task
@@ -133,23 +134,23 @@ class Ascend:
             return Timing((Run("timeout" if plan.timeout else "fault", fault=plan.fault),))
         if plan.code:
             return Timing((Run("refused", code=plan.code),))
-        with Tensors(signature, sets) as tensors:
-            request = request_of(build.artifact, plan, tensors, poison, timed, self._timeout)
-            reply = self._worker(build.artifact).ask(json.dumps(request), tensors.descriptor, 4 * self._timeout)
-            if reply["status"] != "ok":
-                self._drop()
-                return Timing((self._failed(reply),))
-            return timing_of(reply, tensors)
+        tensors = Tensors(signature, sets)
+        request = request_of(build.artifact, plan, tensors, poison, timed, self._timeout)
+        reply = self._worker(build.artifact).ask(json.dumps(request), tensors.descriptor, 4 * self._timeout)
+        if reply["status"] != "ok":
+            self._drop()
+            return Timing((self._failed(reply),))
+        return timing_of(reply, tensors)
 
     def _profile(self, build: Build, signature: Signature, sets: Sequence[tuple[Array, ...]], poison: int) -> Profile:
         """One more call under msprof, in a process of its own, and what its tables say."""
         assert build.artifact is not None
         plan = plan_of(build.artifact, signature)
         folder = Path(tempfile.mkdtemp(prefix="msprof-", dir=self._folder()))
-        with Tensors(signature, sets) as tensors:
-            request = request_of(build.artifact, plan, tensors, poison, False, self._timeout)
-            (folder / "request.json").write_text(json.dumps(request))
-            (folder / "tensors").write_bytes(Path(f"/proc/self/fd/{tensors.descriptor}").read_bytes())
+        tensors = Tensors(signature, sets)
+        request = request_of(build.artifact, plan, tensors, poison, False, self._timeout)
+        (folder / "request.json").write_text(json.dumps(request))
+        (folder / "tensors").write_bytes(tensors.memory.map[:])
         program = [sys.executable, "-m", "kernel_gym.hardware.ascend.worker", "--once", str(folder), str(self._npu)]
         command = msprof.command(folder / "found", len(plan.launches), program)
         code, words = host_compiler.call(list(command), folder, tools_environment())
@@ -197,11 +198,6 @@ def plan_of(artifact: Path, signature: Signature) -> launches.Plan:
     folder = artifact.parent
     names = {int(place): name for place, name in json.loads((folder / "kernels.json").read_text()).items()}
     return launches.plan(runtime(), folder / HOST, names, signature, workspace_bytes(signature))
-
-
-def workspace_bytes(signature: Signature) -> int:
-    """How much workspace a kernel is handed."""
-    return WORKSPACE_BYTES + WORKSPACE_FACTOR * sum(spec.nbytes for spec in (*signature.inputs, *signature.outputs))
 
 
 def build_into(folder: Path, source: str, cann: Cann, made: Runtime) -> tuple[Diagnostic, ...]:

@@ -1,0 +1,47 @@
+"""Sets of inputs and room for their outputs, in one piece of memory that the trusted process shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kernel_gym.errors import InfrastructureError
+from kernel_gym.hardware.cuda.tensors import GRAIN, SharedMemory, padded
+from kernel_gym.hardware.device import Array, numpy_dtype
+from kernel_gym.task import Signature, TensorSpec
+
+
+class Tensors:
+    """The sets one behind the other, then as much room for outputs; every tensor on a boundary of its own."""
+
+    def __init__(self, signature: Signature, sets: Sequence[tuple[Array, ...]]) -> None:
+        self.signature, self.count = signature, len(sets)
+        self.set_bytes = sum(padded(spec.nbytes) for spec in signature.inputs)
+        self.output_bytes = sum(padded(spec.nbytes) for spec in signature.outputs)
+        self.memory = SharedMemory(max(GRAIN, self.count * (self.set_bytes + self.output_bytes)))
+        for index, values in enumerate(sets):
+            self._fill(index * self.set_bytes, values)
+
+    @property
+    def descriptor(self) -> int:
+        """By which another process finds the memory."""
+        return self.memory.descriptor
+
+    def _fill(self, at: int, values: tuple[Array, ...]) -> None:
+        if [value.nbytes for value in values] != [spec.nbytes for spec in self.signature.inputs]:
+            raise InfrastructureError("values of other sizes than the kernel's inputs")
+        whole = self.memory.map
+        for spec, value in zip(self.signature.inputs, values, strict=True):
+            whole[at : at + spec.nbytes] = value.tobytes()
+            at += padded(spec.nbytes)
+
+    def outputs(self, index: int) -> tuple[Array, ...]:
+        """Copies of what came out on one set."""
+        at, found = self.count * self.set_bytes + index * self.output_bytes, []
+        for spec in self.signature.outputs:
+            found.append(self._tensor(spec, at))
+            at += padded(spec.nbytes)
+        return tuple(found)
+
+    def _tensor(self, spec: TensorSpec, at: int) -> Array:
+        data = self.memory.bytes()[at : at + spec.nbytes].copy()
+        return data.view(numpy_dtype(spec.dtype)).reshape(spec.shape)
