@@ -99,8 +99,7 @@ def markdown(table: Table) -> str:
 def results(name: str, protocol: Protocol, study: Study) -> str:
     """Everything a study came to, in Markdown: for all operators and for those of each suite."""
     parts = [f"# {name}", protocol.about, protocol.question, _size(study)]
-    groups = study.suites()
-    for suite in [*groups, ""] if len(groups) > 1 else [""]:
+    for suite in _groups(study):
         runs = study.outcomes(suite)
         parts.append(f"## {suite or 'All operators'}")
         parts.append(markdown(figures_table(runs)))
@@ -116,6 +115,12 @@ def results(name: str, protocol: Protocol, study: Study) -> str:
         parts.append(markdown([["published", "value"], *rows]))
     parts.append(SIMULATED)
     return "\n\n".join(parts) + "\n"
+
+
+def _groups(study: Study) -> list[str]:
+    """Suites, and "" for all operators where that is the same for all contenders."""
+    groups, together = study.suites(), len({shard.tasks for shard in study.shards}) == 1
+    return [""] if len(groups) == 1 else [*groups, ""] if together else groups
 
 
 LEGEND = (
