@@ -47,6 +47,13 @@ class Server:
         """Start the process ahead of the first request."""
         self._connection()
 
+    def tell(self, message: str) -> None:
+        """Send what has no answer; a process that cannot take it is ended, and the next request starts another."""
+        try:
+            _send(self._connection(), message.encode(), None)
+        except OSError:
+            self.close()
+
     def close(self) -> None:
         """End the process; the next request starts another."""
         if self._owner != os.getpid():

@@ -33,8 +33,8 @@ KEPT_BUILDS = 64
 #: What a build says about itself, beside its binaries.
 CONTENTS = "contents.json"
 SANITIZER_LOG = "sanitizer"
-#: Workers that are started ahead of need: a context takes half a second.
-SPARES = 2
+#: Workers that are made ready ahead of need: a process with its context takes most of a second.
+SPARES = 1
 #: Results may stay in the L2 cache, whose rate is a few times that of the memory behind it.
 CACHE_RATE = 6.0
 START_US = 0.5
@@ -88,6 +88,7 @@ class Cuda:
         if kernel.language != self.language:
             words = f"{self.name} builds {self.language}, not {kernel.language}"
             return Build(kernel, diagnostics=(Diagnostic(words),))
+        self._retire_worker()
         self._spare_workers()
         folder = self._build_folder(kernel)
         made = compile_kernel(runtime(), toolkit(), architecture(), kernel.source, folder)
@@ -222,17 +223,28 @@ class Cuda:
         return reply
 
     def _server(self, artifact: Path) -> Server:
-        """The worker of this candidate: one that no other has used."""
+        """The worker of this candidate: one whose context no other has used."""
         if self._owner != os.getpid():
             self._spares, self._worker, self._owner = [], None, os.getpid()
         if self._worker is not None and self._worker[0] != artifact:
-            Thread(target=self._worker[1].close, daemon=True).start()
-            self._worker = None
+            self._retire_worker()
         if self._worker is None:
             self._spare_workers()
             self._worker = artifact, self._spares.pop(0)
             self._spare_workers()
         return self._worker[1]
+
+    def _retire_worker(self) -> None:
+        """A candidate is done with: its worker gets another context, or goes if it could have been tampered with."""
+        if self._worker is None or self._owner != os.getpid():
+            return
+        server = self._worker[1]
+        if facts()["pageable"] or self._sanitizer:
+            Thread(target=server.close, daemon=True).start()
+        else:
+            server.tell(json.dumps({"renew": True}))
+            self._spares.append(server)
+        self._worker = None
 
     def _spare_workers(self) -> None:
         while len(self._spares) < SPARES:

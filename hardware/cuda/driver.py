@@ -74,14 +74,22 @@ class Gpu:
     def __init__(self, index: int = 0) -> None:
         self.facts = device_facts(index)
         self._device = check(cu.cuDeviceGet(index))
-        check(cu.cuCtxSetCurrent(check(cu.cuDevicePrimaryCtxRetain(self._device))))
-        self.stream = check(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING))
+        self.stream = self._context()
         self._property = cu.CUmemAllocationProp()
         self._property.type = cu.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
         self._property.location.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         self._property.location.id = index
         minimum = cu.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
         self.grain = int(check(cu.cuMemGetAllocationGranularity(self._property, minimum)))
+
+    def _context(self) -> Any:
+        check(cu.cuCtxSetCurrent(check(cu.cuDevicePrimaryCtxRetain(self._device))))
+        return check(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING))
+
+    def renew(self) -> None:
+        """Another context in place of this one: code, variables, heap and buffers are gone."""
+        check(cu.cuDevicePrimaryCtxRelease(self._device))
+        self.stream = self._context()
 
     def load(self, cubin: Path) -> Any:
         """A module."""

@@ -1,4 +1,4 @@
-"""The trusted process: owns the GPU's memory, stream and clock for one candidate. Started by the device.
+"""The trusted process: owns the GPU's memory, stream and clock while a candidate is judged. Started by the device.
 
     python -m kernel_gym.hardware.cuda.worker SOCKET TRUSTED_CUBIN LOCK
 
@@ -45,16 +45,23 @@ class Turn:
 
 
 class Worker:
-    """Serves one candidate."""
+    """Serves one candidate after the other, each in a context of its own."""
 
     def __init__(self, trusted: Path, lock: Path) -> None:
-        self._turn = Turn(lock)
+        self._turn, self._path = Turn(lock), trusted
         with self._turn.taken(alone=False):
             self._gpu = Gpu()
             self._trusted = Trusted(self._gpu, self._gpu.load(trusted))
             self._spaces = self._gpu.reserve(), self._gpu.reserve()
         self._module: Any = None
         self._cubin = ""
+
+    def renew(self) -> None:
+        """Make ready for another candidate: nothing of the last one's context is left."""
+        with self._turn.taken(alone=False):
+            self._gpu.renew()
+            self._trusted = Trusted(self._gpu, self._gpu.load(self._path))
+        self._module, self._cubin = None, ""
 
     def answer(self, request: dict[str, Any], inputs: int, room: int) -> dict[str, Any]:
         """Carry out a request."""
@@ -70,7 +77,7 @@ class Worker:
 
     def _functions(self, request: dict[str, Any]) -> dict[str, Any]:
         if self._cubin not in ("", request["cubin"]):
-            raise RuntimeError("a worker serves one candidate")
+            raise RuntimeError("a context serves one candidate")
         if self._module is None or request["has_variables"]:
             if self._module is not None:
                 self._gpu.unload(self._module)
@@ -137,6 +144,9 @@ def main() -> None:
         _send(connection, {"status": "error", "message": f"the GPU cannot be used: {error.name}"})
         return
     while (message := _receive(connection)) is not None:
+        if "renew" in message[0]:
+            worker.renew()
+            continue
         reply = _handle(worker, *message)
         _send(connection, reply)
         if reply["status"] != "ok":
