@@ -9,7 +9,7 @@ import os
 import warnings
 from functools import lru_cache
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import Any, cast
 
 import torch
@@ -23,8 +23,8 @@ from kernel_gym.task import Instance, Task
 # torch's own copying of a tree spec trips over a deprecation of torch; nothing a user could mend.
 warnings.filterwarnings("ignore", message=r".*isinstance\(treespec, LeafSpec\)", category=FutureWarning)
 
-# Export replaces entries of torch's dispatch tables while it runs.
-_EXPORTING = Lock()
+#: Export replaces entries of torch's dispatch tables while it runs, and fake tensors read them: one thread at a time.
+TRACING = RLock()
 
 
 def export(instance: Instance, *, dynamic: bool = False, decomposed: bool = True) -> ExportedProgram:
@@ -45,7 +45,7 @@ def export_module(
     """A module as an ATen graph; `decomposed` to core operators, or as the module calls them."""
     shapes = _free_shapes(arguments) if dynamic else None
     try:
-        with _EXPORTING, OnHost(), torch.no_grad():
+        with TRACING, OnHost(), torch.no_grad():
             program = torch.export.export(model, arguments, dynamic_shapes=shapes, strict=False)
             return cast(ExportedProgram, program.run_decompositions(_decompositions())) if decomposed else program
     except Exception as error:

@@ -17,7 +17,6 @@ import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
-from threading import RLock
 from typing import Any, cast
 
 import torch
@@ -26,14 +25,15 @@ from torch.utils import _pytree as pytree
 
 from kernel_gym.domains import OnHost, Recorder, observed_domain, state_domain
 from kernel_gym.errors import KernelGymError, TaskError
+from kernel_gym.graph import TRACING, export, lifted_constants
 from kernel_gym.sizes import with_sizes
 from kernel_gym.task import DTYPES, Case, Domain, InputSpec, Signature, Task, TensorSpec
 
 #: Buffers that batch statistics fill; every other buffer holds a value that belongs to the operator (a mask, a table).
 STATISTICS = frozenset({"running_mean", "running_var"})
 
-# Problem files draw from torch's global generator, which all threads share.
-_BUILDING = RLock()
+# Problem files draw from torch's global generator, which all threads share; and they are traced.
+_BUILDING = TRACING
 
 
 def instantiate(task: Task, case: Case) -> Problem:
@@ -145,8 +145,6 @@ class Problem:
 
     @cached_property
     def _constants(self) -> dict[str, torch.Tensor]:
-        from kernel_gym.graph import export, lifted_constants
-
         if not (self._writes_tensors or _loose_tensors(self._fake_model)):
             return {}
         return lifted_constants(export(self, decomposed=False))

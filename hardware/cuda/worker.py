@@ -17,7 +17,7 @@ import socket
 import struct
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -136,8 +136,12 @@ def _mapped(descriptor: int) -> Iterator[int]:
 
 def main() -> None:
     """Serve until the client is gone."""
-    connection = socket.socket(fileno=int(sys.argv[1]))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what kernels print
+    with suppress(ConnectionError):  # nobody waits for the answer any more
+        _serve(socket.socket(fileno=int(sys.argv[1])))
+
+
+def _serve(connection: socket.socket) -> None:
     try:
         worker = Worker(Path(sys.argv[2]), Path(sys.argv[3]))
     except GpuError as error:

@@ -22,7 +22,8 @@ ENOUGH = 60
 def test_oracles_of_level_1_are_feasible() -> None:
     outcomes: Counter[str] = Counter()
     with Verifier(Cuda(), cache=False, workers=max(1, (os.cpu_count() or 2) // 2)) as verifier:
-        waiting = [(task, verifier.submit(oracle(task, "cuda"), task)) for task in suites.suite("level1")]
+        kernels = [(oracle(task, "cuda"), task) for task in suites.suite("level1")]
+        waiting = [(task, verifier.submit(kernel, task)) for kernel, task in kernels]
         for task, future in waiting:
             verdict = future.result()
             outcomes[verdict.outcome] += 1

@@ -1,0 +1,28 @@
+"""Authors export while verifiers build: both trace with torch, in threads of one process, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+
+import pytest
+
+from kernel_gym import suites
+from kernel_gym.graph import TRACING, export
+from kernel_gym.problem import Problem
+
+TASK = suites.find("level1/relu")
+INSTANCE = TASK.instance(TASK.public)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [lambda: Problem(TASK.source, TASK.digest, TASK.timing, ()), lambda: export(INSTANCE)],
+    ids=["building", "exporting"],
+)
+def test_tracing_waits_for_its_turn(work: Callable[[], object]) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        with TRACING:
+            future = pool.submit(work)
+            assert not wait([future], timeout=0.3).done
+        assert future.result(timeout=120) is not None
