@@ -90,6 +90,14 @@ class RunFolder:
         return folder
 
     @property
+    def commit(self) -> str:
+        """The commit that the run was begun at, `+` appended if the checkout had changes."""
+        try:
+            return str(json.loads((self.path / "provenance.json").read_text())["commit"])
+        except (OSError, ValueError, KeyError) as error:
+            raise KernelGymError(f"{self.path} has no readable provenance.json; copy the whole folder") from error
+
+    @property
     def begun(self) -> bool:
         """True once something came of the run: a first attempt that a wrong option stopped leaves the folder free."""
         kept = (self.journal, self.transcript, self.inspections, self.embeddings)

@@ -77,6 +77,11 @@ class Study:
             if (tasks := [task for task in shard.tasks if not suite or task.startswith(f"{suite}/")])
         ]
 
+    def commits(self) -> list[str]:
+        """The commits that the complete shards were made at; more than one, and they may not be comparable."""
+        found = {RunFolder(self.path(shard)).commit for shard in self.complete()}
+        return sorted(found)
+
     def suites(self) -> list[str]:
         """The suites that the shards' operators come from."""
         return sorted({task.partition("/")[0] for shard in self.shards for task in shard.tasks})

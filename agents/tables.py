@@ -134,7 +134,9 @@ def _size(study: Study) -> str:
     complete = study.complete()
     seeds = len({shard.seed for shard in study.shards})
     budgets = sorted({shard.config.budget for shard in study.shards})
+    commits = study.commits()
+    mixed = " **Runs of different commits are mixed: make them anew before comparing.**" if len(commits) > 1 else ""
     return (
         f"{len(complete)} of {len(study.shards)} runs complete; {seeds} seeds, "
-        f"{' or '.join(map(str, budgets))} attempts an operator."
+        f"{' or '.join(map(str, budgets))} attempts an operator. Commit {', '.join(commits)}.{mixed}"
     )

@@ -118,6 +118,9 @@ def test_a_memory_is_made_passed_on_and_the_folder_can_be_moved(tmp_path: Path) 
     assert moved.run(2, lambda done, total: None) == []  # complete: nothing is done again
     text = tables.results("mine", protocol.parse("mine", PASSED_ON), moved)
     assert "2 of 2 runs complete" in text
+    assert "mixed" not in text
+    (moved.path(shards[0]) / "provenance.json").write_text('{"commit": "another"}')
+    assert "different commits are mixed" in tables.results("mine", protocol.parse("mine", PASSED_ON), moved)
     assert "| use/value |" in text
 
 
