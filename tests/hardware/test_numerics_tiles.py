@@ -25,7 +25,8 @@ __aicore__ void tile(TPipe &pipe, GM_ADDR x0, GM_ADDR x1, GM_ADDR x2, GM_ADDR z0
     pipe.InitBuffer(ta, n * sizeof(T)); pipe.InitBuffer(tc, n * sizeof(T));
     pipe.InitBuffer(tg, columns * sizeof(T)); pipe.InitBuffer(tb, columns * sizeof(T));
     pipe.InitBuffer(td, 4096); pipe.InitBuffer(te, 4096);
-    LocalTensor<T> a = ta.Get<T>(), g = tg.Get<T>(), b = tb.Get<T>(), c = tc.Get<T>(), d = td.Get<T>(), e = te.Get<T>();
+    LocalTensor<T> a = ta.Get<T>(), g = tg.Get<T>(), b = tb.Get<T>(), c = tc.Get<T>(), d = td.Get<T>(),
+        e = te.Get<T>();
     DataCopy(a, ga, n); DataCopy(g, gg, columns); DataCopy(b, gb, columns);
     Duplicate(c, T(0), n); Duplicate(d, T(0), beside); Duplicate(e, T(0), beside);
     PipeBarrier<PIPE_ALL>();
@@ -38,7 +39,8 @@ __aicore__ void tile(TPipe &pipe, GM_ADDR x0, GM_ADDR x1, GM_ADDR x2, GM_ADDR z0
         case 3: Mean(c, a, MeanParams{rows, columns, used}); break;
         case 4: CumSum<T, down>(c, d, a, CumSumInfo{rows, columns}); break;
         case 5: CumSum<T, along>(c, d, a, CumSumInfo{rows, columns}); break;
-        case 6: { uint32_t to[2] = {rows, columns}, from[2] = {1, columns}; BroadCast<T, 2, 0>(c, a, to, from); break; }
+        case 6: { uint32_t to[2] = {rows, columns}, from[2] = {1, columns}; BroadCast<T, 2, 0>(c, a, to, from);
+            break; }
         case 7: { uint32_t to[2] = {rows, columns}, from[2] = {rows, 1}; BroadCast<T, 2, 1>(c, a, to, from); break; }
         case 8: { LayerNormTiling t; t.bLength = 1; t.sLength = rows; t.hLength = columns; t.originalHLength = used;
                   LayerNorm(c, d, e, a, g, b, T(1e-3f), t); break; }
@@ -63,7 +65,8 @@ def device() -> Iterator[AscendSim]:
 @pytest.fixture(scope="module")
 def tiles(device: AscendSim) -> dict[str, Compiled]:
     return {
-        kind: Compiled(device, source(f"tile<{NAMES[kind]}>(pipe, x0, x1, x2, z0, z1, p);", 3, outputs=2, prelude=TILE))
+        kind: Compiled(device, source(f"tile<{NAMES[kind]}>(pipe, x0, x1, x2, z0, z1, p);", 3, outputs=2,
+            prelude=TILE))
         for kind in ("float32", "float16")
     }
 
@@ -151,7 +154,8 @@ def test_matmul(device: AscendSim, kind: str) -> None:
     calls = " ".join(
         f"case {i}: multiply<{names}, {i & 1}, {i >> 1}>(pipe, x0, x1, x2, z0, p); break;" for i in range(4)
     )
-    kernel = Compiled(device, source(f"switch (p.v[5]) {{ {calls} }}", 3, prelude="#include <type_traits>\n" + MATMUL))
+    kernel = Compiled(device, source(f"switch (p.v[5]) {{ {calls} }}", 3,
+        prelude="#include <type_traits>\n" + MATMUL))
     rng = np.random.default_rng(7)
     for case, (m, n, k) in enumerate([(16, 16, 16), (33, 50, 70), (1, 129, 5), (64, 7, 130)]):
         a, b = (rng.integers(-4, 5, shape).astype(NUMPY[kind]) for shape in ((m, k), (k, n)))
@@ -168,6 +172,65 @@ def test_matmul(device: AscendSim, kind: str) -> None:
             want = a.astype(np.float64) @ b.astype(np.float64) + with_bias * bias.astype(np.float64)
             assert np.array_equal(run.outputs[0], want.astype(NUMPY[TYPES[kind]])), "whole numbers: exact"
             assert run.written == (m * n * 4,)
+
+
+FRACTALS = """
+#include "lib/matmul_intf.h"
+using namespace matmul;
+template <class T, class D, CubeFormat fa, bool ta, CubeFormat fb, bool tb, CubeFormat fc>
+__aicore__ void fractals(TPipe &pipe, GM_ADDR x0, GM_ADDR x1, GM_ADDR z0, const Ints &p) {
+    if (GetBlockIdx() != 0) return;
+    const int m = p.v[0], n = p.v[1], k = p.v[2];
+    Matmul<MatmulType<TPosition::GM, fa, T, ta>, MatmulType<TPosition::GM, fb, T, tb>, MatmulType<TPosition::GM,
+        fc, D>> mm;
+    TCubeTiling t{};
+    t.usedCoreNum = 1; t.M = m; t.N = n; t.Ka = t.Kb = k; t.singleCoreM = m; t.singleCoreN = n; t.singleCoreK = k;
+    t.baseM = 32; t.baseN = 32; t.baseK = 32; t.depthA1 = t.depthB1 = 2; t.stepM = t.stepN = 1;
+    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &t);
+    GlobalTensor<T> a, b; GlobalTensor<D> c;
+    a.SetGlobalBuffer((__gm__ T *)x0); b.SetGlobalBuffer((__gm__ T *)x1); c.SetGlobalBuffer((__gm__ D *)z0);
+    mm.SetTensorA(a, ta); mm.SetTensorB(b, tb);
+    if (p.v[3]) while (mm.Iterate()) mm.GetTensorC(c);
+    else mm.IterateAll(c);
+    mm.End();
+}
+"""
+
+
+def in_columns(matrix: Array, width: int) -> Array:
+    """Columns of `width`, one behind the other, each as many rows long as whole fractals have."""
+    rows, columns = -(-matrix.shape[0] // 16) * 16, -(-matrix.shape[1] // width) * width
+    padded = np.zeros((rows, columns), matrix.dtype)
+    padded[: matrix.shape[0], : matrix.shape[1]] = matrix
+    return np.ascontiguousarray(padded.reshape(rows, -1, width).transpose(1, 0, 2)).reshape(-1)
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "int8"])
+def test_matmul_of_matrices_in_fractals(device: AscendSim, kind: str) -> None:
+    width = 32 // np.dtype(NUMPY[kind]).itemsize
+    rng = np.random.default_rng(3)
+    formats = [("NZ", 0, "ND", 0, "ND"), ("ND", 0, "NZ", 1, "ND"), ("ND", 1, "ND", 0, "NZ"), ("NZ", 1, "NZ", 0, "NZ")]
+    calls = " ".join(
+        f"case {i}: fractals<{NAMES[kind]}, {NAMES[TYPES[kind]]}, CubeFormat::{fa}, {ta}, CubeFormat::{fb}, {tb}, "
+        f"CubeFormat::{fc}>(pipe, x0, x1, z0, p); break;"
+        for i, (fa, ta, fb, tb, fc) in enumerate(formats)
+    )
+    kernel = Compiled(device, source(f"switch (p.v[4]) {{ {calls} }}", 2, prelude=FRACTALS))
+    for number, (fa, ta, fb, tb, fc) in enumerate(formats):
+        for stepwise in (0, 1):
+            m, n, k = 40, 64, 70
+            a, b = (rng.integers(-4, 5, shape).astype(NUMPY[kind]) for shape in ((m, k), (k, n)))
+            left, right = (np.ascontiguousarray(x.T if turned else x) for x, turned in ((a, ta), (b, tb)))
+            inputs = [in_columns(x, width) if form == "NZ" else x for x, form in ((left, fa), (right, fb))]
+            want = (a.astype(np.float64) @ b.astype(np.float64)).astype(NUMPY[TYPES[kind]])
+            shape: tuple[int, ...] = (48 * 64,) if fc == "NZ" else (m, n)
+            run = kernel(inputs, [(shape, TYPES[kind])], ints=[m, n, k, stepwise, number])
+            assert run.status == "ok", run.fault
+            if fc == "NZ":
+                written = in_columns(np.ones((m, n)), 16) == 1
+                assert np.array_equal(run.outputs[0][written], in_columns(want, 16)[written])
+            else:
+                assert np.array_equal(run.outputs[0], want)
 
 
 def test_matmul_past_the_end_of_a_tensor_is_told(device: AscendSim) -> None:

@@ -87,7 +87,10 @@ asc_tile tile() {
     return t;
 }
 
-asc_matrix matrix() { return {global(), static_cast<uint32_t>(below(8) ? below(4) : number()), static_cast<uint32_t>(below(2))}; }
+asc_matrix matrix() {
+    const auto flag = [] { return static_cast<uint16_t>(below(40) ? below(2) : number()); };
+    return {global(), static_cast<uint32_t>(below(8) ? below(4) : number()), flag(), flag()};
+}
 
 asc_matmul_shape matmul_shape() {
     asc_matmul_shape s;

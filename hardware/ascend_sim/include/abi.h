@@ -246,7 +246,9 @@ ASC_CALL asc_block_set(uint32_t block, uint32_t event, int32_t line);
 ASC_CALL asc_block_wait(uint32_t block, uint32_t event, int32_t line);
 
 // ---- Matmul (lib/matmul_intf.h) ----------------------------------------------------------------------------------
-struct asc_matrix { asc_global address; uint32_t dtype, transposed; };
+// transposed: 1; fractals: its columns are 32 bytes wide (C's: 16 elements), each all rows long, and its leading dimension is
+// the number of rows from one to the next.
+struct asc_matrix { asc_global address; uint32_t dtype; uint16_t transposed, fractals; };
 struct asc_matmul_shape { uint32_t m, n, k, lda, ldb, ldc, base_m, base_n, base_k, depth_a, depth_b, batch; };
 ASC_CALL asc_matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias, asc_matmul_shape shape, uint32_t flags, int32_t line);  // flags: 1 bias, 2 atomic add, 4 asynchronous
 

@@ -209,10 +209,9 @@ private:
     void cast_packed(Core &core, bool packs, const asc_local &dst, const asc_local &src, uint32_t round,
                      const asc_walk &walk);
     void check_cast(uint32_t dst_dtype, uint32_t src_dtype, uint32_t round) const;
-    GlobalBytes touch_matrix(Core &core, asc_global address, uint32_t dtype, uint64_t rows, uint64_t columns,
-                             uint64_t pitch, bool write, bool atomic, const char *what);
-    Matrix matrix_at(const GlobalBytes &place, uint64_t offset, uint64_t rows, uint64_t columns, uint64_t pitch,
-                     uint32_t dtype) const;
+    struct Laid;
+    GlobalBytes touch_matrix(Core &core, const Laid &matrix, bool write, bool atomic, const char *what);
+    Matrix matrix_at(const GlobalBytes &place, uint64_t offset, const Laid &matrix) const;
     Bytes take_tmp(Core &core, const asc_local &tmp, uint64_t needed, const Bytes *others, size_t n, const char *what);
     void check_burst(const asc_burst &burst, uint64_t global_gap, uint64_t local_gap, uint32_t element, uint32_t exact,
                      const char *what) const;

@@ -29,9 +29,10 @@ namespace AscendC {
 template <TPosition position, CubeFormat format, class Type, bool transposed = false, LayoutMode layout = LayoutMode::NONE, bool shared = false>
 struct MatmulType {
     static constexpr TPosition pos = position;
-    static constexpr bool isTrans = transposed;
+    static constexpr bool isTrans = transposed, isNz = format == CubeFormat::NZ;
     using T = Type;
-    static_assert(format == CubeFormat::ND || format == CubeFormat::ND_ALIGN || format == CubeFormat::VECTOR, "the simulator's Matmul knows CubeFormat ND");
+    static_assert(format == CubeFormat::ND || format == CubeFormat::NZ || format == CubeFormat::ND_ALIGN || format == CubeFormat::VECTOR,
+                  "the simulator's Matmul knows CubeFormat ND and NZ");
 };
 
 template <auto a = nullptr, auto b = nullptr, auto c = nullptr>
@@ -54,8 +55,8 @@ public:
         SetSingleShape(tiling->singleCoreM, tiling->singleCoreN, tiling->singleCoreK);
     }
 
-    ASC_INLINE void SetTensorA(const GlobalTensor<AT> &tensor, bool isTransposeA = false) { take(a_, tensor, isTransposeA || A::isTrans); }
-    ASC_INLINE void SetTensorB(const GlobalTensor<BT> &tensor, bool isTransposeB = false) { take(b_, tensor, isTransposeB || B::isTrans); }
+    ASC_INLINE void SetTensorA(const GlobalTensor<AT> &tensor, bool isTransposeA = false) { take(a_, tensor, isTransposeA || A::isTrans, A::isNz); }
+    ASC_INLINE void SetTensorB(const GlobalTensor<BT> &tensor, bool isTransposeB = false) { take(b_, tensor, isTransposeB || B::isTrans, B::isNz); }
     ASC_INLINE void SetTensorA(const LocalTensor<AT> &tensor, bool isTransposeA = false, At at = ASC_HERE) {
         SetTensorA(GlobalTensor<AT>(spill<AT>(0, tensor, at)), isTransposeA);
     }
@@ -63,7 +64,7 @@ public:
         SetTensorB(GlobalTensor<BT>(spill<BT>(1, tensor, at)), isTransposeB);
     }
     ASC_INLINE void SetBias(const GlobalTensor<BiasT> &tensor) {
-        bias_ = {tensor.where(), asc::dtype<BiasT>, 0};
+        bias_ = {tensor.where(), asc::dtype<BiasT>, 0, 0};
         with_bias_ = true;
     }
     ASC_INLINE void SetBias(const LocalTensor<BiasT> &tensor, At at = ASC_HERE) { SetBias(GlobalTensor<BiasT>(spill<BiasT>(2, tensor, at))); }
@@ -88,10 +89,10 @@ public:
     template <bool sync = true>
     ASC_INLINE void IterateAll(const GlobalTensor<CT> &c, uint8_t enAtomic = 0, bool enSequentialWrite = false, bool waitIterateAll = false, bool fakeMsg = false, At at = ASC_HERE) {
         (void)waitIterateAll, (void)fakeMsg;
-        multiply(0, 0, m_, n_, c.where(), enSequentialWrite ? n_ : pitch_c_, enAtomic, sync, at);
+        multiply(0, 0, m_, n_, c.where(), pitch(enSequentialWrite, m_, n_), enAtomic, sync, at);
     }
     template <bool sync = true> ASC_INLINE void IterateAll(const LocalTensor<CT> &c, uint8_t enAtomic = 0, At at = ASC_HERE) {
-        multiply(0, 0, m_, n_, scratch(3), n_, enAtomic, true, at);
+        multiply(0, 0, m_, n_, scratch(3), pitch(true, m_, n_), enAtomic, true, at);
         fetch(c, m_, n_, at);
     }
     ASC_INLINE void WaitIterateAll(At at = ASC_HERE) { asc_barrier(ASC_ALL, at.line); }
@@ -103,13 +104,14 @@ public:
     }
     template <bool sync = true> ASC_INLINE void GetTensorC(const GlobalTensor<CT> &c, uint8_t enAtomic = 0, bool enSequentialWrite = false, At at = ASC_HERE) {
         const Block block = current();
-        const uint64_t place = enSequentialWrite ? 0 : (uint64_t{block.m0} * pitch_c_ + block.n0) * sizeof(CT);
-        multiply(block.m0, block.n0, block.m, block.n, c.where() + place, enSequentialWrite ? block.n : pitch_c_, enAtomic, sync, at);
+        const uint32_t step = pitch(enSequentialWrite, block.m, block.n);
+        const uint64_t place = enSequentialWrite ? 0 : C::isNz ? uint64_t{block.n0} * step + block.m0 * 16ull : uint64_t{block.m0} * step + block.n0;
+        multiply(block.m0, block.n0, block.m, block.n, c.where() + place * sizeof(CT), step, enAtomic, sync, at);
     }
     template <bool sync = true> ASC_INLINE void GetTensorC(const LocalTensor<CT> &c, uint8_t enAtomic = 0, bool enSequentialWrite = false, At at = ASC_HERE) {
         (void)enSequentialWrite;
         const Block block = current();
-        multiply(block.m0, block.n0, block.m, block.n, scratch(3), block.n, enAtomic, true, at);
+        multiply(block.m0, block.n0, block.m, block.n, scratch(3), pitch(true, block.m, block.n), enAtomic, true, at);
         fetch(c, block.m, block.n, at);
     }
     ASC_INLINE void End() { step_ = -1; }
@@ -117,6 +119,7 @@ public:
     // Matrices one behind the other.
     ASC_INLINE void IterateBatch(const GlobalTensor<CT> &c, uint32_t batchA, uint32_t batchB, bool enSequentialWrite, uint32_t matrixStrideA = 0,
                                  uint32_t matrixStrideB = 0, uint32_t matrixStrideC = 0, At at = ASC_HERE) {
+        static_assert(!A::isNz && !B::isNz && !C::isNz, "the simulator's IterateBatch knows CubeFormat ND");
         (void)enSequentialWrite, (void)matrixStrideA, (void)matrixStrideB, (void)matrixStrideC;
         const uint32_t batch = batchA > batchB ? batchA : batchB;
         for (uint32_t i = 0; i < batch; ++i) {
@@ -133,8 +136,14 @@ private:
     };
     static constexpr uint64_t kSlot = 512 << 10;
 
-    template <class T> ASC_INLINE void take(asc_matrix &matrix, const GlobalTensor<T> &tensor, bool transposed) {
-        matrix = {tensor.where(), asc::dtype<T>, transposed};
+    static ASC_INLINE constexpr uint32_t whole_fractals(uint32_t rows) { return (rows + 15) / 16 * 16; }
+    // From one row of C to the next, or in fractals the rows of a column of them.
+    ASC_INLINE uint32_t pitch(bool alone, uint32_t m, uint32_t n) const {
+        if (C::isNz) return whole_fractals(alone ? m : whole_m_);
+        return alone ? n : pitch_c_;
+    }
+    template <class T> ASC_INLINE void take(asc_matrix &matrix, const GlobalTensor<T> &tensor, bool transposed, bool fractals) {
+        matrix = {tensor.where(), asc::dtype<T>, transposed, fractals};
         step_ = -1;
     }
     // This core's part of the framework's workspace: A, B, bias and C.
@@ -146,7 +155,8 @@ private:
     }
     ASC_INLINE void fetch(const LocalTensor<CT> &c, uint32_t m, uint32_t n, At at) {
         asc_barrier(ASC_ALL, at.line);
-        asc_copy_in(c.where(), scratch(3), detail::whole(uint64_t{m} * n * sizeof(CT)), asc::dtype<CT>, 1, 0, 0, 0, 0, at.line);
+        const uint64_t elements = C::isNz ? uint64_t{whole_fractals(m)} * whole_fractals(n) : uint64_t{m} * n;
+        asc_copy_in(c.where(), scratch(3), detail::whole(elements * sizeof(CT)), asc::dtype<CT>, 1, 0, 0, 0, 0, at.line);
         asc_barrier(ASC_ALL, at.line);
     }
     ASC_INLINE int32_t rows() const { return static_cast<int32_t>((m_ + tiling_.baseM - 1) / tiling_.baseM); }
@@ -160,18 +170,32 @@ private:
     }
     ASC_INLINE void multiply(uint32_t m0, uint32_t n0, uint32_t m, uint32_t n, asc_global to, uint32_t pitch, uint8_t atomic, bool sync, At at) {
         asc_matrix a = a_, b = b_, bias = bias_;
-        a.address += (a.transposed ? m0 : uint64_t{m0} * whole_ka_) * sizeof(AT);
-        b.address += (b.transposed ? uint64_t{n0} * whole_kb_ : n0) * sizeof(BT);
+        a.address += a.transposed ? across<AT>(a, m0, lead_a(a)) : down<AT>(a, m0, lead_a(a));
+        b.address += b.transposed ? down<BT>(b, n0, lead_b(b)) : across<BT>(b, n0, lead_b(b));
         bias.address += n0 * sizeof(BiasT);
         send(a, b, bias, m, n, to, pitch, atomic, sync, at);
+    }
+    ASC_INLINE uint32_t lead_a(const asc_matrix &a) const {
+        if (a.fractals) return whole_fractals(a.transposed ? whole_ka_ : whole_m_);
+        return a.transposed ? whole_m_ : whole_ka_;
+    }
+    ASC_INLINE uint32_t lead_b(const asc_matrix &b) const {
+        if (b.fractals) return whole_fractals(b.transposed ? whole_n_ : whole_kb_);
+        return b.transposed ? whole_kb_ : whole_n_;
+    }
+    // Bytes from the start of a matrix to a row, or to a column.
+    template <class T> static ASC_INLINE uint64_t down(const asc_matrix &matrix, uint32_t row, uint32_t lead) {
+        return matrix.fractals ? row * 32ull : uint64_t{row} * lead * sizeof(T);
+    }
+    template <class T> static ASC_INLINE uint64_t across(const asc_matrix &matrix, uint32_t column, uint32_t lead) {
+        return (matrix.fractals ? uint64_t{column} * lead : column) * sizeof(T);
     }
     ASC_INLINE void send(const asc_matrix &a, const asc_matrix &b, const asc_matrix &bias, uint32_t m, uint32_t n, asc_global to, uint32_t pitch,
                          uint8_t atomic, bool sync, At at) {
         if (!a_.address || !b_.address) asc_misuse(asc::text("Matmul needs REGIST_MATMUL_OBJ, SetTensorA and SetTensorB before it computes"), at.line);
-        const uint32_t lda = a.transposed ? whole_m_ : whole_ka_, ldb = b.transposed ? whole_kb_ : whole_n_;
-        const asc_matmul_shape shape{m, n, k_, lda, ldb, pitch, static_cast<uint32_t>(tiling_.baseM), static_cast<uint32_t>(tiling_.baseN),
+        const asc_matmul_shape shape{m, n, k_, lead_a(a), lead_b(b), pitch, static_cast<uint32_t>(tiling_.baseM), static_cast<uint32_t>(tiling_.baseN),
                                      static_cast<uint32_t>(tiling_.baseK), static_cast<uint32_t>(tiling_.depthA1), static_cast<uint32_t>(tiling_.depthB1), 1};
-        asc_matmul(a, b, {to, asc::dtype<CT>, 0}, bias, shape, (with_bias_ ? 1u : 0u) | (atomic ? 2u : 0u) | (sync ? 0u : 4u), at.line);
+        asc_matmul(a, b, {to, asc::dtype<CT>, 0, C::isNz}, bias, shape, (with_bias_ ? 1u : 0u) | (atomic ? 2u : 0u) | (sync ? 0u : 4u), at.line);
     }
 
     TCubeTiling tiling_{};
