@@ -61,15 +61,18 @@ class Margin:
         """The oracle's latency in units of what one launch costs."""
         return self.fast_us / self.launch_us if self.fast_us and self.launch_us else None
 
-    def shortfalls(self) -> list[str]:
-        """What this task lacks and is not listed as an exception for."""
-        known = exceptions(self.task)
-        found = [] if self.oracle == "feasible" else [f"no oracle: {self.feedback}"]
-        if self.spread is not None and self.spread < SPREAD and "spread" not in known:
-            found.append(f"the slowest kernel takes only {self.spread:.2f} times as long")
-        if self.launches is not None and self.launches < LAUNCHES and "launch" not in known:
-            found.append(f"the oracle takes only {self.launches:.1f} times what a launch costs")
+    def lacking(self) -> dict[str, str]:
+        """What this task falls short of, by the name of the promise."""
+        found = {} if self.oracle == "feasible" else {"oracle": f"no oracle: {self.feedback}"}
+        if self.spread is not None and self.spread < SPREAD:
+            found["spread"] = f"the slowest kernel takes only {self.spread:.2f} times as long"
+        if self.launches is not None and self.launches < LAUNCHES:
+            found["launch"] = f"the oracle takes only {self.launches:.1f} times what a launch costs"
         return found
+
+    def shortfalls(self) -> list[str]:
+        """What this task falls short of and is not listed as an exception for."""
+        return [text for promise, text in self.lacking().items() if promise not in exceptions(self.task)]
 
 
 def main() -> int:
