@@ -7,7 +7,7 @@ import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ RECENT_WEIGHT = 0.2
 PREVIOUS = -1
 
 #: Decoded items kept in memory.
-_REMEMBERED_ITEMS = 16_384
+_REMEMBERED_ITEMS = 32_768
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,12 @@ class Store:
         """Change the bank, all or nothing."""
         if self.read_only:
             raise BankError(f"{self.name} was opened read-only")
-        with readable_errors(self.path), transaction(self.connection):
-            yield
+        try:
+            with readable_errors(self.path), transaction(self.connection):
+                yield
+        except BaseException:
+            self._items.clear()  # it may hold items that were rolled back
+            raise
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -126,7 +130,12 @@ class Store:
                 *(parent, source, item.born, rows.pack(item), origin),
             ),
         )
+        self._remember(replace(item, id=size + 1, parent=parent, source=source))
         return size + 1, True
+
+    def _remember(self, item: MemoryItem) -> None:
+        if self._items_generation == self.generation:
+            self._items.put(item.id, item)
 
     def select(self, clause: str, *parameters: object) -> tuple[MemoryItem, ...]:
         """Items that an SQL clause on the table `items` names."""

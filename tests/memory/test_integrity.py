@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_gym.memory.bank import PREVIOUS, Bank
+from kernel_gym.memory.bank import PREVIOUS, Bank, BankError
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 
@@ -67,3 +67,13 @@ def test_the_command_says_so_with_its_exit_status(path: Path) -> None:
     done = subprocess.run([sys.executable, str(SCRIPT), "check", str(path)], capture_output=True, text=True)
     assert done.returncode == 1
     assert "item 3: its content is not what was stored" in done.stdout
+
+
+def test_an_item_that_was_rolled_back_is_never_shown_again(path: Path) -> None:
+    with Bank(path, StaticEmbedder()) as bank:
+        lost = MemoryItem(Kind.PRACTICE, "lost", "lost")
+        with pytest.raises(BankError):
+            bank.add([lost, MemoryItem(Kind.TRACE, "bad", "bad", parent=999)])
+        (id,) = bank.add([MemoryItem(Kind.PRACTICE, "kept", "kept")])
+        assert bank.get(id).title == "kept"
+        assert bank.problems() == ()
