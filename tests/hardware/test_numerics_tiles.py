@@ -185,7 +185,7 @@ __aicore__ void fractals(TPipe &pipe, GM_ADDR x0, GM_ADDR x1, GM_ADDR z0, const 
         fc, D>> mm;
     TCubeTiling t{};
     t.usedCoreNum = 1; t.M = m; t.N = n; t.Ka = t.Kb = k; t.singleCoreM = m; t.singleCoreN = n; t.singleCoreK = k;
-    t.baseM = 32; t.baseN = 32; t.baseK = 32; t.depthA1 = t.depthB1 = 2; t.stepM = t.stepN = 1;
+    t.baseM = p.v[5]; t.baseN = 32; t.baseK = 32; t.depthA1 = t.depthB1 = 2; t.stepM = t.stepN = 1;
     REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &t);
     GlobalTensor<T> a, b; GlobalTensor<D> c;
     a.SetGlobalBuffer((__gm__ T *)x0); b.SetGlobalBuffer((__gm__ T *)x1); c.SetGlobalBuffer((__gm__ D *)z0);
@@ -224,13 +224,17 @@ def test_matmul_of_matrices_in_fractals(device: AscendSim, kind: str) -> None:
             inputs = [in_columns(x, width) if form == "NZ" else x for x, form in ((left, fa), (right, fb))]
             want = (a.astype(np.float64) @ b.astype(np.float64)).astype(NUMPY[TYPES[kind]])
             shape: tuple[int, ...] = (48 * 64,) if fc == "NZ" else (m, n)
-            run = kernel(inputs, [(shape, TYPES[kind])], ints=[m, n, k, stepwise, number])
+            run = kernel(inputs, [(shape, TYPES[kind])], ints=[m, n, k, stepwise, number, 32])
             assert run.status == "ok", run.fault
             if fc == "NZ":
                 written = in_columns(np.ones((m, n)), 16) == 1
                 assert np.array_equal(run.outputs[0][written], in_columns(want, 16)[written])
             else:
                 assert np.array_equal(run.outputs[0], want)
+    if kind == "int8":  # 32 columns in a fractal: blocks of 16 begin inside one
+        run = kernel(inputs, [(shape, TYPES[kind])], ints=[m, n, k, 1, number, 16])
+        assert run.fault is not None
+        assert (run.fault.rule, "whole fractal" in run.fault.message) == ("MISUSE", True)
 
 
 def test_matmul_past_the_end_of_a_tensor_is_told(device: AscendSim) -> None:

@@ -170,6 +170,9 @@ private:
     }
     ASC_INLINE void multiply(uint32_t m0, uint32_t n0, uint32_t m, uint32_t n, asc_global to, uint32_t pitch, uint8_t atomic, bool sync, At at) {
         asc_matrix a = a_, b = b_, bias = bias_;
+        const bool inside = (a.fractals && a.transposed && m0 % (32 / sizeof(AT))) || (b.fractals && !b.transposed && n0 % (32 / sizeof(BT))) ||
+                            (C::isNz && n0 % 16);
+        if (inside) asc_misuse(asc::text("in NZ a block begins on a whole fractal: choose baseM and baseN by its columns"), at.line);
         a.address += a.transposed ? across<AT>(a, m0, lead_a(a)) : down<AT>(a, m0, lead_a(a));
         b.address += b.transposed ? down<BT>(b, n0, lead_b(b)) : across<BT>(b, n0, lead_b(b));
         bias.address += n0 * sizeof(BiasT);
