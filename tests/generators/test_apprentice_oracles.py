@@ -114,6 +114,14 @@ def test_fusing_pays(name: str, verifier: Verifier) -> None:
     assert apart.source.count("<<<") > oracle(task).source.count("<<<")
 
 
+@pytest.mark.parametrize("draw", range(3))
+def test_a_mean_is_rounded_once(draw: int, verifier: Verifier) -> None:
+    """A softmax over means magnifies the last bit; another comment is judged on other values."""
+    task = suites.find("level2/matmul_dropout_mean_softmax")
+    verdict = verifier.verify(Kernel(f"{oracle(task).source}// {draw}\n", trusted=True), task)
+    assert verdict.feasible, verdict.feedback
+
+
 def _measured(task: Task, verifier: Verifier) -> Any:
     """What `scripts/oracles.py` finds out about a task."""
     return _script().measure(task, verifier)

@@ -232,7 +232,8 @@ def cut(value: Value, target: Tensor, sizes: Sizes, materialise: Callable[[Value
         try:
             root = cutter.visit(value, own)
         except Misfit as misfit:
-            replaced[id(misfit.value)] = materialise(misfit.value)
+            part = _mean(value, misfit.value)
+            replaced[id(part)] = materialise(part)
             value = _substituted(value, replaced)
             continue
         lonely = _whole_reduction(cutter, root)
@@ -246,6 +247,20 @@ def cut(value: Value, target: Tensor, sizes: Sizes, materialise: Callable[[Value
             {axis: sizes.canonical(stride) for axis, stride in zip(own, target.strides, strict=True)},
             target,
         )
+
+
+def _mean(value: Value, total: Reduce) -> Value:
+    """The mean that a sum is needed for, if a reduction goes on from it: all that use it must see the same last bit."""
+    waiting: list[Value] = [value] if isinstance(value, Reduce) else []
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Map):
+            if node.idiom == "numeric.mean-divisor" and node.arguments[0] is total:
+                return node
+            waiting += [argument for argument in node.arguments if isinstance(argument, Value)]
+        elif isinstance(node, Reduce | Reorder | Broadcast) and isinstance(node.argument, Value):
+            waiting.append(node.argument)
+    return total
 
 
 def _whole_reduction(cutter: Cutter, root: Ref | float) -> Reduce | None:
