@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -263,8 +264,9 @@ class Bank:
                 )
         self._generation, self._data_version, self._stale = generation, version, False
 
-    @property
+    @cached_property
     def _embedding(self) -> str:
+        # Asked for with every item; an embedder may read files to answer.
         return f"{self.embedder.identity()}/headline-{HEADLINE_SHARE}"
 
     def _vector(self, query: str) -> Vectors:

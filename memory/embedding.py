@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.metadata import version
+from math import sqrt
 from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -87,7 +88,7 @@ class StaticEmbedder:
             return np.zeros(self._dimension, np.float32)
         self._learn_words(word for word in counts if word not in self._words)
         rows = np.stack([self._words[word] for word in counts])
-        weights = np.array([weight(word) * np.sqrt(count) for word, count in counts.items()], np.float32)
+        weights = np.array([weight(word) * sqrt(count) for word, count in counts.items()], np.float32)
         return _unit(weights @ rows)
 
     def _learn_words(self, new: Iterable[str]) -> None:

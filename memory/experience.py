@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from difflib import SequenceMatcher
+from functools import lru_cache
 from itertools import islice
 
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 from kernel_gym.task import Task
 from kernel_gym.verdict import Cheated, Feasible, Incorrect, Uncompilable, Unjudged, Verdict
+
+Lines = tuple[str, ...]
 
 #: An experience is to be read at a glance: at most so many calls or changed lines are quoted.
 QUOTED_CALLS = 10
@@ -102,7 +105,7 @@ def _title(task: str, source: str, verdict: Verdict, start: MemoryItem | None) -
     if start is None:
         return f"{task}, draft, {outcome}"
     pairs = _differences(start.code, source)
-    old, new = next(((old, new) for old, new in pairs if old and new), pairs[0] if pairs else ([], []))
+    old, new = next(((old, new) for old, new in pairs if old and new), pairs[0] if pairs else ((), ()))
     change = " -> ".join(f"`{lines[0][:70]}`" for lines in (old, new) if lines) or "nothing changed"
     more = f" and {len(pairs) - 1} more places" if len(pairs) > 1 else ""
     return f"{task}, refined, {outcome}: {change}{more}"
@@ -165,11 +168,13 @@ def _changes(before: str, after: str) -> list[str]:
     return ["What changed:", *lines[: 2 * QUOTED_CHANGES], *([f"  ... and {left} more lines"] if left > 0 else [])]
 
 
-def _differences(before: str, after: str) -> list[tuple[list[str], list[str]]]:
+@lru_cache(maxsize=16)
+def _differences(before: str, after: str) -> tuple[tuple[Lines, Lines], ...]:
     """Places where two sources differ, as lines removed and lines added; blanks at either end don't count."""
-    old, new = ([line.strip() for line in source.splitlines() if line.strip()] for source in (before, after))
+    # A trace's title and its experience both ask.
+    old, new = (tuple(line.strip() for line in source.splitlines() if line.strip()) for source in (before, after))
     steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    return [(old[i:j], new[k:m]) for tag, i, j, k, m in steps if tag != "equal"]
+    return tuple((old[i:j], new[k:m]) for tag, i, j, k, m in steps if tag != "equal")
 
 
 def _first_line(text: str) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import chain
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*|(?<= )@(?= )")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d[a-z]?")
@@ -83,15 +85,18 @@ TABLES = hashlib.sha256(repr((SYNONYMS, sorted(BOILERPLATE), BOILERPLATE_WEIGHT)
 
 def words(text: str) -> Iterator[str]:
     """The words of a text, lower case, in order."""
-    for identifier in _IDENTIFIER.findall(text):
-        whole = identifier.lower()
-        if whole in SYNONYMS:
-            yield from SYNONYMS[whole]
-            continue
-        for part in _PART.findall(identifier):
-            word = part.lower()
-            if len(word) > 1 or word.isalpha():
-                yield from SYNONYMS.get(word, (word,))
+    return chain.from_iterable(map(_words_of, _IDENTIFIER.findall(text)))
+
+
+@lru_cache(maxsize=16384)
+def _words_of(identifier: str) -> tuple[str, ...]:
+    # Kernels use the same few hundred names over and over.
+    whole = identifier.lower()
+    if whole in SYNONYMS:
+        return SYNONYMS[whole]
+    parts = (part.lower() for part in _PART.findall(identifier))
+    known = (SYNONYMS.get(word, (word,)) for word in parts if len(word) > 1 or word.isalpha())
+    return tuple(chain.from_iterable(known))
 
 
 def weight(word: str) -> float:

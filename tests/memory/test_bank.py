@@ -287,3 +287,18 @@ def test_look_up_shows_given_items_as_retrieve_does():
         bank.record(Stage.REFINE, [2], 0.5)
         found = {result.item.id: result for result in bank.retrieve("relu", 5)}
         assert bank.look_up([4, 2], "relu") == (found[4], found[2])
+
+
+def test_an_embedder_is_asked_for_its_identity_once():
+    class Counting(StaticEmbedder):
+        asked = 0
+
+        def identity(self) -> str:
+            Counting.asked += 1
+            return super().identity()
+
+    with Bank(None, Counting()) as bank:
+        for i in range(3):
+            bank.add([relu_trace(f"Relu(y, x, {i});")])
+            bank.retrieve("text", 2)
+    assert Counting.asked == 1
