@@ -113,6 +113,7 @@ def test_placebo_is_the_middle_author_but_for_its_reading() -> None:
     assert placebo == middle
 
 
+@pytest.mark.slow
 def test_placebo_is_right_as_often_as_the_middle_author_with_random_contexts() -> None:
     script = Path(__file__).parents[2] / "scripts" / "placebo.py"
     done = subprocess.run([sys.executable, script, "--json"], capture_output=True, text=True, check=True)

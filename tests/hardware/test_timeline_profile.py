@@ -33,7 +33,7 @@ CASES: dict[str, tuple[list[str], str, str]] = {
     "small tiles": (elementwise(12 * MB, 48, 1 * KB, 4), "mte2", "larger tiles"),
     "one buffer": (elementwise(24 * MB, 48, 16 * KB, 1, inputs=1, op=DIV), "mte2", "two buffers"),
     "tiles of 16 KB": (elementwise(48 * MB, 48, 16 * KB, 2), "mte2", "moving less"),
-    "large tiles on many cores": (elementwise(24 * MB, 48, 32 * KB, 2), "mte2", "launching 48 cores, which takes"),
+    "large tiles on many cores": (elementwise(16 * MB, 48, 32 * KB, 2), "mte2", "launching 48 cores, which takes"),
     "small and unaligned": (
         launch([copy_in(X + (core << 24) + 32 + i * 2 * KB, 2 * KB) for i in range(200)] for core in range(48)),
         "mte2",

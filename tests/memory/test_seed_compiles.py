@@ -67,15 +67,16 @@ LOCAL = {
     r"ToFloat\(b16\)": "bfloat16_t b16;",
     r"MatmulType<[^>]*half>": "GlobalTensor<half> aGm, bGm; using namespace matmul;",
     r"\bmm\.|tiling\.M": "int m = 0, n = 0, k = 0, count = 0;",
+    r"\bMmad\(": "LocalTensor<float> a1, a2, b2; uint16_t m = 0, n = 0, k = 0; uint8_t repeats = 0;",
     r"= \(total \+|\(total \+ ": "uint32_t total = 0;",
 }
 
 
 def examples():
-    for file in sorted((files("kernel_gym.memory") / "seed").iterdir(), key=lambda file: file.name):
+    pages = (files("kernel_gym.memory") / "seed").iterdir()
+    for file in sorted((page for page in pages if page.name.startswith("ascendc-")), key=lambda file: file.name):
         for entry in yaml.safe_load(file.read_text()):
-            code = entry.get("example", "")
-            if code and "Mmad" not in code:  # the simulator has no cube instructions below Matmul
+            if code := entry.get("example", ""):
                 yield entry["title"], code
 
 
