@@ -125,4 +125,4 @@ _COMPOSITIONS = {"similarity": _nearest, "stratified": _stratified}
 
 @lru_cache(maxsize=8192)
 def _telling_words(text: str) -> frozenset[str]:
-    return frozenset(word for word in words(text) if weight(word) == 1.0)
+    return frozenset(word for word in set(words(text)) if weight(word) == 1.0)

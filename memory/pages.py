@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import islice
 
 from kernel_gym.memory.item import MemoryItem
@@ -27,8 +28,14 @@ def mixture(ranked: Sequence[MemoryItem], code: str) -> tuple[MemoryItem, ...]:
     """
     basics = sorted((page for page in ranked if page.category == LANGUAGE), key=lambda page: page.id)[:BASICS]
     others = [page for page in ranked if page.category != LANGUAGE]
-    present = set(_NAME.findall(code))
+    present = frozenset[str]().union(*map(_names, code.splitlines()))
     named = list(islice((page for page in others if not present.isdisjoint(page.names)), NAMED))
     taken = {page.id for page in named}
     similar = islice((page for page in others if page.id not in taken), SIMILAR)
     return (*basics, *named, *similar)
+
+
+@lru_cache(maxsize=32768)
+def _names(line: str) -> frozenset[str]:
+    # A line at a time, as for words: the kernels that are shown have most of their lines in common.
+    return frozenset(_NAME.findall(line))

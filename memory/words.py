@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 
@@ -85,18 +85,22 @@ TABLES = hashlib.sha256(repr((SYNONYMS, sorted(BOILERPLATE), BOILERPLATE_WEIGHT)
 
 def words(text: str) -> Iterator[str]:
     """The words of a text, lower case, in order."""
-    return chain.from_iterable(map(_words_of, _IDENTIFIER.findall(text)))
+    return chain.from_iterable(map(_words_of_line, text.splitlines()))
 
 
-@lru_cache(maxsize=16384)
-def _words_of(identifier: str) -> tuple[str, ...]:
-    # Kernels use the same few hundred names over and over.
+@lru_cache(maxsize=32768)
+def _words_of_line(line: str) -> tuple[str, ...]:
+    # A line at a time: most lines of a kernel stand in many others, and no word goes over the end of one.
+    return tuple(chain.from_iterable(map(_words_of, _IDENTIFIER.findall(line))))
+
+
+def _words_of(identifier: str) -> Iterable[str]:
     whole = identifier.lower()
     if whole in SYNONYMS:
         return SYNONYMS[whole]
     parts = (part.lower() for part in _PART.findall(identifier))
     known = (SYNONYMS.get(word, (word,)) for word in parts if len(word) > 1 or word.isalpha())
-    return tuple(chain.from_iterable(known))
+    return chain.from_iterable(known)
 
 
 def weight(word: str) -> float:

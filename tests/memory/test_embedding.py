@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_gym.errors import ConfigError
+from kernel_gym.memory import pages
 from kernel_gym.memory.conformance import EmbedderConformance
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.speed import RandomEmbedder
-from kernel_gym.memory.words import words
+from kernel_gym.memory.words import _IDENTIFIER, _words_of, words
 
 EMBEDDER = StaticEmbedder()
 
@@ -92,3 +93,11 @@ def test_it_never_imports_the_weights_package():
         "sys.exit('wordllama' in sys.modules or 'torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@given(st.text(st.sampled_from("aB2_@ \t\n\r\v\f\x1c\x85\u2028(;")))
+def test_no_word_goes_over_the_end_of_a_line(text):
+    """Lines are cut apart one by one, which has to be the same as cutting the whole."""
+    whole = [word for name in _IDENTIFIER.findall(text) for word in _words_of(name)]
+    assert list(words(text)) == whole
+    assert set().union(*map(pages._names, text.splitlines())) == set(pages._NAME.findall(text))
