@@ -19,7 +19,7 @@ from elftools.elf.elffile import ELFFile
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware import symbols
 from kernel_gym.hardware.ascend_sim.launches import rewrite
-from kernel_gym.hardware.ascend_sim.runtime import KERNEL_FLAGS, Runtime
+from kernel_gym.hardware.ascend_sim.runtime import Runtime, kernel_flags
 from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.hardware.sandbox import Confinement
 
@@ -131,7 +131,7 @@ def _command(runtime: Runtime, confinement: Confinement, folder: Path) -> list[s
     reads = [word for path in read for word in ("--read", path)]
     limits = ["--layers", str(confinement.layers), "--write", str(folder), *reads, "--"]
     headers = ["-include", str(runtime.prelude), "-I", str(runtime.prelude.parent)]
-    flags = [*KERNEL_FLAGS, *_DIAGNOSTIC_FLAGS, *_LINK_FLAGS, *headers]
+    flags = [*kernel_flags(runtime.compiler), *_DIAGNOSTIC_FLAGS, *_LINK_FLAGS, *headers]
     command = [str(runtime.confine), *limits, runtime.compiler, *flags, SOURCE, "-o", OBJECT]
     return confinement.wrapped(command, read=read, write=[folder])
 

@@ -47,11 +47,14 @@ GUARD_FLAGS = (
 
 #: Kernels are compiled fast and plainly; every basic block reports itself so that scalar code costs time.
 KERNEL_FLAGS = (
-    *("-std=c++17", "-O0", "-fPIC", "-w", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-math-errno"),
+    *("-std=c++17", "-O0", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-math-errno"),
     *("-ffp-contract=off", "-fno-stack-protector", "-fno-threadsafe-statics", "-fno-asynchronous-unwind-tables"),
     *("-fsanitize-coverage=trace-pc", "-ftemplate-depth=128", "-fconstexpr-ops-limit=1000000"),
+    *("-Wuninitialized", "-Werror=uninitialized"),
     *GUARD_FLAGS,
 )
+#: What was never written holds a pattern rather than what an earlier call left on the stack; g++ 11 can't do that yet.
+PATTERN_FLAG, PATTERN_SINCE = "-ftrivial-auto-var-init=pattern", 12
 
 #: What kernels see without asking. Only this header may be the first thing that a precompiled compilation reads.
 PRELUDE = """#pragma once
@@ -149,11 +152,22 @@ def _key(compiler: str) -> str:
 
 def _digest(compiler: str, files: Sequence[Path]) -> str:
     digest = hashlib.sha256()
-    for part in (_version(compiler), platform.machine(), repr((RUNTIME_FLAGS, KERNEL_FLAGS, PRELUDE, EXPORTS))):
+    for part in (
+        _version(compiler),
+        platform.machine(),
+        repr((RUNTIME_FLAGS, KERNEL_FLAGS, PATTERN_FLAG, PRELUDE, EXPORTS)),
+    ):
         digest.update(part.encode() + b"\0")
     for path in files:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+@cache
+def kernel_flags(compiler: str) -> tuple[str, ...]:
+    """How a compiler compiles kernels."""
+    answer = subprocess.run([compiler, "-dumpversion"], capture_output=True, check=True, text=True).stdout
+    return (*KERNEL_FLAGS, PATTERN_FLAG) if int(answer.split(".")[0]) >= PATTERN_SINCE else KERNEL_FLAGS
 
 
 def compiler_version(compiler: str) -> str:
@@ -244,7 +258,7 @@ def _object_key(compiler: str, source: Path, work: Path) -> str:
 
 def _precompile(compiler: str, include: Path) -> None:
     header = include / "prelude.h"
-    _call(compiler, *KERNEL_FLAGS, "-I", str(include), "-x", "c++-header", str(header), "-o", f"{header}.gch")
+    _call(compiler, *kernel_flags(compiler), "-I", str(include), "-x", "c++-header", str(header), "-o", f"{header}.gch")
 
 
 def _call(*command: str) -> None:

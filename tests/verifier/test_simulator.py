@@ -254,3 +254,24 @@ def test_nothing_is_left_behind(relu, tmp_path, monkeypatch):
         verifier.verify_all([(Kernel(RELU), relu), (Kernel(before_relu("volatile int *p = nullptr; *p = 1;")), relu)])
     assert children() <= before
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong", "ends"),
+    [
+        (
+            "relu_two_launches",
+            "uint32_t n = (total + TILE - 1) / TILE;",
+            "uint32_t n = (total + n - 1) / TILE;",
+            Uncompilable,
+        ),
+        ("relu_class", CALL, CALL + "        float zero;\n        AscendC::Adds(y, y, zero, n);\n", Incorrect),
+    ],
+)
+def test_what_was_never_written_is_not_zero(judge, name, right, wrong, ends):
+    """Else such kernels are right by what somebody left on the stack."""
+    text = (HONEST / f"{name}.cpp").read_text()
+    assert text.count(right) == 1
+    verdict = judge(text.replace(right, wrong))
+    assert isinstance(verdict, ends), verdict
+    assert ends is Incorrect or "'n' is used uninitialized" in verdict.feedback
