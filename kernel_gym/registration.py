@@ -23,6 +23,12 @@ def register_all() -> None:
     """Register every environment of the package."""
     for name, options in PRESETS.items():
         register(f"kernel_gym/{name}", entry_point=_SYNTHESIS, vector_entry_point=_VECTOR, kwargs=options)
+    tabular = "kernel_gym.envs.tabular.environment"
+    register(
+        "kernel_gym/KernelSynthesisTabular-v0",
+        entry_point=f"{tabular}:TabularEnv",
+        vector_entry_point=f"{tabular}:TabularVectorEnv",
+    )
     known = "kernel_gym.envs.known_optimum"
     register(
         "kernel_gym/KnownOptimum-v0",

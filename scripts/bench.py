@@ -101,6 +101,13 @@ def _attempt_ms(agent: str, out: Path) -> float:
     return (clock[-1] - clock[len(tasks) - 1]) / (len(clock) - len(tasks)) * 1e3
 
 
+def tabular() -> dict[str, float]:
+    """Attempts a second of the tabular environment on one core."""
+    from kernel_gym.envs.tabular.speed import benchmark
+
+    return benchmark()
+
+
 def load_inline() -> dict[str, float]:
     """Building one C++ kernel of relu against torch's headers, for comparison."""
     from torch.utils.cpp_extension import load_inline
@@ -117,6 +124,7 @@ PARTS = {
     "memory": memory,
     "author": author,
     "attempts": attempts,
+    "tabular": tabular,
     "load_inline": load_inline,
 }
 

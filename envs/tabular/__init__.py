@@ -1,0 +1,1 @@
+"""The tabular environment: the author chooses among kernels that were judged beforehand."""

@@ -1,0 +1,344 @@
+"""The author of the tabular environment: the apprentice's decisions, and the table's kernels instead of new ones.
+
+What is drawn, and with which probabilities, is what `Apprentice.explain` draws: for the same seed, attempt, context and
+start point the schedule and the mistakes are the same. Then the kernel with this schedule and these mistakes is taken
+from the table; if it is not there, the nearest one that fails at the same gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel_gym.envs.tabular.lore import Flags, Lore, Numbers, Places
+from kernel_gym.envs.tabular.streams import Streams
+from kernel_gym.generators.apprentice.author import _stream
+from kernel_gym.generators.apprentice.craft import craft
+from kernel_gym.generators.apprentice.moves import Move
+from kernel_gym.generators.apprentice.profile import Profile
+from kernel_gym.generators.apprentice.schedule import Schedule
+from kernel_gym.memory import pages
+from kernel_gym.verdict import Feasible
+
+Codes = NDArray[np.uint8]
+
+#: Places that a context has for API pages, after those for picks.
+PAGES = pages.BASICS + pages.NAMED + pages.SIMILAR
+
+#: How soon a mistake ends a kernel's way through the gates; one that is only slow doesn't.
+_GATES = {"uncompilable": 0, "fault": 1, "mismatch": 1, "slow": 2}
+_FOUND = {"cheated": 0, "uncompilable": 0, "incorrect": 1, "feasible": 2}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One commission: a task, the attempt's number, the items shown (picks, then `PAGES` API pages, padded with -1), the
+    row to refine and its children's schedules (numbers of the lore's)."""
+
+    task: int
+    number: int
+    shown: Places
+    start: int = -1
+    children: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Written:
+    """The row that was taken, and what was decided: schedule, mistakes by idiom. `exact`: the row is just that."""
+
+    row: int
+    exact: bool
+    schedule: Schedule
+    wrong: dict[str, str]
+
+
+class TabularAuthor:
+    """Decides as an apprentice with this profile does."""
+
+    def __init__(self, lore: Lore, profile: Profile) -> None:
+        self.lore, self.profile = lore, profile
+        self.ways = craft(lore.table.language).ways
+        self.names = [idiom.id for idiom in lore.known]
+        self._drafting = [move for move in lore.moves if move.draft]
+        self._streams: dict[tuple[int, int], Streams] = {}
+        self._rows = [_Rows(lore, task) for task in range(len(lore.tasks))]
+        self._weigh()
+        priors = np.array([idiom.prior.probability for idiom in lore.known])
+        self._prior = np.log(priors / (1 - priors)) + profile.skill
+        self._mistakes = [np.cumsum([one.weight for one in idiom.wrong]) for idiom in lore.known]
+        self._thresholds = np.ones((len(lore.known), max(map(len, self._mistakes), default=1)))
+        for column, weights in enumerate(self._mistakes):
+            self._thresholds[column, : len(weights)] = weights / weights[-1]
+        self._last = np.array([len(weights) - 1 for weights in self._mistakes])
+        self._risks = np.array([[name in move.risks for name in self.names] for move in lore.moves])
+        # Schedules are numbered, the lore's first: looking a number up is cheaper than comparing ten fields.
+        self._schedules = list(lore.schedules)
+        self._numbers = {schedule: number for number, schedule in enumerate(self._schedules)}
+        self._ahead: dict[tuple[int, int, tuple[int, ...]], list[_Ahead]] = {}
+        self._moved: dict[tuple[int, int, int], int] = {}
+        self._drafted: dict[tuple[int, bytes], int] = {}
+        self._best = self._number(self.ways.best)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TabularAuthor:
+        return self  # what it remembers depends on nothing but the lore
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TabularAuthor, (self.lore, self.profile)
+
+    def _weigh(self) -> None:
+        """What each item gives for each idiom if it is noticed, and how well it is noticed before attention."""
+        profile, sights, lore = self.profile, self.lore.readings, self.lore
+        verdicts = [item.verdict for item in lore.items] + [None]
+        feasible = np.array([bool(v and v.feasible) for v in verdicts])[:, None]
+        compiled = np.array([bool(v and v.compiled) for v in verdicts])[:, None]
+        judged = np.array([v is not None for v in verdicts])[:, None]
+        checked = np.array([idiom.effect == "uncompilable" for idiom in lore.known])
+        shown = np.where(feasible, profile.verified, np.where(compiled & checked, profile.compiled, profile.shown))
+        self._gain = np.maximum.reduce(
+            [sights.right * shown, sights.taught * profile.page, sights.pointed * profile.hinted]
+        )
+        misled = sights.wrong & ~sights.pointed & ~(sights.right & feasible) & judged & ~feasible
+        self._loss = misled * profile.misled
+        noticed = profile.focus / (profile.focus + lore.readings.lengths)
+        self._noticed = noticed[:, None] * (1 + profile.comment * sights.commented)
+
+    def write(self, seed: int, asked: Sequence[Asked]) -> list[Written]:
+        """A row for each commission."""
+        shown = np.stack([one.shown if self.profile.reads else np.full_like(one.shown, -1) for one in asked])
+        doubles = [self._stream(seed, one.task).doubles(one.number) for one in asked]
+        numbers = np.stack(doubles)
+        prompted: Numbers = np.where(self.lore.readings.shows[shown].any(axis=1), self.profile.prompted, 0.0)
+        drafts = self._drafts(prompted, numbers)
+        starts = np.array([one.start if self.profile.reads else -1 for one in asked])
+        touched = np.zeros((len(asked), len(self.names)), np.bool_)
+        schedules = []
+        for i, one in enumerate(asked):
+            if self.profile.fluent:
+                schedules.append(self._best)
+            elif starts[i] < 0:
+                schedules.append(self._draft(one.task, drafts[i]))
+            else:
+                schedule, moves = self._refined(one, prompted[i], doubles[i], self._stream(seed, one.task))
+                schedules.append(schedule)
+                touched[i] = self._risks[moves].any(axis=0)
+        uniform = numbers[:, : len(self.names)]
+        right = uniform[..., 0] < self._probabilities(self._odds(shown), starts, touched)
+        codes = self._spelled(right, uniform[..., 1])
+        return [
+            self._rows[one.task].take(number, self._schedules[number], codes[i])
+            for i, (one, number) in enumerate(zip(asked, schedules, strict=True))
+        ]
+
+    def _odds(self, shown: Places) -> Numbers:
+        """Log-odds of every idiom, one row a context: `Judge.judge` without a start point."""
+        profile = self.profile
+        attention = profile.span / (profile.span + self.lore.readings.lengths[shown].sum(axis=1))
+        noticed = np.minimum(1.0, attention[:, None, None] * self._noticed[shown])
+        gain = self._together(self._gain[shown] * noticed)
+        # API pages come last and mislead nobody.
+        picks = shown.shape[1] - PAGES
+        loss = self._together(self._loss[shown[:, :picks]] * noticed[:, :picks])
+        odds: Numbers = self._prior + gain - loss - profile.conflict * np.minimum(gain, loss)
+        return odds
+
+    def _together(self, evidence: Numbers) -> Numbers:
+        """Pieces of evidence added up, each further one counting less."""
+        ordered = np.sort(evidence, axis=1)[:, ::-1]
+        weights = self.profile.repetition ** np.arange(ordered.shape[1])
+        total: Numbers = np.einsum("nci,c->ni", ordered, weights)
+        return total
+
+    def _probabilities(self, odds: Numbers, starts: Places, touched: Flags) -> Numbers:
+        """How likely each idiom comes out right: what a start point spells right is copied."""
+        if self.profile.fluent:
+            return np.ones_like(odds)
+        places = np.where(starts >= 0, self.lore.trace(starts), -1)
+        kept = np.where(touched, self.profile.care, self.profile.copying)
+        probability: Numbers = np.where(self.lore.readings.right[places], kept, 1 / (1 + np.exp(-odds)))
+        return probability
+
+    def _spelled(self, right: Flags, which: Numbers) -> Codes:
+        """0 for the right spelling, else the number of the wrong one, by weight."""
+        number = np.minimum((which[..., None] >= self._thresholds).sum(axis=-1), self._last)
+        return np.where(right, 0, number + 1).astype(np.uint8)
+
+    # Schedules
+
+    def _drafts(self, prompted: Numbers, doubles: Numbers) -> NDArray[np.int64]:
+        """The rung that a draft reaches on the ladder of every move that drafts take, whether it matters or not."""
+        begin = len(self.names)
+        rungs = np.zeros((len(doubles), len(self._drafting)), np.int64)
+        for column, move in enumerate(self._drafting):
+            place = self.lore.moves.index(move)
+            odds = log(move.draft / (1 - move.draft)) + self.profile.ambition + prompted[:, place]
+            taken = doubles[:, begin + place, : len(move.ladder) - 1] < (1 / (1 + np.exp(-odds)))[:, None]
+            rungs[:, column] = np.cumprod(taken, axis=1).sum(axis=1)
+        return rungs
+
+    def _draft(self, task: int, rungs: NDArray[np.int64]) -> int:
+        """The schedule of a draft that reached these rungs; moves that don't matter are at the end of their ladder."""
+        key = (task, rungs.tobytes())
+        if key not in self._drafted:
+            schedule = self.ways.first
+            for move, rung in zip(self._drafting, rungs.tolist(), strict=True):
+                schedule = move.at(schedule, rung if move.id in self._rows[task].moves else len(move.ladder) - 1)
+            self._drafted[key] = self._number(schedule)
+        return self._drafted[key]
+
+    def _refined(self, one: Asked, prompted: Numbers, doubles: Numbers, streams: Streams) -> tuple[int, list[int]]:
+        """`moves.refine`, from the arrays: the schedule, and the moves that led to it."""
+        lore, profile, verdict = self.lore, self.profile, self.lore.rows[one.start][1].verdict
+        number = lore.schedule_of[one.start]
+        bottleneck = verdict.profile.bottleneck if isinstance(verdict, Feasible) else ""
+        begin = len(self.names) + len(lore.moves)
+        noise = doubles[begin : begin + len(lore.moves), 0].tolist()
+        scored: list[tuple[float, _Ahead]] = []
+        for ahead in self._moves_ahead(one.task, number, one.children):
+            score = float(prompted[ahead.place]) + profile.fitting * (bottleneck in ahead.move.fits)
+            scored.append((score - profile.fitting * ahead.tried - log(-log(1.0 - noise[ahead.place])), ahead))
+        scored.sort(key=lambda item: -item[0])
+        wanted = 1 + int(doubles[-1, 0] < profile.boldness)
+        chosen = _apart([ahead for _, ahead in scored])[:wanted]
+        for ahead in chosen:
+            far = streams.integer(one.number, begin + len(lore.moves) + ahead.place, ahead.rung + 1, ahead.length)
+            if far is None:
+                stream = _stream(streams.root(one.number), f"far:{ahead.move.id}")
+                far = int(stream.integers(ahead.rung + 1, ahead.length))
+            number = self._move(number, ahead, far)
+        return number, [ahead.place for ahead in chosen]
+
+    def _moves_ahead(self, task: int, number: int, children: tuple[int, ...]) -> list[_Ahead]:
+        """Moves that can be taken from a schedule, and whether a child's title says that it was done before."""
+        key = (task, number, children)
+        if key not in self._ahead:
+            if len(self._ahead) > 100_000:
+                self._ahead.clear()
+            schedule = self._schedules[number]
+            told = " ".join(_told(schedule, self._schedules[child]) for child in children)
+            found = []
+            for place, move in enumerate(self.lore.moves):
+                rung = move.rung(schedule)
+                if rung + 1 < len(move.ladder) and move.id in self._rows[task].moves:
+                    tried = any(f"{move.field}={value}" in told for value in move.ladder[rung + 1 :])
+                    found.append(_Ahead(place, move, rung, len(move.ladder), tried))
+            self._ahead[key] = found
+        return self._ahead[key]
+
+    def _move(self, number: int, ahead: _Ahead, rung: int) -> int:
+        key = (number, ahead.place, rung)
+        if key not in self._moved:
+            self._moved[key] = self._number(ahead.move.at(self._schedules[number], rung))
+        return self._moved[key]
+
+    def _number(self, schedule: Schedule) -> int:
+        if schedule not in self._numbers:
+            self._numbers[schedule] = len(self._schedules)
+            self._schedules.append(schedule)
+        return self._numbers[schedule]
+
+    def _stream(self, seed: int, task: int) -> Streams:
+        key = (seed, task)
+        if key not in self._streams:
+            moves = [move.id for move in self.lore.moves]
+            names = [*self.names, *(f"move:{m}" for m in moves), *(f"refine:{m}" for m in moves)]
+            names += [*(f"far:{m}" for m in moves), "refine"]
+            if len(self._streams) > 4 * len(self.lore.tasks):
+                self._streams.clear()
+            self._streams[key] = Streams(seed, self.lore.tasks[task].id, names)
+        return self._streams[key]
+
+
+def _told(start: Schedule, child: Schedule) -> str:
+    """What the title of a refined trace quotes of the two schedules."""
+    return f"`{start.comment()[:70]}` -> `{child.comment()[:70]}`" if start != child else ""
+
+
+@dataclass(frozen=True)
+class _Ahead:
+    """A move that can be taken: its place among all, where it stands on its ladder, whether it was tried before."""
+
+    place: int
+    move: Move
+    rung: int
+    length: int
+    tried: bool
+
+
+def _apart(ordered: Sequence[_Ahead]) -> list[_Ahead]:
+    """Moves that do not pull at the same field."""
+    first: dict[str, _Ahead] = {}
+    for ahead in ordered:
+        first.setdefault(ahead.move.field, ahead)
+    return list(first.values())
+
+
+class _Rows:
+    """The rows of one task, found by schedule and mistakes."""
+
+    def __init__(self, lore: Lore, task: int) -> None:
+        self.lore = lore
+        table = lore.table.tasks[task]
+        self.moves = frozenset(table.moves)
+        self.numbers = [number for number, (t, _) in enumerate(lore.rows) if t == task]
+        self.schedules = list(table.needed)
+        columns = {idiom.id: i for i, idiom in enumerate(lore.known)}
+        self._needed = np.zeros((len(self.schedules), len(columns)), np.uint8)
+        for i, schedule in enumerate(self.schedules):
+            self._needed[i, [columns[name] for name in table.needed[schedule]]] = 1
+        self._rungs = np.array([_rungs(schedule, lore.moves) for schedule in self.schedules])
+        self._codes = np.stack([self._code(lore.rows[number][1].wrong, columns) for number in self.numbers])
+        self._of = np.array([self.schedules.index(lore.rows[number][1].schedule) for number in self.numbers])
+        self._gates = np.array([_FOUND[lore.rows[number][1].verdict.outcome] for number in self.numbers])
+        self._exact = {(int(s), c.tobytes()): n for s, c, n in zip(self._of, self._codes, self.numbers, strict=True)}
+        self._effects = [[3, *(_GATES[idiom.effect_of(one)] for one in idiom.wrong)] for idiom in lore.known]
+        self._snapped: dict[int, tuple[int, bool]] = {}
+        self._taken: dict[tuple[int, bytes], Written] = {}
+
+    def _code(self, wrong: dict[str, str], columns: dict[str, int]) -> Codes:
+        code = np.zeros(len(columns), np.uint8)
+        for name, spelling in wrong.items():
+            known = [one.name for one in self.lore.known[columns[name]].wrong]
+            code[columns[name]] = known.index(spelling) + 1
+        return code
+
+    def take(self, number: int, schedule: Schedule, codes: Codes) -> Written:
+        """The row with this schedule and these mistakes, or the nearest one."""
+        if number not in self._snapped:
+            self._snapped[number] = self._snap(schedule)
+        place, same = self._snapped[number]
+        codes = codes * self._needed[place]
+        key = (number, codes.tobytes())
+        if key not in self._taken:
+            if len(self._taken) > 100_000:
+                self._taken.clear()
+            exact = self._exact.get((place, key[1])) if same else None
+            row = self._nearest(place, codes) if exact is None else exact
+            self._taken[key] = Written(row, exact is not None, schedule, self._spellings(codes))
+        return self._taken[key]
+
+    def _snap(self, schedule: Schedule) -> tuple[int, bool]:
+        """The nearest schedule that the table has, and whether it is this one."""
+        distances = np.abs(self._rungs - np.array(_rungs(schedule, self.lore.moves))).sum(axis=1)
+        place = int(np.argmin(distances))
+        return place, self.schedules[place] == schedule
+
+    def _nearest(self, schedule: int, codes: Codes) -> int:
+        """Same gate before all, then the same mistakes, then a schedule that is near; the first of equals."""
+        gate = min((self._effects[column][code] for column, code in enumerate(codes) if code), default=2)
+        distance = 10_000 * (self._gates != gate)
+        distance += 100 * (self._codes != codes).sum(axis=1)
+        distance += np.abs(self._rungs[self._of] - self._rungs[schedule]).sum(axis=1)
+        return self.numbers[int(np.argmin(distance))]
+
+    def _spellings(self, codes: Codes) -> dict[str, str]:
+        known = self.lore.known
+        return {known[i].id: known[i].wrong[code - 1].name for i, code in enumerate(codes) if code}
+
+
+def _rungs(schedule: Schedule, moves: Sequence[Move]) -> list[int]:
+    return [move.rung(schedule) for move in moves if move.draft]

@@ -1,0 +1,161 @@
+"""The memory of a tabular run: which of the lore's items are in it, and what came of showing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel_gym.envs.pool import Candidate
+from kernel_gym.envs.tabular.lore import ID_BITS, Lore, Numbers, Places
+from kernel_gym.memory.bank import RECENT_WEIGHT
+from kernel_gym.memory.item import Outcomes, Stage
+
+STAGES = tuple(Stage)
+_NOWHERE = np.int64(1) << 62
+
+
+class TabularBank:
+    """As `kernel_gym.memory.bank.Bank`, for the items of one lore; they are named by their places, ids as joined."""
+
+    def __init__(self, lore: Lore) -> None:
+        self.lore = lore
+        self._offered = lore.kind != 3
+        self._against = {
+            name: np.array(
+                [i for i, item in enumerate(lore.items) if name in item.bottlenecks and item.kind == "practice"]
+            )
+            for name in {name for item in lore.items for name in item.bottlenecks}
+        }
+        self.clear()
+
+    def clear(self) -> None:
+        """Back to the seed knowledge alone."""
+        count, tasks = len(self.lore.items), len(self.lore.tasks)
+        self.ids = np.zeros(count, np.int64)
+        self.ids[: self.lore.seed] = np.arange(1, self.lore.seed + 1)
+        self.size, self.attempts = self.lore.seed, 0
+        self.stage = np.full(count, -1)
+        #: Uses, total and moving average of rewards, by stage each; then when it joined. One array: gathered in one go.
+        self.record_of = np.zeros((count, 7))
+        self.fastest = np.full(tasks, np.inf)
+        self.starts: list[list[int]] = [[] for _ in range(tasks)]
+        self.children: dict[int, tuple[int, ...]] = {}
+
+    def __len__(self) -> int:
+        return self.size
+
+    def add(self, places: Sequence[int], stage: Stage, start: int = -1) -> tuple[int, ...]:
+        """An attempt leaves items behind, its trace first; known ones keep their ids."""
+        self.attempts += 1
+        places = [self.lore.same[place] for place in places]
+        for place in places:
+            if not self.ids[place]:
+                self._join(place, stage)
+        if start >= 0:
+            self._remember_child(start, self.lore.schedule_of[self.lore.row(places[0])])
+        return tuple(int(self.ids[place]) for place in places)
+
+    def _remember_child(self, start: int, schedule: int) -> None:
+        known = self.children.get(start, ())
+        if schedule not in known:
+            self.children[start] = (*known, schedule)
+
+    def _join(self, place: int, stage: Stage) -> None:
+        self.size += 1
+        self.ids[place], self.record_of[place, 6] = self.size, self.attempts
+        self.stage[place] = STAGES.index(stage)
+        if self.lore.feasible[place] and self.lore.kind[place] == 1:
+            task = int(self.lore.of_task[place])
+            self.fastest[task] = min(self.fastest[task], self.lore.latency[place])
+            self.starts[task].append(place)
+            self.starts[task].sort(key=lambda one: (self.lore.latency[one], self.ids[one]))
+
+    def record(self, stage: Stage, places: Iterable[int], reward: float) -> None:
+        """An attempt in `stage` that was shown these items got `reward`."""
+        code, where = STAGES.index(stage), list(places)
+        known = self.record_of[where]
+        known[:, code] += 1
+        known[:, 2 + code] += reward
+        known[:, 4 + code] += RECENT_WEIGHT * (reward - known[:, 4 + code])
+        self.record_of[where] = known
+
+    def pools(self, queries: Places, size: int, excluded: Places, bottlenecks: Sequence[str], limit: int) -> Places:
+        """The items nearest to each query, at most `size`, padded with -1; ids above `limit` are left out.
+
+        `excluded` is the start point of each; practices against a bottleneck have up to a quarter of the places.
+        """
+        there = self._offered & (self.ids > 0) & (self.ids <= limit)
+        keys = np.where(there, self.lore.keys[queries] + self.ids, _NOWHERE)
+        barred = np.flatnonzero(excluded >= 0)
+        keys[barred, excluded[barred]] = _NOWHERE
+        first = keys.copy()
+        for i, name in enumerate(bottlenecks):
+            if name in self._against:
+                self._prefer(first[i], self._against[name], size // 4)
+        nearest = min(size, keys.shape[1])
+        chosen = np.argpartition(first, nearest - 1, axis=1)[:, :nearest]
+        found = np.take_along_axis(keys, chosen, axis=1)
+        order = np.argsort(found, axis=1)
+        chosen, found = np.take_along_axis(chosen, order, axis=1), np.take_along_axis(found, order, axis=1)
+        places = np.full((len(queries), size), -1)
+        places[:, :nearest] = np.where(found < _NOWHERE, chosen, -1)
+        return places
+
+    @staticmethod
+    def _prefer(keys: Places, wanted: Places, count: int) -> None:
+        """Bring the nearest of the wanted items before everything else."""
+        near = wanted[np.argsort(keys[wanted])[:count]]
+        keys[near[keys[near] < _NOWHERE]] -= 1 << (ID_BITS + 32)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """One attempt's candidates as they were when it opened; a `Candidate` is made when it is looked at."""
+
+    lore: Lore
+    places: tuple[int, ...]
+    ids: tuple[int, ...]
+    stage: Places
+    similarity: NDArray[np.float32]
+    #: Columns as in `TabularBank.record_of`.
+    record_of: Numbers
+    start: bool = False
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @overload
+    def __getitem__(self, slot: int) -> Candidate: ...
+    @overload
+    def __getitem__(self, slot: slice) -> tuple[Candidate, ...]: ...
+    def __getitem__(self, slot: int | slice) -> Candidate | tuple[Candidate, ...]:
+        if isinstance(slot, slice):
+            return tuple(self._candidate(i) for i in range(*slot.indices(len(self))))
+        if not -len(self) <= slot < len(self):
+            raise IndexError(f"there are {len(self)} candidates")
+        return self._candidate(slot % len(self))
+
+    def _candidate(self, slot: int) -> Candidate:
+        item = self.lore.items[self.places[slot]]
+        joined = int(self.stage[slot])
+        stage = STAGES[joined] if joined >= 0 else None
+        own = replace(item, id=self.ids[slot], born=int(self.record_of[slot, 6]), stage=stage)
+        outcomes = {one: self._outcomes(i, slot) for i, one in enumerate(STAGES)}
+        return Candidate(own, float(self.similarity[slot]), outcomes, self.start)
+
+    def _outcomes(self, stage: int, slot: int) -> Outcomes:
+        uses, total, recent = self.record_of[slot, stage:6:2].tolist()
+        return Outcomes(int(uses), total / uses if uses else 0.0, recent)
+
+    def __iter__(self) -> Any:
+        return (self._candidate(slot) for slot in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pool) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self.places)

@@ -1,0 +1,224 @@
+"""The two forms of the tabular environment."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from kernel_gym.envs.observation import Layout, Vector
+from kernel_gym.envs.options import Options
+from kernel_gym.envs.tabular.author import TabularAuthor
+from kernel_gym.envs.tabular.bank import TabularBank
+from kernel_gym.envs.tabular.benches import Benches, Settled
+from kernel_gym.envs.tabular.lore import Lore, lore
+from kernel_gym.envs.tabular.table import PACKAGED
+from kernel_gym.errors import ConfigError
+from kernel_gym.generators.apprentice.profile import Profile, load_profile
+
+Actions = NDArray[np.int64]
+
+#: Options of the live environment that have no meaning without a device, another author or a bank in a file.
+_FIXED = ("device", "device_options", "verifier", "inspection", "author", "composition", "bank", "operators")
+
+
+class TabularEnv(gym.Env[dict[str, Vector], np.int64]):
+    """
+    `KernelSynthesisEnv` without compiler, device and sandbox: kernels and verdicts come from a table.
+
+    ## Description
+    The author decides as the apprentice does: the same schedule and the same mistakes for the same seed, attempt,
+    context and start point. The kernel is then taken from the table, with the verdict it really got. Where the
+    table has no such kernel, the nearest one that fails at the same gate is taken, and `info["exact"]` is False.
+
+    ## Spaces, rewards, episode end, information
+    Those of `KernelSynthesisEnv`. `info["candidates"]` makes a `Candidate` when it is looked at. A step that generated
+    adds `attempt` and `exact`. There is no infrastructure, so nothing is truncated.
+
+    ## What is simpler
+    A kernel leaves one trace and one experience, worded as a draft's, also if it came from refining; a second writing
+    of the same kernel adds nothing. Memory can hold no more than the table's kernels.
+
+    ## Arguments
+    | argument | default | meaning |
+    |---|---|---|
+    | table | "small" | the packaged table, or a file that `scripts/tabular.py` wrote |
+    | tasks | all of the table | ids of its tasks |
+    | author_options | {"profile": "middle"} | which author |
+
+    and `budget`, `picks`, `pool_factor`, `pool_schedule`, `stages` ("both", "draft"), `memory`, `curriculum`,
+    `embedder`, `seed` of `KernelSynthesisEnv`.
+
+    ## Version History
+    * v0: initial version
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(self, table: str | Path = PACKAGED, render_mode: str | None = None, **options: Any) -> None:
+        self.options = Options.of(options)
+        self.render_mode = render_mode
+        self._benches = _benches(table, self.options, 1)
+        self.observation_space = self.layout.space()
+        self.action_space = gym.spaces.Discrete(self.options.slots + 1)
+
+    @property
+    def layout(self) -> Layout:
+        """Where each feature lies in the observation."""
+        return self._benches.layout
+
+    @property
+    def bank(self) -> TabularBank:
+        """The memory."""
+        return self._benches.banks[0]
+
+    @property
+    def lore(self) -> Lore:
+        """The table and everything that is known of its items."""
+        return self._benches.lore
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Vector], dict[str, Any]]:
+        """Go on to the next task; with a seed, put memory and curriculum back first. `options["task"]` names a task."""
+        first = self._np_random_seed is None
+        super().reset(seed=self.options.seed if first and seed is None else seed)
+        if first or seed is not None:
+            self._benches.restart(int(self.np_random_seed))
+        self._benches.begin(0, (options or {}).get("task"))
+        self._benches.open([0])
+        return self._observation(), self._info()
+
+    def step(self, action: np.int64) -> tuple[dict[str, Vector], float, bool, bool, dict[str, Any]]:
+        """One pick; the last of an attempt has the kernel chosen and remembered."""
+        if not self.action_space.contains(action):
+            raise gym.error.InvalidAction(f"{action!r} is not an action; they are 0..{self.options.slots}")
+        benches = self._benches
+        if benches.over[0]:
+            raise gym.error.ResetNeeded("the episode is over; call reset()")
+        benches.pick(np.zeros(1, np.int64), np.array([action], np.int64))
+        settled: Settled | None = None
+        if benches.ready[0]:
+            settled = benches.settle()[0]
+            benches.open([0])
+        info = self._info()
+        if settled is not None:
+            info |= {"attempt": settled.attempt, "exact": settled.written.exact}
+        reward = settled.attempt.reward if settled else 0.0
+        return self._observation(), reward, bool(benches.over[0]), False, info
+
+    def _observation(self) -> dict[str, Vector]:
+        return {key: value[0] for key, value in self._benches.observations().items()}
+
+    def _info(self) -> dict[str, Any]:
+        return {key: values[0] for key, values in self._benches.infos().items()}
+
+
+class TabularVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any]]):
+    """
+    `TabularEnv` for a batch of tasks that share one memory and move in lock-step, as `KernelSynthesisVectorEnv` does.
+
+    This is the fast form: what an attempt costs falls with `num_envs`, until arrays leave the cache at a few hundred.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+
+    def __init__(
+        self, num_envs: int = 1, table: str | Path = PACKAGED, render_mode: str | None = None, **options: Any
+    ) -> None:
+        self.options = Options.of(options)
+        self.num_envs, self.render_mode = num_envs, render_mode
+        self._benches = _benches(table, self.options, num_envs)
+        self.single_observation_space = self.layout.space()
+        self.single_action_space = gym.spaces.Discrete(self.options.slots + 1)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._all = np.ones(num_envs, np.bool_)
+
+    @property
+    def layout(self) -> Layout:
+        """Where each feature lies in one sub-environment's observation."""
+        return self._benches.layout
+
+    @property
+    def bank(self) -> TabularBank:
+        """The memory that all share."""
+        return self._benches.banks[0]
+
+    @property
+    def lore(self) -> Lore:
+        """The table and everything that is known of its items."""
+        return self._benches.lore
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Vector], dict[str, Any]]:
+        """Give every sub-environment its next task; with a seed, put memory and curriculum back first."""
+        if seed is not None and not isinstance(seed, int | np.integer):
+            raise ConfigError("the sub-environments share one memory: give one seed, not a list")
+        first = self._np_random_seed is None
+        super().reset(seed=self.options.seed if first and seed is None else seed)
+        if first or seed is not None:
+            self._benches.restart(int(self.np_random_seed or 0))
+        names = (options or {}).get("tasks") or [None] * self.num_envs
+        for i, name in zip(range(self.num_envs), names, strict=True):
+            self._benches.begin(i, name)
+        self._benches.open(range(self.num_envs))
+        return self._benches.observations(), self._infos([])
+
+    def step(
+        self, actions: Actions
+    ) -> tuple[dict[str, Vector], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        """One pick each; once all are done, all kernels are chosen and remembered."""
+        given = np.asarray(actions, np.int64)
+        if given.shape != (self.num_envs,) or given.min() < 0 or given.max() > self.options.slots:
+            raise gym.error.InvalidAction(f"actions must be {self.num_envs} numbers in 0..{self.options.slots}")
+        benches = self._benches
+        over, ready = benches.over, benches.ready
+        picking = np.flatnonzero(~over & ~ready)
+        if len(picking):
+            benches.pick(picking, given[picking])
+        if len(ended := np.flatnonzero(over).tolist()):
+            for i in ended:
+                benches.begin(i)
+            benches.open(ended)
+        settled: list[Settled] = []
+        if benches.ready.all():
+            settled = benches.settle()
+            benches.open(range(self.num_envs))
+        rewards = np.array([one.attempt.reward for one in settled]) if settled else np.zeros(self.num_envs)
+        return benches.observations(), rewards, benches.over, ~self._all, self._infos(settled)
+
+    def _infos(self, settled: list[Settled]) -> dict[str, Any]:
+        columns = self._benches.infos()
+        if settled:
+            columns |= {"attempt": [one.attempt for one in settled], "exact": [one.written.exact for one in settled]}
+        infos: dict[str, Any] = {key: np.fromiter(values, object, self.num_envs) for key, values in columns.items()}
+        return infos | {f"_{key}": self._all for key in columns}
+
+
+def _benches(table: str | Path, options: Options, count: int) -> Benches:
+    plain = Options()
+    for name in _FIXED:
+        if getattr(options, name) != getattr(plain, name):
+            raise ConfigError(f"the tabular environment has no {name}: its kernels and verdicts come from a table")
+    if options.stages == "refine":
+        raise ConfigError("the tabular environment has no bank to refine from: stages is both or draft")
+    if unknown := set(options.author_options) - {"profile"}:
+        raise ConfigError(f"the tabular author takes a profile, not {', '.join(sorted(unknown))}")
+    known = lore(table, options.embedder)
+    profile = options.author_options.get("profile", "middle")
+    author = _author(known, load_profile(profile) if isinstance(profile, str) else profile)
+    return Benches(known, options, author, count)
+
+
+@lru_cache(maxsize=8)
+def _author(known: Lore, profile: Profile) -> TabularAuthor:
+    """One a process: it remembers which rows its decisions led to."""
+    return TabularAuthor(known, profile)

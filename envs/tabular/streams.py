@@ -1,0 +1,153 @@
+"""The author's random numbers, many attempts at a time.
+
+The live author makes a numpy generator for every choice, which costs more than all the rest of a tabular attempt. The
+numbers depend on nothing but seed, task, attempt and the name of the choice, so here they are computed for blocks of
+attempts with array arithmetic: numpy's SeedSequence and PCG64, step by step, to the same bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint32]
+Longs = NDArray[np.uint64]
+
+#: Doubles that are kept of each stream; no choice of the author takes more.
+KEPT = 3
+#: Attempts whose numbers are computed together, and how many such blocks are kept.
+BLOCK, BLOCKS = 64, 8
+
+_MASK = 0xFFFFFFFF
+_LOW = np.uint64(_MASK)
+_HALF = np.uint64(32)
+# PCG64's multiplier, high and low half.
+_HIGH_FACTOR, _LOW_FACTOR = np.uint64(0x2360ED051FC65DA4), np.uint64(0x4385DF649FCCF645)
+
+
+class Streams:
+    """For one run seed and task: the first doubles of every named stream, by attempt."""
+
+    def __init__(self, seed: int, task: str, names: Sequence[str]) -> None:
+        self._seed, self._task = seed, task
+        self._names = np.array([crc32(name.encode()) for name in names], np.uint64)
+        self._blocks: dict[int, tuple[Longs, Longs, NDArray[np.float64]]] = {}
+
+    def root(self, attempt: int) -> int:
+        """What the author draws first; every stream begins from it."""
+        return int(self._block(attempt)[0][attempt % BLOCK])
+
+    def doubles(self, attempt: int) -> NDArray[np.float64]:
+        """The first `KEPT` doubles of each stream, one row a name."""
+        rows: NDArray[np.float64] = self._block(attempt)[2][attempt % BLOCK]
+        return rows
+
+    def integer(self, attempt: int, name: int, low: int, high: int) -> int | None:
+        """`integers(low, high)` of a fresh stream, for few values; None in the one case in 2**32 that draws again."""
+        product = (int(self._block(attempt)[1][attempt % BLOCK, name]) & _MASK) * (high - low)
+        if high - low > 1 and (product & _MASK) < 2**32 % (high - low):
+            return None
+        return low + (product >> 32)
+
+    def _block(self, attempt: int) -> tuple[Longs, Longs, NDArray[np.float64]]:
+        number = attempt // BLOCK
+        if number not in self._blocks:
+            found = roots(self._seed, self._task, range(number * BLOCK, (number + 1) * BLOCK))
+            drawn = outputs(found, self._names)
+            if len(self._blocks) == BLOCKS:
+                del self._blocks[min(self._blocks)]
+            self._blocks[number] = (found, drawn[..., 0], doubles(drawn))
+        return self._blocks[number]
+
+
+def roots(seed: int, task: str, attempts: Sequence[int]) -> Longs:
+    """`generator(seed, task, attempt).integers(2**63)` for each attempt."""
+    keys = (hashlib.sha256(json.dumps((seed, task, attempt)).encode()).digest()[:16] for attempt in attempts)
+    entropy = np.stack([np.frombuffer(key[::-1], "<u4") for key in keys]).astype(np.uint32)
+    return _outputs(entropy, 1)[..., 0] >> np.uint64(1)
+
+
+def outputs(roots: Longs, names: Longs) -> Longs:
+    """The first outputs of the streams: shape (roots, names, KEPT)."""
+    entropy = np.zeros((len(roots), len(names), 4), np.uint32)
+    low, high = (roots & _LOW)[:, None], (roots >> _HALF)[:, None]
+    # A number below 2**32 is one word of entropy, a larger one two.
+    entropy[..., 0] = low
+    entropy[..., 1] = np.where(high > 0, high, names)
+    entropy[..., 2] = np.where(high > 0, names, 0)
+    return _outputs(entropy, KEPT)
+
+
+def doubles(outputs: Longs) -> NDArray[np.float64]:
+    """Outputs as numbers in [0, 1)."""
+    return (outputs >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _outputs(entropy: Words, count: int) -> Longs:
+    """The first outputs of PCG64 seeded with SeedSequence(entropy of four words); last axis: outputs."""
+    words = _state(_mixed([entropy[..., i] for i in range(4)]))
+    longs = [words[2 * i].astype(np.uint64) | (words[2 * i + 1].astype(np.uint64) << _HALF) for i in range(4)]
+    one = np.uint64(1)
+    increment = ((longs[2] << one) | (longs[3] >> np.uint64(63)), (longs[3] << one) | one)
+    state = _step(_sum(increment, (longs[0], longs[1])), increment)
+    found = []
+    for _ in range(count):
+        state = _step(state, increment)
+        found.append(_rotated(state[0] ^ state[1], state[0] >> np.uint64(58)))
+    return np.stack(found, axis=-1)
+
+
+def _mixed(pool: list[Words]) -> list[Words]:
+    """SeedSequence's pool."""
+    constant = 0x43B0D7E5
+
+    def hashed(value: Words) -> Words:
+        nonlocal constant
+        value = value ^ np.uint32(constant)
+        constant = constant * 0x931E8875 & _MASK
+        value = value * np.uint32(constant)
+        return value ^ (value >> np.uint32(16))
+
+    pool = [hashed(word) for word in pool]
+    for source in range(4):
+        for target in range(4):
+            if source != target:
+                mixed = np.uint32(0xCA01F9DD) * pool[target] - np.uint32(0x4973F715) * hashed(pool[source])
+                pool[target] = mixed ^ (mixed >> np.uint32(16))
+    return pool
+
+
+def _state(pool: list[Words]) -> list[Words]:
+    """Eight words of state from the pool."""
+    constant, words = 0x8B51F9DD, []
+    for i in range(8):
+        word = pool[i % 4] ^ np.uint32(constant)
+        constant = constant * 0x58F38DED & _MASK
+        word = word * np.uint32(constant)
+        words.append(word ^ (word >> np.uint32(16)))
+    return words
+
+
+def _step(state: tuple[Longs, Longs], increment: tuple[Longs, Longs]) -> tuple[Longs, Longs]:
+    """state * multiplier + increment, in 128 bits."""
+    high, low = state
+    a, b = low >> _HALF, low & _LOW
+    c, d = _LOW_FACTOR >> _HALF, _LOW_FACTOR & _LOW
+    middle = a * d + (b * d >> _HALF)
+    other = b * c + (middle & _LOW)
+    carried = a * c + (middle >> _HALF) + (other >> _HALF)
+    return _sum((carried + high * _LOW_FACTOR + low * _HIGH_FACTOR, low * _LOW_FACTOR), increment)
+
+
+def _sum(one: tuple[Longs, Longs], other: tuple[Longs, Longs]) -> tuple[Longs, Longs]:
+    low = one[1] + other[1]
+    return one[0] + other[0] + (low < one[1]), low
+
+
+def _rotated(value: Longs, by: Longs) -> Longs:
+    return (value >> by) | (value << ((np.uint64(64) - by) & np.uint64(63)))

@@ -1,0 +1,278 @@
+"""The tabular environment decides what the live one decides, and its kernels got the verdicts that it tells."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import data_equivalence
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kernel_gym  # noqa: F401
+from kernel_gym import plugins, suites
+from kernel_gym.agents.play import play
+from kernel_gym.envs import parts
+from kernel_gym.envs.options import Options
+from kernel_gym.envs.pool import Candidate
+from kernel_gym.envs.seeding import generator
+from kernel_gym.envs.showing import child_line, note
+from kernel_gym.envs.synthesis import KernelSynthesisEnv
+from kernel_gym.envs.tabular.author import Asked, TabularAuthor, Written
+from kernel_gym.envs.tabular.environment import TabularEnv, TabularVectorEnv
+from kernel_gym.envs.tabular.lore import Lore, lore
+from kernel_gym.envs.tabular.streams import Streams
+from kernel_gym.envs.tabular.table import PACKAGED, load
+from kernel_gym.envs.tabular.tabulation import Tabulation
+from kernel_gym.envs.vector import view
+from kernel_gym.errors import ConfigError
+from kernel_gym.generators.apprentice import Apprentice, Explanation, load_profile
+from kernel_gym.generators.apprentice.author import _stream
+from kernel_gym.generators.contract import Context, StartPoint
+from kernel_gym.kernel import Kernel
+from kernel_gym.memory.experience import trace
+from kernel_gym.memory.item import Stage
+from kernel_gym.task import Task
+
+ID = "kernel_gym/KernelSynthesisTabular-v0"
+needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+
+@pytest.fixture(scope="module")
+def known() -> Lore:
+    return lore(PACKAGED)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**40), st.text(max_size=20), st.integers(0, 10_000), st.text(min_size=1, max_size=20))
+def test_random_numbers_are_numpys_to_the_bit(seed: int, task: str, attempt: int, name: str) -> None:
+    streams = Streams(seed, task, ["other", name])
+    root = int(generator(seed, task, attempt).integers(2**63))
+    assert streams.root(attempt) == root
+    assert streams.doubles(attempt)[1].tolist() == _stream(root, name).random(3).tolist()
+    for high in (2, 3, 4):
+        assert streams.integer(attempt, 1, 1, high) == int(_stream(root, name).integers(1, high))
+
+
+def _both(known: Lore, profile: str, count: int, seed: int) -> list[tuple[int, Written, Explanation]]:
+    """What the tabular and the live author make of the same contexts, every other time refining."""
+    author, live = TabularAuthor(known, load_profile(profile)), Apprentice(profile)
+    rng, made = np.random.default_rng(seed), []
+    offered = [place for place, item in enumerate(known.items) if item.kind != "api"]
+    for number in range(count):
+        task = int(rng.integers(len(known.tasks)))
+        picks = rng.choice(offered, 5, replace=False)
+        rows = [i for i, (t, row) in enumerate(known.rows) if t == task and row.verdict.feasible]
+        start = int(rng.choice(rows)) if number % 2 else -1
+        children = [int(row) for row in rng.choice(rows, 2)] if number % 4 == 3 else []
+        shown = np.append(picks, known.trace(start) if start >= 0 else -1)
+        pages = known.api_pages(np.array([task]), shown[None])[0]
+        schedules = tuple(known.schedule_of[child] for child in children)
+        asked = Asked(task, number, np.concatenate([picks, pages]), start, schedules)
+        context = tuple(note(known.items[place], known.tasks[task]) for place in [*picks, *pages[pages >= 0]])
+        point = _start_point(known, start, children) if start >= 0 else None
+        told = live.explain(known.tasks[task], context, point, generator(seed, known.tasks[task].id, number))
+        made.append((task, author.write(seed, [asked])[0], told))
+    return made
+
+
+def _start_point(known: Lore, start: int, children: Sequence[int]) -> StartPoint:
+    item, (task, row) = known.items[known.trace(start)], known.rows[start]
+    refined = [
+        trace(known.tasks[task], known.kernels[child], known.rows[child][1].verdict, Stage.REFINE, start=item)
+        for child in children
+    ]
+    return StartPoint(known.kernels[start], row.verdict, tuple(child_line(child, item) for child in refined))
+
+
+@pytest.mark.parametrize("profile", ["middle", "strong", "weak~3", "placebo", "oracle"])
+def test_the_author_decides_as_the_live_one(known: Lore, profile: str) -> None:
+    exact = 0
+    for task, written, told in _both(known, profile, 40, 5):
+        assert told.course is not None
+        assert written.schedule == told.course.schedule
+        if written.schedule in known.table.tasks[task].needed:
+            wrong = {choice.idiom: choice.spelling for choice in told.choices if not choice.right}
+            assert written.wrong == wrong
+        if written.exact:
+            exact += 1
+            assert known.kernels[written.row].source == told.kernel.source
+    assert exact or profile == "placebo"
+
+
+class Watched(Apprentice):
+    """The live author; remembers what it decided."""
+
+    def __init__(self, profile: str) -> None:
+        super().__init__(profile)
+        self.told: list[tuple[Task, Explanation]] = []
+
+    def write(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Kernel:
+        self.told.append((task, self.explain(task, context, start, rng)))
+        return self.told[-1][1].kernel
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Any]:
+    made = parts.verifier(Options(workers=1))
+    yield made
+    made.close()
+
+
+@needs_compiler
+@pytest.mark.parametrize("memory", ["shared", "fresh", "frozen"])
+def test_a_table_of_a_live_run_repeats_the_run(judge: Any, memory: str, tmp_path: Path) -> None:
+    """Real author, verifier, bank, pools and observations on one side; then the same seeds and picks on a table of what
+    came of them. Each episode ends with its first refinement, which is remembered in other words."""
+    author = Watched("middle")
+    tasks = [suites.find("level1/relu"), suites.find("level1/sigmoid")]
+    live = KernelSynthesisEnv(tasks=tasks, author=author, verifier=judge, memory=memory, budget=4, picks=3)
+    told = [list(_episode(live, seed)) for seed in range(4)]
+    tabulation = Tabulation(tasks, judge, live.bank.embedder)
+    decided = {(task.id, one.kernel.source): (task, one) for task, one in author.told}
+    for task, one in decided.values():
+        assert one.course is not None
+        wrong = {choice.idiom: choice.spelling for choice in one.choices if not choice.right}
+        tabulation.add(tasks.index(task), one.course.schedule, wrong)
+    tabulation.table.save(tmp_path / "run.json.xz")
+    tabular = TabularEnv(table=tmp_path / "run.json.xz", memory=memory, budget=4, picks=3)
+    for seed, steps in enumerate(told):
+        again = list(_episode(tabular, seed))
+        assert len(again) == len(steps)
+        for (seen, reward, info), (other, paid, known) in zip(again, steps, strict=True):
+            assert info.pop("exact", True)
+            assert data_equivalence(seen, other, exact=True)
+            assert reward == paid
+            assert info.keys() == known.keys()
+            candidates = zip(info.pop("candidates"), known["candidates"], strict=True)
+            assert all(_same(one, another) for one, another in candidates)
+            assert info == {key: value for key, value in known.items() if key != "candidates"}
+    assert len(author.told) >= 8
+
+
+def _same(one: Candidate, other: Candidate) -> bool:
+    """Equal but for who an experience tells of: the tabular memory doesn't link items."""
+    return replace(one, item=replace(one.item, source=None)) == replace(other, item=replace(other.item, source=None))
+
+
+def _episode(env: gym.Env[Any, Any], seed: int) -> Iterator[tuple[Any, float, dict[str, Any]]]:
+    """Random legal picks until the episode is over, or until a kernel has been refined."""
+    rng, ended = np.random.default_rng(seed), False
+    seen, info = env.reset(seed=seed)
+    yield seen, 0.0, dict(info)
+    while not ended:
+        seen, reward, ended, _, info = env.step(rng.choice(np.flatnonzero(seen["action_mask"])))
+        if (attempt := info.get("attempt")) and attempt.stage is Stage.REFINE:
+            return
+        yield seen, float(reward), dict(info)
+
+
+@needs_compiler
+def test_verdicts_are_those_of_the_verifier(known: Lore, judge: Any) -> None:
+    for number in np.random.default_rng(0).choice(len(known.rows), 6, replace=False).tolist():
+        task, row = known.rows[number]
+        verdict = judge.verify(known.kernels[number], known.tasks[task])
+        assert (verdict.outcome, verdict.latency_us) == (row.verdict.outcome, row.verdict.latency_us)
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_the_nearest_kernel_mostly_ends_as_the_live_one_would(known: Lore, judge: Any) -> None:
+    near = [made for made in _both(known, "middle", 80, 9) if not made[1].exact]
+    same = [
+        judge.verify(told.kernel, known.tasks[task]).outcome == known.rows[written.row][1].verdict.outcome
+        for task, written, told in near
+    ]
+    assert len(same) >= 20
+    assert np.mean(same) >= 0.9
+
+
+@pytest.mark.parametrize("name", ["random", "similarity-feasible", "value"])
+def test_agents_play_and_learn(name: str) -> None:
+    env = gym.make(ID, budget=5)
+    agent = plugins.load("kernel_gym.agents", name)(seed=1)
+    attempts = list(play(env, agent, 40, seed=2))
+    assert len(attempts) == 40
+    assert {attempt.verdict.feasible for attempt in attempts} == {True, False}
+    assert max(attempt.stage for attempt in attempts) == Stage.REFINE
+    again = plugins.load("kernel_gym.agents", name)(seed=1)
+    assert attempts == list(play(gym.make(ID, budget=5), again, 40, seed=2))
+
+
+@pytest.mark.parametrize("memory", ["shared", "fresh", "frozen"])
+def test_one_in_the_vector_form_is_the_single_form(memory: str) -> None:
+    single, vector = TabularEnv(budget=3, memory=memory), TabularVectorEnv(1, budget=3, memory=memory)
+    rng = np.random.default_rng(0)
+    (one, info), (many, infos) = single.reset(seed=4), vector.reset(seed=4)
+    for _ in range(150):
+        assert data_equivalence((one, info), view(many, infos, 0), exact=True)
+        action = int(rng.choice(np.flatnonzero(one["action_mask"])))
+        one, reward, ended, _, info = single.step(np.int64(action))
+        many, rewards, terminated, truncated, infos = vector.step(np.array([action]))
+        assert (rewards[0], terminated[0], truncated[0]) == (reward, ended, False)
+        if ended:
+            one, info = single.reset()
+            many, *_, infos = vector.step(np.array([0]))
+
+
+@pytest.mark.parametrize("memory", ["shared", "fresh", "frozen"])
+def test_the_vector_form_stays_in_its_spaces_and_repeats(memory: str) -> None:
+    def walk() -> list[Any]:
+        envs = gym.make_vec(ID, num_envs=12, vectorization_mode="vector_entry_point", budget=3, memory=memory)
+        rng = np.random.default_rng(1)
+        seen, _ = envs.reset(seed=3)
+        said = []
+        for _ in range(60):
+            assert envs.observation_space.contains(seen)
+            actions = (rng.random(seen["action_mask"].shape) * seen["action_mask"]).argmax(axis=1)
+            seen, rewards, *ends, infos = envs.step(actions)
+            said.append((seen, rewards, ends, infos.get("exact")))
+        return said
+
+    assert all(data_equivalence(a, b, exact=True) for a, b in zip(walk(), walk(), strict=True))
+
+
+def test_memory_modes_keep_what_they_should() -> None:
+    def sizes(memory: str) -> set[int]:
+        envs = TabularVectorEnv(5, memory=memory, budget=4, author_options={"profile": "strong"})
+        envs.reset(seed=0)
+        for _ in range(30):
+            envs.step(np.full(5, envs.options.slots))
+        return {len(bank) for bank in envs._benches.banks}
+
+    seed = lore(PACKAGED).seed
+    assert all(size > seed + 8 for size in sizes("shared"))
+    assert all(seed < size <= seed + 8 for size in sizes("fresh"))
+    assert sizes("frozen").pop() < sizes("shared").pop()
+
+
+def test_the_table_says_where_it_comes_from_and_is_written_as_it_was_read(tmp_path: Path) -> None:
+    table = load(PACKAGED)
+    assert {"commit", "device", "author", "embedder", "command", "coverage"} == set(table.provenance)
+    page = (Path(__file__).parents[2] / "docs" / "tabular.md").read_text()
+    assert all(f"{who}: {covered}\n" in page for who, covered in table.provenance["coverage"].items())
+    assert f"{sum(len(task.rows) for task in table.tasks)} kernels" in page
+    assert all(f"`{task.id.partition('/')[2]}`" in page for task in table.tasks)
+    table.save(tmp_path / "again.json.xz")
+    assert load(tmp_path / "again.json.xz") == table
+
+
+@pytest.mark.parametrize("options", [{"device": "cuda"}, {"stages": "refine"}, {"composition": "stratified"}])
+def test_what_a_table_cannot_do_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError) as error:
+        TabularEnv(**options)
+    assert "\n" not in str(error.value)
+
+
+def test_bad_tables_are_one_line(tmp_path: Path) -> None:
+    (tmp_path / "bad.json.xz").write_bytes(b"no table")
+    for name in (tmp_path / "missing.json.xz", tmp_path / "bad.json.xz", "nameless"):
+        with pytest.raises(ConfigError, match="table") as error:
+            TabularEnv(table=name)
+        assert "\n" not in str(error.value)
