@@ -37,8 +37,10 @@ _FOUND = {"cheated": 0, "uncompilable": 0, "incorrect": 1, "feasible": 2}
 
 @dataclass(frozen=True)
 class Asked:
-    """One commission: a task, the attempt's number, the items shown (picks, then `PAGES` API pages, padded with -1), the
-    row to refine and its children's schedules (numbers of the lore's)."""
+    """One commission: a task, the attempt's number, the items shown, the row to refine and its children's schedules.
+
+    Shown are picks, then `PAGES` API pages, padded with -1; schedules are numbers of the lore's.
+    """
 
     task: int
     number: int
@@ -79,7 +81,10 @@ class TabularAuthor:
         # Schedules are numbered, the lore's first: looking a number up is cheaper than comparing ten fields.
         self._schedules = list(lore.schedules)
         self._numbers = {schedule: number for number, schedule in enumerate(self._schedules)}
-        self._ahead: dict[tuple[int, int, tuple[int, ...]], list[_Ahead]] = {}
+        fields = [move.field for move in lore.moves]
+        self._same_field = np.array([[field == other for other in fields] for field in fields])
+        self._known_scores: dict[tuple[int, tuple[int, ...]], Numbers] = {}
+        self._known_rungs: dict[tuple[int, int], int] = {}
         self._moved: dict[tuple[int, int, int], int] = {}
         self._drafted: dict[tuple[int, bytes], int] = {}
         self._best = self._number(self.ways.best)
@@ -116,16 +121,14 @@ class TabularAuthor:
         drafts = self._drafts(prompted, numbers)
         starts = np.array([one.start if self.profile.reads else -1 for one in asked])
         touched = np.zeros((len(asked), len(self.names)), np.bool_)
-        schedules = []
+        refined = np.flatnonzero(starts >= 0).tolist() if not self.profile.fluent else []
+        schedules = [self._best if self.profile.fluent else -1] * len(asked)
+        for i, moves in zip(refined, self._chosen(asked, refined, prompted, numbers), strict=True):
+            schedules[i] = self._refined(asked[i], moves, self._stream(seed, asked[i].task))
+            touched[i] = self._risks[moves].any(axis=0)
         for i, one in enumerate(asked):
-            if self.profile.fluent:
-                schedules.append(self._best)
-            elif starts[i] < 0:
-                schedules.append(self._draft(one.task, drafts[i]))
-            else:
-                schedule, moves = self._refined(one, prompted[i], doubles[i], self._stream(seed, one.task))
-                schedules.append(schedule)
-                touched[i] = self._risks[moves].any(axis=0)
+            if schedules[i] < 0:
+                schedules[i] = self._draft(one.task, drafts[i])
         uniform = numbers[:, : len(self.names)]
         right = uniform[..., 0] < self._probabilities(self._odds(shown), starts, touched)
         codes = self._spelled(right, uniform[..., 1])
@@ -190,49 +193,72 @@ class TabularAuthor:
             self._drafted[key] = self._number(schedule)
         return self._drafted[key]
 
-    def _refined(self, one: Asked, prompted: Numbers, doubles: Numbers, streams: Streams) -> tuple[int, list[int]]:
-        """`moves.refine`, from the arrays: the schedule, and the moves that led to it."""
-        lore, profile, verdict = self.lore, self.profile, self.lore.rows[one.start][1].verdict
-        number = lore.schedule_of[one.start]
-        bottleneck = verdict.profile.bottleneck if isinstance(verdict, Feasible) else ""
-        begin = len(self.names) + len(lore.moves)
-        noise = doubles[begin : begin + len(lore.moves), 0].tolist()
-        scored: list[tuple[float, _Ahead]] = []
-        for ahead in self._moves_ahead(one.task, number, one.children):
-            score = float(prompted[ahead.place]) + profile.fitting * (bottleneck in ahead.move.fits)
-            scored.append((score - profile.fitting * ahead.tried - log(-log(1.0 - noise[ahead.place])), ahead))
-        scored.sort(key=lambda item: -item[0])
-        wanted = 1 + int(doubles[-1, 0] < profile.boldness)
-        chosen = _apart([ahead for _, ahead in scored])[:wanted]
-        for ahead in chosen:
-            far = streams.integer(one.number, begin + len(lore.moves) + ahead.place, ahead.rung + 1, ahead.length)
+    def _chosen(
+        self, asked: Sequence[Asked], refined: Sequence[int], prompted: Numbers, numbers: Numbers
+    ) -> list[list[int]]:
+        """The moves of each refinement, one or two of different fields: `moves.refine`, from the arrays."""
+        if not refined:
+            return []
+        begin, count = len(self.names) + len(self.lore.moves), len(self.lore.moves)
+        scores = np.stack([self._scores(asked[i]) for i in refined]) + prompted[refined]
+        scores -= np.log(-np.log(1.0 - numbers[refined, begin : begin + count, 0]))
+        first = scores.argmax(axis=1)
+        others = np.where(self._same_field[first], -np.inf, scores)
+        second = others.argmax(axis=1)
+        bold = numbers[refined, -1, 0] < self.profile.boldness
+        each = np.arange(len(refined))
+        one, two = scores[each, first] > -np.inf, bold & (others[each, second] > -np.inf)
+        return [
+            [first_move] * has_one + [second_move] * has_two
+            for first_move, second_move, has_one, has_two in zip(
+                first.tolist(), second.tolist(), one.tolist(), two.tolist(), strict=True
+            )
+        ]
+
+    def _refined(self, one: Asked, moves: list[int], streams: Streams) -> int:
+        """The start point's schedule, moved."""
+        number, begin = self.lore.schedule_of[one.start], len(self.names) + 2 * len(self.lore.moves)
+        for place in moves:
+            rung, length = self._rung(number, place), len(self.lore.moves[place].ladder)
+            far = streams.integer(one.number, begin + place, rung + 1, length)
             if far is None:
-                stream = _stream(streams.root(one.number), f"far:{ahead.move.id}")
-                far = int(stream.integers(ahead.rung + 1, ahead.length))
-            number = self._move(number, ahead, far)
-        return number, [ahead.place for ahead in chosen]
+                stream = _stream(streams.root(one.number), f"far:{self.lore.moves[place].id}")
+                far = int(stream.integers(rung + 1, length))
+            number = self._move(number, place, far)
+        return number
 
-    def _moves_ahead(self, task: int, number: int, children: tuple[int, ...]) -> list[_Ahead]:
-        """Moves that can be taken from a schedule, and whether a child's title says that it was done before."""
-        key = (task, number, children)
-        if key not in self._ahead:
-            if len(self._ahead) > 100_000:
-                self._ahead.clear()
-            schedule = self._schedules[number]
-            told = " ".join(_told(schedule, self._schedules[child]) for child in children)
-            found = []
-            for place, move in enumerate(self.lore.moves):
-                rung = move.rung(schedule)
-                if rung + 1 < len(move.ladder) and move.id in self._rows[task].moves:
-                    tried = any(f"{move.field}={value}" in told for value in move.ladder[rung + 1 :])
-                    found.append(_Ahead(place, move, rung, len(move.ladder), tried))
-            self._ahead[key] = found
-        return self._ahead[key]
+    def _scores(self, one: Asked) -> Numbers:
+        """How much speaks for each move from a start point, besides the context; -inf if it can't be taken."""
+        key = (one.start, one.children)
+        if key not in self._known_scores:
+            if len(self._known_scores) > 100_000:
+                self._known_scores.clear()
+            self._known_scores[key] = self._scored(one)
+        return self._known_scores[key]
 
-    def _move(self, number: int, ahead: _Ahead, rung: int) -> int:
-        key = (number, ahead.place, rung)
+    def _scored(self, one: Asked) -> Numbers:
+        verdict, number = self.lore.rows[one.start][1].verdict, self.lore.schedule_of[one.start]
+        bottleneck = verdict.profile.bottleneck if isinstance(verdict, Feasible) else ""
+        schedule = self._schedules[number]
+        told = " ".join(_told(schedule, self._schedules[child]) for child in one.children)
+        scores = np.full(len(self.lore.moves), -np.inf)
+        for place, move in enumerate(self.lore.moves):
+            further = move.ladder[move.rung(schedule) + 1 :]
+            if further and move.id in self._rows[one.task].moves:
+                tried = any(f"{move.field}={value}" in told for value in further)
+                scores[place] = self.profile.fitting * ((bottleneck in move.fits) - tried)
+        return scores
+
+    def _rung(self, number: int, place: int) -> int:
+        key = (number, place)
+        if key not in self._known_rungs:
+            self._known_rungs[key] = self.lore.moves[place].rung(self._schedules[number])
+        return self._known_rungs[key]
+
+    def _move(self, number: int, place: int, rung: int) -> int:
+        key = (number, place, rung)
         if key not in self._moved:
-            self._moved[key] = self._number(ahead.move.at(self._schedules[number], rung))
+            self._moved[key] = self._number(self.lore.moves[place].at(self._schedules[number], rung))
         return self._moved[key]
 
     def _number(self, schedule: Schedule) -> int:
@@ -256,25 +282,6 @@ class TabularAuthor:
 def _told(start: Schedule, child: Schedule) -> str:
     """What the title of a refined trace quotes of the two schedules."""
     return f"`{start.comment()[:70]}` -> `{child.comment()[:70]}`" if start != child else ""
-
-
-@dataclass(frozen=True)
-class _Ahead:
-    """A move that can be taken: its place among all, where it stands on its ladder, whether it was tried before."""
-
-    place: int
-    move: Move
-    rung: int
-    length: int
-    tried: bool
-
-
-def _apart(ordered: Sequence[_Ahead]) -> list[_Ahead]:
-    """Moves that do not pull at the same field."""
-    first: dict[str, _Ahead] = {}
-    for ahead in ordered:
-        first.setdefault(ahead.move.field, ahead)
-    return list(first.values())
 
 
 class _Rows:

@@ -119,7 +119,8 @@ class Lore:
         bits = {name: 1 << i for i, name in enumerate(known)}
         self.operators = np.array([sum(bits[name] for name in set(item.operators)) for item in items], np.uint64)
         self.task_operators = np.array([sum(bits[n] for n in set(t.operators)) for t in self.table.tasks], np.uint64)
-        words = [Candidate(item, 0.0).words for item in items]
+        # API pages are never candidates.
+        words = [frozenset[str]() if item.kind is Kind.API else Candidate(item, 0.0).words for item in items]
         order = {word: i for i, word in enumerate(sorted(frozenset().union(*words)))}
         flags = np.zeros((count, -(-len(order) // 64) * 64), np.bool_)
         for place, some in enumerate(words):

@@ -9,7 +9,7 @@ import numpy as np
 from kernel_gym.envs.tabular.environment import TabularVectorEnv
 
 
-def benchmark(batches: tuple[int, ...] = (1, 64, 512), attempts: int = 6000) -> dict[str, float]:
+def benchmark(batches: tuple[int, ...] = (1, 16, 128), attempts: int = 6000) -> dict[str, float]:
     """Attempts a second of one core, by tasks worked on at once; picks are random, all observations and infos made.
 
     Processor time, the best of three: other processes only ever add to it.
