@@ -194,9 +194,13 @@ class _Measurement:
         points = [growth.Point(nbytes(self.signature), timed.latency_us or 0.0)]
         known = {case.sizes: rehearsed, self.task.timing.sizes: timed}
         ladder = [*self._below(case)[:1], *self._between(case)]
-        if growth.steepest_drop([self._point(one, known) for one in self._below(case)] + points) >= FASTER:
+        sudden = growth.steepest_drop([self._point(one, known) for one in self._below(case)] + points)
+        if sudden >= FASTER:
             return 1.0
-        return max(1.0, FASTER / growth.steepest_drop([self._point(one, known) for one in ladder] + points))
+        gradual = growth.steepest_drop([self._point(one, known) for one in ladder] + points)
+        return max(
+            1.0, FASTER / (gradual or sudden)
+        )  # 0: there are sizes at which it does not run, which excuse nothing
 
     def _point(self, case: Case, known: dict[tuple[tuple[str, int], ...], Run]) -> growth.Point:
         signature = self.task.instance(case).signature
