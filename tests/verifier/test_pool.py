@@ -130,7 +130,8 @@ sys.path.insert(0, {folder!r})
 from test_pool import ServerDevice
 from kernel_gym.hardware.pool import Pool
 def ask(device, word):
-    print(word, device.process.pid, flush=True)
+    sys.stdout.write(f"{{word}} {{device.process.pid}}\\n")  # at once: lines of two threads must not mix
+    sys.stdout.flush()
     return device.ask(word)
 pool = Pool(ServerDevice(), ask, workers=2)
 try:
