@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -84,9 +85,16 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def children() -> list[str]:
+    found = []
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError):  # a thread may end meanwhile
+            found += (thread / "children").read_text().split()
+    return found
+
+
 def leftovers(folder: Path) -> tuple[int, int, int]:
-    children = [pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
-    return len(children), len(os.listdir("/proc/self/fd")), len(list(folder.iterdir()))
+    return len(children()), len(os.listdir("/proc/self/fd")), len(list(folder.iterdir()))
 
 
 def judge_mutants(count: int, seed: int, folder: Path) -> dict[str, int]:
