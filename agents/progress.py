@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from kernel_gym.agents.study import Failure
 
 #: Seconds between two lines of a log.
 LOG_EVERY = 60.0
@@ -48,3 +52,10 @@ def _left(made: int, missing: int, seconds: float) -> str:
         return "time left unknown"
     minutes = missing * seconds / made / 60
     return f"about {minutes / 60:.1f} hours left" if minutes >= 100 else f"about {minutes:.0f} minutes left"
+
+
+def named_failures(failures: Sequence[Failure]) -> int:
+    """Name on stderr what failed; the exit status of a command."""
+    for failure in failures:
+        print(f"{failure.shard} failed: {failure.reason}", file=sys.stderr)
+    return 1 if failures else 0

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kernel_gym.agents.comparison import FIGURES, by_seed, intervals
+from kernel_gym.agents.progress import named_failures, shown
 from kernel_gym.agents.protocol import Shard
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.statistics import differences
@@ -40,6 +41,19 @@ def crossed(base: RunConfig, agents: Sequence[str], seeds: int, folder: Path) ->
 def _pairs(study: Study) -> list[tuple[str, str]]:
     contenders = dict.fromkeys(shard.contender for shard in study.shards)
     return [(name, study.reference) for name in contenders if name != study.reference]
+
+
+def carry_out(study: Study, what: str, parallel: int, *, as_json: bool) -> int:
+    """Make the runs with progress, name what failed, print what is complete; the exit status of a command."""
+    with shown(what, study.done) as watch:
+        failures = study.run(parallel, watch)
+    if study.complete():
+        written = write(study)
+        if as_json:
+            print(written, end="")
+        else:
+            show(study)
+    return named_failures(failures)
 
 
 def write(study: Study) -> str:

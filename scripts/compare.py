@@ -3,7 +3,6 @@
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
 from kernel_gym import command_line
@@ -36,20 +35,18 @@ def main() -> int:
 def named(arguments: argparse.Namespace) -> int:
     """Run a named study and print its table."""
     from kernel_gym.agents import named_study
+    from kernel_gym.agents.progress import named_failures
 
     asked = named_study.Asked(arguments.study, arguments.size)
-    failures = named_study.run(asked, arguments.out, arguments.parallel)
-    for failure in failures:
-        print(f"{failure.shard} failed: {failure.reason}", file=sys.stderr)
+    status = named_failures(named_study.run(asked, arguments.out, arguments.parallel))
     print(named_study.write_results(asked, arguments.out))
-    return 1 if failures else 0
+    return status
 
 
 def compare(arguments: argparse.Namespace) -> int:
     """Make the runs and print what came out."""
     from kernel_gym import plugins
     from kernel_gym.agents import summary
-    from kernel_gym.agents.progress import shown
 
     if arguments.workers is None and arguments.parallel > 1:
         arguments.workers = 1  # the runs fill the cores already
@@ -57,16 +54,8 @@ def compare(arguments: argparse.Namespace) -> int:
     for agent in arguments.agents:
         plugins.load("kernel_gym.agents", agent)
     study = summary.crossed(base, arguments.agents, arguments.seeds, arguments.out)
-    with shown(f"{len(arguments.agents)} agents x {arguments.seeds} seeds: attempts", study.done) as watch:
-        failures = study.run(arguments.parallel, watch)
-    for failure in failures:
-        print(f"{failure.shard} failed: {failure.reason}", file=sys.stderr)
-    if study.complete():
-        written = summary.write(study)
-        print(written if arguments.json else "", end="")
-        if not arguments.json:
-            summary.show(study)
-    return 1 if failures else 0
+    what = f"{len(arguments.agents)} agents x {arguments.seeds} seeds: attempts"
+    return summary.carry_out(study, what, arguments.parallel, as_json=arguments.json)
 
 
 if __name__ == "__main__":

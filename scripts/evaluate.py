@@ -2,7 +2,6 @@
 """Evaluate trained agents on operators they have never seen: agent and memory stay as the runs left them."""
 
 import os
-import sys
 from pathlib import Path
 
 from kernel_gym import command_line
@@ -29,22 +28,13 @@ def main() -> int:
 
     from kernel_gym import suites
     from kernel_gym.agents import evaluation, summary
-    from kernel_gym.agents.progress import shown
     from kernel_gym.agents.stratified import chosen
 
     tasks = chosen(arguments.operators) if arguments.operators else [suites.find(name) for name in arguments.tasks]
     runs = evaluation.complete_runs(arguments.runs)
     study = evaluation.evaluation(runs, [task.id for task in tasks], arguments.budget, arguments.out)
-    with shown(f"{len(runs)} trained agents on {len(tasks)} unseen operators", study.done) as watch:
-        failures = study.run(arguments.parallel, watch)
-    for failure in failures:
-        print(f"{failure.shard} failed: {failure.reason}", file=sys.stderr)
-    if study.complete():
-        written = summary.write(study)
-        print(written if arguments.json else "", end="")
-        if not arguments.json:
-            summary.show(study)
-    return 1 if failures else 0
+    what = f"{len(runs)} trained agents on {len(tasks)} unseen operators"
+    return summary.carry_out(study, what, arguments.parallel, as_json=arguments.json)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 """Run a named study, or take it up where it was stopped; its table is written as Markdown into its folder."""
 
 import os
-import sys
 from pathlib import Path
 
 from kernel_gym import command_line
@@ -32,15 +31,14 @@ def main() -> int:
         return _list()
 
     from kernel_gym.agents import named_study
+    from kernel_gym.agents.progress import named_failures
 
     asked = named_study.Asked(arguments.name, arguments.size, arguments.agents, arguments.seeds)
     out = arguments.out or Path("runs") / f"{arguments.name}-{arguments.size}"
-    failures = [] if arguments.table else named_study.run(asked, out, arguments.parallel)
-    for failure in failures:
-        print(f"{failure.shard} failed: {failure.reason}", file=sys.stderr)
+    status = 0 if arguments.table else named_failures(named_study.run(asked, out, arguments.parallel))
     print(named_study.write_results(asked, out))
     print(f"table: {out / 'results.md'}; curves: tensorboard --logdir {out}")
-    return 1 if failures else 0
+    return status
 
 
 def _list() -> int:

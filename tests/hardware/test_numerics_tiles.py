@@ -65,8 +65,7 @@ def device() -> Iterator[AscendSim]:
 @pytest.fixture(scope="module")
 def tiles(device: AscendSim) -> dict[str, Compiled]:
     return {
-        kind: Compiled(device, source(f"tile<{NAMES[kind]}>(pipe, x0, x1, x2, z0, z1, p);", 3, outputs=2,
-            prelude=TILE))
+        kind: Compiled(device, source(f"tile<{NAMES[kind]}>(pipe, x0, x1, x2, z0, z1, p);", 3, outputs=2, prelude=TILE))
         for kind in ("float32", "float16")
     }
 
@@ -154,8 +153,7 @@ def test_matmul(device: AscendSim, kind: str) -> None:
     calls = " ".join(
         f"case {i}: multiply<{names}, {i & 1}, {i >> 1}>(pipe, x0, x1, x2, z0, p); break;" for i in range(4)
     )
-    kernel = Compiled(device, source(f"switch (p.v[5]) {{ {calls} }}", 3,
-        prelude="#include <type_traits>\n" + MATMUL))
+    kernel = Compiled(device, source(f"switch (p.v[5]) {{ {calls} }}", 3, prelude="#include <type_traits>\n" + MATMUL))
     rng = np.random.default_rng(7)
     for case, (m, n, k) in enumerate([(16, 16, 16), (33, 50, 70), (1, 129, 5), (64, 7, 130)]):
         a, b = (rng.integers(-4, 5, shape).astype(NUMPY[kind]) for shape in ((m, k), (k, n)))
