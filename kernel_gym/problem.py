@@ -75,7 +75,7 @@ class Problem:
         """Run the reference on `inputs` (ordered as `signature.inputs`); `dtype` raises or lowers its precision."""
         if len(inputs) != len(self.signature.inputs):
             raise TaskError(f"the reference takes {len(self.signature.inputs)} tensors, not {len(inputs)}")
-        given = [_cast(tensor, dtype).clone() for tensor in inputs]
+        given = [_copy(tensor, dtype) for tensor in inputs]
         by_origin = {
             origin: {
                 spec.name: tensor
@@ -343,6 +343,11 @@ def _spec(tensor: torch.Tensor) -> TensorSpec:
 
 def _cast(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
     return tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor
+
+
+def _copy(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
+    cast = _cast(tensor, dtype)
+    return tensor.clone() if cast is tensor else cast
 
 
 def _last(name: str) -> str:

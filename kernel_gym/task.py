@@ -89,6 +89,11 @@ class Signature:
     ints: tuple[int, ...] = ()
     floats: tuple[float, ...] = ()
 
+    @property
+    def nbytes(self) -> int:
+        """Size of all tensors in bytes."""
+        return sum(spec.nbytes for spec in (*self.inputs, *self.outputs))
+
 
 @dataclass(frozen=True)
 class Case:

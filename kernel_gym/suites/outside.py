@@ -90,7 +90,7 @@ def derive(source: str) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     flags = [f"shrunk: {role} {_changes(original, sizes)}" for role, sizes in changed.items()]
     if not hidden:
         flags.append("fixed-shape")
-    if _nbytes(_require(source, public)) > HIDDEN_BYTES < _nbytes(signature):
+    if _require(source, public).nbytes > HIDDEN_BYTES < signature.nbytes:
         flags.append("large: no constant makes its check case small")
     return tuple(cases), tuple(flags)
 
@@ -142,8 +142,8 @@ def _probe(source: str, sizes: Sizes) -> Signature | None:
 def _shrunk(source: str, sizes: Sizes, limit: int) -> Sizes:
     """Halve the largest constants that help until the tensors fit; stops early if nothing helps."""
     signature = _require(source, sizes)
-    while _nbytes(signature) > limit:
-        smaller = _halved(source, sizes, _nbytes(signature))
+    while signature.nbytes > limit:
+        smaller = _halved(source, sizes, signature.nbytes)
         if smaller is None:
             return sizes
         sizes, signature = smaller
@@ -156,7 +156,7 @@ def _halved(source: str, sizes: Sizes, nbytes: int) -> tuple[Sizes, Signature] |
             continue
         trial = sizes | {name: value // 2}
         signature = _probe(source, trial)
-        if signature is not None and _nbytes(signature) < nbytes:
+        if signature is not None and signature.nbytes < nbytes:
             return trial, signature
     return None
 
@@ -184,7 +184,7 @@ def _varies(source: str, public: Sizes, name: str, value: int, reference: Signat
 def _agrees(source: str, sizes: Sizes, reference: Signature) -> bool:
     """Whether the module works at these sizes with the same parameters, and is handed other tensors."""
     signature = _probe(source, sizes)
-    if signature is None or _nbytes(signature) > max(HIDDEN_BYTES, 2 * _nbytes(reference)):
+    if signature is None or signature.nbytes > max(HIDDEN_BYTES, 2 * reference.nbytes):
         return False
     same_ranks = [len(spec.shape) for spec in signature.inputs] == [len(spec.shape) for spec in reference.inputs]
     if not (same_ranks and _state(signature) == _state(reference) and _shapes(signature) != _shapes(reference)):
@@ -204,10 +204,6 @@ def _state(signature: Signature) -> object:
 
 def _shapes(signature: Signature) -> object:
     return [spec.shape for spec in signature.inputs]
-
-
-def _nbytes(signature: Signature) -> int:
-    return sum(spec.nbytes for spec in (*signature.inputs, *signature.outputs))
 
 
 def _prime_near(value: int, step: int) -> int:

@@ -97,14 +97,9 @@ def _shares(signature: Signature, run: Run) -> list[float]:
     return [touched / spec.nbytes if spec.nbytes else 1.0 for touched, spec in pairs]
 
 
-def nbytes(signature: Signature) -> int:
-    """Size of all tensors."""
-    return sum(spec.nbytes for spec in (*signature.inputs, *signature.outputs))
-
-
 def work(signature: Signature, run: Run) -> float:
     """Bytes that went through the vector unit for each byte of the tensors."""
-    return (run.profile.bytes.get("ub", 0) if run.profile else 0) / max(nbytes(signature), 1)
+    return (run.profile.bytes.get("ub", 0) if run.profile else 0) / max(signature.nbytes, 1)
 
 
 def cheated(rule: str, detail: str) -> Cheated:
@@ -160,7 +155,7 @@ class _Measurement:
                 signature = self.task.instance(case).signature
             except TaskError:  # sizes between two valid ones need not be valid
                 continue
-            if nbytes(signature) <= (WHOLE_BYTES if signature == self.signature else NEAR_BYTES):
+            if signature.nbytes <= (WHOLE_BYTES if signature == self.signature else NEAR_BYTES):
                 rehearsed = self._time(signature, seed=1)
                 if rehearsed.status == "ok" and _is_affordable(rehearsed):
                     return case, rehearsed
@@ -191,7 +186,7 @@ class _Measurement:
         ones) where nobody looks. Honest kernels get faster for a byte too, but gradually: no size is much below the
         line through the two before it.
         """
-        points = [growth.Point(nbytes(self.signature), timed.latency_us or 0.0)]
+        points = [growth.Point(self.signature.nbytes, timed.latency_us or 0.0)]
         known = {case.sizes: rehearsed, self.task.timing.sizes: timed}
         ladder = [*self._below(case)[:1], *self._between(case)]
         sudden = growth.steepest_drop([self._point(one, known) for one in self._below(case)] + points)
@@ -206,23 +201,23 @@ class _Measurement:
         signature = self.task.instance(case).signature
         if case.sizes not in known:
             known[case.sizes] = self._time(signature, seed=1)
-        return growth.Point(nbytes(signature), known[case.sizes].latency_us or 0.0)
+        return growth.Point(signature.nbytes, known[case.sizes].latency_us or 0.0)
 
     def _between(self, near: Case) -> list[Case]:
         """The sizes from a case up to the timing sizes, without them."""
         cases = []
         for case in _towards_timing(self.task):
             try:
-                size = nbytes(self.task.instance(case).signature)
+                size = self.task.instance(case).signature.nbytes
             except TaskError:
                 continue
-            if nbytes(self.task.instance(near).signature) <= size < nbytes(self.signature):
+            if self.task.instance(near).signature.nbytes <= size < self.signature.nbytes:
                 cases.append(case)
         return cases[::-1]
 
     def _compute_fully(self, timed: Run, missed: Cheated | None, ratio: float) -> Timed | Cheated | Incorrect:
         """The latency of a run that computes at the timing sizes."""
-        if nbytes(self.signature) > FULL_BYTES or not _is_affordable(timed, FULL_FACTOR):
+        if self.signature.nbytes > FULL_BYTES or not _is_affordable(timed, FULL_FACTOR):
             return self._unvouched(timed, missed, ratio)
         run = self._compute(self.task.timing)
         if isinstance(run, Incorrect):
@@ -246,8 +241,8 @@ class _Measurement:
         wrong = [run for run in computed if isinstance(run, Incorrect)]
         if wrong or not computed:
             return wrong[0] if wrong and wrong[0].cause != "timeout" else endless
-        points = [(nbytes(signature), run) for signature, run in self.runs[-len(computed) :]]
-        size = nbytes(self.signature)
+        points = [(signature.nbytes, run) for signature, run in self.runs[-len(computed) :]]
+        size = self.signature.nbytes
         spent = growth.predict([growth.Point(n, run.spent) for n, run in points], size)
         latency_us = growth.predict([growth.Point(n, run.latency_us or 0.0) for n, run in points], size)
         expected = _touched(points[-1][1]) / points[-1][0] * stopped.spent / spent
@@ -259,10 +254,10 @@ class _Measurement:
     def _below(self, near: Case) -> list[Case]:
         """Two cases to see growth between, the smaller one first."""
         cases = [near]
-        size = nbytes(self.task.instance(near).signature)
+        size = self.task.instance(near).signature.nbytes
         for case in _towards_timing(self.task):
             try:
-                smaller = nbytes(self.task.instance(case).signature) <= SMALLER * size
+                smaller = self.task.instance(case).signature.nbytes <= SMALLER * size
             except TaskError:
                 continue
             if smaller:

@@ -15,7 +15,7 @@ from kernel_gym.hardware.device import Build, Clocked, Device, Run, Timing
 from kernel_gym.task import Task
 from kernel_gym.verdict import Cheated, Incorrect, Profile
 from kernel_gym.verifier.correctness import POISON, Checked, compare, failed
-from kernel_gym.verifier.latency import Timed, cheated, nbytes
+from kernel_gym.verifier.latency import Timed, cheated
 from kernel_gym.verifier.reference import Expected, References, ValueSet
 from kernel_gym.verifier.values import Array
 
@@ -33,7 +33,7 @@ def measure(
     """Time the kernel at the timing case."""
     assert isinstance(device, Clocked)
     signature = task.instance(task.timing).signature
-    count = SETS if nbytes(signature) <= LARGE_BYTES else FEWER
+    count = SETS if signature.nbytes <= LARGE_BYTES else FEWER
     sets = references.several(task, task.timing, "normal", "timed", build.kernel.digest, count)
     timing = device.time(build, signature, [one.values for one in sets], POISON)
     if timing.runs[0].status != "ok":

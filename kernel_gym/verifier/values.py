@@ -64,7 +64,10 @@ def _normal(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
     if spec.origin == "state" and len(spec.shape) > 1:  # weights as layers are initialised: sums stay of order one
         scale /= max(1.0, (spec.numel / spec.shape[0]) ** 0.5)
     offset = scale * float(rng.uniform(-0.75, 0.75))
-    return np.asarray(rng.standard_normal(spec.shape) * scale + offset)
+    values = np.asarray(rng.standard_normal(spec.shape))
+    values *= scale  # in place: most of the time of large tensors goes into fresh memory
+    values += offset
+    return values
 
 
 def _integers(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:

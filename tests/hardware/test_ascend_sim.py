@@ -250,6 +250,28 @@ def test_scalar_reads_see_every_write(device: AscendSim) -> None:
     assert result.data_dependent
 
 
+def test_scalar_reads_of_global_memory_see_every_write_and_keep_inputs(device: AscendSim) -> None:
+    """Inputs are kept over other instructions, what can be written is not; places of two tensors collide here."""
+    body = """
+    for (uint32_t k = 0; k < n; ++k) {
+        float sum = xGm.GetValue(k) + yGm.GetValue(k);
+        c.SetValue(k, sum);
+        Adds(a, a, 1.0f, 8);
+        if (k % 100 == 0) {
+            wGm.SetValue(GetBlockIdx() * 64, sum);
+            Adds(a, a, 1.0f, 8);
+            wGm.SetValue(GetBlockIdx() * 64, sum + 1.0f);
+            ASSERT(wGm.GetValue(GetBlockIdx() * 64) == sum + 1.0f);
+        }
+    }
+    """.replace("\n", " ")
+    result = run(device, body)
+    assert result.status == "ok", result.fault
+    assert np.array_equal(result.outputs[0], X + Y)
+    assert result.mix["GetValue global"] >= 2 * COUNT
+    assert result.read == (4 * COUNT, 4 * COUNT)
+
+
 def test_invented_scalars_depend_on_the_seed_only(device: AscendSim) -> None:
     body = "Add(c, a, b, n); for (int k = 0; k < 20; ++k) if (a.GetValue(k) < 0.75f) Add(c, a, b, n);"
     adds = [run(device, body, values=False, seed=seed).mix["Add"] for seed in (1, 1, 2, 3, 4, 5)]

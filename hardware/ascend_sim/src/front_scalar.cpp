@@ -1,4 +1,6 @@
-// GetValue and SetValue: reads are answered from the last blocks the device sent, as long as nothing was written.
+// GetValue and SetValue: reads are answered from the last blocks the device sent, as long as nothing was written. Inputs
+// are never written, so what was read of them is kept to the end of the call: kernels that take one weight after another
+// from global memory would wait for the device at each of them.
 //
 // Whether there is data at all is not known here: in a run that is only timed the device makes it up, element by element
 // of the type that was asked for, so a block serves reads of its own type alone.
@@ -16,9 +18,10 @@ struct Cached {
     asc_block block;
 };
 
-enum { WAYS = 8 };
+enum { WAYS = 8, LASTING = 64 };
 Cached ways[WAYS];
 uint32_t used, next_way;
+Cached lasting[LASTING];    // each at the place that its address gives; an address is never 0
 
 uint64_t place(asc_local tensor, uint64_t byte) { return static_cast<uint64_t>(tensor.space) << 32 | (tensor.addr + byte); }
 
@@ -33,15 +36,25 @@ constexpr uint32_t width(uint32_t dtype) {
 
 constexpr uint64_t block_of(uint64_t where) { return where / ASC_BLOCK * ASC_BLOCK; }
 
+// Inputs come first among the tensors of a call.
+bool is_input(uint64_t address) { return (address - ASC_GM_BASE) / ASC_GM_STRIDE < ring().call.num_inputs; }
+
+Cached &lasting_place(uint64_t where) { return lasting[where / ASC_BLOCK % LASTING]; }
+
 Cached *find(bool global, uint32_t dtype, uint64_t where) {
+    if (global && is_input(where)) {
+        Cached &way = lasting_place(where);
+        return way.dtype == dtype && way.where == block_of(where) ? &way : nullptr;
+    }
     for (uint32_t i = 0; i < used; ++i)
         if (ways[i].global == global && ways[i].dtype == dtype && ways[i].where == block_of(where)) return &ways[i];
     return nullptr;
 }
 
 const asc_block &keep(bool global, uint32_t dtype, uint64_t where, const asc_block &block) {
-    Cached &way = ways[next_way++ % WAYS];
-    if (used < WAYS) ++used;
+    const bool lasts = global && is_input(where);
+    Cached &way = lasts ? lasting_place(where) : ways[next_way++ % WAYS];
+    if (!lasts && used < WAYS) ++used;
     way.global = global;
     way.dtype = dtype;
     way.where = block_of(where);

@@ -128,7 +128,9 @@ void Ownership::claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t se
         std::fill(group.detail->holder + group.begin, group.detail->holder + group.end, group.holder);
         group.detailed = true;
     }
-    for (uint32_t i = begin; i < end; ++i) group.detail->holder[i] = merged(group.detail->holder[i], self, shared);
+    uint32_t *const holder = group.detail->holder;
+    if (!shared) std::fill(holder + begin, holder + end, self);
+    else for (uint32_t i = begin; i < end; ++i) holder[i] = merged(holder[i], self, true);
 }
 
 // ---- tensors -------------------------------------------------------------------------------------------------------

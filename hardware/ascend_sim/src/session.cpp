@@ -128,6 +128,8 @@ void Session::fill_call(const Chip &chip) {
             call.workspace_bytes = tensor.bytes;
             continue;
         }
+        if (tensor.role == TensorRequest::Input && call.num_outputs)
+            throw std::runtime_error("inputs come first among the tensors of a call");
         call.tensors[call.num_inputs + call.num_outputs] = described(tensor, id);
         ++(tensor.role == TensorRequest::Input ? call.num_inputs : call.num_outputs);
     }
