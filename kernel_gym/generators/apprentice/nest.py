@@ -73,19 +73,16 @@ class NestWriter(StageWriter):
 
     def offset(self, access: Access, row: str, start: str, axis: str = "") -> str:
         """Where a tile begins in its buffer."""
-        terms = [access.offset] if access.offset != "0" else []
         kept = [stride for stride in access.kept if stride != "0"]
         if access.flat and kept:
-            terms.append(_scaled(row, access.kept[-1]))
+            parts = [(row, access.kept[-1])]
         else:
-            terms += [_scaled(f"i{n}", stride) for n, stride in enumerate(access.kept) if stride != "0"]
-        reduced = [stride for stride in access.reduced if stride != "0"]
-        if reduced:
-            one = len(access.reduced) == 1
-            terms += [_scaled(axis if one else f"k{n}", s) for n, s in enumerate(access.reduced) if s != "0"]
+            parts = [(f"i{n}", stride) for n, stride in enumerate(access.kept) if stride != "0"]
+        one = len(access.reduced) == 1
+        parts += [(axis if one else f"k{n}", stride) for n, stride in enumerate(access.reduced) if stride != "0"]
         if start != "0" and access.step != "0":
-            terms.append(_scaled(start, access.step))
-        return (terms[0].strip("()") if terms == ["(row + r)"] else " + ".join(terms)) or "0"
+            parts.append((start, access.step))
+        return place(access.offset, parts)
 
     def indices(self, row: str, accesses: list[Access]) -> list[str]:
         """Statements that take a row's number apart, where an offset needs the parts."""
@@ -347,6 +344,25 @@ def wanted_tile(total: str, share: int, length: str) -> str:
 def near(step: str) -> bool:
     """True if elements lie so close that it is cheaper to load what is between them."""
     return step.isdigit() and 2 <= int(step) <= 16
+
+
+def place(offset: str, parts: list[tuple[str, str]]) -> str:
+    """An offset plus indices times strides."""
+    terms = ([offset] if offset != "0" else []) + [_scaled(*part) for part in _nested(parts)]
+    return (terms[0].strip("()") if terms == ["(row + r)"] else " + ".join(terms)) or "0"
+
+
+def _nested(parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Indices and strides with long products written as people do: (i * rows + j) * length."""
+    found = [parts[0]] if parts else []
+    for index, stride in parts[1:]:
+        outer, wide = found[-1]
+        long = wide.count(" * ") > 1 or " + " in outer
+        if long and wide.endswith(f" * {stride}"):
+            found[-1] = (f"{_scaled(outer, wide.removesuffix(f' * {stride}'))} + {index}", stride)
+        else:
+            found.append((index, stride))
+    return found
 
 
 def _scaled(index: str, stride: str) -> str:

@@ -53,10 +53,26 @@ class Script:
 
 
 def wrapped(head: str, arguments: str, tail: str, used: int = 0) -> str:
-    """A call or a signature; arguments that would make the line too long begin on the next one."""
+    """A call or a signature; arguments that would make the line too long begin on the next one, or on several."""
     if used + len(head) + len(arguments) + len(tail) <= _WIDTH:
         return f"{head}{arguments}{tail}"
-    return f"{head}\n{_INDENT}{arguments}{tail}"
+    lines = [""]
+    for argument in _apart(f"{arguments}{tail}"):
+        if lines[-1] and used + len(_INDENT) + len(lines[-1]) + len(argument) > _WIDTH:
+            lines.append("")
+        lines[-1] += argument
+    return "\n".join([head, *(f"{_INDENT}{line.rstrip()}" for line in lines)])
+
+
+def _apart(arguments: str) -> list[str]:
+    """Arguments one by one, each with its comma; commas inside of brackets part nothing."""
+    found, depth = [""], 0
+    for position, letter in enumerate(arguments):
+        depth += (letter in "([{") - (letter in ")]}")
+        found[-1] += letter
+        if depth == 0 and arguments[: position + 1].endswith(", "):
+            found.append("")
+    return found
 
 
 def literal(number: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernel_gym.generators.apprentice.body import COMPARING
 from kernel_gym.generators.apprentice.maps import MapWriter
-from kernel_gym.generators.apprentice.nest import NestWriter, in_bytes, near
+from kernel_gym.generators.apprentice.nest import NestWriter, in_bytes, near, place
 from kernel_gym.generators.apprentice.passes import PassWriter
 from kernel_gym.generators.apprentice.plan import Access, Nest
 from kernel_gym.generators.apprentice.script import Script
@@ -60,13 +60,12 @@ class RowsTogether(NestWriter):
         return lines
 
     def offset(self, access: Access, row: str, start: str, axis: str = "") -> str:
-        terms = [access.offset] if access.offset != "0" else []
-        terms += [_times(f"i{n}", stride) for n, stride in enumerate(access.kept[:-1]) if stride != "0"]
+        parts = [(f"i{n}", stride) for n, stride in enumerate(access.kept[:-1]) if stride != "0"]
         one = len(access.reduced) == 1
-        terms += [_times("axis" if one else f"k{n}", s) for n, s in enumerate(access.reduced) if s != "0"]
+        parts += [("axis" if one else f"k{n}", stride) for n, stride in enumerate(access.reduced) if stride != "0"]
         if access.step != "0":
-            terms.append(_times("row", access.kept[-1]))
-        return " + ".join(terms) or "0"
+            parts.append(("row", access.kept[-1]))
+        return place(access.offset, parts)
 
     def load(self, access: Access, local: str, count: str, offset: str) -> None:
         apart = access.step != "1"
@@ -159,7 +158,3 @@ class BlockPassWriter(RowsTogether, PassWriter):
 
 def _gap(access: Access, n: str) -> str:
     return "0" if access.kept[-1] == n else in_bytes(f"({access.kept[-1]} - {n})", "float")
-
-
-def _times(index: str, stride: str) -> str:
-    return index if stride == "1" else f"{index} * {stride}"
