@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 PACKAGES := envs agents memory hardware
 TYPES_DIR ?= build/types
 
-.PHONY: install demo test test-slow test-suites test-model test-cuda test-npu lint types check bench bench-cuda calibrate clean
+.PHONY: install demo test test-slow test-suites test-model test-browser test-cuda test-npu lint types check bench bench-cuda calibrate clean
 
 install: $(STAMP)
 
@@ -45,6 +45,11 @@ $(LOCAL_MODEL):
 test-model: install $(LOCAL_MODEL)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local-model]'
 	KERNEL_GYM_LOCAL_MODEL=$(CURDIR)/$(LOCAL_MODEL) $(BIN)/python -m pytest -s -m slow tests/agents/test_local_model.py
+
+# The report in a real browser. Chromium is that of the system (apt install chromium) or playwright's own.
+test-browser: install
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[browser]'
+	$(BIN)/python -m pytest -m browser -rs tests/browser
 
 # The acceptance test of the Ascend device, for a machine with an NPU, its driver, CANN and torch_npu.
 test-npu: install

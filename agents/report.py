@@ -1,27 +1,27 @@
 """The report of a study or a comparison: one HTML file that needs nothing else.
 
-It is read from the run folders alone: journals, banks, configurations. What can't be told from them is left out.
+It is read from the run folders: journals, banks, configurations. What can't be told from them is left out. Traces of
+the fastest kernels are made by running them once more, if this machine can.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
 
-from kernel_gym.agents import drawing, tables
-from kernel_gym.agents.comparison import FIGURES, RunOutcome, by_seed, outcome
+from kernel_gym.agents import drawing, pipe_trace, tables
+from kernel_gym.agents.comparison import FIGURES, RunOutcome, by_seed
 from kernel_gym.agents.evaluation import complete_runs
-from kernel_gym.agents.journal import Record
-from kernel_gym.agents.run_folder import RunFolder, load_config
-from kernel_gym.config import RunConfig
-from kernel_gym.errors import KernelGymError
+from kernel_gym.agents.finished_run import STEPS, TIERS, FinishedRun
+from kernel_gym.agents.run_folder import RunFolder
+from kernel_gym.agents.training import environment_options
+from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import MemoryItem, Stage
@@ -30,155 +30,137 @@ from kernel_gym.memory.item import MemoryItem, Stage
 SHOWN_MEMORIES, SHOWN_KERNELS = 12, 8
 #: A memory that was shown less often says little about its worth.
 LEAST_USES = 3
+#: More contenders than this are drawn apart, arm by arm.
+TOGETHER = 12
+UNIT = "attempts an operator"
 
 
-@dataclass(frozen=True)
-class Run:
-    """A complete run as the report reads it."""
-
-    contender: str
-    folder: RunFolder
-    config: RunConfig
-    records: list[Record]
-
-    @classmethod
-    def read(cls, folder: RunFolder, root: Path) -> Run:
-        """From its folder; its name is where it lies below the study's folder."""
-        relative = folder.path.relative_to(root) if folder.path != root else Path(folder.path.name)
-        config = load_config(folder.path)
-        name = "/".join(part for part in relative.parts if not part.startswith("seed-")) or config.agent
-        return cls(name, folder, config, folder.records(len(config.tasks) * config.budget))
-
-    @property
-    def tasks(self) -> list[str]:
-        """Its operators, in the order they were met."""
-        return list(dict.fromkeys(record["task"] for record in self.records))
-
-    def outcome(self, suite: str = "") -> RunOutcome | None:
-        """Its figures, over all operators or those of a suite."""
-        tasks = [task for task in self.tasks if not suite or task.startswith(f"{suite}/")]
-        return outcome(self.contender, self.config.seed, self.records, tasks, self.config.budget) if tasks else None
-
-    def histories(self) -> dict[str, list[Record]]:
-        """Operator -> its attempts."""
-        found: dict[str, list[Record]] = defaultdict(list)
-        for record in self.records:
-            found[record["task"]].append(record)
-        return found
-
-    def speedups(self) -> list[float]:
-        """First feasible latency / best latency of every solved operator."""
-        latencies = [
-            [record["verdict"]["latency_us"] for record in history if record["verdict"]["feasible"]]
-            for history in self.histories().values()
-        ]
-        return [found[0] / min(found) for found in latencies if found]
-
-
-def write_report(folder: Path, file: Path, reference: str = "") -> Path:
-    """Write the report of all complete runs below a folder."""
-    runs = [Run.read(run, folder) for run in complete_runs([folder])]
+def write_report(folder: Path, file: Path, reference: str = "", traces: bool = True) -> Path:
+    """Write the report of all complete runs below a folder; `traces` runs the fastest kernels once more."""
+    runs = finished(folder)
+    contenders = {run.contender for run in runs}
+    if reference and reference not in contenders:
+        raise ConfigError(f"no run of {reference!r} is complete; there are {', '.join(sorted(contenders))}")
     template = Environment(autoescape=True).from_string(
         files("kernel_gym.agents").joinpath("report.html.j2").read_text()
     )
-    file.write_text(template.render(**_content(folder, runs, reference)))
+    file.write_text(template.render(**_content(folder, runs, reference, traces)))
     return file
 
 
-def _content(folder: Path, runs: Sequence[Run], reference: str) -> dict[str, Any]:
-    contenders = list(dict.fromkeys(run.contender for run in runs))
+def write_curves(folder: Path, file: Path) -> Path:
+    """Write the curves of all complete runs below a folder as an SVG picture of its own."""
+    outcomes = [found for run in finished(folder) if (found := run.outcome()) is not None]
+    file.write_text(drawing.alone(drawing.curves(_curves(outcomes), UNIT, key=True)))
+    return file
+
+
+def finished(folder: Path) -> list[FinishedRun]:
+    """All complete runs below a folder."""
+    return [FinishedRun.read(run, folder) for run in complete_runs([folder])]
+
+
+def _content(folder: Path, runs: Sequence[FinishedRun], reference: str, traces: bool) -> dict[str, Any]:
     best = _best(runs)
     items = _items(best.folder)
     return {
-        "title": folder.name,
-        "contenders": [(name, drawing.colour(i)) for i, name in enumerate(contenders)],
+        "title": folder.absolute().name,
         "sections": [_section(runs, suite, reference) for suite in _suites(runs)],
         "figures": FIGURES,
-        "legend": tables.LEGEND,
+        "legend": tables.LEGEND.replace("`", ""),
         "simulated": tables.SIMULATED if best.config.env.author == "apprentice" else "",
-        "tiers": _tiers(runs, items),
+        "grades": list(zip(drawing.GRADES, TIERS, strict=True)),
+        "steps": list(zip(drawing.GRADES, STEPS, strict=True)),
+        "tiers": list(_tiers(runs, items)),
         "speedups": drawing.spread(_by_contender(runs)),
         "best": best,
-        "timeline": drawing.timeline(_timeline(best), best.config.budget),
+        "timeline": drawing.timeline(list(best.steps().items()), best.config.budget),
         "transfer": _transfer(best, items),
         "memories": _memories(best.folder),
-        "kernels": _kernels(best),
+        "kernels": _kernels(best, traces),
+        "runs": _runs(runs),
         "config": (best.folder.path / "config.yaml").read_text(),
         "provenance": _provenance(best.folder),
     }
 
 
-def _provenance(folder: RunFolder) -> dict[str, Any]:
+def _provenance(folder: RunFolder) -> dict[str, str]:
     try:
         found: dict[str, Any] = json.loads((folder.path / "provenance.json").read_text())
     except (OSError, ValueError) as error:
         raise KernelGymError(f"{folder.path} has no readable provenance.json; copy the whole folder") from error
-    return found
+    words = {"command": " ".join(found.get("command", ()))}
+    words["packages"] = ", ".join(f"{name} {version}" for name, version in found.get("packages", {}).items())
+    return {name: words.get(name, str(value)) for name, value in found.items()}
 
 
-def _best(runs: Sequence[Run]) -> Run:
+def _best(runs: Sequence[FinishedRun]) -> FinishedRun:
     """The run whose details are shown: the one with the largest area."""
     return max(runs, key=lambda run: (found.figures["area"] or 0.0) if (found := run.outcome()) else 0.0)
 
 
-def _suites(runs: Sequence[Run]) -> list[str]:
+def _suites(runs: Sequence[FinishedRun]) -> list[str]:
     found = sorted({task.partition("/")[0] for run in runs for task in run.tasks})
     return [*found, ""] if len(found) > 1 else [""]
 
 
-def _section(runs: Sequence[Run], suite: str, reference: str) -> dict[str, Any]:
+def _section(runs: Sequence[FinishedRun], suite: str, reference: str) -> dict[str, Any]:
     outcomes = [found for run in runs if (found := run.outcome(suite)) is not None]
     names = list(by_seed(outcomes, "area"))
     against = reference if reference in names else names[0]
-    series: dict[str, list[tuple[float, ...]]] = defaultdict(list)
-    for one in outcomes:
-        series[one.agent].append(one.curve)
+    pairs = [(name, against) for name in names if name != against]
     return {
         "name": suite or "All operators",
-        "curves": drawing.curves(series, "attempts an operator"),
+        "curves": [_drawn(arm, group) for arm, group in _arms(outcomes).items()],
         "figures": tables.figures_table(outcomes),
-        "differences": tables.differences_table(outcomes, [(name, against) for name in names if name != against]),
+        "differences": [tables.differences_table(outcomes, pairs, figure) for figure in tables.COMPARED if pairs],
     }
 
 
-def _by_contender(runs: Sequence[Run]) -> dict[str, list[float]]:
+def _arms(outcomes: Sequence[RunOutcome]) -> dict[str, list[RunOutcome]]:
+    """Outcomes that are drawn into one picture: all of them, or those of each arm if they are many."""
+    many = len({one.agent for one in outcomes}) > TOGETHER
+    found: dict[str, list[RunOutcome]] = defaultdict(list)
+    for one in outcomes:
+        found[one.agent.rpartition("/")[0] if many else ""].append(one)
+    return found
+
+
+def _drawn(arm: str, outcomes: Sequence[RunOutcome]) -> dict[str, Any]:
+    series = _curves(outcomes)
+    key = [(name.removeprefix(f"{arm}/"), drawing.colour(i)) for i, name in enumerate(series)]
+    return {"arm": arm, "svg": drawing.curves(series, UNIT), "key": key}
+
+
+def _curves(outcomes: Sequence[RunOutcome]) -> dict[str, list[tuple[float, ...]]]:
+    series: dict[str, list[tuple[float, ...]]] = defaultdict(list)
+    for one in outcomes:
+        series[one.agent].append(one.curve)
+    return series
+
+
+def _by_contender(runs: Sequence[FinishedRun]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for run in runs:
         found.setdefault(run.contender, []).extend(run.speedups())
     return found
 
 
-def _tiers(runs: Sequence[Run], items: Mapping[int, MemoryItem]) -> list[list[str]]:
-    """Share of operators solved, by category and contender."""
+def _tiers(runs: Sequence[FinishedRun], items: Mapping[int, MemoryItem]) -> Iterator[tuple[str, int, str]]:
+    """How far operators came, by category and contender: category, its operators, a picture."""
     category = {item.task: item.category for item in items.values() if item.task}
-    solved: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    counts: dict[str, dict[str, list[int]]] = defaultdict(dict)
+    operators: dict[str, set[str]] = defaultdict(set)
     for run in runs:
-        for task, history in run.histories().items():
-            key = category.get(task, "other"), run.contender
-            solved[key].append(any(record["verdict"]["feasible"] for record in history))
-    names = list(dict.fromkeys(run.contender for run in runs))
-    rows = [
-        [kind, *(f"{sum(found) / len(found):.0%}" if (found := solved.get((kind, name))) else "-" for name in names)]
-        for kind in sorted({kind for kind, _ in solved})
-    ]
-    return [["category", *names], *rows]
+        for task, reached in run.tiers().items():
+            kind = category.get(task, "other")
+            operators[kind].add(task)
+            counts[kind].setdefault(run.contender, [0] * len(TIERS))[reached] += 1
+    for kind in sorted(counts):
+        yield kind, len(operators[kind]), drawing.tiers(counts[kind])
 
 
-def _timeline(run: Run) -> list[tuple[str, int | None, list[int]]]:
-    rows = []
-    for task, history in run.histories().items():
-        best, solved = float("inf"), None
-        better: list[int] = []
-        for at, record in enumerate(history):
-            latency = record["verdict"]["latency_us"]
-            if latency is not None and latency < best:
-                solved, better = (at, better) if solved is None else (solved, [*better, at])
-                best = latency
-        rows.append((task, solved, better))
-    return rows
-
-
-def _transfer(run: Run, items: Mapping[int, MemoryItem]) -> str:
+def _transfer(run: FinishedRun, items: Mapping[int, MemoryItem]) -> str:
     """Whose feasible memories the first success of each operator was shown."""
     edges: Counter[tuple[str, str]] = Counter()
     for task, history in run.histories().items():
@@ -217,7 +199,7 @@ def _memories(folder: RunFolder) -> list[dict[str, Any]]:
     ]
 
 
-def _kernels(run: Run) -> list[dict[str, Any]]:
+def _kernels(run: FinishedRun, traces: bool) -> list[dict[str, Any]]:
     """The kernels that gained most over their first draft, with their source and where their time went."""
     found = []
     for task, history in run.histories().items():
@@ -235,7 +217,48 @@ def _kernels(run: Run) -> list[dict[str, Any]]:
             "latency": best["latency_us"],
             "words": best["profile"]["diagnosis"] or best["profile"]["bottleneck"],
             "pipes": drawing.bars(best["profile"]["pipes"]),
+            "trace": _trace(run, task, source) if traces else "",
             "source": source,
         }
         for gain, task, best, source in found[:SHOWN_KERNELS]
     ]
+
+
+def _trace(run: FinishedRun, task: str, source: str) -> Any:
+    """What the kernel's pipes did when: a picture, or why there is none."""
+    from kernel_gym.envs import parts
+
+    try:
+        device = parts.device(environment_options(run.config, run.folder))
+    except KernelGymError as error:
+        return {"missing": str(error)}
+    try:
+        return {"svg": pipe_trace.picture(pipe_trace.traced(source, task, device))}
+    except KernelGymError as error:
+        return {"missing": str(error)}
+    finally:
+        device.close()
+
+
+def _runs(runs: Sequence[FinishedRun]) -> list[list[str]]:
+    """Every contender's runs, with the settings in which it differs from others."""
+    flat = {id(run): _flat(run.config.model_dump(mode="json", exclude={"seed", "workers"})) for run in runs}
+    keys = {key for settings in flat.values() for key in settings}
+    own = sorted(key for key in keys if len({settings.get(key, "") for settings in flat.values()}) > 1)
+    rows: dict[str, list[str]] = {}
+    for run in runs:
+        settings = "; ".join(f"{key}: {flat[id(run)][key]}" for key in own if key in flat[id(run)])
+        row = rows.setdefault(run.contender, [run.contender, "", str(run.folder.commit)[:12], settings])
+        row[1] = f"{row[1]}, {run.config.seed}" if row[1] else str(run.config.seed)
+    return [["runs of", "seeds", "commit", "settings of its own"], *rows.values()]
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Settings with dotted keys; lists of operators by their length."""
+    found: dict[str, str] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = f"{len(value)} operators" if key == "tasks" else str(value)
+    return found

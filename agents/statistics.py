@@ -10,7 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
+
+Curve = NDArray[np.float64]
 
 #: Two-sided level, and the power at which the smallest detectable effect is stated.
 LEVEL, POWER = 0.05, 0.8
@@ -47,6 +50,12 @@ class Difference:
     detectable: float | None
 
     @property
+    def effect(self) -> float | None:
+        """The difference in units of its own deviation over seeds (Cohen's d of pairs); None without one."""
+        data = np.asarray(list(self.per_seed.values()))
+        return float(data.mean() / data.std(ddof=1)) if data.size > 1 and np.ptp(data) > 1e-9 else None
+
+    @property
     def counts(self) -> bool:
         """Whether it is a difference beyond noise, all comparisons considered."""
         return self.adjusted < LEVEL
@@ -70,6 +79,17 @@ def interval(values: Sequence[float | None], seed: int = 0) -> Interval | None:
         return Interval(mean, mean, mean)
     spread = stats.bootstrap((data,), np.mean, method="percentile", rng=np.random.default_rng(seed)).confidence_interval
     return Interval(mean, float(spread.low), float(spread.high))
+
+
+def band(curves: Sequence[Sequence[float]], seed: int = 0) -> tuple[Curve, Curve, Curve]:
+    """Mean of curves over seeds, and both ends of its 95% percentile-bootstrap interval at every point."""
+    data = np.asarray(curves, dtype=float)
+    mean = data.mean(axis=0)
+    if len(data) == 1:
+        return mean, mean, mean
+    rng = np.random.default_rng(seed)
+    spread = stats.bootstrap((data,), np.mean, axis=0, method="percentile", rng=rng).confidence_interval
+    return mean, np.asarray(spread.low), np.asarray(spread.high)
 
 
 def differences(values: Mapping[str, Mapping[int, float]], pairs: Sequence[tuple[str, str]]) -> list[Difference]:

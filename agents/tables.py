@@ -13,6 +13,7 @@ Table = list[list[str]]
 
 #: Figures that contenders are compared in; the first decides who the best heuristic is.
 COMPARED = ("area", "correct")
+_COLUMNS = ("mean [95% interval]", "effect", "per seed")
 SIMULATED = "The author is simulated: this compares what it was shown, not language models."
 
 
@@ -25,7 +26,7 @@ def figures_table(runs: Sequence[RunOutcome], names: Sequence[str] = tuple(FIGUR
 def differences_table(runs: Sequence[RunOutcome], pairs: Sequence[tuple[str, str]], figure: str = "area") -> Table:
     """Contenders against references, paired by seed."""
     found = differences(by_seed(runs, figure), pairs)
-    head = [f"difference in {figure}", "mean [95% interval]", "per seed", "p (Holm)", "detectable", ""]
+    head = [f"difference in {figure}", *_COLUMNS, "p (Holm)", "detectable", ""]
     return [head, *(_difference_row(one) for one in found)]
 
 
@@ -71,13 +72,14 @@ def gains_table(runs: Sequence[RunOutcome], protocol: Protocol) -> Table:
             if (found := gain(runs, learner, protocol.heuristics, figure)) is not None:
                 name, *rest = _difference_row(found)
                 rows.append([name, figure, *rest])
-    return [["gain over the best heuristic", "in", "mean [95% interval]", "per seed", "p", "detectable", ""], *rows]
+    return [["gain over the best heuristic", "in", *_COLUMNS, "p", "detectable", ""], *rows]
 
 
 def _difference_row(found: Difference) -> list[str]:
     return [
         f"{found.contender} - {found.reference}",
         found.interval.signed,
+        "-" if found.effect is None else f"{found.effect:+.2f}",
         ", ".join(f"{value:+.3f}" for value in found.per_seed.values()),
         f"{found.adjusted:.3f}",
         "-" if found.detectable is None else f"{found.detectable:.3f}",
@@ -124,9 +126,10 @@ def _groups(study: Study) -> list[str]:
 
 
 LEGEND = (
-    "Means over seeds with 95% bootstrap intervals. Differences are paired by seed; p is that of a paired t-test, "
-    "corrected after Holm within a table of differences; `detectable` is the smallest true difference that this many "
-    "seeds with this much noise show with 80% power."
+    "Means over seeds with 95% bootstrap intervals. Differences are paired by seed; `effect` is the difference in "
+    "units of its deviation over seeds (Cohen's d of pairs); p is that of a paired t-test, corrected after Holm within "
+    "a table of differences; `detectable` is the smallest true difference that this many seeds with this much noise "
+    "show with 80% power."
 )
 
 

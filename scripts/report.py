@@ -8,6 +8,7 @@ from kernel_gym import command_line
 EXAMPLES = """
 scripts/report.py runs/main
 scripts/report.py runs/main --reference heuristic --out main.html
+scripts/report.py runs/mine --curves curves.svg
 """
 
 
@@ -17,11 +18,17 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="folder of a study, a comparison or a run")
     parser.add_argument("--reference", default="", help="contender that the others are compared with (default: first)")
     parser.add_argument("--out", type=Path, help="file to write (default: report.html in the folder)")
+    parser.add_argument("--no-traces", action="store_true", help="don't run the fastest kernels again for their traces")
+    parser.add_argument("--curves", type=Path, metavar="FILE", help="write only the curves, as an SVG picture")
     arguments = parser.parse_args()
 
-    from kernel_gym.agents.report import write_report
+    from kernel_gym.agents.report import write_curves, write_report
 
-    print(write_report(arguments.folder, arguments.out or arguments.folder / "report.html", arguments.reference))
+    if arguments.curves:
+        print(write_curves(arguments.folder, arguments.curves))
+        return 0
+    out = arguments.out or arguments.folder / "report.html"
+    print(write_report(arguments.folder, out, arguments.reference, traces=not arguments.no_traces))
     return 0
 
 

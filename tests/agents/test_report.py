@@ -8,11 +8,12 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kernel_gym.agents import evaluation, validation
-from kernel_gym.agents.report import write_report
+from kernel_gym.agents import evaluation, finished_run, pipe_trace, validation
+from kernel_gym.agents.report import write_curves, write_report
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.training import train
 from kernel_gym.config import resolve
@@ -44,8 +45,11 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.loads += [str(value) for name, value in attrs if name in ("src", "href")]
-        if tag not in ("meta", "br", "line", "rect", "circle", "polygon"):
+        if tag not in ("meta", "br"):
             self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.loads += [str(value) for name, value in attrs if name in ("src", "href")]
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -54,13 +58,74 @@ class Tags(HTMLParser):
 def test_the_report_is_whole_and_loads_nothing(runs: Path, tmp_path: Path) -> None:
     text = write_report(runs, tmp_path / "report.html", reference="random").read_text()
     page = Tags()
-    page.feed(re.sub(r"<(line|rect|circle|polygon)([^>]*)/>", r"<\1\2>", text))
+    page.feed(text)
     assert (page.open, page.loads) == ([], [])
     assert not re.search(r"url\(|@import|<script", text)
     for svg in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
         ElementTree.fromstring(svg)
-    for words in ("level1", "basics", "value - random", "Solved, by category", "agent: ", "commit: ", "simulated"):
+    for words in (
+        "level1",
+        "basics",
+        "value - random",
+        "How far operators came, by category",
+        "effect",
+        "agent: ",
+        "commit: ",
+        "simulated",
+    ):
         assert words in text, words
+
+
+def test_the_tiers_and_steps_say_how_far_things_came() -> None:
+    def attempt(compiled: bool, latency: float | None = None) -> dict[str, Any]:
+        return {"verdict": {"compiled": compiled, "feasible": latency is not None, "latency_us": latency}}
+
+    history = [attempt(False), attempt(True), attempt(True, 8.0), attempt(True, 9.0), attempt(True, 4.0)]
+    assert finished_run.steps(history) == [0, 1, 2, 2, 3]
+    assert [finished_run.tier(history[:n]) for n in range(1, 6)] == [0, 1, 2, 2, 3]
+
+
+def test_a_contender_that_is_not_there_is_named(runs: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there are random, value"):
+        write_report(runs, tmp_path / "report.html", reference="heuristic")
+
+
+def test_the_curves_are_a_picture_of_their_own(runs: Path, tmp_path: Path) -> None:
+    root = ElementTree.fromstring(write_curves(runs, tmp_path / "curves.svg").read_text())
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert {"value", "random"} <= {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
+
+
+def test_a_trace_is_that_of_the_core_that_was_done_last() -> None:
+    def did(core: int, pipe: int, name: str, begin: float, us: float) -> dict[str, Any]:
+        return {"ph": "X", "name": name, "pid": core, "tid": pipe, "ts": begin, "dur": us, "args": {"line": 7}}
+
+    names = [
+        {"ph": "M", "pid": core, "tid": pipe, "args": {"name": name}}
+        for core in (0, 1)
+        for pipe, name in ((1, "V"), (4, "MTE2"))
+    ]
+    events = [*names, did(0, 4, "copy_in", 1, 2), did(1, 1, "add", 3, 4), did(1, 4, "copy_in", 1, 2)]
+    operations = pipe_trace.last_core(events)
+    assert [(one.pipe, one.name, one.begin, one.end) for one in operations] == [
+        ("MTE2", "copy_in", 1, 3),
+        ("V", "add", 3, 7),
+    ]
+    drawn = ElementTree.fromstring(pipe_trace.picture(operations))
+    assert [title.text for title in drawn.iter("title")] == ["copy_in, line 7: 2.000 us", "add, line 7: 4.000 us"]
+    with pytest.raises(KernelGymError, match="no pipe"):
+        pipe_trace.last_core(names)
+
+
+def test_a_kernel_that_can_t_be_traced_has_a_reason(runs: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "value" / "seed-0"
+    shutil.copytree(runs / "value" / "seed-0", broken)
+    kept = sorted((broken / "best").glob("*.cpp"))
+    for file in kept:
+        file.write_text("not a kernel")
+    text = write_report(tmp_path, tmp_path / "report.html").read_text()
+    assert text.count("no trace: the kernel does not compile here") == len(kept)
+    assert "no trace" not in write_report(tmp_path, tmp_path / "report.html", traces=False).read_text()
 
 
 def test_a_report_of_nothing_and_of_a_broken_folder_are_one_line(runs: Path, tmp_path: Path) -> None:

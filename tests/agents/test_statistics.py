@@ -24,6 +24,27 @@ def test_an_interval_holds_its_mean_and_stays_within_the_data(values: list[float
     assert statistics.interval(values) == found  # the same numbers, the same interval
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.lists(st.floats(0, 1), min_size=4, max_size=4), min_size=1, max_size=6))
+def test_a_band_is_the_interval_of_every_point(curves: list[list[float]]) -> None:
+    mean, low, high = statistics.band(curves)
+    assert (low <= mean + 1e-9).all()
+    assert (mean <= high + 1e-9).all()
+    for at, column in enumerate(zip(*curves, strict=True)):
+        assert min(column) - 1e-9 <= low[at]
+        assert high[at] <= max(column) + 1e-9
+        assert mean[at] == pytest.approx(np.mean(column))
+
+
+def test_the_effect_is_in_units_of_the_deviation() -> None:
+    one = statistics.difference("b", {0: 0.5, 1: 0.7, 2: 0.9}, "a", {0: 0.4, 1: 0.4, 2: 0.4})
+    assert one is not None
+    assert one.effect == pytest.approx(0.3 / 0.2)
+    same = statistics.difference("b", {0: 0.5, 1: 0.5}, "a", {0: 0.25, 1: 0.25})
+    assert same is not None
+    assert same.effect is None
+
+
 @given(PS)
 def test_holm_never_lowers_keeps_order_and_stays_below_bonferroni(ps: list[float]) -> None:
     adjusted = statistics.holm(ps)
