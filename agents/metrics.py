@@ -29,12 +29,18 @@ METRICS: dict[str, str] = {
     "<part>/tokens_in": "tokens that a model has been sent; only with a model as author, embedder or inspection",
     "<part>/tokens_out": "tokens that it has answered with",
     "<part>/dollars": "what that has cost at the prices that were given",
-    "agent/<name>": "what the agent says about itself: for `value` error, items with values, mean and deviation of r2",
+    "agent/explored": "`value`: share of picks so far that were drawn at random",
+    "agent/untried": "`value`: share of picks so far that went to an item without a value",
+    "agent/valued": "`value`: share of the candidates offered so far that had a value in their stage",
+    "agent/<name>": "what the agent says about itself: for `value` error, number of values, mean and deviation of r2",
     "hparam/<figure>": "figures of the complete run, beside its settings",
 }
 #: What is written beside scalars.
 OTHERS: dict[str, str] = {
     "values/<stage>": "histogram of the agent's values, for agents that keep a table of them",
+    "figure/attempts": "image, ten a run: every attempt of every operator, coloured by how far it came",
+    "figure/tiers": "image: how far operators came, by category: grey nothing, orange compiled, blue correct, green 2x",
+    "figure/solved": "image: shares of operators with a compiled and with a correct kernel over attempts",
     "kernel/<task>": "text: the fastest kernel of an operator, once the run is complete",
 }
 

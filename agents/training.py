@@ -20,6 +20,7 @@ import numpy as np
 from kernel_gym import plugins
 from kernel_gym.agents.comparison import RunOutcome, outcome
 from kernel_gym.agents.contract import Agent, BudgetSpent
+from kernel_gym.agents.images import figures
 from kernel_gym.agents.journal import Journal, Record
 from kernel_gym.agents.metrics import Meter
 from kernel_gym.agents.recorded import RecordedVerdicts
@@ -37,6 +38,9 @@ Part = TypeVar("Part")
 
 #: Devices whose time costs nothing: oracles are run on them to compare with.
 SIMULATED = ("ascend-sim",)
+
+#: How often figures are drawn in a run, evenly over its attempts.
+FIGURES = 10
 
 Progress = Callable[[int, int, int], None]
 """Called after every attempt with: attempts made, attempts in all, operators solved."""
@@ -110,6 +114,7 @@ class Session:
             raise ConfigError(f"{tasks} tasks don't make whole batches of {self.batch}")
         self.meter = Meter(tasks)
         self._progress = progress
+        self._categories: dict[str, str] = {}
         self._best: dict[str, float] = {}
         self._paid: dict[str, Recording] = {}
 
@@ -196,7 +201,16 @@ class Session:
         if latency is not None and latency < self._best.get(attempt.task, float("inf")):
             self._best[attempt.task] = latency
             self.folder.keep_best(attempt.task, attempt.kernel.source)
+        self._categories[attempt.task] = attempt.category
+        if self.meter.attempts * FIGURES // self.total > (self.meter.attempts - 1) * FIGURES // self.total:
+            self._draw()
         self._progress(self.meter.attempts, self.total, self.meter.solved)
+
+    def _draw(self) -> None:
+        """Write the figures as they stand."""
+        made = self.journal.records[: self.meter.attempts]
+        for name, image in figures(made, self._categories, self.config.budget).items():
+            self._writer.add_image(name, image, self.meter.attempts, dataformats="HWC")
 
     def show_values(self, agent: Agent) -> None:
         """Write the distribution of an agent's values by stage, if it keeps a table of them."""

@@ -8,6 +8,7 @@ start point) towards its reward. Constants that the paper leaves open are the de
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
 from pathlib import Path
@@ -53,6 +54,34 @@ class Normaliser:
         return max(self.floor, sqrt(self.squares / self.count)) if self.count else self.floor
 
 
+@dataclass
+class Exploration:
+    """Counts how picks were made; for looking at only, so it isn't saved."""
+
+    picks: int = 0
+    random: int = 0
+    untried: int = 0
+    offered: int = 0
+    valued: int = 0
+
+    def take(self, random: bool, known: Sequence[bool], picked: bool) -> None:
+        """A pick: whether it was random, which of the legal candidates have a value, and whether the picked one has."""
+        self.picks += 1
+        self.random += random
+        self.untried += not picked
+        self.offered += len(known)
+        self.valued += sum(known)
+
+    def shares(self) -> Metrics:
+        """Shares of the picks and candidates so far."""
+        picks = max(1, self.picks)
+        return {
+            "explored": self.random / picks,
+            "untried": self.untried / picks,
+            "valued": self.valued / max(1, self.offered),
+        }
+
+
 class ValueAgent(Agent):
     """Epsilon-greedy on tabular stage values, updated by Monte Carlo.
 
@@ -80,6 +109,7 @@ class ValueAgent(Agent):
         self.alpha, self.epsilon, self.q0, self.key = alpha, epsilon, q0, key
         self.normaliser = Normaliser(sigma_floor, clip)
         self.values: dict[Row, float] = {}
+        self.exploration = Exploration()
 
     def value(self, stage: Stage, item: int, task: str = "", category: str = "") -> float:
         """Q of an item in a stage; of a task or category if the key says so."""
@@ -90,15 +120,22 @@ class ValueAgent(Agent):
         slots = legal_slots(observation)
         if not slots:
             return generate(observation)
-        if self.rng.random() < self.epsilon:
-            return int(self.rng.choice(slots))
-        worth = self.worth(observation, info)
-        return max(slots, key=lambda slot: worth[slot])
+        keys, random = self._keys(info), self.rng.random() < self.epsilon
+        if random:
+            slot = int(self.rng.choice(slots))
+        else:
+            slot = max(slots, key=lambda slot: self.values.get(keys[slot], self.q0))
+        self.exploration.take(random, [keys[one] in self.values for one in slots], keys[slot] in self.values)
+        return slot
 
     def worth(self, observation: Observation, info: Info) -> list[float]:
         """Q of every candidate in the stage at hand."""
+        return [self.values.get(key, self.q0) for key in self._keys(info)]
+
+    def _keys(self, info: Info) -> list[Row]:
+        """Where the values of the candidates are kept, for the stage at hand."""
         stage, task, category = info["stage"], info["task"], info["category"]
-        return [self.value(stage, candidate.id, task, category) for candidate in info["candidates"]]
+        return [self._key(stage, candidate.id, task, category) for candidate in info["candidates"]]
 
     def learn(self, attempt: Attempt) -> Metrics:
         """Move the value of everything that was shown towards the reward."""
@@ -110,6 +147,7 @@ class ValueAgent(Agent):
             "items": float(len(self.values)),
             "r2_mean": self.normaliser.mean,
             "r2_sigma": self.normaliser.sigma,
+            **self.exploration.shares(),
         }
 
     def _update(self, key: Row, target: float) -> float:

@@ -59,7 +59,12 @@ def test_a_run_folder_holds_what_it_says(tmp_path: Path) -> None:
     assert outcome.figures["correct"] == len(solved) / 2
     assert len(list((tmp_path / "run").glob("best/*.cpp"))) == len(solved)
     tags = EventAccumulator(str(tmp_path / "run")).Reload().Tags()
-    written = [*tags["scalars"], *tags["histograms"], *(name.removesuffix("/text_summary") for name in tags["tensors"])]
+    written = [
+        *tags["scalars"],
+        *tags["histograms"],
+        *tags["images"],
+        *(name.removesuffix("/text_summary") for name in tags["tensors"]),
+    ]
     assert [name for name in written if not documented(name) and not name.startswith("_hparams_")] == []
     for known in (*METRICS, *OTHERS):  # and what is documented is written; no model was asked, nothing was refined
         pattern = re.sub(r"<\w+>", r".+", known)

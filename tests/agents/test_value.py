@@ -47,6 +47,16 @@ def test_every_item_that_was_shown_moves_towards_the_reward() -> None:
     assert agent.value(Stage.REFINE, 4) == agent.value(Stage.DRAFT, 99) == 0.0, "no other stage, no API page"
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
+def test_how_much_was_explored_is_told(epsilon: float) -> None:
+    env, agent = gym.make("kernel_gym/KnownOptimum-v0"), ValueAgent(epsilon=epsilon, seed=3)
+    first, *_, last = [agent.exploration.shares() for _ in play(env, agent, 60, seed=1)]
+    assert last["explored"] == pytest.approx(epsilon, abs=0.1)
+    assert first["valued"] < last["valued"] <= 1.0
+    assert 0.0 < last["untried"] < 1.0
+    assert last["untried"] < first["untried"]
+
+
 def test_the_start_point_is_valued_too() -> None:
     agent = ValueAgent()
     for reward in (0.5, -0.5, 0.5):
