@@ -76,7 +76,7 @@ bench-cuda: install
 
 # What needs an NVIDIA GPU: the device's contract, its verdicts, the oracles of level 1.
 test-cuda: install
-	$(BIN)/python -m pytest -m cuda tests/cuda
+	$(BIN)/python -m pytest -n auto -m cuda tests/cuda
 
 # The simulator's timing against published measurements; a few minutes.
 calibrate: install

@@ -1,5 +1,8 @@
 #!/usr/bin/env python
-"""Print how fast verdicts on a GPU are, beside the usual evaluation of the same kernels, as JSON."""
+"""Print how fast verdicts on a GPU are, beside the usual evaluation of the same kernels, as JSON.
+
+With `--margins` instead: the latency of the apprentice's best kernel and of a beginner's, for every level-1 task.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,8 @@ from kernel_gym.verdict import Verdict
 
 EXAMPLES = """
 scripts/bench_cuda.py
-scripts/bench_cuda.py --tasks relu,softmax --repeats 4 --usual 1
+scripts/bench_cuda.py --tasks relu,softmax --repeats 4 --usual relu
+scripts/bench_cuda.py --margins
 """
 #: Elementwise, softmax, norms, reductions, a loss, products, a pooling and a convolution.
 MIX = (
@@ -30,6 +34,8 @@ MIX = (
     "square_matrix_multiplication", "matrix_vector_multiplication", "max_pooling_2d", "cumsum",
     "conv_standard_2d_square_input_square_kernel",
 )  # fmt: skip
+#: Of these, what is evaluated the usual way too: most of a minute each.
+USUAL = ("relu", "softmax", "square_matrix_multiplication", "conv_standard_2d_square_input_square_kernel")
 
 
 def main() -> int:
@@ -38,9 +44,12 @@ def main() -> int:
     if arguments.usual_of:
         print(json.dumps(_usual(arguments.usual_of)))
         return 0
-    tasks = [suites.find(f"level1/{name}") for name in arguments.tasks.split(",")]
+    if arguments.margins:
+        print(json.dumps(_margins(arguments.workers), indent=1))
+        return 0
+    tasks = [suites.find(f"level1/{name}") for name in command_line.words(arguments.tasks)]
     report = _verdicts(tasks, arguments.repeats, arguments.workers)
-    usual = [_in_a_process(task.id) for task in tasks[: arguments.usual]]
+    usual = [_in_a_process(f"level1/{name}") for name in command_line.words(arguments.usual)]
     if usual:
         report["usual_evaluation"] = usual
         report["usual_seconds"] = round(mean(one["seconds"] for one in usual), 2)
@@ -55,7 +64,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tasks", default=",".join(MIX), help="names of level-1 tasks (default: a mix of twelve)")
     parser.add_argument("--repeats", type=int, default=10, help="verdicts on each task (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="judges side by side")
-    parser.add_argument("--usual", type=int, default=2, help="tasks that are also evaluated the usual way")
+    parser.add_argument("--usual", default=",".join(USUAL), help="those also evaluated the usual way (default: four)")
+    parser.add_argument("--margins", action="store_true", help="best kernels beside beginners', for all of level 1")
     parser.add_argument("--usual-of", default="", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -66,11 +76,8 @@ def _verdicts(tasks: Sequence[Task], repeats: int, workers: int) -> dict[str, An
     from kernel_gym.hardware.cuda.machine import facts
     from kernel_gym.verifier import Verifier
 
-    device = Cuda()
-    if reason := device.unavailable_reason():
-        raise DeviceUnavailable(f"cuda cannot be used here: {reason}")
     kernels = [oracle(task, "cuda") for task in tasks]
-    with Verifier(device, cache=False, workers=workers) as verifier:
+    with Verifier(_device(), cache=False, workers=workers) as verifier:
         begin = time.perf_counter()
         first = verifier.verify_all(list(zip(kernels, tasks, strict=True)))
         first_seconds = time.perf_counter() - begin
@@ -94,6 +101,46 @@ def _verdicts(tasks: Sequence[Task], repeats: int, workers: int) -> dict[str, An
         "gates_p50_ms": _gates(verdicts),
         "latencies_us": {task.id: round(one.latency_us or 0, 2) for one, task in zip(first, tasks, strict=True)},
     }
+
+
+def _device() -> Any:
+    from kernel_gym.hardware.cuda.device import Cuda
+
+    device = Cuda()
+    if reason := device.unavailable_reason():
+        raise DeviceUnavailable(f"cuda cannot be used here: {reason}")
+    return device
+
+
+def _margins(workers: int) -> dict[str, Any]:
+    """Best and beginner's kernel of every task; the one that is no faster than the other comes first."""
+    from kernel_gym.generators.apprentice import naive, oracle
+    from kernel_gym.hardware.cuda.machine import facts
+    from kernel_gym.verifier import Verifier
+
+    tasks = suites.suite("level1")
+    with Verifier(_device(), cache=False, workers=workers) as verifier:
+        pairs = [(made(task, "cuda"), task) for task in tasks for made in (oracle, naive)]
+        verdicts = verifier.verify_all(pairs)
+    both = {task.id: pair for task, pair in zip(tasks, zip(verdicts[::2], verdicts[1::2], strict=True), strict=True)}
+    margins = {name: _margin(*pair) for name, pair in both.items()}
+    spreads = sorted(found["spread"] for found in margins.values() if "spread" in found)
+    return {
+        "gpu": facts()["name"],
+        "tasks": len(tasks),
+        "feasible_oracles": sum(fast.feasible for fast, _ in both.values()),
+        "feasible_naive": sum(slow.feasible for _, slow in both.values()),
+        "faster_oracles": sum(spread >= 1 for spread in spreads),
+        "spread": {"least": spreads[0], "median": round(median(spreads), 2), "most": spreads[-1]} if spreads else {},
+        "margins": dict(sorted(margins.items(), key=lambda item: item[1].get("spread", 0.0))),
+    }
+
+
+def _margin(fast: Verdict, slow: Verdict) -> dict[str, Any]:
+    if fast.latency_us is None or slow.latency_us is None:
+        return {"oracle": fast.feedback, "naive": slow.feedback}
+    spread = round(slow.latency_us / fast.latency_us, 2)
+    return {"oracle_us": round(fast.latency_us, 2), "naive_us": round(slow.latency_us, 2), "spread": spread}
 
 
 def _variant(kernel: Kernel, number: int) -> Kernel:

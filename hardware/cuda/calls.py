@@ -47,13 +47,13 @@ class Layout:
     size: int
 
     @classmethod
-    def of(cls, sizes: Sequence[int]) -> Layout:
-        """One behind the other, guards around each."""
+    def of(cls, sizes: Sequence[int], whole: int = GRAIN) -> Layout:
+        """One behind the other, guards around each; the last one reaches to the next multiple of `whole`."""
         offsets, at = [], GUARD
         for size in sizes:
             offsets.append(at)
             at += _padded(size) + GUARD
-        return cls(tuple(offsets), tuple(sizes), at)
+        return cls(tuple(offsets), tuple(sizes), _padded(at, whole))
 
     def gaps(self) -> Iterator[tuple[int, int]]:
         """What lies between the tensors: offset and size."""
@@ -143,8 +143,9 @@ class Calls:
 
     def __init__(self, gpu: Gpu, trusted: Trusted, load: Functions, request: Mapping[str, Any]) -> None:
         self.gpu, self.trusted, self.load, self.request = gpu, trusted, load, request
-        self.inputs = Layout.of(request["inputs"])
-        self.outputs = Layout.of([*request["outputs"], request["workspace"]])
+        # Memory comes in large grains: to the end of the last one all is filled, and all that is no tensor is guarded.
+        self.inputs = Layout.of(request["inputs"], gpu.grain)
+        self.outputs = Layout.of([*request["outputs"], request["workspace"]], gpu.grain)
         self.poison = int(request["poison"])
         self.seconds = float(request["seconds"])
         # Nothing is mapped before or behind a region: what runs far out of it faults.
@@ -284,8 +285,8 @@ def _is_sure(samples: Sequence[float]) -> bool:
     return timing.high_us - timing.low_us <= SURE * timing.latency_us
 
 
-def _padded(size: int) -> int:
-    return -(-size // GRAIN) * GRAIN
+def _padded(size: int, grain: int = GRAIN) -> int:
+    return -(-size // grain) * grain
 
 
 def _order(sets: int, order: random.Random) -> Iterator[int]:

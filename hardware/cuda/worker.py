@@ -23,14 +23,20 @@ from pathlib import Path
 from typing import Any
 
 from kernel_gym.hardware.cuda.calls import Calls, Hang, Trusted
-from kernel_gym.hardware.cuda.driver import Gpu, GpuError
+from kernel_gym.hardware.cuda.driver import Gpu, GpuError, device_facts
+
+#: Contexts have as many queues to the GPU as this allows; the driver makes them one by one, for all processes in turn.
+ONE_QUEUE = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
 
 
 class Turn:
     """Who may use the GPU: many for checking, or one for timing. Whoever waits for the second is not overtaken."""
 
     def __init__(self, path: Path) -> None:
-        self._gate, self._lock = (os.open(f"{path}.{name}", os.O_RDWR | os.O_CREAT, 0o666) for name in ("gate", "lock"))
+        names = ("gate", "lock", "context")
+        self._gate, self._lock, self._context = (
+            os.open(f"{path}.{name}", os.O_RDWR | os.O_CREAT, 0o666) for name in names
+        )
 
     @contextmanager
     def taken(self, alone: bool) -> Iterator[None]:
@@ -43,13 +49,24 @@ class Turn:
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
 
+    @contextmanager
+    def making_a_context(self) -> Iterator[None]:
+        """For a while, one process at a time: more at once are not faster, and who wants to time waits for them all."""
+        fcntl.flock(self._context, fcntl.LOCK_EX)
+        try:
+            with self.taken(alone=False):
+                yield
+        finally:
+            fcntl.flock(self._context, fcntl.LOCK_UN)
+
 
 class Worker:
     """Serves one candidate after the other, each in a context of its own."""
 
     def __init__(self, trusted: Path, lock: Path) -> None:
         self._turn, self._path = Turn(lock), trusted
-        with self._turn.taken(alone=False):
+        device_facts()  # starts the driver, which takes a while and disturbs nobody
+        with self._turn.making_a_context():
             self._gpu = Gpu()
             self._trusted = Trusted(self._gpu, self._gpu.load(trusted))
             self._spaces = self._gpu.reserve(), self._gpu.reserve()
@@ -58,7 +75,7 @@ class Worker:
 
     def renew(self) -> None:
         """Make ready for another candidate: nothing of the last one's context is left."""
-        with self._turn.taken(alone=False):
+        with self._turn.making_a_context():
             self._gpu.renew()
             self._trusted = Trusted(self._gpu, self._gpu.load(self._path))
         self._module, self._cubin = None, ""
@@ -137,6 +154,7 @@ def _mapped(descriptor: int) -> Iterator[int]:
 def main() -> None:
     """Serve until the client is gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what kernels print
+    os.environ.update(ONE_QUEUE)
     with suppress(ConnectionError):  # nobody waits for the answer any more
         _serve(socket.socket(fileno=int(sys.argv[1])))
 

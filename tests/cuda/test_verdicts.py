@@ -75,6 +75,10 @@ FATES = {
     "misaligned": (source("*(float4 *)(y + 1) = float4{};"), "incorrect", "fault", "MISALIGNED_ACCESS"),
     "behind": (source(HONEST + " if (i == 0) y[n] = 1.0f;"), "incorrect", "fault", "OUT_OF_BOUNDS"),
     "before": (source(HONEST + " if (i == 0) y[-1] = 1.0f;"), "incorrect", "fault", "OUT_OF_BOUNDS"),
+    "far behind": (
+        source(HONEST + " if (i == 0) scratch[(32 << 20) + 32 * n + (1 << 17)] = 1;"), "incorrect", "fault",
+        "OUT_OF_BOUNDS",
+    ),
     "changes an input": (source("((float *)x)[i] = y[i] = fmaxf(x[i], 0.0f);"), "incorrect", "fault", "ILLEGAL_ACCESS"),
     "skips half": (source("if (i % 2) " + HONEST), "incorrect", "mismatch", ""),
     "large block": (source(HONEST).replace("1024, 256", "1024, 2048"), "incorrect", "fault", "BAD_LAUNCH"),
