@@ -76,7 +76,7 @@ class Options:
     """run seed until `reset(seed=...)` gives another; None draws one"""
 
     def __post_init__(self) -> None:
-        for name, least in (("budget", 1), ("picks", 1), ("pool_factor", 1), ("writers", 0)):
+        for name, least in (("budget", 1), ("picks", 1), ("pool_factor", 1), ("workers", 0), ("writers", 0)):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name} must be at least {least}, not {getattr(self, name)}")
         for name, allowed in (("stages", Stages), ("memory", MemoryMode), ("composition", Composition)):

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from kernel_gym.envs.workbench import Settled, Workbench
+from kernel_gym.errors import ConfigError
+
+
+def known_mode(mode: str | None, metadata: Mapping[str, Any]) -> str | None:
+    """A `render_mode`, if it is one of an environment's."""
+    if mode is not None and mode not in metadata["render_modes"]:
+        raise ConfigError(f"render_mode is one of {', '.join(metadata['render_modes'])}, not {mode!r}")
+    return mode
 
 
 def frame(bench: Workbench, settled: Settled | None) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernel_gym.envs.observation import Layout, Vector
 from kernel_gym.envs.options import Options
-from kernel_gym.envs.rendering import frame
+from kernel_gym.envs.rendering import frame, known_mode
 from kernel_gym.envs.workbench import Settled, Workbench
 from kernel_gym.envs.workshop import Workshop
 from kernel_gym.memory.bank import Bank
@@ -121,7 +121,8 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
 
     def __init__(self, render_mode: str | None = None, **options: Any) -> None:
         self.options = Options.of(options)
-        self.render_mode = render_mode
+        self.render_mode = known_mode(render_mode, self.metadata)
+        self._begun = False
         # One kernel at a time needs one worker.
         self._shop = Workshop(replace(self.options, workers=1))
         self._bench = Workbench(self._shop, self._shop.bank)
@@ -143,12 +144,13 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Vector], dict[str, Any]]:
         """Go on to the next task; with a seed, put bank and curriculum back first. `options["task"]` names a task."""
-        first = self._np_random_seed is None
-        super().reset(seed=self.options.seed if first and seed is None else seed)
-        if first or seed is not None:
+        super().reset(seed=self.options.seed if seed is None and not self._begun else seed)
+        if seed is not None:
             self._shop.restart(int(self.np_random_seed))
+        elif not self._begun:
+            self._shop.begin(int(self.np_random_seed))
         self._bench.begin(self._shop.next_task((options or {}).get("task")))
-        self._settled = None
+        self._settled, self._begun = None, True
         self._show()
         return self._bench.observation(), self._bench.info()
 
@@ -156,8 +158,8 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
         """One pick; the last of an attempt has the kernel written, judged and remembered."""
         if not self.action_space.contains(action):
             raise gym.error.InvalidAction(f"{action!r} is not an action; they are 0..{self.options.slots}")
-        if self._bench.over or self._bench.given_up:
-            raise gym.error.ResetNeeded("the episode is over; call reset()")
+        if not self._begun or self._bench.over or self._bench.given_up:
+            raise gym.error.ResetNeeded(f"the episode {'is over' if self._begun else 'has not begun'}; call reset()")
         self._settled = None
         self._bench.pick(int(action))
         if self._bench.ready:
@@ -173,6 +175,8 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
         if self.render_mode is None:
             gym.logger.warn("render() needs a render_mode: gymnasium.make(..., render_mode='ansi')")
             return None
+        if not self._begun:
+            raise gym.error.ResetNeeded("there is nothing to show yet; call reset()")
         return frame(self._bench, self._settled) if self.render_mode == "ansi" else None
 
     def _show(self) -> None:

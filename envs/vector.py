@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernel_gym.envs.observation import Layout, Vector
 from kernel_gym.envs.options import Options
-from kernel_gym.envs.rendering import frame
+from kernel_gym.envs.rendering import frame, known_mode
 from kernel_gym.envs.workbench import Settled, Workbench
 from kernel_gym.envs.workshop import Workshop
 from kernel_gym.errors import ConfigError
@@ -60,8 +60,12 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
     }
 
     def __init__(self, num_envs: int = 1, render_mode: str | None = None, **options: Any) -> None:
+        self.closed = True  # there is nothing to close if an option is wrong
+        if num_envs < 1:
+            raise ConfigError(f"num_envs must be at least 1, not {num_envs}")
         self.options = Options.of(options)
-        self.num_envs, self.render_mode = num_envs, render_mode
+        self.num_envs, self.render_mode = num_envs, known_mode(render_mode, self.metadata)
+        self._begun = False
         self._shop = Workshop(self.options)
         self._benches = [Workbench(self._shop, bank) for bank in self._banks()]
         self._settled: list[Settled | None] = [None] * num_envs
@@ -69,6 +73,7 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
         self.single_action_space = gym.spaces.Discrete(self.options.slots + 1)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
+        self.closed = False
 
     def _banks(self) -> list[Bank]:
         if self.options.memory != "fresh":
@@ -94,20 +99,25 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
         """Give every sub-environment its next task; with a seed, put bank and curriculum back first."""
         if seed is not None and not isinstance(seed, int | np.integer):
             raise ConfigError("the sub-environments share one bank: give one seed, not a list")
-        first = self._np_random_seed is None
-        super().reset(seed=self.options.seed if first and seed is None else seed)
-        if first or seed is not None:
-            self._shop.restart(int(self.np_random_seed or 0))
         names: Sequence[str | None] = (options or {}).get("tasks") or [None] * self.num_envs
+        if len(names) != self.num_envs:
+            raise ConfigError(f"{self.num_envs} sub-environments need as many tasks, not {len(names)}")
+        super().reset(seed=self.options.seed if seed is None and not self._begun else seed)
+        if seed is not None:
+            self._shop.restart(int(self.np_random_seed or 0))
+        elif not self._begun:
+            self._shop.begin(int(self.np_random_seed or 0))
         for bench, name in zip(self._benches, names, strict=True):
             bench.begin(self._shop.next_task(name))
-        self._settled = [None] * self.num_envs
+        self._settled, self._begun = [None] * self.num_envs, True
         return self._observations(), self._infos()
 
     def step(
         self, actions: Actions
     ) -> tuple[dict[str, Vector], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """One pick each; once all are done, all kernels are written, judged and remembered."""
+        if not self._begun:
+            raise gym.error.ResetNeeded("the episodes have not begun; call reset()")
         if not self.action_space.contains(np.asarray(actions, np.int64)):
             raise gym.error.InvalidAction(f"actions must be {self.num_envs} numbers in 0..{self.options.slots}")
         self._settled = [None] * self.num_envs
@@ -151,6 +161,8 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
         """One frame a sub-environment with `ansi`."""
         if self.render_mode != "ansi":
             return None
+        if not self._begun:
+            raise gym.error.ResetNeeded("there is nothing to show yet; call reset()")
         return tuple(frame(bench, settled) for bench, settled in zip(self._benches, self._settled, strict=True))
 
     def _frame(self) -> str:

@@ -74,11 +74,15 @@ class Workshop:
         self._operators: dict[str, frozenset[str]] = {}
         self._embeddings: dict[str, Vector] = {}
 
-    def restart(self, seed: int) -> None:
-        """Everything as constructed, under a run seed."""
+    def begin(self, seed: int) -> None:
+        """Take up a run seed: no attempt made yet, the curriculum at its beginning; the bank stays as it is."""
         self.seed = seed
         self.attempts.clear()
         self.curriculum.restart(seed)
+
+    def restart(self, seed: int) -> None:
+        """Everything as constructed, under a run seed; the bank too, whoever else has added to it."""
+        self.begin(seed)
         self.bank.restore(self._origin)
 
     def next_task(self, name: str | None = None) -> Task:

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_gym.envs.known_optimum import known_options
+from kernel_gym.envs.known_optimum import HashEmbedder, known_options
 from kernel_gym.envs.synthesis import KernelSynthesisEnv
 from kernel_gym.envs.workbench import PATIENCE
 from kernel_gym.envs.workshop import RETRIES
 from kernel_gym.errors import ConfigError, TaskError
-from kernel_gym.memory.item import Kind, Stage
+from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.item import Kind, MemoryItem, Stage
 
 K, N = 12, 3
 
@@ -325,6 +326,35 @@ def test_seeding_restores_bank_and_curriculum_and_plain_reset_keeps_them(make: A
     assert again["task"] == first["task"]
 
 
+def test_a_first_reset_without_a_seed_leaves_alone_what_others_put_into_the_bank(
+    make: Any, stand_ins: Any, tmp_path: Any
+) -> None:
+    file, shared = tmp_path / "bank.sqlite", {"embedder": HashEmbedder()}
+    with Bank(file, HashEmbedder()) as bank:
+        bank.add([MemoryItem(Kind.PRACTICE, "p", "p", language="text")], attempt=False)
+        one, other = (make(bank=file, author=stand_ins.Listed(f"wrong {i}"), **shared) for i in range(2))
+        one.reset()
+        attempt(one, K)
+        other.reset()
+        attempt(other, K)
+        assert (bank.attempts, len(bank)) == (2, 4), "what the first one committed is still there"
+        other.reset(seed=0)
+        assert (bank.attempts, len(bank)) == (0, 1), "a seed is what puts it back"
+
+
+def test_looking_at_the_random_generator_does_not_change_the_run_seed(make: Any) -> None:
+    one, other = make(seed=9, curriculum="mixed"), make(seed=9, curriculum="mixed")
+    assert other.np_random is not None
+    assert one.reset()[1]["task"] == other.reset()[1]["task"]
+    assert other.np_random_seed == 9
+
+
+def test_nothing_can_be_done_before_the_first_reset(make: Any) -> None:
+    for act in (lambda: make().step(0), lambda: make(render_mode="ansi").render()):
+        with pytest.raises(gym.error.ResetNeeded, match="call reset"):
+            act()
+
+
 def test_the_authors_randomness_is_that_of_seed_task_and_attempt(make: Any, stand_ins: Any) -> None:
     def draws(seed: int, *actions: int) -> list[tuple[str, float]]:
         author = stand_ins.Listed("wrong")
@@ -350,6 +380,8 @@ def test_the_constructors_seed_is_the_first_run_seed(make: Any) -> None:
     ("wrong", "said"),
     [
         ({"budget": 0}, "budget must be at least 1"),
+        ({"workers": -1}, "workers must be at least 0"),
+        ({"render_mode": "rgb_array"}, "render_mode is one of ansi, human"),
         ({"stages": "drafts"}, "stages is one of both, draft, refine"),
         ({"memory": "none"}, "memory is one of"),
         ({"composition": "best"}, "composition is one of"),

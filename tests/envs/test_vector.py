@@ -1,5 +1,7 @@
 """The vector form: lock-step, one bank, the paper's outer iteration."""
 
+import copy
+import pickle
 from typing import Any
 
 import gymnasium as gym
@@ -198,6 +200,42 @@ def test_authors_can_be_asked_at_the_same_time(vector: Any) -> None:
 def test_a_list_of_seeds_is_refused_for_there_is_one_bank(vector: Any) -> None:
     with pytest.raises(ConfigError, match="one seed"):
         vector().reset(seed=[1, 2, 3])
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_what_makes_no_batch_is_refused_in_one_line(vector: Any) -> None:
+    with pytest.raises(ConfigError, match="at least 1"):
+        vector(num_envs=0)
+    with pytest.raises(ConfigError, match="as many tasks"):
+        vector(num_envs=2).reset(seed=0, options={"tasks": ["some/task-2"]})
+    with pytest.raises(gym.error.ResetNeeded):
+        vector().step(np.zeros(3, int))
+
+
+@pytest.mark.parametrize("how", [copy.deepcopy, lambda envs: pickle.loads(pickle.dumps(envs))], ids=["copy", "pickle"])
+@pytest.mark.parametrize("memory", ["shared", "fresh", "frozen"])
+def test_a_copy_in_mid_iteration_goes_on_alike_and_alone(vector: Any, how: Any, memory: str) -> None:
+    def walk(envs: Any) -> list[Any]:
+        rng = np.random.default_rng(0)
+        return [envs.step(rng.integers(0, K + 1, 3)) for _ in range(30)]
+
+    envs = vector(memory=memory)
+    envs.reset(seed=4)
+    envs.step(np.array([0, K, 1]))
+    twin, size = how(envs), len(envs.bank)
+    ahead = walk(twin)
+    assert len(envs.bank) == size
+    assert all(data_equivalence(list(a), list(b), exact=True) for a, b in zip(ahead, walk(envs), strict=True))
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_gymnasiums_own_vector_forms_take_the_environment(mode: str) -> None:
+    envs = gym.make_vec("kernel_gym/KnownOptimum-v0", num_envs=2, vectorization_mode=mode)
+    observations, _ = envs.reset(seed=1)
+    for _ in range(25):
+        assert envs.observation_space.contains(observations)
+        observations, *_ = envs.step(np.full(2, envs.single_action_space.n - 1))
+    envs.close()
 
 
 def test_tasks_can_be_named(vector: Any) -> None:
