@@ -7,29 +7,46 @@ are appended. A record that differs means that code or settings changed under th
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from pathlib import Path
-from typing import Any
+from time import monotonic, sleep
+from typing import IO, Any
 
 from kernel_gym.errors import KernelGymError
 
 Record = dict[str, Any]
 
+#: Seconds to wait for a process that was stopped a moment ago and still holds the journal.
+PATIENCE = 10.0
+
 
 class Journal:
-    """`results.jsonl` of a run folder."""
+    """`results.jsonl` of a run folder; one process at a time writes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.records: list[Record] = _read_whole_lines(path)
-        self._seen = 0
         self._file = path.open("a", encoding="utf-8")
+        self._seen = 0
+        try:
+            _claim(self._file, path)
+            _cut_torn_line(path)
+            self.records: list[Record] = self.read(path)
+        except KernelGymError:
+            self._file.close()
+            raise
 
     @staticmethod
     def read(path: Path) -> list[Record]:
-        """The records of a journal that nobody writes any more."""
-        return _read_whole_lines(path)
+        """The records of a journal, as far as its lines are whole; somebody may be writing it."""
+        if not path.exists():
+            return []
+        data = path.read_bytes()
+        try:
+            return [json.loads(line) for line in data[: data.rfind(b"\n") + 1].decode().splitlines()]
+        except ValueError as error:
+            raise KernelGymError(f"{path} is not a journal of a run ({error}); choose another --out") from error
 
     @property
     def replaying(self) -> bool:
@@ -68,16 +85,23 @@ def _timeless(value: Any) -> Any:
     return {key: part for key, part in value.items() if key != "seconds"} if isinstance(value, dict) else value
 
 
-def _read_whole_lines(path: Path) -> list[Record]:
-    """The records of a journal; a last line that a crash tore is cut off the file."""
-    if not path.exists():
-        return []
+def _claim(file: IO[str], path: Path) -> None:
+    """Keep other processes from writing the journal; the system lets go of it when this one ends, however it does."""
+    give_up = monotonic() + PATIENCE
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError as error:
+            if monotonic() > give_up:
+                raise KernelGymError(f"another process is at work on {path.parent}: stop it or wait for it") from error
+            sleep(0.1)
+
+
+def _cut_torn_line(path: Path) -> None:
+    """Cut off a last line that a crash tore."""
     data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if len(whole) < len(data):
+    whole = data.rfind(b"\n") + 1
+    if whole < len(data):
         with path.open("r+b") as file:
-            file.truncate(len(whole))
-    try:
-        return [json.loads(line) for line in whole.decode().splitlines()]
-    except ValueError as error:
-        raise KernelGymError(f"{path} is not a journal of a run ({error}); choose another --out") from error
+            file.truncate(whole)

@@ -84,9 +84,11 @@ class RunFolder:
             raise KernelGymError(f"{path} is not empty and holds no run; choose another --out")
         if not folder.begun:
             with keeping_what_is_written(path):
-                folder.agent.mkdir(parents=True, exist_ok=True)
-                (path / "provenance.json").write_text(json.dumps(provenance(), indent=1))
+                path.mkdir(parents=True, exist_ok=True)
+                # First of all: by this file the folder is known as a run's, should the process be killed here.
                 (path / "config.yaml").write_text(yaml.safe_dump(wanted, sort_keys=False))
+                (path / "provenance.json").write_text(json.dumps(provenance(), indent=1))
+                folder.agent.mkdir(exist_ok=True)
         return folder
 
     @property

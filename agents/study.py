@@ -8,12 +8,15 @@ only read. So shards can be made on several machines and their folders put side 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from threading import Thread
 
 from kernel_gym.agents.comparison import RunOutcome, outcome
 from kernel_gym.agents.journal import Record
@@ -21,6 +24,8 @@ from kernel_gym.agents.protocol import AGENT_FOLDER, MEMORY_FILE, Shard
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.config import RunConfig
 from kernel_gym.errors import KernelGymError
+from kernel_gym.memory.exchange import export
+from kernel_gym.memory.store import Store
 
 Watch = Callable[[int, int], None]
 """Called about once a second with: attempts on record, attempts in all."""
@@ -130,18 +135,13 @@ class Study:
         folder, source = self.path(shard), RunFolder(self.folder / shard.memory)
         if not shard.memory or (folder / MEMORY_FILE).exists():
             return
-        from kernel_gym.envs import parts
-        from kernel_gym.envs.options import Options
-        from kernel_gym.memory.bank import Bank
-
-        embedder = parts.embedder(Options(embedder=shard.config.env.embedder))
-        bank = Bank(source.bank, embedder, read_only=True)
-        try:
-            bank.export(folder / MEMORY_FILE, exclude_tasks=shard.tasks)
-        finally:
-            bank.close()
         if shard.config.initial_agent:
             shutil.copytree(source.agent, folder / AGENT_FOLDER, dirs_exist_ok=True)
+        # The memory comes last and gets its name when it is whole: killed before, all of this is done again.
+        part = folder / f"{MEMORY_FILE}.part"
+        with closing(Store(source.bank, read_only=True)) as store:
+            export(store, part, exclude_tasks=shard.tasks)
+        part.rename(folder / MEMORY_FILE)
 
 
 def _start(shard: Shard, path: Path) -> tuple[Connection, BaseProcess]:
@@ -174,6 +174,7 @@ def _train(config: str, path: Path, answer: Connection) -> None:
     from kernel_gym.agents.training import train
 
     torch.set_num_threads(1)
+    Thread(target=_end_with_parent, daemon=True).start()
     try:
         train(RunConfig.model_validate_json(config), RunFolder(path))
     except KernelGymError as error:
@@ -183,6 +184,13 @@ def _train(config: str, path: Path, answer: Connection) -> None:
         raise
     else:
         answer.send("")
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent has ended: an orphan would go on writing what somebody takes up again."""
+    if (parent := multiprocessing.parent_process()) is not None:
+        wait([parent.sentinel])
+        os._exit(1)
 
 
 class Lines:

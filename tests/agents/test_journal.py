@@ -1,5 +1,7 @@
 """The journal: replayed, torn lines cut, drift refused."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,40 @@ def test_times_may_differ_on_replay_but_nothing_else(tmp_path: Path) -> None:
     _write(path, [{"reward": 1.0, "verdict": {"feasible": True, "seconds": {"compile": 0.7}}}])
     with pytest.raises(KernelGymError, match=r"attempt 0 .*\(reward\)"):
         _write(path, [{"reward": -1.0, "verdict": {"feasible": True, "seconds": {}}}])
+
+
+def test_one_process_at_a_time_writes_it_and_others_may_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "results.jsonl"
+    monkeypatch.setattr("kernel_gym.agents.journal.PATIENCE", 0.2)
+    journal = Journal(path)
+    journal.write({"task": "a"})
+    with pytest.raises(KernelGymError, match="another process is at work"):
+        Journal(path)
+    with path.open("a") as file:
+        file.write('{"task": "half')  # as a reader may see a line that is being written
+    before = path.read_bytes()
+    assert Journal.read(path) == [{"task": "a"}]
+    assert path.read_bytes() == before, "reading changes nothing"
+    journal.close()
+    _write(path, [{"task": "a"}, {"task": "b"}])
+    assert Journal.read(path) == [{"task": "a"}, {"task": "b"}]
+
+
+def test_a_writer_that_was_killed_holds_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    code = (
+        "import sys, time; from pathlib import Path; from kernel_gym.agents.journal import Journal\n"
+        "journal = Journal(Path(sys.argv[1])); journal.write({'task': 'a'})\n"
+        "print('written', flush=True); time.sleep(60)"
+    )
+    writer = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
+    assert writer.stdout is not None
+    assert writer.stdout.readline() == "written\n"
+    writer.kill()
+    journal = Journal(path)  # waits for the writer to be gone
+    assert journal.records == [{"task": "a"}]
+    journal.close()
+    writer.wait()
 
 
 def test_a_file_that_is_no_journal_is_one_line(tmp_path: Path) -> None:

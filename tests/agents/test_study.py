@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -12,12 +13,16 @@ import pytest
 
 from kernel_gym import suites
 from kernel_gym.agents import protocol, tables
-from kernel_gym.agents.protocol import MEMORY_FILE, Shard
+from kernel_gym.agents.protocol import AGENT_FOLDER, MEMORY_FILE, Shard
+from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.stratified import chosen, stratified
 from kernel_gym.agents.study import Study
 from kernel_gym.agents.training import make_agent
 from kernel_gym.config import resolve
 from kernel_gym.errors import ConfigError
+from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.embedding import StaticEmbedder
+from kernel_gym.memory.item import Kind, MemoryItem
 
 ROOT = Path(__file__).parents[2]
 PASSED_ON = {
@@ -122,6 +127,59 @@ def test_a_memory_is_made_passed_on_and_the_folder_can_be_moved(tmp_path: Path) 
     (moved.path(shards[0]) / "provenance.json").write_text('{"commit": "another"}')
     assert "different commits are mixed" in tables.results("mine", protocol.parse("mine", PASSED_ON), moved)
     assert "| use/value |" in text
+
+
+def test_killed_while_a_memory_is_passed_on_it_is_passed_on_again(tmp_path: Path) -> None:
+    shards = tuple(protocol.shards(protocol.parse("mine", PASSED_ON), "quick"))
+    study = Study(shards, tmp_path, "use/value")
+    source, folder = (RunFolder.open(study.path(shard), shard.config) for shard in shards)
+    with Bank(source.bank, StaticEmbedder()) as bank:
+        bank.add([MemoryItem(Kind.PRACTICE, f"{i}", f"{i}") for i in range(9)])
+    (source.agent / "value.json").write_text("{}")
+    (folder.path / f"{MEMORY_FILE}.part").write_text('{"half": ')
+    study._give_memory(shards[1])
+    assert len((folder.path / MEMORY_FILE).read_text().splitlines()) == 10
+    assert (folder.path / AGENT_FOLDER / "value.json").exists()
+    assert not (folder.path / f"{MEMORY_FILE}.part").exists()
+
+
+SLEEPING_STUDY = """
+import os, time
+from pathlib import Path
+from kernel_gym.agents.protocol import Shard
+from kernel_gym.agents.study import Study
+from kernel_gym.config import resolve
+
+def sleeper(seed):
+    Path("pid").write_text(str(os.getpid()))
+    time.sleep(600)
+
+if __name__ == "__main__":
+    config = resolve(overrides={"tasks": ["relu"], "budget": 1, "agent": "sleeping_study:sleeper"})
+    shard = Shard("", "sleeper", 0, config, ("level1/relu",))
+    Study((shard,), Path("study"), "").run(1, lambda done, of: None)
+"""
+
+
+def test_killed_with_its_runs_under_way_a_study_leaves_nobody_behind(tmp_path: Path) -> None:
+    """An orphan would go on writing what the same command takes up again."""
+    (tmp_path / "sleeping_study.py").write_text(SLEEPING_STUDY)
+    command = subprocess.Popen([sys.executable, "sleeping_study.py"], cwd=tmp_path)
+    said = tmp_path / "pid"
+    while not (said.exists() and said.read_text()):
+        assert command.poll() is None
+        time.sleep(0.05)
+    command.kill()
+    command.wait()
+    while _alive(int(said.read_text())):  # until the test's own timeout
+        time.sleep(0.05)
+
+
+def _alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def test_runs_that_fail_or_are_killed_say_so_and_leave_the_others_alone(tmp_path: Path) -> None:

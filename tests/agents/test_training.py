@@ -137,6 +137,21 @@ def test_a_folder_of_another_run_is_left_alone(tmp_path: Path) -> None:
         RunFolder.open(tmp_path / "other", config())
 
 
+def test_killed_while_the_folder_is_made_the_same_command_makes_it_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kernel_gym.agents.run_folder.provenance", killed)  # it asks git and takes longest
+    with pytest.raises(KeyboardInterrupt):
+        RunFolder.open(tmp_path / "run", config())
+    monkeypatch.undo()
+    folder = RunFolder.open(tmp_path / "run", config())
+    assert json.loads((folder.path / "provenance.json").read_text())["kernel_gym"]
+    assert folder.agent.is_dir()
+
+
 def test_options_that_an_agent_does_not_take_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nonsense"):
         run(tmp_path / "run", config(agent_options={"nonsense": 1}))
