@@ -30,7 +30,7 @@ from kernel_gym.agents.knowing import KnowingAgent
 from kernel_gym.agents.run_folder import RunFolder, load_config
 from kernel_gym.agents.similarity import SimilarityAgent, SimilarityDiverseAgent, SimilarityFeasibleAgent
 from kernel_gym.agents.statistics import Interval, interval
-from kernel_gym.agents.training import Session, environment_options, make_agent
+from kernel_gym.agents.training import Session, environment_options, make_agent, operators
 from kernel_gym.config import RunConfig
 from kernel_gym.envs import parts
 from kernel_gym.envs.attempt import Attempt
@@ -202,7 +202,7 @@ class Replay:
 
     def attempts(self, knowing: KnowingAgent) -> Iterator[Seen]:
         """The attempts in the order of the journal, to its end."""
-        journal, tasks = Journal(self._folder.journal), len(parts.tasks(environment_options(self.config, self._folder)))
+        journal, tasks = Journal(self._folder.journal), operators(self.config, self._folder)
         self._stack.callback(journal.close)
         session = self._stack.enter_context(Session(self.config, self._folder, journal, tasks, lambda *_: None))
         agent, envs, first = make_agent(self.config), session.vector(), dict[int, tuple[Info, Sequence[float] | None]]()

@@ -35,17 +35,20 @@ def evaluation(runs: Sequence[RunFolder], tasks: Sequence[str], budget: int, out
 def _shard(run: RunFolder, trained: RunConfig, tasks: tuple[str, ...], budget: int) -> Shard:
     if seen := sorted(set(tasks) & _trained_on(run)):
         raise ConfigError(f"{run.path} was trained on {', '.join(seen[:4])}: choose operators that it has not seen")
+    if not run.bank.exists():
+        raise ConfigError(f"{run.path} kept no memory: train with env.memory=shared to evaluate")
     config = trained.model_copy(
         update={
             "suite": tasks[0].partition("/")[0],
             "tasks": tasks,
             "budget": budget,
             "batch": 0,
+            "rounds": 1,
             "workers": 1,
             "learning": False,
             "initial_memory": MEMORY_FILE,
             "initial_agent": AGENT_FOLDER if any(run.agent.iterdir()) else "",
-            "env": trained.env.model_copy(update={"memory": "frozen"}),
+            "env": trained.env.model_copy(update={"memory": "frozen", "table": ""}),
         }
     )
     return Shard("", trained.agent, trained.seed, config, tasks, memory=str(run.path.absolute()))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_gym.agents.comparison import RunOutcome, outcome
-from kernel_gym.agents.journal import Record
+from kernel_gym.agents.journal import Journal, Record
 from kernel_gym.agents.run_folder import RunFolder, load_config
 from kernel_gym.config import RunConfig
 
@@ -39,7 +39,7 @@ class FinishedRun:
         relative = folder.path.relative_to(root) if folder.path != root else Path(folder.path.name)
         config = load_config(folder.path)
         name = "/".join(part for part in relative.parts if not part.startswith("seed-")) or config.agent
-        return cls(name, folder, config, folder.records(len(config.tasks) * config.budget))
+        return cls(name, folder, config, folder.last_round(config, _tasks(config, folder)))
 
     @property
     def tasks(self) -> list[str]:
@@ -69,6 +69,11 @@ class FinishedRun:
     def steps(self) -> dict[str, list[int]]:
         """Operator -> how far each of its attempts came, indices of `STEPS`."""
         return {task: steps(history) for task, history in self.histories().items()}
+
+
+def _tasks(config: RunConfig, folder: RunFolder) -> int:
+    """How many operators a run worked on, by its journal if the configuration names a whole suite."""
+    return len(config.tasks) or len({record["task"] for record in Journal.read(folder.journal)})
 
 
 def speedup(history: list[Record]) -> float | None:

@@ -23,10 +23,13 @@ PATIENCE = 10.0
 
 
 class Journal:
-    """`results.jsonl` of a run folder; one process at a time writes it."""
+    """`results.jsonl` of a run folder; one process at a time writes it.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    If it is not `synced`, a crash of the machine may cost its last lines.
+    """
+
+    def __init__(self, path: Path, synced: bool = True) -> None:
+        self.path, self._synced = path, synced
         self._file = path.open("a", encoding="utf-8")
         self._seen = 0
         try:
@@ -62,7 +65,8 @@ class Journal:
             self.records.append(plain)
             self._file.write(json.dumps(plain, sort_keys=True) + "\n")
             self._file.flush()
-            os.fsync(self._file.fileno())
+            if self._synced:
+                os.fsync(self._file.fileno())
         self._seen += 1
 
     def close(self) -> None:

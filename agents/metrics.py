@@ -33,6 +33,7 @@ METRICS: dict[str, str] = {
     "agent/untried": "`value`: share of picks so far that went to an item without a value",
     "agent/valued": "`value`: share of the candidates offered so far that had a value in their stage",
     "agent/<name>": "what the agent says about itself: for `value` error, number of values, mean and deviation of r2",
+    "round/<figure>": "figures of every round of a run with several; the step is the round",
     "hparam/<figure>": "figures of the complete run, beside its settings",
 }
 #: What is written beside scalars.

@@ -115,11 +115,16 @@ class RunFolder:
             )
         return found
 
-    def start_over(self) -> Journal:
+    def last_round(self, config: RunConfig, tasks: int) -> list[Record]:
+        """The attempts of the last round of a complete run; all of them if it had one."""
+        each = tasks * config.budget
+        return self.records(each * config.rounds)[each * (config.rounds - 1) :]
+
+    def start_over(self, synced: bool = True) -> Journal:
         """Remove what replaying writes again, and open the journal."""
         for stale in (*self.path.glob("events.out.tfevents.*"), *self.path.glob("bank.sqlite*")):
             stale.unlink()
-        return Journal(self.journal)
+        return Journal(self.journal, synced)
 
     def keep_best(self, task: str, source: str) -> None:
         """Write the fastest kernel of a task."""

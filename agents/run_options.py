@@ -18,6 +18,14 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", help="suite of tasks, or a folder of KernelBench-format files (default level1)")
     parser.add_argument("--tasks", type=command_line.words, help="comma-separated names; all of the suite if left out")
     parser.add_argument("--budget", type=int, help="attempts a task (default 30)")
+    parser.add_argument("--rounds", type=int, help="times that all tasks are worked on (default 1); for long training")
+    parser.add_argument(
+        "--tabular",
+        nargs="?",
+        const="small",
+        metavar="TABLE",
+        help="kernels and verdicts from a table, no compiler: the packaged one, or a file of scripts/tabular.py",
+    )
     parser.add_argument("--author", help="who writes the kernels (default apprentice, a simulated author)")
     parser.add_argument("--model", help="model name for --author openai; the endpoint is OPENAI_BASE_URL")
     parser.add_argument("--profile", help="profile of the apprentice: weak, middle, strong, placebo")
@@ -35,8 +43,9 @@ def add_replay_argument(parser: argparse.ArgumentParser) -> None:
 
 def run_config(arguments: argparse.Namespace, **fixed: object) -> RunConfig:
     """The configuration that the command line asks for."""
-    given = {name: getattr(arguments, name) for name in ("suite", "tasks", "budget", "workers")} | fixed
-    env = {name: getattr(arguments, name) for name in ("author", "device") if getattr(arguments, name) is not None}
+    given = {name: getattr(arguments, name) for name in ("suite", "tasks", "budget", "rounds", "workers")} | fixed
+    wanted = {"table": arguments.tabular, "author": arguments.author, "device": arguments.device}
+    env: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     options = {name: getattr(arguments, name) for name in ("profile", "model") if getattr(arguments, name) is not None}
     if options:
         env["author_options"] = options

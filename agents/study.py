@@ -94,7 +94,7 @@ class Study:
     @property
     def total(self) -> int:
         """Attempts in all."""
-        return sum(len(shard.tasks) * shard.config.budget for shard in self.shards)
+        return sum(len(shard.tasks) * shard.config.budget * shard.config.rounds for shard in self.shards)
 
     @property
     def done(self) -> int:
@@ -105,7 +105,7 @@ class Study:
         return [self._journal(shard) for shard in self.shards]
 
     def _records(self, shard: Shard) -> list[Record]:
-        return RunFolder(self.path(shard)).records(len(shard.tasks) * shard.config.budget)
+        return RunFolder(self.path(shard)).last_round(shard.config, len(shard.tasks))
 
     def _journal(self, shard: Shard) -> Path:
         return RunFolder(self.path(shard)).journal

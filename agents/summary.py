@@ -19,9 +19,8 @@ from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.statistics import differences
 from kernel_gym.agents.study import Study
 from kernel_gym.agents.tables import COMPARED, SIMULATED, figures_table
-from kernel_gym.agents.training import environment_options
+from kernel_gym.agents.training import operators
 from kernel_gym.config import RunConfig
-from kernel_gym.envs import parts
 
 #: Figures that fit on a screen.
 SHOWN = ("compiled", "correct", "area", "speedup", "reward")
@@ -29,7 +28,7 @@ SHOWN = ("compiled", "correct", "area", "speedup", "reward")
 
 def crossed(base: RunConfig, agents: Sequence[str], seeds: int, folder: Path) -> Study:
     """Agents x seeds on one configuration; the first agent is the reference."""
-    tasks = tuple(task.id for task in parts.tasks(environment_options(base, RunFolder(folder))))
+    tasks = tuple(operators(base, RunFolder(folder)))
     shards = [
         Shard("", agent, seed, base.model_copy(update={"agent": agent, "seed": seed}), tasks)
         for seed in range(seeds)

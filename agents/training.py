@@ -8,7 +8,7 @@ same cost.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
@@ -39,6 +39,8 @@ Part = TypeVar("Part")
 #: Devices whose time costs nothing: oracles are run on them to compare with.
 SIMULATED = ("ascend-sim",)
 
+#: Points of a curve; a longer run leaves some out.
+POINTS = 2_000
 #: How often figures are drawn in a run, evenly over its attempts.
 FIGURES = 10
 
@@ -48,14 +50,13 @@ Progress = Callable[[int, int, int], None]
 
 def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done, of, solved: None) -> RunOutcome:
     """Run `config` into `folder`, from its beginning or from where it was stopped; the run in figures."""
-    tasks = [task.id for task in parts.tasks(environment_options(config, folder))]
+    tasks = operators(config, folder)
     if folder.complete:
-        records = folder.records(len(tasks) * config.budget)
-        return outcome(config.agent, config.seed, records, tasks, config.budget)
+        return outcome(config.agent, config.seed, folder.last_round(config, len(tasks)), tasks, config.budget)
     with keeping_what_is_written(folder.path), ExitStack() as cleanup:
-        journal = folder.start_over()
+        journal = folder.start_over(synced=not config.env.table)
         cleanup.callback(journal.close)
-        session = cleanup.enter_context(Session(config, folder, journal, len(tasks), progress))
+        session = cleanup.enter_context(_session(config)(config, folder, journal, tasks, progress))
         agent = make_agent(config)
         if config.initial_agent:
             agent.load(folder.within(config.initial_agent))
@@ -67,10 +68,29 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done
         except Stopped as stopped:
             raise stopped.reason from None
         agent.save(folder.agent)
-        result = outcome(config.agent, config.seed, journal.records, tasks, config.budget)
+        result = outcome(config.agent, config.seed, session.round(config.rounds), tasks, config.budget)
         session.conclude(result)
         folder.finish(session.usage())
     return result
+
+
+def operators(config: RunConfig, folder: RunFolder) -> list[str]:
+    """The ids of the operators that a run works on."""
+    options = environment_options(config, folder)
+    if not config.env.table:
+        return [task.id for task in parts.tasks(options)]
+    from kernel_gym.agents import tabular_training
+
+    return tabular_training.tasks(options, config.env.table)
+
+
+def _session(config: RunConfig) -> type[Session]:
+    """Who makes the environments of a run; tables take a while to import."""
+    if not config.env.table:
+        return Session
+    from kernel_gym.agents.tabular_training import TabularSession
+
+    return TabularSession
 
 
 def make_agent(config: RunConfig) -> Agent:
@@ -92,7 +112,7 @@ def environment_options(config: RunConfig, folder: RunFolder) -> Options:
         workers=config.workers,
         seed=config.seed,
         bank=folder.bank,
-        **config.env.model_dump(),
+        **config.env.model_dump(exclude={"table"}),
     )
 
 
@@ -106,13 +126,21 @@ class Stopped(BaseException):
 class Session:
     """One run under way: makes the environments, writes down every attempt, stops at the budget."""
 
-    def __init__(self, config: RunConfig, folder: RunFolder, journal: Journal, tasks: int, progress: Progress) -> None:
+    def __init__(
+        self, config: RunConfig, folder: RunFolder, journal: Journal, tasks: Sequence[str], progress: Progress
+    ) -> None:
         self.config, self.folder, self.journal = config, folder, journal
-        self.tasks, self.total = tasks, tasks * config.budget
-        self.batch = config.batch or tasks
-        if tasks % self.batch:
-            raise ConfigError(f"{tasks} tasks don't make whole batches of {self.batch}")
-        self.meter = Meter(tasks)
+        self.tasks = tuple(tasks)
+        #: attempts of a round, and in all
+        self.each = len(tasks) * config.budget
+        self.total = self.each * config.rounds
+        self.batch = config.batch or len(tasks)
+        if len(tasks) % self.batch:
+            raise ConfigError(f"{len(tasks)} tasks don't make whole batches of {self.batch}")
+        if config.rounds > 1 and config.env.stages == "draft":
+            raise ConfigError("rounds have no common end where drafting is all: leave rounds or stages out")
+        self.meter = Meter(len(tasks))
+        self._every = max(1, self.total // POINTS)
         self._progress = progress
         self._categories: dict[str, str] = {}
         self._best: dict[str, float] = {}
@@ -124,6 +152,11 @@ class Session:
         self._stack = ExitStack()
         self._writer = SummaryWriter(str(self.folder.path))
         self._stack.callback(self._writer.close)
+        self._prepare()
+        return self
+
+    def _prepare(self) -> None:
+        """Make the parts of the environment."""
         options = environment_options(self.config, self.folder)
         options = replace(
             options,
@@ -137,7 +170,6 @@ class Session:
         self._stack.callback(self._verifier.close)
         self._yardsticks = Yardsticks(self._verifier)
         self._options = replace(options, verifier=self._verifier)
-        return self
 
     def _remember(self, options: Options) -> None:
         """Put the memories that the run begins with into its bank."""
@@ -159,13 +191,13 @@ class Session:
 
     def __call__(self) -> gym.Env[Any, Any]:
         """The environment, one task after another."""
-        env = gym.make("kernel_gym/KernelSynthesis-v0", disable_env_checker=True, **_arguments(self._options))
+        env = gym.make("kernel_gym/KernelSynthesis-v0", disable_env_checker=True, **arguments(self._options))
         self._stack.callback(env.close)
         return Watched(env, self)
 
     def vector(self) -> gym.vector.VectorEnv[Any, Any, Any]:
         """All tasks of a batch at once, one attempt each an iteration; then the next batch."""
-        envs = KernelSynthesisVectorEnv(num_envs=self.batch, **_arguments(self._options))
+        envs = KernelSynthesisVectorEnv(num_envs=self.batch, **arguments(self._options))
         self._stack.callback(envs.close)
         return WatchedVector(envs, self)
 
@@ -192,11 +224,13 @@ class Session:
 
     def _write(self, attempt: Attempt) -> None:
         self.journal.write(record(attempt))
-        self.log_scalars("", self.meter.take(attempt), self.meter.attempts)
+        figures = self.meter.take(attempt)
+        if self._due:
+            self.log_scalars("", figures, self.meter.attempts)
         for name, part in self._paid.items():
             self.log_scalars(f"{name}/", part.usage(), self.meter.attempts)
         latency = attempt.verdict.latency_us
-        if latency is not None and self.config.env.device in SIMULATED:
+        if latency is not None and self.config.env.device in SIMULATED and not self.config.env.table:
             self.log_scalars("", self._yardsticks.take(attempt.task, latency), self.meter.attempts)
         if latency is not None and latency < self._best.get(attempt.task, float("inf")):
             self._best[attempt.task] = latency
@@ -204,16 +238,36 @@ class Session:
         self._categories[attempt.task] = attempt.category
         if self.meter.attempts * FIGURES // self.total > (self.meter.attempts - 1) * FIGURES // self.total:
             self._draw()
+        if self.config.rounds > 1 and self.meter.attempts % self.each == 0:
+            self._end_round(self.meter.attempts // self.each)
         self._progress(self.meter.attempts, self.total, self.meter.solved)
 
+    @property
+    def _due(self) -> bool:
+        """Whether the scalars of this attempt are written: of a very long run, only some."""
+        return self.meter.attempts % self._every == 0
+
+    def round(self, number: int) -> list[Record]:
+        """The attempts of a round, counted from 1; with a single one all, of which drafting alone makes a few more."""
+        first = (number - 1) * self.each
+        return self.journal.records[first : first + self.each if self.config.rounds > 1 else None]
+
+    def _end_round(self, number: int) -> None:
+        """Write what a round came to."""
+        found = outcome(self.config.agent, self.config.seed, self.round(number), self.tasks, self.config.budget)
+        self.log_scalars("round/", {key: value for key, value in found.figures.items() if value is not None}, number)
+
     def _draw(self) -> None:
-        """Write the figures as they stand."""
-        made = self.journal.records[: self.meter.attempts]
+        """Write the figures of the round as they stand."""
+        begun = (self.meter.attempts - 1) // self.each * self.each if self.config.rounds > 1 else 0
+        made = self.journal.records[begun : self.meter.attempts]
         for name, image in figures(made, self._categories, self.config.budget).items():
             self._writer.add_image(name, image, self.meter.attempts, dataformats="HWC")
 
     def show_values(self, agent: Agent) -> None:
-        """Write the distribution of an agent's values by stage, if it keeps a table of them."""
+        """Write the distribution of an agent's values by stage, if it keeps a table of them; of long runs, some."""
+        if self.meter.attempts // self.batch % self._every:
+            return
         by_stage: dict[str, list[float]] = defaultdict(list)
         for (stage, *_), value in getattr(agent, "values", {}).items():
             by_stage[stage].append(value)
@@ -237,7 +291,8 @@ class Session:
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         """Write what the agent says about itself."""
-        self.log_scalars("agent/", metrics, step)
+        if self._due or self.config.rounds == 1:
+            self.log_scalars("agent/", metrics, step)
 
     def log_scalars(self, prefix: str, metrics: Mapping[str, float], step: int) -> None:
         """Write figures to TensorBoard."""
@@ -311,6 +366,6 @@ def record(attempt: Attempt) -> Record:
     }
 
 
-def _arguments(options: Options) -> dict[str, Any]:
+def arguments(options: Options) -> dict[str, Any]:
     """Options as keyword arguments."""
     return {field.name: getattr(options, field.name) for field in fields(options)}

@@ -33,6 +33,7 @@ class _Frozen(BaseModel):
 class EnvConfig(_Frozen):
     """What the environment is made of; every agent of a comparison gets the same."""
 
+    table: str = ""
     device: str
     device_options: dict[str, Any]
     author: str
@@ -64,6 +65,7 @@ class RunConfig(_Frozen):
     suite: str
     tasks: tuple[str, ...]
     budget: int = Field(ge=1)
+    rounds: int = Field(1, ge=1)
     seed: int = Field(ge=0)
     workers: int = Field(ge=0)
     batch: int = Field(0, ge=0)

@@ -13,6 +13,7 @@ EXAMPLES = """
 scripts/train.py --agent value --suite level1 --tasks relu,softmax --budget 10 --seed 0 --out runs/value
 scripts/train.py --agent my_agents:Mine --suite basics --budget 5 --out runs/mine
 scripts/train.py --agent dqn --suite level1 --budget 10 --ray-address 10.0.0.5:6379 --out runs/dqn
+scripts/train.py --tabular --agent ppo --budget 10 --rounds 100 --set env.memory=fresh --out runs/table
 scripts/train.py --config run.yaml --set env.picks=3 --out runs/three-picks
 scripts/train.py --author openai --model NAME --suite level1 --tasks relu --budget 5 --out runs/model
 scripts/train.py --replay runs/model --out runs/model-again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.envs.tabular.lore import ID_BITS, Lore, Numbers, Places
 from kernel_gym.memory.bank import RECENT_WEIGHT
-from kernel_gym.memory.item import Outcomes, Stage
+from kernel_gym.memory.item import MemoryItem, Outcomes, Stage
 
 STAGES = tuple(Stage)
 _NOWHERE = np.int64(1) << 62
@@ -73,6 +74,12 @@ class TabularBank:
             self.fastest[task] = min(self.fastest[task], self.lore.latency[place])
             self.starts[task].append(place)
             self.starts[task].sort(key=lambda one: (self.lore.latency[one], self.ids[one]))
+
+    def joined(self) -> list[MemoryItem]:
+        """The items in the order of their ids, each with the stage that it comes from."""
+        places = np.argsort(self.ids, kind="stable")[len(self.ids) - self.size :].tolist()
+        stages = [STAGES[self.stage[place]] if self.stage[place] >= 0 else None for place in places]
+        return [replace(self.lore.items[place], stage=stage) for place, stage in zip(places, stages, strict=True)]
 
     def record(self, stage: Stage, places: Iterable[int], reward: float) -> None:
         """An attempt in `stage` that was shown these items got `reward`."""
@@ -139,6 +146,11 @@ class Pool:
             raise IndexError(f"there are {len(self)} candidates")
         return self._candidate(slot % len(self))
 
+    @cached_property
+    def _all(self) -> tuple[Candidate, ...]:
+        # An agent looks at the same pool before each of its picks.
+        return self[:]
+
     def _candidate(self, slot: int) -> Candidate:
         item = self.lore.items[self.places[slot]]
         joined = int(self.stage[slot])
@@ -152,7 +164,7 @@ class Pool:
         return Outcomes(int(uses), total / uses if uses else 0.0, recent)
 
     def __iter__(self) -> Any:
-        return (self._candidate(slot) for slot in range(len(self)))
+        return iter(self._all)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Pool) and tuple(self) == tuple(other)

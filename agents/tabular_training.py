@@ -1,0 +1,74 @@
+"""Training on a table of kernels and their verdicts: the same loop, journal and events, without compiler and device.
+
+A run repeats exactly and costs little, so it may be long: the operators are worked on round after round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import gymnasium as gym
+
+from kernel_gym.agents.comparison import RunOutcome
+from kernel_gym.agents.training import Session, Watched, WatchedVector, arguments, environment_options
+from kernel_gym.envs import parts
+from kernel_gym.envs.options import Options
+from kernel_gym.envs.tabular.bank import TabularBank
+from kernel_gym.envs.tabular.environment import TabularEnv, TabularVectorEnv
+from kernel_gym.errors import ConfigError
+from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.item import Stage
+
+
+class TabularSession(Session):
+    """A run on a table."""
+
+    def _prepare(self) -> None:
+        """There is nobody to ask and nothing to judge."""
+        if self.config.initial_memory:
+            raise ConfigError("a run on a table begins with the seed knowledge: leave initial_memory out")
+        self._options = replace(environment_options(self.config, self.folder), bank=None)
+        self._bank: TabularBank | None = None
+
+    def __call__(self) -> gym.Env[Any, Any]:
+        """The environment, one task after another."""
+        env = TabularEnv(self.config.env.table, **arguments(self._options))
+        self._bank = env.bank
+        return Watched(env, self)
+
+    def vector(self) -> gym.vector.VectorEnv[Any, Any, Any]:
+        """All tasks of a batch at once."""
+        envs = TabularVectorEnv(self.batch, self.config.env.table, **arguments(self._options))
+        self._bank = envs.bank
+        return WatchedVector(envs, self)
+
+    def conclude(self, result: RunOutcome) -> None:
+        """Write what stands at the end, the memory too: reports read it, and runs on a device can begin with it."""
+        super().conclude(result)
+        if self._bank is not None and self.config.env.memory == "shared":
+            with Bank(self.folder.bank, parts.embedder(self._options)) as bank:
+                self._remember_all(bank, self._bank)
+
+    def _remember_all(self, bank: Bank, found: TabularBank) -> None:
+        """The memory attempt by attempt, as a live run would have built it; items get the ids that they had."""
+        items = found.joined()
+        bank.add(items[: found.lore.seed], attempt=False)
+        for record in self.journal.records:
+            new = [items[id - 1] for id in record["produced"] if id > len(bank)]
+            bank.add(new)
+            shown = record["context"] if record["start"] is None else [record["start"], *record["context"]]
+            bank.record(Stage(record["stage"]), shown, record["reward"])
+
+
+def tasks(options: Options, table: str) -> list[str]:
+    """The operators that a run works on: those named, or all of the table."""
+    from kernel_gym.envs.tabular.table import load
+
+    known = [task.id for task in load(table).tasks]
+    if options.tasks is None:
+        return known
+    names = [name if "/" in name else f"{options.suite}/{name}" for name in map(str, options.tasks)]
+    if unknown := sorted(set(names) - set(known)):
+        raise ConfigError(f"the table {table} has no {', '.join(unknown)}; it has {', '.join(known)}")
+    return names

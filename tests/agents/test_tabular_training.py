@@ -1,0 +1,118 @@
+"""Training on the packaged table: the same agents and curves, no compiler, round after round."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from kernel_gym.agents import evaluation
+from kernel_gym.agents.comparison import FIGURES, RunOutcome
+from kernel_gym.agents.metrics import documented
+from kernel_gym.agents.report import write_report
+from kernel_gym.agents.run_folder import RunFolder
+from kernel_gym.agents.training import train
+from kernel_gym.config import RunConfig, resolve
+from kernel_gym.errors import KernelGymError
+from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.embedding import StaticEmbedder
+
+ROOT = Path(__file__).parents[2]
+
+
+def config(agent: str = "value", env: dict[str, Any] | None = None, **settings: Any) -> RunConfig:
+    overrides = {"agent": agent, "budget": 4, "env": {"table": "small"} | (env or {})} | settings
+    return resolve(overrides=overrides)
+
+
+def run(folder: Path, settings: RunConfig) -> RunOutcome:
+    return train(settings, RunFolder.open(folder, settings))
+
+
+def journal(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+
+
+def test_a_run_repeats_and_keeps_its_memory(tmp_path: Path) -> None:
+    outcome = run(tmp_path / "a", config())
+    assert run(tmp_path / "b", config()) == outcome
+    assert run(tmp_path / "a", config()) == outcome  # complete: only read
+    rows = journal(tmp_path / "a")
+    assert rows == journal(tmp_path / "b")
+    assert len(rows) == 5 * 4
+    with Bank(tmp_path / "a" / "bank.sqlite", StaticEmbedder(), read_only=True) as bank:
+        assert bank.problems() == ()
+        assert bank.attempts == len(rows)
+        items = {item.id: item for item in bank.items()}
+        for row in rows:
+            assert [items[id].task for id in row["produced"]] == [row["task"]] * 2
+            assert items[row["produced"][0]].verdict is not None
+        shown = [id for row in rows for id in row["context"]]
+        uses = bank.outcomes([shown[0]])[shown[0]]
+    starts = [row["start"] for row in rows]
+    assert sum(one.uses for one in uses.values()) == shown.count(shown[0]) + starts.count(shown[0])
+    text = write_report(tmp_path, tmp_path / "report.html", traces=False).read_text()
+    assert "activation (4)" in text
+    assert "attempts: " in text  # memories with what came of showing them
+
+
+def test_rounds_are_worked_on_one_after_another_and_the_last_counts(tmp_path: Path) -> None:
+    settings = config("random", rounds=3, env={"memory": "fresh"})
+    outcome = run(tmp_path / "run", settings)
+    rows = journal(tmp_path / "run")
+    assert [row["index"] for row in rows] == [index for _ in range(3) for index in range(4) for _ in range(5)]
+    last = {row["task"] for row in rows[40:] if row["verdict"]["feasible"]}
+    assert outcome.figures["correct"] == len(last) / 5
+    events = EventAccumulator(str(tmp_path / "run")).Reload()
+    written = events.Tags()["scalars"]
+    assert [name for name in written if not documented(name) and not name.startswith("_hparams_")] == []
+    assert {name for name in written if name.startswith("round/")} <= {f"round/{figure}" for figure in FIGURES}
+    area = [(one.step, one.value) for one in events.Scalars("round/area")]
+    assert [step for step, _ in area] == [1, 2, 3]
+    assert area[-1][1] == pytest.approx(outcome.figures["area"])
+    assert run(tmp_path / "run", settings) == outcome
+
+
+def test_a_learner_of_rllib_runs_on_the_table(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="needs RLlib: pip install 'kernel_gym[rllib]'")
+    run(tmp_path / "run", config("ppo", rounds=2, budget=5, env={"memory": "fresh"}))
+    assert len(journal(tmp_path / "run")) == 5 * 5 * 2
+    assert (tmp_path / "run" / "agent" / "ppo.pt").exists()
+
+
+def test_what_was_trained_on_the_table_is_evaluated_on_the_device(tmp_path: Path) -> None:
+    run(tmp_path / "value", config())
+    found = evaluation.complete_runs([tmp_path / "value"])
+    study = evaluation.evaluation(found, ["level1/tanh"], 1, tmp_path / "unseen")
+    assert study.run(1, lambda done, total: None) == []
+    assert [row["task"] for row in journal(study.path(study.shards[0]))] == ["level1/tanh"]
+    run(tmp_path / "fresh", config("random", env={"memory": "fresh"}))
+    with pytest.raises(KernelGymError, match="kept no memory"):
+        evaluation.evaluation(evaluation.complete_runs([tmp_path / "fresh"]), ["level1/tanh"], 1, tmp_path / "no")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"tasks": ["tanh"]}, "has no level1/tanh"),
+        ({"initial_memory": "memory.jsonl"}, "initial_memory"),
+        ({"env": {"device": "cuda"}}, "no device"),
+        ({"env": {"table": "missing.json.xz"}}, "no table"),
+        ({"rounds": 2, "env": {"stages": "draft"}}, "rounds"),
+    ],
+)
+def test_what_a_table_cannot_do_is_one_line(tmp_path: Path, settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(KernelGymError, match=words) as error:
+        run(tmp_path / "run", config(**settings))
+    assert "\n" not in str(error.value)
+
+
+def test_agents_are_compared_on_the_table_from_the_command_line(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "scripts" / "compare.py"), "--tabular", "--agents", "random,similarity"]
+    command += ["--budget", "3", "--seeds", "1", "--parallel", "1", "--json", "--out", str(tmp_path / "compared")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert set(json.loads(done.stdout)["intervals"]) == {"random", "similarity"}
