@@ -7,6 +7,7 @@ import json
 import platform
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -142,6 +143,8 @@ class RunFolder:
 @contextmanager
 def keeping_what_is_written(path: Path) -> Iterator[None]:
     """A disk that is full or can't be written to ends a run with one line; the journal holds what was attempted."""
+    before = threading.excepthook
+    threading.excepthook = lambda thread: None if _of_event_writer(thread) else before(thread)
     try:
         yield
     except OSError as error:
@@ -151,6 +154,13 @@ def keeping_what_is_written(path: Path) -> Iterator[None]:
         raise KernelGymError(
             f"cannot write {error.filename or path}: {reason}; nothing is lost: mend it and run again"
         ) from error
+    finally:
+        threading.excepthook = before
+
+
+def _of_event_writer(failed: threading.ExceptHookArgs) -> bool:
+    """Whether TensorBoard's thread could not write: it raises the same error once more where it is used."""
+    return isinstance(failed.exc_value, OSError) and type(failed.thread).__module__.startswith("tensorboard.")
 
 
 def load_config(path: Path) -> RunConfig:

@@ -180,10 +180,19 @@ def _train(config: str, path: Path, answer: Connection) -> None:
     except KernelGymError as error:
         answer.send(str(error))
     except Exception as error:
-        answer.send(f"{type(error).__name__}: {error}")
+        answer.send(in_words(error))
         raise
     else:
         answer.send("")
+
+
+def in_words(error: BaseException) -> str:
+    """An unexpected failure in one line, with what it came from: libraries wrap what they don't know."""
+    root = error
+    while (before := root.__cause__ or root.__context__) is not None:
+        root = before
+    told = f"{type(error).__name__}: {error}" + (f", from {type(root).__name__}: {root}" if root is not error else "")
+    return " ".join(told.split())
 
 
 def _end_with_parent() -> None:

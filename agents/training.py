@@ -31,7 +31,7 @@ from kernel_gym.envs import parts
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.vector import KernelSynthesisVectorEnv, view
-from kernel_gym.errors import ConfigError, InfrastructureError, KernelGymError
+from kernel_gym.errors import ConfigError, InfrastructureError
 from kernel_gym.generators.contract import Recording
 
 Part = TypeVar("Part")
@@ -119,7 +119,7 @@ def environment_options(config: RunConfig, folder: RunFolder) -> Options:
 class Stopped(BaseException):
     """A failure that ends the run, on its way out. Not an Exception: libraries that own the loop swallow those."""
 
-    def __init__(self, reason: KernelGymError) -> None:
+    def __init__(self, reason: Exception) -> None:
         self.reason = reason
 
 
@@ -206,9 +206,15 @@ class Session:
         """Around every step: end the loop once every attempt of the budget has been made, or once something failed."""
         if self.meter.attempts >= self.total:
             raise BudgetSpent
+        with self.failing():
+            yield
+
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """Whatever fails within comes out as it is, whoever owns the loop."""
         try:
             yield
-        except KernelGymError as error:
+        except Exception as error:
             raise Stopped(error) from error
 
     def take(self, info: Mapping[str, Any]) -> None:
@@ -324,7 +330,8 @@ class WatchedVector(gym.vector.VectorWrapper):
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
         """Begin the run."""
-        return self.env.reset(seed=self._session.config.seed, options=options)
+        with self._session.failing():
+            return self.env.reset(seed=self._session.config.seed, options=options)
 
     def step(self, actions: Any) -> Any:
         """Step, unless the budget is spent."""

@@ -1,6 +1,8 @@
 """What goes wrong around a run is one clear line and loses nothing: broken folders, missing extras, full disks."""
 
+import errno
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +11,10 @@ import pytest
 
 from kernel_gym.agents.journal import Journal
 from kernel_gym.agents.run_folder import RunFolder, keeping_what_is_written, load_config
+from kernel_gym.agents.study import in_words
 from kernel_gym.agents.training import train
 from kernel_gym.config import RunConfig, resolve
+from kernel_gym.envs.tabular.environment import TabularVectorEnv
 from kernel_gym.errors import KernelGymError
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +44,52 @@ def test_a_full_disk_ends_with_one_line_and_keeps_what_was_written(tmp_path: Pat
     assert "no space left" in line(error)
     assert "nothing is lost" in line(error)
     assert [row["task"] for row in Journal(tmp_path / "results.jsonl").records] == ["level1/relu"]
+
+
+def test_a_run_on_a_full_disk_ends_with_one_line_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = [sys.executable, str(ROOT / "scripts" / "train.py"), "--tabular", "--agent", "random", "--budget", "40"]
+    command += ["--out", str(run)]
+    room = resource.RLIM_INFINITY
+    short = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, room)),
+    )
+    assert short.returncode == 2
+    assert short.stderr.count("\n") == 1
+    assert "file too large; nothing is lost" in short.stderr
+    kept = (run / "results.jsonl").read_bytes().splitlines(keepends=True)
+    assert 20 < len(kept) < 200
+    assert subprocess.run(command, capture_output=True).returncode == 0
+    whole = (run / "results.jsonl").read_bytes().splitlines(keepends=True)
+    assert len(whole) == 200
+    assert whole[: len(kept) - 1] == kept[:-1]  # the last line was torn
+
+
+@pytest.mark.parametrize("agent", ["ppo", "maskable-ppo", "random"])
+def test_whoever_owns_the_loop_a_failure_comes_out_as_it_is(
+    agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Libraries wrap what an environment raises: the reason, and whether it was the disk, must not be lost in that."""
+    pytest.importorskip({"ppo": "ray", "maskable-ppo": "sb3_contrib"}.get(agent, "json"))
+
+    def broken(self: TabularVectorEnv, actions: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "bank.sqlite")
+
+    monkeypatch.setattr(TabularVectorEnv, "step", broken)
+    config = resolve(overrides={"agent": agent, "budget": 1, "env": {"table": "small"}})
+    with pytest.raises(KernelGymError) as error:
+        train(config, RunFolder.open(tmp_path, config))
+    assert "cannot write bank.sqlite: no space left" in line(error)
+
+
+def test_an_unexpected_failure_is_told_with_what_it_came_from() -> None:
+    wrapped = RuntimeError()
+    wrapped.__cause__ = ValueError("the verifier\nbroke")
+    assert in_words(wrapped) == "RuntimeError: , from ValueError: the verifier broke"
+    assert in_words(KeyError("x")) == "KeyError: 'x'"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
