@@ -30,7 +30,7 @@ EXHIBITS: tuple[Task, ...] = (
     task("columns", "torch.softmax(x, dim=0)"),
     task("centred", "x - x.mean(0)"),
     task("norm", "(x - x.mean(1, keepdim=True)) / torch.sqrt(x.var(1, unbiased=False, keepdim=True) + 1e-5)"),
-    task("product", "x @ x.t()", hidden=((130, 61), (1, 257))),
+    task("product", "x @ x.t()", hidden=((130, 61), (1, 257), (370, 3))),
     task("argmax", "torch.argmax(x, dim=1)"),
     task("where", "torch.where(x > 0.5, x, x * x)"),
     task("sum_of_running_sums", "torch.cumsum(x, dim=1) + torch.cumsum(x, dim=0)"),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kernel_gym.generators.apprentice.cuda import quads, rows
 from kernel_gym.generators.apprentice.cuda.nests import NestWriter
-from kernel_gym.generators.apprentice.cuda.products import ProductWriter, TileWriter
+from kernel_gym.generators.apprentice.cuda.products import LARGE_TILE, ProductWriter, SizedTileWriter, TileWriter
 from kernel_gym.generators.apprentice.cuda.scans import BlockScanWriter, ScanWriter
 from kernel_gym.generators.apprentice.cuda.schedule import CudaSchedule
 from kernel_gym.generators.apprentice.cuda.stage import StageWriter
@@ -25,6 +25,8 @@ static long long AtMost(long long n, long long limit)
 
 #: Loops of a sum over channels and a window along one direction.
 LINE = 2
+#: Threads of a block, at most, where every result is a window under a filter.
+FILTER_BLOCK = 128
 
 
 @dataclass
@@ -91,9 +93,13 @@ def _writer(plan: Plan, stage: Nest | Scan | Product, schedule: CudaSchedule, vo
         scans = BlockScanWriter if stage.last and schedule.shuffle else ScanWriter
         return scans(plan, schedule, voice, prefix, scan=stage)
     if isinstance(stage, Product):
-        return (ProductWriter if schedule.tile == 1 else TileWriter)(plan, schedule, voice, prefix, product=stage)
+        tiles = SizedTileWriter if schedule.tile >= LARGE_TILE else TileWriter
+        return (ProductWriter if schedule.tile == 1 else tiles)(plan, schedule, voice, prefix, product=stage)
     if stage.reductions and stage.vector_reduced:
         return rows.RowWriter(plan, schedule, voice, prefix, nest=stage)
+    if stage.reductions and len(stage.loads) > 1:
+        # A window under a filter: each result is work enough for a thread of its own, and large blocks end late.
+        schedule = replace(schedule, stride=False, block=min(schedule.block, FILTER_BLOCK))
     kind = quads.QuadWriter if quads.suits(stage, schedule) else NestWriter
     return kind(plan, schedule, voice, prefix, nest=stage)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kernel_gym.generators.apprentice.cuda.stage import StageWriter
 from kernel_gym.generators.apprentice.plan import Matrix, Product
@@ -13,6 +13,9 @@ from kernel_gym.generators.apprentice.script import Script
 #: Depth of a tile, and how many results a thread of the largest tiles keeps in each direction.
 DEPTH = 16
 EACH = 4
+SMALL_TILE, LARGE_TILE = 16, 16 * EACH
+#: Fewer results than this take too few of the largest tiles to keep a large GPU busy.
+FEW = 32 * LARGE_TILE**2
 
 
 @dataclass
@@ -99,7 +102,7 @@ class TileWriter(ProductWriter):
     @property
     def each(self) -> int:
         """Results of a thread in each direction."""
-        return EACH if self.schedule.tile >= 64 else 1
+        return EACH if self.schedule.tile >= LARGE_TILE else 1
 
     @property
     def tile(self) -> int:
@@ -165,3 +168,30 @@ class TileWriter(ProductWriter):
             self.script.add(f"const int column = edge + threadIdx.x + {self.side} * x;")
             with self.script.block(f"if (row < {self.named('m')} && column < {self.named('n')})"):
                 self.script.add(f"result[row * {self.named('pitch')} + column] = sums[y][x];")
+
+
+@dataclass
+class SizedTileWriter(ProductWriter):
+    """Two kernels, of which the host chooses: the largest tiles, or small ones where results are few."""
+
+    def __post_init__(self) -> None:
+        self.large, self.small = (
+            TileWriter(self.plan, schedule, self.voice, prefix, product=self.product)
+            for schedule, prefix in (
+                (self.schedule, self.prefix),
+                (replace(self.schedule, tile=SMALL_TILE), f"{self.prefix}_small"),
+            )
+        )
+
+    def write(self) -> str:
+        """Both device functions."""
+        return f"{self.small.write()}\n{self.large.write()}"
+
+    def launch(self, script: Script) -> None:
+        """By the number of results."""
+        self.small.advance = self.large.advance = self.advance
+        p = self.product
+        with script.block(f"if (({p.batch}) * ({p.m}) * ({p.n}) < {FEW})"):
+            self.small.launch(script)
+        with script.block("else"):
+            self.large.launch(script)
