@@ -124,7 +124,7 @@ def timeline(rows: Sequence[tuple[str, Sequence[int]]], attempts: int) -> str:
     cells: dict[int, list[str]] = {grade: [] for grade in range(len(GRADES))}
     parts = []
     for i, (name, grades) in enumerate(rows):
-        parts.append(f'<text x="0" y="{14 + i * ROW}">{escape(name[:42])}</text>')
+        parts.append(f'<text x="0" y="{14 + i * ROW}">{escape(_short(name))}</text>')
         for at, grade in enumerate(grades):
             box = f"h{width - 1:.2f}v{ROW - 3}h-{width - 1:.2f}z"
             cells[grade].append(f"M{left + at * width:.1f} {3 + i * ROW}{box}")
@@ -139,7 +139,7 @@ def arcs(names: Iterable[str], edges: Mapping[tuple[str, str], int]) -> str:
     """Who helped whom: an arrow from the operator whose memory was shown to the one solved. Others are left out."""
     took_part = {name for edge in edges for name in edge}
     place = {name: 10 + i * ROW for i, name in enumerate(name for name in names if name in took_part)}
-    parts = [f'<text x="0" y="{y + 4}">{escape(name[:42])}</text>' for name, y in place.items()]
+    parts = [f'<text x="0" y="{y + 4}">{escape(_short(name))}</text>' for name, y in place.items()]
     for (source, target), count in edges.items():
         a, b = place[source], place[target]
         reach = 275 + min(440.0, abs(b - a) * 1.1)
@@ -169,6 +169,11 @@ def alone(svg: str) -> str:
     """A picture as a file of its own."""
     head, body = svg.split(">", 1)
     return f'{head} xmlns="http://www.w3.org/2000/svg">{STYLE}{body}\n'
+
+
+def _short(name: str) -> str:
+    """A name that fits beside a row."""
+    return name if len(name) <= 38 else f"{name[:37]}…"
 
 
 def _y(share: Curve) -> Curve:

@@ -31,6 +31,23 @@ class Asked:
         return Study(tuple(shards), folder, found.reference)
 
 
+#: Seconds of one core: a cold verdict with author and memory, and what a run takes to begin. Measured, rough.
+ATTEMPT_S, RUN_S = 0.27, 8.0
+
+
+def sizes(name: str) -> dict[str, str]:
+    """Size -> its runs, attempts and a rough time on two idle cores."""
+    found = protocol.load(name)
+    return {size: _extent(protocol.shards(found, size)) for size in found.sizes}
+
+
+def _extent(shards: Sequence[protocol.Shard]) -> str:
+    attempts = sum(len(shard.tasks) * shard.config.budget for shard in shards)
+    minutes = (attempts * ATTEMPT_S + len(shards) * RUN_S) / 60 / 2
+    time = f"{minutes / 60:.1f} hours" if minutes >= 90 else f"{max(1, round(minutes))} minutes"
+    return f"{len(shards)} runs, {attempts:,} attempts, about {time} on two cores"
+
+
 def run(asked: Asked, folder: Path, parallel: int) -> list[Failure]:
     """Make the shards that are missing; what failed."""
     study = asked.study(folder)

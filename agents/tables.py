@@ -141,5 +141,16 @@ def _size(study: Study) -> str:
     mixed = " **Runs of different commits are mixed: make them anew before comparing.**" if len(commits) > 1 else ""
     return (
         f"{len(complete)} of {len(study.shards)} runs complete; {seeds} seeds, "
-        f"{' or '.join(map(str, budgets))} attempts an operator. Commit {', '.join(commits)}.{mixed}"
+        f"{' or '.join(map(str, budgets))} attempts an operator. Commit {', '.join(commits)}.{mixed}{_missing(study)}"
     )
+
+
+def _missing(study: Study) -> str:
+    """Which runs are not there yet, by contender."""
+    there = {shard.label for shard in study.complete()}
+    seeds: dict[str, list[str]] = {}
+    for shard in study.shards:
+        if shard.label not in there:
+            seeds.setdefault(shard.contender, []).append(str(shard.seed))
+    names = ", ".join(f"{name} (seed {', '.join(some)})" for name, some in seeds.items())
+    return f" Not there yet: {names}; differences are of the seeds that both have." if names else ""

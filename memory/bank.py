@@ -62,7 +62,7 @@ class Bank:
         """
         if self.frozen:
             return ()
-        vectors = self._embed(items)
+        vectors = self.embedded(items)
         with self._store.writing():
             if attempt:
                 self._store.attempts += 1
@@ -160,6 +160,15 @@ class Bank:
             self._store.fetch(ids)  # an unknown id is an error with words
             return self._index.vectors(ids)
 
+    def embedded(self, items: Sequence[MemoryItem]) -> Vectors:
+        """The vectors that items would be found by, one unit row each; they need not be in the bank."""
+        if not items:
+            return np.zeros((0, self.embedder.dimension), np.float32)
+        mixed: Vectors = HEADLINE_SHARE * self.embedder.embed([_headline(item) for item in items])
+        mixed += (1 - HEADLINE_SHARE) * self.embedder.embed([item.text for item in items])
+        norms = np.linalg.norm(mixed, axis=1, keepdims=True)
+        return (mixed / np.where(norms > 0, norms, 1)).astype(np.float32)
+
     def api_pages(self, query: str, code: str, language: str = "ascendc") -> tuple[MemoryItem, ...]:
         """API pages for an attempt: the language's basics, pages on names that occur in `code`, pages close to `query`.
 
@@ -253,7 +262,7 @@ class Bank:
                 self._index = Index(self.embedder.dimension)
             entries = self._store.entries(self._embedding, self._index.size)
             missing = {entry[0]: entry[1] for entry in entries if entry[-1] is None}
-            embedded = dict(zip(missing, self._embed(self._store.fetch(list(missing))), strict=True))
+            embedded = dict(zip(missing, self.embedded(self._store.fetch(list(missing))), strict=True))
         for id, _, kind, task, category, language, feasible, data in entries:
             vector = np.frombuffer(data, np.float32) if data is not None else embedded[id]
             self._index.append(Entry(kind, task, category, language, bool(feasible)), vector)
@@ -272,14 +281,6 @@ class Bank:
     def _vector(self, query: str) -> Vectors:
         vector: Vectors = self.embedder.embed([query])[0]
         return vector
-
-    def _embed(self, items: Sequence[MemoryItem]) -> Vectors:
-        if not items:
-            return np.zeros((0, self.embedder.dimension), np.float32)
-        mixed: Vectors = HEADLINE_SHARE * self.embedder.embed([_headline(item) for item in items])
-        mixed += (1 - HEADLINE_SHARE) * self.embedder.embed([item.text for item in items])
-        norms = np.linalg.norm(mixed, axis=1, keepdims=True)
-        return (mixed / np.where(norms > 0, norms, 1)).astype(np.float32)
 
     def _first(
         self, near: list[tuple[int, float]], k: int, where: Callable[[MemoryItem], bool]

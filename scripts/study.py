@@ -19,7 +19,7 @@ def main() -> int:
     """Run what is missing, show progress with the time left, write and print the table."""
     parser = command_line.parser(__doc__ or "", EXAMPLES)
     parser.add_argument("name", nargs="?", help="study; --list names them")
-    parser.add_argument("--list", action="store_true", help="list the studies")
+    parser.add_argument("--list", action="store_true", help="list the studies with their sizes")
     parser.add_argument("--size", default="quick", help="quick (default; minutes) or full (hours)")
     parser.add_argument("--out", type=Path, help="folder of the study (default runs/NAME-SIZE)")
     parser.add_argument("--parallel", type=int, default=os.cpu_count() or 1, help="runs at once (default: one a core)")
@@ -42,10 +42,12 @@ def main() -> int:
 
 
 def _list() -> int:
-    from kernel_gym.agents import protocol
+    from kernel_gym.agents import named_study, protocol
 
     for name in protocol.names():
         print(f"{name:20} {protocol.load(name).question}")
+        for size, extent in named_study.sizes(name).items():
+            print(f"{'':20} {size}: {extent}")
     return 0
 
 

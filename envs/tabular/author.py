@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernel_gym.envs.tabular.lore import Flags, Lore, Numbers, Places
 from kernel_gym.envs.tabular.streams import Streams
-from kernel_gym.generators.apprentice.author import _stream
+from kernel_gym.generators.apprentice.author import named_stream
 from kernel_gym.generators.apprentice.craft import craft
 from kernel_gym.generators.apprentice.moves import Move
 from kernel_gym.generators.apprentice.profile import Profile
@@ -222,7 +222,7 @@ class TabularAuthor:
             rung, length = self._rung(number, place), len(self.lore.moves[place].ladder)
             far = streams.integer(one.number, begin + place, rung + 1, length)
             if far is None:
-                stream = _stream(streams.root(one.number), f"far:{self.lore.moves[place].id}")
+                stream = named_stream(streams.root(one.number), f"far:{self.lore.moves[place].id}")
                 far = int(stream.integers(rung + 1, length))
             number = self._move(number, place, far)
         return number

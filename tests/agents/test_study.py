@@ -123,8 +123,12 @@ def test_a_memory_is_made_passed_on_and_the_folder_can_be_moved(tmp_path: Path) 
     assert moved.run(2, lambda done, total: None) == []  # complete: nothing is done again
     text = tables.results("mine", protocol.parse("mine", PASSED_ON), moved)
     assert "2 of 2 runs complete" in text
+    assert "Not there yet" not in text
     assert "mixed" not in text
     (moved.path(shards[0]) / "provenance.json").write_text('{"commit": "another"}')
+    (moved.path(shards[1]) / "complete").rename(tmp_path / "complete")
+    assert "Not there yet: use/value (seed 0)" in tables.results("mine", protocol.parse("mine", PASSED_ON), moved)
+    (tmp_path / "complete").rename(moved.path(shards[1]) / "complete")
     assert "different commits are mixed" in tables.results("mine", protocol.parse("mine", PASSED_ON), moved)
     assert "| use/value |" in text
 
@@ -206,7 +210,11 @@ def killed(seed: int) -> None:
 def test_the_command_lists_studies_and_says_what_is_missing(tmp_path: Path) -> None:
     script = str(ROOT / "scripts" / "study.py")
     listed = subprocess.run([sys.executable, script, "--list"], capture_output=True, text=True).stdout
-    assert [line.split()[0] for line in listed.splitlines()] == protocol.names()
+    lines = listed.splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == protocol.names()
+    assert sum(line.startswith(" ") for line in lines) == 2 * len(protocol.names())
+    at = next(i for i, line in enumerate(lines) if line.startswith("main "))
+    assert "quick: 33 runs, 5,280 attempts, about 14 minutes on two cores" in lines[at + 1]
     command = [sys.executable, script, "placebo", "--out", str(tmp_path), "--table"]
     bad = subprocess.run(command, capture_output=True, text=True)
     assert (bad.returncode, bad.stderr.count("\n")) == (2, 1)

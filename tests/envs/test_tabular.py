@@ -33,7 +33,7 @@ from kernel_gym.envs.tabular.tabulation import Tabulation
 from kernel_gym.envs.vector import view
 from kernel_gym.errors import ConfigError
 from kernel_gym.generators.apprentice import Apprentice, Explanation, load_profile
-from kernel_gym.generators.apprentice.author import _stream
+from kernel_gym.generators.apprentice.author import named_stream
 from kernel_gym.generators.contract import Context, StartPoint
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.experience import trace
@@ -55,9 +55,9 @@ def test_random_numbers_are_numpys_to_the_bit(seed: int, task: str, attempt: int
     streams = Streams(seed, task, ["other", name])
     root = int(generator(seed, task, attempt).integers(2**63))
     assert streams.root(attempt) == root
-    assert streams.doubles(attempt)[1].tolist() == _stream(root, name).random(3).tolist()
+    assert streams.doubles(attempt)[1].tolist() == named_stream(root, name).random(3).tolist()
     for high in (2, 3, 4):
-        assert streams.integer(attempt, 1, 1, high) == int(_stream(root, name).integers(1, high))
+        assert streams.integer(attempt, 1, 1, high) == int(named_stream(root, name).integers(1, high))
 
 
 def _both(known: Lore, profile: str, count: int, seed: int) -> list[tuple[int, Written, Explanation]]:

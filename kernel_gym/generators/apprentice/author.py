@@ -83,7 +83,7 @@ class Apprentice:
 
         def choose(idiom: Idiom) -> Spelling:
             judgement = judge.judge(idiom)
-            stream = _stream(root, idiom.id)
+            stream = named_stream(root, idiom.id)
             draw, which = stream.random(2)
             spelling = idiom.right if draw < judgement.probability else _mistake(idiom, which)
             choices[idiom.id] = Choice(idiom.id, spelling.name, spelling.right, float(draw), judgement)
@@ -96,7 +96,7 @@ class Apprentice:
         """The schedule that the author settles on, and the moves that lead to it."""
 
         def stream(name: str) -> np.random.Generator:
-            return _stream(root, name)
+            return named_stream(root, name)
 
         if start is None:
             return draft(plan, self.profile, context, stream, self.craft.ways)
@@ -119,7 +119,7 @@ def _fluently(task: Task, language: str, *, best: bool) -> Kernel:
     return Kernel(source, language, trusted=True)
 
 
-def _stream(root: int, name: str) -> np.random.Generator:
+def named_stream(root: int, name: str) -> np.random.Generator:
     """The stream of one choice: it does not depend on which other choices are made."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([root, crc32(name.encode())])))
 
