@@ -15,13 +15,19 @@ $(STAMP): setup.cfg constraints.txt pyproject.toml
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[rllib,dev]'
 	touch $@
 
+# CUDA's compiler library, headers and binding, for the targets that run on an NVIDIA GPU.
+CUDA := $(VENV)/.cuda
+
+$(CUDA): $(STAMP)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[cuda]'
+	touch $@
 
 # Where the demo's kernels run: `make demo DEVICE=cuda` on a machine with an NVIDIA GPU.
 DEVICE ?= ascend-sim
 DEMO_AGENTS := random,similarity,similarity-feasible,value,ppo
 DEMO_TASKS := relu,sigmoid,gelu,softmax,layer_norm,sum_reduction_over_a_dimension,max_reduction_over_a_dimension
 
-demo: install
+demo: install $(if $(filter cuda,$(DEVICE)),$(CUDA))
 	$(BIN)/python scripts/compare.py --agents $(DEMO_AGENTS) --suite level1 --tasks $(DEMO_TASKS) \
 	    --budget 10 --seeds 3 --device $(DEVICE) --out runs/demo$(if $(filter-out ascend-sim,$(DEVICE)),-$(DEVICE))
 
@@ -71,11 +77,11 @@ bench: install
 	$(BIN)/python scripts/bench.py
 
 # Verdicts on an NVIDIA GPU, beside the usual evaluation of the same kernels; a few minutes.
-bench-cuda: install
+bench-cuda: install $(CUDA)
 	$(BIN)/python scripts/bench_cuda.py
 
 # What needs an NVIDIA GPU: the device's contract, its verdicts, the oracles of level 1.
-test-cuda: install
+test-cuda: install $(CUDA)
 	$(BIN)/python -m pytest -n auto -m cuda tests/cuda
 
 # The simulator's timing against published measurements; a few minutes.
