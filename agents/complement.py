@@ -275,6 +275,11 @@ class ComplementAgent(Agent):
             self.gates[attempt.stage, gate].learn(_at(row, now.outlook.record, gate), target)
         return {"error": abs(attempt.reward - expected), "items": float(len(self.effects.table))}
 
+    def renumber(self, ids: Mapping[int, int]) -> None:
+        """Effects belong to items by id."""
+        kept = ((row, known) for row, known in self.effects.table.items() if row[1] in ids)
+        self.effects.table = {(stage, ids[item]): known for (stage, item), known in kept}
+
     def save(self, path: Path) -> None:
         """Write weights, records and the state of the generator."""
         path.mkdir(parents=True, exist_ok=True)

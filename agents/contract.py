@@ -67,6 +67,12 @@ class Agent(ABC):
         """Train for `budget` attempts in all; only for agents with `owns_loop`. `log` takes metrics and a step."""
         raise NotImplementedError(f"{type(self).__name__} does not own its training loop")
 
+    def renumber(self, ids: Mapping[int, int]) -> None:  # noqa: B027
+        """Learn that items have other ids in the bank at hand: new ones by old ones, those not named are not in it.
+
+        Called after `load`, where a run begins with another run's memories; only what is known by item id changes.
+        """
+
     def save(self, path: Path) -> None:  # noqa: B027
         """Write what was learned into the folder `path`; nothing to write by default."""
 

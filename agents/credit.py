@@ -181,11 +181,16 @@ class Replay:
     """A run, attempt by attempt, from its journal; in a folder of its own, so that the run stays as it is."""
 
     def __init__(self, run: Path, config: RunConfig) -> None:
-        self.config = config
+        source = RunFolder(run)
+        given = {name: str(getattr(config, name)) for name in ("initial_memory", "initial_agent")}
+        paths = {name: str(source.within(path).absolute()) for name, path in given.items() if path}
+        self.config = config.model_copy(update=paths)
         self._stack = ExitStack()
         self._verifier: Any = None
-        self._folder = RunFolder.open(Path(self._stack.enter_context(TemporaryDirectory())) / "run", config)
-        shutil.copyfile(RunFolder(run).journal, self._folder.journal)
+        self._folder = RunFolder.open(Path(self._stack.enter_context(TemporaryDirectory())) / "run", self.config)
+        for file in (source.journal, source.embeddings):
+            if file.exists():
+                shutil.copyfile(file, self._folder.path / file.name)
 
     def __enter__(self) -> Replay:
         return self
@@ -205,7 +210,7 @@ class Replay:
         journal, tasks = Journal(self._folder.journal), operators(self.config, self._folder)
         self._stack.callback(journal.close)
         session = self._stack.enter_context(Session(self.config, self._folder, journal, tasks, lambda *_: None))
-        agent, envs, first = make_agent(self.config), session.vector(), dict[int, tuple[Info, Sequence[float] | None]]()
+        agent, envs, first = session.agent(), session.vector(), dict[int, tuple[Info, Sequence[float] | None]]()
         observations, infos = envs.reset(seed=self.config.seed)
         while journal.replaying:
             actions = []
@@ -218,7 +223,8 @@ class Replay:
             observations, _, _, _, infos = envs.step(np.asarray(actions))
             for i in range(envs.num_envs):
                 if (attempt := view({}, infos, i)[1].get("attempt")) is not None:
-                    agent.learn(attempt)
+                    if self.config.learning:
+                        agent.learn(attempt)
                     yield Seen(*first[i], attempt)
 
 

@@ -57,9 +57,7 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done
         journal = folder.start_over(synced=not config.env.table)
         cleanup.callback(journal.close)
         session = cleanup.enter_context(_session(config)(config, folder, journal, tasks, progress))
-        agent = make_agent(config)
-        if config.initial_agent:
-            agent.load(folder.within(config.initial_agent))
+        agent = session.agent()
         try:
             if agent.owns_loop and config.learning:
                 agent.fit(session, session.total, session.log)
@@ -145,6 +143,7 @@ class Session:
         self._categories: dict[str, str] = {}
         self._best: dict[str, float] = {}
         self._paid: dict[str, Recording] = {}
+        self._numbers: dict[int, int] = {}
 
     def __enter__(self) -> Session:
         from torch.utils.tensorboard import SummaryWriter
@@ -173,11 +172,19 @@ class Session:
 
     def _remember(self, options: Options) -> None:
         """Put the memories that the run begins with into its bank."""
-        bank = parts.bank(options, parts.author(options).language)
-        try:
-            bank.import_(self.folder.within(self.config.initial_memory))
-        finally:
-            bank.close()
+        file = self.folder.within(self.config.initial_memory)
+        with parts.bank(options, parts.author(options).language) as bank:
+            bank.import_(file)
+            self._numbers = bank.numbers(file) if self.config.initial_agent else {}
+
+    def agent(self) -> Agent:
+        """The agent, with what it had learned before if the configuration says so."""
+        agent = make_agent(self.config)
+        if self.config.initial_agent:
+            agent.load(self.folder.within(self.config.initial_agent))
+            if self.config.initial_memory:
+                agent.renumber(self._numbers)
+        return agent
 
     def _recording(self, name: str, part: Part, path: Path) -> Part:
         """A part; one that is asked over a network keeps what it was answered in the run folder."""

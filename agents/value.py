@@ -8,7 +8,7 @@ start point) towards its reward. Constants that the paper leaves open are the de
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
 from pathlib import Path
@@ -104,6 +104,8 @@ class ValueAgent(Agent):
         super().__init__(seed)
         if not (0.0 < alpha <= 1.0 and 0.0 <= epsilon <= 1.0):
             raise ConfigError(f"value: alpha must lie in (0, 1] and epsilon in [0, 1], not {alpha} and {epsilon}")
+        if not (sigma_floor > 0.0 and clip > 0.0):
+            raise ConfigError(f"value: sigma_floor and clip must be above 0, not {sigma_floor} and {clip}")
         if key not in ("item", "category", "task"):
             raise ConfigError(f"value: key is item, category or task, not {key!r}")
         self.alpha, self.epsilon, self.q0, self.key = alpha, epsilon, q0, key
@@ -158,6 +160,11 @@ class ValueAgent(Agent):
     def _key(self, stage: Stage, item: int, task: str, category: str) -> Row:
         state = {"item": "", "category": category, "task": task}[self.key]
         return (stage.value, state, item)
+
+    def renumber(self, ids: Mapping[int, int]) -> None:
+        """Values belong to items by id."""
+        kept = ((row, value) for row, value in self.values.items() if row[2] in ids)
+        self.values = {(stage, state, ids[item]): value for (stage, state, item), value in kept}
 
     def save(self, path: Path) -> None:
         """Write values, normaliser and the state of the generator."""

@@ -201,6 +201,12 @@ class Bank:
         self._stale = True
         return import_(self._store, path)
 
+    def numbers(self, path: Path) -> dict[int, int]:
+        """The ids that the items of an exported file have here, by their ids in the bank that it was written from."""
+        from kernel_gym.memory.exchange import numbers
+
+        return numbers(self._store, path)
+
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the bank's content, a line each; opening it checks the file alone."""
         from kernel_gym.memory.integrity import problems

@@ -59,6 +59,14 @@ def import_(store: Store, path: Path) -> int:
         raise BankError(f"{path} holds an item that cannot be read: {error!r}") from error
 
 
+def numbers(store: Store, path: Path) -> dict[int, int]:
+    """The ids that a file's items have in this bank, by their ids in the file; of those that are in it."""
+    _, lines = _read(path)
+    with store.reading():
+        found = {line["id"]: store.find(rows.digest(_item(line))) for line in lines}
+    return {theirs: ours for theirs, ours in found.items() if ours is not None}
+
+
 def _lines(store: Store, items: Collection[MemoryItem]) -> Iterator[dict[str, Any]]:
     ids = {item.id for item in items}
     records: dict[int, list[tuple[Any, ...]]] = {id: [] for id in ids}
@@ -96,7 +104,10 @@ def _take(store: Store, line: dict[str, Any], ids: dict[int, int], bank: str) ->
 
 
 def _rebound(line: dict[str, Any], ids: dict[int, int]) -> MemoryItem:
-    data = {name: value for name, value in line.items() if name not in ("outcomes", "origin")}
-    item = rows.from_json(data)
+    item = _item(line)
     parent = ids[item.parent] if item.parent is not None else None
     return replace(item, parent=parent, source=ids[item.source] if item.source is not None else None)
+
+
+def _item(line: dict[str, Any]) -> MemoryItem:
+    return rows.from_json({name: value for name, value in line.items() if name not in ("outcomes", "origin")})

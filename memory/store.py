@@ -115,9 +115,8 @@ class Store:
     def insert(self, item: MemoryItem, previous: int | None = None, origin: str = "") -> tuple[int, bool]:
         """Append an item; returns its id and whether it is new. `previous` is what `PREVIOUS` refers to."""
         digest = rows.digest(item)
-        known = self.connection.execute("SELECT id FROM items WHERE digest = ?", (digest,)).fetchone()
-        if known is not None:
-            return int(known[0]), False
+        if (known := self.find(digest)) is not None:
+            return known, False
         size, chain = self.tip()
         parent, source = self._reference(item.parent, previous), self._reference(item.source, previous)
         latency = item.verdict.latency_us if item.verdict is not None else None
@@ -132,6 +131,11 @@ class Store:
         )
         self._remember(replace(item, id=size + 1, parent=parent, source=source))
         return size + 1, True
+
+    def find(self, digest: str) -> int | None:
+        """The id of the item with this content; None if there is none."""
+        known = self.connection.execute("SELECT id FROM items WHERE digest = ?", (digest,)).fetchone()
+        return None if known is None else int(known[0])
 
     def _remember(self, item: MemoryItem) -> None:
         if self._items_generation == self.generation:

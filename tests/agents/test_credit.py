@@ -1,6 +1,7 @@
 """True effects: the author's own prospects, the picker that knows, and what the command makes of a run."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,8 @@ from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.generators.apprentice import Apprentice, oracle
 from kernel_gym.generators.apprentice.foresight import foresee
 from kernel_gym.generators.contract import Note
+from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 from kernel_gym.verdict import Feasible, Uncompilable
 
@@ -86,6 +89,19 @@ def test_a_run_is_examined_and_left_as_it_is(run: Path) -> None:
         assert sum(effect.left_out is not None for effect in state.effects) <= 5
     again = examine(run, Question(states=3))
     assert again == report, "the same question, the same answer"
+
+
+def test_a_run_that_began_with_memories_and_values_of_another_is_examined_too(run: Path, tmp_path: Path) -> None:
+    with Bank(run / "bank.sqlite", StaticEmbedder(), read_only=True) as bank:
+        bank.export(tmp_path / "memory.jsonl")
+    began = config(
+        tasks=["tanh"], budget=2, initial_memory="memory.jsonl", initial_agent=str(run / "agent"), learning=False
+    )
+    folder = RunFolder.open(tmp_path / "run", began)
+    shutil.move(tmp_path / "memory.jsonl", folder.path)
+    train(began, folder)
+    state = examine(folder.path, Question(states=1)).states[0]
+    assert {effect.worth for effect in state.effects} != {0.0}, "what the agent had learned is what it is asked about"
 
 
 def test_leaving_out_is_the_difference_it_makes(run: Path) -> None:

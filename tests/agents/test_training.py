@@ -17,11 +17,14 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from kernel_gym.agents.comparison import RunOutcome
 from kernel_gym.agents.metrics import METRICS, OTHERS, documented
 from kernel_gym.agents.run_folder import RunFolder
-from kernel_gym.agents.training import train
+from kernel_gym.agents.training import Session, train
+from kernel_gym.agents.value import ValueAgent
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder
+from kernel_gym.memory.item import Kind, MemoryItem
+from kernel_gym.memory.seed import seed_items
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "train.py"
 TASKS = ("relu", "sum_reduction_over_a_dimension")
@@ -152,6 +155,26 @@ def test_killed_while_the_folder_is_made_the_same_command_makes_it_anew(
     folder = RunFolder.open(tmp_path / "run", config())
     assert json.loads((folder.path / "provenance.json").read_text())["kernel_gym"]
     assert folder.agent.is_dir()
+
+
+def test_what_an_agent_learned_follows_its_items_into_the_bank_that_it_goes_on_with(tmp_path: Path) -> None:
+    """Leaving tasks out of an export moves the ids of all items after theirs."""
+    settings = config(initial_memory="memory.jsonl", initial_agent="before")
+    folder = RunFolder.open(tmp_path / "run", settings)
+    with Bank(None, StaticEmbedder()) as bank:
+        bank.add(seed_items("ascendc"), attempt=False)
+        traces = [MemoryItem(Kind.TRACE, task, task, task, task=task) for task in ("level1/relu", "level1/gelu")]
+        (gone,), (kept,) = (bank.add([trace]) for trace in traces)
+        bank.export(folder.within("memory.jsonl"), exclude_tasks=["level1/relu"])
+    before = ValueAgent()
+    before.values = {("draft", "", 1): 0.1, ("draft", "", gone): 0.2, ("refine", "", kept): 0.3}
+    before.save(folder.within("before"))
+    journal = folder.start_over()
+    with Session(settings, folder, journal, TASKS, lambda *_: None) as session:
+        assert session.agent().values == {("draft", "", 1): 0.1, ("refine", "", gone): 0.3}  # type: ignore[attr-defined]
+    journal.close()
+    with Bank(folder.bank, StaticEmbedder(), read_only=True) as bank:
+        assert bank.get(gone).task == "level1/gelu"
 
 
 def test_options_that_an_agent_does_not_take_are_one_line(tmp_path: Path) -> None:

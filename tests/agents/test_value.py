@@ -92,7 +92,7 @@ def test_the_normaliser_keeps_mean_and_deviation_and_its_safeguards(rewards: lis
 
 
 def test_wrong_constants_are_refused() -> None:
-    for wrong in ({"alpha": 0.0}, {"epsilon": 1.5}, {"key": "state"}):
+    for wrong in ({"alpha": 0.0}, {"epsilon": 1.5}, {"key": "state"}, {"sigma_floor": 0.0}, {"clip": 0.0}):
         with pytest.raises(ConfigError):
             ValueAgent(**wrong)  # type: ignore[arg-type]
 
@@ -101,6 +101,16 @@ def test_values_of_another_key_are_not_loaded(tmp_path: Path) -> None:
     ValueAgent(key="task").save(tmp_path)
     with pytest.raises(ConfigError, match="key='task'"):
         ValueAgent().load(tmp_path)
+
+
+def test_values_follow_their_items_to_another_bank() -> None:
+    agent = ValueAgent()
+    agent.learn(attempt(1.0, (4, 7)))
+    agent.learn(attempt(-1.0, (9,)))
+    agent.renumber({4: 9, 9: 2})
+    assert agent.value(Stage.DRAFT, 9) == pytest.approx(0.2)
+    assert agent.value(Stage.DRAFT, 2) == pytest.approx(-0.2)
+    assert agent.value(Stage.DRAFT, 4) == agent.value(Stage.DRAFT, 7) == 0.0, "7 is not in that bank"
 
 
 def rewards(agent: Any, secret: int, attempts: int = 300) -> np.ndarray[Any, Any]:

@@ -59,6 +59,16 @@ def test_a_reference_to_an_excluded_item_becomes_none(bank, tmp_path):
         assert other.items(task="level1/silu")[0].parent is None
 
 
+def test_items_of_a_file_are_found_again_under_their_new_ids(bank, tmp_path):
+    bank.export(tmp_path / "memory.jsonl", exclude_tasks=["level1/relu"])
+    with Bank(None, EMBEDDER) as other:
+        other.add([MemoryItem(Kind.PRACTICE, "own", "own")])
+        assert other.numbers(tmp_path / "memory.jsonl") == {}
+        other.import_(tmp_path / "memory.jsonl")
+        assert other.numbers(tmp_path / "memory.jsonl") == {1: 2, 4: 3, 5: 4}
+        assert [other.get(new).text for new in (2, 3, 4)] == [bank.get(old).text for old in (1, 4, 5)]
+
+
 def test_an_origin_survives_a_second_journey(bank, tmp_path):
     bank.export(tmp_path / "first.jsonl")
     with Bank(None, EMBEDDER) as second, Bank(None, EMBEDDER) as third:
