@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from kernel_gym.agents.contract import Agent, Info, Metrics, Observation
 from kernel_gym.agents.ranking import generate, legal_slots
@@ -180,9 +180,27 @@ class ValueAgent(Agent):
 
     def load(self, path: Path) -> None:
         """Read back what `save` wrote."""
-        data = json.loads((path / "value.json").read_text())
+        data = saved(path)
         if data["key"] != self.key:
             raise ConfigError(f"these values have the key {data['key']!r}; make the agent with key={data['key']!r}")
         self.values = {(stage, state, item): value for stage, state, item, value in data["values"]}
         self.normaliser = Normaliser(**data["normaliser"])
         self.rng.bit_generator.state = data["rng"]
+
+
+def saved(path: Path) -> dict[str, Any]:
+    """What `save` wrote into a folder."""
+    file = path / "value.json"
+    try:
+        data: dict[str, Any] = json.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} holds no values: there is no readable {file.name} in it") from error
+    return data
+
+
+def learned(path: Path) -> dict[int, dict[str, float]]:
+    """Q by item and then by stage (or stage and state, `draft of activation`, if values depend on it)."""
+    values: dict[int, dict[str, float]] = {}
+    for stage, state, item, value in saved(path)["values"]:
+        values.setdefault(item, {})[f"{stage} of {state}" if state else stage] = value
+    return values

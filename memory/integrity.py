@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kernel_gym.memory import rows
+from kernel_gym.memory.item import MemoryItem
 from kernel_gym.memory.store import Store
+
+#: What searches go by, kept beside the items' data.
+_COLUMNS = ("kind", "task", "category", "language", "feasible", "latency")
 
 
 def problems(store: Store) -> Iterator[str]:
@@ -20,10 +24,14 @@ def problems(store: Store) -> Iterator[str]:
 
 
 def _items(store: Store) -> Iterator[str]:
-    """Ids without a gap, contents that match their address, a chain without a break, references that point back."""
+    """Ids without a gap, contents that match address and columns, a chain without a break, references that point back.
+
+    A verdict's words are not part of an item's address; that it was changed shows only where a column has it too.
+    """
     before = ""
-    query = "SELECT id, digest, chain, born, parent, source, data FROM items ORDER BY id"
-    for number, (id, digest, chain, born, parent, source, data) in enumerate(store.connection.execute(query), start=1):
+    query = f"SELECT id, digest, chain, born, parent, source, data, {', '.join(_COLUMNS)} FROM items ORDER BY id"
+    for number, row in enumerate(store.connection.execute(query), start=1):
+        id, digest, chain, born, parent, source, data, *columns = row
         if id != number:
             yield f"item {id}: the item before it is missing"
             return
@@ -34,10 +42,18 @@ def _items(store: Store) -> Iterator[str]:
             return
         if rows.digest(replace(item, id=-1)) != digest:
             yield f"item {id}: its content is not what was stored"
+        yield from (f"item {id}: its {name} is not what is searched for" for name in _differing(item, columns))
         if rows.chain(before, digest, born) != chain:
             yield f"item {id}: it does not follow from the item before it"
         yield from (f"item {id}: refers to item {other}" for other in (parent, source) if other and not 0 < other < id)
         before = chain
+
+
+def _differing(item: MemoryItem, columns: Sequence[object]) -> Iterator[str]:
+    """What a search goes by and the item itself does not say."""
+    latency = item.verdict.latency_us if item.verdict is not None else None
+    own = (item.kind.value, item.task, item.category, item.language, int(item.feasible), latency)
+    return (name for name, here, there in zip(_COLUMNS, own, columns, strict=True) if here != there)
 
 
 def _strays(store: Store) -> Iterator[str]:
@@ -48,6 +64,9 @@ def _strays(store: Store) -> Iterator[str]:
             yield f"{table}: {count} rows belong to no item"
     if (never := store.connection.execute("SELECT count(*) FROM outcomes WHERE uses < 1").fetchone()[0]) > 0:
         yield f"outcomes: {never} rows without a use"
+    uneven = "SELECT embedder FROM vectors GROUP BY embedder HAVING min(length(data)) <> max(length(data))"
+    for (embedder,) in store.connection.execute(uneven):
+        yield f"vectors: those of {embedder} have different lengths"
     newest = store.connection.execute("SELECT max(born) FROM items").fetchone()[0] or 0
     if newest > store.attempts:
         yield f"attempts: the counter says {store.attempts}, an item is from attempt {newest}"

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernel_gym import command_line, plugins
+from kernel_gym import command_line, plugins, suites
 from kernel_gym.errors import KernelGymError
 from kernel_gym.memory import rows
 from kernel_gym.memory.bank import Bank
-from kernel_gym.memory.item import Kind, MemoryItem, Outcomes, Retrieved, Stage
+from kernel_gym.memory.item import Kind, MemoryItem, Outcomes, Stage
 from kernel_gym.memory.seed import seed_items
 
 EXAMPLES = """
@@ -22,6 +22,7 @@ scripts/memory.py list bank.sqlite --kind trace --feasible
 scripts/memory.py list bank.sqlite --task level1/softmax --sort draft
 scripts/memory.py search bank.sqlite "softmax over the last dimension" --kind practice -k 5
 scripts/memory.py show bank.sqlite 12 --json
+scripts/memory.py list runs/value/bank.sqlite --agent runs/value/agent --sort refine
 scripts/memory.py lineage bank.sqlite 31
 scripts/memory.py export bank.sqlite memory.jsonl --exclude-tasks level1/relu,level1/gelu
 scripts/memory.py import bank.sqlite memory.jsonl
@@ -60,11 +61,13 @@ def _arguments() -> argparse.Namespace:
         command.add_argument("bank", type=Path, help="the bank's file")
         command.add_argument("--json", action="store_true", help="print data instead of tables")
         command.add_argument("--embedder", default="static", help="registered name or module:Class (default: static)")
+    for command in (listing, search, show, lineage):
+        command.add_argument("--agent", type=Path, help="folder of a value agent: show what it learned of each item")
     for command in (listing, search):
         command.add_argument("--kind", type=Kind, choices=list(Kind), help="only items of this kind")
         command.add_argument("--task", help="only items of this task")
         command.add_argument("--feasible", action="store_true", help="only items of kernels that passed every gate")
-    listing.add_argument("--sort", choices=SORTS, default="id", help="a stage sorts by its recent outcome, best first")
+    listing.add_argument("--sort", choices=SORTS, default="id", help="a stage: by recent outcome or learned value")
     search.add_argument("query")
     search.add_argument("-k", type=_count, default=10, help="how many (default: 10)")
     for command in (show, lineage):
@@ -89,36 +92,38 @@ def _new(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _list(bank: Bank, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    items = [item for item in bank.items(arguments.kind, arguments.task) if item.feasible or not arguments.feasible]
-    outcomes = bank.outcomes([item.id for item in items])
-    summaries = [_summary(item, outcomes[item.id]) for item in items]
+    items = [
+        item for item in bank.items(arguments.kind, _task(bank, arguments)) if item.feasible or not arguments.feasible
+    ]
+    summaries = _summaries(bank, items, arguments)
     return sorted(summaries, key=lambda summary: _rank(summary, arguments.sort))
 
 
 def _search(bank: Bank, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     kinds = [arguments.kind] if arguments.kind else None
     feasible = True if arguments.feasible else None
-    found = bank.retrieve(arguments.query, arguments.k, kinds, task=arguments.task, feasible=feasible)
-    return [_found(result) for result in found]
+    found = bank.retrieve(arguments.query, arguments.k, kinds, task=_task(bank, arguments), feasible=feasible)
+    summaries = _summaries(bank, [result.item for result in found], arguments)
+    return [{"similarity": one.similarity} | summary for one, summary in zip(found, summaries, strict=True)]
 
 
 def _show(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
     item = bank.get(arguments.id)
-    summary = _summary(item, bank.outcomes([item.id])[item.id])
+    (summary,) = _summaries(bank, [item], arguments)
     return summary | rows.to_json(item) | {"origin": bank.origin(item.id)}
 
 
 def _lineage(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
     lineage, children = bank.lineage(arguments.id), bank.children(arguments.id)
-    outcomes = bank.outcomes([item.id for item in (*lineage, *children)])
     return {
-        "lineage": [_summary(item, outcomes[item.id]) for item in lineage],
-        "children": [_summary(item, outcomes[item.id]) for item in children],
+        "lineage": _summaries(bank, lineage, arguments),
+        "children": _summaries(bank, children, arguments),
     }
 
 
 def _export(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
-    return {"items": bank.export(arguments.file, arguments.exclude_tasks), "file": str(arguments.file)}
+    excluded = [_known(bank, name) for name in arguments.exclude_tasks]
+    return {"items": bank.export(arguments.file, excluded), "file": str(arguments.file)}
 
 
 def _import(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -141,6 +146,26 @@ COMMANDS: dict[str, Callable[[Bank, argparse.Namespace], Answer]] = {
 }
 
 
+def _task(bank: Bank, arguments: argparse.Namespace) -> str | None:
+    return None if arguments.task is None else _known(bank, arguments.task)
+
+
+def _known(bank: Bank, name: str) -> str:
+    """The id of a task. One that is mistyped is an error: leaving out nothing would give a test's answers away."""
+    return name if bank.items(task=name) else suites.find(name).id
+
+
+def _summaries(bank: Bank, items: Sequence[MemoryItem], arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    outcomes = bank.outcomes([item.id for item in items])
+    summaries = [_summary(item, outcomes[item.id]) for item in items]
+    if arguments.agent is not None:
+        from kernel_gym.agents.value import learned
+
+        values = learned(arguments.agent)
+        summaries = [summary | {"learned": values.get(summary["id"], {})} for summary in summaries]
+    return summaries
+
+
 def _summary(item: MemoryItem, outcomes: dict[Stage, Outcomes]) -> dict[str, Any]:
     verdict = item.verdict
     return {
@@ -158,16 +183,14 @@ def _summary(item: MemoryItem, outcomes: dict[Stage, Outcomes]) -> dict[str, Any
     }
 
 
-def _found(result: Retrieved) -> dict[str, Any]:
-    return {"similarity": result.similarity} | _summary(result.item, result.outcomes)
-
-
 def _rank(summary: dict[str, Any], sort: str) -> tuple[float, int]:
     values = summary["values"]
     if sort == "latency":
         return summary["latency_us"] or float("inf"), summary["id"]
     if sort == "uses":
         return -sum(record["uses"] for record in values.values()), summary["id"]
+    if sort in values and "learned" in summary:
+        return -max((q for name, q in summary["learned"].items() if name.startswith(sort)), default=0.0), summary["id"]
     return -values[sort]["recent"] if sort in values else 0.0, summary["id"]
 
 
@@ -197,9 +220,9 @@ def _line(summary: dict[str, Any]) -> str:
         for stage, record in summary["values"].items()
         if record["uses"]
     )
-    return (
-        f"{summary['id']:5} {similarity}{summary['kind']:10} {latency:13} {summary['title'][:90]:90} {values}".rstrip()
-    )
+    learned = "".join(f" Q({name}) {value:+.2f}" for name, value in summary.get("learned", {}).items())
+    title = f"{summary['title'][:90]:90}"
+    return f"{summary['id']:5} {similarity}{summary['kind']:10} {latency:13} {title} {values}{learned}".rstrip()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kernel_gym import suites
+from kernel_gym.agents.value import ValueAgent
 from kernel_gym.memory.bank import PREVIOUS, Bank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
@@ -44,6 +46,27 @@ def test_list_filters_and_sorts(bank):
     assert [item["title"] for item in listed] == ["fast relu", "slow relu"]
     assert [item["id"] for item in json.loads(call("list", bank, "--json", "--sort", "refine"))][:2] == [1, 3]
     assert "refine +0.10 of 1" in call("list", bank, "--task", "level1/relu")
+
+
+def test_what_an_agent_learned_stands_beside_what_came_of_showing_an_item(bank, tmp_path):
+    agent = ValueAgent()
+    agent.values = {("refine", "", 2): 0.75, ("draft", "", 2): -0.5, ("refine", "", 4): -1.0}
+    agent.save(tmp_path / "agent")
+    listed = json.loads(call("list", bank, "--agent", tmp_path / "agent", "--sort", "refine", "--json"))
+    assert [item["id"] for item in listed] == [2, 1, 3, 4]
+    assert listed[0]["learned"] == {"refine": 0.75, "draft": -0.5}
+    assert "Q(refine) +0.75 Q(draft) -0.50" in call("lineage", bank, 2, "--agent", tmp_path / "agent")
+    assert "holds no values" in call("list", bank, "--agent", tmp_path, status=2)
+
+
+def test_a_task_may_be_called_by_its_number_and_a_mistyped_one_is_an_error(bank, tmp_path):
+    number = suites.find("level1/relu").number
+    assert len(json.loads(call("list", bank, "--task", f"level1/{number}", "--json"))) == 2
+    without = json.loads(call("export", bank, tmp_path / "out", "--exclude-tasks", f"level1/{number}", "--json"))
+    assert without["items"] == 2
+    for mistyped in ("relu", "level1/relo"):
+        assert "relu" in call("export", bank, tmp_path / "leak", "--exclude-tasks", mistyped, status=2)
+    assert not (tmp_path / "leak").exists()
 
 
 def test_search_finds(bank):

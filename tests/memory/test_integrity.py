@@ -15,6 +15,8 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "memory.py"
 DAMAGE = {
     "content": ("UPDATE items SET data = replace(data, 'body 1', 'body 9') WHERE id = 3", "item 3: its content"),
     "order": ("UPDATE items SET born = born + 1 WHERE id = 2", "item 2: it does not follow"),
+    "column": ("UPDATE items SET feasible = 1, latency = 0.5 WHERE id = 3", "item 3: its feasible is not"),
+    "vector": ("UPDATE vectors SET data = x'00' WHERE item = 3", "vectors: those of static"),
     "gap": ("DELETE FROM items WHERE id = 2", "item 3: the item before it is missing"),
     "reference": ("UPDATE items SET parent = 3 WHERE id = 2", "item 2: refers to item 3"),
     "unreadable": ("UPDATE items SET data = '{}' WHERE id = 1", "item 1: cannot be read"),
