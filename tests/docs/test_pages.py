@@ -21,7 +21,7 @@ from kernel_gym.hardware.ascend_sim import calibration, rules
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory import pages
-from kernel_gym.memory.bank import RECENT_WEIGHT
+from kernel_gym.memory.bank import HEADLINE_SHARE, RECENT_WEIGHT
 from kernel_gym.memory.item import Kind
 from kernel_gym.memory.seed import seed_items
 from kernel_gym.registration import PRESETS
@@ -223,5 +223,6 @@ def test_the_constants_are_the_code_s_own() -> None:
         f"| at most {pages.BASICS}, {pages.NAMED}, {pages.SIMILAR} |",
         f"| {seeds[Kind.API]} API pages, {seeds[Kind.PRACTICE]} practices |",
         f"| {RECENT_WEIGHT} | [memory/store.py]",
+        f"| {HEADLINE_SHARE} | [memory/bank.py]",
     ):
         assert row in text
