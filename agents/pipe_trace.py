@@ -129,7 +129,7 @@ def _span(begin: float, stop: float, height: int) -> str:
     room = drawing.WIDTH - LEFT
     return (
         f'<rect x="{LEFT + room * begin:.1f}" y="0" width="{max(1.5, room * (stop - begin)):.1f}" '
-        f'height="{height}" fill="{drawing.COLOURS[1]}" opacity="0.45"/>'
+        f'height="{height}" fill="{drawing.COLOURS[1]}" opacity="0.25"/>'
     )
 
 

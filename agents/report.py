@@ -48,11 +48,24 @@ def write_report(folder: Path, file: Path, reference: str = "", traces: bool = T
     return file
 
 
-def write_curves(folder: Path, file: Path) -> Path:
-    """Write the curves of all complete runs below a folder as an SVG picture of its own."""
-    outcomes = [found for run in finished(folder) if (found := run.outcome()) is not None]
-    file.write_text(drawing.alone(drawing.curves(_curves(outcomes), UNIT, key=True)))
-    return file
+def write_pictures(folder: Path, out: Path) -> list[Path]:
+    """Write the pictures of a report as SVG files: curves, and of one run what it did and who helped whom."""
+    runs = finished(folder)
+    best = _best(runs)
+    kernel = next(iter(_kernels(best, traces=True)), None)
+    pictures = {
+        "curves": drawing.curves(_curves([found for run in runs if (found := run.outcome())]), UNIT, key=True),
+        "timeline": drawing.timeline(list(best.steps().items()), best.config.budget),
+        "transfer": _transfer(best, _items(best.folder)),
+        "pipes": kernel["trace"].get("svg", "") if kernel else "",
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, svg in pictures.items():
+        if svg:
+            written.append(out / f"{name}.svg")
+            written[-1].write_text(drawing.alone(svg))
+    return written
 
 
 def finished(folder: Path) -> list[FinishedRun]:
@@ -217,14 +230,14 @@ def _kernels(run: FinishedRun, traces: bool) -> list[dict[str, Any]]:
             "latency": best["latency_us"],
             "words": best["profile"]["diagnosis"] or best["profile"]["bottleneck"],
             "pipes": drawing.bars(best["profile"]["pipes"]),
-            "trace": _trace(run, task, source) if traces else "",
+            "trace": _trace(run, task, source) if traces else {},
             "source": source,
         }
         for gain, task, best, source in found[:SHOWN_KERNELS]
     ]
 
 
-def _trace(run: FinishedRun, task: str, source: str) -> Any:
+def _trace(run: FinishedRun, task: str, source: str) -> dict[str, str]:
     """What the kernel's pipes did when: a picture, or why there is none."""
     from kernel_gym.envs import parts
 

@@ -8,7 +8,7 @@ from kernel_gym import command_line
 EXAMPLES = """
 scripts/report.py runs/main
 scripts/report.py runs/main --reference heuristic --out main.html
-scripts/report.py runs/mine --curves curves.svg
+scripts/report.py runs/mine --pictures pictures
 """
 
 
@@ -19,13 +19,13 @@ def main() -> int:
     parser.add_argument("--reference", default="", help="contender that the others are compared with (default: first)")
     parser.add_argument("--out", type=Path, help="file to write (default: report.html in the folder)")
     parser.add_argument("--no-traces", action="store_true", help="don't run the fastest kernels again for their traces")
-    parser.add_argument("--curves", type=Path, metavar="FILE", help="write only the curves, as an SVG picture")
+    parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="write only the pictures, as SVG files")
     arguments = parser.parse_args()
 
-    from kernel_gym.agents.report import write_curves, write_report
+    from kernel_gym.agents.report import write_pictures, write_report
 
-    if arguments.curves:
-        print(write_curves(arguments.folder, arguments.curves))
+    if arguments.pictures:
+        print(*write_pictures(arguments.folder, arguments.pictures), sep="\n")
         return 0
     out = arguments.out or arguments.folder / "report.html"
     print(write_report(arguments.folder, out, arguments.reference, traces=not arguments.no_traces))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kernel_gym.agents import evaluation, finished_run, pipe_trace, validation
-from kernel_gym.agents.report import write_curves, write_report
+from kernel_gym.agents.report import write_pictures, write_report
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.training import train
 from kernel_gym.config import resolve
@@ -90,10 +90,12 @@ def test_a_contender_that_is_not_there_is_named(runs: Path, tmp_path: Path) -> N
         write_report(runs, tmp_path / "report.html", reference="heuristic")
 
 
-def test_the_curves_are_a_picture_of_their_own(runs: Path, tmp_path: Path) -> None:
-    root = ElementTree.fromstring(write_curves(runs, tmp_path / "curves.svg").read_text())
-    assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    assert {"value", "random"} <= {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
+def test_the_pictures_stand_alone(runs: Path, tmp_path: Path) -> None:
+    written = {file.stem: ElementTree.parse(file).getroot() for file in write_pictures(runs, tmp_path / "pictures")}
+    assert {"curves", "timeline"} <= set(written) <= {"curves", "timeline", "transfer", "pipes"}
+    space = "{http://www.w3.org/2000/svg}"
+    assert {root.tag for root in written.values()} == {f"{space}svg"}
+    assert {"value", "random"} <= {text.text for text in written["curves"].iter(f"{space}text")}
 
 
 def test_a_trace_is_that_of_the_core_that_was_done_last() -> None:
