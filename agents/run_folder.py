@@ -122,10 +122,11 @@ class RunFolder:
         return self.records(each * config.rounds)[each * (config.rounds - 1) :]
 
     def start_over(self, synced: bool = True) -> Journal:
-        """Remove what replaying writes again, and open the journal."""
+        """Open the journal and remove what replaying writes again; not while another process is at work here."""
+        journal = Journal(self.journal, synced)
         for stale in (*self.path.glob("events.out.tfevents.*"), *self.path.glob("bank.sqlite*")):
             stale.unlink()
-        return Journal(self.journal, synced)
+        return journal
 
     def keep_best(self, task: str, source: str) -> None:
         """Write the fastest kernel of a task."""

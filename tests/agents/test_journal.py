@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_gym.agents.journal import Journal
+from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.errors import KernelGymError
 
 records = st.lists(
@@ -62,6 +63,19 @@ def test_one_process_at_a_time_writes_it_and_others_may_read(tmp_path: Path, mon
     journal.close()
     _write(path, [{"task": "a"}, {"task": "b"}])
     assert Journal.read(path) == [{"task": "a"}, {"task": "b"}]
+
+
+def test_a_run_that_is_under_way_keeps_its_bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernel_gym.agents.journal.PATIENCE", 0.0)
+    folder = RunFolder(tmp_path)
+    folder.bank.write_text("of an earlier try")
+    journal = folder.start_over()
+    assert not folder.bank.exists()
+    folder.bank.write_text("in use")
+    with pytest.raises(KernelGymError, match="another process is at work"):
+        folder.start_over()
+    assert folder.bank.exists()
+    journal.close()
 
 
 def test_a_writer_that_was_killed_holds_nothing(tmp_path: Path) -> None:
