@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kernel_gym.generators.contract import Note, StartPoint
 from kernel_gym.kernel import Kernel
-from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.item import MemoryItem
 from kernel_gym.task import Task
 from kernel_gym.verdict import Feasible, Profile
@@ -20,12 +21,12 @@ def note(item: MemoryItem, task: Task) -> Note:
     return Note(item.kind.value, item.text, item.code, item.verdict, item.task == task.id)
 
 
-def start_point(item: MemoryItem, bank: Bank) -> StartPoint:
-    """A feasible trace as the kernel to refine, with what earlier attempts from it came to."""
+def start_point(item: MemoryItem, children: Iterable[MemoryItem]) -> StartPoint:
+    """A feasible trace as the kernel to refine, with what earlier attempts from it, its children, came to."""
     if item.verdict is None:
         raise ValueError(f"item {item.id} has no verdict and cannot be refined")
-    children = tuple(child_line(child, item) for child in bank.children(item.id))
-    return StartPoint(Kernel(item.code, item.language), item.verdict, children)
+    lines = tuple(child_line(child, item) for child in children)
+    return StartPoint(Kernel(item.code, item.language), item.verdict, lines)
 
 
 def child_line(child: MemoryItem, start: MemoryItem) -> str:

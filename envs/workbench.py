@@ -24,6 +24,7 @@ from kernel_gym.envs.rewards import REWARDS
 from kernel_gym.envs.showing import describe, latency, note, profile, start_point
 from kernel_gym.envs.workshop import Commission, Work, Workshop
 from kernel_gym.errors import ConfigError
+from kernel_gym.generators.contract import StartPoint
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.experience import experience, trace
 from kernel_gym.memory.item import MemoryItem, Stage
@@ -97,10 +98,10 @@ class Workbench:
         self._rows = self._layout.candidates(pool, self._situation())
 
     def _fastest_latencies(self) -> dict[str, float]:
-        """The best latency the bank holds for each task that a candidate with a latency comes from."""
+        """The best latency known here for each task that a candidate with a latency comes from."""
         tasks = {candidate.item.task for candidate in self.pool if candidate.latency_us is not None}
-        best = {task: self.bank.start_points(task)[:1] for task in sorted(tasks)}
-        return {task: latency(found[0]) for task, found in best.items() if found}
+        best = {task: next(filter(self._mine, self.bank.start_points(task)), None) for task in sorted(tasks)}
+        return {task: latency(found) for task, found in best.items() if found is not None}
 
     def _candidates(self) -> tuple[Candidate, ...]:
         query, bottleneck, exclude = describe(self.task), "", set[int]()
@@ -119,8 +120,11 @@ class Workbench:
         found = self.bank.look_up(ids, describe(self.task))
         return tuple(Candidate(one.item, one.similarity, one.outcomes, start=True) for one in found)
 
+    def _start_point(self, item: MemoryItem) -> StartPoint:
+        return start_point(item, filter(self._mine, self.bank.children(item.id)))
+
     def _mine(self, item: MemoryItem) -> bool:
-        """Frozen memory: only what the bank was made with and what this episode found can be started from."""
+        """Frozen memory: only what the bank was made with and what this episode found is known."""
         return self._options.memory != "frozen" or item.id <= self._origin.size or item.id in self._found
 
     def pick(self, action: int) -> None:
@@ -165,7 +169,7 @@ class Workbench:
         code = "\n".join(item.code for item in [*items, *([self.start.item] if self.start else [])])
         self._pages = tuple(self.bank.api_pages(describe(self.task), code, self._shop.author.language))
         context = tuple(note(item, self.task) for item in [*items, *self._pages])
-        start = None if self.start is None else start_point(self.start.item, self.bank)
+        start = None if self.start is None else self._start_point(self.start.item)
         # Counted now, not when it is settled: another bench may be at work on the same task.
         number = self._shop.attempts[self.task.id]
         self._shop.attempts[self.task.id] += 1

@@ -265,6 +265,22 @@ def test_frozen_memory_takes_in_no_candidates(make: Any, stand_ins: Any) -> None
     assert info["stage"] is Stage.DRAFT, "what another episode found is not known"
 
 
+def test_frozen_memory_tells_nothing_of_what_another_episode_made_of_a_start_point(make: Any, stand_ins: Any) -> None:
+    drafted = make(author=stand_ins.Listed("latency 9.0"))
+    drafted.reset(seed=0)
+    attempt(drafted, K)
+    author = stand_ins.Listed("latency 3.0", "latency 5.0")
+    env = make(author=author, bank=drafted.bank, memory="frozen", stages="refine", tasks=stand_ins.tasks(1))
+    for _ in range(2):
+        observation, info = env.reset()
+        assert [candidate.latency_us for candidate in info["candidates"]] == [9.0]
+        assert observation["observations"][env.layout.candidate("relative_latency")][0] == 1.0
+        attempt(env, 0, K)
+        assert author.asked[-1][2].children == ()
+    attempt(env, 1, K)
+    assert len(author.asked[-1][2].children) == 1, "its own it knows"
+
+
 def test_fresh_memory_begins_every_episode_as_constructed(make: Any, stand_ins: Any) -> None:
     env = make(author=stand_ins.Listed("latency 8.0"), memory="fresh")
     _, first = env.reset(seed=0)
