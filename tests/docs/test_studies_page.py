@@ -1,6 +1,8 @@
 """The pages about training and studies say what the code has."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,3 +36,13 @@ def test_every_study_is_in_the_page_as_it_is(name: str) -> None:
     assert f"| `{name}` | {study.question} | {' | '.join(cells)} |" in text
     for row in study.published:
         assert f"| {row.what} | {row.value} |" in text
+
+
+def test_the_configuration_with_env_runners_is_one() -> None:
+    pytest.importorskip("ray", reason="needs RLlib: pip install 'kernel_gym[rllib]'")
+    (shown,) = re.findall(r"```python\n(.*?)```", (DOCS / "training.md").read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(shown, names)
+    names["config"].validate()
+    assert names["config"].num_env_runners == 4
+    assert names["config"].rl_module_spec.module_class is names["MaskedModule"]
