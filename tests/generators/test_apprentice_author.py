@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from kernel_gym import suites
 from kernel_gym.errors import ConfigError
 from kernel_gym.generators.apprentice import Apprentice, load_profile, oracle, profile_names
+from kernel_gym.generators.apprentice.foresight import foresee
 from kernel_gym.generators.apprentice.idioms import idioms
 from kernel_gym.generators.apprentice.judgement import Judge
 from kernel_gym.generators.apprentice.moves import moves, recognised
@@ -23,6 +24,9 @@ from kernel_gym.generators.apprentice.schedule import BEST, NAIVE, Schedule, rec
 from kernel_gym.generators.conformance import GeneratorContract
 from kernel_gym.generators.contract import Context, Generator, Note, StartPoint
 from kernel_gym.kernel import Kernel
+from kernel_gym.memory.item import Kind
+from kernel_gym.memory.seed import seed_items
+from kernel_gym.task import Task
 from kernel_gym.verdict import Feasible, Profile, Uncompilable
 
 SOFTMAX = suites.find("level1/softmax")
@@ -33,8 +37,8 @@ FAILED = Note("trace", MISTAKE, MISTAKE, Uncompilable("expected ';'"))
 POINTED = Note("trace", MISTAKE, MISTAKE, Uncompilable("no matching function for call to 'ReduceSum(...)'"))
 
 
-def _verified() -> Note:
-    source = oracle(SOFTMAX).source
+def _verified(of: Task = SOFTMAX) -> Note:
+    source = oracle(of).source
     return Note("trace", source, source, WORKING)
 
 
@@ -60,6 +64,25 @@ def test_attention_is_limited() -> None:
     assert _probability() < _probability(PAGE, noise) < _probability(PAGE)
     buried = Note("trace", "x\n" * 20000 + _verified().text, "x\n" * 20000 + _verified().code, WORKING)
     assert _probability(buried) < _probability(_verified())
+
+
+@pytest.mark.parametrize(
+    ("task", "sibling"),
+    [
+        ("level1/softmax", "level1/log_softmax"),
+        ("level1/relu", "level1/sigmoid"),
+        ("level2/conv2d_relu_bias_add", "level1/conv_standard_2d_square_input_square_kernel"),
+    ],
+)
+def test_verified_code_helps_most_and_still_does_in_a_full_context(task: str, sibling: str) -> None:
+    """Pages help, a relative's verified kernel helps more, and four long ones beside it leave a third of that."""
+    pages = [Note("api", item.text) for item in seed_items("ascendc") if item.kind is Kind.API][:14]
+    others = ("level2/conv_transpose3d_softmax_sigmoid", "level2/gemm_scale_batch_norm", "level1/cumsum")
+    kernels = [_verified(suites.find(name)) for name in (sibling, *others, "level1/max_pooling_2d")]
+    contexts = ([], pages, [*pages, kernels[0]], [*pages, *kernels])
+    alone, paged, shown, full = (foresee(Apprentice(), suites.find(task), tuple(notes)).feasible for notes in contexts)
+    assert alone < paged < shown
+    assert full > max(paged, shown / 3)
 
 
 def test_conflicting_spellings_interfere() -> None:
