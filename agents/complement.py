@@ -228,7 +228,9 @@ class ComplementAgent(Agent):
 
     def _attempt(self, info: Info) -> _Open:
         """The attempt under way at a task: what is known, one draw, and the candidates it met."""
-        if info["task"] not in self._open:
+        # Of attempts that the infrastructure failed, or that it is not to learn from, it is not told the end.
+        begins = not info["picked"] and (info["start_due"] or info["start"] is None)
+        if begins or info["task"] not in self._open:
             self._open[info["task"]] = _Open(self._outlook(info["task"]), self._draw(info["stage"]))
         now = self._open[info["task"]]
         now.seen |= {candidate.id: candidate for candidate in info["candidates"]}

@@ -202,3 +202,20 @@ def test_wrong_constants_are_refused() -> None:
 
 def test_every_gate_has_an_expectation_for_every_feature() -> None:
     assert all(len(weights) == len(GATES) for weights in FEATURES.values())
+
+
+def test_every_attempt_has_one_draw_of_its_own_also_where_nothing_is_learned() -> None:
+    """An evaluation doesn't tell the agent how attempts ended."""
+    env = gym.make("kernel_gym/KnownOptimum-v0", stages="both", picks=12, pool_factor=1, tasks_count=1)
+    agent, beliefs, number = ComplementAgent(1), list[tuple[int, Any]](), 0
+    observation, told = env.reset(seed=1)
+    stages = set()
+    while number < 6:
+        action = agent.act(observation, told)
+        beliefs.append((number, agent._open["known/task-0"].belief))
+        stages.add(told["stage"])
+        observation, _, _, _, told = env.step(action)
+        number += "attempt" in told
+    assert stages == set(Stage)
+    assert len({(attempt, id(belief)) for attempt, belief in beliefs}) == 6, "one an attempt"
+    assert len({id(belief) for _, belief in beliefs}) == 6, "none twice"
