@@ -59,8 +59,9 @@ class Published(_Data):
 class Protocol(_Data):
     """A named study as its file has it.
 
-    `pairs` are the comparisons that are made, contender and reference; left out, all contenders are compared with
-    `reference`, within their arm if that is an agent of every arm.
+    Agents that are `alone` share no memory: every operator begins with the seed knowledge, and its own attempts are all
+    that joins. `pairs` are the comparisons that are made, contender and reference; left out, all contenders are
+    compared with `reference`, within their arm if that is an agent of every arm.
     """
 
     about: str
@@ -69,6 +70,7 @@ class Protocol(_Data):
     reference: str
     learners: tuple[str, ...] = ()
     heuristics: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
     phases: tuple[str, ...]
     pairs: tuple[tuple[str, str], ...] = ()
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -175,6 +177,8 @@ def _shard(protocol: Protocol, size: Size, name: str, agent: str, seed: int) -> 
     if source:
         fixed["initial_memory"] = MEMORY_FILE
         fixed["initial_agent"] = AGENT_FOLDER if source.split("/")[1] == agent else ""
+    if agent in protocol.alone:
+        fixed["env"] = {"memory": "fresh"}
     layers = merged(merged(merged(protocol.settings, arm.settings), size.settings), fixed)
     return Shard(name, agent, seed, resolve(overrides=layers), tuple(fixed["tasks"]), source)
 

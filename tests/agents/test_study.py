@@ -58,6 +58,7 @@ def test_main_is_what_it_is_said_to_be() -> None:
         assert (shard.config.budget, shard.config.batch) == (30, 40)
         assert [task.partition("/")[0] for task in shard.tasks] == ["level1"] * 40 + ["level2"] * 40
         assert shard.config.env.author_options == {"profile": "middle"}
+        assert shard.config.env.memory == ("fresh" if shard.agent in ("pass@k", "refinement") else "shared")
     placebo = protocol.shards(protocol.load("placebo"), "full")
     assert [one.tasks for one in placebo] == [one.tasks for one in shards]
     assert {one.config.env.author_options["profile"] for one in placebo} == {"placebo"}
