@@ -7,65 +7,47 @@ most are written, judged and added, until there are enough of them.
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from kernel_gym import command_line, suites
 from kernel_gym.envs import parts
 from kernel_gym.envs.options import Options
+from kernel_gym.envs.tabular.table import load
 from kernel_gym.envs.tabular.tabulation import Tabulation
 from kernel_gym.generators.apprentice import Apprentice, load_profile
 
 EXAMPLES = """
 scripts/tabular.py --tasks relu,sigmoid --kernels 100 --out relu.json.xz
+scripts/tabular.py --renew relu.json.xz --out renewed.json.xz
 """
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def main() -> int:
     """Make the table and print what it covers."""
-    parser = command_line.parser(__doc__ or "", EXAMPLES)
-    parser.add_argument("--suite", default="level1", help="where the tasks are from")
-    parser.add_argument("--tasks", type=command_line.words, required=True, help="names, separated by commas")
-    parser.add_argument("--kernels", type=int, default=300, help="how many to judge in all")
-    parser.add_argument("--rounds", type=int, default=4, help="rounds of play in which they are found")
-    parser.add_argument(
-        "--attempts",
-        type=int,
-        default=2000,
-        help="attempts played a round, for each profile, on shared and on fresh memory",
-    )
-    parser.add_argument("--profiles", type=command_line.words, default=("middle", "strong"), help="authors who play")
-    parser.add_argument("--out", type=Path, required=True, help="the file, ending in .json.xz")
-    arguments = parser.parse_args()
-    options = Options(suite=arguments.suite, tasks=arguments.tasks)
+    arguments = _arguments()
+    old = load(arguments.renew) if arguments.renew else None
+    names = [task.id for task in old.tasks] if old else [f"{arguments.suite}/{name}" for name in arguments.tasks]
+    options, tasks = Options(suite=arguments.suite), [suites.find(name) for name in names]
     judge = parts.verifier(options)
     try:
-        tasks = [suites.find(f"{arguments.suite}/{name}") for name in arguments.tasks]
         tabulation = Tabulation(tasks, judge, parts.embedder(options))
-        for number in range(arguments.rounds + 1):
-            wanted: Counter[tuple] = Counter()  # type: ignore[type-arg]
-            covered = {}
-            for name in arguments.profiles:
-                for memory in ("shared", "fresh"):
-                    played = tabulation.play(load_profile(name), arguments.attempts, number, memory=memory, budget=10)
-                    missing, coverage = tabulation.wanting(played)
-                    wanted.update(missing)
-                    covered[f"{name}, {memory}"] = str(coverage)
-                    print(f"round {number}, {name}, {memory}: {coverage}", file=sys.stderr, flush=True)
-            if number == arguments.rounds:
-                break
-            left = arguments.kernels - sum(len(task.rows) for task in tabulation.table.tasks)
-            tabulation.grow(wanted, -(-left // (arguments.rounds - number)), lambda line: None)
+        if old:
+            tabulation.renew(old, lambda line: print(line, file=sys.stderr, flush=True))
+            _, covered = _played(tabulation, arguments, arguments.rounds)
+        else:
+            covered = _grown(tabulation, arguments)
         tabulation.table.provenance = {
             "commit": _commit(),
             "device": judge.device.identity() if hasattr(judge, "device") else "",
             "author": Apprentice(arguments.profiles[0]).identity(),
             "embedder": parts.embedder(options).identity(),
-            "command": f"scripts/tabular.py --suite {arguments.suite} --tasks {','.join(arguments.tasks)} "
-            f"--kernels {arguments.kernels} --rounds {arguments.rounds} --attempts {arguments.attempts}",
+            "command": old.provenance["command"] if old else _command(arguments),
             "coverage": covered,
         }
         tabulation.table.save(arguments.out)
@@ -77,6 +59,57 @@ def main() -> int:
     for name, text in covered.items():
         print(f"{name}: {text}")
     return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = command_line.parser(__doc__ or "", EXAMPLES)
+    parser.add_argument("--suite", default="level1", help="where the tasks are from")
+    parser.add_argument("--tasks", type=command_line.words, default=(), help="names, separated by commas")
+    parser.add_argument("--renew", metavar="TABLE", help="write and judge the kernels of this table anew instead")
+    parser.add_argument("--kernels", type=int, default=300, help="how many to judge in all")
+    parser.add_argument("--rounds", type=int, default=4, help="rounds of play in which they are found")
+    parser.add_argument(
+        "--attempts",
+        type=int,
+        default=2000,
+        help="attempts played a round, for each profile, on shared and on fresh memory",
+    )
+    parser.add_argument("--profiles", type=command_line.words, default=("middle", "strong"), help="authors who play")
+    parser.add_argument("--out", type=Path, required=True, help="the file, ending in .json.xz")
+    arguments = parser.parse_args()
+    if bool(arguments.tasks) == bool(arguments.renew):
+        parser.error("name either --tasks or a table to --renew")
+    return arguments
+
+
+def _grown(tabulation: Tabulation, arguments: argparse.Namespace) -> dict[str, str]:
+    """Play and judge in turns; what the table covers at the end."""
+    for number in range(arguments.rounds):
+        wanted, _ = _played(tabulation, arguments, number)
+        left = arguments.kernels - sum(len(task.rows) for task in tabulation.table.tasks)
+        tabulation.grow(wanted, -(-left // (arguments.rounds - number)), lambda line: None)
+    return _played(tabulation, arguments, arguments.rounds)[1]
+
+
+def _played(tabulation: Tabulation, arguments: argparse.Namespace, number: int) -> tuple[Counter[Any], dict[str, str]]:
+    """One round of play: which kernels were asked for and are not there, and how often all was there."""
+    wanted: Counter[Any] = Counter()
+    covered = {}
+    for name in arguments.profiles:
+        for memory in ("shared", "fresh"):
+            played = tabulation.play(load_profile(name), arguments.attempts, number, memory=memory, budget=10)
+            missing, coverage = tabulation.wanting(played)
+            wanted.update(missing)
+            covered[f"{name}, {memory}"] = str(coverage)
+            print(f"round {number}, {name}, {memory}: {coverage}", file=sys.stderr, flush=True)
+    return wanted, covered
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    return (
+        f"scripts/tabular.py --suite {arguments.suite} --tasks {','.join(arguments.tasks)} "
+        f"--kernels {arguments.kernels} --rounds {arguments.rounds} --attempts {arguments.attempts}"
+    )
 
 
 def _commit() -> str:

@@ -113,6 +113,15 @@ class Tabulation:
             tell(f"{self.tasks[i].id} {schedule.comment()[3:]} {dict(wrong) or ''}: {verdict.outcome}")
         return len(chosen)
 
+    def renew(self, old: Table, tell: Callable[[str], None]) -> None:
+        """Write and judge all kernels of an older table anew: the same schedules and mistakes in today's words."""
+        for i, task in enumerate(old.tasks):
+            there = {(row.schedule, tuple(sorted(row.wrong.items()))) for row in self.table.tasks[i].rows}
+            for row in task.rows:
+                if (row.schedule, tuple(sorted(row.wrong.items()))) not in there:
+                    self.add(i, row.schedule, row.wrong)
+            tell(f"{task.id}: {len(self.table.tasks[i].rows)} kernels judged")
+
     def _harmful(self, key: Wanted) -> bool:
         idioms = self._craft.idioms
         spelled = ((idioms[name], spelling) for name, spelling in key[2])
