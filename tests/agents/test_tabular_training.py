@@ -110,7 +110,9 @@ def test_what_a_table_cannot_do_is_one_line(tmp_path: Path, settings: dict[str, 
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_agents_are_compared_on_the_table_from_the_command_line(tmp_path: Path) -> None:
+    """Run by `make test-slow`."""
     command = [sys.executable, str(ROOT / "scripts" / "compare.py"), "--tabular", "--agents", "random,similarity"]
     command += ["--budget", "3", "--seeds", "1", "--parallel", "1", "--json", "--out", str(tmp_path / "compared")]
     done = subprocess.run(command, capture_output=True, text=True)
