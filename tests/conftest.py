@@ -1,7 +1,12 @@
 """Settings that all tests share."""
 
+import signal
+
 from hypothesis import settings
 
 # No wall-clock limits on examples: machines are noisy. The same examples every time: a red run can be repeated.
 settings.register_profile("kernel_gym", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("kernel_gym")
+
+# Shells let what runs in the background ignore Ctrl-C, and what the tests start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
