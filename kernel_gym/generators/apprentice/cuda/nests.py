@@ -26,6 +26,7 @@ class NestWriter(StageWriter):
 
     def __post_init__(self) -> None:
         self.steps = Steps(self.nest, self.voice, self.script, self.address, self.buffer, self.schedule.fast)
+        self.partial: dict[int, str] = {}
 
     # ---- shape -----------------------------------------------------------------------------------------------------
 
@@ -125,15 +126,27 @@ class NestWriter(StageWriter):
     def _reduce(self, reductions: list[int], level: int) -> None:
         for index in reductions:
             self.open(index)
+        self.partial = self._partial_sums(reductions)
         known = dict(self.steps.names)
         with self.reduced_loop(level):
             for index in needed(self.nest, [self.source(index) for index in reductions], known):
                 self.write_inside(index, level)
             for index in reductions:
                 self.merge(index)
+        self.partial = {}
         self.steps.forget(known)
         for index in reductions:
             self.close(index)
+
+    def _partial_sums(self, reductions: list[int]) -> dict[int, str]:
+        """Sums over several loops are summed by the inner ones first: a single long sum loses digits."""
+        sums = [index for index in reductions if self.nest.steps[index].function == "sum"]
+        return {index: self.result_name(index).replace("total", "partial") for index in sums if self.several_loops}
+
+    @property
+    def several_loops(self) -> bool:
+        """True if one thread goes through several loops for a result."""
+        return len(self.nest.reduced) > 1
 
     def write_inside(self, index: int, level: int) -> None:
         """One step of the loop over what is reduced."""
@@ -153,8 +166,13 @@ class NestWriter(StageWriter):
             block = self.script.block(f"for ({self.index} k{n} = 0; k{n} < {self.named(name)}; ++k{n})")
             block.__enter__()
             depth.append(block)
+            if n == 0:
+                self.script.add(*(f"float {partial} = 0.0f;" for partial in self.partial.values()))
         yield
-        for block in reversed(depth):
+        for n, block in reversed(list(enumerate(depth))):
+            if n == 0:
+                totals = {self.result_name(index): partial for index, partial in self.partial.items()}
+                self.script.add(*(f"{total} = {total} + {partial};" for total, partial in totals.items()))
             block.__exit__(None, None, None)
 
     # ---- reductions ------------------------------------------------------------------------------------------------
@@ -179,7 +197,7 @@ class NestWriter(StageWriter):
 
     def merge(self, index: int) -> None:
         """Take in one more value."""
-        step, name = self.nest.steps[index], self.result_name(index)
+        step, name = self.nest.steps[index], self.partial.get(index) or self.result_name(index)
         value = self.steps.names[self.source(index)]
         if not step.function.startswith("arg"):
             self.script.add(f"{name} = {MERGES[step.function].format(name, value)};")

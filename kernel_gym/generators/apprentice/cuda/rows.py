@@ -100,6 +100,11 @@ class RowWriter(NestWriter):
         self.script.add(f"{most} = overall;")
         self.steps.names |= {highest: most, total: sum_}
 
+    @property
+    def several_loops(self) -> bool:
+        """All loops are one here, and its threads share the sum."""
+        return False
+
     @contextmanager
     def reduced_loop(self, level: int) -> Iterator[None]:
         """The threads' share of the row."""
