@@ -28,7 +28,28 @@ Actions = NDArray[np.int64]
 _FIXED = ("device", "device_options", "verifier", "inspection", "author", "composition", "bank", "operators")
 
 
-class TabularEnv(gym.Env[dict[str, Vector], np.int64]):
+class _OnBenches:
+    """What both forms show of their benches."""
+
+    _benches: Benches
+
+    @property
+    def layout(self) -> Layout:
+        """Where each feature lies in one task's observation."""
+        return self._benches.layout
+
+    @property
+    def bank(self) -> TabularBank:
+        """The memory; that all tasks share, if there are several."""
+        return self._benches.banks[0]
+
+    @property
+    def lore(self) -> Lore:
+        """The table and everything that is known of its items."""
+        return self._benches.lore
+
+
+class TabularEnv(_OnBenches, gym.Env[dict[str, Vector], np.int64]):
     """
     `KernelSynthesisEnv` without compiler, device and sandbox: kernels and verdicts come from a table.
 
@@ -68,21 +89,6 @@ class TabularEnv(gym.Env[dict[str, Vector], np.int64]):
         self.observation_space = self.layout.space()
         self.action_space = gym.spaces.Discrete(self.options.slots + 1)
 
-    @property
-    def layout(self) -> Layout:
-        """Where each feature lies in the observation."""
-        return self._benches.layout
-
-    @property
-    def bank(self) -> TabularBank:
-        """The memory."""
-        return self._benches.banks[0]
-
-    @property
-    def lore(self) -> Lore:
-        """The table and everything that is known of its items."""
-        return self._benches.lore
-
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Vector], dict[str, Any]]:
@@ -120,7 +126,7 @@ class TabularEnv(gym.Env[dict[str, Vector], np.int64]):
         return {key: values[0] for key, values in self._benches.infos().items()}
 
 
-class TabularVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any]]):
+class TabularVectorEnv(_OnBenches, VectorEnv[dict[str, Vector], Actions, NDArray[Any]]):
     """
     `TabularEnv` for a batch of tasks that share one memory and move in lock-step, as `KernelSynthesisVectorEnv` does.
 
@@ -140,21 +146,6 @@ class TabularVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._all = np.ones(num_envs, np.bool_)
-
-    @property
-    def layout(self) -> Layout:
-        """Where each feature lies in one sub-environment's observation."""
-        return self._benches.layout
-
-    @property
-    def bank(self) -> TabularBank:
-        """The memory that all share."""
-        return self._benches.banks[0]
-
-    @property
-    def lore(self) -> Lore:
-        """The table and everything that is known of its items."""
-        return self._benches.lore
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
