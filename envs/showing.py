@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from kernel_gym.generators.contract import Note, StartPoint
 from kernel_gym.kernel import Kernel
+from kernel_gym.memory.experience import title
 from kernel_gym.memory.item import MemoryItem
 from kernel_gym.task import Task
 from kernel_gym.verdict import Feasible, Profile
@@ -31,11 +32,15 @@ def start_point(item: MemoryItem, children: Iterable[MemoryItem]) -> StartPoint:
 
 def child_line(child: MemoryItem, start: MemoryItem) -> str:
     """What an earlier attempt from a start point was and what came of it, in one line."""
-    if child.verdict is None or child.verdict.latency_us is None:
-        said = child.verdict.feedback.strip().splitlines() if child.verdict else []
-        return f"{child.title}: {said[0] if said else 'infeasible'}"
-    ratio = latency(start) / child.verdict.latency_us
-    return f"{child.title}; {ratio:.2f}x as fast as the start point"
+    if child.verdict is None:
+        raise ValueError(f"item {child.id} has no verdict to tell of")
+    # Its own title says what was changed in the start point that it was first reached from.
+    known = child.parent == start.id
+    changed = child.title if known else title(child.task, child.code, child.verdict, start)
+    if child.verdict.latency_us is None:
+        said = child.verdict.feedback.strip().splitlines()
+        return f"{changed}: {said[0] if said else 'infeasible'}"
+    return f"{changed}; {latency(start) / child.verdict.latency_us:.2f}x as fast as the start point"
 
 
 def latency(item: MemoryItem) -> float:

@@ -105,8 +105,8 @@ class Bank:
         return self._store.select("WHERE task = ? AND kind = 'trace' AND feasible ORDER BY latency, id", task)
 
     def children(self, id: int) -> tuple[MemoryItem, ...]:
-        """Traces refined from the start point `id`, oldest first."""
-        return self._store.select("WHERE parent = ? AND kind = 'trace' ORDER BY id", id)
+        """What refining the start point `id` came to, oldest first; also kernels first reached another way."""
+        return self._store.select("JOIN edges ON child = id WHERE start = ? ORDER BY number", id)
 
     def lineage(self, id: int) -> tuple[MemoryItem, ...]:
         """Where an item comes from, oldest first, itself last: the trace of an experience, start points of a trace."""

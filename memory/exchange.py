@@ -34,6 +34,7 @@ def export(store: Store, path: Path, exclude_tasks: Collection[str] = ()) -> int
             "attempts": store.attempts,
             "items": len(kept),
             "excluded_tasks": sorted(exclude_tasks),
+            "edges": _edges(store, {item.id for item in kept}),
         }
         lines = [json.dumps(header), *(json.dumps(line) for line in _lines(store, kept))]
     try:
@@ -54,7 +55,10 @@ def import_(store: Store, path: Path) -> int:
     try:
         with store.writing():
             store.attempts = max(store.attempts, header["attempts"])
-            return sum(_take(store, line, ids, header["bank"]) for line in lines)
+            new = sum(_take(store, line, ids, header["bank"]) for line in lines)
+            for start, child in header.get("edges", ()):
+                store.join(ids[start], ids[child])
+            return new
     except (KeyError, TypeError, ValueError) as error:
         raise BankError(f"{path} holds an item that cannot be read: {error!r}") from error
 
@@ -65,6 +69,10 @@ def numbers(store: Store, path: Path) -> dict[int, int]:
     with store.reading():
         found = {line["id"]: store.find(rows.digest(_item(line))) for line in lines}
     return {theirs: ours for theirs, ours in found.items() if ours is not None}
+
+
+def _edges(store: Store, kept: Collection[int]) -> list[tuple[int, int]]:
+    return [(start, child) for start, child in store.edges() if start in kept and child in kept]
 
 
 def _lines(store: Store, items: Collection[MemoryItem]) -> Iterator[dict[str, Any]]:

@@ -43,7 +43,7 @@ def trace(
     """The kernel of an attempt with its verdict; `start` is the start point it was refined from."""
     return MemoryItem(
         kind=Kind.TRACE,
-        title=_title(task.id, kernel.source, verdict, start),
+        title=title(task.id, kernel.source, verdict, start),
         text=f"// {verdict_line(verdict)}\n{kernel.source}",
         code=kernel.source,
         verdict=verdict,
@@ -100,7 +100,8 @@ def verdict_line(verdict: Verdict) -> str:
             return f"NOT JUDGED: {said}"
 
 
-def _title(task: str, source: str, verdict: Verdict, start: MemoryItem | None) -> str:
+def title(task: str, source: str, verdict: Verdict, start: MemoryItem | None) -> str:
+    """A trace in one line: a draft and its outcome, or what was changed in a start point and what came of it."""
     outcome = f"{verdict.latency:.2f} us" if isinstance(verdict, Feasible) else verdict.outcome
     if start is None:
         return f"{task}, draft, {outcome}"

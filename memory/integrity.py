@@ -58,8 +58,8 @@ def _differing(item: MemoryItem, columns: Sequence[object]) -> Iterator[str]:
 
 def _strays(store: Store) -> Iterator[str]:
     """Statistics and vectors that belong to no item, and counters that cannot be."""
-    for table in ("outcomes", "vectors"):
-        lost = store.connection.execute(f"SELECT count(*) FROM {table} WHERE item NOT IN (SELECT id FROM items)")
+    for table, column in (("outcomes", "item"), ("vectors", "item"), ("edges", "start"), ("edges", "child")):
+        lost = store.connection.execute(f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT id FROM items)")
         if count := lost.fetchone()[0]:
             yield f"{table}: {count} rows belong to no item"
     if (never := store.connection.execute("SELECT count(*) FROM outcomes WHERE uses < 1").fetchone()[0]) > 0:

@@ -50,6 +50,16 @@ MIGRATIONS: tuple[str, ...] = (
     ) WITHOUT ROWID;
     ALTER TABLE items ADD COLUMN origin TEXT NOT NULL DEFAULT '';
     """,
+    # A kernel can be reached from several start points and is a child of each; `parent` alone names the first.
+    """
+    CREATE TABLE edges (
+        number INTEGER PRIMARY KEY, start INTEGER NOT NULL REFERENCES items(id),
+        child INTEGER NOT NULL REFERENCES items(id), UNIQUE (start, child)
+    );
+    INSERT INTO edges (start, child) SELECT parent, id FROM items WHERE parent IS NOT NULL AND kind = 'trace'
+        ORDER BY id;
+    DROP INDEX items_by_parent;
+    """,
 )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_gym.memory import rows
-from kernel_gym.memory.item import MemoryItem, Outcomes, Stage
+from kernel_gym.memory.item import Kind, MemoryItem, Outcomes, Stage
 from kernel_gym.memory.lru import Lru
 from kernel_gym.memory.schema import BankError, connect, readable_errors, transaction
 
@@ -29,11 +29,12 @@ _REMEMBERED_ITEMS = 32_768
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A state of a bank to come back to: how far it went (`chain` names the items exactly), counter and statistics."""
+    """A state of a bank to come back to: how far it went (`chain` names the items exactly), counters and statistics."""
 
     size: int
     chain: str
     attempts: int
+    edges: int
     outcomes: tuple[tuple[int, str, int, float, float], ...]
 
 
@@ -114,11 +115,16 @@ class Store:
 
     def insert(self, item: MemoryItem, previous: int | None = None, origin: str = "") -> tuple[int, bool]:
         """Append an item; returns its id and whether it is new. `previous` is what `PREVIOUS` refers to."""
-        digest = rows.digest(item)
-        if (known := self.find(digest)) is not None:
-            return known, False
-        size, chain = self.tip()
         parent, source = self._reference(item.parent, previous), self._reference(item.source, previous)
+        item = replace(item, parent=parent, source=source)
+        known = self.find(rows.digest(item))
+        id = self._append(item, origin) if known is None else known
+        if parent is not None and item.kind is Kind.TRACE:
+            self.join(parent, id)
+        return id, known is None
+
+    def _append(self, item: MemoryItem, origin: str) -> int:
+        digest, (size, chain) = rows.digest(item), self.tip()
         latency = item.verdict.latency_us if item.verdict is not None else None
         self.connection.execute(
             "INSERT INTO items (id, digest, chain, kind, task, category, language, feasible, latency, parent, source,"
@@ -126,11 +132,20 @@ class Store:
             (
                 *(size + 1, digest, rows.chain(chain, digest, item.born)),
                 *(item.kind.value, item.task, item.category, item.language, item.feasible, latency),
-                *(parent, source, item.born, rows.pack(item), origin),
+                *(item.parent, item.source, item.born, rows.pack(item), origin),
             ),
         )
-        self._remember(replace(item, id=size + 1, parent=parent, source=source))
-        return size + 1, True
+        self._remember(replace(item, id=size + 1))
+        return size + 1
+
+    def join(self, start: int, child: int) -> None:
+        """Note that refining `start` came to `child`; that it changed nothing is no step."""
+        if start != child:
+            self.connection.execute("INSERT OR IGNORE INTO edges (start, child) VALUES (?, ?)", (start, child))
+
+    def edges(self) -> list[tuple[int, int]]:
+        """Start points and what refining them came to, oldest first."""
+        return self.connection.execute("SELECT start, child FROM edges ORDER BY number").fetchall()
 
     def find(self, digest: str) -> int | None:
         """The id of the item with this content; None if there is none."""
@@ -199,7 +214,8 @@ class Store:
         """The present state by name."""
         with self.reading():
             outcomes = self.connection.execute("SELECT item, stage, uses, total, recent FROM outcomes").fetchall()
-            return Snapshot(*self.tip(), self.attempts, tuple(tuple(row) for row in outcomes))
+            edges = self.connection.execute("SELECT coalesce(max(number), 0) FROM edges").fetchone()[0]
+            return Snapshot(*self.tip(), self.attempts, edges, tuple(tuple(row) for row in outcomes))
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to a state that is a beginning of the present one."""
@@ -210,6 +226,7 @@ class Store:
                 raise BankError(f"{self.name} no longer holds the {snapshot.size} items of the snapshot to restore")
             run("DELETE FROM outcomes")
             run("DELETE FROM vectors WHERE item > ?", (snapshot.size,))
+            run("DELETE FROM edges WHERE number > ?", (snapshot.edges,))
             run("DELETE FROM items WHERE id > ?", (snapshot.size,))
             self.set_outcomes(snapshot.outcomes)
             self.attempts = snapshot.attempts

@@ -138,6 +138,21 @@ def test_a_start_point_tells_what_its_children_came_to(make: Any, stand_ins: Any
     assert "2.00x" in lines[1]
 
 
+def test_a_kernel_reached_again_is_told_of_at_the_start_point_it_was_reached_from(make: Any, stand_ins: Any) -> None:
+    author = stand_ins.Listed("latency 8.0", "latency 6.0", "latency 4.0", "latency 4.0", "wrong")
+    env = make(author=author)
+    env.reset(seed=0)
+    attempt(env, K)
+    attempt(env, 0, K)
+    *_, info = attempt(env, 0, K)  # 4 us from 6 us
+    at = {candidate.latency_us: slot for slot, candidate in enumerate(info["candidates"])}
+    *_, info = attempt(env, at[8.0], K)  # and from 8 us
+    attempt(env, at[8.0], K)
+    lines = author.asked[-1][2].children
+    assert ["2.00x" in line for line in lines] == [False, True]
+    assert "`latency 8.0` -> `latency 4.0`" in lines[1], "what was changed in this start point, not in the other"
+
+
 def test_practices_against_the_bottleneck_come_in(make: Any, stand_ins: Any) -> None:
     options = {"verifier": stand_ins.Profiling(), "author": stand_ins.Listed("latency 8.0")}
     env = make(bank=stand_ins.bank(practices=200), **options)

@@ -207,6 +207,20 @@ def test_children_and_lineage_follow_parents_and_sources():
         assert [item.id for item in bank.lineage(note)] == [root, first, note]
 
 
+def test_a_kernel_is_a_child_of_every_start_point_it_was_reached_from():
+    with Bank(None, EMBEDDER) as bank:
+        (one,) = bank.add([relu_trace("one")])
+        (other,) = bank.add([relu_trace("other")])
+        (child,) = bank.add([relu_trace("child", parent=one)])
+        before = bank.snapshot()
+        assert bank.add([relu_trace("child", parent=other)]) == (child,)
+        assert bank.add([relu_trace("child", parent=child)]) == (child,), "nothing was changed"
+        assert [[item.id for item in bank.children(id)] for id in (one, other, child)] == [[child], [child], []]
+        assert [item.id for item in bank.lineage(child)] == [one, child], "where it was first reached from"
+        bank.restore(before)
+        assert bank.children(other) == ()
+
+
 def test_references_to_nothing_are_refused_and_nothing_is_added():
     with Bank(None, EMBEDDER) as bank:
         for item in (relu_trace(parent=7), relu_trace(source=PREVIOUS)):

@@ -59,6 +59,21 @@ def test_a_reference_to_an_excluded_item_becomes_none(bank, tmp_path):
         assert other.items(task="level1/silu")[0].parent is None
 
 
+def test_children_travel_unless_one_end_stays_behind(bank, tmp_path):
+    def kernel(name, parent=None):
+        return MemoryItem(Kind.TRACE, name, name, code=name, task="level1/silu", parent=parent)
+
+    one, other = bank.add([kernel("one"), kernel("other", PREVIOUS)])
+    bank.add([kernel("one", parent=other)])
+    bank.add([kernel("one", parent=2)])
+    bank.export(tmp_path / "memory.jsonl", exclude_tasks=["level1/relu"])
+    with Bank(None, EMBEDDER) as copy:
+        copy.import_(tmp_path / "memory.jsonl")
+        one, other = (item.id for item in copy.items(task="level1/silu"))
+        assert [[item.id for item in copy.children(id)] for id in (one, other)] == [[other], [one]]
+        assert copy.problems() == ()
+
+
 def test_items_of_a_file_are_found_again_under_their_new_ids(bank, tmp_path):
     bank.export(tmp_path / "memory.jsonl", exclude_tasks=["level1/relu"])
     with Bank(None, EMBEDDER) as other:

@@ -21,6 +21,7 @@ DAMAGE = {
     "reference": ("UPDATE items SET parent = 3 WHERE id = 2", "item 2: refers to item 3"),
     "unreadable": ("UPDATE items SET data = '{}' WHERE id = 1", "item 1: cannot be read"),
     "statistics": ("INSERT INTO outcomes VALUES (77, 'draft', 1, 1.0, 0.2)", "outcomes: 1 rows belong to no item"),
+    "edges": ("INSERT INTO edges (start, child) VALUES (1, 77)", "edges: 1 rows belong to no item"),
     "counter": ("UPDATE meta SET value = 0 WHERE key = 'attempts'", "attempts: the counter says 0"),
 }
 

@@ -43,6 +43,25 @@ def test_a_file_of_version_one_is_brought_up_to_date(tmp_path):
     assert connection.execute("SELECT count(*) FROM vectors").fetchone()[0] == 1
 
 
+def test_children_of_a_file_of_version_two_are_found(tmp_path):
+    path = tmp_path / "old.sqlite"
+    connection = sqlite3.connect(path, isolation_level=None)
+    migrate(connection, 2)
+    chain = ""
+    for id, parent in ((1, None), (2, 1)):
+        item = MemoryItem(Kind.TRACE, f"{id}", f"{id}")
+        chain = rows.chain(chain, digest := rows.digest(item), 0)
+        connection.execute(
+            "INSERT INTO items (id, digest, chain, kind, task, category, language, feasible, parent, born, data)"
+            " VALUES (?, ?, ?, 'trace', '', '', 'ascendc', 0, ?, 0, ?)",
+            (id, digest, chain, parent, rows.pack(item)),
+        )
+    connection.close()
+    with Bank(path, EMBEDDER) as bank:
+        assert [item.id for item in bank.children(1)] == [2]
+        assert bank.problems() == ()
+
+
 def test_migrating_twice_changes_nothing():
     connection = sqlite3.connect(":memory:", isolation_level=None)
     migrate(connection)
