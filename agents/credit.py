@@ -28,7 +28,9 @@ from kernel_gym.agents.contract import Agent, Info
 from kernel_gym.agents.journal import Journal
 from kernel_gym.agents.knowing import KnowingAgent
 from kernel_gym.agents.run_folder import RunFolder, load_config
-from kernel_gym.agents.similarity import SimilarityAgent, SimilarityDiverseAgent, SimilarityFeasibleAgent
+from kernel_gym.agents.similarity import SimilarityAgent
+from kernel_gym.agents.similarity_diverse import SimilarityDiverseAgent
+from kernel_gym.agents.similarity_feasible import SimilarityFeasibleAgent
 from kernel_gym.agents.statistics import Interval, interval
 from kernel_gym.agents.training import Session, environment_options, make_agent, operators
 from kernel_gym.config import RunConfig

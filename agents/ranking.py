@@ -11,6 +11,8 @@ from kernel_gym.envs.pool import Candidate
 
 #: The worth of a candidate that is not wanted at all: below any score.
 NEVER = -1e30
+#: More than any difference of similarities: puts code that passed before everything else.
+FEASIBLE_FIRST = 10.0
 
 
 class RankingAgent(Agent):
@@ -39,6 +41,11 @@ class RankingAgent(Agent):
         score = self.score_start if info["start_due"] else self.score
         scores = [score(candidate, info) for candidate in info["candidates"]]
         return [NEVER if value is None else value for value in scores]
+
+
+def is_feasible_trace(candidate: Candidate) -> bool:
+    """True for code that passed every gate."""
+    return candidate.kind == "trace" and candidate.item.feasible
 
 
 def legal_slots(observation: Observation) -> list[int]:

@@ -7,9 +7,12 @@ from kernel_gym.agents.complement import ComplementAgent
 from kernel_gym.agents.conformance import AgentContract
 from kernel_gym.agents.contract import Agent
 from kernel_gym.agents.knowing import KnowingAgent
-from kernel_gym.agents.memoryless import PassAtKAgent, RefinementAgent
+from kernel_gym.agents.pass_at_k import PassAtKAgent
 from kernel_gym.agents.random import RandomAgent
-from kernel_gym.agents.similarity import SimilarityAgent, SimilarityDiverseAgent, SimilarityFeasibleAgent
+from kernel_gym.agents.refinement import RefinementAgent
+from kernel_gym.agents.similarity import SimilarityAgent
+from kernel_gym.agents.similarity_diverse import SimilarityDiverseAgent
+from kernel_gym.agents.similarity_feasible import SimilarityFeasibleAgent
 from kernel_gym.agents.value import ValueAgent
 
 

@@ -5,8 +5,11 @@ from typing import Any
 import numpy as np
 
 from kernel_gym.agents.contract import Agent
-from kernel_gym.agents.memoryless import PassAtKAgent, RefinementAgent
-from kernel_gym.agents.similarity import SimilarityAgent, SimilarityDiverseAgent, SimilarityFeasibleAgent
+from kernel_gym.agents.pass_at_k import PassAtKAgent
+from kernel_gym.agents.refinement import RefinementAgent
+from kernel_gym.agents.similarity import SimilarityAgent
+from kernel_gym.agents.similarity_diverse import SimilarityDiverseAgent
+from kernel_gym.agents.similarity_feasible import SimilarityFeasibleAgent
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.memory.item import Kind, MemoryItem
 from kernel_gym.verdict import Feasible, Incorrect
