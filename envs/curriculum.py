@@ -1,7 +1,8 @@
 """Which task comes next.
 
 A curriculum is a function that orders the tasks for one round; when a round is over the next begins. Ours are
-`sequential` (as given), `mixed` (shuffled anew each round) and `levels` (level by level, as given within a level).
+`sequential` (as given), `mixed` (shuffled anew each round) and `levels` (level by level, as given within a level); one
+of your own is given as a function or as `module:function`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from kernel_gym import plugins
 from kernel_gym.envs.seeding import generator
 from kernel_gym.errors import ConfigError, TaskError
 from kernel_gym.task import Task
@@ -41,10 +43,8 @@ class Curriculum:
     def __init__(self, tasks: Sequence[Task], order: str | Order = "sequential") -> None:
         if not tasks:
             raise ConfigError("no tasks: name a suite or give a list of tasks")
-        if isinstance(order, str) and order not in ORDERS:
-            raise ConfigError(f"unknown curriculum {order!r}; known: {', '.join(ORDERS)}; or give a function")
         self.tasks = tuple(tasks)
-        self._order = ORDERS[order] if isinstance(order, str) else order
+        self._order = _named(order) if isinstance(order, str) else order
         self.restart(0)
 
     def restart(self, seed: int) -> None:
@@ -68,3 +68,14 @@ class Curriculum:
             if task in (known.id, f"{known.suite}/{known.number}"):
                 return known
         raise TaskError(f"task {task!r} is not one of this environment's: {', '.join(t.id for t in self.tasks[:8])}")
+
+
+def _named(order: str) -> Order:
+    if order in ORDERS:
+        return ORDERS[order]
+    if ":" not in order:
+        raise ConfigError(f"unknown curriculum {order!r}; known: {', '.join(ORDERS)}; or write module:function")
+    found: Order = plugins.imported(order)
+    if not callable(found):
+        raise ConfigError(f"curriculum {order!r} is no function (tasks, round, rng) -> tasks in order")
+    return found

@@ -60,7 +60,7 @@ class Options:
     memory: MemoryMode = "shared"
     """`shared` grows over all episodes, `fresh` begins every episode as constructed, `frozen` takes in no items"""
     curriculum: str | Order = "sequential"
-    """`sequential`, `mixed`, `levels`, or a function (tasks, round, rng) -> tasks in order"""
+    """`sequential`, `mixed`, `levels`, or a function (tasks, round, rng) -> tasks in order, as `module:name` too"""
     composition: Composition = "similarity"
     """what fills the pool: nearest items, or `stratified` by kind and feasibility"""
     embedder: str | Embedder = "static"

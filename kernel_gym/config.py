@@ -47,7 +47,7 @@ class EnvConfig(_Frozen):
     pool_schedule: tuple[tuple[int, int], ...]
     stages: Literal["both", "draft", "refine"]
     memory: Literal["shared", "fresh", "frozen"]
-    curriculum: Literal["sequential", "mixed", "levels"]
+    curriculum: str
     composition: Literal["similarity", "stratified"]
 
     @field_validator(*_OPTIONS)

@@ -25,7 +25,7 @@ def names(group: Group) -> tuple[str, ...]:
 def load(group: Group, name: str) -> Any:
     """The class behind a registered name or behind `module:Class`."""
     if ":" in name:
-        return _load_path(group, name)
+        return imported(name)
     for point in entry_points(group=group):
         if point.name == name:
             return point.load()
@@ -33,7 +33,8 @@ def load(group: Group, name: str) -> Any:
     raise ConfigError(f"unknown {kind} {name!r}; known: {', '.join(names(group))}; or write module:Class")
 
 
-def _load_path(group: Group, name: str) -> Any:
+def imported(name: str) -> Any:
+    """What `module:name` names; modules of the working directory are found, too."""
     module, _, attribute = name.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:  # a command line of ours is run from the folder with the user's module in it
@@ -41,4 +42,4 @@ def _load_path(group: Group, name: str) -> Any:
     try:
         return getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise ConfigError(f"cannot load {name!r} for {group}: {error}") from error
+        raise ConfigError(f"cannot load {name!r}: {error}") from error

@@ -1,6 +1,8 @@
 """Which task comes next."""
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +44,16 @@ def test_a_function_of_ones_own(stand_ins: Any) -> None:
     assert dealt(Curriculum(stand_ins.tasks(3), only_last), 3) == ["task-2"] * 3
     with pytest.raises(ConfigError, match="empty round"):
         Curriculum(stand_ins.tasks(3), lambda tasks, round_, rng: []).next()
+
+
+def test_a_function_of_ones_own_by_name(stand_ins: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    Path("my_orders.py").write_text("limit = 3\ndef backwards(tasks, round_, rng):\n    return tasks[::-1]\n")
+    assert dealt(Curriculum(stand_ins.tasks(3), "my_orders:backwards"), 3) == ["task-2", "task-1", "task-0"]
+    for name, says in (("my_orders:limit", "no function"), ("my_orders:none", "cannot load"), ("harder", "unknown")):
+        with pytest.raises(ConfigError, match=says):
+            Curriculum(stand_ins.tasks(3), name)
 
 
 def test_tasks_can_be_named_by_id_or_number(stand_ins: Any) -> None:
