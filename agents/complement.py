@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import exp, log, log1p, sqrt
@@ -40,22 +40,19 @@ from kernel_gym.verdict import Verdict
 Weights = NDArray[np.float64]
 
 #: What a context is described by, with what is expected of each weight at the gates (compiles, correct, faster) before
-#: anything is learned: code that passed helps, code that failed misleads, length tires, words about own failures help.
+#: anything is learned. `scripts/credit.py --fit` computed those of the first two gates, on operators of level 1.
 FEATURES: dict[str, tuple[float, float, float]] = {
     "bias": (0.0, 0.0, 0.0),
     "passed": (1.0, 1.0, 0.0),  # log-odds that attempts at this task passed the gate before
-    "verified": (8.0, 8.0, 0.0),  # share of the code this task needs that picked code shows which passed every gate
-    "compiled": (7.0, 1.5, 0.0),  # share that only code shows which compiled and then failed
-    "answered": (4.0, 4.0, 0.0),  # how often this task is expected to fail in the ways that picks tell of
-    "nearest": (0.2, 0.2, 0.0),  # similarity of the most similar pick that passed
-    "length": (-0.8, -0.8, 0.0),  # log(1 + characters / 4000) of all picks
-    "traces that passed": (0.1, 0.1, 0.1),  # here and below: how many picks are such
-    "experiences that passed": (0.1, 0.1, 0.1),
-    "traces that compiled": (-0.2, -0.2, 0.0),
-    "traces that failed": (-1.5, -1.0, 0.0),
-    "experiences that failed": (0.0, 0.0, 0.0),
-    "practices": (0.0, 0.0, 0.1),
-    "practices that fit": (0.0, 0.0, 0.3),
+    "verified": (2.4, 2.4, 0.0),  # share of the code this task needs that picked code shows which passed every gate
+    "compiled": (0.0, 0.0, 0.0),  # share that only code shows which compiled and then failed
+    "failed": (-1.2, -1.2, 0.0),  # share that only code shows which did not compile
+    "named": (1.7, 1.7, 0.0),  # share of the names this task's kernels use that picked code has: it brings their pages
+    "answered": (0.5, 0.5, 0.0),  # how often this task is expected to fail in the ways that picks tell of
+    "length": (-2.1, -2.1, 0.0),  # hundreds of thousands of characters of all picks
+    "practices": (0.05, 0.05, 0.1),  # similarity of those picked, added up; here and below
+    "practices that fit": (0.05, 0.05, 0.3),
+    "examples": (0.4, 0.4, 0.2),  # of picks that tell of kernels that passed
     "slower": (0.0, 0.0, -0.5),  # log(latency of the start point / best latency); refining only
     "worn": (0.0, 0.0, -0.1),  # log(1 + attempts that began from the start point); refining only
 }
@@ -160,6 +157,11 @@ class Outlook:
         seen = sum(plain * self._needs.get(one, 0.0) for one, plain in shown.items())
         return seen / self._total if self._total else 0.0
 
+    def named(self, shown: frozenset[str]) -> float:
+        """The share of the names in this task's kernels that are among these, each counted as often as it was used."""
+        used = self.record.names
+        return sum(used[one] for one in shown & used.keys()) / used.total() if used else 0.0
+
     def rate(self, way: Failure) -> float:
         """How often an attempt is expected to fail in a way."""
         if way not in self._rates:
@@ -219,7 +221,7 @@ class ComplementAgent(Agent):
     def worth(self, observation: Observation, info: Info) -> list[float]:
         """What each candidate adds to the expected reward, by the posterior's mean."""
         open_, candidates = self._open.get(info["task"]), info["candidates"]
-        now = _Open(self._outlook(info["task"]), self._mean(info["stage"]), start=open_.start if open_ else None)
+        now = _Open(self.outlook(info["task"]), self._mean(info["stage"]), start=open_.start if open_ else None)
         if info["start_due"]:
             return [now.value(candidate, (), info) for candidate in candidates]
         picked = [candidate for candidate in candidates if candidate.id in info["picked"]]
@@ -231,12 +233,13 @@ class ComplementAgent(Agent):
         # Of attempts that the infrastructure failed, or that it is not to learn from, it is not told the end.
         begins = not info["picked"] and (info["start_due"] or info["start"] is None)
         if begins or info["task"] not in self._open:
-            self._open[info["task"]] = _Open(self._outlook(info["task"]), self._draw(info["stage"]))
+            self._open[info["task"]] = _Open(self.outlook(info["task"]), self._draw(info["stage"]))
         now = self._open[info["task"]]
         now.seen |= {candidate.id: candidate for candidate in info["candidates"]}
         return now
 
-    def _outlook(self, task: str) -> Outlook:
+    def outlook(self, task: str) -> Outlook:
+        """What is known about a task now."""
         return Outlook(task, self.records, self.known)
 
     def _draw(self, stage: Stage) -> Belief:
@@ -348,18 +351,24 @@ class _Open:
 def features(outlook: Outlook, picks: Sequence[Candidate], start: Candidate | None, best_us: float | None) -> Weights:
     """The numbers of `FEATURES` for a context, `passed` left at 0: it differs by gate."""
     passed = [pick for pick in picks if pick.item.feasible]
-    shown, half = _seen(passed), _seen([pick for pick in picks if _compiled(pick)])
+    compiled, failed = ([pick for pick in picks if _outcome(pick) is one] for one in (True, False))
+    shown, half, wrong = _seen(passed), _seen(compiled), _seen(failed)
+    practices = [pick for pick in picks if pick.kind == "practice"]
+    fitting = [pick for pick in practices if _fits(pick, start)]
     row = {
         "bias": 1.0,
         "verified": outlook.covered(shown),
-        "compiled": outlook.covered({one: plain for one, plain in half.items() if one not in shown}),
+        "compiled": outlook.covered(_without(half, shown)),
+        "failed": outlook.covered(_without(wrong, shown.keys() | half)),
+        "named": outlook.named(frozenset[str]().union(*(names(pick.item.code) for pick in picks))),
         "answered": _answered(outlook, picks),
-        "nearest": max((pick.similarity for pick in passed), default=0.0),
-        "length": log1p(sum(len(pick.item.text) for pick in picks) / 4000),
+        "length": sum(len(pick.item.text) for pick in picks) / 100_000,
+        "practices": sum(pick.similarity for pick in practices if pick not in fitting),
+        "practices that fit": sum(pick.similarity for pick in fitting),
+        "examples": sum(pick.similarity for pick in passed),
         "slower": log(start.latency_us / best_us) if start and start.latency_us and best_us else 0.0,
         "worn": log1p(start.outcome(Stage.REFINE).uses) if start else 0.0,
     }
-    row |= Counter(_group(pick, start) for pick in picks)
     vector = np.zeros(len(FEATURES))
     vector[[_INDEX[name] for name in row]] = list(row.values())
     return vector
@@ -391,20 +400,19 @@ def _at(row: Weights, record: Record, gate: str) -> Weights:
     return mine
 
 
-def _group(pick: Candidate, start: Candidate | None) -> str:
-    if pick.kind == "practice":
-        bottleneck = getattr(getattr(start and start.item.verdict, "profile", None), "bottleneck", "")
-        return "practices that fit" if bottleneck and bottleneck in pick.item.bottlenecks else "practices"
-    if pick.kind == "experience":
-        return "experiences that passed" if pick.item.feasible else "experiences that failed"
-    if pick.item.feasible:
-        return "traces that passed"
-    return "traces that compiled" if _compiled(pick) else "traces that failed"
+def _without(seen: Mapping[str, float], known: Collection[str]) -> dict[str, float]:
+    return {one: plain for one, plain in seen.items() if one not in known}
 
 
-def _compiled(pick: Candidate) -> bool:
+def _outcome(pick: Candidate) -> bool | None:
+    """Whether the kernel that a pick shows or tells of compiled; None if it passed every gate or there is none."""
     verdict = pick.item.verdict
-    return verdict is not None and bool(verdict.compiled) and not verdict.feasible
+    return None if verdict is None or verdict.feasible else bool(verdict.compiled)
+
+
+def _fits(practice: Candidate, start: Candidate | None) -> bool:
+    bottleneck = getattr(getattr(start and start.item.verdict, "profile", None), "bottleneck", "")
+    return bool(bottleneck) and bottleneck in practice.item.bottlenecks
 
 
 def _outcomes(attempt: Attempt) -> dict[str, float]:

@@ -146,6 +146,29 @@ class Question:
 
 def examine(run: Path, question: Question, watch: Watch = lambda done, of: None) -> Report:
     """Play a run again and look at some of its attempts."""
+    found: list[State] = []
+    for visit in visits(run, question, watch):
+        if visit.chosen:
+            kernels = question.kernels if len(found) < question.verify else 0
+            found.append(_state(visit.seen, visit.knowing, kernels, visit.verifier))
+    return Report(load_config(run).agent, tuple(found))
+
+
+# Playing a run again
+
+
+@dataclass(frozen=True)
+class Visit:
+    """An attempt of a run that is played again, whether it is one to look at, and who knows what it might have been."""
+
+    seen: Seen
+    chosen: bool
+    knowing: KnowingAgent
+    verifier: Callable[[], Any]
+
+
+def visits(run: Path, question: Question, watch: Watch = lambda done, of: None) -> Iterator[Visit]:
+    """The attempts of a run in their order, up to the last one to look at."""
     config = load_config(run)
     if make_agent(config).owns_loop:
         raise ConfigError(f"{config.agent!r} owns its loop and cannot be asked step by step")
@@ -155,19 +178,15 @@ def examine(run: Path, question: Question, watch: Watch = lambda done, of: None)
     if not numbers:
         raise KernelGymError(f"{run} has no attempts in the stage {question.stage!r}")
     chosen = set(generator(question.seed, "credit").permutation(numbers)[: question.states].tolist())
-    found: list[State] = []
+    done = 0
     with Replay(run, config) as replay:
         for number, seen in enumerate(replay.attempts(knowing)):
+            yield Visit(seen, number in chosen, knowing, replay.verifier)
             if number in chosen:
-                kernels = question.kernels if len(found) < question.verify else 0
-                found.append(_state(seen, knowing, kernels, replay.verifier))
-                watch(len(found), len(chosen))
-            if len(found) == len(chosen):
-                break
-    return Report(config.agent, tuple(found))
-
-
-# Playing a run again
+                done += 1
+                watch(done, len(chosen))
+            if done == len(chosen):
+                return
 
 
 @dataclass(frozen=True)
@@ -177,6 +196,11 @@ class Seen:
     info: Info
     worth: Sequence[float] | None
     attempt: Attempt
+
+    @property
+    def state(self) -> Info:
+        """What was known when the context was picked, the start point chosen."""
+        return dict(self.info) | {"start": self.attempt.start}
 
 
 class Replay:
@@ -235,7 +259,7 @@ class Replay:
 
 def _state(seen: Seen, knowing: KnowingAgent, kernels: int, verifier: Callable[[], Any]) -> State:
     pool = {candidate.id: candidate for candidate in seen.info["candidates"]}
-    info = dict(seen.info) | {"start": seen.attempt.start}
+    info = seen.state
     shown = [pool[id].item for id in seen.attempt.context]
     contexts = {"nothing": [], **_others(info, len(pool)), "agent": shown, "knowing": _known_best(info, knowing)}
     chances = {name: knowing.prospect(info, items) for name, items in contexts.items()}
@@ -253,15 +277,15 @@ def _state(seen: Seen, knowing: KnowingAgent, kernels: int, verifier: Callable[[
 
 def _others(info: Info, slots: int) -> dict[str, list[MemoryItem]]:
     """What our heuristics would have shown in the same state."""
-    return {name: [one.item for one in _picks(kind(), info, slots)] for name, kind in OTHERS.items()}
+    return {name: [one.item for one in picks(kind(), info, slots)] for name, kind in OTHERS.items()}
 
 
 def _known_best(info: Info, knowing: KnowingAgent) -> list[MemoryItem]:
     """What the picker that knows would have shown."""
-    return [one.item for one in _picks(knowing, info, len(info["candidates"]))]
+    return [one.item for one in picks(knowing, info, len(info["candidates"]))]
 
 
-def _picks(agent: Agent, info: Info, slots: int) -> list[Candidate]:
+def picks(agent: Agent, info: Info, slots: int) -> list[Candidate]:
     """What an agent picks in a state, by asking it again and again."""
     picked: list[int] = []
     while len(picked) < info["picks_left"]:
