@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 CoreKind = Literal["AIV", "AIC", "MIX"]
 
@@ -40,8 +40,7 @@ _KINDS: dict[str, CoreKind] = {
 }
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """A piece of source that means something; blanks and comments are left out."""
 
     kind: str
@@ -57,15 +56,10 @@ class Token:
 def tokens(source: str) -> list[Token]:
     """The tokens of C++ source, without blanks and comments."""
     return [
-        Token(match.lastgroup or "symbol", match.group(), match.start())
-        for match in _matches(source)
-        if match.lastgroup != "blank"
+        Token(kind, match.group(), match.start())
+        for match in _TOKEN.finditer(source)
+        if (kind := match.lastgroup) and kind != "blank"
     ]
-
-
-def _matches(source: str) -> list[re.Match[str]]:
-    # The fence of a raw string is a group of its own and would be the last one.
-    return [match for match in _TOKEN.finditer(source) if match.lastgroup]
 
 
 @dataclass(frozen=True)

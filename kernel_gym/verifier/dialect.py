@@ -131,11 +131,17 @@ class _Device:
 
     def findings(self) -> Iterator[Finding]:
         for node in syntax.walk(self.function):
-            yield from self._conversion(node)
-            yield from self._pointer(node)
-            yield from self._name(node)
-            if node.type == "primitive_type" and syntax.text(node) == "double":
-                yield _BOOK.finding("double", syntax.line(node), syntax.text(node.parent or node)[:40])
+            match node.type:
+                case "cast_expression" | "call_expression":
+                    yield from self._conversion(node)
+                    yield from self._pointer(node)
+                    yield from self._call(node)
+                case "assignment_expression" | "binary_expression" | "init_declarator":
+                    yield from self._conversion(node)
+                case "identifier":
+                    yield from self._name(node)
+                case "primitive_type" if syntax.text(node) == "double":
+                    yield _BOOK.finding("double", syntax.line(node), syntax.text(node.parent or node)[:40])
 
     def _conversion(self, node: Node) -> Iterator[Finding]:
         kinds: set[str] = set()
@@ -185,13 +191,14 @@ class _Device:
             yield _BOOK.finding("missing-gm", syntax.line(node), _short(syntax.text(node)))
 
     def _name(self, node: Node) -> Iterator[Finding]:
-        name = syntax.text(node) if node.type == "identifier" else ""
+        name = syntax.text(node)
         if name in _BOOK.lists["constants"] and name not in self.names.declared:
             yield _BOOK.finding("host-constant", syntax.line(node), name)
-        if node.type == "call_expression":
-            called = syntax.callee(node)
-            if called in _BOOK.lists["maths"] and called not in self.names.declared:
-                yield _BOOK.finding("host-maths", syntax.line(node), called)
+
+    def _call(self, node: Node) -> Iterator[Finding]:
+        called = syntax.callee(node)
+        if called in _BOOK.lists["maths"] and called not in self.names.declared:
+            yield _BOOK.finding("host-maths", syntax.line(node), called)
 
 
 def _is_arithmetic(node: Node) -> bool:

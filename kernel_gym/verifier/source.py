@@ -9,12 +9,12 @@ grammar knows, without moving a line.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 import tree_sitter
 import tree_sitter_cpp
@@ -83,8 +83,7 @@ class Unreadable(Exception):
         self.rule, self.line, self.detail = rule, line, detail
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """One token, the author's line it stands on, and whether white space comes before it."""
 
     kind: TokenKind
@@ -139,7 +138,11 @@ class Source:
         for macro in self.macros:
             repeated |= {macro.name} & table.keys()
             table[macro.name] = macro
-        return tuple(_Expander({k: v for k, v in table.items() if k not in repeated}).run(self.tokens))
+        for name in repeated:
+            del table[name]
+        if table.keys().isdisjoint(token.text for token in self.tokens if token.kind == "name"):
+            return self.tokens  # as in nearly every kernel
+        return tuple(_Expander(table).run(self.tokens))
 
     @cached_property
     def all_names(self) -> tuple[Token, ...]:
@@ -163,14 +166,14 @@ _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_cpp.language()))
 
 def read(text: str) -> Source:
     """Lex a kernel's text."""
-    spliced, line_of = _splice(text.removeprefix("\ufeff"))
+    spliced, lines = _splice(text.removeprefix("\ufeff"))
     tokens: list[Token] = []
     directives: list[Directive] = []
     raw: list[int] = []
     current: list[Token] | None = None
     fresh, end = True, 0
     for match in _LEXER.finditer(spliced):
-        kind, line = str(match.lastgroup), line_of(match.start())
+        kind, line = str(match.lastgroup), lines.at(match.start())
         if kind == "raw":
             raw.append(line)
             kind = "string"
@@ -209,11 +212,15 @@ def _splice(text: str) -> tuple[str, _Lines]:
 
 
 class _Lines:
-    def __init__(self, starts: list[int], numbers: list[int]) -> None:
-        self.starts, self.numbers = starts, numbers
+    """The author's line at an offset; asked from the front to the back."""
 
-    def __call__(self, offset: int) -> int:
-        return self.numbers[bisect_right(self.starts, offset) - 1]
+    def __init__(self, starts: list[int], numbers: list[int]) -> None:
+        self._ends, self._numbers, self._index = [*starts[1:], sys.maxsize], numbers, 0
+
+    def at(self, offset: int) -> int:
+        while self._ends[self._index] <= offset:
+            self._index += 1
+        return self._numbers[self._index]
 
 
 def _directive(tokens: Sequence[Token]) -> Directive:
@@ -263,7 +270,7 @@ class _Expander:
             if token.kind == "name" and token.text in named:
                 body += named[token.text]
             else:
-                body.append((replace(token, line=line), hidden))
+                body.append((token._replace(line=line), hidden))
         return body
 
 
@@ -310,7 +317,7 @@ def _rewritten(tokens: Sequence[Token]) -> Iterator[Token]:
             continue
         elif token.kind == "name" and token.text in REWRITTEN:
             if REWRITTEN[token.text]:
-                yield replace(token, text=REWRITTEN[token.text])
+                yield token._replace(text=REWRITTEN[token.text])
             if token.text in WITH_ARGUMENT and index + 1 < len(tokens) and tokens[index + 1].text == "(":
                 skip = next((i for i, t in enumerate(tokens[index:]) if t.text == ")"), 0)
         elif token.kind != "stray":
@@ -326,11 +333,11 @@ def _without_launches(tokens: Iterator[Token]) -> Iterator[Token]:
         token = waiting[index]
         if token.text == "<<<":
             open_launches += 1
-            yield replace(token, text="(")
+            yield token._replace(text="(")
         elif open_launches and token.text == ">>" and [t.text for t in waiting[index + 1 : index + 3]] == [">", "("]:
             open_launches -= 1
             index += 1
-            yield replace(token, text=")")
+            yield token._replace(text=")")
         else:
             yield token
         index += 1

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tree_sitter import Node
 
@@ -13,13 +13,15 @@ _FUNCTION_LIKE = ("function_definition", "lambda_expression")
 _CASTS = ("static_cast", "reinterpret_cast", "const_cast", "dynamic_cast")
 
 
-def walk(node: Node) -> Iterator[Node]:
+@lru_cache(maxsize=64)  # screen and linter look at the same trees several times, and making nodes is what costs
+def walk(node: Node) -> tuple[Node, ...]:
     """The node and everything below it, in the order of the text."""
-    waiting = [node]
+    found, waiting = [], [node]
     while waiting:
         current = waiting.pop()
-        yield current
-        waiting.extend(reversed(current.children))
+        found.append(current)
+        waiting += current.children[::-1]
+    return tuple(found)
 
 
 def text(node: Node | None) -> str:
@@ -133,11 +135,14 @@ class Cast:
 
 def as_cast(node: Node) -> Cast | None:
     """The cast that a node is, whichever way it is spelled."""
-    if node.type == "cast_expression":
+    kind = node.type
+    if kind == "cast_expression":
         target, value = node.child_by_field_name("type"), node.child_by_field_name("value")
         return Cast(target, value) if target and value else None
+    if kind != "call_expression":
+        return None
     function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
-    if node.type != "call_expression" or function is None or arguments is None or len(arguments.named_children) != 1:
+    if function is None or arguments is None or len(arguments.named_children) != 1:
         return None
     value = arguments.named_children[0]
     if function.type == "template_function" and text(function.child_by_field_name("name")) in _CASTS:
