@@ -50,7 +50,7 @@ def author(options: Options) -> Generator:
     kind = plugins.load("kernel_gym.generators", options.author)
     if "language" in signature(kind).parameters and wanted:
         given.setdefault("language", wanted)
-    made: Generator = _made("kernel_gym.generators", options.author, given)
+    made: Generator = plugins.make("kernel_gym.generators", options.author, given)
     if wanted and made.language != wanted:
         raise ConfigError(f"the device {options.device} runs {wanted}, but {options.author} writes {made.language}")
     return made
@@ -83,14 +83,16 @@ def embedder(options: Options) -> Embedder:
     """The embedder, made if it was given by name."""
     if not isinstance(options.embedder, str):
         return options.embedder
-    made: Embedder = _made("kernel_gym.embedders", options.embedder, dict(options.embedder_options))
+    made: Embedder = plugins.make("kernel_gym.embedders", options.embedder, dict(options.embedder_options))
     return made
 
 
 def device(options: Options) -> Device:
     """The device, made if it was given by name; a clear error if it can't be used here."""
     given = options.device
-    made: Device = _made("kernel_gym.devices", given, dict(options.device_options)) if isinstance(given, str) else given
+    made: Device = (
+        plugins.make("kernel_gym.devices", given, dict(options.device_options)) if isinstance(given, str) else given
+    )
     if reason := made.unavailable_reason():
         raise DeviceUnavailable(reason)
     return made
@@ -125,11 +127,3 @@ def exported_operators(task: Task) -> Sequence[str]:
     from kernel_gym.graph import operators
 
     return operators(task)
-
-
-def _made(group: plugins.Group, name: str, arguments: dict[str, Any]) -> Any:
-    kind = plugins.load(group, name)
-    try:
-        return kind(**arguments)
-    except TypeError as error:
-        raise ConfigError(f"{name} does not take these options: {error}") from error

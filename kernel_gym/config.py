@@ -93,7 +93,7 @@ def resolve(
         _merge(data, _read(file))
     _merge(data, dict(overrides or {}))
     for word in sets:
-        _merge(data, _parse_set(word))
+        _merge(data, setting(word))
     try:
         return RunConfig.model_validate(data)
     except ValidationError as error:
@@ -110,10 +110,11 @@ def _read(file: Path) -> dict[str, Any]:
     return data
 
 
-def _parse_set(word: str) -> dict[str, Any]:
+def setting(word: str) -> dict[str, Any]:
+    """What a word like `env.picks=3` of the command line says, as nested data."""
     key, separator, value = word.partition("=")
     if not separator or not key:
-        raise ConfigError(f"--set takes key=value, not {word!r}; for example --set env.picks=3")
+        raise ConfigError(f"a setting is key=value, not {word!r}; for example env.picks=3")
     data: Any = yaml.safe_load(value)
     for part in reversed(key.split(".")):
         data = {part: data}

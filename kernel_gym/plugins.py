@@ -7,6 +7,7 @@ as `module:Class`.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -31,6 +32,15 @@ def load(group: Group, name: str) -> Any:
             return point.load()
     kind = group.rsplit(".", 1)[1].rstrip("s")
     raise ConfigError(f"unknown {kind} {name!r}; known: {', '.join(names(group))}; or write module:Class")
+
+
+def make(group: Group, name: str, options: Mapping[str, Any]) -> Any:
+    """What `load` finds, made with these options."""
+    kind = load(group, name)
+    try:
+        return kind(**options)
+    except TypeError as error:
+        raise ConfigError(f"{name} does not take these options: {error}") from error
 
 
 def imported(name: str) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_gym import command_line, plugins, suites
+from kernel_gym.config import setting
 from kernel_gym.errors import KernelGymError
 from kernel_gym.memory import rows
 from kernel_gym.memory.bank import Bank
@@ -26,6 +27,7 @@ scripts/memory.py list runs/value/bank.sqlite --agent runs/value/agent --sort re
 scripts/memory.py lineage bank.sqlite 31
 scripts/memory.py export bank.sqlite memory.jsonl --exclude-tasks level1/relu,level1/gelu
 scripts/memory.py import bank.sqlite memory.jsonl
+scripts/memory.py search bank.sqlite "softmax" --embedder endpoint --embedder-option model=NAME
 scripts/memory.py check bank.sqlite
 """
 Answer = list[dict[str, Any]] | dict[str, Any]
@@ -35,7 +37,10 @@ SORTS = ("id", "latency", "uses", *(stage.value for stage in Stage))
 def main() -> int:
     """Run one command."""
     arguments = _arguments()
-    embedder = plugins.load("kernel_gym.embedders", arguments.embedder)()
+    options: dict[str, Any] = {}
+    for word in arguments.embedder_option:
+        options |= setting(word)
+    embedder = plugins.make("kernel_gym.embedders", arguments.embedder, options)
     new, writes = arguments.command == "new", arguments.command in ("new", "import")
     if new == arguments.bank.exists():
         raise KernelGymError(f"{arguments.bank} {'exists already' if new else 'does not exist'}")
@@ -61,6 +66,9 @@ def _arguments() -> argparse.Namespace:
         command.add_argument("bank", type=Path, help="the bank's file")
         command.add_argument("--json", action="store_true", help="print data instead of tables")
         command.add_argument("--embedder", default="static", help="registered name or module:Class (default: static)")
+        command.add_argument(
+            "--embedder-option", action="append", default=[], metavar="KEY=VALUE", help="as the run had it"
+        )
     for command in (listing, search, show, lineage):
         command.add_argument("--agent", type=Path, help="folder of a value agent: show what it learned of each item")
     for command in (listing, search):

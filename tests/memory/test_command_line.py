@@ -118,3 +118,12 @@ def test_a_bad_option_is_refused(bank):
 
 def test_help_has_examples():
     assert "scripts/memory.py search" in call("--help")
+
+
+def test_an_embedder_gets_its_options(bank, tmp_path):
+    embeddings = tmp_path / "none.jsonl"
+    embeddings.write_text("")
+    words = ("--embedder", "endpoint", "--embedder-option", "model=m", "--embedder-option", f"transcript={embeddings}")
+    assert f"{embeddings} has no answer" in call("search", bank, "relu", *words, status=2)
+    assert "does not take these options" in call("list", bank, "--embedder-option", "depth=3", status=2)
+    assert "a setting is key=value" in call("list", bank, "--embedder-option", "depth", status=2)
