@@ -24,6 +24,16 @@ class Stage(StrEnum):
     REFINE = "refine"
 
 
+#: What each kind has of its own; every kind has a title, a text and where it comes from.
+CONTENTS: dict[Kind, frozenset[str]] = {
+    Kind.API: frozenset({"names"}),
+    Kind.EXPERIENCE: frozenset({"verdict", "source"}),
+    Kind.TRACE: frozenset({"code", "verdict", "parent"}),
+    Kind.PRACTICE: frozenset({"bottlenecks"}),
+}
+_FOREIGN = {kind: tuple(frozenset().union(*CONTENTS.values()) - own) for kind, own in CONTENTS.items()}
+
+
 @dataclass(frozen=True)
 class MemoryItem:
     """One memory.
@@ -52,6 +62,11 @@ class MemoryItem:
     language: str = "ascendc"
     id: int = -1
     born: int = 0
+
+    def __post_init__(self) -> None:
+        for name in _FOREIGN[self.kind]:
+            if getattr(self, name):
+                raise ValueError(f"an item of the kind {self.kind.value} has no {name}")
 
     @property
     def feasible(self) -> bool:

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kernel_gym.memory.bank import HEADLINE_SHARE, PREVIOUS, RECENT_WEIGHT, Bank, BankError
 from kernel_gym.memory.embedding import StaticEmbedder
-from kernel_gym.memory.item import Kind, MemoryItem, Stage
+from kernel_gym.memory.item import CONTENTS, Kind, MemoryItem, Stage
 from kernel_gym.verdict import Feasible, Incorrect, Profile, Uncompilable
 
 EMBEDDER = StaticEmbedder()
@@ -31,18 +31,25 @@ verdicts = st.one_of(
         notes=st.lists(phrases, max_size=2).map(tuple),
     ),
 )
-memories = st.builds(
-    MemoryItem,
-    kind=st.sampled_from(Kind),
-    title=phrases,
-    text=st.text(max_size=8),
-    code=phrases,
-    verdict=verdicts,
-    task=st.sampled_from(["", "level1/relu", "level1/softmax"]),
-    category=st.sampled_from(["", "activation"]),
-    operators=st.lists(st.sampled_from(["aten.relu", "aten.sum"]), max_size=2).map(tuple),
-    stage=st.sampled_from([None, *Stage]),
-    names=st.lists(st.sampled_from(["Relu", "Exp"]), max_size=2).map(tuple),
+own_contents = {
+    "code": phrases,
+    "verdict": verdicts,
+    "names": st.lists(st.sampled_from(["Relu", "Exp"]), max_size=2).map(tuple),
+    "bottlenecks": st.lists(st.sampled_from(["mte2", "vector"]), max_size=2).map(tuple),
+}
+memories = st.one_of(
+    st.builds(
+        MemoryItem,
+        kind=st.just(kind),
+        title=phrases,
+        text=st.text(max_size=8),
+        task=st.sampled_from(["", "level1/relu", "level1/softmax"]),
+        category=st.sampled_from(["", "activation"]),
+        operators=st.lists(st.sampled_from(["aten.relu", "aten.sum"]), max_size=2).map(tuple),
+        stage=st.sampled_from([None, *Stage]),
+        **{name: values for name, values in own_contents.items() if name in CONTENTS[kind]},
+    )
+    for kind in Kind
 )
 
 
@@ -223,7 +230,7 @@ def test_a_kernel_is_a_child_of_every_start_point_it_was_reached_from():
 
 def test_references_to_nothing_are_refused_and_nothing_is_added():
     with Bank(None, EMBEDDER) as bank:
-        for item in (relu_trace(parent=7), relu_trace(source=PREVIOUS)):
+        for item in (relu_trace(parent=7), MemoryItem(Kind.EXPERIENCE, "", "", source=PREVIOUS)):
             with pytest.raises(BankError):
                 bank.add([item])
         with pytest.raises(BankError, match="no item 1"):

@@ -18,7 +18,7 @@ DAMAGE = {
     "column": ("UPDATE items SET feasible = 1, latency = 0.5 WHERE id = 3", "item 3: its feasible is not"),
     "vector": ("UPDATE vectors SET data = x'00' WHERE item = 3", "vectors: those of static"),
     "gap": ("DELETE FROM items WHERE id = 2", "item 3: the item before it is missing"),
-    "reference": ("UPDATE items SET parent = 3 WHERE id = 2", "item 2: refers to item 3"),
+    "reference": ("UPDATE items SET parent = 3 WHERE id = 1", "item 1: refers to item 3"),
     "unreadable": ("UPDATE items SET data = '{}' WHERE id = 1", "item 1: cannot be read"),
     "statistics": ("INSERT INTO outcomes VALUES (77, 'draft', 1, 1.0, 0.2)", "outcomes: 1 rows belong to no item"),
     "edges": ("INSERT INTO edges (start, child) VALUES (1, 77)", "edges: 1 rows belong to no item"),
