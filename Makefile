@@ -24,7 +24,7 @@ $(CUDA): $(STAMP)
 
 # Where the demo's kernels run: `make demo DEVICE=cuda` on a machine with an NVIDIA GPU.
 DEVICE ?= ascend-sim
-DEMO_AGENTS := random,similarity,similarity-feasible,value,ppo
+DEMO_AGENTS := random,similarity-feasible,value,complement,ppo
 DEMO_TASKS := relu,sigmoid,gelu,softmax,layer_norm,sum_reduction_over_a_dimension,max_reduction_over_a_dimension
 
 demo: install $(if $(filter cuda,$(DEVICE)),$(CUDA))
