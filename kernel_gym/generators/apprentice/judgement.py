@@ -8,7 +8,7 @@ from math import exp, log
 
 from kernel_gym.generators.apprentice.idioms import Idiom
 from kernel_gym.generators.apprentice.profile import Profile
-from kernel_gym.generators.apprentice.reading import Reading, read_note
+from kernel_gym.generators.apprentice.reading import Reading, read_note, shows
 from kernel_gym.generators.contract import Context, StartPoint
 
 
@@ -57,9 +57,7 @@ class Judge:
 
     def _copied(self, idiom: Idiom) -> Judgement | None:
         """A start point is copied, so what it spells right stays right."""
-        if self.start is None or not idiom.right.pattern:
-            return None
-        if not idiom.right.pattern.search(self.start.kernel.source):
+        if self.start is None or not shows(idiom.right.pattern, self.start.kernel.source):
             return None
         if idiom.id in self.risks:
             return Judgement(self.profile.care, (("touched by a move", 0.0),))

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from kernel_gym.generators.apprentice.nest import near
 from kernel_gym.generators.apprentice.plan import Either, Nest, Plan, Ref, Stage, Step
 from kernel_gym.generators.apprentice.profile import Profile
+from kernel_gym.generators.apprentice.reading import shows
 from kernel_gym.generators.apprentice.schedule import BEST, NAIVE, Schedule, recorded
 from kernel_gym.generators.apprentice.together import suits
 from kernel_gym.generators.contract import Context, StartPoint
@@ -164,7 +165,7 @@ def _compatible(ordered: list[Move]) -> list[Move]:
 
 
 def _shown(move: Move, context: Context) -> bool:
-    return any(move.pattern.search(note.text) for note in context if _worth_following(note))
+    return any(shows(move.pattern, note.text) for note in context if _worth_following(note))
 
 
 def _worth_following(note: object) -> bool:

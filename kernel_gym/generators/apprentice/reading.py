@@ -59,16 +59,18 @@ def _read(
 def _sight(idiom: Idiom, kind: str, text: str, code: str, remarks: str, failed: bool) -> Sight | None:
     source = code or text
     right = idiom.right.pattern.search(source) if idiom.right.pattern else None
-    wrong = any(_shows(spelling.pattern, source) for spelling in idiom.wrong)
+    wrong = any(shows(spelling.pattern, source) for spelling in idiom.wrong)
     wrong = wrong or (right is None and bool(code) and _left_out(idiom, code))
-    pointed = failed and _shows(idiom.symptom_pattern, remarks)
-    taught = kind == "api" and _shows(idiom.teaching_pattern, text[:400])
+    pointed = failed and shows(idiom.symptom_pattern, remarks)
+    taught = kind == "api" and shows(idiom.teaching_pattern, text[:400])
     if not (right or wrong or pointed or taught):
         return None
     return Sight(right is not None, wrong, pointed, taught, right is not None and _commented(source, right.start()))
 
 
-def _shows(pattern: re.Pattern[str] | None, text: str) -> bool:
+@lru_cache(maxsize=65536)  # start points and notes are looked through again and again
+def shows(pattern: re.Pattern[str] | None, text: str) -> bool:
+    """True if a text has what the pattern looks for."""
     return pattern is not None and pattern.search(text) is not None
 
 
