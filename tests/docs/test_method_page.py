@@ -12,20 +12,11 @@ from kernel_gym.agents.knowing import KnowingAgent
 PAGE = (Path(__file__).parents[2] / "docs" / "method.md").read_text()
 
 
-@pytest.mark.parametrize("name", ["verified", "compiled", "answered", "nearest", "length"])
+@pytest.mark.parametrize("name", FEATURES)
 def test_prior_weights_are_as_documented(name: str) -> None:
     row = re.search(rf"^\| {name} \|.*\| ([^|]+) \|$", PAGE, re.MULTILINE)
     assert row is not None
     assert tuple(float(number) for number in row[1].split(", ")) == FEATURES[name]
-
-
-def test_grouped_rows_are_as_documented() -> None:
-    assert FEATURES["traces that compiled"] == (-0.2, -0.2, 0.0)
-    assert FEATURES["traces that failed"] == (-1.5, -1.0, 0.0)
-    assert "| -0.2, -0.2, 0; -1.5, -1, 0 |" in PAGE
-    assert FEATURES["traces that passed"] == FEATURES["experiences that passed"] == (0.1, 0.1, 0.1)
-    assert (FEATURES["slower"][2], FEATURES["worn"][2]) == (-0.5, -0.1)
-    assert (FEATURES["practices"][2], FEATURES["practices that fit"][2]) == (0.1, 0.3)
 
 
 def test_constants_are_as_documented() -> None:
