@@ -1,22 +1,27 @@
 """Statistics of a comparison. The seed is the unit: all figures of one run are one observation.
 
 Differences are paired by seed. Intervals are percentile bootstraps over seeds; with few seeds those are narrow, so
-whether a difference counts is decided by a paired t-test, corrected after Holm over all comparisons that are made.
+whether a difference counts is decided by a paired t-test, corrected after Holm over the comparisons of a table. Where
+all seeds differ by the same amount there is no noise to hold that against; then a sign test decides, which needs six.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import optimize, stats
 
 Curve = NDArray[np.float64]
+Values = Sequence[float] | NDArray[np.float64]
 
 #: Two-sided level, and the power at which the smallest detectable effect is stated.
 LEVEL, POWER = 0.05, 0.8
+#: Differences closer than this are the same: what is left is rounding.
+SAME = 1e-9
 
 
 @dataclass(frozen=True)
@@ -37,8 +42,9 @@ class Interval:
 class Difference:
     """One figure of a contender minus the reference's, paired by seed.
 
-    `p` is that of a paired t-test (1 with a single seed), `adjusted` after Holm; `detectable` is the smallest true
-    difference that so many seeds with so much noise would show with 80% power (None with a single seed).
+    `p` is that of a paired test (1 with a single seed), `adjusted` after Holm; `detectable` is the smallest true
+    difference that so many seeds with so much noise show with 80% power at the level that Holm asks of the first of
+    so many comparisons (None where the seeds tell nothing about noise).
     """
 
     contender: str
@@ -52,8 +58,8 @@ class Difference:
     @property
     def effect(self) -> float | None:
         """The difference in units of its own deviation over seeds (Cohen's d of pairs); None without one."""
-        data = np.asarray(list(self.per_seed.values()))
-        return float(data.mean() / data.std(ddof=1)) if data.size > 1 and np.ptp(data) > 1e-9 else None
+        data = self._data
+        return float(data.mean() / data.std(ddof=1)) if noisy(data) else None
 
     @property
     def counts(self) -> bool:
@@ -63,10 +69,17 @@ class Difference:
     @property
     def verdict(self) -> str:
         """The same in words."""
+        if self._data.size > 1 and np.abs(self._data).max() <= SAME:
+            return "equal in every seed"
         return "differs" if self.counts else "no difference beyond noise"
 
     def __str__(self) -> str:
-        return f"{self.interval.signed}, {self.verdict}"
+        shown = "" if self.detectable is None else f", detectable {self.detectable:.3f}"
+        return f"{self.interval.signed}, {self.verdict} (Holm p {self.adjusted:.3f}{shown})"
+
+    @property
+    def _data(self) -> NDArray[np.float64]:
+        return np.asarray(list(self.per_seed.values()), dtype=float)
 
 
 def interval(values: Sequence[float | None], seed: int = 0) -> Interval | None:
@@ -99,8 +112,16 @@ def differences(values: Mapping[str, Mapping[int, float]], pairs: Sequence[tuple
         for contender, reference in pairs
         if (made := difference(contender, values.get(contender, {}), reference, values.get(reference, {})))
     ]
+    return corrected(found)
+
+
+def corrected(found: Sequence[Difference]) -> list[Difference]:
+    """Differences that stand in one table: p after Holm, and what is detectable at the level that this leaves."""
     adjusted = holm([one.p for one in found])
-    return [replace(one, adjusted=p) for one, p in zip(found, adjusted, strict=True)]
+    return [
+        replace(one, adjusted=p, detectable=smallest_detectable(list(one.per_seed.values()), len(found)))
+        for one, p in zip(found, adjusted, strict=True)
+    ]
 
 
 def difference(
@@ -116,24 +137,40 @@ def difference(
     return Difference(contender, reference, per_seed, spread, p, p, smallest_detectable(data))
 
 
-def paired_p(differences: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    """Two-sided p of a t-test that the mean difference is zero; 1 where nothing can be said."""
+def noisy(differences: Values) -> bool:
+    """Whether seeds differ by different amounts: without that, nothing is known about noise."""
+    return len(differences) > 1 and float(np.ptp(differences)) > SAME
+
+
+def paired_p(differences: Values) -> float:
+    """Two-sided p that the mean difference is zero: a t-test, or a sign test of equal ones; 1 with a single seed."""
     data = np.asarray(differences, dtype=float)
-    if data.size < 2 or not data.any():
+    if data.size < 2 or np.abs(data).max() <= SAME:
         return 1.0
-    if np.ptp(data) == 0:  # the test divides by the deviation
-        return 0.0
+    if not noisy(data):
+        return float(2.0 ** (1 - data.size))
     return float(stats.ttest_1samp(data, 0.0).pvalue)
 
 
-def smallest_detectable(differences: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]]) -> float | None:
-    """The true difference that a test at 5% on as many and as noisy observations finds with 80% power."""
+def smallest_detectable(differences: Values, comparisons: int = 1) -> float | None:
+    """The true difference that as many and as noisy seeds show with 80% power, one of so many comparisons."""
     data = np.asarray(differences, dtype=float)
-    if data.size < 2:
-        return None
-    freedom = data.size - 1
-    factor = stats.t.ppf(1 - LEVEL / 2, freedom) + stats.t.ppf(POWER, freedom)
-    return float(factor * data.std(ddof=1) / np.sqrt(data.size))
+    return detectable_effect(data.size, comparisons) * float(data.std(ddof=1)) if noisy(data) else None
+
+
+@cache
+def detectable_effect(seeds: int, comparisons: int = 1) -> float:
+    """The same in units of the deviation over seeds, for at least two seeds.
+
+    The level is that of Holm's first step: a difference that must be found whatever the other comparisons give.
+    """
+    freedom = seeds - 1
+    critical = float(stats.t.ppf(1 - LEVEL / comparisons / 2, freedom))
+
+    def lacking(shift: float) -> float:
+        return float(stats.nct.sf(critical, freedom, shift)) - POWER
+
+    return float(optimize.brentq(lacking, 0.0, 2 * critical + 10)) / float(np.sqrt(seeds))
 
 
 def holm(ps: Sequence[float]) -> list[float]:

@@ -92,7 +92,7 @@ def show(study: Study) -> None:
     for name in SHOWN:
         console.print(f"  {name}: {FIGURES[name]}", highlight=False)
     for one in differences(by_seed(runs, "area"), _pairs(study)):
-        console.print(f"  {one.contender} - {one.reference} in area: {one}", highlight=False)
+        console.print(f"  {one.contender} - {one.reference} in area: {one}", highlight=False, soft_wrap=True)
     if first.config.env.author == "apprentice":
         console.print(SIMULATED, highlight=False)
     console.print(f"Curves: tensorboard --logdir {study.folder}", highlight=False)

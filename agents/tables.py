@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from kernel_gym.agents.comparison import FIGURES, RunOutcome, by_seed, intervals
 from kernel_gym.agents.protocol import Protocol
-from kernel_gym.agents.statistics import Difference, Interval, difference, differences
+from kernel_gym.agents.statistics import Difference, Interval, corrected, detectable_effect, difference, differences
 from kernel_gym.agents.study import Study
 
 Table = list[list[str]]
@@ -14,6 +14,8 @@ Table = list[list[str]]
 #: Figures that contenders are compared in; the first decides who the best heuristic is.
 COMPARED = ("area", "correct")
 _COLUMNS = ("mean [95% interval]", "effect", "per seed")
+_TESTED = ("p (Holm)", "detectable", "")
+PUBLISHED = "The paper's figures, with language models on a real NPU, for orientation:"
 SIMULATED = "The author is simulated: this compares what it was shown, not language models."
 
 
@@ -26,7 +28,7 @@ def figures_table(runs: Sequence[RunOutcome], names: Sequence[str] = tuple(FIGUR
 def differences_table(runs: Sequence[RunOutcome], pairs: Sequence[tuple[str, str]], figure: str = "area") -> Table:
     """Contenders against references, paired by seed."""
     found = differences(by_seed(runs, figure), pairs)
-    head = [f"difference in {figure}", *_COLUMNS, "p (Holm)", "detectable", ""]
+    head = [f"difference in {figure}", *_COLUMNS, *_TESTED]
     return [head, *(_difference_row(one) for one in found)]
 
 
@@ -65,14 +67,14 @@ def gain(
 
 
 def gains_table(runs: Sequence[RunOutcome], protocol: Protocol) -> Table:
-    """What each learner gains over the best heuristic, in every compared figure."""
+    """What each learner gains over the best heuristic, in every compared figure; corrected within a figure."""
     rows = []
     for figure in COMPARED:
-        for learner in protocol.learners:
-            if (found := gain(runs, learner, protocol.heuristics, figure)) is not None:
-                name, *rest = _difference_row(found)
-                rows.append([name, figure, *rest])
-    return [["gain over the best heuristic", "in", *_COLUMNS, "p", "detectable", ""], *rows]
+        gains = [gain(runs, learner, protocol.heuristics, figure) for learner in protocol.learners]
+        for found in corrected([one for one in gains if one is not None]):
+            name, *rest = _difference_row(found)
+            rows.append([name, figure, *rest])
+    return [["gain over the best heuristic", "in", *_COLUMNS, *_TESTED], *rows]
 
 
 def _difference_row(found: Difference) -> list[str]:
@@ -103,20 +105,26 @@ def results(name: str, protocol: Protocol, study: Study) -> str:
     parts = [f"# {name}", protocol.about, protocol.question, _size(study)]
     for suite in _groups(study):
         runs = study.outcomes(suite)
-        parts.append(f"## {suite or 'All operators'}")
-        parts.append(markdown(figures_table(runs)))
-        pairs = protocol.compared(list(intervals(runs)))
-        compared = [differences_table(runs, pairs, figure) for figure in COMPARED]
-        shown = (rankings_table(runs), *compared, gains_table(runs, protocol))
-        parts += [markdown(table) for table in shown if len(table) > 1]
+        shown = (figures_table(runs), *compared_tables(runs, protocol))
+        parts += [f"## {suite or 'All operators'}", *(markdown(table) for table in shown)]
     parts.append("\n".join(f"- {figure}: {meaning}" for figure, meaning in FIGURES.items()))
-    parts.append(LEGEND)
+    parts.append(f"{LEGEND} {_power(protocol, study)}")
     if protocol.published:
-        rows = [[row.what, row.value] for row in protocol.published]
-        parts.append("The paper's figures, with language models on a real NPU, for orientation:")
-        parts.append(markdown([["published", "value"], *rows]))
+        parts += [PUBLISHED, markdown(published_table(protocol))]
     parts.append(SIMULATED)
     return "\n\n".join(parts) + "\n"
+
+
+def compared_tables(runs: Sequence[RunOutcome], protocol: Protocol) -> list[Table]:
+    """The comparisons that a study makes; those that there are runs for."""
+    pairs = protocol.compared(list(intervals(runs)))
+    compared = [differences_table(runs, pairs, figure) for figure in COMPARED]
+    return [table for table in (rankings_table(runs), *compared, gains_table(runs, protocol)) if len(table) > 1]
+
+
+def published_table(protocol: Protocol) -> Table:
+    """The paper's figures that stand beside a study."""
+    return [["published", "value"], *([row.what, row.value] for row in protocol.published)]
 
 
 def _groups(study: Study) -> list[str]:
@@ -127,10 +135,27 @@ def _groups(study: Study) -> list[str]:
 
 LEGEND = (
     "Means over seeds with 95% bootstrap intervals. Differences are paired by seed; `effect` is the difference in "
-    "units of its deviation over seeds (Cohen's d of pairs); p is that of a paired t-test, corrected after Holm within "
-    "a table of differences; `detectable` is the smallest true difference that this many seeds with this much noise "
-    "show with 80% power."
+    "units of its deviation over seeds (Cohen's d of pairs); p is that of a paired t-test (a sign test where all seeds "
+    "differ by the same), corrected after Holm within a figure of a table; `detectable` is the smallest true "
+    "difference that this many seeds with this much noise show with 80% power at the level of Holm's first step, so "
+    "what is smaller may well be there and not be found."
 )
+
+
+def power(seeds: int, comparisons: int) -> str:
+    """What so few seeds can show at all, in words."""
+    if seeds < 2 or not comparisons:
+        return "With a single seed no difference can count." if comparisons else ""
+    return (
+        f"With {seeds} seeds and {comparisons} comparisons a figure, only a true difference of "
+        f"{detectable_effect(seeds, comparisons):.1f} times its deviation over seeds is found in four of five studies."
+    )
+
+
+def _power(protocol: Protocol, study: Study) -> str:
+    complete = study.complete()
+    pairs = protocol.compared(list(dict.fromkeys(shard.contender for shard in complete)))
+    return power(len({shard.seed for shard in complete}), len(pairs))
 
 
 def _size(study: Study) -> str:

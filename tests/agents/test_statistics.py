@@ -57,16 +57,29 @@ def test_holm_as_in_the_textbook() -> None:
     assert statistics.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
 
-@given(st.integers(-64, 64), st.integers(0, 9))
-def test_a_shift_that_all_seeds_share_is_found_and_none_is_none(sixty_fourths: int, seed: int) -> None:
-    noise = np.random.default_rng(seed).integers(0, 64, 4) / 64  # exact, so that nothing but the shift is left
+@given(st.integers(-64, 64), st.integers(0, 9), st.integers(2, 9))
+def test_a_shift_that_all_seeds_share_takes_six_to_count(sixty_fourths: int, seed: int, seeds: int) -> None:
+    noise = np.random.default_rng(seed).integers(0, 64, seeds) / 64  # exact, so that nothing but the shift is left
     shift = sixty_fourths / 64
-    values = {"a": dict(enumerate(noise)), "b": dict(enumerate(noise + shift)), "c": {9: 1.0}}
+    values = {"a": dict(enumerate(noise)), "b": dict(enumerate(noise + shift)), "c": {99: 1.0}}
     found = {one.contender: one for one in statistics.differences(values, [("b", "a"), ("c", "a")])}
     assert set(found) == {"b"}  # c shares no seed with the reference
     assert found["b"].interval.mean == pytest.approx(shift, abs=1e-9)
-    assert found["b"].counts == (shift != 0)
-    assert found["b"].detectable == pytest.approx(0, abs=1e-9)
+    assert found["b"].counts == (shift != 0 and seeds >= 6)
+    assert found["b"].detectable is None
+    assert (found["b"].verdict == "equal in every seed") == (shift == 0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_equal_differences_of_few_seeds_are_no_finding_nor_is_rounding(seeds: int) -> None:
+    own = {seed: 0.525 - 0.05 * seed + 1e-14 * seed for seed in range(seeds)}
+    base = {seed: 0.5 - 0.05 * seed for seed in range(seeds)}
+    one = statistics.difference("b", own, "a", base)
+    assert one is not None
+    assert len(set(one.per_seed.values())) > 1  # float dust
+    assert (one.p, one.counts, one.effect) == (2.0 ** (1 - seeds), False, None)
+    assert statistics.paired_p([1e-17, -1e-17]) == 1.0
 
 
 def test_without_noise_to_judge_by_nothing_is_claimed() -> None:
@@ -75,14 +88,31 @@ def test_without_noise_to_judge_by_nothing_is_claimed() -> None:
     assert (one.p, one.detectable, one.counts) == (1.0, None, False)
 
 
-def test_the_smallest_detectable_effect_has_the_power_it_states() -> None:
-    """Draw samples with that very effect: about four in five tests find it."""
-    rng = np.random.default_rng(0)
-    data = rng.normal(0, 1, (4000, 8))
-    effect = statistics.smallest_detectable((data[0] - data[0].mean()) / data[0].std(ddof=1))
+@pytest.mark.parametrize(("seeds", "comparisons"), [(2, 1), (3, 1), (3, 10), (8, 1), (8, 4)])
+def test_the_smallest_detectable_effect_has_the_power_it_states(seeds: int, comparisons: int) -> None:
+    """Draw samples with that very effect: four in five tests find it, at the level of Holm's first step."""
+    data = np.random.default_rng(0).normal(0, 1, (20_000, seeds))
+    effect = statistics.smallest_detectable((data[0] - data[0].mean()) / data[0].std(ddof=1), comparisons)
     assert effect is not None
-    found = stats.ttest_1samp(data + effect, 0.0, axis=1).pvalue < statistics.LEVEL
-    assert 0.75 < found.mean() < 0.88
+    found = stats.ttest_1samp(data + effect, 0.0, axis=1).pvalue < statistics.LEVEL / comparisons
+    assert found.mean() == pytest.approx(statistics.POWER, abs=0.012)
+
+
+@pytest.mark.filterwarnings("error")
+@given(st.integers(2, 200), st.integers(1, 100))
+def test_fewer_seeds_and_more_comparisons_detect_less(seeds: int, comparisons: int) -> None:
+    effect = statistics.detectable_effect(seeds, comparisons)
+    assert statistics.detectable_effect(seeds + 1, comparisons) < effect < np.inf
+    assert statistics.detectable_effect(seeds, comparisons + 1) > effect
+
+
+def test_differences_of_a_table_are_judged_together() -> None:
+    values = {name: dict(enumerate([0.5 + gain, 0.6 + gain, 0.75 + gain])) for name, gain in (("a", 0.0), ("b", 0.1))}
+    values["b"][0] += 0.004
+    alone = statistics.differences(values, [("b", "a")])[0]
+    beside = statistics.differences(values | {"c": values["b"], "d": values["b"]}, [(name, "a") for name in "bcd"])[0]
+    assert beside.adjusted == pytest.approx(3 * alone.adjusted)
+    assert (alone.detectable or 0) < (beside.detectable or 0)
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 4)), min_size=1, max_size=6))
