@@ -1,7 +1,7 @@
 """Evaluating what was trained: agents and memories frozen as their runs left them, on operators they have never seen.
 
 Each complete run becomes one shard with the run's own seed: the agent acts and no longer learns, the bank takes in
-nothing but start points, and memories of the operators at hand are left out.
+nothing but start points and puts nothing on record, and memories of the operators at hand are left out.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from kernel_gym.agents.journal import Journal
 from kernel_gym.agents.protocol import AGENT_FOLDER, MEMORY_FILE, Shard
 from kernel_gym.agents.run_folder import RunFolder, load_config
 from kernel_gym.agents.study import Study
 from kernel_gym.config import RunConfig
 from kernel_gym.errors import ConfigError, KernelGymError
+from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.embedding import StaticEmbedder
 
 
 def complete_runs(folders: Sequence[Path]) -> list[RunFolder]:
@@ -33,10 +36,10 @@ def evaluation(runs: Sequence[RunFolder], tasks: Sequence[str], budget: int, out
 
 
 def _shard(run: RunFolder, trained: RunConfig, tasks: tuple[str, ...], budget: int) -> Shard:
-    if seen := sorted(set(tasks) & _trained_on(run)):
-        raise ConfigError(f"{run.path} was trained on {', '.join(seen[:4])}: choose operators that it has not seen")
     if not run.bank.exists():
         raise ConfigError(f"{run.path} kept no memory: train with env.memory=shared to evaluate")
+    if seen := sorted(set(tasks) & _trained_on(run)):
+        raise ConfigError(f"{run.path} was trained on {', '.join(seen[:4])}: choose operators that it has not seen")
     config = trained.model_copy(
         update={
             "suite": tasks[0].partition("/")[0],
@@ -54,7 +57,15 @@ def _shard(run: RunFolder, trained: RunConfig, tasks: tuple[str, ...], budget: i
     return Shard("", trained.agent, trained.seed, config, tasks, memory=str(run.path.absolute()))
 
 
-def _trained_on(run: RunFolder) -> set[str]:
-    from kernel_gym.agents.journal import Journal
+def training_costs(runs: Sequence[RunFolder]) -> dict[str, set[int]]:
+    """How many verifications runs were trained with, by agent."""
+    costs: dict[str, set[int]] = {}
+    for run in runs:
+        costs.setdefault(load_config(run.path).agent, set()).add(len(Journal.read(run.journal)))
+    return costs
 
-    return {record["task"] for record in Journal.read(run.journal)}
+
+def _trained_on(run: RunFolder) -> set[str]:
+    """The operators that a run has worked on, and those that the memory it began with comes from."""
+    with Bank(run.bank, StaticEmbedder(), read_only=True) as bank:
+        return {record["task"] for record in Journal.read(run.journal)} | set(bank.tasks())

@@ -1,4 +1,4 @@
-"""The most similar items: the heuristic retrieval of the paper's ablation."""
+"""The most similar items: retrieval as it usually is."""
 
 from __future__ import annotations
 

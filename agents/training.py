@@ -110,6 +110,8 @@ def environment_options(config: RunConfig, folder: RunFolder) -> Options:
         workers=config.workers,
         seed=config.seed,
         bank=folder.bank,
+        # What is frozen together with its agent is evaluated: a record would be learned from by those who see it.
+        statistics=config.learning or config.env.memory != "frozen",
         **config.env.model_dump(exclude={"table"}),
     )
 

@@ -59,6 +59,8 @@ class Options:
     """`draft` ends at the first feasible kernel, `refine` begins from kernels that the bank holds"""
     memory: MemoryMode = "shared"
     """`shared` grows over all episodes, `fresh` begins every episode as constructed, `frozen` takes in no items"""
+    statistics: bool = True
+    """whether what came of showing an item is put on record, which agents see; off in evaluations"""
     curriculum: str | Order = "sequential"
     """`sequential`, `mixed`, `levels`, or a function (tasks, round, rng) -> tasks in order, as `module:name` too"""
     composition: Composition = "similarity"

@@ -103,6 +103,7 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     | pool_factor, pool_schedule | 4, none | lambda; pairs (attempt, lambda) that mask a part of the pool |
     | stages | "both" | "draft" ends at the first feasible kernel, "refine" begins from kernels in the bank |
     | memory | "shared" | "fresh": every episode begins as constructed; "frozen": no item joins, start points excepted |
+    | statistics | True | False: what came of showing items is not put on record |
     | curriculum | "sequential" | "mixed", "levels", or a function (tasks, round, rng) -> tasks, as "module:name" too |
     | composition | "similarity" | or "stratified" by kind and feasibility: what fills the pool |
     | bank, embedder, embedder_options | in memory, "static" | the memory or its file; how texts become vectors |

@@ -211,7 +211,8 @@ class Workbench:
 
     def _remember(self, work: Work, shown: tuple[int, ...], reward: float) -> tuple[int, ...]:
         """Put the outcome on record, the new trace and experience into the bank; frozen takes in start points only."""
-        self.bank.record(self.stage, shown, reward)
+        if self._options.statistics:
+            self.bank.record(self.stage, shown, reward)
         if self._options.memory == "frozen" and not work.verdict.feasible:
             return ()
         start = None if self.start is None else self.start.item

@@ -100,6 +100,10 @@ class Bank:
             "WHERE (?1 IS NULL OR kind = ?1) AND (?2 IS NULL OR task = ?2) ORDER BY id", kind and kind.value, task
         )
 
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks that items come from, sorted."""
+        return self._store.tasks()
+
     def start_points(self, task: str) -> tuple[MemoryItem, ...]:
         """Feasible traces of a task, fastest first."""
         return self._store.select("WHERE task = ? AND kind = 'trace' AND feasible ORDER BY latency, id", task)

@@ -47,8 +47,8 @@ def export(store: Store, path: Path, exclude_tasks: Collection[str] = ()) -> int
 def import_(store: Store, path: Path) -> int:
     """Add the items of a file in one transaction; returns how many were new.
 
-    New items bring their statistics; those of known items stay as they are. The attempt counter becomes at least that
-    of the file, so that no item is younger than the bank.
+    Items that are new or were never shown here bring their statistics; those of others stay as they are. The attempt
+    counter becomes at least that of the file, so that no item is younger than the bank.
     """
     header, lines = _read(path)
     ids: dict[int, int] = {}
@@ -106,7 +106,7 @@ def _take(store: Store, line: dict[str, Any], ids: dict[int, int], bank: str) ->
     known_as = line["id"]
     item = _rebound(line, ids)
     ids[known_as], new = store.insert(item, origin=line["origin"] or f"{bank}#{known_as}")
-    if new:
+    if new or not store.used(ids[known_as]):
         store.set_outcomes((ids[known_as], *record) for record in line["outcomes"])
     return new
 

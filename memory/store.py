@@ -177,6 +177,11 @@ class Store:
             raise BankError(f"{self.name} has no item {unknown[0]}; ids go from 1 to {self.tip()[0]}")
         return [found[id] for id in ids]
 
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks that items come from."""
+        found = self.connection.execute("SELECT DISTINCT task FROM items WHERE task <> '' ORDER BY task")
+        return tuple(row[0] for row in found)
+
     def origin(self, id: int) -> str:
         """Where an imported item came from."""
         self._require(id)
@@ -203,6 +208,10 @@ class Store:
         for id, stage, uses, total, recent in self.connection.execute(query, (_listed(ids),)):
             found[id][Stage(stage)] = Outcomes(uses, total / uses, recent)
         return found
+
+    def used(self, id: int) -> bool:
+        """Whether an item was ever shown."""
+        return self.connection.execute("SELECT 1 FROM outcomes WHERE item = ?", (id,)).fetchone() is not None
 
     def set_outcomes(self, records: Iterable[tuple[int, str, int, float, float]]) -> None:
         """Write statistics as they stand in a snapshot or an export."""

@@ -34,7 +34,17 @@ def main() -> int:
     runs = evaluation.complete_runs(arguments.runs)
     study = evaluation.evaluation(runs, [task.id for task in tasks], arguments.budget, arguments.out)
     what = f"{len(runs)} trained agents on {len(tasks)} unseen operators"
+    if not arguments.json:
+        print("verifications in training:", _words(evaluation.training_costs(runs)))
     return summary.carry_out(study, what, arguments.parallel, as_json=arguments.json)
+
+
+def _words(costs: dict[str, set[int]]) -> str:
+    """One number if it is the same for all, else one for each agent."""
+    if len(common := set().union(*costs.values())) == 1:
+        return f"{common.pop():,} each"
+    each = (f"{agent} {' or '.join(f'{n:,}' for n in sorted(numbers))}" for agent, numbers in costs.items())
+    return "; ".join(each) + ": they differ, mind that in comparing"
 
 
 if __name__ == "__main__":

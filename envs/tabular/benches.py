@@ -277,7 +277,8 @@ class Benches:
         best = before if before == before else None
         reward = REWARDS[stage](verdict, best)
         start, left = int(self.start[i]), lore.trace(written.row)
-        bank.record(stage, places if start < 0 else [start, *places], reward)
+        if self.options.statistics:
+            bank.record(stage, places if start < 0 else [start, *places], reward)
         produced: tuple[int, ...] = ()
         if self.options.memory != "frozen":
             produced = bank.add((left, left + 1), stage, start)

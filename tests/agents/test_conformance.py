@@ -6,6 +6,7 @@ from kernel_gym import plugins
 from kernel_gym.agents.complement import ComplementAgent
 from kernel_gym.agents.conformance import AgentContract
 from kernel_gym.agents.contract import Agent
+from kernel_gym.agents.heuristic import HeuristicAgent
 from kernel_gym.agents.knowing import KnowingAgent
 from kernel_gym.agents.pass_at_k import PassAtKAgent
 from kernel_gym.agents.random import RandomAgent
@@ -24,6 +25,11 @@ class TestRandom(AgentContract):
 class TestSimilarity(AgentContract):
     def make(self, seed: int) -> Agent:
         return SimilarityAgent(seed)
+
+
+class TestHeuristic(AgentContract):
+    def make(self, seed: int) -> Agent:
+        return HeuristicAgent(seed)
 
 
 class TestSimilarityFeasible(AgentContract):
@@ -66,7 +72,7 @@ class TestValueByTask(AgentContract):
     [
         ("random", RandomAgent),
         ("similarity", SimilarityAgent),
-        ("heuristic", SimilarityAgent),
+        ("heuristic", HeuristicAgent),
         ("similarity-feasible", SimilarityFeasibleAgent),
         ("similarity-diverse", SimilarityDiverseAgent),
         ("pass@k", PassAtKAgent),

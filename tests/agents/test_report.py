@@ -18,6 +18,8 @@ from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.training import train
 from kernel_gym.config import resolve
 from kernel_gym.errors import ConfigError, KernelGymError
+from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.embedding import StaticEmbedder
 
 ROOT = Path(__file__).parents[2]
 
@@ -150,6 +152,13 @@ def test_a_trained_agent_is_evaluated_frozen_on_what_it_has_not_seen(runs: Path,
     before, after = (json.loads((path / "value.json").read_text()) for path in (found[0].agent, learned))
     assert before.pop("rng") != after.pop("rng")  # it acted
     assert before == after  # and did not learn
+    records = []
+    for path in (found[0].bank, RunFolder(study.path(study.shards[0])).bank):
+        with Bank(path, StaticEmbedder(), read_only=True) as bank:
+            outcomes = bank.outcomes(range(1, len(bank) + 1)).values()
+            records.append(sum(stage.uses for item in outcomes for stage in item.values()))
+    assert records[0] == records[1] > 0, "nor did the memory"
+    assert evaluation.training_costs(found) == {"value": {6}}
     with pytest.raises(ConfigError, match="has not seen"):
         evaluation.evaluation(found, ["level1/relu"], 2, tmp_path)
     with pytest.raises(ConfigError, match="same agent and seed"):

@@ -280,6 +280,15 @@ def test_frozen_memory_takes_in_no_candidates(make: Any, stand_ins: Any) -> None
     assert info["stage"] is Stage.DRAFT, "what another episode found is not known"
 
 
+def test_without_statistics_nothing_goes_on_record(make: Any, stand_ins: Any) -> None:
+    for statistics, uses in ((True, 1), (False, 0)):
+        env = make(author=stand_ins.Listed("wrong"), statistics=statistics)
+        _, info = env.reset(seed=0)
+        shown = info["candidates"][0].id
+        attempt(env, 0, K)
+        assert env.bank.outcomes([shown])[shown][Stage.DRAFT].uses == uses
+
+
 def test_frozen_memory_tells_nothing_of_what_another_episode_made_of_a_start_point(make: Any, stand_ins: Any) -> None:
     drafted = make(author=stand_ins.Listed("latency 9.0"))
     drafted.reset(seed=0)

@@ -35,6 +35,18 @@ def test_an_import_into_an_empty_bank_gives_the_same_bank(bank, tmp_path):
         assert len(other) == 5
 
 
+def test_what_is_known_of_seed_knowledge_travels_unless_more_is_known(bank, tmp_path):
+    bank.export(tmp_path / "memory.jsonl")
+    page = bank.get(1)
+    for own, mean in ((None, 1.0), (-1.0, -1.0)):
+        with Bank(None, EMBEDDER) as other:
+            (id,) = other.add([page], attempt=False)
+            if own is not None:
+                other.record(Stage.DRAFT, [id], own)
+            other.import_(tmp_path / "memory.jsonl")
+            assert other.outcomes([id])[id][Stage.DRAFT].mean == mean
+
+
 def test_excluded_tasks_leave_no_trace(bank, tmp_path):
     file = tmp_path / "memory.jsonl"
     assert bank.export(file, exclude_tasks=["level1/relu"]) == 3
