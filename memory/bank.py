@@ -20,7 +20,7 @@ from kernel_gym.memory import pages
 from kernel_gym.memory.embedding import Embedder, Vectors
 from kernel_gym.memory.index import Entry, Filter, Index
 from kernel_gym.memory.item import Kind, MemoryItem, Outcomes, Retrieved, Stage
-from kernel_gym.memory.schema import BankError
+from kernel_gym.memory.schema import BankError, readable_errors
 from kernel_gym.memory.store import PREVIOUS, RECENT_WEIGHT, Snapshot, Store
 
 __all__ = ["PREVIOUS", "RECENT_WEIGHT", "Bank", "BankError", "Snapshot"]
@@ -84,10 +84,12 @@ class Bank:
     @property
     def attempts(self) -> int:
         """How many attempts the bank has seen."""
-        return self._store.attempts
+        with readable_errors(self.path):
+            return self._store.attempts
 
     def __len__(self) -> int:
-        return self._store.tip()[0]
+        with readable_errors(self.path):
+            return self._store.tip()[0]
 
     def get(self, id: int) -> MemoryItem:
         """The item with this id."""
@@ -122,11 +124,13 @@ class Bank:
 
     def origin(self, id: int) -> str:
         """`bank#id` of the bank an item was imported from; empty for its own."""
-        return self._store.origin(id)
+        with readable_errors(self.path):
+            return self._store.origin(id)
 
     def outcomes(self, ids: Collection[int]) -> dict[int, dict[Stage, Outcomes]]:
         """What came of showing items, by stage; every stage is present."""
-        return self._store.outcomes(ids)
+        with readable_errors(self.path):
+            return self._store.outcomes(ids)
 
     # Searching
 
@@ -251,15 +255,16 @@ class Bank:
     @contextmanager
     def _current(self) -> Iterator[None]:
         """Read one state of the bank that the index agrees with, even while another process restores an older one."""
-        if self._store.connection.in_transaction:
-            yield
-            return
-        while True:
-            self._synchronise()
-            with self._store.reading():
-                if self._store.generation == self._generation:
-                    yield
-                    return
+        with readable_errors(self.path):
+            if self._store.connection.in_transaction:
+                yield
+                return
+            while True:
+                self._synchronise()
+                with self._store.reading():
+                    if self._store.generation == self._generation:
+                        yield
+                        return
 
     def _synchronise(self) -> None:
         """Bring the index up to what this and other processes have written."""

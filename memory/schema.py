@@ -2,7 +2,8 @@
 
 One SQLite database in WAL mode, so that several processes of one machine can read while one writes. The file says which
 program it belongs to (`application_id`) and which version of the tables it has (`user_version`); `MIGRATIONS` brings
-any earlier version up to date, one step a version.
+any earlier version up to date, one step a version. An earlier file that is opened read-only stays as it is: a copy in
+memory is brought up to date.
 """
 
 from __future__ import annotations
@@ -62,6 +63,18 @@ MIGRATIONS: tuple[str, ...] = (
     """,
 )
 
+#: What SQLite answers where the file's own bytes are wrong.
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+#: What it answers where something around the file is, and what could not be done: the bank itself is whole.
+_OUTSIDE = {
+    sqlite3.SQLITE_FULL: "write",
+    sqlite3.SQLITE_IOERR: "read or write",
+    sqlite3.SQLITE_READONLY: "write",
+    sqlite3.SQLITE_PERM: "open",
+    sqlite3.SQLITE_AUTH: "open",
+    sqlite3.SQLITE_CANTOPEN: "open",
+}
+
 
 class BankError(KernelGymError):
     """A bank that cannot be opened, or something asked of it that it cannot do."""
@@ -73,11 +86,10 @@ def connect(path: Path | None, read_only: bool = False) -> sqlite3.Connection:
         connection = _open(path, read_only)
         try:
             _check(connection, path)
-            _bring_up_to_date(connection, path, read_only)
+            return _up_to_date(connection, path, read_only)
         except BaseException:
             connection.close()
             raise
-        return connection
 
 
 @contextmanager
@@ -86,10 +98,21 @@ def readable_errors(path: Path | None) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        name = path or "the bank in memory"
-        if "locked" in str(error) or "busy" in str(error):
-            raise BankError(f"{name} was locked by another process for {BUSY_TIMEOUT:.0f} s; try again") from error
-        raise BankError(f"{name} is not usable as a memory bank: {error}; delete it or import an export") from error
+        raise BankError(_in_words(error, str(path or "the bank in memory"))) from error
+
+
+def _in_words(error: sqlite3.DatabaseError, name: str) -> str:
+    """What went wrong and what to do; only a file whose own bytes are wrong may be thrown away."""
+    if isinstance(error, sqlite3.ProgrammingError):  # raised by Python, it has no code
+        return f"{name} cannot be used: {error}"
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without what SQLite adds in detail
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return f"{name} was locked by another process for {BUSY_TIMEOUT:.0f} s; try again"
+    if code in _DAMAGED:
+        return f"{name} is not usable as a memory bank: {error}; delete it or import an export"
+    if code in _OUTSIDE:
+        return f"cannot {_OUTSIDE[code]} {name}: {error}; nothing in it is lost: mend that and run again"
+    return f"{name} is not usable as a memory bank: {error}; import an export into a new one"
 
 
 @contextmanager
@@ -98,10 +121,10 @@ def transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iter
     connection.execute(f"BEGIN {kind}")
     try:
         yield
+        connection.commit()
     except BaseException:
         connection.rollback()
         raise
-    connection.commit()
 
 
 def migrate(connection: sqlite3.Connection, version: int = len(MIGRATIONS)) -> None:
@@ -157,11 +180,24 @@ def _check(connection: sqlite3.Connection, path: Path | None) -> None:
         raise BankError(f"{path} is a SQLite file but not a memory bank")
 
 
-def _bring_up_to_date(connection: sqlite3.Connection, path: Path | None, read_only: bool) -> None:
+def _up_to_date(connection: sqlite3.Connection, path: Path | None, read_only: bool) -> sqlite3.Connection:
     version, newest = connection.execute("PRAGMA user_version").fetchone()[0], len(MIGRATIONS)
     if version > newest:
         raise BankError(f"{path} was written by a newer kernel_gym (tables {version}, known {newest}); update it")
+    if version == 0 and read_only:
+        raise BankError(f"{path} is empty: there is no memory bank in it")
     if version < newest and read_only:
-        raise BankError(f"{path} has older tables ({version} of {newest}); open it once for writing")
+        return _copy_up_to_date(connection)
     if version < newest:
         migrate(connection)
+    return connection
+
+
+def _copy_up_to_date(old: sqlite3.Connection) -> sqlite3.Connection:
+    """Today's form of an older file that may not be changed, in memory: so it can be read, wherever it lies."""
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    old.backup(copy)
+    old.close()
+    migrate(copy)
+    copy.execute("PRAGMA query_only = ON")
+    return copy

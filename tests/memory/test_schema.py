@@ -1,4 +1,6 @@
+import resource
 import sqlite3
+from contextlib import contextmanager
 
 import pytest
 
@@ -31,8 +33,13 @@ def test_a_file_of_version_one_is_brought_up_to_date(tmp_path):
     connection.execute("INSERT INTO outcomes VALUES (1, 'refine', 2, 1.0, 0.3)")
     connection.close()
 
-    with pytest.raises(BankError, match="open it once for writing"):
-        Bank(path, EMBEDDER, read_only=True)
+    before = path.read_bytes()
+    with Bank(path, EMBEDDER, read_only=True) as bank:  # read through a copy, the file stays as it was
+        assert bank.get(1) == ITEM
+        assert bank.problems() == ()
+        with pytest.raises(BankError, match="read-only"):
+            bank.add([ITEM])
+    assert path.read_bytes() == before
     with Bank(path, EMBEDDER) as bank:
         assert bank.get(1) == ITEM
         (found,) = bank.retrieve("two buffers", 1)
@@ -57,9 +64,10 @@ def test_children_of_a_file_of_version_two_are_found(tmp_path):
             (id, digest, chain, parent, rows.pack(item)),
         )
     connection.close()
-    with Bank(path, EMBEDDER) as bank:
-        assert [item.id for item in bank.children(1)] == [2]
-        assert bank.problems() == ()
+    for read_only in (True, False):
+        with Bank(path, EMBEDDER, read_only=read_only) as bank:
+            assert [item.id for item in bank.children(1)] == [2]
+            assert bank.problems() == ()
 
 
 def test_migrating_twice_changes_nothing():
@@ -112,3 +120,78 @@ def test_a_broken_file_is_refused_in_one_line(tmp_path, damage):
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(BankError, match="no folder"):
         Bank(tmp_path / "absent" / "bank.sqlite", EMBEDDER)
+
+
+def test_an_empty_file_is_no_bank_to_read(tmp_path):
+    (tmp_path / "empty.sqlite").touch()
+    with pytest.raises(BankError, match="is empty"):
+        Bank(tmp_path / "empty.sqlite", EMBEDDER, read_only=True)
+
+
+@contextmanager
+def no_room(path, bank):
+    """The file may not grow: the system refuses to write behind its end."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@contextmanager
+def full(path, bank):
+    connection = bank._store.connection
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+    yield
+    connection.execute(f"PRAGMA max_page_count = {2**30}")
+
+
+@contextmanager
+def read_only(path, bank):
+    bank._store.connection.execute("PRAGMA query_only = ON")
+    yield
+    bank._store.connection.execute("PRAGMA query_only = OFF")
+
+
+@pytest.mark.parametrize("trouble", [no_room, full, read_only])
+def test_trouble_around_a_healthy_bank_is_no_reason_to_delete_it(tmp_path, trouble):
+    path = tmp_path / "bank.sqlite"
+    a_bank(path)
+    more = [MemoryItem(Kind.PRACTICE, f"more {i}", f"{i} " * 3_000) for i in range(100)]
+    with Bank(path, EMBEDDER) as bank:
+        with trouble(path, bank), pytest.raises(BankError) as caught:
+            bank.add(more)
+        assert "nothing in it is lost" in str(caught.value)
+        assert "delete" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert (len(bank), bank.problems()) == (201, ())
+        assert len(bank.add(more)) == 100
+    with Bank(path, EMBEDDER) as bank:
+        assert bank.get(1).text == ITEM.text
+        assert (len(bank), bank.problems()) == (301, ())
+
+
+def test_a_closed_bank_says_so(tmp_path):
+    a_bank(tmp_path / "bank.sqlite")
+    bank = Bank(tmp_path / "bank.sqlite", EMBEDDER)
+    bank.close()
+    uses = (
+        lambda: bank.get(1),
+        lambda: len(bank),
+        lambda: bank.attempts,
+        lambda: bank.outcomes([1]),
+        lambda: bank.retrieve("buffers", 1),
+        lambda: bank.add([ITEM]),
+    )
+    for use in uses:
+        with pytest.raises(BankError, match="closed") as caught:
+            use()
+        assert "delete" not in str(caught.value)
+
+
+def test_a_folder_in_place_of_a_bank_cannot_be_opened(tmp_path):
+    with pytest.raises(BankError, match="cannot open") as caught:
+        Bank(tmp_path, EMBEDDER)
+    assert "delete" not in str(caught.value)
