@@ -104,7 +104,8 @@ class Bank:
 
     def tasks(self) -> tuple[str, ...]:
         """The tasks that items come from, sorted."""
-        return self._store.tasks()
+        with readable_errors(self.path):
+            return self._store.tasks()
 
     def start_points(self, task: str) -> tuple[MemoryItem, ...]:
         """Feasible traces of a task, fastest first."""

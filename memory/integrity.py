@@ -57,11 +57,17 @@ def _differing(item: MemoryItem, columns: Sequence[object]) -> Iterator[str]:
 
 
 def _strays(store: Store) -> Iterator[str]:
-    """Statistics and vectors that belong to no item, and counters that cannot be."""
+    """Statistics and vectors that belong to no item, children that no parent knows, and counters that cannot be."""
     for table, column in (("outcomes", "item"), ("vectors", "item"), ("edges", "start"), ("edges", "child")):
         lost = store.connection.execute(f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT id FROM items)")
         if count := lost.fetchone()[0]:
             yield f"{table}: {count} rows belong to no item"
+    orphans = (
+        "SELECT id FROM items WHERE kind = 'trace' AND parent IS NOT NULL AND NOT EXISTS"
+        " (SELECT 1 FROM edges WHERE start = items.parent AND child = items.id) ORDER BY id"
+    )
+    for (id,) in store.connection.execute(orphans):
+        yield f"item {id}: it is no child of its own parent"
     if (never := store.connection.execute("SELECT count(*) FROM outcomes WHERE uses < 1").fetchone()[0]) > 0:
         yield f"outcomes: {never} rows without a use"
     uneven = "SELECT embedder FROM vectors GROUP BY embedder HAVING min(length(data)) <> max(length(data))"

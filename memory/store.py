@@ -113,13 +113,18 @@ class Store:
         row = self.connection.execute("SELECT id, chain FROM items ORDER BY id DESC LIMIT 1").fetchone()
         return (row[0], row[1]) if row else (0, "")
 
-    def insert(self, item: MemoryItem, previous: int | None = None, origin: str = "") -> tuple[int, bool]:
-        """Append an item; returns its id and whether it is new. `previous` is what `PREVIOUS` refers to."""
+    def insert(
+        self, item: MemoryItem, previous: int | None = None, origin: str = "", join: bool = True
+    ) -> tuple[int, bool]:
+        """Append an item; returns its id and whether it is new. `previous` is what `PREVIOUS` refers to.
+
+        `join` makes a trace a child of its parent at once.
+        """
         parent, source = self._reference(item.parent, previous), self._reference(item.source, previous)
         item = replace(item, parent=parent, source=source)
         known = self.find(rows.digest(item))
         id = self._append(item, origin) if known is None else known
-        if parent is not None and item.kind is Kind.TRACE:
+        if join and parent is not None and item.kind is Kind.TRACE:
             self.join(parent, id)
         return id, known is None
 

@@ -129,3 +129,57 @@ def test_a_bad_file_is_refused_in_one_line_and_changes_nothing(bank, tmp_path, c
     assert bank.snapshot() == before
     with pytest.raises(BankError, match="cannot read"):
         bank.import_(tmp_path / "absent.jsonl")
+
+
+def test_children_keep_their_order(bank, tmp_path):
+    """What was first reached another way is older than items that came after it, however late it became a child."""
+
+    def kernel(name, parent=None):
+        return MemoryItem(Kind.TRACE, name, name, code=name, task="level1/silu", parent=parent)
+
+    (start,) = bank.add([kernel("start")])
+    (elsewhere,) = bank.add([kernel("elsewhere")])
+    (late,) = bank.add([kernel("late", elsewhere)])
+    (child,) = bank.add([kernel("child", start)])
+    bank.add([kernel("elsewhere", start)])
+    bank.add([kernel("late", start)])
+    assert [item.id for item in bank.children(start)] == [child, elsewhere, late]
+    file = tmp_path / "memory.jsonl"
+    bank.export(file)
+    with Bank(None, EMBEDDER) as other:
+        other.import_(file)
+        assert other._store.edges() == bank._store.edges()
+        assert other.problems() == ()
+    header, *lines = file.read_text().splitlines()
+    old = {key: value for key, value in json.loads(header).items() if key != "edges"}  # before edges were kept
+    file.write_text("\n".join([json.dumps(old), *lines]) + "\n")
+    with Bank(None, EMBEDDER) as other:
+        other.import_(file)
+        assert [item.id for item in other.children(start)] == [child]
+        assert other.problems() == ()
+
+
+@pytest.mark.parametrize("key", ["version", "items", "attempts", "bank"])
+def test_a_header_that_lacks_something_is_one_line(bank, tmp_path, key):
+    file = tmp_path / "memory.jsonl"
+    bank.export(file)
+    header, *lines = file.read_text().splitlines()
+    without = {name: value for name, value in json.loads(header).items() if name != key}
+    file.write_text("\n".join([json.dumps(without), *lines]) + "\n")
+    with Bank(None, EMBEDDER) as other:
+        for use in (other.import_, other.numbers):
+            with pytest.raises(BankError, match=f"its header says no {key}"):
+                use(file)
+
+
+@pytest.mark.parametrize("line", ["[]", "{}", '{"id": 1}', "null"])
+def test_a_line_that_is_no_item_is_one_line(bank, tmp_path, line):
+    file = tmp_path / "memory.jsonl"
+    bank.export(file)
+    header, _, *lines = file.read_text().splitlines()
+    file.write_text("\n".join([header, line, *lines]) + "\n")
+    with Bank(None, EMBEDDER) as other:
+        for use in (other.import_, other.numbers):
+            with pytest.raises(BankError, match="cannot be read"):
+                use(file)
+        assert len(other) == 0

@@ -22,6 +22,7 @@ DAMAGE = {
     "unreadable": ("UPDATE items SET data = '{}' WHERE id = 1", "item 1: cannot be read"),
     "statistics": ("INSERT INTO outcomes VALUES (77, 'draft', 1, 1.0, 0.2)", "outcomes: 1 rows belong to no item"),
     "edges": ("INSERT INTO edges (start, child) VALUES (1, 77)", "edges: 1 rows belong to no item"),
+    "parent": ("UPDATE items SET parent = 1 WHERE id = 3", "item 3: it is no child of its own parent"),
     "counter": ("UPDATE meta SET value = 0 WHERE key = 'attempts'", "attempts: the counter says 0"),
 }
 
