@@ -61,7 +61,8 @@ class Protocol(_Data):
 
     Agents that are `alone` share no memory: every operator begins with the seed knowledge, and its own attempts are all
     that joins. `pairs` are the comparisons that are made, contender and reference; left out, all contenders are
-    compared with `reference`, within their arm if that is an agent of every arm.
+    compared with `reference`, within their arm if that is an agent of every arm. The `yardstick` knows what no agent
+    can and is no contender: it is not compared, but learners are told how much of the gap to it they close.
     """
 
     about: str
@@ -70,6 +71,7 @@ class Protocol(_Data):
     reference: str
     learners: tuple[str, ...] = ()
     heuristics: tuple[str, ...] = ()
+    yardstick: str = ""
     alone: tuple[str, ...] = ()
     phases: tuple[str, ...]
     pairs: tuple[tuple[str, str], ...] = ()
@@ -85,7 +87,9 @@ class Protocol(_Data):
         return [
             (contender, reference)
             for contender in contenders
-            if (reference := self._reference(contender)) != contender and reference in contenders
+            if contender != self.yardstick
+            and (reference := self._reference(contender)) != contender
+            and reference in contenders
         ]
 
     def _reference(self, contender: str) -> str:

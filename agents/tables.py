@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kernel_gym.agents.comparison import FIGURES, RunOutcome, by_seed, intervals
+from kernel_gym.agents.gains import ClosedGap, closed_gap, gain
 from kernel_gym.agents.protocol import Protocol
-from kernel_gym.agents.statistics import Difference, Interval, corrected, detectable_effect, difference, differences
+from kernel_gym.agents.statistics import Difference, Interval, corrected, detectable_effect, differences
 from kernel_gym.agents.study import Study
 
 Table = list[list[str]]
@@ -51,21 +52,6 @@ def _rank(means: Mapping[str, float], arm: str, agent: str, agents: Sequence[str
     return 1 + sum(means[f"{arm}/{other}"] > means[f"{arm}/{agent}"] for other in agents)
 
 
-def gain(
-    runs: Sequence[RunOutcome], learner: str, heuristics: Sequence[str], figure: str = "area"
-) -> Difference | None:
-    """A learner against the best of the heuristics by mean; None without both.
-
-    The best is chosen from the same runs, which favours it: the gain is, if anything, understated.
-    """
-    values = by_seed(runs, figure)
-    present = [name for name in heuristics if values.get(name)]
-    if learner not in values or not present:
-        return None
-    best = max(present, key=lambda name: sum(values[name].values()) / len(values[name]))
-    return difference(learner, values[learner], best, values[best])
-
-
 def gains_table(runs: Sequence[RunOutcome], protocol: Protocol) -> Table:
     """What each learner gains over the best heuristic, in every compared figure; corrected within a figure."""
     rows = []
@@ -75,6 +61,25 @@ def gains_table(runs: Sequence[RunOutcome], protocol: Protocol) -> Table:
             name, *rest = _difference_row(found)
             rows.append([name, figure, *rest])
     return [["gain over the best heuristic", "in", *_COLUMNS, *_TESTED], *rows]
+
+
+def gaps_table(runs: Sequence[RunOutcome], protocol: Protocol) -> Table:
+    """How much of the gap between the best heuristic and the yardstick each learner closes, figure by figure."""
+    found = [
+        [one.learner, figure, f"{one.heuristic} {one.gap.signed}", *_closed(one, protocol.yardstick)]
+        for figure in COMPARED
+        for learner in protocol.learners
+        if (one := closed_gap(runs, learner, protocol.heuristics, protocol.yardstick, figure))
+    ]
+    return [[f"share of the gap to {protocol.yardstick}", "in", "gap from", "share [95% interval]", "per seed"], *found]
+
+
+def _closed(found: ClosedGap, yardstick: str) -> list[str]:
+    shares = ", ".join("no gap" if share is None else f"{share:+.0%}" for share in found.per_seed.values())
+    if found.share is None:
+        seeds = ", ".join(map(str, found.without))
+        return [f"{yardstick} is not above {found.heuristic} in seed {seeds}", shares]
+    return [f"{found.share.mean:+.0%} [{found.share.low:+.0%}, {found.share.high:+.0%}]", shares]
 
 
 def _difference_row(found: Difference) -> list[str]:
@@ -119,7 +124,8 @@ def compared_tables(runs: Sequence[RunOutcome], protocol: Protocol) -> list[Tabl
     """The comparisons that a study makes; those that there are runs for."""
     pairs = protocol.compared(list(intervals(runs)))
     compared = [differences_table(runs, pairs, figure) for figure in COMPARED]
-    return [table for table in (rankings_table(runs), *compared, gains_table(runs, protocol)) if len(table) > 1]
+    shown = (rankings_table(runs), *compared, gains_table(runs, protocol), gaps_table(runs, protocol))
+    return [table for table in shown if len(table) > 1]
 
 
 def published_table(protocol: Protocol) -> Table:

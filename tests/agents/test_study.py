@@ -46,7 +46,9 @@ def test_every_study_resolves_at_both_sizes(name: str, size: str) -> None:
     contenders = list(dict.fromkeys(shard.contender for shard in shards))
     assert study.reference in {*contenders, *study.agents}
     assert {name for pair in study.pairs for name in pair} <= set(contenders)
-    assert len(study.compared(contenders)) >= (len(study.pairs) or len(contenders) - len(study.arms))
+    rivals = [contender for contender in contenders if contender != study.yardstick]
+    assert len(study.compared(contenders)) >= (len(study.pairs) or len(rivals) - len(study.arms))
+    assert {study.yardstick} - {""} <= set(contenders)
     assert {shard.memory for shard in shards} - {""} <= {shard.label for shard in shards}
     assert {*study.learners, *study.heuristics} <= {shard.contender for shard in shards}
 

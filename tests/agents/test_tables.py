@@ -4,6 +4,7 @@ import pytest
 
 from kernel_gym.agents import protocol, tables
 from kernel_gym.agents.comparison import FIGURES, RunOutcome
+from kernel_gym.agents.gains import closed_gap, gain
 
 STUDY = protocol.parse(
     "mine",
@@ -14,6 +15,7 @@ STUDY = protocol.parse(
         "reference": "rule",
         "learners": ["one", "two"],
         "heuristics": ["rule", "random"],
+        "yardstick": "seer",
         "phases": ["level1 1"],
         "sizes": {"quick": {}},
     },
@@ -41,7 +43,7 @@ def test_gains_are_over_the_best_heuristic_and_corrected_together() -> None:
     assert [row[:2] for row in rows] == [
         [f"{name} - rule", figure] for figure in tables.COMPARED for name in STUDY.learners
     ]
-    alone = tables.gain(runs, "one", STUDY.heuristics)
+    alone = gain(runs, "one", STUDY.heuristics)
     assert alone is not None
     assert rows[0][head.index("p (Holm)")] == f"{2 * alone.p:.3f}"
     (row,) = tables.gains_table(outcomes({name: AREAS[name] for name in ("rule", "one")}), STUDY)[1:2]
@@ -52,3 +54,32 @@ def test_gains_are_over_the_best_heuristic_and_corrected_together() -> None:
 @pytest.mark.parametrize(("seeds", "comparisons", "says"), [(3, 1, "3.3 times"), (3, 9, "9.8 times"), (1, 3, "single")])
 def test_what_few_seeds_can_show_is_said(seeds: int, comparisons: int, says: str) -> None:
     assert says in tables.power(seeds, comparisons)
+
+
+def test_the_share_of_the_gap_is_stated_seed_by_seed() -> None:
+    runs = outcomes(AREAS | {"seer": (0.70, 0.82, 0.79)})
+    found = closed_gap(runs, "one", STUDY.heuristics, "seer")
+    assert found is not None
+    assert (found.heuristic, found.without) == ("rule", [])
+    assert list(found.per_seed.values()) == pytest.approx([0.5, 0.5, 1.0])
+    assert found.share is not None
+    assert found.share.mean == pytest.approx(2 / 3)
+    assert found.gap.mean == pytest.approx((0.2 + 0.22 + 0.09) / 3)
+    rows = tables.gaps_table(runs, STUDY)[1:]
+    assert rows[0][:2] == ["one", "area"]
+    assert rows[0][-2:] == ["+67% [+50%, +100%]", "+50%, +50%, +100%"]
+    assert rows[1][-1] == "+0%, +9%, -11%"
+
+
+def test_where_the_yardstick_is_not_above_there_is_no_share() -> None:
+    runs = outcomes(AREAS | {"seer": (0.70, 0.60, 0.79)})
+    rows = tables.gaps_table(runs, STUDY)[1:]
+    assert rows[0][-2:] == ["seer is not above rule in seed 1", "+50%, no gap, +100%"]
+
+
+def test_a_yardstick_that_is_not_complete_is_left_out_and_never_a_contender() -> None:
+    assert len(tables.gaps_table(outcomes(AREAS | {"seer": (0.70, 0.82)}), STUDY)) == 1
+    assert len(tables.gaps_table(outcomes(AREAS), STUDY)) == 1
+    assert STUDY.compared([*AREAS, "seer"]) == STUDY.compared(list(AREAS))
+    whole = tables.compared_tables(outcomes(AREAS | {"seer": (0.70, 0.82, 0.79)}), STUDY)
+    assert sum(table[0][0].startswith("share of the gap") for table in whole) == 1
