@@ -2,7 +2,8 @@
 
 A study crosses arms (variations of the settings), agents and seeds; each combination is a *shard*, one run in one
 folder. `phases` name the operators: all of a phase are worked on in lock-step, one phase after another on one memory.
-An arm with `memory: other` begins with what the shard of `other` with the same seed has in its bank.
+An arm with `memory: other` begins with what the shard of `other` with the same seed, and the same agent if there are
+several, has in its bank.
 """
 
 from __future__ import annotations
@@ -177,7 +178,7 @@ def _shard(protocol: Protocol, size: Size, name: str, agent: str, seed: int) -> 
         "batch": at_once.pop(),
         "budget": size.budget,
     }
-    source = _source(protocol, arm, seed)
+    source = _source(protocol, arm, agent, seed)
     if source:
         fixed["initial_memory"] = MEMORY_FILE
         fixed["initial_agent"] = AGENT_FOLDER if source.split("/")[1] == agent else ""
@@ -187,14 +188,14 @@ def _shard(protocol: Protocol, size: Size, name: str, agent: str, seed: int) -> 
     return Shard(name, agent, seed, resolve(overrides=layers), tuple(fixed["tasks"]), source)
 
 
-def _source(protocol: Protocol, arm: Arm, seed: int) -> str:
-    """The label of the shard that made the memory which an arm begins with."""
+def _source(protocol: Protocol, arm: Arm, agent: str, seed: int) -> str:
+    """The label of the shard that made the memory which an arm begins with: of its one agent, or of the same agent."""
     if not arm.memory:
         return ""
     maker = protocol.arms.get(arm.memory)
-    if maker is None or len(maker.agents) != 1:
-        raise ConfigError(f"memory: {arm.memory!r} must be an arm of the study with one agent of its own")
-    return f"{arm.memory}/{maker.agents[0]}/seed-{seed}"
+    if maker is None or len(maker.agents) > 1:
+        raise ConfigError(f"memory: {arm.memory!r} must be an arm of the study, with one agent of its own or with all")
+    return f"{arm.memory}/{maker.agents[0] if maker.agents else agent}/seed-{seed}"
 
 
 def _folder() -> Any:

@@ -16,9 +16,10 @@ from kernel_gym.task import Task
 
 
 def chosen(words: str, share: float = 1.0) -> list[Task]:
-    """The operators that words like `level1 40` or `level1 20 after 40 + level2 20` name, numbers scaled by `share`.
+    """The operators that words like `level1 40` or `level1 20 after 40 + level2 20` name, or a share of them.
 
-    `after 40` leaves out the 40 that `level1 40` names: operators that were kept back.
+    `after 40` leaves out the 40 that `level1 40` names: operators that were kept back. A share is taken of what is
+    named, so that what is kept back at full size is kept back at any.
     """
     return [task for part in words.split("+") for task in _part(part.split(), share)]
 
@@ -28,14 +29,10 @@ def _part(words: Sequence[str], share: float) -> list[Task]:
         suite, count, *after = words
         if after and after[0] != "after":
             raise ValueError(after)
-        skipped = int(after[1]) if after else 0
-        return _chosen(suite, _scaled(int(count), share), _scaled(skipped, share))
+        named = _chosen(suite, int(count), int(after[1]) if after else 0)
+        return stratified(named, max(1, round(len(named) * share)))
     except (ValueError, IndexError) as error:
         raise ConfigError(f"operators are named like 'level1 40' or 'level1 20 after 40', not {words}") from error
-
-
-def _scaled(count: int, share: float) -> int:
-    return max(1, round(count * share)) if count else 0
 
 
 def _chosen(suite: str, count: int, skipped: int) -> list[Task]:

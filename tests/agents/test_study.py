@@ -93,6 +93,10 @@ def test_operators_that_are_kept_back_are_others() -> None:
     first, rest = chosen("level1 40"), chosen("level1 20 after 40")
     assert len(rest) == 20
     assert not {task.id for task in first} & {task.id for task in rest}
+    for share in (0.2, 0.4):
+        assert {task.id for task in chosen("level1 20 after 40", share)} <= {task.id for task in rest}, (
+            "kept back at any size"
+        )
     assert [task.suite for task in chosen("level1 40 + level2 20", share=0.1)] == ["level1"] * 4 + ["level2"] * 2
     for words in ("level1", "level1 many", "level1 4 before 2", "level1 4 after", "level1 101"):
         with pytest.raises(ConfigError):
@@ -134,6 +138,20 @@ def test_a_memory_is_made_passed_on_and_the_folder_can_be_moved(tmp_path: Path) 
     (tmp_path / "complete").rename(moved.path(shards[1]) / "complete")
     assert "different commits are mixed" in tables.results("mine", protocol.parse("mine", PASSED_ON), moved)
     assert "| use/value |" in text
+
+
+def test_an_arm_of_all_agents_passes_on_to_each_its_own() -> None:
+    shards = protocol.shards(protocol.load("unseen"), "quick", seeds=[1])
+    frozen = [shard for shard in shards if shard.arm == "frozen"]
+    assert [shard.memory for shard in frozen] == [f"trained/{shard.agent}/seed-1" for shard in frozen]
+    assert all(shard.config.initial_agent and not shard.config.learning for shard in frozen)
+    with pytest.raises(ConfigError, match="one agent of its own or with all"):
+        protocol.shards(
+            protocol.parse(
+                "mine", PASSED_ON | {"arms": {"make": {"agents": ["value", "random"]}, "use": {"memory": "make"}}}
+            ),
+            "quick",
+        )
 
 
 def test_killed_while_a_memory_is_passed_on_it_is_passed_on_again(tmp_path: Path) -> None:
