@@ -10,7 +10,21 @@ import numpy as np
 from kernel_gym.agents.statistics import Curve, band
 
 #: One a contender, in order; after them they begin again, dashed.
-COLOURS = ("#4477aa", "#ee6677", "#228833", "#b8860b", "#2aa5bd", "#aa3377", "#7f7f7f", "#8c564b", "#6a51a3", "#e6793b")
+COLOURS = (
+    "#4477aa",
+    "#ee6677",
+    "#228833",
+    "#b8860b",
+    "#2aa5bd",
+    "#aa3377",
+    "#7f7f7f",
+    "#8c564b",
+    "#6a51a3",
+    "#e6793b",
+    "#4daf8c",
+    "#9aa82c",
+    "#5b8cff",
+)
 #: How far something came, from nothing to fast: one for each of `TIERS` and `STEPS`.
 GRADES = ("#8a8a92", "#d9822b", "#4477aa", "#2e9e52")
 WIDTH, HEIGHT, LEFT, BOTTOM = 640, 310, 52, 46
@@ -30,6 +44,18 @@ def colour(index: int) -> str:
     return COLOURS[index % len(COLOURS)]
 
 
+def dashed(index: int) -> bool:
+    """Whether the line of a contender is dashed: its colour is another's already."""
+    return index >= len(COLOURS)
+
+
+def swatch(index: int) -> str:
+    """How a contender's line looks, as a background in CSS."""
+    if not dashed(index):
+        return colour(index)
+    return f"repeating-linear-gradient(90deg, {colour(index)} 0 4px, transparent 4px 6px)"
+
+
 def curves(series: Mapping[str, Sequence[Sequence[float]]], unit: str, key: bool = False) -> str:
     """Mean curves over seeds with their 95% intervals; `series` has name -> seed -> values in [0, 1].
 
@@ -41,7 +67,7 @@ def curves(series: Mapping[str, Sequence[Sequence[float]]], unit: str, key: bool
         x = LEFT + (WIDTH - LEFT - 14) * np.arange(len(mean)) / max(1, len(mean) - 1)
         outline = " ".join(_points(x, _y(high)) + _points(x[::-1], _y(low)[::-1]))
         parts.append(f'<polygon points="{outline}" fill="{colour(i)}" opacity="0.12"/>')
-        dash = ' stroke-dasharray="5 3"' if i >= len(COLOURS) else ""
+        dash = ' stroke-dasharray="5 3"' if dashed(i) else ""
         parts.append(
             f'<polyline points="{" ".join(_points(x, _y(mean)))}" fill="none" stroke="{colour(i)}" '
             f'stroke-width="2"{dash}><title>{escape(name)}: {mean[-1]:.2f} at the end</title></polyline>'
@@ -54,7 +80,8 @@ def _key(names: Sequence[str], top: int) -> list[str]:
     parts = []
     for i, name in enumerate(names):
         x, y = LEFT + (i % 4) * 146, top + i // 4 * 20
-        parts.append(f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{colour(i)}"/>')
+        pieces = ((x, 4), (x + 6, 4)) if dashed(i) else ((x, 10),)
+        parts += [f'<rect x="{at}" y="{y - 9}" width="{w}" height="10" fill="{colour(i)}"/>' for at, w in pieces]
         parts.append(f'<text x="{x + 15}" y="{y}">{escape(name)}</text>')
     return parts
 

@@ -46,9 +46,13 @@ class FinishedRun:
         """Its operators, in the order they were met."""
         return list(dict.fromkeys(record["task"] for record in self.records))
 
+    def of(self, suite: str = "") -> list[str]:
+        """All its operators, or those of a suite."""
+        return [task for task in self.tasks if not suite or task.startswith(f"{suite}/")]
+
     def outcome(self, suite: str = "") -> RunOutcome | None:
         """Its figures, over all operators or those of a suite."""
-        tasks = [task for task in self.tasks if not suite or task.startswith(f"{suite}/")]
+        tasks = self.of(suite)
         return outcome(self.contender, self.config.seed, self.records, tasks, self.config.budget) if tasks else None
 
     def histories(self) -> dict[str, list[Record]]:

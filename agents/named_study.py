@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from kernel_gym import plugins
 from kernel_gym.agents import protocol, tables
 from kernel_gym.agents.progress import shown
@@ -31,6 +33,36 @@ class Asked:
         return Study(tuple(shards), folder, found.reference)
 
 
+#: The file of a study's folder that says which study it holds.
+MARK = "study.yaml"
+
+
+def marked(folder: Path) -> protocol.Protocol | None:
+    """The study that a folder holds; None if it holds another thing."""
+    said = _mark(folder)
+    return protocol.load(said["study"]) if said else None
+
+
+def _mark(folder: Path) -> dict[str, str]:
+    file = folder / MARK
+    try:
+        said = yaml.safe_load(file.read_text()) if file.exists() else {}
+    except (OSError, yaml.YAMLError) as error:
+        raise KernelGymError(f"cannot read {file}: {' '.join(str(error).split())}") from error
+    if said and (not isinstance(said, dict) or set(said) != {"study", "size"}):
+        raise KernelGymError(f"{file} does not name a study and its size; delete it, --table writes it anew")
+    return {key: str(value) for key, value in said.items()} if said else {}
+
+
+def _claim(asked: Asked, folder: Path) -> None:
+    """Say in the folder which study it holds: reports compare as the study does."""
+    ours = {"study": asked.name, "size": asked.size}
+    if (said := _mark(folder)) not in ({}, ours):
+        raise ConfigError(f"{folder} holds the study {said['study']} at size {said['size']}; choose another --out")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).write_text(yaml.safe_dump(ours))
+
+
 #: Seconds of one core: a cold verdict with author and memory, and what a run takes to begin. Measured, rough.
 ATTEMPT_S, RUN_S = 0.27, 8.0
 
@@ -53,6 +85,7 @@ def run(asked: Asked, folder: Path, parallel: int) -> list[Failure]:
     study = asked.study(folder)
     for agent in sorted({shard.agent for shard in study.shards}):
         plugins.load("kernel_gym.agents", agent)
+    _claim(asked, folder)
     contenders = len({shard.contender for shard in study.shards})
     with shown(f"{asked.name}: {contenders} contenders, {len(study.shards)} runs", study.done) as watch:
         return study.run(parallel, watch)
@@ -65,6 +98,7 @@ def write_results(asked: Asked, folder: Path) -> str:
     study = Study(tuple(shards.values()), folder, whole.reference)
     if not study.complete():
         raise KernelGymError(f"{folder} holds no complete run of the study {asked.name} at size {asked.size} yet")
+    _claim(asked, folder)
     text = tables.results(f"{asked.name}, {asked.size} size", protocol.load(asked.name), study)
     (folder / "results.md").write_text(text)
     return text

@@ -15,11 +15,13 @@ from typing import Any
 
 from jinja2 import Environment
 
-from kernel_gym.agents import drawing, pipe_trace, tables
-from kernel_gym.agents.comparison import FIGURES, RunOutcome, by_seed
+from kernel_gym import suites
+from kernel_gym.agents import drawing, named_study, pipe_trace, tables
+from kernel_gym.agents.comparison import FIGURES
 from kernel_gym.agents.evaluation import complete_runs
 from kernel_gym.agents.finished_run import STEPS, TIERS, FinishedRun
 from kernel_gym.agents.run_folder import RunFolder
+from kernel_gym.agents.sections import UNIT, curves, sections
 from kernel_gym.agents.training import environment_options
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.memory.bank import Bank
@@ -30,13 +32,15 @@ from kernel_gym.memory.item import MemoryItem, Stage
 SHOWN_MEMORIES, SHOWN_KERNELS = 12, 8
 #: A memory that was shown less often says little about its worth.
 LEAST_USES = 3
-#: More contenders than this are drawn apart, arm by arm.
-TOGETHER = 12
-UNIT = "attempts an operator"
+#: Looks into the author, so its runs are not what the details are about.
+YARDSTICK = "knowing"
 
 
-def write_report(folder: Path, file: Path, reference: str = "", traces: bool = True) -> Path:
-    """Write the report of all complete runs below a folder; `traces` runs the fastest kernels once more."""
+def write_report(folder: Path, file: Path, reference: str = "", traces: bool = True, detailed: str = "") -> Path:
+    """Write the report of all complete runs below a folder; `traces` runs the fastest kernels once more.
+
+    `detailed` is the run whose details are shown, `CONTENDER/SEED`; left out, the one that did best.
+    """
     runs = finished(folder)
     contenders = {run.contender for run in runs}
     if reference and reference not in contenders:
@@ -44,17 +48,17 @@ def write_report(folder: Path, file: Path, reference: str = "", traces: bool = T
     template = Environment(autoescape=True).from_string(
         files("kernel_gym.agents").joinpath("report.html.j2").read_text()
     )
-    file.write_text(template.render(**_content(folder, runs, reference, traces)))
+    file.write_text(template.render(**_content(folder, runs, reference, traces, detailed)))
     return file
 
 
-def write_pictures(folder: Path, out: Path) -> list[Path]:
+def write_pictures(folder: Path, out: Path, detailed: str = "") -> list[Path]:
     """Write the pictures of a report as SVG files: curves, and of one run what it did and who helped whom."""
     runs = finished(folder)
-    best = _best(runs)
+    best = _detailed(runs, detailed)
     kernel = next(iter(_kernels(best, traces=True)), None)
     pictures = {
-        "curves": drawing.curves(_curves([found for run in runs if (found := run.outcome())]), UNIT, key=True),
+        "curves": drawing.curves(curves([found for run in runs if (found := run.outcome())]), UNIT, key=True),
         "timeline": drawing.timeline(list(best.steps().items()), best.config.budget),
         "transfer": _transfer(best, _items(best.folder)),
         "pipes": kernel["trace"].get("svg", "") if kernel else "",
@@ -73,20 +77,24 @@ def finished(folder: Path) -> list[FinishedRun]:
     return [FinishedRun.read(run, folder) for run in complete_runs([folder])]
 
 
-def _content(folder: Path, runs: Sequence[FinishedRun], reference: str, traces: bool) -> dict[str, Any]:
-    best = _best(runs)
+def _content(folder: Path, runs: Sequence[FinishedRun], reference: str, traces: bool, detailed: str) -> dict[str, Any]:
+    best = _detailed(runs, detailed)
     items = _items(best.folder)
+    protocol = named_study.marked(folder)
     return {
         "title": folder.absolute().name,
-        "sections": [_section(runs, suite, reference) for suite in _suites(runs)],
+        "sections": sections(runs, reference, protocol),
         "figures": FIGURES,
         "legend": tables.LEGEND.replace("`", ""),
         "simulated": tables.SIMULATED if best.config.env.author == "apprentice" else "",
+        "published": tables.published_table(protocol) if protocol and protocol.published else [],
+        "published_words": tables.PUBLISHED,
         "grades": list(zip(drawing.GRADES, TIERS, strict=True)),
         "steps": list(zip(drawing.GRADES, STEPS, strict=True)),
         "tiers": list(_tiers(runs, items)),
         "speedups": drawing.spread(_by_contender(runs)),
         "best": best,
+        "why": "As asked for." if detailed else "The run with the largest area.",
         "timeline": drawing.timeline(list(best.steps().items()), best.config.budget),
         "transfer": _transfer(best, items),
         "memories": _memories(best.folder),
@@ -107,49 +115,19 @@ def _provenance(folder: RunFolder) -> dict[str, str]:
     return {name: words.get(name, str(value)) for name, value in found.items()}
 
 
-def _best(runs: Sequence[FinishedRun]) -> FinishedRun:
-    """The run whose details are shown: the one with the largest area."""
-    return max(runs, key=lambda run: (found.figures["area"] or 0.0) if (found := run.outcome()) else 0.0)
-
-
-def _suites(runs: Sequence[FinishedRun]) -> list[str]:
-    found = sorted({task.partition("/")[0] for run in runs for task in run.tasks})
-    return [*found, ""] if len(found) > 1 else [""]
-
-
-def _section(runs: Sequence[FinishedRun], suite: str, reference: str) -> dict[str, Any]:
-    outcomes = [found for run in runs if (found := run.outcome(suite)) is not None]
-    names = list(by_seed(outcomes, "area"))
-    against = reference if reference in names else names[0]
-    pairs = [(name, against) for name in names if name != against]
-    return {
-        "name": suite or "All operators",
-        "curves": [_drawn(arm, group) for arm, group in _arms(outcomes).items()],
-        "figures": tables.figures_table(outcomes),
-        "differences": [tables.differences_table(outcomes, pairs, figure) for figure in tables.COMPARED if pairs],
-    }
-
-
-def _arms(outcomes: Sequence[RunOutcome]) -> dict[str, list[RunOutcome]]:
-    """Outcomes that are drawn into one picture: all of them, or those of each arm if they are many."""
-    many = len({one.agent for one in outcomes}) > TOGETHER
-    found: dict[str, list[RunOutcome]] = defaultdict(list)
-    for one in outcomes:
-        found[one.agent.rpartition("/")[0] if many else ""].append(one)
-    return found
-
-
-def _drawn(arm: str, outcomes: Sequence[RunOutcome]) -> dict[str, Any]:
-    series = _curves(outcomes)
-    key = [(name.removeprefix(f"{arm}/"), drawing.colour(i)) for i, name in enumerate(series)]
-    return {"arm": arm, "svg": drawing.curves(series, UNIT), "key": key}
-
-
-def _curves(outcomes: Sequence[RunOutcome]) -> dict[str, list[tuple[float, ...]]]:
-    series: dict[str, list[tuple[float, ...]]] = defaultdict(list)
-    for one in outcomes:
-        series[one.agent].append(one.curve)
-    return series
+def _detailed(runs: Sequence[FinishedRun], wanted: str) -> FinishedRun:
+    """The run whose details are shown: the one asked for, or the contender's with the largest area."""
+    if wanted:
+        contender, _, seed = wanted.rpartition("/")
+        found = [
+            run for run in runs if (run.contender, str(run.config.seed)) == (contender, seed.removeprefix("seed-"))
+        ]
+        if not found:
+            there = ", ".join(f"{run.contender}/{run.config.seed}" for run in runs)
+            raise ConfigError(f"no complete run is called {wanted!r}; there are {there}")
+        return found[0]
+    contenders = [run for run in runs if run.config.agent != YARDSTICK] or runs
+    return max(contenders, key=lambda run: (came.figures["area"] or 0.0) if (came := run.outcome()) else 0.0)
 
 
 def _by_contender(runs: Sequence[FinishedRun]) -> dict[str, list[float]]:
@@ -161,16 +139,24 @@ def _by_contender(runs: Sequence[FinishedRun]) -> dict[str, list[float]]:
 
 def _tiers(runs: Sequence[FinishedRun], items: Mapping[int, MemoryItem]) -> Iterator[tuple[str, int, str]]:
     """How far operators came, by category and contender: category, its operators, a picture."""
-    category = {item.task: item.category for item in items.values() if item.task}
+    kept = {item.task: item.category for item in items.values() if item.task}
     counts: dict[str, dict[str, list[int]]] = defaultdict(dict)
     operators: dict[str, set[str]] = defaultdict(set)
     for run in runs:
         for task, reached in run.tiers().items():
-            kind = category.get(task, "other")
+            kind = _category(task) or kept.get(task, "other")
             operators[kind].add(task)
             counts[kind].setdefault(run.contender, [0] * len(TIERS))[reached] += 1
     for kind in sorted(counts):
         yield kind, len(operators[kind]), drawing.tiers(counts[kind])
+
+
+def _category(task: str) -> str:
+    """As the task's suite has it; empty for an operator that is not here."""
+    try:
+        return suites.find(task).category
+    except KernelGymError:
+        return ""
 
 
 def _transfer(run: FinishedRun, items: Mapping[int, MemoryItem]) -> str:

@@ -69,7 +69,9 @@ class Difference:
     @property
     def verdict(self) -> str:
         """The same in words."""
-        if self._data.size > 1 and np.abs(self._data).max() <= SAME:
+        if self._data.size < 2:
+            return "a single seed tells nothing"
+        if np.abs(self._data).max() <= SAME:
             return "equal in every seed"
         return "differs" if self.counts else "no difference beyond noise"
 

@@ -110,7 +110,8 @@ def results(name: str, protocol: Protocol, study: Study) -> str:
     parts = [f"# {name}", protocol.about, protocol.question, _size(study)]
     for suite in _groups(study):
         runs = study.outcomes(suite)
-        shown = (figures_table(runs), *compared_tables(runs, protocol))
+        pairs = protocol.compared(list(intervals(runs)))
+        shown = (figures_table(runs), *compared_tables(runs, pairs, protocol))
         parts += [f"## {suite or 'All operators'}", *(markdown(table) for table in shown)]
     parts.append("\n".join(f"- {figure}: {meaning}" for figure, meaning in FIGURES.items()))
     parts.append(f"{LEGEND} {_power(protocol, study)}")
@@ -120,12 +121,13 @@ def results(name: str, protocol: Protocol, study: Study) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def compared_tables(runs: Sequence[RunOutcome], protocol: Protocol) -> list[Table]:
-    """The comparisons that a study makes; those that there are runs for."""
-    pairs = protocol.compared(list(intervals(runs)))
+def compared_tables(
+    runs: Sequence[RunOutcome], pairs: Sequence[tuple[str, str]], protocol: Protocol | None = None
+) -> list[Table]:
+    """The comparisons of these pairs and, of a study, what learners gain; those that there are runs for."""
     compared = [differences_table(runs, pairs, figure) for figure in COMPARED]
-    shown = (rankings_table(runs), *compared, gains_table(runs, protocol), gaps_table(runs, protocol))
-    return [table for table in shown if len(table) > 1]
+    gains = (gains_table(runs, protocol), gaps_table(runs, protocol)) if protocol else ()
+    return [table for table in (rankings_table(runs), *compared, *gains) if len(table) > 1]
 
 
 def published_table(protocol: Protocol) -> Table:

@@ -6,15 +6,19 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kernel_gym.agents import evaluation, finished_run, pipe_trace, validation
-from kernel_gym.agents.report import write_pictures, write_report
+from kernel_gym import suites
+from kernel_gym.agents import drawing, evaluation, finished_run, named_study, pipe_trace, protocol, report, validation
+from kernel_gym.agents.report import finished, write_pictures, write_report
 from kernel_gym.agents.run_folder import RunFolder
+from kernel_gym.agents.sections import TOGETHER, sections
 from kernel_gym.agents.training import train
 from kernel_gym.config import resolve
 from kernel_gym.errors import ConfigError, KernelGymError
@@ -90,6 +94,73 @@ def test_the_tiers_and_steps_say_how_far_things_came() -> None:
 def test_a_contender_that_is_not_there_is_named(runs: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there are random, value"):
         write_report(runs, tmp_path / "report.html", reference="heuristic")
+
+
+def test_the_report_of_a_study_compares_as_the_study_does(runs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    shutil.copytree(runs, folder)
+    (folder / named_study.MARK).write_text("study: main\nsize: quick\n")
+    text = write_report(folder, tmp_path / "report.html", traces=False).read_text()
+    assert "gain over the best heuristic" in text
+    assert "value - random" in text
+    assert "random - " not in text  # whom main compares with whom: nobody with the first by name
+    for row in protocol.load("main").published:
+        assert escape(row.what, quote=False) in text
+    assert "gain over" not in write_report(runs, tmp_path / "report.html", traces=False).read_text()
+    (folder / named_study.MARK).write_text("nonsense")
+    with pytest.raises(KernelGymError, match="does not name a study"):
+        write_report(folder, tmp_path / "report.html")
+
+
+def test_runs_on_other_operators_are_not_compared(runs: Path) -> None:
+    def reduced(run: finished_run.FinishedRun, name: str, tasks: list[str]) -> finished_run.FinishedRun:
+        return replace(run, contender=name, records=[one for one in run.records if one["task"] in tasks])
+
+    value, random = sorted(finished(runs), key=lambda run: run.contender != "value")
+    both = ["level1/relu", "basics/vector_add"]
+    apart = [reduced(value, "a", both[:1]), reduced(random, "b", both[1:]), reduced(random, "c", both)]
+    found = sections(apart, "", None)
+    assert [one["name"] for one in found] == ["basics", "level1"]  # and not all operators: those differ
+    assert [[row[0] for table in one["compared"] for row in table[1:]] for one in found] == [
+        ["c - b"] * 2,
+        ["c - a"] * 2,
+    ]
+    uneven = [replace(one, records=[r | {"task": f"level1/{r['task'][-1]}"} for r in one.records]) for one in apart]
+    found = sections(uneven, "", None)
+    assert [one["name"] for one in found] == [
+        "All operators: 1 operators of a",
+        "All operators: 1 operators of b",
+        "All operators: 2 operators of c",
+    ]
+    assert not any(one["compared"] for one in found)
+
+
+def test_the_run_in_detail_is_no_yardstick_s_unless_asked_for(runs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    shutil.copytree(runs / "random", folder / "random")
+    shutil.copytree(runs / "value", folder / "knowing")
+    config = folder / "knowing" / "seed-0" / "config.yaml"
+    config.write_text(config.read_text().replace("agent: value", "agent: knowing"))
+    for asked, shown in (("", "random"), ("random/0", "random"), ("knowing/seed-0", "knowing")):
+        text = write_report(folder, tmp_path / "report.html", traces=False, detailed=asked).read_text()
+        assert f"One run in detail: {shown}, seed 0" in text
+    with pytest.raises(ConfigError, match="there are knowing/0, random/0"):
+        write_report(folder, tmp_path / "report.html", detailed="value/0")
+
+
+def test_categories_are_the_suite_s_whoever_had_the_operator(runs: Path) -> None:
+    kinds = {kind for kind, _, _ in report._tiers(finished(runs), {})}
+    assert kinds == {suites.find(task).category for task in ("level1/relu", "basics/vector_add")}
+
+
+def test_every_contender_of_a_picture_has_a_look_of_its_own() -> None:
+    assert len(set(drawing.COLOURS)) == len(drawing.COLOURS) > TOGETHER
+    assert len(protocol.load("main").agents) <= TOGETHER
+    many = 2 * len(drawing.COLOURS)
+    assert len({drawing.swatch(i) for i in range(many)}) == many
+    drawn = drawing.curves({str(i): [(0.0, 1.0)] for i in range(many)}, "", key=True)
+    assert drawn.count("stroke-dasharray") == len(drawing.COLOURS)
+    assert drawn.count("<rect") == 3 * len(drawing.COLOURS)  # a dashed one is in two pieces
 
 
 def test_the_pictures_stand_alone(runs: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kernel_gym import suites
-from kernel_gym.agents import protocol, tables
+from kernel_gym.agents import named_study, protocol, tables
 from kernel_gym.agents.protocol import AGENT_FOLDER, MEMORY_FILE, Shard
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.stratified import chosen, stratified
@@ -240,3 +240,13 @@ def test_the_command_lists_studies_and_says_what_is_missing(tmp_path: Path) -> N
     bad = subprocess.run(command, capture_output=True, text=True)
     assert (bad.returncode, bad.stderr.count("\n")) == (2, 1)
     assert "no complete run" in bad.stderr
+
+
+def test_a_folder_says_which_study_it_holds_and_holds_no_other(tmp_path: Path) -> None:
+    asked = named_study.Asked("main", "quick")
+    assert named_study.marked(tmp_path) is None
+    named_study._claim(asked, tmp_path / "main")
+    named_study._claim(asked, tmp_path / "main")
+    assert named_study.marked(tmp_path / "main") == protocol.load("main")
+    with pytest.raises(ConfigError, match="holds the study main at size quick; choose another --out"):
+        named_study._claim(named_study.Asked("main", "full"), tmp_path / "main")

@@ -81,5 +81,5 @@ def test_a_yardstick_that_is_not_complete_is_left_out_and_never_a_contender() ->
     assert len(tables.gaps_table(outcomes(AREAS | {"seer": (0.70, 0.82)}), STUDY)) == 1
     assert len(tables.gaps_table(outcomes(AREAS), STUDY)) == 1
     assert STUDY.compared([*AREAS, "seer"]) == STUDY.compared(list(AREAS))
-    whole = tables.compared_tables(outcomes(AREAS | {"seer": (0.70, 0.82, 0.79)}), STUDY)
+    whole = tables.compared_tables(outcomes(AREAS | {"seer": (0.70, 0.82, 0.79)}), [], STUDY)
     assert sum(table[0][0].startswith("share of the gap") for table in whole) == 1
