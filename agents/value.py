@@ -184,7 +184,8 @@ class ValueAgent(Agent):
         if data["key"] != self.key:
             raise ConfigError(f"these values have the key {data['key']!r}; make the agent with key={data['key']!r}")
         self.values = {(stage, state, item): value for stage, state, item, value in data["values"]}
-        self.normaliser = Normaliser(**data["normaliser"])
+        seen = data["normaliser"] | {"floor": self.normaliser.floor, "clip": self.normaliser.clip}
+        self.normaliser = Normaliser(**seen)
         self.rng.bit_generator.state = data["rng"]
 
 

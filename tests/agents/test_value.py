@@ -149,3 +149,14 @@ def test_in_refining_it_learns_what_makes_kernels_faster() -> None:
     chance_shown, chance_reward = refining(RandomAgent(2))
     assert shown > 0.8 > 0.3 > chance_shown
     assert reward > chance_reward + 0.1
+
+
+def test_what_was_seen_is_loaded_and_what_was_configured_stays(tmp_path: Path) -> None:
+    trained = ValueAgent(sigma_floor=0.1, clip=3.0)
+    for reward in (1.0, -1.0, 1.0):
+        trained.normaliser(reward)
+    trained.save(tmp_path)
+    other = ValueAgent(sigma_floor=0.5, clip=1.0)
+    other.load(tmp_path)
+    assert (other.normaliser.count, other.normaliser.mean) == (3, trained.normaliser.mean)
+    assert (other.normaliser.floor, other.normaliser.clip) == (0.5, 1.0)
