@@ -80,7 +80,8 @@ class Journal:
         if differing:
             raise KernelGymError(
                 f"{self.path}: attempt {self._seen} came out differently than recorded ({', '.join(differing)}): code, "
-                "compiler or settings changed since; choose another --out or delete that folder"
+                "compiler or settings changed since. The run is left as it was: go on with what it was made with "
+                "(provenance.json), or choose another --out"
             )
 
 

@@ -6,7 +6,6 @@ the fastest kernels are made by running them once more, if this machine can.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
@@ -106,13 +105,12 @@ def _content(folder: Path, runs: Sequence[FinishedRun], reference: str, traces: 
 
 
 def _provenance(folder: RunFolder) -> dict[str, str]:
-    try:
-        found: dict[str, Any] = json.loads((folder.path / "provenance.json").read_text())
-    except (OSError, ValueError) as error:
-        raise KernelGymError(f"{folder.path} has no readable provenance.json; copy the whole folder") from error
+    found = folder.provenance
+    resumed = {f"from attempt {part['attempt']}": part for part in found.pop("resumed", ())}
+    again = {when: f"commit {part['commit']}, {' '.join(part['command'])}" for when, part in resumed.items()}
     words = {"command": " ".join(found.get("command", ()))}
     words["packages"] = ", ".join(f"{name} {version}" for name, version in found.get("packages", {}).items())
-    return {name: words.get(name, str(value)) for name, value in found.items()}
+    return {name: words.get(name, str(value)) for name, value in found.items()} | again
 
 
 def _detailed(runs: Sequence[FinishedRun], wanted: str) -> FinishedRun:
@@ -245,10 +243,13 @@ def _runs(runs: Sequence[FinishedRun]) -> list[list[str]]:
     keys = {key for settings in flat.values() for key in settings}
     own = sorted(key for key in keys if len({settings.get(key, "") for settings in flat.values()}) > 1)
     rows: dict[str, list[str]] = {}
+    commits: dict[str, dict[str, None]] = defaultdict(dict)
     for run in runs:
         settings = "; ".join(f"{key}: {flat[id(run)][key]}" for key in own if key in flat[id(run)])
-        row = rows.setdefault(run.contender, [run.contender, "", str(run.folder.commit)[:12], settings])
+        row = rows.setdefault(run.contender, [run.contender, "", "", settings])
         row[1] = f"{row[1]}, {run.config.seed}" if row[1] else str(run.config.seed)
+        commits[run.contender] |= dict.fromkeys(commit[:12] for commit in run.folder.commits)
+        row[2] = ", ".join(commits[run.contender])
     return [["runs of", "seeds", "commit", "settings of its own"], *rows.values()]
 
 

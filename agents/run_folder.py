@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from kernel_gym.agents.aside import Aside
 from kernel_gym.agents.journal import Journal, Record
 from kernel_gym.config import RunConfig
 from kernel_gym.errors import KernelGymError
@@ -93,12 +94,19 @@ class RunFolder:
         return folder
 
     @property
-    def commit(self) -> str:
-        """The commit that the run was begun at, `+` appended if the checkout had changes."""
+    def provenance(self) -> dict[str, Any]:
+        """Where and with what the run was begun; under `resumed` the same of every time that it went on."""
         try:
-            return str(json.loads((self.path / "provenance.json").read_text())["commit"])
-        except (OSError, ValueError, KeyError) as error:
+            found: dict[str, Any] = json.loads((self.path / "provenance.json").read_text())
+            return {"commit": found["commit"]} | found
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise KernelGymError(f"{self.path} has no readable provenance.json; copy the whole folder") from error
+
+    @property
+    def commits(self) -> tuple[str, ...]:
+        """The commits that the run was made at, in order; `+` is appended if the checkout had changes."""
+        found = self.provenance
+        return tuple(dict.fromkeys(str(part["commit"]) for part in (found, *found.get("resumed", ()))))
 
     @property
     def begun(self) -> bool:
@@ -122,11 +130,29 @@ class RunFolder:
         return self.records(each * config.rounds)[each * (config.rounds - 1) :]
 
     def start_over(self, synced: bool = True) -> Journal:
-        """Open the journal and remove what replaying writes again; not while another process is at work here."""
+        """Open the journal and put aside what replaying writes again; not while another process is at work here."""
         journal = Journal(self.journal, synced)
-        for stale in (*self.path.glob("events.out.tfevents.*"), *self.path.glob("bank.sqlite*")):
-            stale.unlink()
+        Aside(self.path).put()
+        if not journal.replaying:
+            Aside(self.path).drop()
         return journal
+
+    def go_on(self, attempt: int) -> None:
+        """All recorded attempts came out as they had: from `attempt` on, the run is made here and now."""
+        known = self.provenance
+        resumed = [*known.get("resumed", ()), provenance() | {"attempt": attempt}]
+        part = self.path / "provenance.json.part"
+        part.write_text(json.dumps(known | {"resumed": resumed}, indent=1))
+        part.rename(self.path / "provenance.json")
+        Aside(self.path).drop()
+
+    def stop(self, journal: Journal) -> None:
+        """Let go of the run; one that was not replayed to the end is left as it was found."""
+        try:
+            if journal.replaying:
+                Aside(self.path).put_back()
+        finally:
+            journal.close()
 
     def keep_best(self, task: str, source: str) -> None:
         """Write the fastest kernel of a task."""

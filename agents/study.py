@@ -84,8 +84,7 @@ class Study:
 
     def commits(self) -> list[str]:
         """The commits that the complete shards were made at; more than one, and they may not be comparable."""
-        found = {RunFolder(self.path(shard)).commit for shard in self.complete()}
-        return sorted(found)
+        return sorted({commit for shard in self.complete() for commit in RunFolder(self.path(shard)).commits})
 
     def suites(self) -> list[str]:
         """The suites that the shards' operators come from."""

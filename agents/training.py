@@ -55,7 +55,7 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done
         return outcome(config.agent, config.seed, folder.last_round(config, len(tasks)), tasks, config.budget)
     with keeping_what_is_written(folder.path), ExitStack() as cleanup:
         journal = folder.start_over(synced=not config.env.table)
-        cleanup.callback(journal.close)
+        cleanup.callback(folder.stop, journal)
         session = cleanup.enter_context(_session(config)(config, folder, journal, tasks, progress))
         agent = session.agent()
         try:
@@ -238,7 +238,10 @@ class Session:
             self._write(info["attempt"])
 
     def _write(self, attempt: Attempt) -> None:
+        resuming = self.journal.replaying
         self.journal.write(record(attempt))
+        if resuming and not self.journal.replaying:
+            self.folder.go_on(len(self.journal.records))
         figures = self.meter.take(attempt)
         if self._due:
             self.log_scalars("", figures, self.meter.attempts)

@@ -132,7 +132,14 @@ def test_a_memory_is_made_passed_on_and_the_folder_can_be_moved(tmp_path: Path) 
     assert "2 of 2 runs complete" in text
     assert "Not there yet" not in text
     assert "mixed" not in text
-    (moved.path(shards[0]) / "provenance.json").write_text('{"commit": "another"}')
+    for shard in shards:
+        (moved.path(shard) / "provenance.json").write_text(
+            '{"commit": "one"}'
+        )  # as files were before runs told of more
+    assert moved.commits() == ["one"]
+    again = '{"commit": "one", "resumed": [{"commit": "another", "attempt": 1, "command": []}]}'
+    (moved.path(shards[0]) / "provenance.json").write_text(again)
+    assert moved.commits() == ["another", "one"]
     (moved.path(shards[1]) / "complete").rename(tmp_path / "complete")
     assert "Not there yet: use/value (seed 0)" in tables.results("mine", protocol.parse("mine", PASSED_ON), moved)
     (tmp_path / "complete").rename(moved.path(shards[1]) / "complete")

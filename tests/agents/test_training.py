@@ -125,6 +125,40 @@ def test_killed_again_and_again_a_run_ends_as_if_nothing_had_happened(tmp_path: 
         assert bank.problems() == ()
 
 
+def test_a_run_that_can_t_be_replayed_keeps_its_memory_and_one_that_can_says_what_it_went_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = config("random", tasks=("relu",))
+    folder = RunFolder.open(tmp_path / "run", settings)
+    run(folder.path, settings)
+    (folder.path / "complete").unlink()
+
+    def held() -> dict[str, bytes]:
+        files = (path for path in folder.path.rglob("*") if path.is_file() and path != folder.journal)
+        return {str(path.relative_to(folder.path)): path.read_bytes() for path in files}
+
+    whole, before = folder.journal.read_text(), held()
+    rows = whole.splitlines(keepends=True)
+    folder.journal.write_text("".join([*rows[:-1], rows[-1].replace('"index": 2', '"index": 7')]))
+    with pytest.raises(KernelGymError, match=r"attempt 2 .*\(index\).* is left as it was"):
+        run(folder.path, settings)
+    assert held() == before
+    assert {"bank.sqlite", "best/level1-relu.cpp"} <= before.keys()
+
+    folder.journal.write_text("".join(rows[:-1]))
+    monkeypatch.setattr("kernel_gym.agents.run_folder._commit", lambda: "later")
+    run(folder.path, settings)
+    (again,) = folder.provenance["resumed"]
+    assert (again["attempt"], again["commit"], again["command"]) == (2, "later", sys.argv)
+    assert folder.commits == (folder.provenance["commit"], "later")
+    assert held().keys() - before.keys() == {"complete", *map(str, _events(folder))}
+    assert json.loads(folder.journal.read_text().splitlines()[-1])["kernel"] == json.loads(rows[-1])["kernel"]
+
+
+def _events(folder: RunFolder) -> list[Path]:
+    return [path.relative_to(folder.path) for path in folder.path.glob("events.out.tfevents.*")]
+
+
 def _lines(folder: Path) -> int:
     path = folder / "results.jsonl"
     return path.read_bytes().count(b"\n") if path.exists() else 0
