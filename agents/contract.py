@@ -15,6 +15,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from kernel_gym.config import EnvConfig
 from kernel_gym.envs.attempt import Attempt
 
 Observation = Mapping[str, NDArray[np.float32]]
@@ -47,6 +48,11 @@ class Agent(ABC):
 
     def __init__(self, seed: int = 0) -> None:
         self.rng = np.random.default_rng(seed)
+
+    @classmethod
+    def suited(cls, env: EnvConfig) -> Mapping[str, Any]:
+        """Constructor arguments that follow from a run's environment; options that the configuration has go first."""
+        return {}
 
     @abstractmethod
     def act(self, observation: Observation, info: Info) -> int:

@@ -313,10 +313,7 @@ def _passing(info: Info, items: Sequence[MemoryItem], knowing: KnowingAgent, ker
 
 def _knowing(config: RunConfig, draws: int) -> KnowingAgent:
     """The picker that knows the run's author."""
-    if config.env.author != "apprentice":
-        raise ConfigError(f"effects can be computed for the simulated author only, not for {config.env.author!r}")
-    named = {name: str(value) for name, value in config.env.author_options.items() if name in ("profile", "language")}
-    return KnowingAgent(0, named.get("profile", "middle"), draws, named.get("language", "ascendc"))
+    return KnowingAgent(0, draws=draws, **KnowingAgent.suited(config.env))
 
 
 def _plain(value: Interval | None) -> dict[str, float] | None:

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from kernel_gym import suites
+from kernel_gym import plugins, suites
 from kernel_gym.agents.contract import Agent, Info, Observation
 from kernel_gym.agents.ranking import generate, legal_slots
+from kernel_gym.config import EnvConfig
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.envs.showing import describe, note
+from kernel_gym.errors import ConfigError
 from kernel_gym.generators.apprentice import Apprentice
 from kernel_gym.generators.apprentice.foresight import foresee
 from kernel_gym.generators.contract import Context, StartPoint
@@ -30,9 +32,10 @@ from kernel_gym.task import Task
 class KnowingAgent(Agent):
     """Greedy on the author's own prospects; generates once no candidate raises them.
 
-    `profile` and `language` are the author's; `draws` is the number of schedules that a chance is averaged over. The
-    API pages that the environment adds are taken into account, as they would be with the seed's pages and the default
-    embedder. In refining it starts from the fastest, and wants a feasible kernel with a move against the bottleneck.
+    `profile` and `language` are the author's, in a run those of its environment; `draws` is the number of schedules
+    that a chance is averaged over. The API pages that the environment adds are taken into account, as they would be
+    with the seed's pages and the default embedder. In refining it starts from the fastest, and wants a feasible kernel
+    with a move against the bottleneck.
     """
 
     def __init__(self, seed: int = 0, profile: str = "middle", draws: int = 4, language: str = "ascendc") -> None:
@@ -40,6 +43,15 @@ class KnowingAgent(Agent):
         self.author = Apprentice(profile, language)
         self.draws = draws
         self._starts: dict[int, MemoryItem] = {}
+
+    @classmethod
+    def suited(cls, env: EnvConfig) -> dict[str, str]:
+        """Profile and language of the run's author."""
+        if env.author != "apprentice":
+            raise ConfigError(f"what memories do is known of the simulated author only, not of {env.author!r}")
+        language = plugins.load("kernel_gym.devices", env.device).language
+        known = {"profile": "middle", "language": language, **env.author_options}
+        return {name: str(known[name]) for name in ("profile", "language")}
 
     def act(self, observation: Observation, info: Info) -> int:
         """The candidate with the best prospect, or `K` if none is better than what is picked already."""

@@ -150,17 +150,24 @@ def shards(protocol: Protocol, size: str, agents: Sequence[str] = (), seeds: Seq
     if size not in protocol.sizes:
         raise ConfigError(f"sizes are {', '.join(protocol.sizes)}, not {size!r}")
     scale = protocol.sizes[size]
-    return [
+    found = [
         _shard(protocol, scale, arm, agent, seed)
         for seed in seeds or range(scale.seeds)
         for arm in protocol.arms
         for agent in _agents(protocol, arm, agents)
     ]
+    if not found:
+        raise ConfigError(f"no arm of the study has {', '.join(agents)}")
+    return found
 
 
 def _agents(protocol: Protocol, arm: str, asked: Sequence[str]) -> Sequence[str]:
-    """Those asked for; an arm that only builds a memory for others keeps its own."""
+    """Those asked for that the arm has; an arm whose memory another begins with keeps its own."""
     own = protocol.arms[arm].agents
+    if own and arm and any(other.memory == arm for other in protocol.arms.values()):
+        return own
+    if own and asked:
+        return [agent for agent in asked if agent in own]
     return own or asked or protocol.agents
 
 

@@ -11,6 +11,11 @@ from kernel_gym.agents.run_folder import RunFolder, load_config
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.errors import ConfigError
 
+_OPTIONS = (
+    *("config", "suite", "tasks", "budget", "rounds", "tabular"),
+    *("author", "model", "profile", "device", "workers", "set"),
+)
+
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that say what a run is, but for its agent and seed."""
@@ -32,6 +37,12 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", help="where kernels run (default ascend-sim, a simulator)")
     parser.add_argument("--workers", type=int, help="verifications at once (default: one a core)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any configuration key, dotted")
+
+
+def given(arguments: argparse.Namespace, *more: str) -> list[str]:
+    """Which of the options that say what a run is, and of some more, were given: as they are written."""
+    names = (*_OPTIONS, *more)
+    return [f"--{name}" for name in names if getattr(arguments, name, None) not in (None, False, [])]
 
 
 def add_replay_argument(parser: argparse.ArgumentParser) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -20,21 +21,34 @@ from kernel_gym.agents.statistics import differences
 from kernel_gym.agents.study import Study
 from kernel_gym.agents.tables import COMPARED, SIMULATED, figures_table
 from kernel_gym.agents.training import operators
-from kernel_gym.config import RunConfig
+from kernel_gym.config import RunConfig, merged
+from kernel_gym.errors import ConfigError
 
 #: Figures that fit on a screen.
 SHOWN = ("compiled", "correct", "area", "speedup", "reward")
 
 
 def crossed(base: RunConfig, agents: Sequence[str], seeds: int, folder: Path) -> Study:
-    """Agents x seeds on one configuration; the first agent is the reference."""
+    """Agents x seeds on one configuration; the first agent is the reference.
+
+    What `agent_options` has under an agent's name is for that agent alone, the rest for all.
+    """
     tasks = tuple(operators(base, RunFolder(folder)))
     shards = [
-        Shard("", agent, seed, base.model_copy(update={"agent": agent, "seed": seed}), tasks)
+        Shard("", agent, seed, base.model_copy(update=_own(base, agent, agents) | {"seed": seed}), tasks)
         for seed in range(seeds)
         for agent in agents
     ]
     return Study(tuple(shards), folder, agents[0])
+
+
+def _own(base: RunConfig, agent: str, agents: Sequence[str]) -> dict[str, Any]:
+    """An agent with its options."""
+    shared = {name: value for name, value in base.agent_options.items() if name not in agents}
+    own = base.agent_options.get(agent, {})
+    if not isinstance(own, Mapping):
+        raise ConfigError(f"agent_options.{agent} holds the options of {agent}, for example agent_options.{agent}.x=1")
+    return {"agent": agent, "agent_options": merged(shared, own)}
 
 
 def _pairs(study: Study) -> list[tuple[str, str]]:

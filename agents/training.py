@@ -94,8 +94,9 @@ def _session(config: RunConfig) -> type[Session]:
 def make_agent(config: RunConfig) -> Agent:
     """The agent that a configuration names."""
     kind = plugins.load("kernel_gym.agents", config.agent)
+    suited = kind.suited(config.env) if hasattr(kind, "suited") else {}  # a plug-in may be any callable
     try:
-        agent: Agent = kind(seed=config.seed, **config.agent_options)
+        agent: Agent = kind(seed=config.seed, **{**suited, **config.agent_options})
     except TypeError as error:
         raise ConfigError(f"agent {config.agent!r} does not take these options: {error}") from error
     return agent

@@ -6,11 +6,12 @@ import os
 from pathlib import Path
 
 from kernel_gym import command_line
-from kernel_gym.agents.run_options import add_run_arguments, run_config
+from kernel_gym.agents.run_options import add_run_arguments, given, run_config
 
 EXAMPLES = """
 scripts/compare.py --agents similarity,value --suite level1 --tasks relu,softmax --budget 9 --seeds 3 --out runs/c
 scripts/compare.py --agents value,my_agents:Mine --suite basics --budget 5 --seeds 2 --out runs/mine
+scripts/compare.py --agents value,dqn --suite level1 --set agent_options.value.epsilon=0.05 --out runs/greedier
 scripts/compare.py --study transfer --size quick --out runs/transfer
 """
 
@@ -19,16 +20,22 @@ def main() -> int:
     """Run the comparison with progress and print the table."""
     parser = command_line.parser(__doc__ or "", EXAMPLES)
     parser.add_argument("--agents", type=command_line.words, default=(), help="comma-separated; first = reference")
-    parser.add_argument("--seeds", type=int, default=3, help="runs an agent (default 3)")
+    parser.add_argument("--seeds", type=int, help="runs an agent (default 3)")
     parser.add_argument("--out", type=Path, required=True, help="folder of the comparison")
     parser.add_argument("--parallel", type=int, default=os.cpu_count() or 1, help="runs at once (default: one a core)")
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
     parser.add_argument("--study", help="a named study instead: the same as scripts/study.py NAME")
-    parser.add_argument("--size", default="quick", help="size of the study: quick (default) or full")
+    parser.add_argument("--size", help="size of the study: quick (default) or full")
     add_run_arguments(parser)
     arguments = parser.parse_args()
     if bool(arguments.study) == bool(arguments.agents):
         parser.error("name either --agents or a --study")
+    if arguments.study and (said := given(arguments, "seeds", "json")):
+        parser.error(
+            f"a study says itself what is run: leave out {', '.join(said)}, or use scripts/study.py for a part"
+        )
+    if arguments.agents and arguments.size:
+        parser.error("--size is that of a --study; --tasks, --budget and --seeds say how large a comparison is")
     return named(arguments) if arguments.study else compare(arguments)
 
 
@@ -37,7 +44,7 @@ def named(arguments: argparse.Namespace) -> int:
     from kernel_gym.agents import named_study
     from kernel_gym.agents.progress import named_failures
 
-    asked = named_study.Asked(arguments.study, arguments.size)
+    asked = named_study.Asked(arguments.study, arguments.size or "quick")
     status = named_failures(named_study.run(asked, arguments.out, arguments.parallel))
     print(named_study.write_results(asked, arguments.out))
     return status
@@ -53,8 +60,9 @@ def compare(arguments: argparse.Namespace) -> int:
     base = run_config(arguments, agent=arguments.agents[0], seed=0)
     for agent in arguments.agents:
         plugins.load("kernel_gym.agents", agent)
-    study = summary.crossed(base, arguments.agents, arguments.seeds, arguments.out)
-    what = f"{len(arguments.agents)} agents x {arguments.seeds} seeds: attempts"
+    seeds = 3 if arguments.seeds is None else arguments.seeds
+    study = summary.crossed(base, arguments.agents, seeds, arguments.out)
+    what = f"{len(arguments.agents)} agents x {seeds} seeds: attempts"
     return summary.carry_out(study, what, arguments.parallel, as_json=arguments.json)
 
 

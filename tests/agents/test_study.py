@@ -79,6 +79,16 @@ def test_tuning_gives_every_learner_as_many_settings_on_operators_of_its_own() -
     assert not used & {task for shard in shards for task in shard.tasks}
 
 
+def test_asked_for_some_agents_an_arm_makes_those_of_its_own_and_whoever_builds_a_memory() -> None:
+    tuning = protocol.shards(protocol.load("tuning"), "quick", ["complement"])
+    assert {shard.agent for shard in tuning} == {"complement"}
+    assert {shard.arm for shard in tuning} == {"defaults", "greedier", "doubtful", "items"}
+    handed = protocol.shards(protocol.load("value-vs-heuristic"), "quick", ["heuristic"])
+    assert {shard.contender for shard in handed} == {"level1/value", "level2/heuristic"}
+    with pytest.raises(ConfigError, match="no arm of the study has random"):
+        protocol.shards(protocol.parse("mine", PASSED_ON | {"arms": {"": {"agents": ["value"]}}}), "quick", ["random"])
+
+
 @pytest.mark.parametrize("count", [1, 8, 40, 99])
 def test_a_stratified_choice_has_every_category_by_its_share(count: int) -> None:
     tasks = suites.suite("level1")

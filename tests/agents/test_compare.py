@@ -1,0 +1,67 @@
+"""The comparison of agents: who gets which options, and what the command refuses."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.agents import summary
+from kernel_gym.agents.knowing import KnowingAgent
+from kernel_gym.agents.training import make_agent
+from kernel_gym.config import resolve
+from kernel_gym.errors import ConfigError
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "compare.py"
+
+
+def options(*sets: str) -> dict[str, dict[str, object]]:
+    """Agent -> its options, in a comparison with these settings."""
+    base = resolve(overrides={"tasks": ["relu"]}, sets=sets)
+    study = summary.crossed(base, ["value", "dqn", "my_agents:Mine"], 1, Path("nowhere"))
+    return {shard.agent: shard.config.agent_options for shard in study.shards}
+
+
+def test_options_under_an_agent_s_name_are_that_agent_s_alone() -> None:
+    given = ("agent_options.value.epsilon=0.05", "agent_options.my_agents:Mine.size=3", "agent_options.gamma=0.9")
+    assert options(*given) == {
+        "value": {"epsilon": 0.05, "gamma": 0.9},
+        "dqn": {"gamma": 0.9},
+        "my_agents:Mine": {"size": 3, "gamma": 0.9},
+    }
+    assert options("agent_options.value.gamma=0.5", "agent_options.gamma=0.9")["value"] == {"gamma": 0.5}
+    with pytest.raises(ConfigError, match="holds the options of value"):
+        options("agent_options.value=0.05")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--study", "main", "--seeds", "2"], "leave out --seeds"),
+        (["--study", "main", "--set", "env.picks=3", "--profile", "weak"], "leave out --profile, --set"),
+        (["--study", "main", "--json"], "leave out --json"),
+        (["--study", "main", "--agents", "value"], "either --agents or a --study"),
+        (["--agents", "value", "--size", "full"], "--size is that of a --study"),
+    ],
+)
+def test_what_a_study_would_ignore_is_refused(words: list[str], says: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(SCRIPT), *words, "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_picker_that_knows_looks_into_the_run_s_own_author() -> None:
+    def made(*sets: str) -> KnowingAgent:
+        agent = make_agent(resolve(overrides={"agent": "knowing"}, sets=sets))
+        assert isinstance(agent, KnowingAgent)
+        return agent
+
+    assert (made().author.profile, made().author.language) == (KnowingAgent().author.profile, "ascendc")
+    weak = KnowingAgent(profile="weak").author.profile
+    assert made("env.author_options.profile=weak").author.profile == weak
+    assert made("env.device=cuda").author.language == "cuda"
+    assert made("agent_options.profile=weak", "agent_options.draws=2").author.profile == weak  # what is said goes first
+    with pytest.raises(ConfigError, match="simulated author only"):
+        made("env.author=openai")
