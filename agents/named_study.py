@@ -68,7 +68,7 @@ ATTEMPT_S, RUN_S = 0.27, 8.0
 
 
 def sizes(name: str) -> dict[str, str]:
-    """Size -> its runs, attempts and a rough time on two idle cores."""
+    """Size -> its runs, attempts and an estimate of the time on two idle cores, all agents alike."""
     found = protocol.load(name)
     return {size: _extent(protocol.shards(found, size)) for size in found.sizes}
 
@@ -77,7 +77,7 @@ def _extent(shards: Sequence[protocol.Shard]) -> str:
     attempts = sum(len(shard.tasks) * shard.config.budget for shard in shards)
     minutes = (attempts * ATTEMPT_S + len(shards) * RUN_S) / 60 / 2
     time = f"{minutes / 60:.1f} hours" if minutes >= 90 else f"{max(1, round(minutes))} minutes"
-    return f"{len(shards)} runs, {attempts:,} attempts, about {time} on two cores"
+    return f"{len(shards)} runs, {attempts:,} attempts, estimated {time} on two idle cores"
 
 
 def run(asked: Asked, folder: Path, parallel: int) -> list[Failure]:
