@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from kernel_gym.agents.contract import Agent, Info, Metrics, Observation
 from kernel_gym.agents.ranking import generate, legal_slots
+from kernel_gym.agents.saved import saved
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.errors import ConfigError
@@ -61,6 +62,8 @@ FEATURES: dict[str, tuple[float, float, float]] = {
 BORROWED = 3.0
 #: Characters of a text at which half of its lines are seen.
 GLANCE = 10_000
+#: What is learned is saved as.
+FILE = "complement.json"
 GATES = ("compiles", "correct", "faster")
 _INDEX = {name: i for i, name in enumerate(FEATURES)}
 
@@ -299,12 +302,12 @@ class ComplementAgent(Agent):
             "known": self.known,
             "rng": self.rng.bit_generator.state,
         }
-        (path / "complement.json").write_text(json.dumps(data))
+        (path / FILE).write_text(json.dumps(data))
 
     def load(self, path: Path) -> None:
         """Read back what `save` wrote."""
-        data = json.loads((path / "complement.json").read_text())
-        if data["features"] != list(FEATURES):
+        data = saved(path, FILE)
+        if data.get("features") != list(FEATURES):
             raise ConfigError("these weights belong to other features: the agent was saved by another version")
         self.gates = {
             (Stage(stage), gate): Gate(np.array(mean), np.array(covariance))

@@ -50,7 +50,7 @@ def _shard(run: RunFolder, trained: RunConfig, tasks: tuple[str, ...], budget: i
             "workers": 1,
             "learning": False,
             "initial_memory": MEMORY_FILE,
-            "initial_agent": AGENT_FOLDER if any(run.agent.iterdir()) else "",
+            "initial_agent": AGENT_FOLDER if run.learned else "",
             "env": trained.env.model_copy(update={"memory": "frozen", "table": ""}),
         }
     )

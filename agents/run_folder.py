@@ -65,6 +65,11 @@ class RunFolder:
         """What the agent learned."""
         return self.path / "agent"
 
+    @property
+    def learned(self) -> bool:
+        """Whether the agent left anything; stores that keep no empty folders may have dropped its folder."""
+        return self.agent.is_dir() and any(self.agent.iterdir())
+
     def within(self, path: str) -> Path:
         """A file or folder that the configuration names; a relative one starts here, so that folders can be moved."""
         return self.path / path

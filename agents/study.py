@@ -23,7 +23,7 @@ from kernel_gym.agents.journal import Record
 from kernel_gym.agents.protocol import AGENT_FOLDER, MEMORY_FILE, Shard
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.config import RunConfig
-from kernel_gym.errors import KernelGymError
+from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.memory.exchange import export
 from kernel_gym.memory.store import Store
 
@@ -49,6 +49,8 @@ class Study:
 
     def run(self, parallel: int, watch: Watch) -> list[Failure]:
         """Make all shards that are not complete yet, `parallel` at a time; what failed."""
+        if parallel < 1:
+            raise ConfigError(f"{parallel} runs at once make none: at least 1")
         for shard in self.shards:
             RunFolder.open(self.path(shard), shard.config)
         failures: list[Failure] = []

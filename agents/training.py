@@ -65,6 +65,7 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done
                 _work(agent, session)
         except Stopped as stopped:
             raise stopped.reason from None
+        folder.agent.mkdir(exist_ok=True)  # dropped by stores that keep no empty folders
         agent.save(folder.agent)
         result = outcome(config.agent, config.seed, session.round(config.rounds), tasks, config.budget)
         session.conclude(result)

@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from kernel_gym.agents.contract import Agent, Info, Metrics, Observation
 from kernel_gym.agents.ranking import generate, legal_slots
+from kernel_gym.agents.saved import saved
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.errors import ConfigError
 from kernel_gym.memory.item import Stage
@@ -23,6 +24,8 @@ from kernel_gym.memory.item import Stage
 #: What of the state a value depends on besides stage and item: nothing, the task's category, or the task.
 Key = Literal["item", "category", "task"]
 Row = tuple[str, str, int]
+#: What is learned is saved as.
+FILE = "value.json"
 
 
 @dataclass
@@ -176,11 +179,11 @@ class ValueAgent(Agent):
             "normaliser": asdict(self.normaliser),
             "rng": self.rng.bit_generator.state,
         }
-        (path / "value.json").write_text(json.dumps(data))
+        (path / FILE).write_text(json.dumps(data))
 
     def load(self, path: Path) -> None:
         """Read back what `save` wrote."""
-        data = saved(path)
+        data = saved(path, FILE)
         if data["key"] != self.key:
             raise ConfigError(f"these values have the key {data['key']!r}; make the agent with key={data['key']!r}")
         self.values = {(stage, state, item): value for stage, state, item, value in data["values"]}
@@ -189,19 +192,9 @@ class ValueAgent(Agent):
         self.rng.bit_generator.state = data["rng"]
 
 
-def saved(path: Path) -> dict[str, Any]:
-    """What `save` wrote into a folder."""
-    file = path / "value.json"
-    try:
-        data: dict[str, Any] = json.loads(file.read_text())
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} holds no values: there is no readable {file.name} in it") from error
-    return data
-
-
 def learned(path: Path) -> dict[int, dict[str, float]]:
     """Q by item and then by stage (or stage and state, `draft of activation`, if values depend on it)."""
     values: dict[int, dict[str, float]] = {}
-    for stage, state, item, value in saved(path)["values"]:
+    for stage, state, item, value in saved(path, FILE)["values"]:
         values.setdefault(item, {})[f"{stage} of {state}" if state else stage] = value
     return values

@@ -32,7 +32,22 @@ def run(main: Callable[[], int]) -> NoReturn:
     except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
         sys.stderr.close()
         status = 0
+    except OSError as error:  # a file or folder that is missing, a disk that is full
+        print(f"{sys.argv[0].rpartition('/')[2]}: {_in_words(error)}", file=sys.stderr)
+        status = 2
     sys.exit(status)
+
+
+def _in_words(error: OSError) -> str:
+    reason = " ".join((error.strerror or str(error) or type(error).__name__).split())
+    return f"{error.filename}: {reason.lower()}" if error.filename is not None else reason
+
+
+def count(text: str) -> int:
+    """A number of things, at least one."""
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
+    return int(text)
 
 
 def words(text: str) -> tuple[str, ...]:

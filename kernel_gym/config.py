@@ -115,7 +115,10 @@ def setting(word: str) -> dict[str, Any]:
     key, separator, value = word.partition("=")
     if not separator or not key:
         raise ConfigError(f"a setting is key=value, not {word!r}; for example env.picks=3")
-    data: Any = yaml.safe_load(value)
+    try:
+        data: Any = yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"the value of {word!r} is not YAML: {' '.join(str(error).split())}") from error
     for part in reversed(key.split(".")):
         data = {part: data}
     return dict(data)

@@ -20,9 +20,11 @@ def main() -> int:
     """Run the comparison with progress and print the table."""
     parser = command_line.parser(__doc__ or "", EXAMPLES)
     parser.add_argument("--agents", type=command_line.words, default=(), help="comma-separated; first = reference")
-    parser.add_argument("--seeds", type=int, help="runs an agent (default 3)")
+    parser.add_argument("--seeds", type=command_line.count, help="runs an agent (default 3)")
     parser.add_argument("--out", type=Path, required=True, help="folder of the comparison")
-    parser.add_argument("--parallel", type=int, default=os.cpu_count() or 1, help="runs at once (default: one a core)")
+    parser.add_argument(
+        "--parallel", type=command_line.count, default=os.cpu_count() or 1, help="runs at once (default: one a core)"
+    )
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
     parser.add_argument("--study", help="a named study instead: the same as scripts/study.py NAME")
     parser.add_argument("--size", help="size of the study: quick (default) or full")

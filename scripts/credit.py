@@ -32,12 +32,18 @@ def main() -> int:
     """Play the run again, with a progress bar, and print what came out."""
     parser = command_line.parser(__doc__ or "", EXAMPLES)
     parser.add_argument("run", type=Path, nargs="+", help="run folder; the author must be the simulated one")
-    parser.add_argument("--states", type=int, default=60, help="attempts to look at, drawn at random (default 60)")
+    parser.add_argument(
+        "--states", type=command_line.count, default=60, help="attempts to look at, drawn at random (default 60)"
+    )
     parser.add_argument("--stage", choices=("draft", "refine"), default="draft", help="of which stage (default draft)")
     parser.add_argument("--seed", type=int, default=0, help="decides which attempts (default 0)")
-    parser.add_argument("--draws", type=int, default=4, help="schedules that a chance is averaged over (default 4)")
+    parser.add_argument(
+        "--draws", type=command_line.count, default=4, help="schedules that a chance is averaged over (default 4)"
+    )
     parser.add_argument("--verify", type=int, default=0, help="states in which kernels are written and judged, too")
-    parser.add_argument("--kernels", type=int, default=8, help="kernels a picker in each of those (default 8)")
+    parser.add_argument(
+        "--kernels", type=command_line.count, default=8, help="kernels a picker in each of those (default 8)"
+    )
     parser.add_argument("--fit", action="store_true", help="fit weights for `complement` instead; takes several runs")
     parser.add_argument("--json", action="store_true", help="print data instead of tables")
     arguments = parser.parse_args()

@@ -18,9 +18,11 @@ def main() -> int:
     parser.add_argument("runs", type=Path, nargs="+", help="run folders, or folders of studies: all complete runs")
     parser.add_argument("--tasks", type=command_line.words, default=(), help="ids of unseen operators")
     parser.add_argument("--operators", default="", help="or a stratified choice, such as 'level1 20 after 40'")
-    parser.add_argument("--budget", type=int, default=10, help="attempts an operator (default 10)")
+    parser.add_argument("--budget", type=command_line.count, default=10, help="attempts an operator (default 10)")
     parser.add_argument("--out", type=Path, required=True, help="folder of the evaluation")
-    parser.add_argument("--parallel", type=int, default=os.cpu_count() or 1, help="runs at once (default: one a core)")
+    parser.add_argument(
+        "--parallel", type=command_line.count, default=os.cpu_count() or 1, help="runs at once (default: one a core)"
+    )
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
     arguments = parser.parse_args()
     if bool(arguments.tasks) == bool(arguments.operators):

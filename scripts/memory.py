@@ -77,7 +77,7 @@ def _arguments() -> argparse.Namespace:
         command.add_argument("--feasible", action="store_true", help="only items of kernels that passed every gate")
     listing.add_argument("--sort", choices=SORTS, default="id", help="a stage: by recent outcome or learned value")
     search.add_argument("query")
-    search.add_argument("-k", type=_count, default=10, help="how many (default: 10)")
+    search.add_argument("-k", type=command_line.count, default=10, help="how many (default: 10)")
     for command in (show, lineage):
         command.add_argument("id", type=int)
     exporting.add_argument("file", type=Path)
@@ -86,12 +86,6 @@ def _arguments() -> argparse.Namespace:
     )
     importing.add_argument("file", type=Path)
     return parser.parse_args()
-
-
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
-    return int(text)
 
 
 def _new(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:

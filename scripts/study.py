@@ -22,7 +22,9 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="list the studies with their sizes")
     parser.add_argument("--size", default="quick", help="quick (default; minutes) or full (hours)")
     parser.add_argument("--out", type=Path, help="folder of the study (default runs/NAME-SIZE)")
-    parser.add_argument("--parallel", type=int, default=os.cpu_count() or 1, help="runs at once (default: one a core)")
+    parser.add_argument(
+        "--parallel", type=command_line.count, default=os.cpu_count() or 1, help="runs at once (default: one a core)"
+    )
     parser.add_argument("--agents", type=command_line.words, default=(), help="only these; others may be added later")
     parser.add_argument("--seeds", type=command_line.words, default=(), help="only these, comma-separated numbers")
     parser.add_argument("--table", action="store_true", help="run nothing: the table of the runs that are complete")

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from kernel_gym import command_line, plugins
+from kernel_gym.agents.evaluation import evaluation
 from kernel_gym.agents.journal import Journal
 from kernel_gym.agents.run_folder import RunFolder, keeping_what_is_written, load_config
-from kernel_gym.agents.study import in_words
+from kernel_gym.agents.study import Study, in_words
 from kernel_gym.agents.training import train
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.envs.tabular.environment import TabularVectorEnv
-from kernel_gym.errors import KernelGymError
+from kernel_gym.errors import ConfigError, KernelGymError
 
 ROOT = Path(__file__).parents[2]
 FULL = Path("/dev/full")
@@ -117,6 +119,66 @@ def test_a_run_marked_complete_that_isn_t_says_what_to_do(tmp_path: Path) -> Non
         train(settings(), folder)
     assert "0 of 1 attempts" in line(error)
     assert "delete" in line(error)
+
+
+@pytest.mark.parametrize(("script", "arguments", "says"), [
+    ("compare", "--agents random,value --tabular --parallel 0 --out x", "--parallel: '0' is not a positive"),
+    ("compare", "--agents random,value --tabular --seeds 0 --out x", "--seeds: '0' is not a positive"),
+    ("study", "main --parallel -1", "--parallel: '-1' is not a positive"),
+    ("evaluate", "x --tasks level1/relu --out y --parallel 0", "--parallel: '0' is not a positive"),
+    ("train", "--agent random --out x --set env.picks=[", "train.py: the value of 'env.picks=[' is not YAML"),
+])  # fmt: skip
+def test_a_mistyped_word_is_one_line(script: str, arguments: str, says: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "scripts" / f"{script}.py"), *arguments.split()]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 2
+    assert says in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_runs_at_once_would_take_for_ever() -> None:
+    with pytest.raises(ConfigError, match="at least 1"):
+        Study((), Path("x"), "").run(0, lambda done, total: None)
+
+
+@pytest.mark.parametrize(("failure", "says"), [
+    (FileNotFoundError(errno.ENOENT, "No such file or directory", "a/b.html"), "a/b.html: no such file or directory"),
+    (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
+    (TimeoutError(), "TimeoutError"),
+])  # fmt: skip
+def test_what_the_system_refuses_is_one_line(
+    failure: OSError, says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def main() -> int:
+        raise failure
+
+    monkeypatch.setattr(sys, "argv", ["scripts/report.py"])
+    with pytest.raises(SystemExit) as ended:
+        command_line.run(main)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"report.py: {says}\n"
+
+
+@pytest.mark.parametrize("agent", ["value", "complement"])
+@pytest.mark.parametrize("content", [None, "{half", "[]"])
+def test_an_agent_that_was_never_saved_is_one_line(agent: str, content: str | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / f"{agent}.json").write_text(content)
+    with pytest.raises(ConfigError) as error:
+        plugins.make("kernel_gym.agents", agent, {}).load(tmp_path)
+    assert f"{agent}.json" in line(error)
+
+
+def test_a_run_whose_empty_folder_was_dropped_goes_on_and_is_evaluated(tmp_path: Path) -> None:
+    config = resolve(overrides={"agent": "random", "budget": 2, "env": {"table": "small"}})
+    folder = RunFolder.open(tmp_path, config)
+    folder.agent.rmdir()
+    train(config, folder)
+    assert folder.agent.is_dir()
+    folder.agent.rmdir()
+    shard = evaluation([folder], ["basics/add"], 1, tmp_path / "out").shards[0]
+    assert shard.config.initial_agent == ""
 
 
 @pytest.mark.parametrize(("agent", "package", "extra"), [

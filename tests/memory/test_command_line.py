@@ -56,7 +56,7 @@ def test_what_an_agent_learned_stands_beside_what_came_of_showing_an_item(bank, 
     assert [item["id"] for item in listed] == [2, 1, 3, 4]
     assert listed[0]["learned"] == {"refine": 0.75, "draft": -0.5}
     assert "Q(refine) +0.75 Q(draft) -0.50" in call("lineage", bank, 2, "--agent", tmp_path / "agent")
-    assert "holds no values" in call("list", bank, "--agent", tmp_path, status=2)
+    assert "holds nothing that was learned" in call("list", bank, "--agent", tmp_path, status=2)
 
 
 def test_a_task_may_be_called_by_its_number_and_a_mistyped_one_is_an_error(bank, tmp_path):
