@@ -80,6 +80,11 @@ class Gate:
         spread: Weights = np.linalg.cholesky(self.covariance) @ rng.standard_normal(len(self.mean))
         return self.mean + scale * spread
 
+    @property
+    def doubt(self) -> float:
+        """Mean deviation of a weight."""
+        return float(np.sqrt(np.diag(self.covariance)).mean())
+
     def learn(self, features: Weights, target: float) -> float:
         """Take in one observation, `target` in [0, 1]; what was predicted before."""
         expected = logistic(float(self.mean @ features))
@@ -282,7 +287,17 @@ class ComplementAgent(Agent):
         self.effects.learn(attempt.stage, shown, (1 + expected) / 2, (1 + attempt.reward) / 2)
         for gate, target in _outcomes(attempt).items():
             self.gates[attempt.stage, gate].learn(_at(row, now.outlook.record, gate), target)
-        return {"error": abs(attempt.reward - expected), "items": float(len(self.effects.table))}
+        return {
+            "error": abs(attempt.reward - expected),
+            "items": float(len(self.effects.table)),
+            "predicted": expected,
+            "doubt": sum(self.gates[attempt.stage, gate].doubt for gate in GATES) / len(GATES),
+        }
+
+    @property
+    def values(self) -> dict[tuple[str, int], float]:
+        """What items add to the log-odds beyond their features, by stage and item."""
+        return {row: mean for row, (mean, _) in self.effects.table.items()}
 
     def renumber(self, ids: Mapping[int, int]) -> None:
         """Effects belong to items by id."""

@@ -70,7 +70,10 @@ class Agent(ABC):
         return {}
 
     def fit(self, make_env: MakeEnv, budget: int, log: Callable[[Metrics, int], None]) -> None:
-        """Train for `budget` attempts in all; only for agents with `owns_loop`. `log` takes metrics and a step."""
+        """Train for `budget` attempts in all; only for agents with `owns_loop`.
+
+        `log` takes metrics and a step of the agent's own; a run writes them at the number of attempts made by then.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not own its training loop")
 
     def renumber(self, ids: Mapping[int, int]) -> None:  # noqa: B027

@@ -161,7 +161,7 @@ class _Log(KVWriter):  # type: ignore[misc]
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, Sequence[str]], step: int = 0) -> None:
         """Hand on what is a number and no clock reading."""
         numbers = {
-            key: float(value)
+            f"sb3/{key}": float(value)
             for key, value in key_values.items()
             if isinstance(value, int | float | np.number) and not key.startswith("time/")
         }

@@ -1,10 +1,10 @@
-"""What a run writes to TensorBoard: every name with its meaning. Agents add their own under `agent/`."""
+"""What a run writes to TensorBoard: every name with its meaning. Agents of others add their own under `agent/`."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from kernel_gym.envs.attempt import Attempt
@@ -21,6 +21,8 @@ METRICS: dict[str, str] = {
     "solved/correct": "share of operators with a feasible kernel",
     "category/<category>/solved": "operators of a category with a feasible kernel / those attempted",
     "category/<category>/reward": "mean reward of the attempts at operators of a category",
+    "category/<category>/compiled": "share of those attempts that compiled",
+    "category/<category>/speedup": "as `speedup/first_draft`, over the solved operators of a category",
     "speedup/first_draft": "median over solved operators of first feasible latency / best latency",
     "speedup/oracle": "median over solved operators of the oracle's latency / best latency; on the simulator",
     "speedup/floor": "the same of the device's floor: launch, and every tensor moved once at the highest rate",
@@ -32,13 +34,20 @@ METRICS: dict[str, str] = {
     "agent/explored": "`value`: share of picks so far that were drawn at random",
     "agent/untried": "`value`: share of picks so far that went to an item without a value",
     "agent/valued": "`value`: share of the candidates offered so far that had a value in their stage",
-    "agent/<name>": "what the agent says about itself: for `value` error, number of values, mean and deviation of r2",
+    "agent/error": "`value`, `complement`: distance between the reward and what was expected of the items shown",
+    "agent/items": "`value`, `complement`: number of values, by item and stage",
+    "agent/r2_mean": "`value`: mean of the refining rewards so far, which r2 is normalised by",
+    "agent/r2_sigma": "`value`: their deviation, likewise",
+    "agent/predicted": "`complement`: reward that it expected of the context, before the attempt",
+    "agent/doubt": "`complement`: mean deviation of its weights in the stage, in which its draws explore",
+    "agent/rllib/<name>": "`ppo`, `dqn`: what RLlib says about a batch: losses, entropy, returns",
+    "agent/sb3/<name>": "`maskable-ppo`: what stable-baselines3 says about a batch",
     "round/<figure>": "figures of every round of a run with several; the step is the round",
     "hparam/<figure>": "figures of the complete run, beside its settings",
 }
 #: What is written beside scalars.
 OTHERS: dict[str, str] = {
-    "values/<stage>": "histogram of the agent's values, for agents that keep a table of them",
+    "values/<stage>": "histogram of the agent's values, of `complement` what items add to log-odds, by item",
     "figure/attempts": "image, ten a run: every attempt of every operator, coloured by how far it came",
     "figure/tiers": "image: how far operators came, by category: grey nothing, orange compiled, blue correct, green 2x",
     "figure/solved": "image: shares of operators with a compiled and with a correct kernel over attempts",
@@ -121,10 +130,14 @@ class Meter:
         total, count = self._rewards[name]
         self._rewards[name] = total + attempt.reward, count + 1
         attempted = self._categories[name]
-        return {
-            f"category/{name}/solved": len(attempted & self._latencies.keys()) / len(attempted),
+        compiled = f"category/{name}/compiled"
+        solved = [self._latencies[task] for task in attempted if task in self._latencies]
+        figures = {
+            f"category/{name}/solved": len(solved) / len(attempted),
             f"category/{name}/reward": self._rewards[name][0] / self._rewards[name][1],
+            compiled: self._rates[compiled].take(bool(attempt.verdict.compiled)),
         }
+        return figures | ({f"category/{name}/speedup": _speedup(solved)} if solved else {})
 
     def _memory(self, attempt: Attempt) -> dict[str, float]:
         self._shown.update(attempt.context, () if attempt.start is None else (attempt.start,))
@@ -135,4 +148,9 @@ class Meter:
     def _speedup(self) -> dict[str, float]:
         if not self._latencies:
             return {}
-        return {"speedup/first_draft": median(history[0] / min(history) for history in self._latencies.values())}
+        return {"speedup/first_draft": _speedup(self._latencies.values())}
+
+
+def _speedup(histories: Iterable[Sequence[float]]) -> float:
+    """Median of first / best latency."""
+    return median(history[0] / min(history) for history in histories)

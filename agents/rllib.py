@@ -73,7 +73,7 @@ class RLlibAgent(Agent):
             algorithm = self._build(make_env)
             try:
                 while (result := _train_or_stop(algorithm)) is not None:
-                    log(flatten(result), int(result["num_env_steps_sampled_lifetime"]))
+                    log(flatten(result, "rllib/"), int(result["num_env_steps_sampled_lifetime"]))
                 self.scorer = algorithm.get_module().scorer
             finally:
                 algorithm.stop()

@@ -60,7 +60,7 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done
         agent = session.agent()
         try:
             if agent.owns_loop and config.learning:
-                agent.fit(session, session.total, session.log)
+                agent.fit(session, session.total, lambda metrics, _: session.log(metrics, session.meter.attempts))
             else:
                 _work(agent, session)
         except Stopped as stopped:
@@ -296,8 +296,16 @@ class Session:
 
     def conclude(self, result: RunOutcome) -> None:
         """Write what stands at the end: settings beside figures, and the fastest kernels as text."""
-        settings = {"agent": self.config.agent, "budget": self.config.budget, "seed": self.config.seed}
-        settings |= {key: value for key, value in self.config.env.model_dump().items() if isinstance(value, int | str)}
+        settings: dict[str, int | str] = {
+            "agent": self.config.agent,
+            "budget": self.config.budget,
+            "seed": self.config.seed,
+        }
+        for key, value in self.config.env.model_dump().items():
+            if isinstance(value, int | str):
+                settings[key] = value
+            elif key.endswith("_options"):
+                settings |= {f"{key}.{name}": str(option) for name, option in value.items()}
         settings |= {f"agent.{key}": str(value) for key, value in self.config.agent_options.items()}
         figures = {f"hparam/{name}": value for name, value in result.figures.items() if value is not None}
         self._writer.add_hparams(settings, figures, run_name=".")
@@ -363,10 +371,10 @@ def _work(agent: Agent, session: Session) -> None:
     while session.meter.attempts < session.total:
         actions = [agent.act(*view(observations, infos, i)) for i in range(envs.num_envs)]
         observations, _, _, _, infos = envs.step(np.asarray(actions))
-        for i in range(envs.num_envs):
-            attempt = view({}, infos, i)[1].get("attempt")
-            if attempt is not None and session.config.learning:
-                session.log(agent.learn(attempt), session.meter.attempts)
+        made = [one for i in range(envs.num_envs) if (one := view({}, infos, i)[1].get("attempt")) is not None]
+        for number, attempt in enumerate(made, session.meter.attempts - len(made) + 1):
+            if session.config.learning:
+                session.log(agent.learn(attempt), number)
         if "_attempt" in infos:
             session.show_values(agent)
 

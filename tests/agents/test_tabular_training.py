@@ -3,14 +3,17 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from kernel_gym.agents import evaluation
 from kernel_gym.agents.comparison import FIGURES, RunOutcome
+from kernel_gym.agents.contract import Agent, BudgetSpent, Info, MakeEnv, Metrics, Observation
 from kernel_gym.agents.metrics import documented
 from kernel_gym.agents.report import write_report
 from kernel_gym.agents.run_folder import RunFolder
@@ -57,6 +60,57 @@ def test_a_run_repeats_and_keeps_its_memory(tmp_path: Path) -> None:
     text = write_report(tmp_path, tmp_path / "report.html", traces=False).read_text()
     assert "activation (4)" in text
     assert "attempts: " in text  # memories with what came of showing them
+
+
+class Owner(Agent):
+    """Owns its loop, acts at random and counts its own steps."""
+
+    owns_loop = True
+
+    def act(self, observation: Observation, info: Info) -> int:
+        """A legal action."""
+        return int(self.rng.choice(np.flatnonzero(observation["action_mask"])))
+
+    def fit(self, make_env: MakeEnv, budget: int, log: Callable[[Metrics, int], None]) -> None:
+        """Play until the budget is spent; log after every attempt that is made."""
+        env, picks = make_env(), 0
+        try:
+            while True:
+                over, (observation, info) = False, env.reset(seed=None)
+                while not over:
+                    observation, _, ended, cut, info = env.step(self.act(observation, info))
+                    picks, over = picks + 1, ended or cut
+                    if "attempt" in info:
+                        log({"picks": picks}, picks)
+        except BudgetSpent:
+            return
+
+
+def test_what_agents_say_is_written_at_the_attempts_whoever_owns_the_loop(tmp_path: Path) -> None:
+    run(tmp_path / "owner", config(f"{__name__}:Owner"))
+    said = EventAccumulator(str(tmp_path / "owner")).Reload().Scalars("agent/picks")
+    assert [one.step for one in said] == list(range(1, 21))
+    assert said[-1].value > 20
+    run(tmp_path / "complement", config("complement", env={"author_options": {"profile": "strong"}}))
+    events = EventAccumulator(str(tmp_path / "complement")).Reload()
+    assert [one.step for one in events.Scalars("agent/predicted")] == list(range(1, 21))  # and no two at one step
+    doubt = [one.value for one in events.Scalars("agent/doubt")]
+    assert 0 < doubt[-1] < doubt[0]
+    tags = events.Tags()
+    unknown = [name for name in (*tags["scalars"], *tags["histograms"]) if not documented(name)]
+    assert [name for name in unknown if not name.startswith("_hparams_")] == []
+    assert {"values/draft", "category/activation/compiled", "category/activation/speedup"} <= {
+        *tags["scalars"],
+        *tags["histograms"],
+    }
+    assert b"author_options.profile" in b"".join(
+        file.read_bytes() for file in (tmp_path / "complement").glob("events*")
+    )
+
+
+@pytest.mark.parametrize("name", ["error", "rllib/loss", "sb3/train/loss", "anything"])
+def test_only_libraries_say_what_is_not_in_the_table(name: str) -> None:
+    assert documented(f"agent/{name}") == (name != "anything")
 
 
 def test_rounds_are_worked_on_one_after_another_and_the_last_counts(tmp_path: Path) -> None:

@@ -72,9 +72,10 @@ def test_a_run_folder_holds_what_it_says(tmp_path: Path) -> None:
     for known in (*METRICS, *OTHERS):  # and what is documented is written; no model was asked, nothing was refined
         pattern = re.sub(r"<\w+>", r".+", known)
         absent = (
-            known.startswith(("<part>", "round/"))
+            known.startswith(("<part>", "round/", "agent/rllib", "agent/sb3"))
+            or known in ("agent/predicted", "agent/doubt")  # complement's
             or "refine" in known
-            or (known.startswith(("kernel", "speed")) and not solved)
+            or ((known.startswith("kernel") or "speedup" in known) and not solved)
         )
         assert absent or any(re.fullmatch(pattern, name) for name in written), known
     assert json.loads((tmp_path / "run" / "provenance.json").read_text())["kernel_gym"]
