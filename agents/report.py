@@ -201,7 +201,7 @@ def _kernels(run: FinishedRun, traces: bool) -> list[dict[str, Any]]:
     found = []
     for task, history in run.histories().items():
         feasible = [record["verdict"] for record in history if record["verdict"]["feasible"]]
-        source = run.folder.path / "best" / f"{task.replace('/', '-')}.cpp"
+        source = run.folder.best(task)
         if feasible and source.exists():
             best = min(feasible, key=lambda verdict: verdict["latency_us"])
             gain = feasible[0]["latency_us"] / best["latency_us"]

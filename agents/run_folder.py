@@ -161,9 +161,13 @@ class RunFolder:
 
     def keep_best(self, task: str, source: str) -> None:
         """Write the fastest kernel of a task."""
-        file = self.path / "best" / f"{task.replace('/', '-')}.cpp"
+        file = self.best(task)
         file.parent.mkdir(exist_ok=True)
         file.write_text(source)
+
+    def best(self, task: str) -> Path:
+        """Where the fastest kernel of a task is kept."""
+        return self.path / "best" / f"{task.replace('/', '-')}.cpp"
 
     def finish(self, usage: Mapping[str, Mapping[str, float]]) -> None:
         """Mark the run as complete; what models were paid is put down."""

@@ -9,6 +9,7 @@ from kernel_gym import command_line
 
 EXAMPLES = """
 scripts/validate.py runs/value
+scripts/validate.py runs/value --best
 scripts/validate.py runs/main/value/seed-0 --json
 """
 
@@ -17,6 +18,8 @@ def main() -> int:
     """Print one line a claim."""
     parser = command_line.parser(__doc__ or "", EXAMPLES)
     parser.add_argument("run", type=Path, help="run folder")
+    parser.add_argument("--best", action="store_true", help="only the fastest kernel of each operator")
+    parser.add_argument("--workers", type=command_line.count, default=1, help="kernels judged at once (default 1)")
     parser.add_argument("--json", action="store_true", help="print the claims as JSON")
     parser.add_argument("--unsafe", action="store_true", help="run the kernels even in a weak sandbox")
     arguments = parser.parse_args()
@@ -24,12 +27,12 @@ def main() -> int:
     from kernel_gym.agents.validation import claims
 
     found = []
-    for claim in claims(arguments.run, arguments.unsafe):
+    for claim in claims(arguments.run, arguments.unsafe, arguments.best, arguments.workers):
         found.append(claim)
         if not arguments.json:
             now = "-" if claim.now_us is None else f"{claim.now_us:.3f} us"
             word = "holds" if claim.holds else f"does not hold ({claim.outcome})"
-            print(f"{claim.task:60} claimed {claim.claimed_us:.3f} us, now {now}: {word}")
+            print(f"{claim.task:60} {claim.kernel[:12]} claimed {claim.claimed_us:.3f} us, now {now}: {word}")
     broken = [claim for claim in found if not claim.holds]
     if arguments.json:
         print(json.dumps([asdict(claim) | {"holds": claim.holds} for claim in found], indent=1))

@@ -16,14 +16,18 @@ import pytest
 
 from kernel_gym import suites
 from kernel_gym.agents import drawing, evaluation, finished_run, named_study, pipe_trace, protocol, report, validation
+from kernel_gym.agents.journal import Journal
 from kernel_gym.agents.report import finished, write_pictures, write_report
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.sections import TOGETHER, sections
 from kernel_gym.agents.training import train
 from kernel_gym.config import resolve
 from kernel_gym.errors import ConfigError, KernelGymError
+from kernel_gym.kernel import Kernel
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder
+from kernel_gym.memory.item import Kind, MemoryItem
+from kernel_gym.verdict import Feasible
 
 ROOT = Path(__file__).parents[2]
 
@@ -244,6 +248,55 @@ def test_a_kernel_that_is_not_what_it_was_claimed_to_be_is_found(runs: Path, tmp
         with pytest.raises(KernelGymError, match="nothing to validate"):
             list(validation.claims(run, unsafe=True))
         return
+    rows = Journal.read(run / "results.jsonl")
+    feasible = {(row["task"], row["kernel"]) for row in rows if row["verdict"]["feasible"]}
+    claims = list(validation.claims(run, unsafe=True))
+    assert {(claim.task, claim.kernel) for claim in claims} == feasible
+    assert all(claim.holds for claim in claims)
+    assert {claim.task.replace("/", "-") for claim in claims if claim.best} == {file.stem for file in kept}
+
     kept[0].write_text("not a kernel")
-    found = {claim.task.replace("/", "-"): claim.holds for claim in validation.claims(run, unsafe=True)}
+    found = {claim.task.replace("/", "-"): claim.holds for claim in validation.claims(run, unsafe=True, best=True)}
     assert found == {file.stem: file != kept[0] for file in kept}
+
+
+def test_every_feasible_kernel_of_a_journal_is_judged(tmp_path: Path) -> None:
+    settings = resolve(overrides={"agent": "random", "tasks": ["level1/relu"], "budget": 3, "workers": 1})
+    folder = RunFolder.open(tmp_path, settings)
+    slow, fast, lost = (Kernel(text) for text in ("slow", "fast", "lost"))
+    with Bank(folder.bank, StaticEmbedder()) as bank:
+        bank.add(
+            [MemoryItem(Kind.TRACE, "", "", code=one.source, verdict=Feasible("", latency=1.0)) for one in (slow, fast)]
+        )
+    folder.keep_best("level1/relu", "fast")
+    rows = [(slow, 4.0), (fast, 2.0), (slow, 4.0), (lost, 3.0), (fast, 2.1)]
+    lines = [
+        {"task": "level1/relu", "kernel": one.digest, "verdict": {"latency_us": us, "feasible": True}}
+        for one, us in rows
+    ]
+    folder.journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    claimed = validation._claimed(folder)
+    assert [(one.kernel, one.attempts, one.best) for one in claimed] == [
+        (slow.digest, 2, False),
+        (fast.digest, 1, True),
+        (lost.digest, 1, False),
+        (fast.digest, 1, False),
+    ]
+    assert {i: one.source for i, one in validation._kernels(folder, claimed, "ascendc").items()} == {
+        0: "slow",
+        1: "fast",
+        3: "fast",
+    }
+    assert not claimed[2].holds
+    assert "not kept" in claimed[2].outcome
+    folder.keep_best("level1/relu", "faster")  # another kernel than the journal's
+    assert set(validation._kernels(folder, claimed, "ascendc")) == {0, 3}
+
+
+def test_a_simulator_repeats_its_latencies_and_a_device_nearly_does() -> None:
+    claim = validation.Claim("level1/relu", "", 100.0, now_us=100.0)
+    assert claim.holds
+    assert not replace(claim, now_us=100.1).holds
+    assert replace(claim, now_us=100.1, noise=validation.NOISE).holds
+    assert not replace(claim, now_us=90.0, noise=validation.NOISE).holds
+    assert not replace(claim, now_us=None, noise=validation.NOISE).holds
