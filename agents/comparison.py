@@ -6,7 +6,7 @@ Runs are compared at equal cost, counted in attempts.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,10 @@ class RunOutcome:
     curve: tuple[float, ...]
 
 
+Over = Callable[[Sequence[str]], RunOutcome]
+"""What a run came to over some of its operators."""
+
+
 def outcome(agent: str, seed: int, records: Sequence[Record], tasks: Sequence[str], budget: int) -> RunOutcome:
     """The figures of one run from its journal, over the given tasks."""
     by_task: dict[str, list[Record]] = {task: [] for task in tasks}
@@ -60,6 +64,32 @@ def outcome(agent: str, seed: int, records: Sequence[Record], tasks: Sequence[st
         },
         curve,
     )
+
+
+def comparable(runs: Iterable[tuple[Sequence[str], Over]]) -> dict[str, list[RunOutcome]]:
+    """Runs that can be compared, by what they are of: the operators of a suite, and all where all runs have the same.
+
+    A run is its operators and what makes its outcome over some of them. Runs on other operators of a suite stand apart.
+    """
+    known = [(tuple(tasks), over) for tasks, over in runs]
+    suites = sorted({task.partition("/")[0] for tasks, _ in known for task in tasks})
+    together = len({frozenset(tasks) for tasks, _ in known}) == 1
+    found: dict[str, list[RunOutcome]] = {}
+    for suite in [""] if len(suites) == 1 else [*suites, ""] if together else suites:
+        groups: dict[frozenset[str], list[RunOutcome]] = defaultdict(list)
+        for tasks, over in known:
+            if own := [task for task in tasks if not suite or task.startswith(f"{suite}/")]:
+                groups[frozenset(own)].append(over(own))
+        for own_tasks, group in groups.items():
+            title = _title(suite, len(own_tasks), group) if len(groups) > 1 else suite or "All operators"
+            found[title if title not in found else f"{title}, from {min(own_tasks)} on"] = group
+    return found
+
+
+def _title(suite: str, operators: int, runs: Sequence[RunOutcome]) -> str:
+    whose = dict.fromkeys(run.agent.rpartition("/")[0] or run.agent for run in runs)
+    plural = "s" if operators > 1 else ""
+    return f"{suite or 'All operators'}: {operators} operator{plural} of {', '.join(whose)}"
 
 
 def _first(records: Sequence[Record], key: str) -> float:

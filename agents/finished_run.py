@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,14 +47,14 @@ class FinishedRun:
         """Its operators, in the order they were met."""
         return list(dict.fromkeys(record["task"] for record in self.records))
 
-    def of(self, suite: str = "") -> list[str]:
-        """All its operators, or those of a suite."""
-        return [task for task in self.tasks if not suite or task.startswith(f"{suite}/")]
+    @property
+    def outcome(self) -> RunOutcome:
+        """Its figures over all its operators."""
+        return self.over(self.tasks)
 
-    def outcome(self, suite: str = "") -> RunOutcome | None:
-        """Its figures, over all operators or those of a suite."""
-        tasks = self.of(suite)
-        return outcome(self.contender, self.config.seed, self.records, tasks, self.config.budget) if tasks else None
+    def over(self, tasks: Sequence[str]) -> RunOutcome:
+        """Its figures over some of its operators."""
+        return outcome(self.contender, self.config.seed, self.records, tasks, self.config.budget)
 
     def histories(self) -> dict[str, list[Record]]:
         """Operator -> its attempts."""

@@ -57,7 +57,7 @@ def write_pictures(folder: Path, out: Path, detailed: str = "") -> list[Path]:
     best = _detailed(runs, detailed)
     kernel = next(iter(_kernels(best, traces=True)), None)
     pictures = {
-        "curves": drawing.curves(curves([found for run in runs if (found := run.outcome())]), UNIT, key=True),
+        "curves": drawing.curves(curves([run.outcome for run in runs]), UNIT, key=True),
         "timeline": drawing.timeline(list(best.steps().items()), best.config.budget),
         "transfer": _transfer(best, _items(best.folder)),
         "pipes": kernel["trace"].get("svg", "") if kernel else "",
@@ -125,7 +125,7 @@ def _detailed(runs: Sequence[FinishedRun], wanted: str) -> FinishedRun:
             raise ConfigError(f"no complete run is called {wanted!r}; there are {there}")
         return found[0]
     contenders = [run for run in runs if run.config.agent != YARDSTICK] or runs
-    return max(contenders, key=lambda run: (came.figures["area"] or 0.0) if (came := run.outcome()) else 0.0)
+    return max(contenders, key=lambda run: run.outcome.figures["area"] or 0.0)
 
 
 def _by_contender(runs: Sequence[FinishedRun]) -> dict[str, list[float]]:

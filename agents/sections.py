@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernel_gym.agents import drawing, tables
-from kernel_gym.agents.comparison import RunOutcome, by_seed
+from kernel_gym.agents.comparison import RunOutcome, by_seed, comparable
 from kernel_gym.agents.finished_run import FinishedRun
 from kernel_gym.agents.protocol import Protocol
 
@@ -23,33 +23,8 @@ Pairs = Sequence[tuple[str, str]]
 
 def sections(runs: Sequence[FinishedRun], reference: str, protocol: Protocol | None) -> list[dict[str, Any]]:
     """What is compared: suite by suite, and over all operators where these are the same for all runs."""
-    return [
-        _section(name, outcomes, reference, protocol)
-        for suite in _suites(runs)
-        for name, outcomes in _alike(runs, suite).items()
-    ]
-
-
-def _suites(runs: Sequence[FinishedRun]) -> list[str]:
-    found = sorted({task.partition("/")[0] for run in runs for task in run.tasks})
-    together = len({frozenset(run.tasks) for run in runs}) == 1
-    return [""] if len(found) == 1 else [*found, ""] if together else found
-
-
-def _alike(runs: Sequence[FinishedRun], suite: str) -> dict[str, list[RunOutcome]]:
-    """Outcomes that can be compared, by what the section is called: those on the same operators."""
-    groups: dict[frozenset[str], list[RunOutcome]] = defaultdict(list)
-    for run in runs:
-        if (outcome := run.outcome(suite)) is not None:
-            groups[frozenset(run.of(suite))].append(outcome)
-    title = suite or "All operators"
-    if len(groups) == 1:
-        return {title: next(iter(groups.values()))}
-    return {f"{title}: {len(tasks)} operators of {_named(group)}": group for tasks, group in groups.items()}
-
-
-def _named(outcomes: Sequence[RunOutcome]) -> str:
-    return ", ".join(dict.fromkeys(one.agent for one in outcomes))
+    found = comparable((run.tasks, run.over) for run in runs)
+    return [_section(name, outcomes, reference, protocol) for name, outcomes in found.items()]
 
 
 def _section(name: str, outcomes: Sequence[RunOutcome], reference: str, protocol: Protocol | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
 
-from kernel_gym.agents.comparison import RunOutcome, outcome
+from kernel_gym.agents.comparison import Over, RunOutcome, comparable, outcome
 from kernel_gym.agents.journal import Record
 from kernel_gym.agents.protocol import AGENT_FOLDER, MEMORY_FILE, Shard
 from kernel_gym.agents.run_folder import RunFolder
@@ -76,21 +76,21 @@ class Study:
         """The shards that are there whole."""
         return [shard for shard in self.shards if RunFolder(self.path(shard)).complete]
 
-    def outcomes(self, suite: str = "") -> list[RunOutcome]:
-        """What the complete shards came to, over all their operators or those of one suite."""
-        return [
-            outcome(shard.contender, shard.seed, self._records(shard), tasks, shard.config.budget)
-            for shard in self.complete()
-            if (tasks := [task for task in shard.tasks if not suite or task.startswith(f"{suite}/")])
-        ]
+    def outcomes(self) -> list[RunOutcome]:
+        """What the complete shards came to."""
+        return [self._over(shard)(shard.tasks) for shard in self.complete()]
+
+    def comparable(self) -> dict[str, list[RunOutcome]]:
+        """The same, by the operators that it is over."""
+        return comparable((shard.tasks, self._over(shard)) for shard in self.complete())
+
+    def _over(self, shard: Shard) -> Over:
+        records = self._records(shard)
+        return lambda tasks: outcome(shard.contender, shard.seed, records, tasks, shard.config.budget)
 
     def commits(self) -> list[str]:
         """The commits that the complete shards were made at; more than one, and they may not be comparable."""
         return sorted({commit for shard in self.complete() for commit in RunFolder(self.path(shard)).commits})
-
-    def suites(self) -> list[str]:
-        """The suites that the shards' operators come from."""
-        return sorted({task.partition("/")[0] for shard in self.shards for task in shard.tasks})
 
     @property
     def total(self) -> int:

@@ -108,13 +108,14 @@ def markdown(table: Table) -> str:
 def results(name: str, protocol: Protocol, study: Study) -> str:
     """Everything a study came to, in Markdown: for all operators and for those of each suite."""
     parts = [f"# {name}", protocol.about, protocol.question, _size(study)]
-    for suite in _groups(study):
-        runs = study.outcomes(suite)
+    for title, runs in study.comparable().items():
         pairs = protocol.compared(list(intervals(runs)))
         shown = (figures_table(runs), *compared_tables(runs, pairs, protocol))
-        parts += [f"## {suite or 'All operators'}", *(markdown(table) for table in shown)]
+        parts += [f"## {title}", *(markdown(table) for table in shown)]
+        if words := power(len({run.seed for run in runs}), len(pairs)):
+            parts.append(words)
     parts.append("\n".join(f"- {figure}: {meaning}" for figure, meaning in FIGURES.items()))
-    parts.append(f"{LEGEND} {_power(protocol, study)}")
+    parts.append(LEGEND)
     if protocol.published:
         parts += [PUBLISHED, markdown(published_table(protocol))]
     parts.append(SIMULATED)
@@ -135,12 +136,6 @@ def published_table(protocol: Protocol) -> Table:
     return [["published", "value"], *([row.what, row.value] for row in protocol.published)]
 
 
-def _groups(study: Study) -> list[str]:
-    """Suites, and "" for all operators where that is the same for all contenders."""
-    groups, together = study.suites(), len({shard.tasks for shard in study.shards}) == 1
-    return [""] if len(groups) == 1 else [*groups, ""] if together else groups
-
-
 LEGEND = (
     "Means over seeds with 95% bootstrap intervals. Differences are paired by seed; `effect` is the difference in "
     "units of its deviation over seeds (Cohen's d of pairs); p is that of a paired t-test (a sign test where all seeds "
@@ -155,15 +150,9 @@ def power(seeds: int, comparisons: int) -> str:
     if seeds < 2 or not comparisons:
         return "With a single seed no difference can count." if comparisons else ""
     return (
-        f"With {seeds} seeds and {comparisons} comparisons a figure, only a true difference of "
+        f"With {seeds} seeds and {comparisons} comparison{'s' * (comparisons > 1)} a figure, only a true difference of "
         f"{detectable_effect(seeds, comparisons):.1f} times its deviation over seeds is found in four of five studies."
     )
-
-
-def _power(protocol: Protocol, study: Study) -> str:
-    complete = study.complete()
-    pairs = protocol.compared(list(dict.fromkeys(shard.contender for shard in complete)))
-    return power(len({shard.seed for shard in complete}), len(pairs))
 
 
 def _size(study: Study) -> str:

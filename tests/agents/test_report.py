@@ -132,8 +132,8 @@ def test_runs_on_other_operators_are_not_compared(runs: Path) -> None:
     uneven = [replace(one, records=[r | {"task": f"level1/{r['task'][-1]}"} for r in one.records]) for one in apart]
     found = sections(uneven, "", None)
     assert [one["name"] for one in found] == [
-        "All operators: 1 operators of a",
-        "All operators: 1 operators of b",
+        "All operators: 1 operator of a",
+        "All operators: 1 operator of b",
         "All operators: 2 operators of c",
     ]
     assert not any(one["compared"] for one in found)

@@ -1,9 +1,11 @@
 """Tables of a study on outcomes that are made up: what is corrected, and how it is said."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from kernel_gym.agents import protocol, tables
-from kernel_gym.agents.comparison import FIGURES, RunOutcome
+from kernel_gym.agents.comparison import FIGURES, Over, RunOutcome, comparable
 from kernel_gym.agents.gains import closed_gap, gain
 
 STUDY = protocol.parse(
@@ -83,3 +85,28 @@ def test_a_yardstick_that_is_not_complete_is_left_out_and_never_a_contender() ->
     assert STUDY.compared([*AREAS, "seer"]) == STUDY.compared(list(AREAS))
     whole = tables.compared_tables(outcomes(AREAS | {"seer": (0.70, 0.82, 0.79)}), [], STUDY)
     assert sum(table[0][0].startswith("share of the gap") for table in whole) == 1
+
+
+def test_only_runs_on_the_same_operators_stand_together() -> None:
+    made = {name: outcomes({name: (0.5,)})[0] for name in ("one/a", "one/b", "two/a", "three")}
+    asked: list[tuple[str, ...]] = []
+
+    def run(name: str, *tasks: str) -> tuple[tuple[str, ...], Over]:
+        def over(some: Sequence[str]) -> RunOutcome:
+            asked.append(tuple(some))
+            return made[name]
+
+        return tasks, over
+
+    whole = comparable([run("one/a", "x/1", "y/1"), run("three", "y/1", "x/1")])
+    assert {title: [one.agent for one in group] for title, group in whole.items()} == {
+        title: ["one/a", "three"] for title in ("x", "y", "All operators")
+    }
+    assert asked == [("x/1",), ("x/1",), ("y/1",), ("y/1",), ("x/1", "y/1"), ("y/1", "x/1")]
+    apart = comparable([run("one/a", "x/1", "x/2"), run("one/b", "x/1", "x/2"), run("two/a", "x/3", "y/1")])
+    assert {title: [one.agent for one in group] for title, group in apart.items()} == {
+        "x: 2 operators of one": ["one/a", "one/b"],
+        "x: 1 operator of two": ["two/a"],
+        "y": ["two/a"],
+    }
+    assert len(comparable([run("three", "x/1"), run("three", "x/2")])) == 2  # none is lost, however they are called
