@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from kernel_gym.agents.contract import Agent, Info, Metrics, Observation
 from kernel_gym.agents.ranking import generate, legal_slots
 from kernel_gym.agents.saved import saved
+from kernel_gym.agents.under_way import UnderWay
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.errors import ConfigError
@@ -204,7 +205,7 @@ class ComplementAgent(Agent):
         self.gates = {(stage, gate): self._prior(i) for stage in Stage for i, gate in enumerate(GATES)}
         self.records: dict[str, Record] = {}
         self.known: Counter[str] = Counter()
-        self._open: dict[str, _Open] = {}
+        self._open = UnderWay[_Open]()
 
     def _prior(self, gate: int) -> Gate:
         expected = np.array([weights[gate] for weights in FEATURES.values()])
@@ -221,15 +222,19 @@ class ComplementAgent(Agent):
         if info["start_due"]:
             best = max(slots, key=lambda slot: now.value(candidates[slot], (), info))
             now.start = candidates[best]
+            self._open.move(info["task"], now.start.id, (), now)
             return best
         picked = [now.seen[id] for id in info["picked"]]
         worth = {slot: now.value(now.start, [*picked, candidates[slot]], info) for slot in slots}
         best = max(slots, key=lambda slot: worth[slot])
-        return best if worth[best] > now.value(now.start, picked, info) else generate(observation)
+        if worth[best] > now.value(now.start, picked, info):
+            self._open.move(info["task"], info["start"], (*info["picked"], candidates[best].id), now)
+            return best
+        return generate(observation)
 
     def worth(self, observation: Observation, info: Info) -> list[float]:
         """What each candidate adds to the expected reward, by the posterior's mean."""
-        open_, candidates = self._open.get(info["task"]), info["candidates"]
+        open_, candidates = self._known(info), info["candidates"]
         now = _Open(self.outlook(info["task"]), self._mean(info["stage"]), start=open_.start if open_ else None)
         if info["start_due"]:
             return [now.value(candidate, (), info) for candidate in candidates]
@@ -238,14 +243,18 @@ class ComplementAgent(Agent):
         return [now.value(now.start, [*picked, candidate], info) - before for candidate in candidates]
 
     def _attempt(self, info: Info) -> _Open:
-        """The attempt under way at a task: what is known, one draw, and the candidates it met."""
+        """The attempt under way: what is known about its task, one draw, and the candidates it met."""
         # Of attempts that the infrastructure failed, or that it is not to learn from, it is not told the end.
         begins = not info["picked"] and (info["start_due"] or info["start"] is None)
-        if begins or info["task"] not in self._open:
-            self._open[info["task"]] = _Open(self.outlook(info["task"]), self._draw(info["stage"]))
-        now = self._open[info["task"]]
+        now = None if begins else self._known(info)
+        if now is None:
+            now = _Open(self.outlook(info["task"]), self._draw(info["stage"]))
+            self._open.begin(info["task"], info["start"], info["picked"], now)
         now.seen |= {candidate.id: candidate for candidate in info["candidates"]}
         return now
+
+    def _known(self, info: Info) -> _Open | None:
+        return self._open.find(info["task"], info["start"], info["picked"])
 
     def outlook(self, task: str) -> Outlook:
         """What is known about a task now."""
@@ -272,7 +281,7 @@ class ComplementAgent(Agent):
 
     def learn(self, attempt: Attempt) -> Metrics:
         """Tell every gate that the kernel reached what came of it, then count the attempt into the task's record."""
-        now = self._open.pop(attempt.task, None)
+        now = self._open.end(attempt.task, attempt.start, attempt.context)
         record = self.records.setdefault(attempt.task, Record())
         metrics = self._take(attempt, now) if now is not None else {}
         self.known.update(statements(attempt.kernel.source) - record.statements.keys())

@@ -1,7 +1,9 @@
 """Our own agent: what it sees in a context, how it learns, and that its picks complement each other."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -24,9 +26,12 @@ from kernel_gym.agents.complement import (
     statements,
 )
 from kernel_gym.agents.play import play
+from kernel_gym.agents.under_way import REMEMBERED, UnderWay
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.known_optimum import DRAFT_SECRET
 from kernel_gym.envs.pool import Candidate
+from kernel_gym.envs.tabular.environment import TabularVectorEnv
+from kernel_gym.envs.vector import view
 from kernel_gym.errors import ConfigError
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
@@ -211,11 +216,89 @@ def test_every_attempt_has_one_draw_of_its_own_also_where_nothing_is_learned() -
     observation, told = env.reset(seed=1)
     stages = set()
     while number < 6:
+        start, picked = told["start"], told["picked"]
         action = agent.act(observation, told)
-        beliefs.append((number, agent._open["known/task-0"].belief))
+        if told["start_due"]:
+            start = told["candidates"][action].id
+        elif action < len(told["candidates"]):
+            picked = (*picked, told["candidates"][action].id)
+        now = agent._open.find("known/task-0", start, picked)
+        assert now is not None
+        beliefs.append((number, now.belief))
         stages.add(told["stage"])
         observation, _, _, _, told = env.step(action)
         number += "attempt" in told
     assert stages == set(Stage)
     assert len({(attempt, id(belief)) for attempt, belief in beliefs}) == 6, "one an attempt"
     assert len({id(belief) for _, belief in beliefs}) == 6, "none twice"
+
+
+class ByTask(UnderWay[Any]):
+    """One attempt a task, whatever its state: all there is to know where no two benches have the same task."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {}
+
+    def begin(self, task: str, start: int | None, picked: Sequence[int], kept: Any) -> None:
+        self.kept[task] = kept
+
+    def find(self, task: str, start: int | None, picked: Sequence[int]) -> Any:
+        return self.kept.get(task)
+
+    def move(self, task: str, start: int | None, picked: Sequence[int], kept: Any) -> None:
+        """It is found by its task."""
+
+    def end(self, task: str, start: int | None, picked: Sequence[int]) -> Any:
+        return self.kept.pop(task, None)
+
+
+def work(agent: ComplementAgent, tasks: Sequence[str], benches: int, steps: int, **options: Any) -> list[Any]:
+    """Actions, and what was said of every attempt, on a table."""
+    envs = TabularVectorEnv(benches, budget=6, tasks=tasks, **options)
+    observations, infos = envs.reset(seed=3)
+    done: list[Any] = []
+    for _ in range(steps):
+        actions = [agent.act(*view(observations, infos, i)) for i in range(benches)]
+        observations, _, _, _, infos = envs.step(np.asarray(actions))
+        attempts = [view({}, infos, i)[1].get("attempt") for i in range(benches)]
+        done += [actions, *((one, agent.learn(one)) for one in attempts if one is not None)]
+    return done
+
+
+TASKS = ("relu", "softmax", "gelu")
+
+
+@pytest.mark.parametrize("options", [{}, {"memory": "fresh"}])
+def test_with_one_bench_a_task_an_attempt_is_that_of_its_task(options: dict[str, Any]) -> None:
+    agent, by_task = ComplementAgent(5), ComplementAgent(5)
+    by_task._open = ByTask()
+    assert work(agent, TASKS, 3, 120, **options) == work(by_task, TASKS, 3, 120, **options)
+    assert agent.rng.bit_generator.state == by_task.rng.bit_generator.state
+
+
+def test_benches_at_one_task_are_told_apart() -> None:
+    class Checked(ComplementAgent):
+        stages: ClassVar[Counter[Stage]] = Counter()
+
+        def _take(self, attempt: Attempt, now: Any) -> Any:
+            assert (now.start and now.start.id) == attempt.start
+            assert set(attempt.context) <= now.seen.keys()
+            self.stages[attempt.stage] += 1
+            return super()._take(attempt, now)
+
+    agent = Checked(5)
+    done = work(agent, ("relu",), 5, 120)
+    attempts = [one for one in done if isinstance(one, tuple)]
+    assert len(attempts) > 40
+    assert all(metrics for _, metrics in attempts), "it learned from every one"
+    assert min(agent.stages.values()) > 5
+    assert len(agent.stages) == 2
+
+
+def test_attempts_that_nobody_tells_the_end_of_are_forgotten() -> None:
+    kept = UnderWay[int]()
+    for number in range(2 * REMEMBERED):
+        kept.begin("s/a", None, (number,), number)
+    assert kept.find("s/a", None, (0,)) is None
+    assert kept.end("s/a", None, (2 * REMEMBERED - 1,)) == 2 * REMEMBERED - 1
+    assert kept.end("s/a", None, (2 * REMEMBERED - 1,)) is None
