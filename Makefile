@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 PACKAGES := envs agents memory hardware
 TYPES_DIR ?= build/types
 
-.PHONY: install demo test test-slow test-suites test-model test-browser test-cuda test-npu lint types check bench bench-cuda calibrate clean
+.PHONY: install demo test test-slow test-suites test-model test-browser test-sb3 test-cuda test-npu lint types check bench bench-cuda calibrate clean
 
 install: $(STAMP)
 
@@ -56,6 +56,11 @@ test-model: install $(LOCAL_MODEL)
 test-browser: install
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[browser]'
 	$(BIN)/python -m pytest -m browser -rs tests/browser
+
+# The agent of stable-baselines3: the contract, the known optimum, a failure on its way through the library.
+test-sb3: install
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[sb3]'
+	$(BIN)/python -m pytest -rs -k 'MaskablePPO or maskable or another_library' tests/agents
 
 # The acceptance test of the Ascend device, for a machine with an NPU, its driver, CANN and torch_npu.
 test-npu: install

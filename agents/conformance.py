@@ -5,7 +5,8 @@
             return MyAgent(seed=seed)
 
 Run with pytest. The agent is played on the environment with a known optimum, drafting and refining; no compiler needed.
-Agents that own their loop are tested as they come out of `make`: trained or not, they must act.
+One that needs real operators says so with `environment`. Agents that own their loop are tested as they come out of
+`make`: trained or not, they must act; to be saved and loaded they must have something to save.
 """
 
 from __future__ import annotations
@@ -34,9 +35,15 @@ class AgentContract:
     def make(self, seed: int) -> Agent:
         """A new agent."""
 
+    def environment(self) -> gym.Env[Any, Any]:
+        """What the agent is played on."""
+        import kernel_gym  # noqa: F401 - registers the environments
+
+        return gym.make("kernel_gym/KnownOptimum-v0", stages="both", memory="shared", budget=8)
+
     def test_actions_are_legal(self) -> None:
         """An action is an int that the mask allows."""
-        env = _environment()
+        env = self.environment()
         agent, (observation, info) = self.make(0), env.reset(seed=1)
         for _ in range(4 * self.attempts):
             action = agent.act(observation, info)
@@ -50,11 +57,11 @@ class AgentContract:
 
     def test_same_seed_same_actions(self) -> None:
         """Everything random in an agent comes from its seed."""
-        assert list(_steps(self.make(3), self.attempts)) == list(_steps(self.make(3), self.attempts))
+        assert list(self._steps(self.make(3))) == list(self._steps(self.make(3)))
 
     def test_leaves_what_it_is_shown_alone(self) -> None:
         """Observations belong to the environment."""
-        env, agent = _environment(), self.make(0)
+        env, agent = self.environment(), self.make(0)
         observation, info = env.reset(seed=1)
         before = {key: value.copy() for key, value in observation.items()}
         agent.act(observation, info)
@@ -62,8 +69,8 @@ class AgentContract:
 
     def test_values_are_one_number_a_slot_and_looking_at_them_changes_nothing(self) -> None:
         """An agent without values answers None; one with values tells them without acting or drawing."""
-        env, agent, other = _environment(), self.make(4), self.make(4)
-        (observation, info), (again, told) = env.reset(seed=1), _environment().reset(seed=1)
+        env, agent, other = self.environment(), self.make(4), self.make(4)
+        (observation, info), (again, told) = env.reset(seed=1), self.environment().reset(seed=1)
         worth = agent.worth(observation, info)
         assert worth is None or len(worth) == len(info["candidates"])
         assert worth is None or all(isfinite(value) for value in worth)
@@ -72,40 +79,28 @@ class AgentContract:
     def test_metrics_are_finite_numbers(self) -> None:
         """What `learn` gives back can be logged."""
         agent = self.make(0)
-        for metrics in _metrics(agent, self.attempts):
+        for _, attempt in self._steps(agent):
+            metrics = agent.learn(attempt) if attempt is not None else {}
             assert all(isinstance(name, str) and isfinite(value) for name, value in metrics.items())
 
     def test_saved_and_loaded_it_goes_on_alike(self, tmp_path: Path) -> None:
         """With the same random numbers, a loaded agent acts as the saved one does."""
         agent, loaded = self.make(5), self.make(6)
-        list(_steps(agent, self.attempts))
+        list(self._steps(agent))
         agent.save(tmp_path / "agent")
         loaded.load(tmp_path / "agent")
         agent.rng, loaded.rng = np.random.default_rng(7), np.random.default_rng(7)
-        assert list(_steps(agent, self.attempts)) == list(_steps(loaded, self.attempts))
+        assert list(self._steps(agent)) == list(self._steps(loaded))
 
-
-def _environment() -> gym.Env[Any, Any]:
-    import kernel_gym  # noqa: F401 - registers the environments
-
-    return gym.make("kernel_gym/KnownOptimum-v0", stages="both", memory="shared", budget=8)
-
-
-def _steps(agent: Agent, attempts: int) -> Iterator[Step]:
-    env = _environment()
-    observation, info = env.reset(seed=1)
-    while attempts > 0:
-        action = agent.act(observation, info)
-        observation, _, terminated, truncated, info = env.step(action)
-        if attempt := info.get("attempt"):
-            agent.learn(attempt)
-            attempts -= 1
-        yield action, attempt
-        if terminated or truncated:
-            observation, info = env.reset()
-
-
-def _metrics(agent: Agent, attempts: int) -> Iterator[Any]:
-    for _, attempt in _steps(agent, attempts):
-        if attempt is not None:
-            yield agent.learn(attempt)
+    def _steps(self, agent: Agent) -> Iterator[Step]:
+        env, attempts = self.environment(), self.attempts
+        observation, info = env.reset(seed=1)
+        while attempts > 0:
+            action = agent.act(observation, info)
+            observation, _, terminated, truncated, info = env.step(action)
+            if attempt := info.get("attempt"):
+                agent.learn(attempt)
+                attempts -= 1
+            yield action, attempt
+            if terminated or truncated:
+                observation, info = env.reset()

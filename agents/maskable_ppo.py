@@ -142,6 +142,7 @@ class MaskablePPOAgent(Agent):
     def save(self, path: Path) -> None:
         """Write the library's own archive."""
         if self.model is not None:
+            path.mkdir(parents=True, exist_ok=True)
             self.model.save(path / "maskable_ppo.zip")
 
     def load(self, path: Path) -> None:

@@ -79,8 +79,9 @@ class RLlibAgent(Agent):
                 algorithm.stop()
 
     def save(self, path: Path) -> None:
-        """Write the network's weights and sizes."""
+        """Write the network's weights and sizes, nothing else: optimiser, replay and exploration begin anew."""
         if self.scorer is not None:
+            path.mkdir(parents=True, exist_ok=True)
             scoring.save(self.scorer, path / self.file)
 
     def load(self, path: Path) -> None:

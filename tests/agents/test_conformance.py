@@ -1,11 +1,16 @@
 """Every agent of ours keeps the contract."""
 
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
 import pytest
+import torch
 
 from kernel_gym import plugins
 from kernel_gym.agents.complement import ComplementAgent
 from kernel_gym.agents.conformance import AgentContract
-from kernel_gym.agents.contract import Agent
+from kernel_gym.agents.contract import Agent, BudgetSpent
 from kernel_gym.agents.heuristic import HeuristicAgent
 from kernel_gym.agents.knowing import KnowingAgent
 from kernel_gym.agents.pass_at_k import PassAtKAgent
@@ -15,6 +20,8 @@ from kernel_gym.agents.similarity import SimilarityAgent
 from kernel_gym.agents.similarity_diverse import SimilarityDiverseAgent
 from kernel_gym.agents.similarity_feasible import SimilarityFeasibleAgent
 from kernel_gym.agents.value import ValueAgent
+from kernel_gym.envs.observation import Layout
+from kernel_gym.errors import ConfigError
 
 
 class TestRandom(AgentContract):
@@ -65,6 +72,97 @@ class TestComplement(AgentContract):
 class TestValueByTask(AgentContract):
     def make(self, seed: int) -> Agent:
         return ValueAgent(seed, key="task", epsilon=0.5)
+
+
+class TestKnowing(AgentContract):
+    attempts = 3
+
+    def make(self, seed: int) -> Agent:
+        return KnowingAgent(seed, draws=1)
+
+    def environment(self) -> gym.Env[Any, Any]:
+        """It looks into the author, who knows real operators only."""
+        tasks = ("relu", "softmax")
+        return gym.make("kernel_gym/KernelSynthesisTabular-v0", tasks=tasks, budget=4, picks=2, pool_factor=2)
+
+
+class Network(AgentContract):
+    """Agents that score candidates with a network: with one that nobody trained, as training is the library's."""
+
+    def scorer(self, seed: int) -> Any:
+        from kernel_gym.agents.scoring import CandidateScorer, Sizes
+
+        torch.manual_seed(seed)
+        return CandidateScorer(Sizes.of(Layout(int(self.environment().action_space.n) - 1), 16))  # type: ignore[attr-defined]
+
+
+class TestPPO(Network):
+    def make(self, seed: int) -> Agent:
+        pytest.importorskip("ray", reason="needs RLlib: pip install 'kernel_gym[rllib]'")
+        from kernel_gym.agents.ppo import PPOAgent
+
+        agent = PPOAgent(seed)
+        agent.scorer = self.scorer(seed)
+        return agent
+
+
+class TestDQN(Network):
+    def make(self, seed: int) -> Agent:
+        pytest.importorskip("ray", reason="needs RLlib: pip install 'kernel_gym[rllib]'")
+        from kernel_gym.agents.dqn import DQNAgent
+
+        agent = DQNAgent(seed)
+        agent.scorer = self.scorer(seed)
+        return agent
+
+
+class TestUntrainedPPO(AgentContract):
+    def make(self, seed: int) -> Agent:
+        pytest.importorskip("ray", reason="needs RLlib: pip install 'kernel_gym[rllib]'")
+        from kernel_gym.agents.ppo import PPOAgent
+
+        return PPOAgent(seed)
+
+    def test_saved_and_loaded_it_goes_on_alike(self, tmp_path: Path) -> None:
+        """There is nothing to save: loading says so."""
+        self.make(1).save(tmp_path)
+        with pytest.raises(ConfigError, match="holds no trained network"):
+            self.make(1).load(tmp_path)
+
+
+class TestMaskablePPO(AgentContract):
+    """Trained for a moment: its network is the library's."""
+
+    def make(self, seed: int) -> Agent:
+        pytest.importorskip("sb3_contrib", reason="needs sb3-contrib: make test-sb3")
+        from kernel_gym.agents.maskable_ppo import MaskablePPOAgent
+
+        agent = MaskablePPOAgent(seed, steps_per_batch=8, epochs=1)
+        agent.fit(Shortly(self), 8, lambda metrics, step: None)
+        return agent
+
+
+class Shortly:
+    """Environments that end the training after a few steps."""
+
+    def __init__(self, contract: AgentContract) -> None:
+        self.contract = contract
+
+    def __call__(self) -> gym.Env[Any, Any]:
+        return self.contract.environment()
+
+    def vector(self) -> gym.vector.VectorEnv[Any, Any, Any]:
+        return Ending(gym.vector.SyncVectorEnv([self]))
+
+
+class Ending(gym.vector.VectorWrapper):
+    steps = 0
+
+    def step(self, actions: Any) -> Any:
+        self.steps += 1
+        if self.steps > 20:
+            raise BudgetSpent
+        return self.env.step(actions)
 
 
 @pytest.mark.parametrize(
