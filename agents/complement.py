@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import exp, log, log1p, sqrt
+from math import exp, fsum, log, log1p, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -159,12 +159,13 @@ class Outlook:
         self._others = [record for name, record in records.items() if name != task]
         attempts, seen = max(1, self.record.attempts), self.record.statements.items()
         self._needs = {one: 1.05 - count / attempts for one, count in seen if known.get(one, 0) > 1}
-        self._total = sum(self._needs.values())
+        # Sums over sets of words: exact, so that their order, which differs from process to process, changes nothing.
+        self._total = fsum(self._needs.values())
         self._rates: dict[Failure, float] = {}
 
     def covered(self, shown: Mapping[str, float]) -> float:
         """The share of what the task needs that these statements are, each counted as much as it is plain to see."""
-        seen = sum(plain * self._needs.get(one, 0.0) for one, plain in shown.items())
+        seen = fsum(plain * self._needs.get(one, 0.0) for one, plain in shown.items())
         return seen / self._total if self._total else 0.0
 
     def named(self, shown: frozenset[str]) -> float:

@@ -141,6 +141,17 @@ def test_needs_are_what_some_attempts_have_and_others_lack() -> None:
     assert Outlook("s/a", seen, {}).covered(adds) == 0, "what no other task's kernels have cannot be shown by them"
 
 
+def test_the_order_of_words_changes_no_bit() -> None:
+    names = [f"V{i}(v,0,v);" for i in range(60)]
+    sources = ["\n".join(names[i:]) for i in range(0, 60, 7)]
+    seen = records(a=[(source, Uncompilable("no")) for source in sources])
+    known, plain = dict.fromkeys(statements(sources[0]), 2), {one: 1 / (1 + i / 7) for i, one in enumerate(names)}
+    backwards = {name: Record(**vars(record)) for name, record in seen.items()}
+    backwards["s/a"].statements = Counter(dict(reversed(seen["s/a"].statements.items())))
+    there = Outlook("s/a", seen, known).covered(plain)
+    assert there == Outlook("s/a", backwards, known).covered(dict(reversed(plain.items()))) > 0
+
+
 def test_failed_code_is_left_out_and_a_working_kernel_is_not() -> None:
     agent = ComplementAgent(explore=0.0)
     broken = [candidate(i, EXPS * 40, Uncompilable("no")) for i in range(3)]
