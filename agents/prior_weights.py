@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel_gym.agents.complement import FEATURES, ComplementAgent, features
+from kernel_gym.agents.complement import ComplementAgent
+from kernel_gym.agents.context_features import FEATURES, features
 from kernel_gym.agents.credit import OTHERS, Question, Visit, Watch, picks, visits
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.envs.seeding import generator

@@ -12,19 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernel_gym  # noqa: F401
-from kernel_gym.agents.complement import (
-    FEATURES,
-    GATES,
-    ComplementAgent,
-    Effects,
-    Gate,
-    Outlook,
-    Record,
-    failure,
-    features,
-    logistic,
-    statements,
-)
+from kernel_gym.agents.complement import GATES, ComplementAgent, Effects, Gate, logistic
+from kernel_gym.agents.context_features import FEATURES, Outlook, Record, failure, features, statements
 from kernel_gym.agents.play import play
 from kernel_gym.agents.under_way import REMEMBERED, UnderWay
 from kernel_gym.envs.attempt import Attempt

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernel_gym.agents.complement import BORROWED, FEATURES, GLANCE, ComplementAgent
+from kernel_gym.agents.complement import ComplementAgent
+from kernel_gym.agents.context_features import BORROWED, FEATURES, GLANCE
 from kernel_gym.agents.knowing import KnowingAgent
 
 PAGE = (Path(__file__).parents[2] / "docs" / "method.md").read_text()
