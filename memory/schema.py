@@ -148,7 +148,7 @@ def _open(path: Path | None, read_only: bool) -> sqlite3.Connection:
     # A bank on a disk that cannot be written cannot have a write-ahead log beside it either.
     immutable = read_only and not os.access(path.parent, os.W_OK)
     mode = "mode=ro&immutable=1" if immutable else "mode=ro" if read_only else "mode=rwc"
-    uri = f"{path.as_uri()}?{mode}"
+    uri = f"{path.absolute().as_uri()}?{mode}"
     connection = sqlite3.connect(uri, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, uri=True)
     if not read_only:
         _log_ahead(connection)

@@ -1,6 +1,7 @@
 import resource
 import sqlite3
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 from kernel_gym.memory.schema import MIGRATIONS, BankError, migrate
+from kernel_gym.memory.store import Store
 
 EMBEDDER = StaticEmbedder()
 ITEM = MemoryItem(Kind.PRACTICE, "double buffering", "give each queue two buffers", id=1)
@@ -195,3 +197,10 @@ def test_a_folder_in_place_of_a_bank_cannot_be_opened(tmp_path):
     with pytest.raises(BankError, match="cannot open") as caught:
         Bank(tmp_path, EMBEDDER)
     assert "delete" not in str(caught.value)
+
+
+def test_a_store_is_found_by_a_relative_path(tmp_path, monkeypatch):
+    a_bank(tmp_path / "bank.sqlite")
+    monkeypatch.chdir(tmp_path)
+    with closing(Store(Path("bank.sqlite"), read_only=True)) as store:
+        assert store.tip()[0] == 201
