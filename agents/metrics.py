@@ -22,6 +22,7 @@ METRICS: dict[str, str] = {
     "category/<category>/solved": "operators of a category with a feasible kernel / those attempted",
     "category/<category>/reward": "mean reward of the attempts at operators of a category",
     "category/<category>/compiled": "share of those attempts that compiled",
+    "category/<category>/correct": "share of those attempts that were feasible",
     "category/<category>/speedup": "as `speedup/first_draft`, over the solved operators of a category",
     "speedup/first_draft": "median over solved operators of first feasible latency / best latency",
     "speedup/oracle": "median over solved operators of the oracle's latency / best latency; on the simulator",
@@ -112,30 +113,28 @@ class Meter:
             **self._shares(attempt),
             "solved/compiled": len(self._compiled) / self.tasks,
             "solved/correct": self.solved / self.tasks,
-            **self._category(attempt),
+            **self._by_category(attempt),
             **self._memory(attempt),
             **self._speedup(),
         }
 
     def _shares(self, attempt: Attempt) -> dict[str, float]:
         figures = {}
-        for scope in ("rate", f"stage/{attempt.stage}"):
+        for scope in ("rate", f"stage/{attempt.stage}", f"category/{_category(attempt)}"):
             for name, yes in (("compiled", bool(attempt.verdict.compiled)), ("correct", attempt.verdict.feasible)):
                 figures[f"{scope}/{name}"] = self._rates[f"{scope}/{name}"].take(yes)
         return figures
 
-    def _category(self, attempt: Attempt) -> dict[str, float]:
-        name = attempt.category or "other"
+    def _by_category(self, attempt: Attempt) -> dict[str, float]:
+        name = _category(attempt)
         self._categories[name].add(attempt.task)
         total, count = self._rewards[name]
         self._rewards[name] = total + attempt.reward, count + 1
         attempted = self._categories[name]
-        compiled = f"category/{name}/compiled"
         solved = [self._latencies[task] for task in attempted if task in self._latencies]
         figures = {
             f"category/{name}/solved": len(solved) / len(attempted),
             f"category/{name}/reward": self._rewards[name][0] / self._rewards[name][1],
-            compiled: self._rates[compiled].take(bool(attempt.verdict.compiled)),
         }
         return figures | ({f"category/{name}/speedup": _speedup(solved)} if solved else {})
 
@@ -149,6 +148,10 @@ class Meter:
         if not self._latencies:
             return {}
         return {"speedup/first_draft": _speedup(self._latencies.values())}
+
+
+def _category(attempt: Attempt) -> str:
+    return attempt.category or "other"
 
 
 def _speedup(histories: Iterable[Sequence[float]]) -> float:

@@ -99,10 +99,8 @@ def test_what_agents_say_is_written_at_the_attempts_whoever_owns_the_loop(tmp_pa
     tags = events.Tags()
     unknown = [name for name in (*tags["scalars"], *tags["histograms"]) if not documented(name)]
     assert [name for name in unknown if not name.startswith("_hparams_")] == []
-    assert {"values/draft", "category/activation/compiled", "category/activation/speedup"} <= {
-        *tags["scalars"],
-        *tags["histograms"],
-    }
+    by_category = {f"category/activation/{figure}" for figure in ("solved", "reward", "compiled", "correct", "speedup")}
+    assert {"values/draft", *by_category} <= {*tags["scalars"], *tags["histograms"]}
     assert b"author_options.profile" in b"".join(
         file.read_bytes() for file in (tmp_path / "complement").glob("events*")
     )
