@@ -1,4 +1,4 @@
-"""A run is a folder: resolved configuration, provenance, journal, TensorBoard events, the bank, the best kernels."""
+"""A run is a folder: resolved configuration, provenance, journal, TensorBoard events, the bank, feasible kernels."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from kernel_gym.agents.aside import Aside
 from kernel_gym.agents.journal import Journal, Record
 from kernel_gym.config import RunConfig
 from kernel_gym.errors import KernelGymError
+from kernel_gym.kernel import Kernel
 from kernel_gym.version import __version__
 
 
@@ -158,6 +159,16 @@ class RunFolder:
                 Aside(self.path).put_back()
         finally:
             journal.close()
+
+    def keep(self, kernel: Kernel) -> None:
+        """Write a feasible kernel."""
+        file = self.kernel(kernel.digest)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(kernel.source)
+
+    def kernel(self, digest: str) -> Path:
+        """Where a feasible kernel is kept, whatever memory the run has: its claims can be judged again."""
+        return self.path / "kernels" / f"{digest}.cpp"
 
     def keep_best(self, task: str, source: str) -> None:
         """Write the fastest kernel of a task."""

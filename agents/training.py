@@ -146,6 +146,7 @@ class Session:
         self._progress = progress
         self._categories: dict[str, str] = {}
         self._best: dict[str, float] = {}
+        self._kept: set[str] = set()
         self._paid: dict[str, Recording] = {}
         self._numbers: dict[int, int] = {}
 
@@ -252,15 +253,23 @@ class Session:
         latency = attempt.verdict.latency_us
         if latency is not None and self.config.env.device in SIMULATED and not self.config.env.table:
             self.log_scalars("", self._yardsticks.take(attempt.task, latency), self.meter.attempts)
-        if latency is not None and latency < self._best.get(attempt.task, float("inf")):
-            self._best[attempt.task] = latency
-            self.folder.keep_best(attempt.task, attempt.kernel.source)
+        if latency is not None:
+            self._keep(attempt, latency)
         self._categories[attempt.task] = attempt.category
         if self.meter.attempts * FIGURES // self.total > (self.meter.attempts - 1) * FIGURES // self.total:
             self._draw()
         if self.config.rounds > 1 and self.meter.attempts % self.each == 0:
             self._end_round(self.meter.attempts // self.each)
         self._progress(self.meter.attempts, self.total, self.meter.solved)
+
+    def _keep(self, attempt: Attempt, latency: float) -> None:
+        """Write down a feasible kernel, and that it is the fastest of its operator if it is."""
+        if attempt.kernel.digest not in self._kept:
+            self._kept.add(attempt.kernel.digest)
+            self.folder.keep(attempt.kernel)
+        if latency < self._best.get(attempt.task, float("inf")):
+            self._best[attempt.task] = latency
+            self.folder.keep_best(attempt.task, attempt.kernel.source)
 
     @property
     def _due(self) -> bool:

@@ -1,13 +1,12 @@
 """Holding a run to its claims: every kernel that its journal calls feasible is judged again.
 
 What counts as solved, when, and how much faster than the first draft rests on all of them, not on the fastest alone.
-Sources are those of the bank, of the fastest ones those of `best/`; each must have the digest that the journal names.
+Sources are those of `kernels/`, of the fastest ones those of `best/`; each must have the digest that the journal names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from kernel_gym.envs import parts
 from kernel_gym.envs.options import Options
 from kernel_gym.errors import KernelGymError
 from kernel_gym.kernel import Kernel
-from kernel_gym.memory.store import Store
 from kernel_gym.task import Task
 from kernel_gym.verifier import Verifier
 
@@ -41,12 +39,20 @@ class Claim:
     best: bool = False
     noise: float = 0.0
     now_us: float | None = None
-    outcome: str = "its source was not kept"
+    #: what the verifier says now; empty if the run has not kept the kernel that its journal names
+    outcome: str = ""
 
     @property
     def holds(self) -> bool:
         """Feasible, and as fast as claimed."""
         return self.now_us is not None and abs(self.now_us - self.claimed_us) <= self.noise * self.claimed_us
+
+    @property
+    def word(self) -> str:
+        """How the claim stands."""
+        if not self.outcome:
+            return "cannot be checked (its source was not kept)"
+        return "holds" if self.holds else f"does not hold ({self.outcome})"
 
 
 def claims(path: Path, unsafe: bool = False, best: bool = False, workers: int = 1) -> Iterator[Claim]:
@@ -93,24 +99,9 @@ def _tasks(options: Options, claimed: Sequence[Claim]) -> dict[str, Task]:
 
 def _kernels(folder: RunFolder, claimed: Sequence[Claim], language: str) -> dict[int, Kernel]:
     """The kernels by claim, as far as the run kept them as they were."""
-    remembered = _remembered(folder, language)
     found: dict[int, Kernel] = {}
     for i, claim in enumerate(claimed):
-        kept = folder.best(claim.task)
-        if not claim.best:
-            kernel = remembered.get(claim.kernel)
-        else:
-            kernel = Kernel(kept.read_text(), language) if kept.exists() else None
-        if kernel is not None and kernel.digest == claim.kernel:
+        kept = folder.best(claim.task) if claim.best else folder.kernel(claim.kernel)
+        if kept.exists() and (kernel := Kernel(kept.read_text(), language)).digest == claim.kernel:
             found[i] = kernel
     return found
-
-
-def _remembered(folder: RunFolder, language: str) -> Mapping[str, Kernel]:
-    """The feasible kernels in a run's memory by their digests."""
-    if not folder.bank.exists():
-        return {}
-    with closing(Store(folder.bank, read_only=True)) as store:
-        traces = store.select("WHERE kind = 'trace' AND feasible")
-    kernels = (Kernel(trace.code, language) for trace in traces)
-    return {kernel.digest: kernel for kernel in kernels}

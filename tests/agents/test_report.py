@@ -26,8 +26,6 @@ from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder
-from kernel_gym.memory.item import Kind, MemoryItem
-from kernel_gym.verdict import Feasible
 
 ROOT = Path(__file__).parents[2]
 
@@ -264,10 +262,8 @@ def test_every_feasible_kernel_of_a_journal_is_judged(tmp_path: Path) -> None:
     settings = resolve(overrides={"agent": "random", "tasks": ["level1/relu"], "budget": 3, "workers": 1})
     folder = RunFolder.open(tmp_path, settings)
     slow, fast, lost = (Kernel(text) for text in ("slow", "fast", "lost"))
-    with Bank(folder.bank, StaticEmbedder()) as bank:
-        bank.add(
-            [MemoryItem(Kind.TRACE, "", "", code=one.source, verdict=Feasible("", latency=1.0)) for one in (slow, fast)]
-        )
+    for one in (slow, fast):
+        folder.keep(one)
     folder.keep_best("level1/relu", "fast")
     rows = [(slow, 4.0), (fast, 2.0), (slow, 4.0), (lost, 3.0), (fast, 2.1)]
     lines = [
@@ -288,9 +284,11 @@ def test_every_feasible_kernel_of_a_journal_is_judged(tmp_path: Path) -> None:
         3: "fast",
     }
     assert not claimed[2].holds
-    assert "not kept" in claimed[2].outcome
+    assert claimed[2].word == "cannot be checked (its source was not kept)"
     folder.keep_best("level1/relu", "faster")  # another kernel than the journal's
     assert set(validation._kernels(folder, claimed, "ascendc")) == {0, 3}
+    folder.kernel(slow.digest).write_text("slower")
+    assert set(validation._kernels(folder, claimed, "ascendc")) == {3}
 
 
 def test_a_simulator_repeats_its_latencies_and_a_device_nearly_does() -> None:

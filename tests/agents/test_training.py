@@ -61,6 +61,8 @@ def test_a_run_folder_holds_what_it_says(tmp_path: Path) -> None:
     solved = {row["task"] for row in rows if row["verdict"]["feasible"]}
     assert outcome.figures["correct"] == len(solved) / 2
     assert len(list((tmp_path / "run").glob("best/*.cpp"))) == len(solved)
+    feasible = {row["kernel"] for row in rows if row["verdict"]["feasible"]}
+    assert {file.stem for file in (tmp_path / "run").glob("kernels/*.cpp")} == feasible
     tags = EventAccumulator(str(tmp_path / "run")).Reload().Tags()
     written = [
         *tags["scalars"],
