@@ -79,6 +79,17 @@ def test_tuning_gives_every_learner_as_many_settings_on_operators_of_its_own() -
     assert not used & {task for shard in shards for task in shard.tasks}
 
 
+@pytest.mark.parametrize("size", ["quick", "full"])
+def test_frozen_agents_meet_operators_that_nobody_was_trained_tuned_or_fitted_on(size: str) -> None:
+    unseen = protocol.shards(protocol.load("unseen"), size)
+    frozen = {task for shard in unseen if shard.arm == "frozen" for task in shard.tasks}
+    trained = {task for shard in unseen if shard.arm == "trained" for task in shard.tasks}
+    tuned = {task for shard in protocol.shards(protocol.load("tuning"), "full") for task in shard.tasks}
+    fitted = {task.id for task in chosen("level1 30 after 40")}  # docs/method.md: the weights complement begins with
+    assert frozen
+    assert not frozen & (trained | tuned | fitted)
+
+
 def test_asked_for_some_agents_an_arm_makes_those_of_its_own_and_whoever_builds_a_memory() -> None:
     tuning = protocol.shards(protocol.load("tuning"), "quick", ["complement"])
     assert {shard.agent for shard in tuning} == {"complement"}
