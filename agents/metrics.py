@@ -15,8 +15,10 @@ METRICS: dict[str, str] = {
     "reward/refine": "raw reward of a refining attempt: tanh of log(best so far / latency), -1 if infeasible",
     "rate/compiled": "share of attempts so far that compiled",
     "rate/correct": "share of attempts so far that were feasible",
+    "rate/reward": "mean reward of the attempts so far",
     "stage/<stage>/compiled": "the same, of drafting or refining attempts",
     "stage/<stage>/correct": "the same, of drafting or refining attempts",
+    "stage/<stage>/reward": "the same, of drafting or refining attempts",
     "solved/compiled": "share of operators with a kernel that compiled",
     "solved/correct": "share of operators with a feasible kernel",
     "category/<category>/solved": "operators of a category with a feasible kernel / those attempted",
@@ -24,6 +26,8 @@ METRICS: dict[str, str] = {
     "category/<category>/compiled": "share of those attempts that compiled",
     "category/<category>/correct": "share of those attempts that were feasible",
     "category/<category>/speedup": "as `speedup/first_draft`, over the solved operators of a category",
+    "category/<category>/oracle": "as `speedup/oracle`, likewise",
+    "category/<category>/floor": "as `speedup/floor`, likewise",
     "speedup/first_draft": "median over solved operators of first feasible latency / best latency",
     "speedup/oracle": "median over solved operators of the oracle's latency / best latency; on the simulator",
     "speedup/floor": "the same of the device's floor: launch, and every tensor moved once at the highest rate",
@@ -68,18 +72,18 @@ def table() -> str:
     return "\n".join(["| metric | meaning |", "|---|---|", *rows])
 
 
-class Share:
-    """Counts how many of so many."""
+class Mean:
+    """A running mean; of truths, the share of them."""
 
     def __init__(self) -> None:
-        self.of = 0
-        self.yes = 0
+        self.count = 0
+        self.total = 0.0
 
-    def take(self, yes: bool) -> float:
-        """Count one; the share so far."""
-        self.of += 1
-        self.yes += yes
-        return self.yes / self.of
+    def take(self, value: float) -> float:
+        """Count one; the mean so far."""
+        self.count += 1
+        self.total += value
+        return self.total / self.count
 
 
 class Meter:
@@ -88,11 +92,10 @@ class Meter:
     def __init__(self, tasks: int) -> None:
         self.tasks = tasks
         self.attempts = 0
-        self._rates: dict[str, Share] = defaultdict(Share)
+        self._means: dict[str, Mean] = defaultdict(Mean)
         self._compiled: set[str] = set()
         self._latencies: dict[str, list[float]] = defaultdict(list)
         self._categories: dict[str, set[str]] = defaultdict(set)
-        self._rewards: dict[str, tuple[float, int]] = defaultdict(lambda: (0.0, 0))
         self._produced: set[int] = set()
         self._shown: set[int] = set()
 
@@ -110,7 +113,7 @@ class Meter:
             self._latencies[attempt.task].append(attempt.verdict.latency_us)
         return {
             f"reward/{attempt.stage}": attempt.reward,
-            **self._shares(attempt),
+            **self._rates(attempt),
             "solved/compiled": len(self._compiled) / self.tasks,
             "solved/correct": self.solved / self.tasks,
             **self._by_category(attempt),
@@ -118,24 +121,21 @@ class Meter:
             **self._speedup(),
         }
 
-    def _shares(self, attempt: Attempt) -> dict[str, float]:
-        figures = {}
-        for scope in ("rate", f"stage/{attempt.stage}", f"category/{_category(attempt)}"):
-            for name, yes in (("compiled", bool(attempt.verdict.compiled)), ("correct", attempt.verdict.feasible)):
-                figures[f"{scope}/{name}"] = self._rates[f"{scope}/{name}"].take(yes)
-        return figures
+    def _rates(self, attempt: Attempt) -> dict[str, float]:
+        verdict = attempt.verdict
+        new = {"compiled": bool(verdict.compiled), "correct": verdict.feasible, "reward": attempt.reward}
+        return {
+            (key := f"{scope}/{name}"): self._means[key].take(value)
+            for scope in ("rate", f"stage/{attempt.stage}", f"category/{category(attempt)}")
+            for name, value in new.items()
+        }
 
     def _by_category(self, attempt: Attempt) -> dict[str, float]:
-        name = _category(attempt)
+        name = category(attempt)
         self._categories[name].add(attempt.task)
-        total, count = self._rewards[name]
-        self._rewards[name] = total + attempt.reward, count + 1
         attempted = self._categories[name]
         solved = [self._latencies[task] for task in attempted if task in self._latencies]
-        figures = {
-            f"category/{name}/solved": len(solved) / len(attempted),
-            f"category/{name}/reward": self._rewards[name][0] / self._rewards[name][1],
-        }
+        figures = {f"category/{name}/solved": len(solved) / len(attempted)}
         return figures | ({f"category/{name}/speedup": _speedup(solved)} if solved else {})
 
     def _memory(self, attempt: Attempt) -> dict[str, float]:
@@ -150,7 +150,8 @@ class Meter:
         return {"speedup/first_draft": _speedup(self._latencies.values())}
 
 
-def _category(attempt: Attempt) -> str:
+def category(attempt: Attempt) -> str:
+    """What an attempt is counted under."""
     return attempt.category or "other"
 
 

@@ -22,15 +22,14 @@ from kernel_gym.agents.finished_run import STEPS, TIERS, FinishedRun
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.sections import UNIT, curves, sections
 from kernel_gym.agents.training import environment_options
+from kernel_gym.agents.valuable import most_valuable
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder
-from kernel_gym.memory.item import MemoryItem, Stage
+from kernel_gym.memory.item import MemoryItem
 
-#: How many memories and kernels are shown with their text.
-SHOWN_MEMORIES, SHOWN_KERNELS = 12, 8
-#: A memory that was shown less often says little about its worth.
-LEAST_USES = 3
+#: How many memories of each stage, and how many kernels, are shown with their text.
+SHOWN_MEMORIES, SHOWN_KERNELS = 8, 8
 #: Looks into the author, so its runs are not what the details are about.
 YARDSTICK = "knowing"
 
@@ -80,6 +79,7 @@ def _content(folder: Path, runs: Sequence[FinishedRun], reference: str, traces: 
     best = _detailed(runs, detailed)
     items = _items(best.folder)
     protocol = named_study.marked(folder)
+    ranked_by, valuable = most_valuable(best, SHOWN_MEMORIES)
     return {
         "title": folder.absolute().name,
         "sections": sections(runs, reference, protocol),
@@ -96,7 +96,8 @@ def _content(folder: Path, runs: Sequence[FinishedRun], reference: str, traces: 
         "why": "As asked for." if detailed else "The run with the largest area.",
         "timeline": drawing.timeline(list(best.steps().items()), best.config.budget),
         "transfer": _transfer(best, items),
-        "memories": _memories(best.folder),
+        "ranked_by": ranked_by,
+        "memories": valuable,
         "kernels": _kernels(best, traces),
         "runs": _runs(runs),
         "config": (best.folder.path / "config.yaml").read_text(),
@@ -174,26 +175,6 @@ def _items(folder: RunFolder) -> dict[int, MemoryItem]:
         return {}
     with Bank(folder.bank, StaticEmbedder(), read_only=True) as bank:
         return {item.id: item for item in bank.items()}
-
-
-def _memories(folder: RunFolder) -> list[dict[str, Any]]:
-    """The memories after which attempts went best, by stage."""
-    if not folder.bank.exists():
-        return []
-    with Bank(folder.bank, StaticEmbedder(), read_only=True) as bank:
-        items = {item.id: item for item in bank.items()}
-        outcomes = bank.outcomes(list(items))
-    scored = [
-        (one.mean, one.uses, stage.value, items[id])
-        for id, stages in outcomes.items()
-        for stage in Stage
-        if (one := stages[stage]).uses >= LEAST_USES
-    ]
-    scored.sort(key=lambda row: (-row[0], -row[1], row[3].id))
-    return [
-        {"mean": mean, "uses": uses, "stage": stage, "title": item.title, "text": item.text[:4000]}
-        for mean, uses, stage, item in scored[:SHOWN_MEMORIES]
-    ]
 
 
 def _kernels(run: FinishedRun, traces: bool) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from kernel_gym.agents.comparison import RunOutcome, outcome
 from kernel_gym.agents.contract import Agent, BudgetSpent
 from kernel_gym.agents.images import figures
 from kernel_gym.agents.journal import Journal, Record
-from kernel_gym.agents.metrics import Meter
+from kernel_gym.agents.metrics import Meter, category
 from kernel_gym.agents.recorded import RecordedVerdicts
 from kernel_gym.agents.run_folder import RunFolder, keeping_what_is_written
 from kernel_gym.agents.yardsticks import Yardsticks
@@ -252,7 +252,7 @@ class Session:
             self.log_scalars(f"{name}/", part.usage(), self.meter.attempts)
         latency = attempt.verdict.latency_us
         if latency is not None and self.config.env.device in SIMULATED and not self.config.env.table:
-            self.log_scalars("", self._yardsticks.take(attempt.task, latency), self.meter.attempts)
+            self.log_scalars("", self._yardsticks.take(attempt.task, category(attempt), latency), self.meter.attempts)
         if latency is not None:
             self._keep(attempt, latency)
         self._categories[attempt.task] = attempt.category

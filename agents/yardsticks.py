@@ -5,6 +5,8 @@ Both are obtained when an operator is first solved; the oracle's verdict is cach
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from statistics import median
 from typing import Any, Protocol
 
@@ -30,18 +32,25 @@ class Yardsticks:
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._possible: dict[str, dict[str, float]] = {}
+        self._categories: dict[str, list[str]] = defaultdict(list)
         self._best: dict[str, float] = {}
 
-    def take(self, task: str, latency_us: float) -> dict[str, float]:
-        """Note a latency; the figures of the run, medians over its solved operators."""
+    def take(self, task: str, category: str, latency_us: float) -> dict[str, float]:
+        """Note a latency; the figures of the run and of a category, medians over their solved operators."""
         if task not in self._possible:
             self._possible[task] = self._measure(task)
+            self._categories[category].append(task)
         self._best[task] = min(latency_us, self._best.get(task, latency_us))
+        return self._medians("speedup", self._possible) | self._medians(
+            f"category/{category}", self._categories[category]
+        )
+
+    def _medians(self, scope: str, tasks: Iterable[str]) -> dict[str, float]:
         figures = {}
         for name in ("oracle", "floor"):
-            shares = [found[name] / self._best[task] for task, found in self._possible.items() if name in found]
+            shares = [self._possible[task][name] / self._best[task] for task in tasks if name in self._possible[task]]
             if shares:
-                figures[f"speedup/{name}"] = median(shares)
+                figures[f"{scope}/{name}"] = median(shares)
         return figures
 
     def _measure(self, name: str) -> dict[str, float]:

@@ -15,17 +15,29 @@ from typing import Any
 import pytest
 
 from kernel_gym import suites
-from kernel_gym.agents import drawing, evaluation, finished_run, named_study, pipe_trace, protocol, report, validation
+from kernel_gym.agents import (
+    drawing,
+    evaluation,
+    finished_run,
+    named_study,
+    pipe_trace,
+    protocol,
+    report,
+    validation,
+    valuable,
+)
 from kernel_gym.agents.journal import Journal
 from kernel_gym.agents.report import finished, write_pictures, write_report
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.sections import TOGETHER, sections
 from kernel_gym.agents.training import train
+from kernel_gym.agents.yardsticks import Yardsticks
 from kernel_gym.config import resolve
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder
+from kernel_gym.memory.item import Outcomes
 
 ROOT = Path(__file__).parents[2]
 
@@ -236,6 +248,39 @@ def test_a_trained_agent_is_evaluated_frozen_on_what_it_has_not_seen(runs: Path,
         evaluation.evaluation(found, ["level1/relu"], 2, tmp_path)
     with pytest.raises(ConfigError, match="same agent and seed"):
         evaluation.evaluation(found * 2, ["level1/sigmoid"], 2, tmp_path)
+
+
+def test_valuable_memories_are_those_the_agent_values_or_else_those_with_a_long_good_record(runs: Path) -> None:
+    by_agent = {run.config.agent: run for run in report.finished(runs)}
+    how, found = valuable.most_valuable(by_agent["value"], 4)
+    assert how == "the values that value learned"
+    rows = json.loads((by_agent["value"].folder.agent / "value.json").read_text())["values"]
+    learned = {(stage, item): value for stage, _, item, value in rows}
+    for stage, some in found.items():
+        assert 0 < len(some) <= 4
+        assert [one.worth for one in some] == [learned[stage.value, one.item.id] for one in some]
+        assert [one.worth for one in some] == sorted((one.worth for one in some), reverse=True)
+        assert all(one.record.uses >= valuable.LEAST_USES for one in some)
+    how, found = valuable.most_valuable(by_agent["random"], 4)
+    assert how == "mean reward, drawn towards the stage's"
+    lucky, proven = Outcomes(3, 1.0), Outcomes(40, 0.8)
+    worth = valuable._shrunken({1: lucky, 2: proven, 3: Outcomes(100, -0.9)})
+    assert worth[2] > worth[1] > worth[3]
+
+
+def test_oracle_and_floor_are_stated_for_the_run_and_by_category(monkeypatch: pytest.MonkeyPatch) -> None:
+    possible = {"a": {"floor": 1.0, "oracle": 2.0}, "b": {"floor": 1.0}, "c": {"floor": 4.0, "oracle": 8.0}}
+    monkeypatch.setattr(Yardsticks, "_measure", lambda self, name: possible[name])
+    yardsticks = Yardsticks(judge=None)  # type: ignore[arg-type]
+    yardsticks.take("a", "norm", 4.0)
+    yardsticks.take("b", "pool", 2.0)
+    assert yardsticks.take("c", "norm", 8.0) == {
+        "speedup/oracle": 0.75,
+        "speedup/floor": 0.5,
+        "category/norm/oracle": 0.75,
+        "category/norm/floor": 0.375,
+    }
+    assert yardsticks.take("b", "pool", 3.0)["category/pool/floor"] == 0.5, "the best counts"
 
 
 def test_a_kernel_that_is_not_what_it_was_claimed_to_be_is_found(runs: Path, tmp_path: Path) -> None:

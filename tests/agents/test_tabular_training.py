@@ -59,7 +59,7 @@ def test_a_run_repeats_and_keeps_its_memory(tmp_path: Path) -> None:
     assert sum(one.uses for one in uses.values()) == shown.count(shown[0]) + starts.count(shown[0])
     text = write_report(tmp_path, tmp_path / "report.html", traces=False).read_text()
     assert "activation (4)" in text
-    assert "attempts: " in text  # memories with what came of showing them
+    assert "attempts): " in text  # memories with what came of showing them
 
 
 class Owner(Agent):
@@ -100,7 +100,7 @@ def test_what_agents_say_is_written_at_the_attempts_whoever_owns_the_loop(tmp_pa
     unknown = [name for name in (*tags["scalars"], *tags["histograms"]) if not documented(name)]
     assert [name for name in unknown if not name.startswith("_hparams_")] == []
     by_category = {f"category/activation/{figure}" for figure in ("solved", "reward", "compiled", "correct", "speedup")}
-    assert {"values/draft", *by_category} <= {*tags["scalars"], *tags["histograms"]}
+    assert {"values/draft", "stage/draft/reward", *by_category} <= {*tags["scalars"], *tags["histograms"]}
     assert b"author_options.profile" in b"".join(
         file.read_bytes() for file in (tmp_path / "complement").glob("events*")
     )

@@ -45,4 +45,6 @@ def test_the_configuration_with_env_runners_is_one() -> None:
     exec(shown, names)
     names["config"].validate()
     assert names["config"].num_env_runners == 4
+    assert names["config"].sample_timeout_s >= 600
+    assert names["config"].get_rollout_fragment_length() * 4 == names["config"].train_batch_size_per_learner
     assert names["config"].rl_module_spec.module_class is names["MaskedModule"]
