@@ -1,15 +1,13 @@
-"""The memories that a run made most of: by what its agent learned of them, or by their record if it keeps no values."""
+"""The memories that a run made most of: by the table of values that its agent left, or else by their record."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
+from kernel_gym.agents import value
 from kernel_gym.agents.finished_run import FinishedRun
-from kernel_gym.agents.training import make_agent
-from kernel_gym.errors import KernelGymError
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import MemoryItem, Outcomes, Stage
@@ -23,7 +21,7 @@ PRIOR_USES = 10
 
 @dataclass(frozen=True)
 class Valuable:
-    """A memory with what it is worth in a stage: the agent's value, or its shrunken mean reward."""
+    """A memory with what it is worth in a stage: its learned value, or its shrunken mean reward."""
 
     item: MemoryItem
     stage: Stage
@@ -51,19 +49,15 @@ def most_valuable(run: FinishedRun, count: int) -> tuple[str, dict[Stage, list[V
 
 
 def _learned(run: FinishedRun) -> dict[Stage, dict[int, float]]:
-    """The values of the run's agent by stage and item, the mean over what else they hang on; empty if it keeps none."""
-    try:
-        agent = make_agent(run.config)
-        agent.load(run.folder.agent)
-    except KernelGymError:  # it left nothing, or its libraries are not here
+    """The table of values that the run left, by stage and item: the mean over states; empty if it left none."""
+    if not (run.folder.agent / value.FILE).exists():
         return {}
-    found: dict[tuple[str, int], list[float]] = defaultdict(list)
-    for (stage, *_, item), value in getattr(agent, "values", {}).items():
-        found[stage, item].append(value)
     by_stage: dict[Stage, dict[int, float]] = {stage: {} for stage in Stage}
-    for (stage, item), values in found.items():
-        by_stage[Stage(stage)][item] = fmean(values)
-    return by_stage if found else {}
+    for item, values in value.learned(run.folder.agent).items():
+        for stage in Stage:
+            if found := [worth for state, worth in values.items() if state.partition(" of ")[0] == stage.value]:
+                by_stage[stage][item] = fmean(found)
+    return by_stage
 
 
 def _shrunken(records: Mapping[int, Outcomes]) -> dict[int, float]:
