@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 #: What replaying writes anew.
-REWRITTEN = ("bank.sqlite*", "events.out.tfevents.*", "best")
+REWRITTEN = ("bank.sqlite*", "events.out.tfevents.*", "best", "complete")
 
 
 class Aside:
@@ -24,6 +24,11 @@ class Aside:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._moving, self._kept, self._gone = (folder / f"aside{state}" for state in (".part", "", ".gone"))
+
+    @staticmethod
+    def has(path: Path) -> bool:
+        """Whether a file lies aside."""
+        return path.parent.name in ("aside.part", "aside", "aside.gone")
 
     def put(self) -> None:
         """Put aside what the run had; what a replay that was killed left is removed."""

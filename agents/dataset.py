@@ -22,8 +22,6 @@ from kernel_gym.errors import KernelGymError, TaskError
 from kernel_gym.generators.model.answer import kernel_source
 from kernel_gym.generators.model.author import nonce_of
 from kernel_gym.kernel import Kernel
-from kernel_gym.memory.bank import Bank
-from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import MemoryItem
 from kernel_gym.transcript import Exchange, Transcript
 
@@ -52,7 +50,7 @@ class RecordedRun:
             raise KernelGymError(f"{path}: no attempt is on record")
         if config.env.memory == "fresh":
             raise KernelGymError(f"{path}: with memory=fresh the run kept no memories, so its contexts can't be shown")
-        with Bank(folder.bank, StaticEmbedder(), read_only=True) as bank:
+        with folder.memory() as bank:
             items = {item.id: item for item in bank.items()}
         return cls(path.name, config, records, items, _exchanges(folder, config))
 

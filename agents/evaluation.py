@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from kernel_gym.agents.aside import Aside
 from kernel_gym.agents.journal import Journal
 from kernel_gym.agents.protocol import AGENT_FOLDER, MEMORY_FILE, Shard
-from kernel_gym.agents.run_folder import RunFolder, load_config
+from kernel_gym.agents.run_folder import RunFolder, keeps_memory, load_config
 from kernel_gym.agents.study import Study
 from kernel_gym.config import RunConfig
 from kernel_gym.errors import ConfigError, KernelGymError
-from kernel_gym.memory.bank import Bank
-from kernel_gym.memory.embedding import StaticEmbedder
 
 
 def complete_runs(folders: Sequence[Path]) -> list[RunFolder]:
     """All complete runs in or below the folders."""
-    found = [RunFolder(mark.parent) for folder in folders for mark in sorted(folder.rglob("complete"))]
+    marks = [mark for folder in folders for mark in sorted(folder.rglob("complete"))]
+    found = [RunFolder(mark.parent) for mark in marks if not Aside.has(mark)]
     if not found:
         raise KernelGymError(f"no complete run in {', '.join(map(str, folders))}; train first")
     return found
@@ -36,7 +36,7 @@ def evaluation(runs: Sequence[RunFolder], tasks: Sequence[str], budget: int, out
 
 
 def _shard(run: RunFolder, trained: RunConfig, tasks: tuple[str, ...], budget: int) -> Shard:
-    if not run.bank.exists():
+    if not keeps_memory(trained):
         raise ConfigError(f"{run.path} kept no memory: train with env.memory=shared to evaluate")
     if seen := sorted(set(tasks) & _trained_on(run)):
         raise ConfigError(f"{run.path} was trained on {', '.join(seen[:4])}: choose operators that it has not seen")
@@ -67,5 +67,5 @@ def training_costs(runs: Sequence[RunFolder]) -> dict[str, set[int]]:
 
 def _trained_on(run: RunFolder) -> set[str]:
     """The operators that a run has worked on, and those that the memory it began with comes from."""
-    with Bank(run.bank, StaticEmbedder(), read_only=True) as bank:
+    with run.memory() as bank:
         return {record["task"] for record in Journal.read(run.journal)} | set(bank.tasks())

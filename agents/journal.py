@@ -14,12 +14,43 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import IO, Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from kernel_gym.errors import KernelGymError
+from kernel_gym.verdict import from_json
 
 Record = dict[str, Any]
 
 #: Seconds to wait for a process that was stopped a moment ago and still holds the journal.
 PATIENCE = 10.0
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+
+class _Verdict(_Strict):
+    """What those who read journals ask of a verdict; the rest is what its outcome has."""
+
+    outcome: str
+    feasible: bool
+    compiled: bool | None
+    latency_us: float | None
+
+
+class _Attempt(_Strict):
+    """What every record has."""
+
+    task: str
+    stage: str
+    index: int
+    context: list[int]
+    start: int | None
+    api_pages: list[int]
+    kernel: str
+    reward: float
+    produced: list[int]
+    verdict: _Verdict
 
 
 class Journal:
@@ -45,11 +76,8 @@ class Journal:
         """The records of a journal, as far as its lines are whole; somebody may be writing it."""
         if not path.exists():
             return []
-        data = path.read_bytes()
-        try:
-            return [json.loads(line) for line in data[: data.rfind(b"\n") + 1].decode().splitlines()]
-        except ValueError as error:
-            raise KernelGymError(f"{path} is not a journal of a run ({error}); choose another --out") from error
+        lines = path.read_bytes().split(b"\n")[:-1]
+        return [_parsed(line, f"{path} is not a journal: line {number}") for number, line in enumerate(lines, 1)]
 
     @property
     def replaying(self) -> bool:
@@ -83,6 +111,27 @@ class Journal:
                 "compiler or settings changed since. The run is left as it was: go on with what it was made with "
                 "(provenance.json), or choose another --out"
             )
+
+
+def _parsed(line: bytes, where: str) -> Record:
+    """The record that a line holds, whole and of the right types."""
+    try:
+        record: Record = json.loads(line)
+        _Attempt.model_validate(record)
+        from_json(record["verdict"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise KernelGymError(
+            f"{where} is no record of an attempt ({_in_words(error)}); delete it and all lines after it, and run the "
+            "command that made the run again: they are made anew"
+        ) from error
+    return record
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
+    return f"{type(error).__name__}: {error}"
 
 
 def _timeless(value: Any) -> Any:

@@ -24,8 +24,6 @@ from kernel_gym.agents.sections import UNIT, curves, sections
 from kernel_gym.agents.training import environment_options
 from kernel_gym.agents.valuable import most_valuable
 from kernel_gym.errors import ConfigError, KernelGymError
-from kernel_gym.memory.bank import Bank
-from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import MemoryItem
 
 #: How many memories of each stage, and how many kernels, are shown with their text.
@@ -173,7 +171,7 @@ def _transfer(run: FinishedRun, items: Mapping[int, MemoryItem]) -> str:
 def _items(folder: RunFolder) -> dict[int, MemoryItem]:
     if not folder.bank.exists():
         return {}
-    with Bank(folder.bank, StaticEmbedder(), read_only=True) as bank:
+    with folder.memory() as bank:
         return {item.id: item for item in bank.items()}
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -23,6 +23,9 @@ from kernel_gym.config import RunConfig
 from kernel_gym.errors import KernelGymError
 from kernel_gym.kernel import Kernel
 from kernel_gym.version import __version__
+
+if TYPE_CHECKING:
+    from kernel_gym.memory.bank import Bank
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,21 @@ class RunFolder:
     def bank(self) -> Path:
         """The memory, as it was after the last attempt."""
         return self.path / "bank.sqlite"
+
+    def memory(self) -> Bank:
+        """The memory, to be read; if it is missing or damaged, one line says how it is made anew."""
+        from kernel_gym.memory.bank import Bank
+        from kernel_gym.memory.embedding import StaticEmbedder
+        from kernel_gym.memory.schema import DamagedBank
+
+        mark = f"delete {self.path / 'complete'} and " if self.complete else ""
+        remedy = f"{mark}run the command that made the run again: its memory is made anew from the journal"
+        if not self.bank.exists():
+            raise KernelGymError(f"{self.bank} is missing; {remedy}")
+        try:
+            return Bank(self.bank, StaticEmbedder(), read_only=True)
+        except DamagedBank as error:
+            raise KernelGymError(f"{error.what}; delete it, {remedy}") from error
 
     @property
     def journal(self) -> Path:
@@ -208,6 +226,11 @@ def keeping_what_is_written(path: Path) -> Iterator[None]:
 def _of_event_writer(failed: threading.ExceptHookArgs) -> bool:
     """Whether TensorBoard's thread could not write: it raises the same error once more where it is used."""
     return isinstance(failed.exc_value, OSError) and type(failed.thread).__module__.startswith("tensorboard.")
+
+
+def keeps_memory(config: RunConfig) -> bool:
+    """Whether a run leaves its memory in a file: on a table, only if all its attempts share one."""
+    return not config.env.table or config.env.memory == "shared"
 
 
 def load_config(path: Path) -> RunConfig:

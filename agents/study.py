@@ -11,7 +11,6 @@ import multiprocessing
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -24,8 +23,6 @@ from kernel_gym.agents.protocol import AGENT_FOLDER, MEMORY_FILE, Shard
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.config import RunConfig
 from kernel_gym.errors import ConfigError, KernelGymError
-from kernel_gym.memory.exchange import export
-from kernel_gym.memory.store import Store
 
 Watch = Callable[[int, int], None]
 """Called about once a second with: attempts on record, attempts in all."""
@@ -140,8 +137,8 @@ class Study:
             shutil.copytree(source.agent, folder / AGENT_FOLDER, dirs_exist_ok=True)
         # The memory comes last and gets its name when it is whole: killed before, all of this is done again.
         part = folder / f"{MEMORY_FILE}.part"
-        with closing(Store(source.bank, read_only=True)) as store:
-            export(store, part, exclude_tasks=shard.tasks)
+        with source.memory() as bank:
+            bank.export(part, exclude_tasks=shard.tasks)
         part.rename(folder / MEMORY_FILE)
 
 

@@ -24,7 +24,7 @@ from kernel_gym.agents.images import figures
 from kernel_gym.agents.journal import Journal, Record
 from kernel_gym.agents.metrics import Meter, category
 from kernel_gym.agents.recorded import RecordedVerdicts
-from kernel_gym.agents.run_folder import RunFolder, keeping_what_is_written
+from kernel_gym.agents.run_folder import RunFolder, keeping_what_is_written, keeps_memory
 from kernel_gym.agents.yardsticks import Yardsticks
 from kernel_gym.config import RunConfig
 from kernel_gym.envs import parts
@@ -52,7 +52,9 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done
     """Run `config` into `folder`, from its beginning or from where it was stopped; the run in figures."""
     tasks = operators(config, folder)
     if folder.complete:
-        return outcome(config.agent, config.seed, folder.last_round(config, len(tasks)), tasks, config.budget)
+        found = outcome(config.agent, config.seed, folder.last_round(config, len(tasks)), tasks, config.budget)
+        if folder.bank.exists() or not keeps_memory(config):
+            return found
     with keeping_what_is_written(folder.path), ExitStack() as cleanup:
         journal = folder.start_over(synced=not config.env.table)
         cleanup.callback(folder.stop, journal)

@@ -8,8 +8,6 @@ from statistics import fmean
 
 from kernel_gym.agents import value
 from kernel_gym.agents.finished_run import FinishedRun
-from kernel_gym.memory.bank import Bank
-from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import MemoryItem, Outcomes, Stage
 
 #: A memory that was shown less often says little about its worth.
@@ -33,7 +31,7 @@ def most_valuable(run: FinishedRun, count: int) -> tuple[str, dict[Stage, list[V
     """By what memories are ranked, in words, and the first of each stage."""
     if not run.folder.bank.exists():
         return "", {}
-    with Bank(run.folder.bank, StaticEmbedder(), read_only=True) as bank:
+    with run.folder.memory() as bank:
         items = {item.id: item for item in bank.items()}
         outcomes = bank.outcomes(list(items))
     learned = _learned(run)

@@ -80,6 +80,17 @@ class BankError(KernelGymError):
     """A bank that cannot be opened, or something asked of it that it cannot do."""
 
 
+class DamagedBank(BankError):
+    """A file that holds no bank, or no longer a whole one; `what` says so and leaves open what to do."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"{self.what}; delete it or import an export"
+
+
 def connect(path: Path | None, read_only: bool = False) -> sqlite3.Connection:
     """Open the bank at `path` (None: in memory), checked and up to date."""
     with readable_errors(path):
@@ -98,21 +109,21 @@ def readable_errors(path: Path | None) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        raise BankError(_in_words(error, str(path or "the bank in memory"))) from error
+        raise _in_words(error, str(path or "the bank in memory")) from error
 
 
-def _in_words(error: sqlite3.DatabaseError, name: str) -> str:
+def _in_words(error: sqlite3.DatabaseError, name: str) -> BankError:
     """What went wrong and what to do; only a file whose own bytes are wrong may be thrown away."""
     if isinstance(error, sqlite3.ProgrammingError):  # raised by Python, it has no code
-        return f"{name} cannot be used: {error}"
+        return BankError(f"{name} cannot be used: {error}")
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without what SQLite adds in detail
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return f"{name} was locked by another process for {BUSY_TIMEOUT:.0f} s; try again"
+        return BankError(f"{name} was locked by another process for {BUSY_TIMEOUT:.0f} s; try again")
     if code in _DAMAGED:
-        return f"{name} is not usable as a memory bank: {error}; delete it or import an export"
+        return DamagedBank(f"{name} is not usable as a memory bank: {error}")
     if code in _OUTSIDE:
-        return f"cannot {_OUTSIDE[code]} {name}: {error}; nothing in it is lost: mend that and run again"
-    return f"{name} is not usable as a memory bank: {error}; import an export into a new one"
+        return BankError(f"cannot {_OUTSIDE[code]} {name}: {error}; nothing in it is lost: mend that and run again")
+    return BankError(f"{name} is not usable as a memory bank: {error}; import an export into a new one")
 
 
 @contextmanager
@@ -172,7 +183,7 @@ def _log_ahead(connection: sqlite3.Connection) -> None:
 def _check(connection: sqlite3.Connection, path: Path | None) -> None:
     found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":
-        raise BankError(f"{path} is damaged: {found.splitlines()[0]}; delete it or import an export")
+        raise DamagedBank(f"{path} is damaged: {found.splitlines()[0]}")
     with transaction(connection, "DEFERRED"):  # one state of the file: another process may be creating it
         empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
         application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -185,7 +196,7 @@ def _up_to_date(connection: sqlite3.Connection, path: Path | None, read_only: bo
     if version > newest:
         raise BankError(f"{path} was written by a newer kernel_gym (tables {version}, known {newest}); update it")
     if version == 0 and read_only:
-        raise BankError(f"{path} is empty: there is no memory bank in it")
+        raise DamagedBank(f"{path} is empty: there is no memory bank in it")
     if version < newest and read_only:
         return _copy_up_to_date(connection)
     if version < newest:

@@ -12,7 +12,10 @@ from kernel_gym.agents.aside import Aside
 
 #: Everything that changes a folder goes through one of these.
 STEPS = ("rename", "unlink", "rmdir", "mkdir")
-NAMES = ("bank.sqlite", "bank.sqlite-wal", "bank.sqlite-shm", "events.out.tfevents.1.x", "best/a.cpp", "best/b.cpp")
+NAMES = (
+    *("bank.sqlite", "bank.sqlite-wal", "bank.sqlite-shm", "events.out.tfevents.1.x"),
+    *("best/a.cpp", "best/b.cpp", "complete"),
+)
 
 
 class Killed(BaseException):

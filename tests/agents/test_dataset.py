@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from journals import journal_row
 from model_server import saying, serving
 
 from kernel_gym.agents.dataset import RecordedRun
@@ -89,7 +90,7 @@ def test_what_is_no_run_is_one_line(tmp_path: Path) -> None:
     config = resolve(overrides={"env": {"memory": "fresh"}})
     RunFolder.open(tmp_path / "empty", config)
     (tmp_path / "fresh").mkdir()
-    RunFolder.open(tmp_path / "fresh", config).journal.write_text('{"task": "level1/relu"}\n')
+    RunFolder.open(tmp_path / "fresh", config).journal.write_text(json.dumps(journal_row()) + "\n")
     for name, said in (("missing", "holds no run"), ("empty", "no attempt"), ("fresh", "memory=fresh")):
         with pytest.raises(KernelGymError, match=said):
             RecordedRun.open(tmp_path / name)

@@ -1,5 +1,6 @@
 """The journal: replayed, torn lines cut, drift refused."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -8,17 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from journals import journal_row
 
 from kernel_gym.agents.journal import Journal
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.errors import KernelGymError
 
-records = st.lists(
-    st.fixed_dictionaries(
-        {"task": st.text(max_size=5), "reward": st.floats(-1, 1), "verdict": st.just({"seconds": 1})}
-    ),
-    max_size=6,
-)
+records = st.lists(st.builds(journal_row, st.text(max_size=5), st.floats(-1, 1)), max_size=6)
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -42,27 +39,27 @@ def test_killed_at_any_byte_the_journal_comes_out_the_same(
 
 def test_times_may_differ_on_replay_but_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
-    _write(path, [{"reward": 1.0, "verdict": {"feasible": True, "seconds": {"compile": 0.1}}}])
-    _write(path, [{"reward": 1.0, "verdict": {"feasible": True, "seconds": {"compile": 0.7}}}])
+    _write(path, [journal_row(seconds=0.1)])
+    _write(path, [journal_row(seconds=0.7)])
     with pytest.raises(KernelGymError, match=r"attempt 0 .*\(reward\)"):
-        _write(path, [{"reward": -1.0, "verdict": {"feasible": True, "seconds": {}}}])
+        _write(path, [journal_row(reward=-1.0)])
 
 
 def test_one_process_at_a_time_writes_it_and_others_may_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "results.jsonl"
     monkeypatch.setattr("kernel_gym.agents.journal.PATIENCE", 0.2)
     journal = Journal(path)
-    journal.write({"task": "a"})
+    journal.write(journal_row("a"))
     with pytest.raises(KernelGymError, match="another process is at work"):
         Journal(path)
     with path.open("a") as file:
         file.write('{"task": "half')  # as a reader may see a line that is being written
     before = path.read_bytes()
-    assert Journal.read(path) == [{"task": "a"}]
+    assert Journal.read(path) == [journal_row("a")]
     assert path.read_bytes() == before, "reading changes nothing"
     journal.close()
-    _write(path, [{"task": "a"}, {"task": "b"}])
-    assert Journal.read(path) == [{"task": "a"}, {"task": "b"}]
+    _write(path, [journal_row("a"), journal_row("b")])
+    assert Journal.read(path) == [journal_row("a"), journal_row("b")]
 
 
 def test_a_run_that_is_under_way_keeps_its_bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +79,7 @@ def test_a_writer_that_was_killed_holds_nothing(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     code = (
         "import sys, time; from pathlib import Path; from kernel_gym.agents.journal import Journal\n"
-        "journal = Journal(Path(sys.argv[1])); journal.write({'task': 'a'})\n"
+        f"journal = Journal(Path(sys.argv[1])); journal.write({journal_row()})\n"
         "print('written', flush=True); time.sleep(60)"
     )
     writer = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
@@ -90,14 +87,39 @@ def test_a_writer_that_was_killed_holds_nothing(tmp_path: Path) -> None:
     assert writer.stdout.readline() == "written\n"
     writer.kill()
     journal = Journal(path)  # waits for the writer to be gone
-    assert journal.records == [{"task": "a"}]
+    assert journal.records == [journal_row()]
     journal.close()
     writer.wait()
 
 
-def test_a_file_that_is_no_journal_is_one_line(tmp_path: Path) -> None:
+VERDICT = journal_row()["verdict"]
+
+
+def _line(**changes: Any) -> bytes:
+    return json.dumps(journal_row() | changes).encode()
+
+
+@pytest.mark.parametrize(("line", "says"), [
+    (b"not json", "JSONDecodeError"),
+    (b"", "JSONDecodeError"),
+    (b"\xff\xfe\xff", "UnicodeDecodeError"),
+    (b"\0\0\0\0", "JSONDecodeError"),
+    (b"[]", "it: "),
+    (b'{"task": "level1/relu"}', "stage: Field required"),
+    (_line(context="3"), "context: "),
+    (_line(verdict={}), "verdict.outcome: Field required"),
+    (_line(verdict=VERDICT | {"outcome": "fine"}), "KeyError: 'fine'"),
+    (_line(verdict=VERDICT | {"colour": "blue"}), "colour"),
+    (_line(verdict=VERDICT | {"latency": -1.0}), "positive latency"),
+])  # fmt: skip
+def test_a_line_that_is_no_record_is_named_with_what_to_do(line: bytes, says: str, tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
-    path.write_text("not json\n")
-    with pytest.raises(KernelGymError) as error:
-        Journal(path)
-    assert "\n" not in str(error.value)
+    _write(path, [journal_row()])
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    for use in (Journal, Journal.read):
+        with pytest.raises(KernelGymError) as error:
+            use(path)
+        text = str(error.value)
+        assert f"{path} is not a journal: line 2" in text
+        assert says in text
+        assert "\n" not in text

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from journals import journal_row
 
 from kernel_gym import suites
 from kernel_gym.agents import (
@@ -311,10 +312,7 @@ def test_every_feasible_kernel_of_a_journal_is_judged(tmp_path: Path) -> None:
         folder.keep(one)
     folder.keep_best("level1/relu", "fast")
     rows = [(slow, 4.0), (fast, 2.0), (slow, 4.0), (lost, 3.0), (fast, 2.1)]
-    lines = [
-        {"task": "level1/relu", "kernel": one.digest, "verdict": {"latency_us": us, "feasible": True}}
-        for one, us in rows
-    ]
+    lines = [journal_row(kernel=one.digest, us=us) for one, us in rows]
     folder.journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
     claimed = validation._claimed(folder)
     assert [(one.kernel, one.attempts, one.best) for one in claimed] == [
