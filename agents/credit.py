@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,14 +25,14 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from kernel_gym.agents.contract import Agent, Info
-from kernel_gym.agents.journal import Journal
+from kernel_gym.agents.journal import Drift, Journal, Record
 from kernel_gym.agents.knowing import KnowingAgent
 from kernel_gym.agents.run_folder import RunFolder, load_config
 from kernel_gym.agents.similarity import SimilarityAgent
 from kernel_gym.agents.similarity_diverse import SimilarityDiverseAgent
 from kernel_gym.agents.similarity_feasible import SimilarityFeasibleAgent
 from kernel_gym.agents.statistics import Interval, interval
-from kernel_gym.agents.training import Session, environment_options, make_agent, operators
+from kernel_gym.agents.training import as_it_was, environment_options, make_agent, operators, session_class
 from kernel_gym.config import RunConfig
 from kernel_gym.envs import parts
 from kernel_gym.envs.attempt import Attempt
@@ -60,6 +60,7 @@ class Effect:
 
     item: int
     kind: str
+    title: str
     feasible: bool
     alone: float
     left_out: float | None
@@ -133,15 +134,41 @@ class Report:
 
 @dataclass(frozen=True)
 class Question:
-    """How much is looked at: `states` attempts in `stage`, drawn by `seed`; chances over `draws` schedules; and in the
-    first `verify` of them `kernels` kernels a picker are written and judged."""
+    """What is looked at: `states` attempts (None: all) in `stage` (empty: either), drawn by `seed`; chances over
+    `draws` schedules; and in the first `verify` of them `kernels` kernels a picker are written and judged.
 
-    states: int = 60
+    `tasks`, with or without their suite, and `attempts`, an operator's counted from 0 as in the journal, leave only
+    those to draw from.
+    """
+
+    states: int | None = 60
     stage: str = "draft"
     seed: int = 0
     draws: int = 4
     verify: int = 0
     kernels: int = 8
+    tasks: tuple[str, ...] = ()
+    attempts: tuple[int, ...] = ()
+
+    def chosen(self, run: Path) -> set[int]:
+        """The attempts of a run to look at, by their place in its journal."""
+        journal = Journal.read(RunFolder(run).journal)
+        found = [place for place, record in enumerate(journal) if self._asks(record)]
+        if not found:
+            at = f" at {', '.join(self.tasks)}" if self.tasks else ""
+            numbered = f" numbered {', '.join(map(str, self.attempts))}" if self.attempts else ""
+            known = ", ".join(dict.fromkeys(record["task"] for record in journal))
+            stage = f" in the stage {self.stage!r}" if self.stage else ""
+            raise KernelGymError(f"{run} has no attempts{at}{numbered}{stage}; its operators: {known or 'none'}")
+        return set(generator(self.seed, "credit").permutation(found)[: self.states].tolist())
+
+    def _asks(self, record: Record) -> bool:
+        names = (record["task"], record["task"].rpartition("/")[2])
+        return (
+            self.stage in ("", record["stage"])
+            and (not self.tasks or any(name in self.tasks for name in names))
+            and (not self.attempts or record["index"] in self.attempts)
+        )
 
 
 def examine(run: Path, question: Question, watch: Watch = lambda done, of: None) -> Report:
@@ -173,12 +200,7 @@ def visits(run: Path, question: Question, watch: Watch = lambda done, of: None) 
     if make_agent(config).owns_loop:
         raise ConfigError(f"{config.agent!r} owns its loop and cannot be asked step by step")
     knowing = _knowing(config, question.draws)
-    journal = Journal.read(RunFolder(run).journal)
-    numbers = [i for i, record in enumerate(journal) if record["stage"] == question.stage]
-    if not numbers:
-        raise KernelGymError(f"{run} has no attempts in the stage {question.stage!r}")
-    chosen = set(generator(question.seed, "credit").permutation(numbers)[: question.states].tolist())
-    done = 0
+    chosen, done = question.chosen(run), 0
     with Replay(run, config) as replay:
         for number, seen in enumerate(replay.attempts(knowing)):
             yield Visit(seen, number in chosen, knowing, replay.verifier)
@@ -207,7 +229,7 @@ class Replay:
     """A run, attempt by attempt, from its journal; in a folder of its own, so that the run stays as it is."""
 
     def __init__(self, run: Path, config: RunConfig) -> None:
-        source = RunFolder(run)
+        self.run, source = run, RunFolder(run)
         given = {name: str(getattr(config, name)) for name in ("initial_memory", "initial_agent")}
         paths = {name: str(source.within(path).absolute()) for name, path in given.items() if path}
         self.config = config.model_copy(update=paths)
@@ -235,9 +257,11 @@ class Replay:
         """The attempts in the order of the journal, to its end."""
         journal, tasks = Journal(self._folder.journal), operators(self.config, self._folder)
         self._stack.callback(journal.close)
-        session = self._stack.enter_context(Session(self.config, self._folder, journal, tasks, lambda *_: None))
+        made = session_class(self.config)(self.config, self._folder, journal, tasks, lambda *_: None)
+        session = self._stack.enter_context(made)
         agent, envs, first = session.agent(), session.vector(), dict[int, tuple[Info, Sequence[float] | None]]()
-        observations, infos = envs.reset(seed=self.config.seed)
+        with self._telling():
+            observations, infos = envs.reset(seed=self.config.seed)
         while journal.replaying:
             actions = []
             for i in range(envs.num_envs):
@@ -246,12 +270,24 @@ class Replay:
                 if not info["start_due"] and not info["picked"] and observation["action_mask"][:-1].any():
                     first[i] = info, agent.worth(observation, info)
                 actions.append(agent.act(observation, info))
-            observations, _, _, _, infos = envs.step(np.asarray(actions))
+            with self._telling():
+                observations, _, _, _, infos = envs.step(np.asarray(actions))
             for i in range(envs.num_envs):
                 if (attempt := view({}, infos, i)[1].get("attempt")) is not None:
                     if self.config.learning:
                         agent.learn(attempt)
                     yield Seen(*first[i], attempt)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """What fails is told of the run, not of the folder it is played in."""
+        try:
+            with as_it_was():
+                yield
+        except Drift as drift:
+            raise KernelGymError(
+                f"{self.run} cannot be played again: {drift.what}; ask with what it was made with (provenance.json)"
+            ) from drift
 
 
 # Knowing what was picked
@@ -269,7 +305,8 @@ def _state(seen: Seen, knowing: KnowingAgent, kernels: int, verifier: Callable[[
         alone = knowing.prospect(info, [candidate.item]) - chances["nothing"]
         rest = [item for item in shown if item.id != candidate.id]
         left_out = chances["agent"] - knowing.prospect(info, rest) if len(rest) < len(shown) else None
-        effects.append(Effect(candidate.id, candidate.kind, candidate.item.feasible, alone, left_out, value))
+        item = candidate.item
+        effects.append(Effect(item.id, candidate.kind, item.title, item.feasible, alone, left_out, value))
     asked = ("nothing", "agent", "knowing") if kernels else ()
     verified = {name: _passing(info, contexts[name], knowing, kernels, verifier()) for name in asked}
     return State(info["task"], str(info["stage"]), seen.attempt.index, chances, verified, tuple(effects))

@@ -25,6 +25,17 @@ Record = dict[str, Any]
 PATIENCE = 10.0
 
 
+class Drift(KernelGymError):
+    """A recorded attempt that came out differently when it was made again; `what` says which and how."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(
+            f"{path}: {what}. The run is left as it was: go on with what it was made with (provenance.json), or choose "
+            "another --out"
+        )
+        self.what = what
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(strict=True)
 
@@ -106,11 +117,8 @@ class Journal:
             key for key in sorted(new.keys() | old.keys()) if _timeless(new.get(key)) != _timeless(old.get(key))
         ]
         if differing:
-            raise KernelGymError(
-                f"{self.path}: attempt {self._seen} came out differently than recorded ({', '.join(differing)}): code, "
-                "compiler or settings changed since. The run is left as it was: go on with what it was made with "
-                "(provenance.json), or choose another --out"
-            )
+            which = f"attempt {self._seen} came out differently than recorded ({', '.join(differing)})"
+            raise Drift(self.path, f"{which}: code, compiler or settings changed since")
 
 
 def _parsed(line: bytes, where: str) -> Record:

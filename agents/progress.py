@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -18,16 +18,36 @@ if TYPE_CHECKING:
 LOG_EVERY = 60.0
 
 
+class Show(Protocol):
+    """Says how far it is."""
+
+    def __call__(self, done: int, total: int, title: str | None = None) -> None: ...
+
+
+@contextmanager
+def bar(title: str, console: Console, already: int = 0) -> Iterator[Show]:
+    """A bar that appears with the first news: what refuses its input before says nothing but why."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with ExitStack() as begun:
+        drawn = Progress(*columns, console=console)
+        line = drawn.add_task(title, completed=already)
+
+        def show(done: int, total: int, title: str | None = None) -> None:
+            if not drawn.live.is_started:
+                begun.enter_context(drawn)
+            drawn.update(line, completed=done, total=total, description=title)
+
+        yield show
+
+
 @contextmanager
 def shown(title: str, already: int) -> Iterator[Callable[[int, int], None]]:
     """A function that takes attempts made and attempts in all; `already` of them were there before and took no time."""
     if not sys.stderr.isatty():
         yield _logged(title, already)
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        line = bar.add_task(title, completed=already)
-        yield lambda done, total: bar.update(line, completed=done, total=total)
+    with bar(title, Console(stderr=True), already) as show:
+        yield show
 
 
 def _logged(title: str, already: int) -> Callable[[int, int], None]:

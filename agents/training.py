@@ -58,15 +58,14 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done
     with keeping_what_is_written(folder.path), ExitStack() as cleanup:
         journal = folder.start_over(synced=not config.env.table)
         cleanup.callback(folder.stop, journal)
-        session = cleanup.enter_context(_session(config)(config, folder, journal, tasks, progress))
+        session = cleanup.enter_context(session_class(config)(config, folder, journal, tasks, progress))
         agent = session.agent()
-        try:
+        progress(0, session.total, 0)
+        with as_it_was():
             if agent.owns_loop and config.learning:
                 agent.fit(session, session.total, lambda metrics, _: session.log(metrics, session.meter.attempts))
             else:
                 _work(agent, session)
-        except Stopped as stopped:
-            raise stopped.reason from None
         folder.agent.mkdir(exist_ok=True)  # dropped by stores that keep no empty folders
         agent.save(folder.agent)
         result = outcome(config.agent, config.seed, session.round(config.rounds), tasks, config.budget)
@@ -85,7 +84,7 @@ def operators(config: RunConfig, folder: RunFolder) -> list[str]:
     return tabular_training.tasks(options, config.env.table)
 
 
-def _session(config: RunConfig) -> type[Session]:
+def session_class(config: RunConfig) -> type[Session]:
     """Who makes the environments of a run; tables take a while to import."""
     if not config.env.table:
         return Session
@@ -125,6 +124,15 @@ class Stopped(BaseException):
 
     def __init__(self, reason: Exception) -> None:
         self.reason = reason
+
+
+@contextmanager
+def as_it_was() -> Iterator[None]:
+    """A failure that has come through everybody's loop is again what it was."""
+    try:
+        yield
+    except Stopped as stopped:
+        raise stopped.reason from None
 
 
 class Session:

@@ -3,19 +3,19 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from kernel_gym import command_line
 
 if TYPE_CHECKING:
-    from kernel_gym.agents.credit import Report
+    from kernel_gym.agents.credit import Report, State
     from kernel_gym.agents.prior_weights import Fit
     from kernel_gym.agents.statistics import Interval
 
@@ -24,6 +24,7 @@ scripts/train.py --agent value --suite level1 --tasks relu,gelu,softmax --budget
 scripts/credit.py runs/value --states 40
 scripts/credit.py runs/value --states 40 --verify 10 --kernels 8
 scripts/credit.py runs/value --stage refine --states 20 --json
+scripts/credit.py runs/value --task softmax --attempt 0,3
 scripts/credit.py runs/complement runs/similarity-diverse --states 90 --fit
 """
 
@@ -33,9 +34,23 @@ def main() -> int:
     parser = command_line.parser(__doc__ or "", EXAMPLES)
     parser.add_argument("run", type=Path, nargs="+", help="run folder; the author must be the simulated one")
     parser.add_argument(
-        "--states", type=command_line.count, default=60, help="attempts to look at, drawn at random (default 60)"
+        "--states",
+        type=command_line.count,
+        help="attempts to look at, drawn at random (default 60; all of those that --task and --attempt name)",
     )
-    parser.add_argument("--stage", choices=("draft", "refine"), default="draft", help="of which stage (default draft)")
+    parser.add_argument(
+        "--task", type=command_line.words, default=(), help="operators: only their attempts, each with a table"
+    )
+    parser.add_argument(
+        "--attempt",
+        type=numbers,
+        default=(),
+        metavar="N[,N]",
+        help="only these attempts at an operator, counted from 0 as in the journal, each with a table",
+    )
+    parser.add_argument(
+        "--stage", choices=("draft", "refine"), help="of which stage (default draft; either, where attempts are named)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="decides which attempts (default 0)")
     parser.add_argument(
         "--draws", type=command_line.count, default=4, help="schedules that a chance is averaged over (default 4)"
@@ -47,23 +62,24 @@ def main() -> int:
     parser.add_argument("--fit", action="store_true", help="fit weights for `complement` instead; takes several runs")
     parser.add_argument("--json", action="store_true", help="print data instead of tables")
     arguments = parser.parse_args()
-    if min(arguments.states, arguments.draws, arguments.kernels) < 1 or arguments.verify < 0:
-        parser.error("--states, --draws and --kernels must be at least 1, --verify at least 0")
+    if arguments.verify < 0:
+        parser.error("--verify must be at least 0")
     if len(arguments.run) > 1 and not arguments.fit:
         parser.error("one run at a time; only --fit takes several")
 
     from kernel_gym.agents.credit import Question, examine
     from kernel_gym.agents.prior_weights import fit
+    from kernel_gym.agents.progress import bar
 
-    names = ("states", "stage", "seed", "draws", "verify", "kernels")
-    question = Question(**{name: getattr(arguments, name) for name in names})
-    columns = (TextColumn("states"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        line = bar.add_task("", total=None)
-
-        def watch(done: int, of: int) -> None:
-            bar.update(line, completed=done, total=of)
-
+    named = bool(arguments.task or arguments.attempt)
+    question = Question(
+        arguments.states or (None if named else 60),
+        arguments.stage or ("" if named else "draft"),
+        tasks=arguments.task,
+        attempts=arguments.attempt,
+        **{name: getattr(arguments, name) for name in ("seed", "draws", "verify", "kernels")},
+    )
+    with bar("states", Console(stderr=True)) as watch:
         if arguments.fit:
             found = fit(arguments.run, question, watch)
         else:
@@ -71,8 +87,16 @@ def main() -> int:
     if arguments.fit:
         print(json.dumps(asdict(found))) if arguments.json else _print_fit(found)
     else:
-        print(json.dumps(report.to_json())) if arguments.json else _print(report)
+        print(json.dumps(report.to_json())) if arguments.json else _print(report, each=named)
     return 0
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """Whole numbers from 0 on, separated by commas."""
+    words = command_line.words(text)
+    if not words or not all(word.isascii() and word.isdigit() for word in words):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers from 0 on, such as 0,3")
+    return tuple(map(int, words))
 
 
 def _print_fit(fit: Fit) -> None:
@@ -82,7 +106,9 @@ def _print_fit(fit: Fit) -> None:
     print(f"explained of the variance within states, operators left out: {fit.explained:.2f}")
 
 
-def _print(report: Report) -> None:
+def _print(report: Report, each: bool) -> None:
+    for state in report.states if each else ():
+        _print_state(state)
     chances, regrets, verified = report.chances(), report.regrets(), report.verified()
     table = Table(title=f"{report.agent}: {len(report.states)} states, mean [95% interval]", box=None)
     for name in ("who picks", "chance of a good kernel", "regret", *(["verified"] if verified else [])):
@@ -94,6 +120,20 @@ def _print(report: Report) -> None:
     for name, meaning in (("alone", "alone in the context"), ("left_out", "by leaving it out of the one shown")):
         mean, count = report.correlation(name)
         print(f"rank correlation of values with the effect of an item {meaning}: {_words(mean)} ({count} states)")
+
+
+def _print_state(state: State) -> None:
+    """The candidates of one state, those that help most alone first; what was shown has an effect of leaving it out."""
+    table = Table(title=f"{state.task}, attempt {state.attempt} ({state.stage})", box=None, title_justify="left")
+    for name in ("item", "alone", "left out", "value"):
+        table.add_column(name, justify="right")
+    table.add_column("kind")
+    table.add_column("title", no_wrap=True, max_width=60)
+    for one in sorted(state.effects, key=lambda one: -one.alone):
+        figures = (f"{x:+.3f}" if x is not None else "-" for x in (one.alone, one.left_out, one.worth))
+        table.add_row(str(one.item), *figures, one.kind, one.title)
+    Console(width=110).print(table)
+    print("chance of a good kernel:", ", ".join(f"{name} {chance:.3f}" for name, chance in state.chances.items()), "\n")
 
 
 def _words(value: Interval | None) -> str:

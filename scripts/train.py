@@ -4,7 +4,7 @@
 import json
 from pathlib import Path
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.console import Console
 
 from kernel_gym import command_line
 from kernel_gym.agents.run_options import add_replay_argument, add_run_arguments, run_config
@@ -34,18 +34,17 @@ def main() -> int:
         arguments.set.append(f"agent_options.ray_address={arguments.ray_address}")
     config = run_config(arguments, agent=arguments.agent, seed=arguments.seed)
 
+    from kernel_gym.agents.progress import bar
     from kernel_gym.agents.run_folder import RunFolder
     from kernel_gym.agents.training import train
 
     folder = RunFolder.open(arguments.out, config)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns) as bar:
-        line = bar.add_task(f"{config.agent} seed {config.seed}")
-
-        def show(done: int, total: int, solved: int) -> None:
-            bar.update(line, completed=done, total=total, description=f"{config.agent}: {solved} operators solved")
-
-        outcome = train(config, folder, show)
+    with bar(config.agent, Console()) as show:
+        outcome = train(
+            config,
+            folder,
+            lambda done, total, solved: show(done, total, f"{config.agent}: {solved} operators solved"),
+        )
     for name, value in outcome.figures.items():
         print(f"{name:>9} {'-' if value is None else format(value, '.3f')}")
     if folder.usage.exists():

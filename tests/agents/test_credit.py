@@ -12,6 +12,7 @@ import pytest
 
 from kernel_gym import suites
 from kernel_gym.agents.credit import Effect, Question, Report, State, examine
+from kernel_gym.agents.journal import Journal
 from kernel_gym.agents.knowing import KnowingAgent
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.training import train
@@ -115,7 +116,7 @@ def test_leaving_out_is_the_difference_it_makes(run: Path) -> None:
 def test_correlation_is_that_of_ranks() -> None:
     def state(worths: list[float | None]) -> State:
         effects = tuple(
-            Effect(i, "trace", True, alone, None, w)
+            Effect(i, "trace", "", True, alone, None, w)
             for i, (alone, w) in enumerate(zip((0.1, 0.2, 0.9), worths, strict=True))
         )
         return State("s/a", "draft", 0, {"agent": 0.1, "knowing": 0.3}, {}, effects)
@@ -150,9 +151,67 @@ def test_the_command_prints_data(run: Path) -> None:
     assert len(data["states"]) == 2
 
 
+@pytest.fixture(scope="module")
+def table_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("credit") / "table_run"
+    on_table = config(tasks=["level1/relu", "level1/softmax"], budget=4, env={"table": "small"})
+    train(on_table, RunFolder.open(path, on_table))
+    return path
+
+
+def test_a_run_on_a_table_is_examined_in_the_states_that_are_given(table_run: Path) -> None:
+    journal = Journal.read(table_run / "results.jsonl")
+    report = examine(table_run, Question(states=None, stage="", tasks=("softmax",), attempts=(0, 3)))
+    assert [(state.task, state.attempt) for state in report.states] == [("level1/softmax", 0), ("level1/softmax", 3)]
+    for state in report.states:
+        record = next(one for one in journal if (one["task"], one["index"]) == (state.task, state.attempt))
+        assert {one.item for one in state.effects if one.left_out is not None} == set(record["context"])
+        assert state.stage == record["stage"]
+        assert all(one.title for one in state.effects)
+    every = examine(table_run, Question(states=None, stage="draft"))
+    drafts = [(one["task"], one["index"]) for one in journal if one["stage"] == "draft"]
+    assert [(state.task, state.attempt) for state in every.states] == drafts
+    assert report.states[0] in every.states, "what else is asked changes nothing"
+
+
+def test_the_command_prints_a_table_for_each_given_state(table_run: Path) -> None:
+    command = [sys.executable, "scripts/credit.py", str(table_run), "--task", "softmax", "--attempt", "0"]
+    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines[0].strip() == "level1/softmax, attempt 0 (draft)"
+    assert lines[1].split() == ["item", "alone", "left", "out", "value", "kind", "title"]
+    end = next(i for i, line in enumerate(lines) if line.startswith("chance of a good kernel: nothing"))
+    (state,) = examine(table_run, Question(None, "", tasks=("softmax",), attempts=(0,))).states
+    assert sorted(int(line.split()[0]) for line in lines[2:end]) == sorted(one.item for one in state.effects)
+
+
+def test_a_run_that_no_longer_replays_is_one_line_that_names_it(table_run: Path, tmp_path: Path) -> None:
+    drifted = tmp_path / "drifted"
+    shutil.copytree(table_run, drifted)
+    text = (drifted / "results.jsonl").read_text().replace('"reward": -1.0', '"reward": -0.5', 1)
+    (drifted / "results.jsonl").write_text(text)
+    command = [sys.executable, "scripts/credit.py", str(drifted), "--states", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"credit.py: {drifted} cannot be played again: attempt ")
+    assert "(reward)" in done.stderr
+    assert "--out" not in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("question", "says"), [
+    (Question(stage="no such"), "has no attempts in the stage 'no such'"),
+    (Question(tasks=("nope",), stage=""), "has no attempts at nope; its operators: level1/relu, level1/softmax"),
+    (Question(attempts=(4, 9), stage=""), "has no attempts numbered 4, 9;"),
+    (Question(tasks=("relu",), attempts=(3,), stage="draft"), "at relu numbered 3 in the stage 'draft'"),
+])  # fmt: skip
+def test_states_that_are_not_there_are_one_line(question: Question, says: str, table_run: Path) -> None:
+    with pytest.raises(KernelGymError) as error:
+        examine(table_run, question)
+    assert str(error.value).startswith(f"{table_run} has no attempts")
+    assert says in str(error.value)
+
+
 def test_bad_questions_are_one_line(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(KernelGymError, match="no attempts in the stage"):
-        examine(_other(tmp_path / "a", run, agent="value"), Question(stage="no such"))
     with pytest.raises(ConfigError, match="simulated author only"):
         examine(_other(tmp_path / "b", run, env={"author": "openai"}), Question())
     with pytest.raises(ConfigError, match="owns its loop"):

@@ -5,13 +5,16 @@ import os
 import resource
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from kernel_gym import command_line, plugins
 from kernel_gym.agents.evaluation import evaluation
 from kernel_gym.agents.journal import Journal
+from kernel_gym.agents.progress import bar
 from kernel_gym.agents.run_folder import RunFolder, keeping_what_is_written, load_config
 from kernel_gym.agents.study import Study, in_words
 from kernel_gym.agents.training import train
@@ -129,6 +132,8 @@ def test_a_run_marked_complete_that_isn_t_says_what_to_do(tmp_path: Path) -> Non
     ("study", "main --parallel -1", "--parallel: '-1' is not a positive"),
     ("evaluate", "x --tasks level1/relu --out y --parallel 0", "--parallel: '0' is not a positive"),
     ("train", "--agent random --out x --set env.picks=[", "train.py: the value of 'env.picks=[' is not YAML"),
+    ("credit", "x --attempt first", "--attempt: 'first' is not a list of numbers"),
+    ("credit", "x --states 5", "credit.py: x holds no run"),
 ])  # fmt: skip
 def test_a_mistyped_word_is_one_line(script: str, arguments: str, says: str, tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "scripts" / f"{script}.py"), *arguments.split()]
@@ -136,7 +141,19 @@ def test_a_mistyped_word_is_one_line(script: str, arguments: str, says: str, tmp
     assert done.returncode == 2
     assert says in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
+    assert "━" not in done.stdout + done.stderr, "a bar before anything is done"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bar_appears_with_the_first_news() -> None:
+    file = StringIO()
+    with pytest.raises(ConfigError), bar("attempts", Console(file=file)):
+        raise ConfigError("refused")
+    assert file.getvalue() == ""
+    with bar("attempts", Console(file=file)) as show:
+        show(3, 7, "made")
+    assert "made" in file.getvalue()
+    assert "3/7" in file.getvalue()
 
 
 def test_no_runs_at_once_would_take_for_ever() -> None:
