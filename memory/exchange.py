@@ -7,11 +7,13 @@ it. References to items that were left out become null.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
 from kernel_gym.memory import rows
 from kernel_gym.memory.item import Kind, MemoryItem
@@ -22,8 +24,26 @@ from kernel_gym.version import __version__
 FORMAT = "kernel_gym.memory"
 VERSION = 1
 
-#: What a header must say for its file to be read.
-_HEADER = {"version": int, "items": int, "attempts": int, "bank": str}
+
+class _Header(BaseModel):
+    """What a header must say for its file to be read."""
+
+    model_config = ConfigDict(strict=True)
+    version: int
+    items: int
+    attempts: int = Field(ge=0, le=rows.MOST)
+    bank: str
+    #: Files from before edges were kept have no more than a parent each.
+    edges: list[Annotated[list[int], Field(min_length=2, max_length=2)]] = []
+
+
+class _Line(BaseModel):
+    """What the line of an item says."""
+
+    model_config = ConfigDict(extra="forbid")
+    item: InstanceOf[MemoryItem]
+    outcomes: tuple[rows.Record, ...]
+    origin: str
 
 
 def export(store: Store, path: Path, exclude_tasks: Collection[str] = ()) -> int:
@@ -51,14 +71,15 @@ def export(store: Store, path: Path, exclude_tasks: Collection[str] = ()) -> int
 def import_(store: Store, path: Path) -> int:
     """Add the items of a file in one transaction; returns how many were new.
 
-    Items that are new or were never shown here bring their statistics; those of others stay as they are. The attempt
-    counter becomes at least that of the file, so that no item is younger than the bank.
+    The whole file is read and checked first. Items that are new or were never shown here bring their statistics; those
+    of others stay as they are. The attempt counter becomes at least that of the file, so that no item is younger than
+    the bank.
     """
     header, lines = _read(path)
     ids: dict[int, int] = {}
-    with _readable(path), store.writing():
-        store.attempts = max(store.attempts, header["attempts"])
-        new = sum(_take(store, line, ids, header["bank"]) for line in lines)
+    with store.writing():
+        store.attempts = max(store.attempts, header.attempts)
+        new = sum(_take(store, line, ids, header.bank) for line in lines)
         for start, child in _steps(header, lines):
             store.join(ids[start], ids[child])
         return new
@@ -67,20 +88,16 @@ def import_(store: Store, path: Path) -> int:
 def numbers(store: Store, path: Path) -> dict[int, int]:
     """The ids that a file's items have in this bank, by their ids in the file; of those that are in it."""
     _, lines = _read(path)
-    with _readable(path), store.reading():
-        found = {line["id"]: store.find(rows.digest(_item(line))) for line in lines}
+    with store.reading():
+        found = {line.item.id: store.find(rows.digest(line.item)) for line in lines}
     return {theirs: ours for theirs, ours in found.items() if ours is not None}
 
 
-def _steps(header: dict[str, Any], lines: Sequence[dict[str, Any]]) -> Iterator[tuple[int, int]]:
+def _steps(header: _Header, lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
     """Start points and what refining them came to, in the order of the bank they come from."""
-    yield from header.get("edges", ())
-    # Files from before edges were kept have no more than a parent each; joining what is joined changes nothing.
-    yield from ((line["parent"], line["id"]) for line in lines if line["parent"] is not None and _is_trace(line))
-
-
-def _is_trace(line: dict[str, Any]) -> bool:
-    return Kind(line["kind"]) is Kind.TRACE
+    yield from ((start, child) for start, child in header.edges)
+    # Joining what is joined changes nothing.
+    yield from ((line.item.parent, line.item.id) for line in lines if line.item.parent is not None)
 
 
 def _edges(store: Store, kept: Collection[int]) -> list[tuple[int, int]]:
@@ -98,46 +115,88 @@ def _lines(store: Store, items: Collection[MemoryItem]) -> Iterator[dict[str, An
         yield line | {"outcomes": records[item.id], "origin": store.origin(item.id)}
 
 
-def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    try:
-        header, *lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except OSError as error:
-        raise BankError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise BankError(f"{path} is not an export of a memory bank: {error}") from error
+def _read(path: Path) -> tuple[_Header, list[_Line]]:
+    """All that a file says; one that an export could not have written is an error that names the line."""
+    first, *others = _lines_of(path)
+    header = _parsed(path, 1, first)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise BankError(f"{path} is not an export of a memory bank")
     if isinstance(version := header.get("version"), int) and version > VERSION:
         raise BankError(f"{path} was written by a newer kernel_gym (format {version}); update it")
-    if missing := [key for key, kind in _HEADER.items() if not isinstance(header.get(key), kind)]:
-        raise BankError(f"{path} is not an export of a memory bank: its header says no {missing[0]}")
-    if header["items"] != len(lines):
-        raise BankError(f"{path} is cut short: {len(lines)} of {header['items']} items")
-    return header, lines
+    with _readable(path, 1):
+        head = _Header.model_validate(header)
+        head.bank.encode()
+    if head.items != len(others):
+        raise BankError(f"{path} is cut short: {len(others)} of {head.items} items")
+    known: dict[int, Kind] = {}
+    lines = [_line(path, number, text, head.attempts, known) for number, text in enumerate(others, start=2)]
+    with _readable(path, 1):
+        _require_traces((id for edge in head.edges for id in edge), known)
+    return head, lines
+
+
+def _lines_of(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines() or [""]
+    except OSError as error:
+        raise BankError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BankError(f"{path} is not an export of a memory bank: {error}") from error
+
+
+def _parsed(path: Path, number: int, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BankError(f"{path} is not an export of a memory bank: line {number} is not JSON: {error}") from error
+
+
+def _line(path: Path, number: int, text: str, attempts: int, known: dict[int, Kind]) -> _Line:
+    """The line of an item; `known` are the kinds of the items before it by id, and gets this one's."""
+    data = _parsed(path, number, text)
+    with _readable(path, number):
+        if not isinstance(data, dict):
+            raise ValueError("this is no item")
+        outer = {name: data[name] for name in ("outcomes", "origin") if name in data}
+        item = {name: value for name, value in data.items() if name not in outer}
+        line = _Line(item=rows.from_json(item), **outer)
+        _require_new(line.item, attempts, known)
+        "".join((line.item.task, line.item.category, line.item.language, line.origin)).encode()  # as SQLite will
+    known[line.item.id] = line.item.kind
+    return line
+
+
+def _require_new(item: MemoryItem, attempts: int, known: dict[int, Kind]) -> None:
+    if item.id in known:
+        raise ValueError(f"an earlier line is item {item.id} already")
+    if not 0 <= item.born <= attempts:
+        raise ValueError(f"born is {item.born}, the header counts {attempts} attempts")
+    _require_traces((id for id in (item.parent, item.source) if id is not None), known)
+
+
+def _require_traces(ids: Iterable[int], known: dict[int, Kind]) -> None:
+    for id in ids:
+        if known.get(id) is not Kind.TRACE:
+            raise ValueError(f"there is no trace {id} before it to refer to")
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def _readable(path: Path, line: int) -> Iterator[None]:
     try:
         yield
-    except (KeyError, TypeError, ValueError) as error:
-        raise BankError(f"{path} holds an item that cannot be read: {error!r}") from error
+    except ValueError as error:
+        said = rows.in_words(error) if isinstance(error, ValidationError) else error
+        raise BankError(f"{path}, line {line}: {said}") from error
 
 
-def _take(store: Store, line: dict[str, Any], ids: dict[int, int], bank: str) -> bool:
-    known_as = line["id"]
-    item = _rebound(line, ids)
-    ids[known_as], new = store.insert(item, origin=line["origin"] or f"{bank}#{known_as}", join=False)
+def _take(store: Store, line: _Line, ids: dict[int, int], bank: str) -> bool:
+    known_as = line.item.id
+    item = replace(line.item, parent=_renamed(line.item.parent, ids), source=_renamed(line.item.source, ids))
+    ids[known_as], new = store.insert(item, origin=line.origin or f"{bank}#{known_as}", join=False)
     if new or not store.used(ids[known_as]):
-        store.set_outcomes((ids[known_as], *record) for record in line["outcomes"])
+        store.set_outcomes((ids[known_as], *record) for record in line.outcomes)
     return new
 
 
-def _rebound(line: dict[str, Any], ids: dict[int, int]) -> MemoryItem:
-    item = _item(line)
-    parent = ids[item.parent] if item.parent is not None else None
-    return replace(item, parent=parent, source=ids[item.source] if item.source is not None else None)
-
-
-def _item(line: dict[str, Any]) -> MemoryItem:
-    return rows.from_json({name: value for name, value in line.items() if name not in ("outcomes", "origin")})
+def _renamed(id: int | None, ids: dict[int, int]) -> int | None:
+    return None if id is None else ids[id]

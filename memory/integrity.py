@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from pydantic import TypeAdapter, ValidationError
+
 from kernel_gym.memory import rows
-from kernel_gym.memory.item import MemoryItem
+from kernel_gym.memory.item import Kind, MemoryItem
 from kernel_gym.memory.store import Store
 
 #: What searches go by, kept beside the items' data.
 _COLUMNS = ("kind", "task", "category", "language", "feasible", "latency")
+_RECORD = TypeAdapter(rows.Record)
 
 
 def problems(store: Store) -> Iterator[str]:
@@ -24,11 +27,11 @@ def problems(store: Store) -> Iterator[str]:
 
 
 def _items(store: Store) -> Iterator[str]:
-    """Ids without a gap, contents that match address and columns, a chain without a break, references that point back.
+    """Ids without a gap, contents that match address and columns, a chain without a break, references to traces before.
 
     A verdict's words are not part of an item's address; that it was changed shows only where a column has it too.
     """
-    before = ""
+    before, traces = "", set[int]()
     query = f"SELECT id, digest, chain, born, parent, source, data, {', '.join(_COLUMNS)} FROM items ORDER BY id"
     for number, row in enumerate(store.connection.execute(query), start=1):
         id, digest, chain, born, parent, source, data, *columns = row
@@ -36,17 +39,20 @@ def _items(store: Store) -> Iterator[str]:
             yield f"item {id}: the item before it is missing"
             return
         try:
-            item = rows.unpack(id, born, parent, source, data)
-        except (ValueError, KeyError, TypeError) as error:
+            item = rows.checked(id, born, parent, source, data)
+        except (ValueError, TypeError) as error:
             yield f"item {id}: cannot be read ({error})"
-            return
+            before = chain
+            continue
         if rows.digest(replace(item, id=-1)) != digest:
             yield f"item {id}: its content is not what was stored"
         yield from (f"item {id}: its {name} is not what is searched for" for name in _differing(item, columns))
         if rows.chain(before, digest, born) != chain:
             yield f"item {id}: it does not follow from the item before it"
-        yield from (f"item {id}: refers to item {other}" for other in (parent, source) if other and not 0 < other < id)
+        yield from (f"item {id}: refers to item {other}" for other in (parent, source) if other and other not in traces)
         before = chain
+        if item.kind is Kind.TRACE:
+            traces.add(id)
 
 
 def _differing(item: MemoryItem, columns: Sequence[object]) -> Iterator[str]:
@@ -62,17 +68,23 @@ def _strays(store: Store) -> Iterator[str]:
         lost = store.connection.execute(f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT id FROM items)")
         if count := lost.fetchone()[0]:
             yield f"{table}: {count} rows belong to no item"
+    others = "SELECT count(*) FROM edges JOIN items ON id IN (start, child) WHERE kind <> 'trace'"
+    if count := store.connection.execute(others).fetchone()[0]:
+        yield f"edges: {count} ends are no traces"
     orphans = (
         "SELECT id FROM items WHERE kind = 'trace' AND parent IS NOT NULL AND NOT EXISTS"
         " (SELECT 1 FROM edges WHERE start = items.parent AND child = items.id) ORDER BY id"
     )
     for (id,) in store.connection.execute(orphans):
         yield f"item {id}: it is no child of its own parent"
-    if (never := store.connection.execute("SELECT count(*) FROM outcomes WHERE uses < 1").fetchone()[0]) > 0:
-        yield f"outcomes: {never} rows without a use"
+    for id, *record in store.connection.execute("SELECT item, stage, uses, total, recent FROM outcomes"):
+        try:
+            _RECORD.validate_python(tuple(record))
+        except ValidationError as error:
+            yield f"outcomes: those of item {id} cannot be read ({rows.in_words(error)})"
     uneven = "SELECT embedder FROM vectors GROUP BY embedder HAVING min(length(data)) <> max(length(data))"
     for (embedder,) in store.connection.execute(uneven):
         yield f"vectors: those of {embedder} have different lengths"
-    newest = store.connection.execute("SELECT max(born) FROM items").fetchone()[0] or 0
+    newest = store.connection.execute("SELECT max(born) FROM items WHERE typeof(born) = 'integer'").fetchone()[0] or 0
     if newest > store.attempts:
         yield f"attempts: the counter says {store.attempts}, an item is from attempt {newest}"

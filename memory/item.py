@@ -24,12 +24,19 @@ class Stage(StrEnum):
     REFINE = "refine"
 
 
-#: What each kind has of its own; every kind has a title, a text and where it comes from.
+#: What each kind may have of its own; every kind has a title, a text and where it comes from.
 CONTENTS: dict[Kind, frozenset[str]] = {
     Kind.API: frozenset({"names"}),
     Kind.EXPERIENCE: frozenset({"verdict", "source"}),
     Kind.TRACE: frozenset({"code", "verdict", "parent"}),
     Kind.PRACTICE: frozenset({"bottlenecks"}),
+}
+#: What it must have of that: an experience or a trace without its verdict says nothing.
+NEEDED: dict[Kind, tuple[str, ...]] = {
+    Kind.API: ("names",),
+    Kind.EXPERIENCE: ("verdict",),
+    Kind.TRACE: ("verdict",),
+    Kind.PRACTICE: (),
 }
 _FOREIGN = {kind: tuple(frozenset().union(*CONTENTS.values()) - own) for kind, own in CONTENTS.items()}
 
@@ -67,6 +74,12 @@ class MemoryItem:
         for name in _FOREIGN[self.kind]:
             if getattr(self, name):
                 raise ValueError(f"an item of the kind {self.kind.value} has no {name}")
+        for name in NEEDED[self.kind]:
+            if not getattr(self, name):
+                raise ValueError(f"an item of the kind {self.kind.value} needs its {name}")
+        # An author's empty answer is a trace too, but nothing can be refined from it.
+        if self.kind is Kind.TRACE and self.feasible and not self.code:
+            raise ValueError("a feasible trace needs its code")
 
     @property
     def feasible(self) -> bool:

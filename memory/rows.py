@@ -5,14 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import fields
-from typing import Any
+from typing import Annotated, Any, TypeAlias, get_args
+
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from kernel_gym import verdict as verdicts
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
+from kernel_gym.verdict import Verdict
+
+#: What SQLite can count to.
+MOST = 2**63 - 1
+
+#: What came of showing an item in one stage, as it is stored: the stage, uses, total and recent reward.
+Record: TypeAlias = tuple[Stage, Annotated[int, Field(ge=1, le=MOST)], FiniteFloat, FiniteFloat]
 
 #: What the bank keeps in columns of its own.
 _COLUMNS = ("id", "born", "parent", "source")
 _TUPLES = ("operators", "names", "bottlenecks")
+
+_ITEM = TypeAdapter(MemoryItem)
+_VERDICTS: dict[str, TypeAdapter[Verdict]] = {kind.outcome: TypeAdapter(kind) for kind in get_args(Verdict)}
 
 
 def to_json(item: MemoryItem) -> dict[str, Any]:
@@ -23,14 +35,36 @@ def to_json(item: MemoryItem) -> dict[str, Any]:
 
 
 def from_json(data: dict[str, Any]) -> MemoryItem:
-    """Read back what `to_json` wrote; unknown fields are errors."""
-    stage, verdict = data.get("stage"), data.get("verdict")
-    typed = {
-        "kind": Kind(data["kind"]),
-        "stage": Stage(stage) if stage else None,
-        "verdict": verdicts.from_json(verdict) if verdict else None,
-    }
-    return MemoryItem(**{**data, **typed, **{name: tuple(data.get(name, ())) for name in _TUPLES}})
+    """Read back what `to_json` wrote; whatever it could not have written is a ValueError of one line."""
+    try:
+        item = _ITEM.validate_python({**data, "verdict": _verdict(data.get("verdict"))})
+    except ValidationError as error:
+        raise ValueError(in_words(error)) from error
+    # Fields that are unknown or were read as something else; fields that an older version did not have may be missing.
+    written = json.loads(json.dumps(to_json(item), allow_nan=False))
+    for name, value in data.items():
+        if name not in written or written[name] != value:
+            raise ValueError(f"{name} cannot be {json.dumps(value):.80}")
+    return item
+
+
+def _verdict(data: Any) -> Verdict | None:
+    if data is None:
+        return None
+    if not isinstance(data, dict) or (kind := _VERDICTS.get(str(data.get("outcome")))) is None:
+        raise ValueError(f"verdict cannot be {json.dumps(data):.80}")
+    try:
+        return kind.validate_python(data)
+    except ValidationError as error:
+        raise ValueError(f"verdict.{in_words(error)}") from error
+
+
+def in_words(error: ValidationError) -> str:
+    """The first thing that is wrong with some data, in one line."""
+    first = error.errors()[0]
+    said = first["msg"].removeprefix("Value error, ")
+    words = ": ".join(part for part in (".".join(map(str, first["loc"])), said) if part)
+    return " ".join(words.split())
 
 
 def digest(item: MemoryItem) -> str:
@@ -49,6 +83,11 @@ def chain(before: str, own: str, born: int) -> str:
 def pack(item: MemoryItem) -> str:
     """What of an item is not in columns of its own."""
     return json.dumps({name: value for name, value in to_json(item).items() if name not in _COLUMNS})
+
+
+def checked(id: int, born: int, parent: int | None, source: int | None, data: str) -> MemoryItem:
+    """The item of a row that may hold anything; a ValueError if it is no item."""
+    return from_json(dict(json.loads(data), id=id, born=born, parent=parent, source=source))
 
 
 def unpack(id: int, born: int, parent: int | None, source: int | None, data: str) -> MemoryItem:

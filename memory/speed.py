@@ -12,8 +12,10 @@ import numpy as np
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder, Vectors
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
+from kernel_gym.verdict import Uncompilable
 
 QUERY = "softmax over the last dimension of a batch of rows, numerically stable"
+VERDICT = Uncompilable("")
 
 
 class RandomEmbedder:
@@ -56,13 +58,14 @@ def _embedding(repeats: int) -> dict[str, float]:
 def _searching(size: int, repeats: int) -> dict[str, float]:
     number = count()
     with Bank(None, RandomEmbedder(StaticEmbedder().dimension)) as bank:
-        bank.add([MemoryItem(Kind.TRACE, f"trace {i}", f"text {i}", task=f"level1/{i % 100}") for i in range(size)])
+        tasks = [f"level1/{i % 100}" for i in range(size)]
+        bank.add([MemoryItem(Kind.TRACE, f"{i}", f"text {i}", "", VERDICT, task) for i, task in enumerate(tasks)])
         bank.retrieve(QUERY, 64)
         calls: dict[str, Callable[[], object]] = {
             "top64": lambda: bank.retrieve(QUERY, 64),
             "top64_first_time": lambda: bank.retrieve(f"{QUERY} {next(number)}", 64),
             "top64_filtered": lambda: bank.retrieve(QUERY, 64, (Kind.TRACE,), range(1, 20), language="ascendc"),
-            "add": lambda: bank.add([MemoryItem(Kind.TRACE, "new", f"new {next(number)}")]),
+            "add": lambda: bank.add([MemoryItem(Kind.TRACE, "new", f"new {next(number)}", verdict=VERDICT)]),
             "record_8": lambda: bank.record(Stage.DRAFT, range(1, 9), 1.0),
         }
         return {f"{name}_of_{size}_ms": _milliseconds(call, repeats) for name, call in calls.items()}

@@ -176,7 +176,12 @@ class Store:
         found = {id: item for id in ids if (item := self._items.get(id)) is not None}
         query = f"SELECT id, born, parent, source, data FROM items WHERE id IN {_AMONG}"
         for row in self.connection.execute(query, (_listed(id for id in ids if id not in found),)):
-            found[row[0]] = rows.unpack(*row)
+            try:
+                found[row[0]] = rows.unpack(*row)
+            except (KeyError, TypeError, ValueError) as error:
+                raise BankError(
+                    f"{self.name}: item {row[0]} cannot be read; scripts/memory.py check says why"
+                ) from error
             self._items.put(row[0], found[row[0]])
         if unknown := [id for id in ids if id not in found]:
             raise BankError(f"{self.name} has no item {unknown[0]}; ids go from 1 to {self.tip()[0]}")
@@ -211,7 +216,12 @@ class Store:
         found = {id: dict(_UNUSED) for id in ids}
         query = f"SELECT item, stage, uses, total, recent FROM outcomes WHERE item IN {_AMONG}"
         for id, stage, uses, total, recent in self.connection.execute(query, (_listed(ids),)):
-            found[id][Stage(stage)] = Outcomes(uses, total / uses, recent)
+            try:
+                found[id][Stage(stage)] = Outcomes(uses, total / uses, recent)
+            except (ArithmeticError, TypeError, ValueError) as error:
+                raise BankError(
+                    f"{self.name}: the outcomes of item {id} cannot be read; scripts/memory.py check says why"
+                ) from error
         return found
 
     def used(self, id: int) -> bool:

@@ -26,7 +26,7 @@ def pool() -> tuple[Candidate, ...]:
         (Kind.EXPERIENCE, "s/a", bad, "beta", 0.3),
     ]
     return tuple(
-        Candidate(MemoryItem(kind, "t", text, verdict=verdict, task=task, id=i + 1), similarity)
+        Candidate(MemoryItem(kind, "t", text, text * (kind is Kind.TRACE), verdict, task, id=i + 1), similarity)
         for i, (kind, task, verdict, text, similarity) in enumerate(rows)
     )
 
@@ -67,8 +67,8 @@ def test_refinement_shows_the_latest_of_its_own() -> None:
 
 
 def test_the_fastest_start_point_is_taken() -> None:
-    item = MemoryItem(Kind.TRACE, "t", "x", verdict=Feasible("", latency=2.0), id=1)
-    faster = MemoryItem(Kind.TRACE, "t", "x", verdict=Feasible("", latency=1.0), id=2)
+    item = MemoryItem(Kind.TRACE, "t", "x", "x", verdict=Feasible("", latency=2.0), id=1)
+    faster = MemoryItem(Kind.TRACE, "t", "x", "x", verdict=Feasible("", latency=1.0), id=2)
     candidates = tuple(Candidate(one, 0.5, start=True) for one in (faster, item))
     observation = {"observations": np.zeros(1, np.float32), "action_mask": np.array([1, 1, 0, 0], np.float32)}
     info = {"start_due": True, "candidates": candidates, "picked": (), "task": "s/a", "stage": "refine"}

@@ -25,6 +25,7 @@ from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem
 from kernel_gym.memory.seed import seed_items
+from kernel_gym.verdict import Uncompilable
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "train.py"
 TASKS = ("relu", "sum_reduction_over_a_dimension")
@@ -200,7 +201,10 @@ def test_what_an_agent_learned_follows_its_items_into_the_bank_that_it_goes_on_w
     folder = RunFolder.open(tmp_path / "run", settings)
     with Bank(None, StaticEmbedder()) as bank:
         bank.add(seed_items("ascendc"), attempt=False)
-        traces = [MemoryItem(Kind.TRACE, task, task, task, task=task) for task in ("level1/relu", "level1/gelu")]
+        traces = [
+            MemoryItem(Kind.TRACE, task, task, task, Uncompilable("no"), task)
+            for task in ("level1/relu", "level1/gelu")
+        ]
         (gone,), (kept,) = (bank.add([trace]) for trace in traces)
         bank.export(folder.within("memory.jsonl"), exclude_tasks=["level1/relu"])
     before = ValueAgent()

@@ -36,6 +36,8 @@ def situation(**changes: Any) -> Situation:
 
 def candidate(similarity: float = 0.5, text: str = "alpha beta", **changes: Any) -> Candidate:
     given: dict[str, Any] = {"kind": Kind.TRACE, "title": "t", "text": text, "task": "s/b", "category": "math"}
+    if changes.get("kind", Kind.TRACE) is Kind.TRACE:
+        given |= {"code": text, "verdict": Uncompilable("no")}
     return Candidate(MemoryItem(**(given | changes)), similarity)
 
 
@@ -138,7 +140,8 @@ def test_whatever_the_bank_holds_the_observation_lies_in_its_space(
 ) -> None:
     layout = Layout(2)
     outcomes = {stage: Outcomes(uses, mean, mean) for stage in Stage}
-    item = candidate(verdict=verdict, born=born, task="s/a").item
+    kind = Kind.PRACTICE if verdict is None else Kind.TRACE
+    item = candidate(kind=kind, verdict=verdict, born=born, task="s/a").item
     now = situation(
         clock=10**6,
         fastest={"s/a": best},

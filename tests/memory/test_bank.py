@@ -16,11 +16,11 @@ from kernel_gym.memory.item import CONTENTS, Kind, MemoryItem, Stage
 from kernel_gym.verdict import Feasible, Incorrect, Profile, Uncompilable
 
 EMBEDDER = StaticEmbedder()
+OK = Feasible("ok", latency=3.0)
 PHRASES = ("relu", "softmax rows", "reduce sum", "matmul tile", "double buffer", "tail copy", "gelu tanh", "")
 
 phrases = st.sampled_from(PHRASES)
 verdicts = st.one_of(
-    st.none(),
     st.builds(Uncompilable, feedback=phrases, line=st.one_of(st.none(), st.integers(1, 99))),
     st.builds(Incorrect, feedback=phrases, cause=st.sampled_from(["fault", "mismatch"]), rule=phrases),
     st.builds(
@@ -32,9 +32,9 @@ verdicts = st.one_of(
     ),
 )
 own_contents = {
-    "code": phrases,
+    "code": st.sampled_from([phrase for phrase in PHRASES if phrase]),
     "verdict": verdicts,
-    "names": st.lists(st.sampled_from(["Relu", "Exp"]), max_size=2).map(tuple),
+    "names": st.lists(st.sampled_from(["Relu", "Exp"]), min_size=1, max_size=2).map(tuple),
     "bottlenecks": st.lists(st.sampled_from(["mte2", "vector"]), max_size=2).map(tuple),
 }
 memories = st.one_of(
@@ -206,7 +206,7 @@ def test_children_and_lineage_follow_parents_and_sources():
     with Bank(None, EMBEDDER) as bank:
         (root,) = bank.add([relu_trace("root")])
         first, note = bank.add(
-            [relu_trace("first", parent=root), MemoryItem(Kind.EXPERIENCE, "", "faster", source=PREVIOUS)]
+            [relu_trace("first", parent=root), MemoryItem(Kind.EXPERIENCE, "", "faster", verdict=OK, source=PREVIOUS)]
         )
         (second,) = bank.add([relu_trace("second", parent=first)])
         assert [item.id for item in bank.children(root)] == [first]
@@ -230,7 +230,7 @@ def test_a_kernel_is_a_child_of_every_start_point_it_was_reached_from():
 
 def test_references_to_nothing_are_refused_and_nothing_is_added():
     with Bank(None, EMBEDDER) as bank:
-        for item in (relu_trace(parent=7), MemoryItem(Kind.EXPERIENCE, "", "", source=PREVIOUS)):
+        for item in (relu_trace(parent=7), MemoryItem(Kind.EXPERIENCE, "", "", verdict=OK, source=PREVIOUS)):
             with pytest.raises(BankError):
                 bank.add([item])
         with pytest.raises(BankError, match="no item 1"):

@@ -77,7 +77,7 @@ steps = st.lists(st.one_of(st.integers(1, 3), st.floats(-1, 1)), min_size=1, max
 def go(bank: Bank, step: float, turn: int) -> None:
     """An attempt that adds so many items, or the record of one with such a reward."""
     if isinstance(step, int):
-        bank.add([MemoryItem(Kind.EXPERIENCE, f"{turn}/{i}", f"{turn}/{i} " + "x" * 300) for i in range(step)])
+        bank.add([MemoryItem(Kind.PRACTICE, f"{turn}/{i}", f"{turn}/{i} " + "x" * 300) for i in range(step)])
     elif len(bank):
         bank.record(Stage.DRAFT, range(1, len(bank) + 1), step)
 

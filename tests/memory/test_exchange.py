@@ -8,6 +8,15 @@ from kernel_gym.memory.item import Kind, MemoryItem, Stage
 from kernel_gym.verdict import Feasible
 
 EMBEDDER = StaticEmbedder()
+OK = Feasible("ok", latency=4.0)
+
+
+def _told(task: str) -> MemoryItem:
+    return MemoryItem(Kind.EXPERIENCE, task, f"{task} worked", verdict=OK, task=task, source=PREVIOUS)
+
+
+def _kernel(name: str, parent: int | None = None) -> MemoryItem:
+    return MemoryItem(Kind.TRACE, name, name, code=name, verdict=OK, task="level1/silu", parent=parent)
 
 
 @pytest.fixture
@@ -15,9 +24,8 @@ def bank():
     with Bank(None, EMBEDDER) as bank:
         bank.add([MemoryItem(Kind.API, "Relu", "Relu(y, x, n);", names=("Relu",))], attempt=False)
         for task in ("level1/relu", "level1/gelu"):
-            verdict = Feasible("ok", latency=4.0)
-            trace = MemoryItem(Kind.TRACE, task, "code", code=f"// {task}", verdict=verdict, task=task)
-            bank.add([trace, MemoryItem(Kind.EXPERIENCE, task, f"{task} worked", task=task, source=PREVIOUS)])
+            trace = MemoryItem(Kind.TRACE, task, "code", code=f"// {task}", verdict=OK, task=task)
+            bank.add([trace, _told(task)])
         bank.record(Stage.DRAFT, [1, 4], 1.0)
         yield bank
 
@@ -64,7 +72,7 @@ def test_excluded_tasks_leave_no_trace(bank, tmp_path):
 
 
 def test_a_reference_to_an_excluded_item_becomes_none(bank, tmp_path):
-    bank.add([MemoryItem(Kind.TRACE, "borrowed", "borrowed", task="level1/silu", parent=2)])
+    bank.add([_kernel("borrowed", parent=2)])
     bank.export(tmp_path / "memory.jsonl", exclude_tasks=["level1/relu"])
     with Bank(None, EMBEDDER) as other:
         other.import_(tmp_path / "memory.jsonl")
@@ -72,12 +80,9 @@ def test_a_reference_to_an_excluded_item_becomes_none(bank, tmp_path):
 
 
 def test_children_travel_unless_one_end_stays_behind(bank, tmp_path):
-    def kernel(name, parent=None):
-        return MemoryItem(Kind.TRACE, name, name, code=name, task="level1/silu", parent=parent)
-
-    one, other = bank.add([kernel("one"), kernel("other", PREVIOUS)])
-    bank.add([kernel("one", parent=other)])
-    bank.add([kernel("one", parent=2)])
+    one, other = bank.add([_kernel("one"), _kernel("other", PREVIOUS)])
+    bank.add([_kernel("one", parent=other)])
+    bank.add([_kernel("one", parent=2)])
     bank.export(tmp_path / "memory.jsonl", exclude_tasks=["level1/relu"])
     with Bank(None, EMBEDDER) as copy:
         copy.import_(tmp_path / "memory.jsonl")
@@ -115,7 +120,7 @@ def test_an_origin_survives_a_second_journey(bank, tmp_path):
         ('{"format": "kernel_gym.memory", "version": 1, "items": 3, "attempts": 0, "bank": ""}\n', "cut short"),
         (
             '{"format": "kernel_gym.memory", "version": 1, "items": 1, "attempts": 0, "bank": ""}\n{"id": 1}\n',
-            "cannot be",
+            "line 2: kind: Field required",
         ),
     ],
 )
@@ -134,15 +139,12 @@ def test_a_bad_file_is_refused_in_one_line_and_changes_nothing(bank, tmp_path, c
 def test_children_keep_their_order(bank, tmp_path):
     """What was first reached another way is older than items that came after it, however late it became a child."""
 
-    def kernel(name, parent=None):
-        return MemoryItem(Kind.TRACE, name, name, code=name, task="level1/silu", parent=parent)
-
-    (start,) = bank.add([kernel("start")])
-    (elsewhere,) = bank.add([kernel("elsewhere")])
-    (late,) = bank.add([kernel("late", elsewhere)])
-    (child,) = bank.add([kernel("child", start)])
-    bank.add([kernel("elsewhere", start)])
-    bank.add([kernel("late", start)])
+    (start,) = bank.add([_kernel("start")])
+    (elsewhere,) = bank.add([_kernel("elsewhere")])
+    (late,) = bank.add([_kernel("late", elsewhere)])
+    (child,) = bank.add([_kernel("child", start)])
+    bank.add([_kernel("elsewhere", start)])
+    bank.add([_kernel("late", start)])
     assert [item.id for item in bank.children(start)] == [child, elsewhere, late]
     file = tmp_path / "memory.jsonl"
     bank.export(file)
@@ -168,7 +170,7 @@ def test_a_header_that_lacks_something_is_one_line(bank, tmp_path, key):
     file.write_text("\n".join([json.dumps(without), *lines]) + "\n")
     with Bank(None, EMBEDDER) as other:
         for use in (other.import_, other.numbers):
-            with pytest.raises(BankError, match=f"its header says no {key}"):
+            with pytest.raises(BankError, match=f"line 1: {key}: Field required"):
                 use(file)
 
 
@@ -180,6 +182,6 @@ def test_a_line_that_is_no_item_is_one_line(bank, tmp_path, line):
     file.write_text("\n".join([header, line, *lines]) + "\n")
     with Bank(None, EMBEDDER) as other:
         for use in (other.import_, other.numbers):
-            with pytest.raises(BankError, match="cannot be read"):
+            with pytest.raises(BankError, match="line 2: "):
                 use(file)
         assert len(other) == 0

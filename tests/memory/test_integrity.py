@@ -10,6 +10,7 @@ import pytest
 from kernel_gym.memory.bank import PREVIOUS, Bank, BankError
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
+from kernel_gym.verdict import Uncompilable
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "memory.py"
 DAMAGE = {
@@ -23,6 +24,20 @@ DAMAGE = {
     "statistics": ("INSERT INTO outcomes VALUES (77, 'draft', 1, 1.0, 0.2)", "outcomes: 1 rows belong to no item"),
     "edges": ("INSERT INTO edges (start, child) VALUES (1, 77)", "edges: 1 rows belong to no item"),
     "parent": ("UPDATE items SET parent = 1 WHERE id = 3", "item 3: it is no child of its own parent"),
+    "title": ("UPDATE items SET data = json_set(data, '$.title', 5) WHERE id = 2", "item 2: cannot be read (title: "),
+    "operators": (
+        "UPDATE items SET data = json_set(data, '$.operators', json('[1]')) WHERE id = 2",
+        "item 2: cannot be read (operators.0: ",
+    ),
+    "no verdict": (
+        "UPDATE items SET data = json_set(data, '$.verdict', NULL) WHERE id = 2",
+        "item 2: cannot be read (an item of the kind experience needs its verdict)",
+    ),
+    "birth": ("UPDATE items SET born = 'x' WHERE id = 2", "item 2: cannot be read (born: "),
+    "stage": ("UPDATE outcomes SET stage = 'bogus' WHERE item = 2", "outcomes: those of item 2 cannot be read (0: "),
+    "uses": ("UPDATE outcomes SET uses = 0 WHERE item = 2", "outcomes: those of item 2 cannot be read (1: "),
+    "no trace": ("UPDATE items SET source = 2 WHERE id = 4", "item 4: refers to item 2"),
+    "no start": ("INSERT INTO edges (start, child) VALUES (1, 2)", "edges: 1 ends are no traces"),
     "counter": ("UPDATE meta SET value = 0 WHERE key = 'attempts'", "attempts: the counter says 0"),
 }
 
@@ -33,7 +48,10 @@ def path(tmp_path: Path) -> Path:
     with Bank(file, StaticEmbedder()) as bank:
         for i in range(3):
             bank.add(
-                [MemoryItem(Kind.TRACE, f"{i}", f"body {i}"), MemoryItem(Kind.EXPERIENCE, "", f"x{i}", source=PREVIOUS)]
+                [
+                    MemoryItem(Kind.TRACE, f"{i}", f"body {i}", verdict=Uncompilable("no")),
+                    MemoryItem(Kind.EXPERIENCE, "", f"x{i}", verdict=Uncompilable("no"), source=PREVIOUS),
+                ]
             )
         bank.record(Stage.DRAFT, [1, 2], 1.0)
     return file
@@ -61,6 +79,19 @@ def test_damage_is_found_and_named(path: Path, kind: str) -> None:
         assert any(problem.startswith(says) for problem in bank.problems()), bank.problems()
 
 
+@pytest.mark.parametrize("kind", ["stage", "uses", "unreadable", "no verdict"])
+def test_what_cannot_be_read_is_one_line_that_says_how_to_find_it(path: Path, kind: str) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute(DAMAGE[kind][0])
+    connection.commit()
+    connection.close()
+    with (
+        Bank(path, StaticEmbedder()) as bank,
+        pytest.raises(BankError, match=r"cannot be read; scripts/memory\.py check"),
+    ):
+        bank.retrieve("body", 9)
+
+
 def test_the_command_says_so_with_its_exit_status(path: Path) -> None:
     done = subprocess.run([sys.executable, str(SCRIPT), "check", str(path)], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "whole: 6 items\n")
@@ -77,7 +108,7 @@ def test_an_item_that_was_rolled_back_is_never_shown_again(path: Path) -> None:
     with Bank(path, StaticEmbedder()) as bank:
         lost = MemoryItem(Kind.PRACTICE, "lost", "lost")
         with pytest.raises(BankError):
-            bank.add([lost, MemoryItem(Kind.TRACE, "bad", "bad", parent=999)])
+            bank.add([lost, MemoryItem(Kind.TRACE, "bad", "bad", verdict=Uncompilable("no"), parent=999)])
         (id,) = bank.add([MemoryItem(Kind.PRACTICE, "kept", "kept")])
         assert bank.get(id).title == "kept"
         assert bank.problems() == ()

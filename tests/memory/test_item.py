@@ -1,9 +1,9 @@
-"""Every kind of memory has contents of its own, and no others."""
+"""Every kind of memory has contents of its own, some of them always, and no others."""
 
 import pytest
 
-from kernel_gym.memory.item import CONTENTS, Kind, MemoryItem
-from kernel_gym.verdict import Feasible
+from kernel_gym.memory.item import CONTENTS, NEEDED, Kind, MemoryItem
+from kernel_gym.verdict import Feasible, Uncompilable
 
 VALUES = {
     "code": "Relu(y, x, n);",
@@ -18,11 +18,24 @@ VALUES = {
 @pytest.mark.parametrize("kind", Kind)
 @pytest.mark.parametrize("name", VALUES)
 def test_contents_belong_to_kinds(kind: Kind, name: str) -> None:
+    own = {needed: VALUES[needed] for needed in NEEDED[kind]} | ({"code": "c"} if kind is Kind.TRACE else {})
     if name in CONTENTS[kind]:
-        assert getattr(MemoryItem(kind, "", "", **{name: VALUES[name]}), name) == VALUES[name]
+        assert getattr(MemoryItem(kind, "", "", **own | {name: VALUES[name]}), name) == VALUES[name]
     else:
         with pytest.raises(ValueError, match=f"{kind.value} has no {name}"):
-            MemoryItem(kind, "", "", **{name: VALUES[name]})
+            MemoryItem(kind, "", "", **own | {name: VALUES[name]})
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in Kind for name in NEEDED[kind]])
+def test_an_item_without_what_its_kind_needs_is_none(kind: Kind, name: str) -> None:
+    with pytest.raises(ValueError, match=f"{kind.value} needs its {name}"):
+        MemoryItem(kind, "", "")
+
+
+def test_what_passed_every_gate_has_code() -> None:
+    assert MemoryItem(Kind.TRACE, "", "", verdict=Uncompilable("the author gave no answer")).code == ""
+    with pytest.raises(ValueError, match="needs its code"):
+        MemoryItem(Kind.TRACE, "", "", verdict=Feasible("", latency=1.0))
 
 
 def test_all_contents_are_some_kinds() -> None:

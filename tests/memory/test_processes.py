@@ -19,7 +19,7 @@ WRITERS, ROUNDS = 4, 12
 
 
 def note(name: str) -> MemoryItem:
-    return MemoryItem(Kind.EXPERIENCE, f"note {name}", f"note {name} on a softmax kernel", task="level1/softmax")
+    return MemoryItem(Kind.PRACTICE, f"note {name}", f"note {name} on a softmax kernel", task="level1/softmax")
 
 
 def write(path, who: int) -> None:
@@ -129,7 +129,7 @@ bank = Bank(Path(sys.argv[1]), StaticEmbedder())
 turn = bank.attempts
 while True:
     turn += 1
-    bank.add([MemoryItem(Kind.EXPERIENCE, f"{turn}/{part}", f"{turn}/{part} " + "x" * 500) for part in range(3)])
+    bank.add([MemoryItem(Kind.PRACTICE, f"{turn}/{part}", f"{turn}/{part} " + "x" * 500) for part in range(3)])
     bank.record(Stage.DRAFT, [1], 1.0)
     print(turn, flush=True)
 """

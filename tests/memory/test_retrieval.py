@@ -10,6 +10,7 @@ from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem
 from kernel_gym.memory.pages import LANGUAGE
 from kernel_gym.memory.seed import seed_items
+from kernel_gym.verdict import Uncompilable
 
 #: For a task, names whose pages its author should be shown.
 WANTED = {
@@ -109,6 +110,6 @@ def test_kernels_of_related_operators_are_among_the_nearest(task, relatives):
         for other in suites.suite("level1"):
             if other.id != task:
                 text = f"// FEASIBLE, 12.00 us\n{frame}// {other.name}"
-                bank.add([MemoryItem(Kind.TRACE, other.id, text, task=other.id, category=other.category)])
+                bank.add([MemoryItem(Kind.TRACE, other.id, text, "", Uncompilable(""), other.id, other.category)])
         found = [result.item.task for result in bank.retrieve(query(task), 8)]
     assert relatives & set(found)

@@ -12,6 +12,7 @@ from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 from kernel_gym.memory.schema import MIGRATIONS, BankError, migrate
 from kernel_gym.memory.store import Store
+from kernel_gym.verdict import Uncompilable
 
 EMBEDDER = StaticEmbedder()
 ITEM = MemoryItem(Kind.PRACTICE, "double buffering", "give each queue two buffers", id=1)
@@ -58,7 +59,7 @@ def test_children_of_a_file_of_version_two_are_found(tmp_path):
     migrate(connection, 2)
     chain = ""
     for id, parent in ((1, None), (2, 1)):
-        item = MemoryItem(Kind.TRACE, f"{id}", f"{id}")
+        item = MemoryItem(Kind.TRACE, f"{id}", f"{id}", verdict=Uncompilable(""))
         chain = rows.chain(chain, digest := rows.digest(item), 0)
         connection.execute(
             "INSERT INTO items (id, digest, chain, kind, task, category, language, feasible, parent, born, data)"
