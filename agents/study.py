@@ -116,7 +116,11 @@ class Study:
             while waiting or running:
                 while waiting and len(running) < parallel:
                     shard = waiting.pop(0)
-                    self._give_memory(shard)
+                    try:
+                        self._give_memory(shard)
+                    except (KernelGymError, OSError) as error:
+                        yield Failure(shard.label, in_words(error))
+                        continue
                     answer, process = _start(shard, self.path(shard))
                     running[answer] = shard, process
                 for ended in set(running) & set(wait(list(running), timeout=1.0)):
@@ -133,7 +137,7 @@ class Study:
         folder, source = self.path(shard), RunFolder(self.folder / shard.memory)
         if not shard.memory or (folder / MEMORY_FILE).exists():
             return
-        if shard.config.initial_agent:
+        if shard.config.initial_agent and source.learned:
             shutil.copytree(source.agent, folder / AGENT_FOLDER, dirs_exist_ok=True)
         # The memory comes last and gets its name when it is whole: killed before, all of this is done again.
         part = folder / f"{MEMORY_FILE}.part"
@@ -175,17 +179,18 @@ def _train(config: str, path: Path, answer: Connection) -> None:
     Thread(target=_end_with_parent, daemon=True).start()
     try:
         train(RunConfig.model_validate_json(config), RunFolder(path))
-    except KernelGymError as error:
-        answer.send(str(error))
     except Exception as error:
         answer.send(in_words(error))
-        raise
+        if not isinstance(error, KernelGymError):
+            raise
     else:
         answer.send("")
 
 
 def in_words(error: BaseException) -> str:
-    """An unexpected failure in one line, with what it came from: libraries wrap what they don't know."""
+    """A failure in one line; an unexpected one with what it came from: libraries wrap what they don't know."""
+    if isinstance(error, KernelGymError):
+        return str(error)
     root = error
     while (before := root.__cause__ or root.__context__) is not None:
         root = before

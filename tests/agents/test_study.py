@@ -251,6 +251,30 @@ def test_runs_that_fail_or_are_killed_say_so_and_leave_the_others_alone(tmp_path
     assert study.complete() == []
 
 
+def test_a_memory_that_can_t_be_given_fails_its_shard_alone(tmp_path: Path) -> None:
+    base = resolve(overrides={"agent": "random", "tasks": ["relu"], "budget": 1, "workers": 1})
+    given = base.model_copy(update={"initial_memory": MEMORY_FILE, "initial_agent": AGENT_FOLDER, "learning": False})
+    names = ("damaged", "blocked", "dropped")
+    shards = [Shard(name, "random", 0, base, ("level1/relu",)) for name in names]
+    users = [Shard(f"use-{one.arm}", "random", 0, given, ("level1/relu",), memory=one.label) for one in shards]
+    study = Study((*shards, *users), tmp_path, "")
+    for shard in shards:
+        source = RunFolder.open(study.path(shard), base)
+        with Bank(source.bank, StaticEmbedder()) as bank:
+            bank.add([MemoryItem(Kind.PRACTICE, "one", "one")])
+        (source.path / "complete").touch()
+    damaged, blocked, dropped = (RunFolder(study.path(shard)) for shard in shards)
+    damaged.bank.write_bytes(b"no bank" * 999)
+    (blocked.agent / "learned").touch()
+    (RunFolder.open(study.path(users[1]), given).path / AGENT_FOLDER).touch()
+    dropped.agent.rmdir()  # as stores do that keep no empty folders
+    failures = {failure.shard: failure.reason for failure in study.run(1, lambda done, total: None)}
+    assert set(failures) == {users[0].label, users[1].label}
+    assert f"delete it, delete {damaged.path / 'complete'}" in failures[users[0].label]
+    assert "FileExistsError" in failures[users[1].label]
+    assert RunFolder(study.path(users[2])).complete
+
+
 def killed(seed: int) -> None:
     """An agent whose process is killed before it acts."""
     os.kill(os.getpid(), signal.SIGKILL)
