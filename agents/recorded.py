@@ -14,7 +14,8 @@ from kernel_gym.verdict import Verdict, from_json
 class RecordedVerdicts:
     """Answers with the verdicts that a journal holds and asks the verifier about the rest: resuming costs little."""
 
-    def __init__(self, records: list[Record], make: Callable[[], Any]) -> None:
+    def __init__(self, records: list[Record], device_name: str, make: Callable[[], Any]) -> None:
+        self.device_name = device_name
         self._known: dict[tuple[str, str], Verdict] = {
             (row["task"], row["kernel"]): from_json(row["verdict"]) for row in records
         }

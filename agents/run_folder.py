@@ -133,6 +133,24 @@ class RunFolder:
         return tuple(dict.fromkeys(str(part["commit"]) for part in (found, *found.get("resumed", ()))))
 
     @property
+    def origin(self) -> dict[str, Any]:
+        """Where the run's memories come from, for those they are given to; empty if the folder doesn't say."""
+        if not all((self.path / name).exists() for name in ("config.yaml", "provenance.json")):
+            return {}
+        config = load_config(self.path)
+        options = config.env.author_options
+        return {
+            "run": self.path.absolute().name,
+            "kernel_gym": self.provenance.get("kernel_gym"),
+            "commits": self.commits,
+            "agent": config.agent,
+            "seed": config.seed,
+            "author": config.env.author,
+            **{name: options[name] for name in ("profile", "model") if name in options},
+            "device": config.env.device,
+        }
+
+    @property
     def begun(self) -> bool:
         """True once something came of the run: a first attempt that a wrong option stopped leaves the folder free."""
         kept = (self.journal, self.transcript, self.inspections, self.embeddings)

@@ -142,7 +142,8 @@ class Study:
         # The memory comes last and gets its name when it is whole: killed before, all of this is done again.
         part = folder / f"{MEMORY_FILE}.part"
         with source.memory() as bank:
-            bank.export(part, exclude_tasks=shard.tasks)
+            # Of operators that it never worked at, there is nothing to leave out.
+            bank.export(part, set(shard.tasks) & set(bank.tasks()), source.origin)
         part.rename(folder / MEMORY_FILE)
 
 

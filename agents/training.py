@@ -180,7 +180,8 @@ class Session:
         )
         if self.config.initial_memory:
             self._remember(options)
-        self._verifier = RecordedVerdicts(self.journal.records, lambda: parts.verifier(options))
+        records = self.journal.records
+        self._verifier = RecordedVerdicts(records, parts.device_name(options), lambda: parts.verifier(options))
         self._stack.callback(self._verifier.close)
         self._yardsticks = Yardsticks(self._verifier)
         self._options = replace(options, verifier=self._verifier)

@@ -60,9 +60,19 @@ def language(options: Options) -> str:
     """What the device runs; empty if somebody else judges, who does not say."""
     if options.verifier is not None:
         return ""
+    return str(_device_kind(options).language)
+
+
+def device_name(options: Options) -> str:
+    """The device that verdicts come from; empty if somebody else judges, who does not say."""
+    if (judge := options.verifier) is not None:
+        return str(getattr(judge, "device_name", None) or getattr(getattr(judge, "device", None), "name", ""))
+    return str(getattr(_device_kind(options), "name", ""))
+
+
+def _device_kind(options: Options) -> Any:
     given = options.device
-    kind = plugins.load("kernel_gym.devices", given) if isinstance(given, str) else given
-    return str(kind.language)
+    return plugins.load("kernel_gym.devices", given) if isinstance(given, str) else given
 
 
 def bank(options: Options, language: str) -> Bank:

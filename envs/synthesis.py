@@ -69,7 +69,7 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
 
     ## Starting State
     The next task of the curriculum (or `options={"task": id}`), budget untouched, in drafting; in refining if the
-    bank already holds a feasible kernel of the task. The pool of the first attempt is open.
+    bank already holds a feasible kernel of the task from this device. The pool of the first attempt is open.
 
     ## Rewards
     0 while picking. The step that generates pays `r1 = +1` if the kernel is feasible, else `-1`, in drafting; in

@@ -79,7 +79,10 @@ class Workbench:
             self.first_us = min(starts, key=lambda start: start.id).latency_us
             self.best_us = starts[0].latency_us
         elif self._options.stages == "refine":
-            raise ConfigError(f"stages='refine' needs a bank with a feasible kernel for {self.task.id}; it has none")
+            where = f" on {self._shop.device}" if self._shop.device else ""
+            raise ConfigError(
+                f"stages='refine' needs a bank with a feasible kernel for {self.task.id}{where}; it has none"
+            )
 
     # One attempt: picks
 
@@ -124,7 +127,9 @@ class Workbench:
         return start_point(item, filter(self._mine, self.bank.children(item.id)))
 
     def _mine(self, item: MemoryItem) -> bool:
-        """Frozen memory: only what the bank was made with and what this episode found is known."""
+        """What counts here: judged on this device; in frozen memory, there from the first or found in this episode."""
+        if self._shop.device and item.verdict is not None and item.verdict.device not in ("", self._shop.device):
+            return False
         return self._options.memory != "frozen" or item.id <= self._origin.size or item.id in self._found
 
     def pick(self, action: int) -> None:

@@ -67,6 +67,7 @@ class Workshop:
         self.curriculum = Curriculum(parts.tasks(options), options.curriculum)
         self.author = parts.author(options)
         self.bank = parts.bank(options, self.author.language)
+        self.device = parts.device_name(options)
         self.seed = 0
         self.attempts: Counter[str] = Counter()
         self._verifier = options.verifier

@@ -7,11 +7,12 @@ its next call. Items are never changed and never removed one by one; only `resto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -197,11 +198,17 @@ class Bank:
         self._store.restore(snapshot)
         self._stale = True
 
-    def export(self, path: Path, exclude_tasks: Collection[str] = ()) -> int:
-        """Write items and statistics to a portable file, without those of `exclude_tasks`; returns how many."""
+    def export(
+        self, path: Path, exclude_tasks: Collection[str] = (), provenance: Mapping[str, Any] = MappingProxyType({})
+    ) -> int:
+        """Write items and statistics to a portable file; returns how many items.
+
+        With `exclude_tasks` their items stay behind, and so do all statistics: they may have been earned at them.
+        `provenance` is what the caller knows of where the memories come from.
+        """
         from kernel_gym.memory.exchange import export
 
-        return export(self._store, path, exclude_tasks)
+        return export(self._store, path, exclude_tasks, provenance)
 
     def import_(self, path: Path) -> int:
         """Add what `export` wrote; returns how many items were new."""

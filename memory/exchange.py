@@ -1,15 +1,17 @@
 """Memories as a portable file: JSON lines, one header and one line an item.
 
-The header says what wrote the file and which bank it came from; each item keeps its id there, so that `origin` can name
-it. References to items that were left out become null.
+The header says what wrote the file, when, and which bank, devices and run it came from; each item keeps its id there,
+so that `origin` can name it. References to items that were left out become null. A bank does not know at which tasks
+its statistics were earned: where tasks are left out, none are written.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,21 +48,27 @@ class _Line(BaseModel):
     origin: str
 
 
-def export(store: Store, path: Path, exclude_tasks: Collection[str] = ()) -> int:
-    """Write all items but those of `exclude_tasks`; returns how many."""
+def export(store: Store, path: Path, exclude_tasks: Collection[str], provenance: Mapping[str, Any]) -> int:
+    """Write all items, or all but those of `exclude_tasks` and without statistics; returns how many."""
     with store.reading():
         kept = [item for item in store.select("ORDER BY id") if not item.task or item.task not in exclude_tasks]
         header = {
             "format": FORMAT,
             "version": VERSION,
             "kernel_gym": __version__,
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "provenance": dict(provenance),
+            "devices": sorted({item.verdict.device for item in kept if item.verdict is not None} - {""}),
             "bank": store.tip()[1][:16],
             "attempts": store.attempts,
             "items": len(kept),
             "excluded_tasks": sorted(exclude_tasks),
             "edges": _edges(store, {item.id for item in kept}),
         }
-        lines = [json.dumps(header), *(json.dumps(line) for line in _lines(store, kept))]
+        lines = [
+            json.dumps(header),
+            *(json.dumps(line) for line in _lines(store, kept, () if exclude_tasks else store.snapshot().outcomes)),
+        ]
     try:
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     except OSError as error:
@@ -104,14 +112,15 @@ def _edges(store: Store, kept: Collection[int]) -> list[tuple[int, int]]:
     return [(start, child) for start, child in store.edges() if start in kept and child in kept]
 
 
-def _lines(store: Store, items: Collection[MemoryItem]) -> Iterator[dict[str, Any]]:
-    ids = {item.id for item in items}
-    records: dict[int, list[tuple[Any, ...]]] = {id: [] for id in ids}
-    for id, *record in store.snapshot().outcomes:
-        records.get(id, []).append(tuple(record))
+def _lines(
+    store: Store, items: Collection[MemoryItem], outcomes: Iterable[tuple[Any, ...]]
+) -> Iterator[dict[str, Any]]:
+    records: dict[int, list[tuple[Any, ...]]] = {item.id: [] for item in items}
+    for id, *record in outcomes:
+        records[id].append(tuple(record))
     for item in items:
         line = rows.to_json(item)
-        line |= {name: line[name] if line[name] in ids else None for name in ("parent", "source")}
+        line |= {name: line[name] if line[name] in records else None for name in ("parent", "source")}
         yield line | {"outcomes": records[item.id], "origin": store.origin(item.id)}
 
 

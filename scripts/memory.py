@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_gym import command_line, plugins, suites
+from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.config import setting
 from kernel_gym.errors import KernelGymError
 from kernel_gym.memory import rows
@@ -59,7 +60,9 @@ def _arguments() -> argparse.Namespace:
     search = commands.add_parser("search", help="items by similarity to a text")
     show = commands.add_parser("show", help="one item whole")
     lineage = commands.add_parser("lineage", help="the start points and traces an item goes back to, and its children")
-    exporting = commands.add_parser("export", help="write items and values to a portable file")
+    exporting = commands.add_parser(
+        "export", help="write items and statistics to a portable file, with where they come from"
+    )
     importing = commands.add_parser("import", help="add the items of such a file")
     checking = commands.add_parser("check", help="hold every item against its address; exit status 1 if one differs")
     for command in (new, listing, search, show, lineage, exporting, importing, checking):
@@ -82,7 +85,11 @@ def _arguments() -> argparse.Namespace:
         command.add_argument("id", type=int)
     exporting.add_argument("file", type=Path)
     exporting.add_argument(
-        "--exclude-tasks", type=command_line.words, default=(), metavar="A,B", help="leave these out"
+        "--exclude-tasks",
+        type=command_line.words,
+        default=(),
+        metavar="A,B",
+        help="leave out their items, and all statistics: they may be of these",
     )
     importing.add_argument("file", type=Path)
     return parser.parse_args()
@@ -125,7 +132,8 @@ def _lineage(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _export(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
     excluded = [_known(bank, name) for name in arguments.exclude_tasks]
-    return {"items": bank.export(arguments.file, excluded), "file": str(arguments.file)}
+    known = RunFolder(arguments.bank.parent).origin
+    return {"items": bank.export(arguments.file, excluded, known), "file": str(arguments.file)}
 
 
 def _import(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Named studies: data that parses, the operators they name, shards that resume, move, fail one by one."""
 
+import json
 import os
 import shutil
 import signal
@@ -22,7 +23,8 @@ from kernel_gym.config import resolve
 from kernel_gym.errors import ConfigError
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder
-from kernel_gym.memory.item import Kind, MemoryItem
+from kernel_gym.memory.item import Kind, MemoryItem, Stage
+from kernel_gym.verdict import Uncompilable
 
 ROOT = Path(__file__).parents[2]
 PASSED_ON = {
@@ -194,6 +196,25 @@ def test_killed_while_a_memory_is_passed_on_it_is_passed_on_again(tmp_path: Path
     assert len((folder.path / MEMORY_FILE).read_text().splitlines()) == 10
     assert (folder.path / AGENT_FOLDER / "value.json").exists()
     assert not (folder.path / f"{MEMORY_FILE}.part").exists()
+
+
+@pytest.mark.parametrize("overlapping", [False, True])
+def test_statistics_are_passed_on_unless_they_may_be_of_the_operators_to_come(
+    tmp_path: Path, overlapping: bool
+) -> None:
+    shards = tuple(protocol.shards(protocol.parse("mine", PASSED_ON), "quick"))
+    study = Study(shards, tmp_path, "use/value")
+    source, folder = (RunFolder.open(study.path(shard), shard.config) for shard in shards)
+    task = shards[1].tasks[0] if overlapping else "level9/other"
+    with Bank(source.bank, StaticEmbedder()) as bank:
+        bank.add([MemoryItem(Kind.PRACTICE, "p", "p")], attempt=False)
+        bank.add([MemoryItem(Kind.TRACE, "t", "t", "t", Uncompilable("no"), task)])
+        bank.record(Stage.DRAFT, [1], -1.0)
+    study._give_memory(shards[1])
+    header, *lines = [json.loads(line) for line in (folder.path / MEMORY_FILE).read_text().splitlines()]
+    assert header["excluded_tasks"] == ([task] if overlapping else [])
+    assert header["provenance"]["agent"] == "value"
+    assert [line["outcomes"] for line in lines] == ([[]] if overlapping else [[["draft", 1, -1.0, -0.2]], []])
 
 
 SLEEPING_STUDY = """

@@ -1,5 +1,7 @@
 """The contract of an attempt: picks, masks, start points, budget, errors, memory."""
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -9,12 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_gym.envs.known_optimum import HashEmbedder, known_options
+from kernel_gym.envs.options import Options
+from kernel_gym.envs.parts import device_name
 from kernel_gym.envs.synthesis import KernelSynthesisEnv
 from kernel_gym.envs.workbench import PATIENCE
 from kernel_gym.envs.workshop import RETRIES
 from kernel_gym.errors import ConfigError, TaskError
+from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
+from kernel_gym.verdict import Feasible
 
 K, N = 12, 3
 
@@ -469,3 +475,44 @@ def test_no_sequence_of_actions_raises_and_every_episode_ends(
         if terminated or truncated:
             observation, _ = env.reset()
             steps = 0
+
+
+def kernel_from(device: str, latency: float) -> MemoryItem:
+    """A feasible kernel of the first task, judged on a device."""
+    verdict, code = Feasible("ok", device=device, latency=latency), f"// {device}"
+    return MemoryItem(Kind.TRACE, "k", code, code, verdict, "some/task-0", "math", language="text")
+
+
+def test_only_kernels_judged_on_the_device_at_hand_are_start_points(make: Any, stand_ins: Any) -> None:
+    """A latency of one device is no bound on another."""
+    for here, best in (("slow", 9.0), ("fast", 1.0), ("", 1.0)):
+        bank = stand_ins.bank()
+        bank.add([kernel_from("fast", 1.0), kernel_from("slow", 9.0)])
+        judge = stand_ins.Profiling()
+        judge.device_name = here
+        _, info = make(bank=bank, verifier=judge).reset(seed=0)
+        assert (info["stage"], info["best_us"], info["first_us"]) == (Stage.REFINE, best, best)
+        assert [c.item.verdict.device for c in info["candidates"]] == ([here] if here else ["fast", "slow"])
+        judge.device_name = "third"
+        env = make(bank=bank, verifier=judge)
+        assert env.reset(seed=0)[1]["stage"] is Stage.DRAFT
+        with pytest.raises(ConfigError, match="for some/task-0 on third; it has none"):
+            make(bank=bank, verifier=judge, stages="refine").reset(seed=0)
+
+
+def test_children_judged_elsewhere_are_not_told_of(make: Any, stand_ins: Any) -> None:
+    bank, author = stand_ins.bank(), stand_ins.Listed("1 2 3")
+    (start,) = bank.add([kernel_from("here", 5.0)])
+    bank.add([replace(kernel_from("there", 1.0), parent=start)])
+    judge = stand_ins.Profiling()
+    judge.device_name = "here"
+    env = make(bank=bank, author=author, verifier=judge)
+    env.reset(seed=0)
+    env.step(np.int64(0))
+    assert env._bench.commission().start.children == ()
+
+
+def test_whose_device_is_at_hand() -> None:
+    assert device_name(Options()) == device_name(Options(verifier=SimpleNamespace(device=AscendSim()))) == "ascend-sim"
+    assert device_name(Options(verifier=SimpleNamespace(device_name="recorded"))) == "recorded"
+    assert device_name(Options(verifier=SimpleNamespace())) == ""

@@ -1,4 +1,5 @@
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -6,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from kernel_gym import suites
+from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.value import ValueAgent
+from kernel_gym.config import resolve
 from kernel_gym.memory.bank import PREVIOUS, Bank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 from kernel_gym.verdict import Feasible, Uncompilable
+from kernel_gym.version import __version__
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "memory.py"
 
@@ -85,6 +89,24 @@ def test_lineage_has_ancestors_and_children(bank):
     answer = json.loads(call("lineage", bank, "3", "--json"))
     assert [item["id"] for item in answer["lineage"]] == [2, 3]
     assert "fast relu" in call("lineage", bank, "2").partition("children:")[2]
+
+
+def test_an_export_of_a_run_says_which(bank, tmp_path):
+    config = resolve(overrides={"agent": "value", "seed": 3, "env": {"author_options": {"profile": "novice"}}})
+    folder = RunFolder.open(tmp_path / "seed-3", config)
+    shutil.copy(bank, folder.bank)
+    call("export", folder.bank, tmp_path / "memory.jsonl")
+    said = json.loads((tmp_path / "memory.jsonl").read_text().splitlines()[0])["provenance"]
+    assert said == {
+        "run": "seed-3",
+        "kernel_gym": __version__,
+        "commits": list(folder.commits),
+        "agent": "value",
+        "seed": 3,
+        "author": "apprentice",
+        "profile": "novice",
+        "device": "ascend-sim",
+    }
 
 
 def test_new_export_and_import(bank, tmp_path):

@@ -1,4 +1,6 @@
 import json
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -6,6 +8,7 @@ from kernel_gym.memory.bank import PREVIOUS, Bank, BankError
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 from kernel_gym.verdict import Feasible
+from kernel_gym.version import __version__
 
 EMBEDDER = StaticEmbedder()
 OK = Feasible("ok", latency=4.0)
@@ -15,8 +18,9 @@ def _told(task: str) -> MemoryItem:
     return MemoryItem(Kind.EXPERIENCE, task, f"{task} worked", verdict=OK, task=task, source=PREVIOUS)
 
 
-def _kernel(name: str, parent: int | None = None) -> MemoryItem:
-    return MemoryItem(Kind.TRACE, name, name, code=name, verdict=OK, task="level1/silu", parent=parent)
+def _kernel(name: str, parent: int | None = None, device: str = "") -> MemoryItem:
+    verdict = replace(OK, device=device)
+    return MemoryItem(Kind.TRACE, name, name, code=name, verdict=verdict, task="level1/silu", parent=parent)
 
 
 @pytest.fixture
@@ -68,7 +72,25 @@ def test_excluded_tasks_leave_no_trace(bank, tmp_path):
         header = json.loads(file.read_text().splitlines()[0])
         assert other.origin(trace.id) == f"{header['bank']}#4"
         assert other.origin(own.id) == ""
-        assert other.outcomes([trace.id])[trace.id][Stage.DRAFT].uses == 1
+
+
+def test_with_tasks_left_out_no_statistics_travel(bank, tmp_path):
+    """A page that was shown at the excluded task alone must not say how that went."""
+    bank.export(tmp_path / "memory.jsonl", exclude_tasks=["level1/relu"])
+    with Bank(None, EMBEDDER) as other:
+        other.import_(tmp_path / "memory.jsonl")
+        ids = range(1, len(other) + 1)
+        assert not any(record.uses for records in other.outcomes(ids).values() for record in records.values())
+
+
+def test_the_header_says_where_memories_come_from(bank, tmp_path):
+    bank.add([_kernel("elsewhere", device="cuda"), _kernel("here", device="ascend-sim")])
+    bank.export(tmp_path / "memory.jsonl", provenance={"run": "seed-0", "commits": ["abc"]})
+    header = json.loads((tmp_path / "memory.jsonl").read_text().splitlines()[0])
+    assert header["provenance"] == {"run": "seed-0", "commits": ["abc"]}
+    assert header["devices"] == ["ascend-sim", "cuda"]
+    assert header["kernel_gym"] == __version__
+    assert datetime.fromisoformat(header["date"]).utcoffset() == timedelta(0)
 
 
 def test_a_reference_to_an_excluded_item_becomes_none(bank, tmp_path):
