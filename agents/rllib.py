@@ -207,6 +207,8 @@ STARTS = 3
 def _start(address: str) -> None:
     own: dict[str, Any] = {"num_cpus": 1, "num_gpus": 0, "include_dashboard": False, "object_store_memory": 100 * 2**20}
     settings: dict[str, Any] = {} if address else own
+    if not address:  # it would print pages of its log when one of its processes is lost; `apart` says that in a line
+        ray._private.worker.listen_error_messages = lambda worker, stopped: None
     for left in reversed(range(STARTS)):
         try:
             ray.init(address=address or "local", log_to_driver=False, logging_level=logging.CRITICAL, **settings)

@@ -7,21 +7,18 @@ only read. So shards can be made on several machines and their folders put side 
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from threading import Thread
 
+from kernel_gym.agents.apart import begin, end, in_words, reason_of
 from kernel_gym.agents.comparison import Over, RunOutcome, comparable, outcome
 from kernel_gym.agents.journal import Record
 from kernel_gym.agents.protocol import AGENT_FOLDER, MEMORY_FILE, Shard
 from kernel_gym.agents.run_folder import RunFolder
-from kernel_gym.config import RunConfig
 from kernel_gym.errors import ConfigError, KernelGymError
 
 Watch = Callable[[int, int], None]
@@ -121,16 +118,15 @@ class Study:
                     except (KernelGymError, OSError) as error:
                         yield Failure(shard.label, in_words(error))
                         continue
-                    answer, process = _start(shard, self.path(shard))
+                    answer, process = begin(shard.config, self.path(shard))
                     running[answer] = shard, process
                 for ended in set(running) & set(wait(list(running), timeout=1.0)):
                     shard, process = running.pop(ended)
-                    if reason := _reason(ended, process):
+                    if reason := reason_of(ended, process):
                         yield Failure(shard.label, reason)
                 watch(lines.count(self._journals()), self.total)
         finally:
-            for _, process in running.values():
-                process.terminate()
+            end([process for _, process in running.values()])
 
     def _give_memory(self, shard: Shard) -> None:
         """Copy what the shard begins with into its folder: memories of other operators, and what the agent learned."""
@@ -145,65 +141,6 @@ class Study:
             # Of operators that it never worked at, there is nothing to leave out.
             bank.export(part, set(shard.tasks) & set(bank.tasks()), source.origin)
         part.rename(folder / MEMORY_FILE)
-
-
-def _start(shard: Shard, path: Path) -> tuple[Connection, BaseProcess]:
-    """A shard in a fresh process: what another left behind (threads, Ray, memory) can't reach it."""
-    context = multiprocessing.get_context("spawn")
-    answer, ours = context.Pipe(duplex=False)
-    process = context.Process(target=_train, args=(shard.config.model_dump_json(), path, ours))
-    process.start()
-    ours.close()
-    return answer, process
-
-
-def _reason(answer: Connection, process: BaseProcess) -> str:
-    """Why a shard failed; empty if it didn't. A process that was killed has closed the pipe without a word."""
-    try:
-        reason = str(answer.recv())
-    except EOFError:
-        reason = ""
-    answer.close()
-    process.join()
-    if process.exitcode and not reason:
-        return f"its process ended with status {process.exitcode}; run the same command again to go on"
-    return reason
-
-
-def _train(config: str, path: Path, answer: Connection) -> None:
-    """One shard, in a process of its own; answers with why it failed, or nothing."""
-    import torch
-
-    from kernel_gym.agents.training import train
-
-    torch.set_num_threads(1)
-    Thread(target=_end_with_parent, daemon=True).start()
-    try:
-        train(RunConfig.model_validate_json(config), RunFolder(path))
-    except Exception as error:
-        answer.send(in_words(error))
-        if not isinstance(error, KernelGymError):
-            raise
-    else:
-        answer.send("")
-
-
-def in_words(error: BaseException) -> str:
-    """A failure in one line; an unexpected one with what it came from: libraries wrap what they don't know."""
-    if isinstance(error, KernelGymError):
-        return str(error)
-    root = error
-    while (before := root.__cause__ or root.__context__) is not None:
-        root = before
-    told = f"{type(error).__name__}: {error}" + (f", from {type(root).__name__}: {root}" if root is not error else "")
-    return " ".join(told.split())
-
-
-def _end_with_parent() -> None:
-    """End this process when its parent has ended: an orphan would go on writing what somebody takes up again."""
-    if (parent := multiprocessing.parent_process()) is not None:
-        wait([parent.sentinel])
-        os._exit(1)
 
 
 class Lines:

@@ -34,9 +34,9 @@ def main() -> int:
         arguments.set.append(f"agent_options.ray_address={arguments.ray_address}")
     config = run_config(arguments, agent=arguments.agent, seed=arguments.seed)
 
+    from kernel_gym.agents.apart import train
     from kernel_gym.agents.progress import bar
     from kernel_gym.agents.run_folder import RunFolder
-    from kernel_gym.agents.training import train
 
     folder = RunFolder.open(arguments.out, config)
     with bar(config.agent, Console()) as show:

@@ -12,11 +12,12 @@ import pytest
 from rich.console import Console
 
 from kernel_gym import command_line, plugins
+from kernel_gym.agents.apart import in_words
 from kernel_gym.agents.evaluation import evaluation
 from kernel_gym.agents.journal import Journal
 from kernel_gym.agents.progress import bar
 from kernel_gym.agents.run_folder import RunFolder, keeping_what_is_written, load_config
-from kernel_gym.agents.study import Study, in_words
+from kernel_gym.agents.study import Study
 from kernel_gym.agents.training import train
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.envs.tabular.environment import TabularVectorEnv
