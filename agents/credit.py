@@ -154,8 +154,9 @@ class Question:
         """The attempts of a run to look at, by their place in its journal."""
         journal = Journal.read(RunFolder(run).journal)
         found = [place for place, record in enumerate(journal) if self._asks(record)]
-        if not found:
-            at = f" at {', '.join(self.tasks)}" if self.tasks else ""
+        unknown = set(self.tasks) - {name for record in journal for name in _names(record)}
+        if unknown or not found:
+            at = f" at {', '.join(sorted(unknown) or self.tasks)}" if self.tasks else ""
             numbered = f" numbered {', '.join(map(str, self.attempts))}" if self.attempts else ""
             known = ", ".join(dict.fromkeys(record["task"] for record in journal))
             stage = f" in the stage {self.stage!r}" if self.stage else ""
@@ -163,12 +164,16 @@ class Question:
         return set(generator(self.seed, "credit").permutation(found)[: self.states].tolist())
 
     def _asks(self, record: Record) -> bool:
-        names = (record["task"], record["task"].rpartition("/")[2])
         return (
             self.stage in ("", record["stage"])
-            and (not self.tasks or any(name in self.tasks for name in names))
+            and (not self.tasks or any(name in self.tasks for name in _names(record)))
             and (not self.attempts or record["index"] in self.attempts)
         )
+
+
+def _names(record: Record) -> tuple[str, str]:
+    """An operator with and without its suite."""
+    return record["task"], record["task"].rpartition("/")[2]
 
 
 def examine(run: Path, question: Question, watch: Watch = lambda done, of: None) -> Report:

@@ -201,6 +201,7 @@ def test_a_run_that_no_longer_replays_is_one_line_that_names_it(table_run: Path,
 @pytest.mark.parametrize(("question", "says"), [
     (Question(stage="no such"), "has no attempts in the stage 'no such'"),
     (Question(tasks=("nope",), stage=""), "has no attempts at nope; its operators: level1/relu, level1/softmax"),
+    (Question(tasks=("relu", "nope"), stage=""), "has no attempts at nope; its"),
     (Question(attempts=(4, 9), stage=""), "has no attempts numbered 4, 9;"),
     (Question(tasks=("relu",), attempts=(3,), stage="draft"), "at relu numbered 3 in the stage 'draft'"),
 ])  # fmt: skip
