@@ -32,13 +32,33 @@ _STRATA = (
 
 
 @dataclass(frozen=True)
+class Child:
+    """What refining a start point came to: a trace's id, its verdict's outcome and, if it is feasible, its latency."""
+
+    id: int
+    outcome: str
+    latency_us: float | None
+
+    @classmethod
+    def of(cls, trace: MemoryItem) -> Child:
+        """A trace as the child of a start point."""
+        if trace.verdict is None:
+            raise ValueError(f"item {trace.id} has no verdict and is nobody's child")
+        return cls(trace.id, trace.verdict.outcome, trace.verdict.latency_us)
+
+
+@dataclass(frozen=True)
 class Candidate:
-    """One slot of the pool: an item, its similarity to the query, its record, and whether it is offered as a start."""
+    """One slot of the pool: an item, its similarity to the query, its record, and whether it is offered as a start.
+
+    A start has `children`: what earlier attempts that refined it came to, oldest first.
+    """
 
     item: MemoryItem
     similarity: float
     outcomes: dict[Stage, Outcomes] = field(default_factory=dict)
     start: bool = False
+    children: tuple[Child, ...] = ()
 
     @property
     def id(self) -> int:

@@ -83,10 +83,10 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
 
     ## Information
     `reset` and `step` give `task`, `category`, `stage`, `attempts_left`, `picks_left`, `start_due`, `candidates` (a
-    tuple of `Candidate`, in slot order, with items and ids), `picked` (ids), `start` (id), `first_us`, `best_us`,
-    `last_verdict`. A step that generated adds `attempt`, the finished `Attempt` with the ids of the context, of the
-    API pages that the environment added after the picks, and of the items that joined the bank; or `failure`, the
-    infrastructure's error.
+    tuple of `Candidate`, in slot order, with items and ids; start points with their children), `picked` (ids),
+    `start` (id), `first_us`, `best_us`, `last_verdict`. A step that generated adds `attempt`, the finished `Attempt`
+    with the ids of the context, of the API pages that the environment added after the picks, and of the items that
+    joined the bank; or `failure`, the infrastructure's error.
 
     ## Arguments
     All by keyword; `kernel_gym.envs.options.Options` documents each. Parts can be given by name or as objects.

@@ -12,6 +12,7 @@ all its benches judged at once, and every bench sees the bank as it was when its
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.observation import Situation, Vector
-from kernel_gym.envs.pool import Candidate, Wanted, similar
+from kernel_gym.envs.pool import Candidate, Child, Wanted, similar
 from kernel_gym.envs.rewards import REWARDS
 from kernel_gym.envs.showing import describe, latency, note, profile, start_point
 from kernel_gym.envs.workshop import Commission, Work, Workshop
@@ -120,8 +121,14 @@ class Workbench:
     def _start_points(self) -> tuple[Candidate, ...]:
         """P(x), fastest first, as many as there are slots."""
         ids = [item.id for item in self.bank.start_points(self.task.id) if self._mine(item)][: self._options.slots]
-        found = self.bank.look_up(ids, describe(self.task))
-        return tuple(Candidate(one.item, one.similarity, one.outcomes, start=True) for one in found)
+        found, children = self.bank.look_up(ids, describe(self.task)), self.bank.children_of(ids)
+        return tuple(
+            Candidate(one.item, one.similarity, one.outcomes, True, self._children(children[one.item.id]))
+            for one in found
+        )
+
+    def _children(self, traces: Iterable[MemoryItem]) -> tuple[Child, ...]:
+        return tuple(Child.of(trace) for trace in traces if self._mine(trace))
 
     def _start_point(self, item: MemoryItem) -> StartPoint:
         return start_point(item, filter(self._mine, self.bank.children(item.id)))

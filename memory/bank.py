@@ -114,7 +114,14 @@ class Bank:
 
     def children(self, id: int) -> tuple[MemoryItem, ...]:
         """What refining the start point `id` came to, oldest first; also kernels first reached another way."""
-        return self._store.select("JOIN edges ON child = id WHERE start = ? ORDER BY number", id)
+        return self.children_of([id])[id]
+
+    def children_of(self, ids: Collection[int]) -> dict[int, tuple[MemoryItem, ...]]:
+        """The children of several start points, by start point."""
+        with self._store.reading():
+            edges = self._store.edges(ids)
+            items = {item.id: item for item in self._store.fetch([child for _, child in edges])}
+        return {id: tuple(items[child] for start, child in edges if start == id) for id in ids}
 
     def lineage(self, id: int) -> tuple[MemoryItem, ...]:
         """Where an item comes from, oldest first, itself last: the trace of an experience, start points of a trace."""

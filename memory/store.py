@@ -148,9 +148,10 @@ class Store:
         if start != child:
             self.connection.execute("INSERT OR IGNORE INTO edges (start, child) VALUES (?, ?)", (start, child))
 
-    def edges(self) -> list[tuple[int, int]]:
-        """Start points and what refining them came to, oldest first."""
-        return self.connection.execute("SELECT start, child FROM edges ORDER BY number").fetchall()
+    def edges(self, starts: Collection[int] | None = None) -> list[tuple[int, int]]:
+        """Start points, all or those given, and what refining them came to, oldest first."""
+        clause, given = ("", ()) if starts is None else (f"WHERE start IN {_AMONG}", (_listed(starts),))
+        return self.connection.execute(f"SELECT start, child FROM edges {clause} ORDER BY number", given).fetchall()
 
     def find(self, digest: str) -> int | None:
         """The id of the item with this content; None if there is none."""

@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel_gym.envs.pool import Candidate
+from kernel_gym.envs.pool import Candidate, Child
 from kernel_gym.envs.tabular.lore import ID_BITS, Lore, Numbers, Places
 from kernel_gym.memory.bank import RECENT_WEIGHT
 from kernel_gym.memory.item import MemoryItem, Outcomes, Stage
@@ -44,7 +44,10 @@ class TabularBank:
         self.record_of = np.zeros((count, 7))
         self.fastest = np.full(tasks, np.inf)
         self.starts: list[list[int]] = [[] for _ in range(tasks)]
-        self.children: dict[int, tuple[int, ...]] = {}
+        #: What refining a start point came to, and the schedules that were tried at it, by the start point's place.
+        self.children: dict[int, tuple[Child, ...]] = {}
+        self._edges: set[tuple[int, int]] = set()
+        self.tried: dict[int, tuple[int, ...]] = {}
 
     def __len__(self) -> int:
         return self.size
@@ -57,13 +60,19 @@ class TabularBank:
             if not self.ids[place]:
                 self._join(place, stage)
         if start >= 0:
-            self._remember_child(start, self.lore.schedule_of[self.lore.row(places[0])])
+            self._remember_child(start, places[0])
         return tuple(int(self.ids[place]) for place in places)
 
-    def _remember_child(self, start: int, schedule: int) -> None:
-        known = self.children.get(start, ())
-        if schedule not in known:
-            self.children[start] = (*known, schedule)
+    def _remember_child(self, start: int, place: int) -> None:
+        row = self.lore.row(place)
+        tried, schedule = self.tried.get(start, ()), self.lore.schedule_of[row]
+        if schedule not in tried:
+            self.tried[start] = (*tried, schedule)
+        if place != start and (start, place) not in self._edges:
+            self._edges.add((start, place))
+            verdict = self.lore.rows[row][1].verdict
+            child = Child(int(self.ids[place]), verdict.outcome, verdict.latency_us)
+            self.children[start] = (*self.children.get(start, ()), child)
 
     def _join(self, place: int, stage: Stage) -> None:
         self.size += 1
@@ -131,6 +140,8 @@ class Pool:
     #: Columns as in `TabularBank.record_of`.
     record_of: Numbers
     start: bool = False
+    #: Of start points, slot by slot.
+    children: tuple[tuple[Child, ...], ...] = ()
 
     def __len__(self) -> int:
         return len(self.places)
@@ -157,7 +168,8 @@ class Pool:
         stage = STAGES[joined] if joined >= 0 else None
         own = replace(item, id=self.ids[slot], born=int(self.record_of[slot, 6]), stage=stage)
         outcomes = {one: self._outcomes(i, slot) for i, one in enumerate(STAGES)}
-        return Candidate(own, float(self.similarity[slot]), outcomes, self.start)
+        children = self.children[slot] if self.start else ()
+        return Candidate(own, float(self.similarity[slot]), outcomes, self.start, children)
 
     def _outcomes(self, stage: int, slot: int) -> Outcomes:
         uses, total, recent = self.record_of[slot, stage:6:2].tolist()

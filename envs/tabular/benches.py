@@ -13,6 +13,7 @@ from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.curriculum import Curriculum
 from kernel_gym.envs.observation import HALF_AGE, HALF_USES, VERDICTS, Layout, Vector
 from kernel_gym.envs.options import Options
+from kernel_gym.envs.pool import Child
 from kernel_gym.envs.rewards import REWARDS
 from kernel_gym.envs.tabular.author import Asked, TabularAuthor, Written
 from kernel_gym.envs.tabular.bank import STAGES, Pool, TabularBank
@@ -174,12 +175,22 @@ class Benches:
                 similarity[n],
                 record_of[n],
                 due[n],
+                self._children(i, places[n, :count].tolist()) if due[n] else (),
             )
         rows = self._described(index, places)
         rows[..., self._columns["similarity"]] = similarity.clip(-1, 1)
         self._measured(bank, places, stage, record_of, rows)
         rows[places < 0] = 0.0
         self.rows[index] = rows
+
+    def _children(self, i: int, starts: Sequence[int]) -> tuple[tuple[Child, ...], ...]:
+        """What refining start points came to; frozen memory tells of what this episode found alone."""
+        bank = self.banks[i]
+        known = [bank.children.get(start, ()) for start in starts]
+        if self.options.memory != "frozen":
+            return tuple(known)
+        found = {int(bank.ids[place]) for place in self._found[i]}
+        return tuple(tuple(child for child in some if child.id in found) for some in known)
 
     def _described(self, index: Places, places: Places) -> Vector:
         """What is known of candidates without a bank, one row each."""
@@ -269,7 +280,7 @@ class Benches:
         self.attempts[task] += 1
         if start < 0:
             return Asked(task, number, shown)
-        return Asked(task, number, shown, self.lore.row(start), self.banks[i].children.get(start, ()))
+        return Asked(task, number, shown, self.lore.row(start), self.banks[i].tried.get(start, ()))
 
     def _learn(self, i: int, written: Written, places: list[int], pages: tuple[int, ...]) -> Settled:
         lore, bank, stage = self.lore, self.banks[i], STAGES[self.stage[i]]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kernel_gym.envs.known_optimum import HashEmbedder, known_options
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.parts import device_name
+from kernel_gym.envs.pool import Child
 from kernel_gym.envs.synthesis import KernelSynthesisEnv
 from kernel_gym.envs.workbench import PATIENCE
 from kernel_gym.envs.workshop import RETRIES
@@ -516,3 +517,25 @@ def test_whose_device_is_at_hand() -> None:
     assert device_name(Options()) == device_name(Options(verifier=SimpleNamespace(device=AscendSim()))) == "ascend-sim"
     assert device_name(Options(verifier=SimpleNamespace(device_name="recorded"))) == "recorded"
     assert device_name(Options(verifier=SimpleNamespace())) == ""
+
+
+def test_an_agent_sees_what_refining_each_start_point_came_to(make: Any, stand_ins: Any) -> None:
+    """From info alone: no look into the bank."""
+    bank = stand_ins.bank()
+    slow, fast = bank.add([kernel_from("", 5.0), kernel_from("sim", 2.0)])
+    env = make(bank=bank, author=stand_ins.Listed("latency 4", "wrong", "latency 4"), verifier=stand_ins.Profiling())
+    _, info = env.reset(seed=0)
+    assert [(one.id, one.children) for one in info["candidates"]] == [(fast, ()), (slow, ())]
+    made = []
+    for _ in range(3):
+        *_, info = attempt(env, [one.id for one in info["candidates"]].index(slow), K)
+        made.append(info["attempt"])
+    children = {one.id: one.children for one in info["candidates"]}
+    first, wrong, again = made
+    assert again.produced[0] == first.produced[0], "one kernel is one child"
+    assert children[slow] == tuple(
+        Child(one.produced[0], one.verdict.outcome, one.verdict.latency_us) for one in (first, wrong)
+    )
+    assert children[fast] == ()
+    *_, info = attempt(env, 0)
+    assert not any(one.children for one in info["candidates"]), "only start points have them"

@@ -20,7 +20,7 @@ from kernel_gym import plugins, suites
 from kernel_gym.agents.play import play
 from kernel_gym.envs import parts
 from kernel_gym.envs.options import Options
-from kernel_gym.envs.pool import Candidate
+from kernel_gym.envs.pool import Candidate, Child
 from kernel_gym.envs.seeding import generator
 from kernel_gym.envs.showing import child_line, note
 from kernel_gym.envs.synthesis import KernelSynthesisEnv
@@ -203,6 +203,27 @@ def test_agents_play_and_learn(name: str) -> None:
     assert max(attempt.stage for attempt in attempts) == Stage.REFINE
     again = plugins.load("kernel_gym.agents", name)(seed=1)
     assert attempts == list(play(gym.make(ID, budget=5), again, 40, seed=2))
+
+
+@pytest.mark.parametrize("memory", ["shared", "fresh", "frozen"])
+def test_start_points_tell_what_refining_them_came_to(memory: str) -> None:
+    """Against a plain record of the attempts; frozen memory takes in, and tells of, what is feasible alone."""
+    env, rng = TabularEnv(budget=40, memory=memory), np.random.default_rng(3)
+    seen, info = env.reset(seed=6)
+    children: dict[int, dict[int, Child]] = {}
+    told, ended = 0, False
+    while not ended:
+        if info["start_due"]:
+            offered = {one.id: one.children for one in info["candidates"]}
+            assert offered == {id: tuple(children.get(id, {}).values()) for id in offered}
+            told += sum(map(len, offered.values()))
+        action = int(rng.choice(np.flatnonzero(seen["action_mask"])))
+        seen, _, ended, _, info = env.step(np.int64(action))
+        made = info.get("attempt")
+        if made is not None and made.start is not None and made.produced and made.produced[0] != made.start:
+            child = Child(made.produced[0], made.verdict.outcome, made.verdict.latency_us)
+            children.setdefault(made.start, {}).setdefault(child.id, child)
+    assert told
 
 
 @pytest.mark.parametrize("memory", ["shared", "fresh", "frozen"])
