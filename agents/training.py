@@ -29,6 +29,7 @@ from kernel_gym.agents.yardsticks import Yardsticks
 from kernel_gym.config import RunConfig
 from kernel_gym.envs import parts
 from kernel_gym.envs.attempt import Attempt
+from kernel_gym.envs.curriculum import whole_levels
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.vector import KernelSynthesisVectorEnv, view
 from kernel_gym.errors import ConfigError, InfrastructureError
@@ -82,6 +83,20 @@ def operators(config: RunConfig, folder: RunFolder) -> list[str]:
     from kernel_gym.agents import tabular_training
 
     return tabular_training.tasks(options, config.env.table)
+
+
+def at_once(config: RunConfig, folder: RunFolder, tasks: Sequence[str]) -> int:
+    """How many tasks are worked on at once: a batch, or all; level by level, as many as divide every level evenly."""
+    most = len(tasks)
+    if config.env.curriculum == "levels":
+        options = environment_options(config, folder)
+        most = whole_levels(parts.tasks(replace(options, tasks=tasks) if config.env.table else options))
+    batch = config.batch or most
+    if len(tasks) % batch:
+        raise ConfigError(f"{len(tasks)} tasks don't make whole batches of {batch}")
+    if most % batch:
+        raise ConfigError(f"batches of {batch} would mix the levels: batch must divide {most}, or be 0")
+    return batch
 
 
 def session_class(config: RunConfig) -> type[Session]:
@@ -146,9 +161,7 @@ class Session:
         #: attempts of a round, and in all
         self.each = len(tasks) * config.budget
         self.total = self.each * config.rounds
-        self.batch = config.batch or len(tasks)
-        if len(tasks) % self.batch:
-            raise ConfigError(f"{len(tasks)} tasks don't make whole batches of {self.batch}")
+        self.batch = at_once(config, folder, tasks)
         if config.rounds > 1 and config.env.stages == "draft":
             raise ConfigError("rounds have no common end where drafting is all: leave rounds or stages out")
         self.meter = Meter(len(tasks))

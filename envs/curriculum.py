@@ -2,12 +2,15 @@
 
 A curriculum is a function that orders the tasks for one round; when a round is over the next begins. Ours are
 `sequential` (as given), `mixed` (shuffled anew each round) and `levels` (level by level, as given within a level); one
-of your own is given as a function or as `module:function`.
+of your own is given as a function or as `module:function`. Where several tasks are worked on at once, `whole_levels`
+says how many keep levels apart.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from math import gcd
 
 import numpy as np
 
@@ -32,6 +35,11 @@ def mixed(tasks: Sequence[Task], round_: int, rng: np.random.Generator) -> Seque
 def levels(tasks: Sequence[Task], round_: int, rng: np.random.Generator) -> Sequence[Task]:
     """Level by level; tasks without a level come last."""
     return sorted(tasks, key=lambda task: (task.level is None, task.level or 0))
+
+
+def whole_levels(tasks: Sequence[Task]) -> int:
+    """The most tasks that can be worked on at once with no level begun before the one before it is done."""
+    return gcd(*Counter(task.level for task in tasks).values())
 
 
 ORDERS: dict[str, Order] = {"sequential": sequential, "mixed": mixed, "levels": levels}

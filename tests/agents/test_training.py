@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from kernel_gym.agents.training import Session, train
 from kernel_gym.agents.value import ValueAgent
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.errors import ConfigError, KernelGymError
+from kernel_gym.kernel import Kernel
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem
@@ -52,6 +54,37 @@ def test_the_same_seed_gives_the_same_run_and_another_one_another(tmp_path: Path
     assert journal(tmp_path / "a") == journal(tmp_path / "b")
     run(tmp_path / "c", config(seed=1))
     assert [row["kernel"] for row in journal(tmp_path / "c")] != [row["kernel"] for row in journal(tmp_path / "a")]
+
+
+class Silent:
+    """Has no answer, which nobody needs to judge."""
+
+    language = "ascendc"
+
+    def identity(self) -> str:
+        return "silent"
+
+    def write(self, task: Any, context: Any, start: Any, rng: Any) -> Kernel:
+        return Kernel("", self.language)
+
+
+LEVELS = ("level2/conv2d_mish_mish", "level1/relu", "level2/conv2d_relu_bias_add", "level1/sigmoid")
+
+
+def test_level_by_level_one_level_is_finished_before_the_next_begins(tmp_path: Path) -> None:
+    def levels(folder: str, tasks: Sequence[str], batch: int = 0) -> list[str]:
+        env = {"curriculum": "levels", "author": f"{__name__}:Silent"}
+        run(tmp_path / folder, config("random", tasks=tasks, batch=batch, budget=2, env=env))
+        return [row["task"] for row in journal(tmp_path / folder)]
+
+    one, two = [LEVELS[1], LEVELS[3]], [LEVELS[0], LEVELS[2]]
+    assert levels("equal", LEVELS) == one * 2 + two * 2, "a batch for each level"
+    assert levels("uneven", LEVELS[:3]) == [LEVELS[1]] * 2 + [LEVELS[0]] * 2 + [LEVELS[2]] * 2
+    assert levels("single", LEVELS, 1) == [task for task in (*one, *two) for _ in range(2)]
+    with pytest.raises(ConfigError, match="batches of 4 would mix the levels: batch must divide 2"):
+        levels("mixed", LEVELS, 4)
+    with pytest.raises(ConfigError, match="4 tasks don't make whole batches of 3"):
+        levels("torn", LEVELS, 3)
 
 
 def test_a_run_folder_holds_what_it_says(tmp_path: Path) -> None:

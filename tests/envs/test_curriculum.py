@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernel_gym.envs.curriculum import Curriculum
+from kernel_gym.envs.curriculum import Curriculum, whole_levels
 from kernel_gym.errors import ConfigError
 from kernel_gym.task import Task
 
@@ -23,6 +23,13 @@ def test_sequential_goes_round(stand_ins: Any) -> None:
 
 def test_levels_come_one_after_another(stand_ins: Any) -> None:
     assert dealt(Curriculum(stand_ins.tasks(4), "levels"), 4) == ["task-1", "task-3", "task-0", "task-2"]
+
+
+def test_as_many_at_once_as_keep_levels_apart(stand_ins: Any) -> None:
+    tasks = stand_ins.tasks(10)
+    one, two = ([task for task in tasks if task.level == level] for level in (1, 2))
+    for ones, twos, most in ((5, 5, 5), (4, 2, 2), (3, 2, 1), (3, 0, 3)):
+        assert whole_levels([*one[:ones], *two[:twos]]) == most
 
 
 def test_mixed_is_a_new_order_each_round_and_the_same_for_a_seed(stand_ins: Any) -> None:
