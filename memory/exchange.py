@@ -65,10 +65,8 @@ def export(store: Store, path: Path, exclude_tasks: Collection[str], provenance:
             "excluded_tasks": sorted(exclude_tasks),
             "edges": _edges(store, {item.id for item in kept}),
         }
-        lines = [
-            json.dumps(header),
-            *(json.dumps(line) for line in _lines(store, kept, () if exclude_tasks else store.snapshot().outcomes)),
-        ]
+        outcomes = () if exclude_tasks else store.snapshot().outcomes
+        lines = [json.dumps(header), *(json.dumps(line) for line in _lines(store, kept, outcomes))]
     try:
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     except OSError as error:
@@ -117,7 +115,7 @@ def _lines(
 ) -> Iterator[dict[str, Any]]:
     records: dict[int, list[tuple[Any, ...]]] = {item.id: [] for item in items}
     for id, *record in outcomes:
-        records[id].append(tuple(record))
+        records.get(id, []).append(tuple(record))  # a damaged bank has outcomes of no item
     for item in items:
         line = rows.to_json(item)
         line |= {name: line[name] if line[name] in records else None for name in ("parent", "source")}

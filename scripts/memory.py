@@ -64,7 +64,9 @@ def _arguments() -> argparse.Namespace:
         "export", help="write items and statistics to a portable file, with where they come from"
     )
     importing = commands.add_parser("import", help="add the items of such a file")
-    checking = commands.add_parser("check", help="hold every item against its address; exit status 1 if one differs")
+    checking = commands.add_parser(
+        "check", help="hold every item against its form and its address; exit status 1 if one is wrong"
+    )
     for command in (new, listing, search, show, lineage, exporting, importing, checking):
         command.add_argument("bank", type=Path, help="the bank's file")
         command.add_argument("--json", action="store_true", help="print data instead of tables")

@@ -92,6 +92,18 @@ def test_what_cannot_be_read_is_one_line_that_says_how_to_find_it(path: Path, ki
         bank.retrieve("body", 9)
 
 
+def test_outcomes_of_no_item_do_not_keep_a_bank_from_being_saved(path: Path, tmp_path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute(DAMAGE["statistics"][0])
+    connection.commit()
+    connection.close()
+    with Bank(path, StaticEmbedder(), read_only=True) as bank, Bank(None, StaticEmbedder()) as other:
+        bank.export(tmp_path / "out.jsonl")
+        other.import_(tmp_path / "out.jsonl")
+        assert other.items() == bank.items()
+        assert other.problems() == ()
+
+
 def test_the_command_says_so_with_its_exit_status(path: Path) -> None:
     done = subprocess.run([sys.executable, str(SCRIPT), "check", str(path)], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "whole: 6 items\n")
