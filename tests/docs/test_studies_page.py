@@ -38,6 +38,21 @@ def test_every_study_is_in_the_page_as_it_is(name: str) -> None:
         assert f"| {row.what} | {row.value} |" in text
 
 
+def test_the_table_of_the_full_study_is_what_its_command_printed() -> None:
+    printed = {
+        section.splitlines()[0]: dict(re.findall(r"^\| ([\w@-]+) \| (\d.*) \|$", section, re.MULTILINE))
+        for section in (DOCS / "results" / "main.md").read_text().split("\n## ")[1:]
+    }
+    _, table = (DOCS / "studies.md").read_text().split("### `main`, full size")
+    shown = re.findall(r"^\| `([\w@-]+)` \| (\d.*) \|$", table, re.MULTILINE)
+    assert [agent for agent, _ in shown] == list(protocol.load("main").agents)
+    for agent, cells in shown:
+        figures = {suite: dict(zip(FIGURES, rows[agent].split(" | "), strict=True)) for suite, rows in printed.items()}
+        wanted = [figures[suite][figure] for suite in ("level1", "level2") for figure in ("correct", "area")]
+        wanted += [figures["All operators"][figure] for figure in ("correct", "area", "speedup")]
+        assert cells.split(" | ") == wanted
+
+
 def test_the_configuration_with_env_runners_is_one() -> None:
     pytest.importorskip("ray", reason="needs RLlib: pip install 'kernel_gym[rllib]'")
     (shown,) = re.findall(r"```python\n(.*?)```", (DOCS / "training.md").read_text(), re.DOTALL)
