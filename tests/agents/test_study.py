@@ -308,7 +308,7 @@ def test_the_command_lists_studies_and_says_what_is_missing(tmp_path: Path) -> N
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == protocol.names()
     assert sum(line.startswith(" ") for line in lines) == 2 * len(protocol.names())
     at = next(i for i, line in enumerate(lines) if line.startswith("main "))
-    assert "quick: 33 runs, 5,280 attempts, estimated 14 minutes on two idle cores" in lines[at + 1]
+    assert "quick: 33 runs, 3,960 attempts, estimated 11 minutes on two idle cores" in lines[at + 1]
     command = [sys.executable, script, "placebo", "--out", str(tmp_path), "--table"]
     bad = subprocess.run(command, capture_output=True, text=True)
     assert (bad.returncode, bad.stderr.count("\n")) == (2, 1)
