@@ -106,10 +106,20 @@ def _content(folder: Path, runs: Sequence[FinishedRun], reference: str, traces: 
 def _provenance(folder: RunFolder) -> dict[str, str]:
     found = folder.provenance
     resumed = {f"from attempt {part['attempt']}": part for part in found.pop("resumed", ())}
-    again = {when: f"commit {part['commit']}, {' '.join(part['command'])}" for when, part in resumed.items()}
-    words = {"command": " ".join(found.get("command", ()))}
+    again = {when: f"commit {part['commit']}, {_typed(part['command'])}" for when, part in resumed.items()}
+    words = {"command": _typed(found.get("command", ()))}
     words["packages"] = ", ".join(f"{name} {version}" for name, version in found.get("packages", {}).items())
     return {name: words.get(name, str(value)) for name, value in found.items()} | again
+
+
+def _typed(command: Sequence[str]) -> str:
+    """A command line as it can be shown to others: of absolute paths the last part, since a report travels."""
+    parts = (argument.rpartition("=") for argument in command)
+    return " ".join(f"{option}{equals}{_last(value)}" for option, equals, value in parts)
+
+
+def _last(value: str) -> str:
+    return f".../{Path(value).name}" if Path(value).is_absolute() else value
 
 
 def _detailed(runs: Sequence[FinishedRun], wanted: str) -> FinishedRun:

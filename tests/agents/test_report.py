@@ -97,6 +97,19 @@ def test_the_report_is_whole_and_loads_nothing(runs: Path, tmp_path: Path) -> No
         assert words in text, words
 
 
+def test_a_report_says_how_it_was_made_but_not_where(runs: Path, tmp_path: Path) -> None:
+    study = tmp_path / "moved"
+    shutil.copytree(runs, study)
+    made = ["scripts/study.py", "main", "--out", "/home/someone/runs/main", "--memory=/data/secret/bank.jsonl"]
+    for folder in study.glob("*/seed-0/provenance.json"):
+        found = json.loads(folder.read_text())
+        again = {"attempt": 2, "commit": "abc", "command": made}
+        folder.write_text(json.dumps(found | {"command": made, "resumed": [again]}))
+    page = write_report(study, tmp_path / "report.html").read_text()
+    assert page.count("scripts/study.py main --out .../main --memory=.../bank.jsonl") == 2
+    assert not re.search("someone|secret", page)
+
+
 def test_the_tiers_and_steps_say_how_far_things_came() -> None:
     def attempt(compiled: bool, latency: float | None = None) -> dict[str, Any]:
         return {"verdict": {"compiled": compiled, "feasible": latency is not None, "latency_us": latency}}
