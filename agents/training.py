@@ -7,7 +7,6 @@ same cost.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
@@ -20,7 +19,7 @@ import numpy as np
 from kernel_gym import plugins
 from kernel_gym.agents.comparison import RunOutcome, outcome
 from kernel_gym.agents.contract import Agent, BudgetSpent
-from kernel_gym.agents.images import figures
+from kernel_gym.agents.events import Events
 from kernel_gym.agents.journal import Journal, Record
 from kernel_gym.agents.metrics import Meter, category
 from kernel_gym.agents.recorded import RecordedVerdicts
@@ -39,11 +38,6 @@ Part = TypeVar("Part")
 
 #: Devices whose time costs nothing: oracles are run on them to compare with.
 SIMULATED = ("ascend-sim",)
-
-#: Points of a curve; a longer run leaves some out.
-POINTS = 2_000
-#: How often figures are drawn in a run, evenly over its attempts.
-FIGURES = 10
 
 Progress = Callable[[int, int, int], None]
 """Called after every attempt with: attempts made, attempts in all, operators solved."""
@@ -165,7 +159,6 @@ class Session:
         if config.rounds > 1 and config.env.stages == "draft":
             raise ConfigError("rounds have no common end where drafting is all: leave rounds or stages out")
         self.meter = Meter(len(tasks))
-        self._every = max(1, self.total // POINTS)
         self._progress = progress
         self._categories: dict[str, str] = {}
         self._best: dict[str, float] = {}
@@ -174,11 +167,9 @@ class Session:
         self._numbers: dict[int, int] = {}
 
     def __enter__(self) -> Session:
-        from torch.utils.tensorboard import SummaryWriter
-
         self._stack = ExitStack()
-        self._writer = SummaryWriter(str(self.folder.path))
-        self._stack.callback(self._writer.close)
+        self._events = Events(self.folder.path, self.config, self.total)
+        self._stack.callback(self._events.close)
         self._prepare()
         return self
 
@@ -269,22 +260,26 @@ class Session:
         self.journal.write(record(attempt))
         if resuming and not self.journal.replaying:
             self.folder.go_on(len(self.journal.records))
-        figures = self.meter.take(attempt)
-        if self._due:
-            self.log_scalars("", figures, self.meter.attempts)
+        figures, now = self.meter.take(attempt), self.meter.attempts
+        self._events.attempt(figures, now)
         for name, part in self._paid.items():
-            self.log_scalars(f"{name}/", part.usage(), self.meter.attempts)
+            self._events.scalars(f"{name}/", part.usage(), now)
         latency = attempt.verdict.latency_us
-        if latency is not None and self.config.env.device in SIMULATED and not self.config.env.table:
-            self.log_scalars("", self._yardsticks.take(attempt.task, category(attempt), latency), self.meter.attempts)
         if latency is not None:
+            self._measure(attempt, latency)
             self._keep(attempt, latency)
         self._categories[attempt.task] = attempt.category
-        if self.meter.attempts * FIGURES // self.total > (self.meter.attempts - 1) * FIGURES // self.total:
-            self._draw()
-        if self.config.rounds > 1 and self.meter.attempts % self.each == 0:
-            self._end_round(self.meter.attempts // self.each)
-        self._progress(self.meter.attempts, self.total, self.meter.solved)
+        if self._events.draws(now):
+            self._events.draw(self._round_so_far(), self._categories, now)
+        if self.config.rounds > 1 and now % self.each == 0:
+            self._end_round(now // self.each)
+        self._progress(now, self.total, self.meter.solved)
+
+    def _measure(self, attempt: Attempt, latency: float) -> None:
+        """Hold a latency against what is possible, where that costs nothing."""
+        if self.config.env.device in SIMULATED and not self.config.env.table:
+            figures = self._yardsticks.take(attempt.task, category(attempt), latency)
+            self._events.scalars("", figures, self.meter.attempts)
 
     def _keep(self, attempt: Attempt, latency: float) -> None:
         """Write down a feasible kernel, and that it is the fastest of its operator if it is."""
@@ -295,56 +290,30 @@ class Session:
             self._best[attempt.task] = latency
             self.folder.keep_best(attempt.task, attempt.kernel.source)
 
-    @property
-    def _due(self) -> bool:
-        """Whether the scalars of this attempt are written: of a very long run, only some."""
-        return self.meter.attempts % self._every == 0
-
     def round(self, number: int) -> list[Record]:
         """The attempts of a round, counted from 1; with a single one all, of which drafting alone makes a few more."""
         first = (number - 1) * self.each
         return self.journal.records[first : first + self.each if self.config.rounds > 1 else None]
 
+    def _round_so_far(self) -> list[Record]:
+        begun = (self.meter.attempts - 1) // self.each * self.each if self.config.rounds > 1 else 0
+        return self.journal.records[begun : self.meter.attempts]
+
     def _end_round(self, number: int) -> None:
         """Write what a round came to."""
-        found = outcome(self.config.agent, self.config.seed, self.round(number), self.tasks, self.config.budget)
-        self.log_scalars("round/", {key: value for key, value in found.figures.items() if value is not None}, number)
-
-    def _draw(self) -> None:
-        """Write the figures of the round as they stand."""
-        begun = (self.meter.attempts - 1) // self.each * self.each if self.config.rounds > 1 else 0
-        made = self.journal.records[begun : self.meter.attempts]
-        for name, image in figures(made, self._categories, self.config.budget).items():
-            self._writer.add_image(name, image, self.meter.attempts, dataformats="HWC")
+        made = self.round(number)
+        self._events.round(outcome(self.config.agent, self.config.seed, made, self.tasks, self.config.budget), number)
 
     def show_values(self, agent: Agent) -> None:
-        """Write the distribution of an agent's values by stage, if it keeps a table of them; of long runs, some."""
-        if self.meter.attempts // self.batch % self._every:
-            return
-        by_stage: dict[str, list[float]] = defaultdict(list)
-        for (stage, *_), value in getattr(agent, "values", {}).items():
-            by_stage[stage].append(value)
-        for stage, values in by_stage.items():
-            self._writer.add_histogram(f"values/{stage}", np.asarray(values), self.meter.attempts)
+        """Write the distribution of an agent's values, if it keeps a table of them."""
+        now = self.meter.attempts
+        self._events.values(getattr(agent, "values", {}), now // self.batch, now)
 
     def conclude(self, result: RunOutcome) -> None:
         """Write what stands at the end: settings beside figures, and the fastest kernels as text."""
-        settings: dict[str, int | str] = {
-            "agent": self.config.agent,
-            "budget": self.config.budget,
-            "seed": self.config.seed,
-        }
-        for key, value in self.config.env.model_dump().items():
-            if isinstance(value, int | str):
-                settings[key] = value
-            elif key.endswith("_options"):
-                settings |= {f"{key}.{name}": str(option) for name, option in value.items()}
-        settings |= {f"agent.{key}": str(value) for key, value in self.config.agent_options.items()}
-        figures = {f"hparam/{name}": value for name, value in result.figures.items() if value is not None}
-        self._writer.add_hparams(settings, figures, run_name=".")
+        self._events.settings(result)
         for file in sorted((self.folder.path / "best").glob("*.cpp")):
-            text = "\n".join(f"    {line}" for line in file.read_text().splitlines())
-            self._writer.add_text(f"kernel/{file.stem}", text, self.meter.attempts)
+            self._events.kernel(file.stem, file.read_text(), self.meter.attempts)
 
     def usage(self) -> dict[str, dict[str, float]]:
         """What each part that is asked over a network used."""
@@ -352,13 +321,7 @@ class Session:
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         """Write what the agent says about itself."""
-        if self._due or self.config.rounds == 1:
-            self.log_scalars("agent/", metrics, step)
-
-    def log_scalars(self, prefix: str, metrics: Mapping[str, float], step: int) -> None:
-        """Write figures to TensorBoard."""
-        for name, value in metrics.items():
-            self._writer.add_scalar(f"{prefix}{name}", value, step)
+        self._events.agent(metrics, step)
 
 
 class Watched(gym.Wrapper[Any, Any, Any, Any]):
