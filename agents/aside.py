@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 #: What replaying writes anew.
-REWRITTEN = ("bank.sqlite*", "events.out.tfevents.*", "best", "complete")
+REWRITTEN = ("bank.sqlite*", "events.out.tfevents.*", "best", "checkpoints", "complete")
 
 
 class Aside:

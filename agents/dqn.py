@@ -43,6 +43,12 @@ class MaskedQModule(DefaultDQNTorchRLModule):  # type: ignore[misc]
         """A copy that follows slowly."""
         self._target_scorer = make_target_network(self.scorer)
 
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take weights; if they are those of a policy alone, the copy begins with them instead of at random."""
+        super().set_state(state)
+        if hasattr(self, "_target_scorer") and not any(name.startswith("_target_scorer") for name in state):
+            self._target_scorer.load_state_dict(self.scorer.state_dict())
+
     def get_target_network_pairs(self) -> list[tuple[Any, Any]]:
         """What follows what."""
         return [(self.scorer, self._target_scorer)]

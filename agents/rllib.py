@@ -73,6 +73,7 @@ class RLlibAgent(Agent):
             algorithm = self._build(make_env)
             try:
                 while (result := _train_or_stop(algorithm)) is not None:
+                    self.scorer = algorithm.get_module().scorer
                     log(flatten(result, "rllib/"), int(result["num_env_steps_sampled_lifetime"]))
                 self.scorer = algorithm.get_module().scorer
             finally:

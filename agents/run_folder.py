@@ -84,6 +84,12 @@ class RunFolder:
         """What the agent learned."""
         return self.path / "agent"
 
+    def checkpoint(self, attempts: int) -> Path:
+        """What the agent had learned after so many attempts."""
+        path = self.path / "checkpoints" / str(attempts)
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
     @property
     def learned(self) -> bool:
         """Whether the agent left anything; stores that keep no empty folders may have dropped its folder."""

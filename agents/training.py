@@ -58,7 +58,7 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done
         progress(0, session.total, 0)
         with as_it_was():
             if agent.owns_loop and config.learning:
-                agent.fit(session, session.total, lambda metrics, _: session.log(metrics, session.meter.attempts))
+                agent.fit(session, session.total, lambda metrics, _: session.report(agent, metrics))
             else:
                 _work(agent, session)
         folder.agent.mkdir(exist_ok=True)  # dropped by stores that keep no empty folders
@@ -165,6 +165,7 @@ class Session:
         self._kept: set[str] = set()
         self._paid: dict[str, Recording] = {}
         self._numbers: dict[int, int] = {}
+        self._saved = 0
 
     def __enter__(self) -> Session:
         self._stack = ExitStack()
@@ -315,6 +316,18 @@ class Session:
         for file in sorted((self.folder.path / "best").glob("*.cpp")):
             self._events.kernel(file.stem, file.read_text(), self.meter.attempts)
 
+    def report(self, agent: Agent, metrics: Mapping[str, float]) -> None:
+        """Take what an agent that owns its loop says after an iteration of it."""
+        self.log(metrics, self.meter.attempts)
+        self.checkpoint(agent)
+
+    def checkpoint(self, agent: Agent) -> None:
+        """Save the agent on the way, as often as was asked for."""
+        due = self.meter.attempts * self.config.checkpoints // self.total
+        if due > self._saved:
+            self._saved = due
+            agent.save(self.folder.checkpoint(self.meter.attempts))
+
     def usage(self) -> dict[str, dict[str, float]]:
         """What each part that is asked over a network used."""
         return {name: part.usage() for name, part in self._paid.items()}
@@ -373,6 +386,7 @@ def _work(agent: Agent, session: Session) -> None:
                 session.log(agent.learn(attempt), number)
         if "_attempt" in infos:
             session.show_values(agent)
+            session.checkpoint(agent)
 
 
 def record(attempt: Attempt) -> Record:

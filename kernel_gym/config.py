@@ -69,6 +69,7 @@ class RunConfig(_Frozen):
     seed: int = Field(ge=0)
     workers: int = Field(ge=0)
     batch: int = Field(0, ge=0)
+    checkpoints: int = Field(0, ge=0)
     initial_memory: str = ""
     initial_agent: str = ""
     learning: bool = True
@@ -77,7 +78,7 @@ class RunConfig(_Frozen):
     @property
     def digest(self) -> str:
         """Content address of what decides the results; how many work and how a model is reached does not."""
-        data = self.model_dump(mode="json", exclude={"workers": True, "env": {"writers"}})
+        data = self.model_dump(mode="json", exclude={"workers": True, "checkpoints": True, "env": {"writers"}})
         data["agent_options"].pop("ray_address", None)
         for part in _OPTIONS:
             data["env"][part] = {key: value for key, value in data["env"][part].items() if key not in INCIDENTAL}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 pytest.importorskip("ray", reason="needs RLlib: pip install 'kernel_gym[rllib]'")
 
@@ -14,7 +15,10 @@ from ray.rllib.algorithms.algorithm import Algorithm
 
 from kernel_gym.agents.contract import Agent, MakeEnv
 from kernel_gym.agents.dqn import DQNAgent
+from kernel_gym.agents.rllib import _quietly
+from kernel_gym.agents.scoring import CandidateScorer, Sizes
 from kernel_gym.envs.known_optimum import KnownOptimumEnv
+from kernel_gym.envs.observation import Layout
 from kernel_gym.errors import ConfigError, InfrastructureError
 from tests.agents.test_ppo import Counted, KnownOptimum
 
@@ -42,6 +46,18 @@ def test_dqn_finds_the_useful_memory_and_keeps_to_the_mask(tmp_path: Path) -> No
     assert np.mean(envs.rewards[-100:]) > 0.5
     assert any(name.endswith("qf_mean") for name in log[-1])
     assert acts_the_same_after_loading(agent, DQNAgent(seed=3), tmp_path)
+
+
+def test_the_network_that_follows_begins_with_what_was_loaded() -> None:
+    """It would pull the values back to random ones until it is first brought up to date."""
+    agent = DQNAgent(seed=3)
+    agent.scorer = CandidateScorer(Sizes.of(Layout(int(KnownOptimumEnv().action_space.n) - 1), agent.hidden))
+    with _quietly(""):
+        algorithm = agent._build(KnownOptimum(10))
+        learner = algorithm.learner_group._learner.module["default_policy"]
+        for network in (learner.scorer, learner._target_scorer, algorithm.get_module().scorer):
+            assert all(torch.equal(network.state_dict()[k], v) for k, v in agent.scorer.state_dict().items())
+        algorithm.stop()
 
 
 def loaded(folder: Path) -> DQNAgent:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from kernel_gym.agents import evaluation
+from kernel_gym.agents import evaluation, scoring, value
 from kernel_gym.agents.comparison import FIGURES, RunOutcome
 from kernel_gym.agents.contract import Agent, BudgetSpent, Info, MakeEnv, Metrics, Observation
 from kernel_gym.agents.metrics import documented
@@ -111,6 +111,19 @@ def test_only_libraries_say_what_is_not_in_the_table(name: str) -> None:
     assert documented(f"agent/{name}") == (name != "anything")
 
 
+def test_an_agent_is_saved_on_the_way_and_can_be_gone_on_from(tmp_path: Path) -> None:
+    run(tmp_path / "a", config(budget=8, checkpoints=4))
+    run(tmp_path / "b", config(budget=8))
+    assert journal(tmp_path / "a") == journal(tmp_path / "b")
+    assert not (tmp_path / "b" / "checkpoints").exists()
+    saved = {int(path.name): path for path in (tmp_path / "a" / "checkpoints").iterdir()}
+    assert sorted(saved) == [10, 20, 30, 40]
+    learned = [len(value.learned(saved[attempts])) for attempts in sorted(saved)]
+    assert learned[0] < learned[-1]
+    assert value.learned(saved[40]) == value.learned(tmp_path / "a" / "agent")
+    run(tmp_path / "c", config(initial_agent=str(saved[10])))
+
+
 def test_rounds_are_worked_on_one_after_another_and_the_last_counts(tmp_path: Path) -> None:
     settings = config("random", rounds=3, env={"memory": "fresh"})
     outcome = run(tmp_path / "run", settings)
@@ -130,9 +143,11 @@ def test_rounds_are_worked_on_one_after_another_and_the_last_counts(tmp_path: Pa
 
 def test_a_learner_of_rllib_runs_on_the_table(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="needs RLlib: pip install 'kernel_gym[rllib]'")
-    run(tmp_path / "run", config("ppo", rounds=2, budget=5, env={"memory": "fresh"}))
+    run(tmp_path / "run", config("ppo", rounds=2, budget=5, checkpoints=2, env={"memory": "fresh"}))
     assert len(journal(tmp_path / "run")) == 5 * 5 * 2
-    assert (tmp_path / "run" / "agent" / "ppo.pt").exists()
+    [saved] = (tmp_path / "run" / "checkpoints").glob("*/ppo.pt")
+    for file in (saved, tmp_path / "run" / "agent" / "ppo.pt"):
+        scoring.load(file)
 
 
 def test_what_was_trained_on_the_table_is_evaluated_on_the_device(tmp_path: Path) -> None:
