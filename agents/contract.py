@@ -79,7 +79,8 @@ class Agent(ABC):
     def renumber(self, ids: Mapping[int, int]) -> None:  # noqa: B027
         """Learn that items have other ids in the bank at hand: new ones by old ones, those not named are not in it.
 
-        Called after `load`, where a run begins with another run's memories; only what is known by item id changes.
+        Called after `load`, where a run goes on from what was learned in another; if it doesn't begin with that one's
+        memories, the seed knowledge alone is named. Only what is known by item id changes.
         """
 
     def save(self, path: Path) -> None:  # noqa: B027

@@ -16,6 +16,7 @@ from kernel_gym.envs import parts
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.tabular.bank import TabularBank
 from kernel_gym.envs.tabular.environment import TabularEnv, TabularVectorEnv
+from kernel_gym.envs.tabular.lore import lore
 from kernel_gym.errors import ConfigError
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.item import Stage
@@ -29,6 +30,7 @@ class TabularSession(Session):
         if self.config.initial_memory:
             raise ConfigError("a run on a table begins with the seed knowledge: leave initial_memory out")
         self._options = replace(environment_options(self.config, self.folder), bank=None)
+        self._know(lore(self.config.env.table, self._options.embedder).seed)
         self._bank: TabularBank | None = None
 
     def __call__(self) -> gym.Env[Any, Any]:

@@ -33,6 +33,7 @@ from kernel_gym.envs.options import Options
 from kernel_gym.envs.vector import KernelSynthesisVectorEnv, view
 from kernel_gym.errors import ConfigError, InfrastructureError
 from kernel_gym.generators.contract import Recording
+from kernel_gym.memory.seed import seed_items
 
 Part = TypeVar("Part")
 
@@ -164,6 +165,7 @@ class Session:
         self._best: dict[str, float] = {}
         self._kept: set[str] = set()
         self._paid: dict[str, Recording] = {}
+        #: ids here of the items that earlier runs knew too, by their ids there
         self._numbers: dict[int, int] = {}
         self._saved = 0
 
@@ -183,6 +185,7 @@ class Session:
             embedder=self._recording("embedder", parts.embedder(options), self.folder.embeddings),
             inspection=self._recording("inspection", parts.inspector(options), self.folder.inspections) or {},
         )
+        self._know(len(seed_items(parts.author(options).language)))
         if self.config.initial_memory:
             self._remember(options)
         records = self.journal.records
@@ -190,6 +193,10 @@ class Session:
         self._stack.callback(self._verifier.close)
         self._yardsticks = Yardsticks(self._verifier)
         self._options = replace(options, verifier=self._verifier)
+
+    def _know(self, seed: int) -> None:
+        """Every bank begins with the seed knowledge; without memories of another run, it alone is known from before."""
+        self._numbers = {id: id for id in range(1, seed + 1)}
 
     def _remember(self, options: Options) -> None:
         """Put the memories that the run begins with into its bank."""
@@ -203,8 +210,7 @@ class Session:
         agent = make_agent(self.config)
         if self.config.initial_agent:
             agent.load(self.folder.within(self.config.initial_agent))
-            if self.config.initial_memory:
-                agent.renumber(self._numbers)
+            agent.renumber(self._numbers)
         return agent
 
     def _recording(self, name: str, part: Part, path: Path) -> Part:

@@ -16,9 +16,10 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from kernel_gym.agents.comparison import RunOutcome
+from kernel_gym.agents.complement import ComplementAgent
 from kernel_gym.agents.metrics import METRICS, OTHERS, documented
 from kernel_gym.agents.run_folder import RunFolder
-from kernel_gym.agents.training import Session, train
+from kernel_gym.agents.training import Session, session_class, train
 from kernel_gym.agents.value import ValueAgent
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.errors import ConfigError, KernelGymError
@@ -249,6 +250,28 @@ def test_what_an_agent_learned_follows_its_items_into_the_bank_that_it_goes_on_w
     journal.close()
     with Bank(folder.bank, StaticEmbedder(), read_only=True) as bank:
         assert bank.get(gone).task == "level1/gelu"
+
+
+@pytest.mark.parametrize("table", ["", "small"])
+def test_without_its_memory_an_agent_brings_only_what_it_knows_of_the_seed_knowledge(
+    tmp_path: Path, table: str
+) -> None:
+    """Later ids are other items in the new run."""
+    env = {"table": table}
+    seed = len(seed_items("ascendc"))
+    value, complement = ValueAgent(), ComplementAgent()
+    value.values = {("draft", "", seed): 0.1, ("refine", "", seed + 1): 0.2}
+    complement.effects.table = {("draft", seed): (0.1, 0.01), ("refine", seed + 1): (0.2, 0.01)}
+    known = {}
+    for name, before in (("value", value), ("complement", complement)):
+        settings = config(name, initial_agent="before", env=env, tasks=("level1/relu",))
+        folder = RunFolder.open(tmp_path / name, settings)
+        before.save(folder.within("before"))
+        journal = folder.start_over()
+        with session_class(settings)(settings, folder, journal, ["level1/relu"], lambda *_: None) as session:
+            known[name] = session.agent().values  # type: ignore[attr-defined]
+        journal.close()
+    assert known == {"value": {("draft", "", seed): 0.1}, "complement": {("draft", seed): 0.1}}
 
 
 def test_options_that_an_agent_does_not_take_are_one_line(tmp_path: Path) -> None:
