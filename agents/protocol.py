@@ -63,7 +63,8 @@ class Protocol(_Data):
     Agents that are `alone` share no memory: every operator begins with the seed knowledge, and its own attempts are all
     that joins. `pairs` are the comparisons that are made, contender and reference; left out, all contenders are
     compared with `reference`, within their arm if that is an agent of every arm. The `yardstick` knows what no agent
-    can and is no contender: it is not compared, but learners are told how much of the gap to it they close.
+    can and is no contender: it is not compared, but learners are told how much of the gap to it they close. `marks`
+    are attempts an operator after which the share solved is stated too.
     """
 
     about: str
@@ -79,6 +80,7 @@ class Protocol(_Data):
     settings: dict[str, Any] = Field(default_factory=dict)
     arms: dict[str, Arm] = Field(default_factory=lambda: {"": Arm()})
     sizes: dict[str, Size]
+    marks: tuple[int, ...] = ()
     published: tuple[Published, ...] = ()
 
     def compared(self, contenders: Sequence[str]) -> list[tuple[str, str]]:

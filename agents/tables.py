@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from kernel_gym.agents.comparison import FIGURES, RunOutcome, by_seed, intervals
 from kernel_gym.agents.gains import ClosedGap, closed_gap, gain
 from kernel_gym.agents.protocol import Protocol
-from kernel_gym.agents.statistics import Difference, Interval, corrected, detectable_effect, differences
+from kernel_gym.agents.statistics import Difference, Interval, corrected, detectable_effect, differences, interval
 from kernel_gym.agents.study import Study
 
 Table = list[list[str]]
@@ -50,6 +50,20 @@ def rankings_table(runs: Sequence[RunOutcome], figure: str = "area") -> Table:
 
 def _rank(means: Mapping[str, float], arm: str, agent: str, agents: Sequence[str]) -> int:
     return 1 + sum(means[f"{arm}/{other}"] > means[f"{arm}/{agent}"] for other in agents)
+
+
+def marks_table(runs: Sequence[RunOutcome], marks: Sequence[int]) -> Table:
+    """The share of operators solved after so many attempts each; marks beyond the budget are left out."""
+    reached = [mark for mark in marks if all(mark <= len(run.curve) for run in runs)]
+    if not reached:
+        return [[]]
+    curves: dict[str, list[tuple[float, ...]]] = {}
+    for run in runs:
+        curves.setdefault(run.agent, []).append(run.curve)
+    rows = [
+        [name, *(_cell(interval([one[mark - 1] for one in own])) for mark in reached)] for name, own in curves.items()
+    ]
+    return [["correct after", *(f"{mark} attempts" for mark in reached)], *rows]
 
 
 def gains_table(runs: Sequence[RunOutcome], protocol: Protocol) -> Table:
@@ -127,8 +141,9 @@ def compared_tables(
 ) -> list[Table]:
     """The comparisons of these pairs and, of a study, what learners gain; those that there are runs for."""
     compared = [differences_table(runs, pairs, figure) for figure in COMPARED]
-    gains = (gains_table(runs, protocol), gaps_table(runs, protocol)) if protocol else ()
-    return [table for table in (rankings_table(runs), *compared, *gains) if len(table) > 1]
+    marked = [marks_table(runs, protocol.marks)] if protocol else []
+    gains = [gains_table(runs, protocol), gaps_table(runs, protocol)] if protocol else []
+    return [table for table in (*marked, rankings_table(runs), *compared, *gains) if len(table) > 1]
 
 
 def published_table(protocol: Protocol) -> Table:
@@ -141,7 +156,8 @@ LEGEND = (
     "units of its deviation over seeds (Cohen's d of pairs); p is that of a paired t-test (a sign test where all seeds "
     "differ by the same), corrected after Holm within a figure of a table; `detectable` is the smallest true "
     "difference that this many seeds with this much noise show with 80% power at the level of Holm's first step, so "
-    "what is smaller may well be there and not be found."
+    "what is smaller may well be there and not be found. `speedup` is over the operators that a contender solved "
+    "itself: one that solves harder ones too may show less of it."
 )
 
 

@@ -87,6 +87,21 @@ def test_a_yardstick_that_is_not_complete_is_left_out_and_never_a_contender() ->
     assert sum(table[0][0].startswith("share of the gap") for table in whole) == 1
 
 
+def test_the_share_solved_is_stated_at_marks_within_the_budget() -> None:
+    curves = {"rule": [(0.1, 0.2, 0.3), (0.3, 0.4, 0.5)], "one": [(0.5, 0.6, 0.7), (0.5, 0.8, 0.9)]}
+    runs = [
+        RunOutcome(agent, seed, dict.fromkeys(FIGURES, 0.0), curve)
+        for agent, own in curves.items()
+        for seed, curve in enumerate(own)
+    ]
+    head, rule, one = tables.marks_table(runs, (2, 17))
+    assert head == ["correct after", "2 attempts"]
+    assert (rule[0], rule[1][:4], one[0], one[1][:4]) == ("rule", "0.30", "one", "0.70")
+    assert tables.marks_table(runs, (17,)) == [[]]
+    marked = STUDY.model_copy(update={"marks": (2,)})
+    assert ["correct after", "2 attempts"] in [table[0] for table in tables.compared_tables(runs, [], marked)]
+
+
 def test_only_runs_on_the_same_operators_stand_together() -> None:
     made = {name: outcomes({name: (0.5,)})[0] for name in ("one/a", "one/b", "two/a", "three")}
     asked: list[tuple[str, ...]] = []
