@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, sqrt
 from pathlib import Path
@@ -28,6 +28,7 @@ import numpy as np
 
 from kernel_gym.agents.context_features import FEATURES, Outlook, Record, Weights, at_gate, features, statements
 from kernel_gym.agents.contract import Agent, Info, Metrics, Observation
+from kernel_gym.agents.item_numbers import ItemNumbers
 from kernel_gym.agents.ranking import generate, legal_slots
 from kernel_gym.agents.saved import saved
 from kernel_gym.agents.under_way import UnderWay
@@ -88,6 +89,11 @@ class Effects:
             gain = variance / together
             self.table[stage.value, item] = (mean + gain * (target - expected), variance - steepness * variance * gain)
 
+    def forget(self, items: Collection[int]) -> None:
+        """These will not be met again."""
+        if items:
+            self.table = {row: known for row, known in self.table.items() if row[1] not in items}
+
 
 class ComplementAgent(Agent):
     """Thompson sampling on the value of the whole context; picks what adds most, stops when nothing adds.
@@ -111,6 +117,7 @@ class ComplementAgent(Agent):
         self.records: dict[str, Record] = {}
         self.known: Counter[str] = Counter()
         self._open = UnderWay[_Open]()
+        self._numbers = ItemNumbers()
 
     def _prior(self, gate: int) -> Gate:
         expected = np.array([weights[gate] for weights in FEATURES.values()])
@@ -140,7 +147,9 @@ class ComplementAgent(Agent):
     def worth(self, observation: Observation, info: Info) -> list[float]:
         """What each candidate adds to the expected reward, by the posterior's mean."""
         open_, candidates = self._known(info), info["candidates"]
-        now = _Open(self.outlook(info["task"]), self._mean(info["stage"]), start=open_.start if open_ else None)
+        now = _Open(
+            self.outlook(info["task"]), self._mean(info["stage"], info["task"]), start=open_.start if open_ else None
+        )
         if info["start_due"]:
             return [now.value(candidate, (), info) for candidate in candidates]
         picked = [candidate for candidate in candidates if candidate.id in info["picked"]]
@@ -153,7 +162,7 @@ class ComplementAgent(Agent):
         begins = not info["picked"] and (info["start_due"] or info["start"] is None)
         now = None if begins else self._known(info)
         if now is None:
-            now = _Open(self.outlook(info["task"]), self._draw(info["stage"]))
+            now = _Open(self.outlook(info["task"]), self._draw(info["stage"], info["task"]))
             self._open.begin(info["task"], info["start"], info["picked"], now)
         now.seen |= {candidate.id: candidate for candidate in info["candidates"]}
         return now
@@ -165,27 +174,29 @@ class ComplementAgent(Agent):
         """What is known about a task now."""
         return Outlook(task, self.records, self.known)
 
-    def _draw(self, stage: Stage) -> Belief:
+    def _draw(self, stage: Stage, task: str) -> Belief:
         weights = {gate: self.gates[stage, gate].draw(self.rng, self.explore) for gate in GATES}
         noise = np.random.default_rng(self.rng.integers(2**63))
         drawn: dict[int, float] = {}
 
         def effect(item: int) -> float:
             if item not in drawn:
-                mean, variance = self.effects.of(stage, item)
+                mean, variance = self.effects.of(stage, self._numbers.of(task, item))
                 drawn[item] = mean + self.explore * sqrt(variance) * float(noise.standard_normal())
             return drawn[item]
 
         return Belief(weights, effect)
 
-    def _mean(self, stage: Stage) -> Belief:
+    def _mean(self, stage: Stage, task: str) -> Belief:
         weights = {gate: self.gates[stage, gate].mean for gate in GATES}
-        return Belief(weights, lambda item: self.effects.of(stage, item)[0])
+        return Belief(weights, lambda item: self.effects.of(stage, self._numbers.of(task, item))[0])
 
     # Learning
 
     def learn(self, attempt: Attempt) -> Metrics:
         """Tell every gate that the kernel reached what came of it, then count the attempt into the task's record."""
+        if attempt.index == 0:
+            self.effects.forget(self._numbers.begin(attempt.task))
         now = self._open.end(attempt.task, attempt.start, attempt.context)
         record = self.records.setdefault(attempt.task, Record())
         metrics = self._take(attempt, now) if now is not None else {}
@@ -197,8 +208,9 @@ class ComplementAgent(Agent):
         picks = [now.seen[id] for id in attempt.context if id in now.seen]
         row = features(now.outlook, picks, now.start, attempt.best_us)
         shown = [one.id for one in _shown(now.start, picks)]
-        expected = self._mean(attempt.stage).value(now.outlook.record, row, attempt.stage, shown)
-        self.effects.learn(attempt.stage, shown, (1 + expected) / 2, (1 + attempt.reward) / 2)
+        expected = self._mean(attempt.stage, attempt.task).value(now.outlook.record, row, attempt.stage, shown)
+        numbers = [self._numbers.of(attempt.task, id) for id in shown]
+        self.effects.learn(attempt.stage, numbers, (1 + expected) / 2, (1 + attempt.reward) / 2)
         for gate, target in _outcomes(attempt).items():
             self.gates[attempt.stage, gate].learn(at_gate(row, now.outlook.record, gate), target)
         return {
@@ -218,15 +230,19 @@ class ComplementAgent(Agent):
         kept = ((row, known) for row, known in self.effects.table.items() if row[1] in ids)
         self.effects.table = {(stage, ids[item]): known for (stage, item), known in kept}
 
+    def begin_fresh(self, lasting: int) -> None:
+        """Effects of an episode's own items are its own."""
+        self._numbers = ItemNumbers(lasting)
+
     def save(self, path: Path) -> None:
-        """Write weights, records and the state of the generator."""
+        """Write weights, records and the state of the generator; no effects of items that are gone with a run."""
         path.mkdir(parents=True, exist_ok=True)
         data = {
             "features": list(FEATURES),
             "gates": [
                 [stage, gate, one.mean.tolist(), one.covariance.tolist()] for (stage, gate), one in self.gates.items()
             ],
-            "effects": [[stage, item, *known] for (stage, item), known in self.effects.table.items()],
+            "effects": [[stage, item, *known] for (stage, item), known in self.effects.table.items() if item > 0],
             "records": {task: vars(record) for task, record in self.records.items()},
             "known": self.known,
             "rng": self.rng.bit_generator.state,

@@ -83,6 +83,12 @@ class Agent(ABC):
         memories, the seed knowledge alone is named. Only what is known by item id changes.
         """
 
+    def begin_fresh(self, lasting: int) -> None:  # noqa: B027
+        """Learn that memory is fresh: ids up to `lasting` mean the same item in every episode, the others don't.
+
+        Called before the first attempt; whoever keeps something by item id can tell items apart with `ItemNumbers`.
+        """
+
     def save(self, path: Path) -> None:  # noqa: B027
         """Write what was learned into the folder `path`; nothing to write by default."""
 

@@ -42,7 +42,7 @@ class KnowingAgent(Agent):
         super().__init__(seed)
         self.author = Apprentice(profile, language)
         self.draws = draws
-        self._starts: dict[int, MemoryItem] = {}
+        self._starts: dict[tuple[str, int], MemoryItem] = {}
 
     @classmethod
     def suited(cls, env: EnvConfig) -> dict[str, str]:
@@ -65,7 +65,8 @@ class KnowingAgent(Agent):
 
     def see(self, info: Info) -> None:
         """Remember the start points on offer: later only the id of the chosen one is told."""
-        self._starts |= {candidate.id: candidate.item for candidate in info["candidates"] if candidate.start}
+        # By task, too: with fresh memory those of other tasks may have the same ids.
+        self._starts |= {(info["task"], one.id): one.item for one in info["candidates"] if one.start}
 
     def prospects(self, info: Info, slots: Sequence[int]) -> list[float]:
         """The chance of a good kernel with each of these candidates beside what is picked."""
@@ -78,7 +79,7 @@ class KnowingAgent(Agent):
 
     def commission(self, info: Info, items: Sequence[MemoryItem]) -> tuple[Task, Context, StartPoint | None]:
         """What the author is asked for when these items are picked, API pages included."""
-        task, start = _find(info["task"]), self._starts.get(info["start"])
+        task, start = _find(info["task"]), self._starts.get((info["task"], info["start"]))
         code = "\n".join(item.code for item in [*items, *([start] if start else [])])
         context = tuple(
             note(item, task) for item in [*items, *pages.mixture(_ranked_pages(task, self.author.language), code)]

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
+from kernel_gym.agents.item_numbers import ItemNumbers
 from kernel_gym.envs.attempt import Attempt
 
 #: Scalars, written after every attempt; the step is the number of attempts so far. `<...>` stands for a name.
@@ -87,9 +88,9 @@ class Mean:
 
 
 class Meter:
-    """Keeps the running figures of a run."""
+    """Keeps the running figures of a run; with fresh memory the items of each episode are counted apart."""
 
-    def __init__(self, tasks: int) -> None:
+    def __init__(self, tasks: int, fresh: bool = False) -> None:
         self.tasks = tasks
         self.attempts = 0
         self._means: dict[str, Mean] = defaultdict(Mean)
@@ -98,6 +99,7 @@ class Meter:
         self._categories: dict[str, set[str]] = defaultdict(set)
         self._produced: set[int] = set()
         self._shown: set[int] = set()
+        self._numbers = ItemNumbers(0 if fresh else None)
 
     @property
     def solved(self) -> int:
@@ -139,10 +141,13 @@ class Meter:
         return figures | ({f"category/{name}/speedup": _speedup(solved)} if solved else {})
 
     def _memory(self, attempt: Attempt) -> dict[str, float]:
-        self._shown.update(attempt.context, () if attempt.start is None else (attempt.start,))
-        self._produced.update(attempt.produced)
-        shown = len(self._produced & self._shown)
-        return {"memory/items": len(self._produced), "memory/shown": shown / max(1, len(self._produced))}
+        if attempt.index == 0:
+            self._numbers.begin(attempt.task)
+        shown = attempt.context if attempt.start is None else (attempt.start, *attempt.context)
+        self._shown.update(self._numbers.of(attempt.task, id) for id in shown)
+        self._produced.update(self._numbers.of(attempt.task, id) for id in attempt.produced)
+        both, all_ = len(self._produced & self._shown), len(self._produced)
+        return {"memory/items": all_, "memory/shown": both / max(1, all_)}
 
     def _speedup(self) -> dict[str, float]:
         if not self._latencies:

@@ -11,7 +11,8 @@ from typing import Any
 import gymnasium as gym
 
 from kernel_gym.agents.comparison import RunOutcome
-from kernel_gym.agents.training import Session, Watched, WatchedVector, arguments, environment_options
+from kernel_gym.agents.training import Session, arguments, environment_options
+from kernel_gym.agents.watched import Watched, WatchedVector
 from kernel_gym.envs import parts
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.tabular.bank import TabularBank

@@ -24,6 +24,7 @@ from kernel_gym.agents.journal import Journal, Record
 from kernel_gym.agents.metrics import Meter, category
 from kernel_gym.agents.recorded import RecordedVerdicts
 from kernel_gym.agents.run_folder import RunFolder, keeping_what_is_written, keeps_memory
+from kernel_gym.agents.watched import Watched, WatchedVector
 from kernel_gym.agents.yardsticks import Yardsticks
 from kernel_gym.config import RunConfig
 from kernel_gym.envs import parts
@@ -159,7 +160,7 @@ class Session:
         self.batch = at_once(config, folder, tasks)
         if config.rounds > 1 and config.env.stages == "draft":
             raise ConfigError("rounds have no common end where drafting is all: leave rounds or stages out")
-        self.meter = Meter(len(tasks))
+        self.meter = Meter(len(tasks), fresh=config.env.memory == "fresh")
         self._progress = progress
         self._categories: dict[str, str] = {}
         self._best: dict[str, float] = {}
@@ -167,6 +168,8 @@ class Session:
         self._paid: dict[str, Recording] = {}
         #: ids here of the items that earlier runs knew too, by their ids there
         self._numbers: dict[int, int] = {}
+        #: how many items memory begins with
+        self._known = 0
         self._saved = 0
 
     def __enter__(self) -> Session:
@@ -196,14 +199,14 @@ class Session:
 
     def _know(self, seed: int) -> None:
         """Every bank begins with the seed knowledge; without memories of another run, it alone is known from before."""
-        self._numbers = {id: id for id in range(1, seed + 1)}
+        self._known, self._numbers = seed, {id: id for id in range(1, seed + 1)}
 
     def _remember(self, options: Options) -> None:
         """Put the memories that the run begins with into its bank."""
         file = self.folder.within(self.config.initial_memory)
         with parts.bank(options, parts.author(options).language) as bank:
             bank.import_(file)
-            self._numbers = bank.numbers(file) if self.config.initial_agent else {}
+            self._known, self._numbers = len(bank), bank.numbers(file) if self.config.initial_agent else {}
 
     def agent(self) -> Agent:
         """The agent, with what it had learned before if the configuration says so."""
@@ -211,6 +214,8 @@ class Session:
         if self.config.initial_agent:
             agent.load(self.folder.within(self.config.initial_agent))
             agent.renumber(self._numbers)
+        if self.config.env.memory == "fresh":
+            agent.begin_fresh(self._known)
         return agent
 
     def _recording(self, name: str, part: Part, path: Path) -> Part:
@@ -341,42 +346,6 @@ class Session:
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         """Write what the agent says about itself."""
         self._events.agent(metrics, step)
-
-
-class Watched(gym.Wrapper[Any, Any, Any, Any]):
-    """The environment, every attempt of which is written down."""
-
-    def __init__(self, env: gym.Env[Any, Any], session: Session) -> None:
-        super().__init__(env)
-        self._session = session
-
-    def step(self, action: Any) -> Any:
-        """Step, unless the budget is spent."""
-        with self._session.watching():
-            result = self.env.step(action)
-            self._session.take(result[-1])
-        return result
-
-
-class WatchedVector(gym.vector.VectorWrapper):
-    """The same for the vector form. The run's seed is the run's: a library that owns the loop can't give another."""
-
-    def __init__(self, envs: gym.vector.VectorEnv[Any, Any, Any], session: Session) -> None:
-        super().__init__(envs)
-        self._session = session
-
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
-        """Begin the run."""
-        with self._session.failing():
-            return self.env.reset(seed=self._session.config.seed, options=options)
-
-    def step(self, actions: Any) -> Any:
-        """Step, unless the budget is spent."""
-        with self._session.watching():
-            result = self.env.step(actions)
-            for i in range(self.num_envs):
-                self._session.take(view({}, result[-1], i)[1])
-        return result
 
 
 def _work(agent: Agent, session: Session) -> None:

@@ -8,13 +8,14 @@ start point) towards its reward. Constants that the paper leaves open are the de
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
 from pathlib import Path
 from typing import Literal
 
 from kernel_gym.agents.contract import Agent, Info, Metrics, Observation
+from kernel_gym.agents.item_numbers import ItemNumbers
 from kernel_gym.agents.ranking import generate, legal_slots
 from kernel_gym.agents.saved import saved
 from kernel_gym.envs.attempt import Attempt
@@ -91,7 +92,8 @@ class ValueAgent(Agent):
     `alpha`: step size of an update. `epsilon`: chance that a pick is random. `q0`: value of an item that was never
     shown. `key`: what a value depends on besides stage and item. `sigma_floor` and `clip` guard the normalisation of
     `r2`; `r1` is learned raw. Ties go to the first slot: the most similar item, the fastest start point. `values` is
-    the whole table, by (stage, "" or category or task, item).
+    the whole table, by (stage, "" or category or task, item); with fresh memory an episode's own items have numbers
+    below 0 in it, until the next episode of their task begins.
     """
 
     def __init__(
@@ -115,6 +117,7 @@ class ValueAgent(Agent):
         self.normaliser = Normaliser(sigma_floor, clip)
         self.values: dict[Row, float] = {}
         self.exploration = Exploration()
+        self._numbers = ItemNumbers()
 
     def value(self, stage: Stage, item: int, task: str = "", category: str = "") -> float:
         """Q of an item in a stage; of a task or category if the key says so."""
@@ -144,6 +147,8 @@ class ValueAgent(Agent):
 
     def learn(self, attempt: Attempt) -> Metrics:
         """Move the value of everything that was shown towards the reward."""
+        if attempt.index == 0:
+            self._forget(self._numbers.begin(attempt.task))
         target = attempt.reward if attempt.stage is Stage.DRAFT else self.normaliser(attempt.reward)
         shown = attempt.context if attempt.start is None else (attempt.start, *attempt.context)
         errors = [self._update(self._key(attempt.stage, i, attempt.task, attempt.category), target) for i in shown]
@@ -160,9 +165,17 @@ class ValueAgent(Agent):
         self.values[key] = self.values.get(key, self.q0) + self.alpha * error
         return error
 
+    def _forget(self, items: Collection[int]) -> None:
+        if items:
+            self.values = {row: value for row, value in self.values.items() if row[2] not in items}
+
     def _key(self, stage: Stage, item: int, task: str, category: str) -> Row:
         state = {"item": "", "category": category, "task": task}[self.key]
-        return (stage.value, state, item)
+        return (stage.value, state, self._numbers.of(task, item))
+
+    def begin_fresh(self, lasting: int) -> None:
+        """Values of an episode's own items are its own."""
+        self._numbers = ItemNumbers(lasting)
 
     def renumber(self, ids: Mapping[int, int]) -> None:
         """Values belong to items by id."""
@@ -170,9 +183,9 @@ class ValueAgent(Agent):
         self.values = {(stage, state, ids[item]): value for (stage, state, item), value in kept}
 
     def save(self, path: Path) -> None:
-        """Write values, normaliser and the state of the generator."""
+        """Write values, normaliser and the state of the generator; not the values of items that are gone with a run."""
         path.mkdir(parents=True, exist_ok=True)
-        rows = [[*key, value] for key, value in self.values.items()]
+        rows = [[*row, value] for row, value in self.values.items() if row[2] > 0]
         data = {
             "key": self.key,
             "values": rows,
