@@ -74,11 +74,11 @@ class Workbench:
         self.open()
 
     def _resume(self) -> None:
-        starts = self._start_points()
-        if starts:
+        kernels = self._kernels()
+        if kernels:
             self.stage = Stage.REFINE
-            self.first_us = min(starts, key=lambda start: start.id).latency_us
-            self.best_us = starts[0].latency_us
+            self.first_us = latency(min(kernels, key=lambda kernel: kernel.id))
+            self.best_us = latency(kernels[0])
         elif self._options.stages == "refine":
             where = f" on {self._shop.device}" if self._shop.device else ""
             raise ConfigError(
@@ -118,9 +118,13 @@ class Workbench:
         wanted = Wanted(query, self._options.slots, self._shop.author.language, bottleneck, frozenset(exclude))
         return similar(self.bank, wanted, self._options.composition)
 
+    def _kernels(self) -> list[MemoryItem]:
+        """P(x): the feasible kernels of the task that count here, fastest first."""
+        return [item for item in self.bank.start_points(self.task.id) if self._mine(item)]
+
     def _start_points(self) -> tuple[Candidate, ...]:
         """P(x), fastest first, as many as there are slots."""
-        ids = [item.id for item in self.bank.start_points(self.task.id) if self._mine(item)][: self._options.slots]
+        ids = [item.id for item in self._kernels()[: self._options.slots]]
         found, children = self.bank.look_up(ids, describe(self.task)), self.bank.children_of(ids)
         return tuple(
             Candidate(one.item, one.similarity, one.outcomes, True, self._children(children[one.item.id]))
@@ -242,7 +246,8 @@ class Workbench:
         if (now_us := verdict.latency_us) is not None:
             self.first_us = self.first_us or now_us
             self.best_us = min(now_us, self.best_us or now_us)
-            if self._options.stages != "draft":
+            # The bank may have known this kernel under another verdict: then there is nothing to refine yet.
+            if self.stage is Stage.DRAFT and self._options.stages != "draft" and self._kernels():
                 self.stage = Stage.REFINE
 
     # What the agent sees

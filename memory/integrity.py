@@ -29,7 +29,8 @@ def problems(store: Store) -> Iterator[str]:
 def _items(store: Store) -> Iterator[str]:
     """Ids without a gap, contents that match address and columns, a chain without a break, references to traces before.
 
-    A verdict's words are not part of an item's address; that it was changed shows only where a column has it too.
+    Of a verdict the device alone is part of a trace's address; that the rest was changed shows only where a column has
+    it too.
     """
     before, traces = "", set[int]()
     query = f"SELECT id, digest, chain, born, parent, source, data, {', '.join(_COLUMNS)} FROM items ORDER BY id"

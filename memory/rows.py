@@ -68,16 +68,23 @@ def in_words(error: ValidationError) -> str:
 
 
 def digest(item: MemoryItem) -> str:
-    """Content address: two items of a kind with the same code (or text) for the same task are the same item."""
+    """Content address: two items of a kind with the same code (or text) for the same task are the same item.
+
+    A kernel that several devices judged has a trace for each of them.
+    """
     content = item.code or item.text
-    return hashlib.sha256(
-        "\0".join((item.kind, item.task, item.language, content)).encode(errors="surrogatepass")
-    ).hexdigest()
+    own = _hash(item.kind, item.task, item.language, content)
+    device = item.verdict.device if item.kind is Kind.TRACE and item.verdict is not None else ""
+    return _hash(own, device) if device else own
 
 
 def chain(before: str, own: str, born: int) -> str:
     """Address of an item together with all items before it."""
-    return hashlib.sha256(f"{before}\0{own}\0{born}".encode()).hexdigest()
+    return _hash(before, own, str(born))
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()
 
 
 def pack(item: MemoryItem) -> str:

@@ -8,9 +8,11 @@ memory is brought up to date.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
@@ -23,8 +25,37 @@ APPLICATION_ID = 0x4B474D42
 #: Seconds a process waits for another one's transaction; ours take milliseconds.
 BUSY_TIMEOUT = 30.0
 
+
+def _address_by_device(connection: sqlite3.Connection) -> None:
+    """A kernel has a trace for each device that judged it: the device joins a trace's address, which moves the chain.
+
+    What did not match its address, or did not follow from the item before it, still does not: checks go on saying so.
+    """
+    moved, before, now = list[tuple[str, str, int]](), "", ""
+    query = "SELECT id, kind, digest, chain, born, data FROM items ORDER BY id"
+    for id, kind, digest, chain, born, data in connection.execute(query):
+        device = _judge(data) if kind == "trace" else ""
+        address = _hash(digest, device) if device else digest
+        now = _hash(now, address, str(born)) if chain == _hash(before, digest, str(born)) else chain
+        before = chain
+        moved.append((address, now, id))
+    connection.executemany("UPDATE items SET digest = ?, chain = ? WHERE id = ?", moved)
+
+
+def _judge(data: str) -> str:
+    """The device of a stored verdict; none where there is no verdict or nothing can be read."""
+    try:
+        return str(json.loads(data)["verdict"]["device"])
+    except (KeyError, TypeError, ValueError):
+        return ""
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()
+
+
 #: Step i brings a file from version i to i + 1. Steps are never edited once released.
-MIGRATIONS: tuple[str, ...] = (
+MIGRATIONS: tuple[str | Callable[[sqlite3.Connection], None], ...] = (
     # Items carry what is searched for as columns and the rest as JSON. `chain` hashes an item with all before it, which
     # lets a snapshot name a state of the bank. Ids are 1, 2, 3, ... without gaps.
     """
@@ -61,6 +92,7 @@ MIGRATIONS: tuple[str, ...] = (
         ORDER BY id;
     DROP INDEX items_by_parent;
     """,
+    _address_by_device,
 )
 
 #: What SQLite answers where the file's own bytes are wrong.
@@ -143,6 +175,9 @@ def migrate(connection: sqlite3.Connection, version: int = len(MIGRATIONS)) -> N
     with transaction(connection):
         done = connection.execute("PRAGMA user_version").fetchone()[0]
         for step in MIGRATIONS[done:version]:
+            if callable(step):
+                step(connection)
+                continue
             for statement in step.split(";"):
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

@@ -91,17 +91,16 @@ class Benches:
         bank = self.banks[i]
         if self.options.memory == "fresh":
             bank.clear()
-        starts = self._starts(i) if self.options.stages != "draft" else []
-        if starts:
+        kernels = self._kernels(i) if self.options.stages != "draft" else []
+        if kernels:
             self.stage[i] = REFINE
-            self.first_us[i] = self.lore.latency[min(starts, key=lambda place: bank.ids[place])]
-            self.best_us[i] = self.lore.latency[starts[0]]
+            self.first_us[i] = self.lore.latency[min(kernels, key=lambda place: bank.ids[place])]
+            self.best_us[i] = self.lore.latency[kernels[0]]
 
-    def _starts(self, i: int) -> list[int]:
-        """Feasible traces of the task, fastest first; frozen memory offers what this episode found alone."""
-        starts = self.banks[i].starts[int(self.task[i])]
-        mine = starts if self.options.memory != "frozen" else [place for place in starts if place in self._found[i]]
-        return mine[: self.options.slots]
+    def _kernels(self, i: int) -> list[int]:
+        """Feasible traces of the task, fastest first; in frozen memory what this episode found alone."""
+        found = self.banks[i].starts[int(self.task[i])]
+        return found if self.options.memory != "frozen" else [place for place in found if place in self._found[i]]
 
     @property
     def over(self) -> Any:
@@ -125,7 +124,7 @@ class Benches:
         self.picks_left[index] = self.options.picks
         due = [i for i in who if self.start_due[i]]
         for i in due:
-            starts = self._starts(i)
+            starts = self._kernels(i)[: self.options.slots]
             self.pool[i] = starts + [-1] * (self.options.slots - len(starts))
         if rest := [i for i in who if not self.start_due[i]]:
             self._fill([i for i in rest if not over[i]])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_gym.envs.known_optimum import HashEmbedder, known_options
+from kernel_gym.envs.known_optimum import ArithmeticJudge, HashEmbedder, known_options
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.parts import device_name
 from kernel_gym.envs.pool import Child
@@ -19,9 +19,11 @@ from kernel_gym.envs.workbench import PATIENCE
 from kernel_gym.envs.workshop import RETRIES
 from kernel_gym.errors import ConfigError, TaskError
 from kernel_gym.hardware.ascend_sim.device import AscendSim
+from kernel_gym.kernel import Kernel
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
-from kernel_gym.verdict import Feasible
+from kernel_gym.task import Task
+from kernel_gym.verdict import Feasible, Incorrect, Verdict
 
 K, N = 12, 3
 
@@ -511,6 +513,55 @@ def test_children_judged_elsewhere_are_not_told_of(make: Any, stand_ins: Any) ->
     env.reset(seed=0)
     env.step(np.int64(0))
     assert env._bench.commission().start.children == ()
+
+
+class Judge(ArithmeticJudge):
+    """Judges on a device, in the end; `doubts` verdicts before that are against the kernel."""
+
+    def __init__(self, device: str, doubts: int = 0) -> None:
+        self.device_name, self.doubts = device, doubts
+
+    def verify(self, kernel: Kernel, task: Task) -> Verdict:
+        self.doubts -= 1
+        verdict = Incorrect("not in time", cause="timeout") if self.doubts >= 0 else super().verify(kernel, task)
+        return replace(verdict, device=self.device_name)
+
+
+def test_a_memory_goes_from_device_to_device(make: Any, stand_ins: Any) -> None:
+    """The same kernel, written on both: each device has a trace of its own to refine."""
+    bank, traces = stand_ins.bank(), {}
+    for device in ("one", "other", "one"):
+        env = make(bank=bank, author=stand_ins.Listed("latency 8.0"), verifier=Judge(device))
+        observation, info = env.reset(seed=None)
+        assert info["stage"] is (Stage.REFINE if device in traces else Stage.DRAFT)
+        while "attempt" not in info or not info["start_due"]:
+            observation, _, _, _, info = env.step(np.argmax(observation["action_mask"]))
+        assert [candidate.item.verdict.device for candidate in info["candidates"]] == [device]
+        assert info["attempt"].produced[0] == traces.setdefault(device, info["candidates"][0].id)
+    assert traces["one"] != traces["other"]
+    assert bank.problems() == ()
+
+
+def test_refining_begins_only_where_there_is_something_to_refine(make: Any, stand_ins: Any) -> None:
+    """A bank that knows the kernel under an earlier, other verdict keeps that one."""
+    env = make(author=stand_ins.Listed("latency 8.0", "latency 8.0", "latency 9.0"), verifier=Judge("here", doubts=1))
+    env.reset(seed=0)
+    stages = []
+    for _ in range(3):
+        observation, _, _, _, info = attempt(env, K)
+        assert observation["action_mask"].any()
+        stages.append((info["attempt"].verdict.feasible, info["stage"], info["start_due"]))
+    assert stages == [(False, Stage.DRAFT, False), (True, Stage.DRAFT, False), (True, Stage.REFINE, True)]
+
+
+def test_the_first_kernel_is_the_oldest_of_all_that_there_are(make: Any, stand_ins: Any) -> None:
+    env = make(author=stand_ins.Listed(*[f"latency {100.0 - i}" for i in range(K + 3)]), budget=K + 3)
+    _, info = env.reset(seed=0)
+    for _ in range(K + 3):
+        *_, info = attempt(env, *[0] * info["start_due"], K)
+    assert (info["first_us"], info["best_us"]) == (100.0, 86.0)
+    _, again = env.reset(options={"task": info["task"]})
+    assert (again["first_us"], again["best_us"]) == (100.0, 86.0)
 
 
 def test_whose_device_is_at_hand() -> None:

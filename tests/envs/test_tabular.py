@@ -226,6 +226,16 @@ def test_start_points_tell_what_refining_them_came_to(memory: str) -> None:
     assert told
 
 
+def test_the_first_kernel_is_the_oldest_of_all_that_there_are() -> None:
+    """With one slot the fastest kernel alone is offered."""
+    env = TabularEnv(tasks=["level1/relu"], author_options={"profile": "strong"}, budget=20, picks=1, pool_factor=1)
+    _, info = env.reset(seed=0)
+    while info["attempts_left"]:
+        *_, info = env.step(0)
+    _, again = env.reset()
+    assert again["first_us"] == info["first_us"] > info["best_us"] == again["best_us"]
+
+
 @pytest.mark.parametrize("memory", ["shared", "fresh", "frozen"])
 def test_one_in_the_vector_form_is_the_single_form(memory: str) -> None:
     single, vector = TabularEnv(budget=3, memory=memory), TabularVectorEnv(1, budget=3, memory=memory)

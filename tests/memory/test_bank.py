@@ -20,12 +20,14 @@ OK = Feasible("ok", latency=3.0)
 PHRASES = ("relu", "softmax rows", "reduce sum", "matmul tile", "double buffer", "tail copy", "gelu tanh", "")
 
 phrases = st.sampled_from(PHRASES)
+devices = st.sampled_from(["", "one", "other"])
 verdicts = st.one_of(
-    st.builds(Uncompilable, feedback=phrases, line=st.one_of(st.none(), st.integers(1, 99))),
+    st.builds(Uncompilable, feedback=phrases, device=devices, line=st.one_of(st.none(), st.integers(1, 99))),
     st.builds(Incorrect, feedback=phrases, cause=st.sampled_from(["fault", "mismatch"]), rule=phrases),
     st.builds(
         Feasible,
         feedback=phrases,
+        device=devices,
         latency=st.floats(0.5, 1e4),
         profile=st.builds(Profile, pipes=st.dictionaries(st.sampled_from(["V", "MTE2"]), st.floats(0, 9))),
         notes=st.lists(phrases, max_size=2).map(tuple),
@@ -58,6 +60,12 @@ def relu_trace(code: str = "Relu(y, x, n);", latency: float = 3.0, **fields) -> 
     return MemoryItem(Kind.TRACE, "relu", code, code=code, verdict=verdict, task="level1/relu", **fields)
 
 
+def content(item: MemoryItem) -> tuple[str, ...]:
+    """What makes two items the same one."""
+    device = item.verdict.device if item.kind is Kind.TRACE and item.verdict is not None else ""
+    return item.kind, item.task, item.code or item.text, device
+
+
 class BankAgainstModel(RuleBasedStateMachine):
     """Every public operation, in any order, does what a list and a few dictionaries do."""
 
@@ -74,8 +82,7 @@ class BankAgainstModel(RuleBasedStateMachine):
         self.attempts += attempt
         expected = []
         for item in items:
-            key = (item.kind, item.task, item.code or item.text)
-            known = [old.id for old in self.model if (old.kind, old.task, old.code or old.text) == key]
+            known = [old.id for old in self.model if content(old) == content(item)]
             if not known:
                 self.model.append(replace(item, id=len(self.model) + 1, born=self.attempts))
             expected.append(known[0] if known else len(self.model))

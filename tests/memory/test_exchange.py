@@ -123,6 +123,18 @@ def test_items_of_a_file_are_found_again_under_their_new_ids(bank, tmp_path):
         assert [other.get(new).text for new in (2, 3, 4)] == [bank.get(old).text for old in (1, 4, 5)]
 
 
+def test_a_kernel_of_two_devices_travels_with_both_verdicts(bank, tmp_path):
+    file = tmp_path / "memory.jsonl"
+    bank.add([_kernel("a", device="one"), _kernel("a", device="other"), _kernel("a")])
+    bank.export(file)
+    with Bank(None, EMBEDDER) as other:
+        other.add([_kernel("a", device="other")])
+        assert other.import_(file) == len(bank) - 1
+        assert sorted(item.verdict.device for item in other.start_points("level1/silu")) == ["", "one", "other"]
+        assert len(other.numbers(file)) == len(set(other.numbers(file).values())) == len(bank)
+        assert other.problems() == ()
+
+
 def test_an_origin_survives_a_second_journey(bank, tmp_path):
     bank.export(tmp_path / "first.jsonl")
     with Bank(None, EMBEDDER) as second, Bank(None, EMBEDDER) as third:

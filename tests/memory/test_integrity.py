@@ -15,6 +15,10 @@ from kernel_gym.verdict import Uncompilable
 SCRIPT = Path(__file__).parents[2] / "scripts" / "memory.py"
 DAMAGE = {
     "content": ("UPDATE items SET data = replace(data, 'body 1', 'body 9') WHERE id = 3", "item 3: its content"),
+    "device": (
+        "UPDATE items SET data = json_set(data, '$.verdict.device', 'other') WHERE id = 3",
+        "item 3: its content is not what was stored",
+    ),
     "order": ("UPDATE items SET born = born + 1 WHERE id = 2", "item 2: it does not follow"),
     "column": ("UPDATE items SET feasible = 1, latency = 0.5 WHERE id = 3", "item 3: its feasible is not"),
     "vector": ("UPDATE vectors SET data = x'00' WHERE item = 3", "vectors: those of static"),

@@ -1,3 +1,4 @@
+import hashlib
 import resource
 import sqlite3
 from contextlib import closing, contextmanager
@@ -71,6 +72,58 @@ def test_children_of_a_file_of_version_two_are_found(tmp_path):
         with Bank(path, EMBEDDER, read_only=read_only) as bank:
             assert [item.id for item in bank.children(1)] == [2]
             assert bank.problems() == ()
+
+
+def a_bank_of_version_three(path):
+    """Traces of two devices, and one from before devices were told apart, as they were addressed then."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    migrate(connection, 3)
+    chain = ""
+    for id, device in enumerate(("", "one", "one", "other"), start=1):
+        digest = hashlib.sha256(f"trace\0\0ascendc\0{id}".encode()).hexdigest()
+        chain = hashlib.sha256(f"{chain}\0{digest}\0{0}".encode()).hexdigest()
+        connection.execute(
+            "INSERT INTO items (id, digest, chain, kind, task, category, language, feasible, born, data)"
+            " VALUES (?, ?, ?, 'trace', '', '', 'ascendc', 0, 0, ?)",
+            (id, digest, chain, rows.pack(judged(id, device))),
+        )
+    return connection
+
+
+def judged(id, device):
+    return MemoryItem(Kind.TRACE, f"{id}", f"{id}", verdict=Uncompilable("", device=device), id=id)
+
+
+def test_traces_of_a_file_of_version_three_are_those_of_their_device(tmp_path):
+    path = tmp_path / "old.sqlite"
+    a_bank_of_version_three(path).close()
+    for read_only in (True, False):
+        with Bank(path, EMBEDDER, read_only=read_only) as bank:
+            assert [item.verdict.device for item in bank.items()] == ["", "one", "one", "other"]
+            assert bank.problems() == ()
+    with Bank(path, EMBEDDER) as bank:
+        assert bank.add([judged(1, ""), judged(2, "one"), judged(4, "other")]) == (1, 2, 4)
+        assert bank.add([judged(2, "other"), judged(4, "one")]) == (5, 6)
+        assert bank.problems() == ()
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ("UPDATE items SET data = replace(data, '\"2\"', '\"9\"') WHERE id = 2", "item 2: its content is not what was"),
+        ("UPDATE items SET data = 'nothing' WHERE id = 2", "item 2: cannot be read"),
+        ("UPDATE items SET born = 7 WHERE id = 2", "item 2: it does not follow from the item before it"),
+    ],
+)
+def test_what_was_damaged_is_no_better_in_a_newer_file(tmp_path, damage, told):
+    path = tmp_path / "old.sqlite"
+    connection = a_bank_of_version_three(path)
+    connection.execute("UPDATE meta SET value = 7 WHERE key = 'attempts'")
+    connection.execute(damage)
+    connection.close()
+    with Bank(path, EMBEDDER, read_only=True) as bank:
+        assert len(bank.problems()) == 1
+        assert bank.problems()[0].startswith(told)
 
 
 def test_migrating_twice_changes_nothing():
