@@ -36,6 +36,7 @@ from kernel_gym.agents.training import as_it_was, environment_options, make_agen
 from kernel_gym.config import RunConfig
 from kernel_gym.envs import parts
 from kernel_gym.envs.attempt import Attempt
+from kernel_gym.envs.observation import Vector
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.envs.seeding import generator
 from kernel_gym.envs.vector import view
@@ -218,9 +219,13 @@ def visits(run: Path, question: Question, watch: Watch = lambda done, of: None) 
 
 @dataclass(frozen=True)
 class Seen:
-    """An attempt that was played again: what the agent saw at its first pick, what it thought, what came of it."""
+    """An attempt that was played again: what the agent saw at its first pick, what it thought, what came of it.
+
+    `mask` has 1 for what could be picked: a schedule may keep some of the pool back.
+    """
 
     info: Info
+    mask: Vector
     worth: Sequence[float] | None
     attempt: Attempt
 
@@ -264,7 +269,7 @@ class Replay:
         self._stack.callback(journal.close)
         made = session_class(self.config)(self.config, self._folder, journal, tasks, lambda *_: None)
         session = self._stack.enter_context(made)
-        agent, envs, first = session.agent(), session.vector(), dict[int, tuple[Info, Sequence[float] | None]]()
+        agent, envs, first = session.agent(), session.vector(), dict[int, tuple[Info, Vector, Sequence[float] | None]]()
         with self._telling():
             observations, infos = envs.reset(seed=self.config.seed)
         while journal.replaying:
@@ -273,7 +278,7 @@ class Replay:
                 observation, info = view(observations, infos, i)
                 knowing.see(info)
                 if not info["start_due"] and not info["picked"] and observation["action_mask"][:-1].any():
-                    first[i] = info, agent.worth(observation, info)
+                    first[i] = info, observation["action_mask"].copy(), agent.worth(observation, info)
                 actions.append(agent.act(observation, info))
             with self._telling():
                 observations, _, _, _, infos = envs.step(np.asarray(actions))
@@ -302,7 +307,8 @@ def _state(seen: Seen, knowing: KnowingAgent, kernels: int, verifier: Callable[[
     pool = {candidate.id: candidate for candidate in seen.info["candidates"]}
     info = seen.state
     shown = [pool[id].item for id in seen.attempt.context]
-    contexts = {"nothing": [], **_others(info, len(pool)), "agent": shown, "knowing": _known_best(info, knowing)}
+    others = {name: _items(kind(), seen) for name, kind in OTHERS.items()}
+    contexts = {"nothing": [], **others, "agent": shown, "knowing": _items(knowing, seen)}
     chances = {name: knowing.prospect(info, items) for name, items in contexts.items()}
     worth: Sequence[float | None] = seen.worth or [None] * len(pool)
     effects = []
@@ -317,25 +323,20 @@ def _state(seen: Seen, knowing: KnowingAgent, kernels: int, verifier: Callable[[
     return State(info["task"], str(info["stage"]), seen.attempt.index, chances, verified, tuple(effects))
 
 
-def _others(info: Info, slots: int) -> dict[str, list[MemoryItem]]:
-    """What our heuristics would have shown in the same state."""
-    return {name: [one.item for one in picks(kind(), info, slots)] for name, kind in OTHERS.items()}
+def _items(agent: Agent, seen: Seen) -> list[MemoryItem]:
+    """What an agent would have shown in the same state."""
+    return [one.item for one in picks(agent, seen.state, seen.mask)]
 
 
-def _known_best(info: Info, knowing: KnowingAgent) -> list[MemoryItem]:
-    """What the picker that knows would have shown."""
-    return [one.item for one in picks(knowing, info, len(info["candidates"]))]
-
-
-def picks(agent: Agent, info: Info, slots: int) -> list[Candidate]:
-    """What an agent picks in a state, by asking it again and again."""
+def picks(agent: Agent, info: Info, legal: Vector) -> list[Candidate]:
+    """What an agent picks in a state where `legal` is the mask, by asking it again and again."""
     picked: list[int] = []
     while len(picked) < info["picks_left"]:
-        mask = np.ones(slots + 1, np.float32)
+        mask = legal.copy()
         mask[picked] = 0.0
         now = dict(info) | {"picked": tuple(info["candidates"][slot].id for slot in picked)}
         action = agent.act({"action_mask": mask}, now)
-        if action == slots:
+        if action == len(legal) - 1:
             break
         picked.append(action)
     return [info["candidates"][slot] for slot in picked]

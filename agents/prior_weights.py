@@ -75,11 +75,11 @@ def _tried(run: Path, question: Question, watch: Watch) -> Iterator[Tried]:
 
 
 def _contexts(visit: Visit, number: int, seed: int) -> Iterator[Sequence[Candidate]]:
-    state = visit.seen.state
+    state, legal = visit.seen.state, visit.seen.mask
     pool, rng = state["candidates"], generator(seed, "contexts", number)
-    best = picks(visit.knowing, state, len(pool))
+    best = picks(visit.knowing, state, legal)
     yield from (best[:count] for count in range(len(best) + 1))
-    yield from (picks(kind(), state, len(pool)) for kind in OTHERS.values())
+    yield from (picks(kind(), state, legal) for kind in OTHERS.values())
     for _ in range(RANDOM):
         yield [pool[slot] for slot in rng.permutation(len(pool))[: int(rng.integers(1, state["picks_left"] + 1))]]
 

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from kernel_gym import suites
-from kernel_gym.agents.credit import Effect, Question, Report, State, examine
+from kernel_gym.agents.credit import Effect, Question, Report, State, examine, picks, visits
 from kernel_gym.agents.journal import Journal
 from kernel_gym.agents.knowing import KnowingAgent
 from kernel_gym.agents.run_folder import RunFolder
+from kernel_gym.agents.similarity_diverse import SimilarityDiverseAgent
 from kernel_gym.agents.training import train
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.envs.pool import Candidate
@@ -90,6 +91,22 @@ def test_a_run_is_examined_and_left_as_it_is(run: Path) -> None:
         assert sum(effect.left_out is not None for effect in state.effects) <= 5
     again = examine(run, Question(states=3))
     assert again == report, "the same question, the same answer"
+
+
+def test_pickers_are_offered_what_the_schedule_offered(tmp_path: Path) -> None:
+    """Two slots of sixteen at first: nobody could have shown more, and the picker that knows would have wanted to."""
+    schedule = {"table": "small", "picks": 2, "pool_factor": 8, "pool_schedule": [[0, 1], [2, 8]]}
+    settings = config(tasks=["level1/relu", "level1/softmax"], env=schedule)
+    train(settings, RunFolder.open(tmp_path / "run", settings))
+    wanted_more = False
+    for visit in visits(tmp_path / "run", Question(states=None, stage="")):
+        early, pool = visit.seen.attempt.index < 2, visit.seen.state["candidates"]
+        offered = [one.id for one in (pool[:2] if early else pool)]
+        for agent in (visit.knowing, SimilarityDiverseAgent()):
+            assert {one.id for one in picks(agent, visit.seen.state, visit.seen.mask)} <= set(offered)
+            free = picks(agent, visit.seen.state, np.ones_like(visit.seen.mask))
+            wanted_more |= early and not {one.id for one in free} <= set(offered)
+    assert wanted_more
 
 
 def test_a_run_that_began_with_memories_and_values_of_another_is_examined_too(run: Path, tmp_path: Path) -> None:
