@@ -119,7 +119,12 @@ class Shard:
     @property
     def label(self) -> str:
         """The shard's folder within the study's."""
-        return f"{self.contender.replace(':', '-')}/seed-{self.seed}"
+        return f"{folder_name(self.contender)}/seed-{self.seed}"
+
+
+def folder_name(contender: str) -> str:
+    """What the folder of a contender's runs is called; reports know it by that."""
+    return contender.replace(":", "-")
 
 
 def names() -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment
 
 from kernel_gym import suites
-from kernel_gym.agents import drawing, named_study, pipe_trace, tables
+from kernel_gym.agents import drawing, named_study, pipe_trace, summary, tables
 from kernel_gym.agents.comparison import FIGURES
 from kernel_gym.agents.evaluation import complete_runs
 from kernel_gym.agents.finished_run import STEPS, TIERS, FinishedRun
@@ -77,10 +77,11 @@ def _content(folder: Path, runs: Sequence[FinishedRun], reference: str, traces: 
     best = _detailed(runs, detailed)
     items = _items(best.folder)
     protocol = named_study.marked(folder)
+    against = reference or ("" if protocol else summary.reference(folder))
     ranked_by, valuable = most_valuable(best, SHOWN_MEMORIES)
     return {
         "title": folder.absolute().name,
-        "sections": sections(runs, reference, protocol),
+        "sections": sections(runs, against, protocol),
         "figures": FIGURES,
         "legend": tables.LEGEND.replace("`", ""),
         "simulated": tables.SIMULATED if best.config.env.author == "apprentice" else "",

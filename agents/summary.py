@@ -15,17 +15,19 @@ from rich.table import Table
 
 from kernel_gym.agents.comparison import FIGURES, by_seed, intervals
 from kernel_gym.agents.progress import named_failures, shown
-from kernel_gym.agents.protocol import Shard
+from kernel_gym.agents.protocol import Shard, folder_name
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.statistics import differences
 from kernel_gym.agents.study import Study
 from kernel_gym.agents.tables import COMPARED, SIMULATED, figures_table
 from kernel_gym.agents.training import operators
 from kernel_gym.config import RunConfig, merged
-from kernel_gym.errors import ConfigError
+from kernel_gym.errors import ConfigError, KernelGymError
 
 #: Figures that fit on a screen.
 SHOWN = ("compiled", "correct", "area", "speedup", "reward")
+#: What is written into a comparison's folder.
+FILE = "comparison.json"
 
 
 def crossed(base: RunConfig, agents: Sequence[str], seeds: int, folder: Path) -> Study:
@@ -85,8 +87,18 @@ def write(study: Study) -> str:
         },
     }
     text = json.dumps(summary, indent=1)
-    (study.folder / "comparison.json").write_text(text)
+    (study.folder / FILE).write_text(text)
     return text
+
+
+def reference(folder: Path) -> str:
+    """The folder of the contender that others were compared with; empty if the folder holds no comparison."""
+    file = folder / FILE
+    try:
+        name = json.loads(file.read_text())["differences_from"] if file.exists() else ""
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise KernelGymError(f"{file} doesn't say what was compared with: name it with --reference") from error
+    return folder_name(str(name))
 
 
 def show(study: Study) -> None:

@@ -19,7 +19,7 @@ def main() -> int:
     parser.add_argument(
         "--reference",
         default="",
-        help="contender that the others are compared with (default: as the study, or the first)",
+        help="contender that the others are compared with (default: as in the study or comparison)",
     )
     parser.add_argument("--run", default="", metavar="CONTENDER/SEED", help="run shown in detail (default: the best)")
     parser.add_argument("--out", type=Path, help="file to write (default: report.html in the folder)")

@@ -24,6 +24,7 @@ from kernel_gym.agents import (
     pipe_trace,
     protocol,
     report,
+    summary,
     validation,
     valuable,
 )
@@ -122,6 +123,24 @@ def test_the_tiers_and_steps_say_how_far_things_came() -> None:
 def test_a_contender_that_is_not_there_is_named(runs: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there are random, value"):
         write_report(runs, tmp_path / "report.html", reference="heuristic")
+
+
+def test_the_report_of_a_comparison_has_the_reference_that_the_comparison_had(tmp_path: Path) -> None:
+    """The first agent named, whatever comes first in the alphabet; agents of others have folders without a colon."""
+    folder = tmp_path / "compared"
+    agents = ["kernel_gym.agents.similarity:SimilarityAgent", "pass@k", "random"]
+    base = resolve(overrides={"tasks": ["level1/relu"], "budget": 2, "env": {"table": "small"}})
+    for first in (agents[0], agents[2]):
+        study = summary.crossed(base, [first, *(name for name in agents if name != first)], 1, folder)
+        for shard in study.shards:
+            train(shard.config, RunFolder.open(study.path(shard), shard.config))
+        summary.write(study)
+        page = write_report(folder, tmp_path / "report.html", traces=False).read_text()
+        compared = set(re.findall(r"[\w.@-]+ - ([\w.@-]+)</", page))
+        assert compared == {first.replace(":", "-")}
+    (folder / "comparison.json").write_text("{}")
+    with pytest.raises(KernelGymError, match="--reference"):
+        write_report(folder, tmp_path / "report.html", traces=False)
 
 
 def test_the_report_of_a_study_compares_as_the_study_does(runs: Path, tmp_path: Path) -> None:
