@@ -54,7 +54,8 @@ class Options:
     pool_factor: int = 4
     """lambda: the pool has K = lambda * N slots"""
     pool_schedule: Sequence[tuple[int, int]] = ()
-    """pairs (attempt, lambda): from that attempt on only lambda * N slots are legal; K stays what it is"""
+    """pairs (attempt, lambda): from that attempt of a task on, counted from 0, the pool is the one of that lambda;
+    K stays what `pool_factor` makes it, slots without a candidate are masked"""
     stages: Stages = "both"
     """`draft` ends at the first feasible kernel, `refine` begins from kernels that the bank holds"""
     memory: MemoryMode = "shared"
@@ -85,15 +86,17 @@ class Options:
             if getattr(self, name) not in get_args(allowed):
                 raise ConfigError(f"{name} is one of {', '.join(get_args(allowed))}, not {getattr(self, name)!r}")
         if any(not 1 <= breadth <= self.pool_factor for _, breadth in self.pool_schedule):
-            raise ConfigError(f"pool_schedule must stay within 1..{self.pool_factor}: it only masks")
+            raise ConfigError(
+                f"pool_schedule must stay within 1..{self.pool_factor}, the pool_factor: K does not grow"
+            )
 
     @property
     def slots(self) -> int:
-        """K: how many candidates fit into the pool."""
+        """K: for how many candidates there is an action."""
         return self.pool_factor * self.picks
 
-    def legal_slots(self, attempt: int) -> int:
-        """How many of the slots the schedule leaves legal in an attempt."""
+    def width(self, attempt: int) -> int:
+        """How many candidates the pool of an attempt has at most: lambda * N, with the lambda of that moment."""
         past = [breadth for since, breadth in sorted(self.pool_schedule) if since <= attempt]
         return (past[-1] if past else self.pool_factor) * self.picks
 

@@ -100,7 +100,7 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     | workers, writers | 0, 0 | kernels judged (0: one a core), authors asked at the same time in the vector form |
     | budget | 30 | T, attempts a task |
     | picks | 5 | N, items in a context |
-    | pool_factor, pool_schedule | 4, none | lambda; pairs (attempt, lambda) that mask a part of the pool |
+    | pool_factor, pool_schedule | 4, none | lambda; pairs (attempt, lambda): from then on the pool of that lambda |
     | stages | "both" | "draft" ends at the first feasible kernel, "refine" begins from kernels in the bank |
     | memory | "shared" | "fresh": every episode begins as constructed; "frozen": no item joins, start points excepted |
     | statistics | True | False: what came of showing items is not put on record |

@@ -115,16 +115,21 @@ class Workbench:
             exclude.add(self.start.id)
         if self._options.memory == "frozen":
             exclude.update(range(self._origin.size + 1, len(self.bank) + 1))
-        wanted = Wanted(query, self._options.slots, self._shop.author.language, bottleneck, frozenset(exclude))
+        wanted = Wanted(query, self._width, self._shop.author.language, bottleneck, frozenset(exclude))
         return similar(self.bank, wanted, self._options.composition)
+
+    @property
+    def _width(self) -> int:
+        """How many candidates there are at most in this attempt."""
+        return self._options.width(self.used)
 
     def _kernels(self) -> list[MemoryItem]:
         """P(x): the feasible kernels of the task that count here, fastest first."""
         return [item for item in self.bank.start_points(self.task.id) if self._mine(item)]
 
     def _start_points(self) -> tuple[Candidate, ...]:
-        """P(x), fastest first, as many as there are slots."""
-        ids = [item.id for item in self._kernels()[: self._options.slots]]
+        """P(x), fastest first, as many as the pool takes."""
+        ids = [item.id for item in self._kernels()[: self._width]]
         found, children = self.bank.look_up(ids, describe(self.task)), self.bank.children_of(ids)
         return tuple(
             Candidate(one.item, one.similarity, one.outcomes, True, self._children(children[one.item.id]))
@@ -255,9 +260,8 @@ class Workbench:
     def mask(self) -> Vector:
         """1 for every legal action. `K` is legal unless a start point is due."""
         mask = np.zeros(self._options.slots + 1, np.float32)
-        legal = len(self.pool) if self.start_due else min(len(self.pool), self._options.legal_slots(self.used))
         if not self.ready:
-            mask[:legal] = 1.0
+            mask[: len(self.pool)] = 1.0
             mask[list(self.picked)] = 0.0
         mask[-1] = float(not self.start_due)
         return mask

@@ -44,7 +44,6 @@ class Benches:
         self._own_banks = [TabularBank(lore) for _ in range(count if options.memory == "fresh" else 1)]
         self.banks = self._own_banks * (count // len(self._own_banks))
         self.seed, self.attempts = 0, Counter[int]()
-        self._legal = np.array([options.legal_slots(used) for used in range(options.budget + 1)])
         self._columns = self.layout.candidate_columns
         self._globals = self.layout.global_columns
         self._category = np.array(
@@ -124,7 +123,7 @@ class Benches:
         self.picks_left[index] = self.options.picks
         due = [i for i in who if self.start_due[i]]
         for i in due:
-            starts = self._kernels(i)[: self.options.slots]
+            starts = self._kernels(i)[: self._width(i)]
             self.pool[i] = starts + [-1] * (self.options.slots - len(starts))
         if rest := [i for i in who if not self.start_due[i]]:
             self._fill([i for i in rest if not over[i]])
@@ -132,17 +131,22 @@ class Benches:
         self._show(index)
 
     def _fill(self, who: Sequence[int]) -> None:
-        """Fill pools from memory; benches on one bank together."""
-        groups: dict[int, list[int]] = {}
+        """Fill pools from memory; benches on one bank with equally wide pools together."""
+        groups: dict[tuple[int, int], list[int]] = {}
         for i in who:
-            groups.setdefault(id(self.banks[i]), []).append(i)
-        for some in groups.values():
+            groups.setdefault((id(self.banks[i]), self._width(i)), []).append(i)
+        for (_, width), some in groups.items():
             index, bank = np.array(some), self.banks[some[0]]
             starts = self.start[index]
             queries = self.lore.queries(self.task[index], starts)
             names = ["" if start < 0 else self._bottleneck(self.lore.row(start)) for start in starts.tolist()]
             limit = self.lore.seed if self.options.memory == "frozen" else len(self.lore.items)
-            self.pool[index] = bank.pools(queries, self.options.slots, starts, names, limit)
+            self.pool[index] = -1
+            self.pool[index, :width] = bank.pools(queries, width, starts, names, limit)
+
+    def _width(self, i: int) -> int:
+        """How many candidates there are at most in this attempt."""
+        return self.options.width(int(self.used[i]))
 
     def _bottleneck(self, row: int) -> str:
         verdict = self.lore.rows[row][1].verdict
@@ -330,8 +334,7 @@ class Benches:
         """1 for every legal action, one row a bench."""
         slots = self.options.slots
         mask = np.zeros((self.count, slots + 1), np.float32)
-        there = np.where(self.start_due, slots, self._legal[self.used])[:, None]
-        legal = (self.pool >= 0) & (np.arange(slots) < there) & ~self.ready[:, None]
+        legal = (self.pool >= 0) & ~self.ready[:, None]
         mask[:, :slots] = legal & (self.rows[..., self._columns["picked"]] == 0.0)
         mask[:, slots] = ~self.start_due
         return mask

@@ -332,14 +332,41 @@ def test_shared_memory_goes_on_refining_where_it_left_a_task(make: Any, stand_in
     assert (info["stage"], info["best_us"], info["attempts_left"]) == (Stage.REFINE, 8.0, 6)
 
 
-def test_a_schedule_of_lambda_only_masks(make: Any, stand_ins: Any) -> None:
+SCHEDULE = [(0, 1), (1, 3), (3, 2), (4, 4)]
+
+
+@pytest.mark.parametrize("composition", ["similarity", "stratified"])
+def test_a_scheduled_lambda_is_that_lambda(make: Any, stand_ins: Any, composition: str) -> None:
+    """Whatever has been picked so far, the pool is the one that an environment with that lambda alone would offer."""
+    rng, seen = np.random.default_rng(7), set()
+    options = {"bank": stand_ins.bank(60), "verifier": stand_ins.Profiling(), "composition": composition, "picks": 4}
+    env = make(pool_schedule=SCHEDULE, **options)
+    observation, info = env.reset(seed=3)
+    for _ in range(150):
+        offered = env.unwrapped.options.width(6 - info["attempts_left"]) // 4
+        fixed = make(pool_factor=offered, **options)
+        _, other = fixed.reset(options={"task": info["task"]})
+        if info["start"] is not None:
+            slot = [candidate.id for candidate in other["candidates"]].index(info["start"])
+            *_, other = fixed.step(np.int64(slot))
+        assert info["candidates"] == other["candidates"]
+        assert observation["action_mask"][:-1].sum() == len(info["candidates"]) - len(info["picked"])
+        seen.add((offered, info["stage"], info["start_due"]))
+        observation, _, ended, _, info = env.step(rng.choice(np.flatnonzero(observation["action_mask"])))
+        if ended:
+            observation, info = env.reset()
+    assert len(seen) >= 10
+
+
+def test_a_schedule_of_lambda_leaves_the_spaces_as_they_are(make: Any, stand_ins: Any) -> None:
     env = make(author=stand_ins.Listed("wrong"), pool_schedule=[(0, 1), (2, 3)])
     observation, info = env.reset(seed=0)
     widths = [int(observation["action_mask"][:-1].sum())]
     for _ in range(3):
         observation, _, _, _, info = attempt(env, K)
         widths.append(int(observation["action_mask"][:-1].sum()))
-        assert len(info["candidates"]) == K
+        assert len(info["candidates"]) == widths[-1]
+        assert env.observation_space.contains(observation)
     assert widths == [3, 3, 9, 9]
     *_, info = attempt(env, K - 1, K)
     assert info["attempt"].context == ()

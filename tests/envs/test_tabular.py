@@ -226,6 +226,38 @@ def test_start_points_tell_what_refining_them_came_to(memory: str) -> None:
     assert told
 
 
+@pytest.mark.parametrize("stages", ["both", "draft"])
+def test_a_scheduled_lambda_is_that_lambda(stages: str) -> None:
+    """As in the live environment; in drafting the benches of a row come to be at different attempts."""
+    options: dict[str, Any] = {"author_options": {"profile": "middle"}, "budget": 5, "picks": 4, "stages": stages}
+    envs = TabularVectorEnv(5, pool_schedule=[(0, 1), (1, 3), (2, 2), (4, 4)], **options)
+    fixed = {breadth: TabularEnv(pool_factor=breadth, **options) for breadth in range(1, 5)}
+    for env in fixed.values():
+        env.reset(seed=0)
+        env._benches.banks = envs._benches.banks[:1]
+    rng, seen = np.random.default_rng(0), set()
+    observations, infos = envs.reset(seed=0)
+    for _ in range(80):
+        mask = observations["action_mask"]
+        for i in np.flatnonzero(~envs._benches.over).tolist():
+            info = view(observations, infos, i)[1]
+            breadth = envs.options.width(5 - info["attempts_left"]) // 4
+            assert info["candidates"] == _offered(fixed[breadth], info)
+            assert envs._benches.ready[i] or mask[i, :-1].sum() == len(info["candidates"]) - len(info["picked"])
+            seen.add((breadth, info["start_due"], info["stage"]))
+        observations, _, _, _, infos = envs.step((rng.random(mask.shape) * mask).argmax(axis=1))
+    assert len(seen) >= (9 if stages == "both" else 4)
+
+
+def _offered(env: TabularEnv, like: dict[str, Any]) -> Any:
+    """What an environment would offer for the same task and start point."""
+    _, info = env.reset(options={"task": like["task"]})
+    if like["start"] is not None:
+        slot = [candidate.id for candidate in info["candidates"]].index(like["start"])
+        *_, info = env.step(np.int64(slot))
+    return info["candidates"]
+
+
 def test_the_first_kernel_is_the_oldest_of_all_that_there_are() -> None:
     """With one slot the fastest kernel alone is offered."""
     env = TabularEnv(tasks=["level1/relu"], author_options={"profile": "strong"}, budget=20, picks=1, pool_factor=1)
