@@ -55,11 +55,14 @@ class TabularSession(Session):
 
     def _remember_all(self, bank: Bank, found: TabularBank) -> None:
         """The memory attempt by attempt, as a live run would have built it; items get the ids that they had."""
-        items = found.joined()
+        items, steps = found.joined(), set[tuple[int | None, int]]()
         bank.add(items[: found.lore.seed], attempt=False)
         for record in self.journal.records:
-            new = [items[id - 1] for id in record["produced"] if id > len(bank)]
-            bank.add(new)
+            left, *others = (items[id - 1] for id in record["produced"])
+            step = (record["start"], record["produced"][0])
+            # A step that was taken before leaves nothing new, and embedding its items again would cost the most.
+            bank.add([] if step in steps else [replace(left, parent=record["start"]), *others])
+            steps.add(step)
             shown = record["context"] if record["start"] is None else [record["start"], *record["context"]]
             bank.record(Stage(record["stage"]), shown, record["reward"])
 

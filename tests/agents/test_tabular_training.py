@@ -22,6 +22,7 @@ from kernel_gym.config import RunConfig, resolve
 from kernel_gym.errors import KernelGymError
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder
+from kernel_gym.memory.item import Kind
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,6 +61,22 @@ def test_a_run_repeats_and_keeps_its_memory(tmp_path: Path) -> None:
     text = write_report(tmp_path, tmp_path / "report.html", traces=False).read_text()
     assert "activation (4)" in text
     assert "attempts): " in text  # memories with what came of showing them
+
+
+def test_the_memory_knows_what_was_refined_to_what(tmp_path: Path) -> None:
+    run(tmp_path / "a", config("random", {"author_options": {"profile": "strong"}}, budget=10, rounds=3))
+    steps = [(row["start"], row["produced"][0]) for row in journal(tmp_path / "a") if row["start"] is not None]
+    taken = [(start, child) for start, child in dict.fromkeys(steps) if start != child]
+    assert 10 < len(taken) < len(steps)
+    with Bank(tmp_path / "a" / "bank.sqlite", StaticEmbedder(), read_only=True) as bank:
+        assert bank.problems() == ()
+        told = {start: [child.id for child in bank.children(start)] for start, _ in taken}
+        assert told == {start: [child for one, child in taken if one == start] for start in told}
+        first = {child: start for start, child in reversed(taken)}
+        parents = {item.id: item.parent for item in bank.items(Kind.TRACE) if item.parent is not None}
+        drafted = {row["produced"][0] for row in journal(tmp_path / "a") if row["start"] is None}
+        assert parents == {child: start for child, start in first.items() if child not in drafted}
+        assert all(bank.get(item.source).kind is Kind.TRACE for item in bank.items(Kind.EXPERIENCE))
 
 
 class Owner(Agent):
