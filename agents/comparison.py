@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel_gym.agents.statistics import Interval, interquartile_mean, interval
+from kernel_gym.config import RunConfig
 
 Record = Mapping[str, Any]
 
@@ -30,7 +31,7 @@ FIGURES: dict[str, str] = {
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """One run in figures; None where nothing was solved. `curve[t]`: share solved after t + 1 attempts each."""
+    """One run in figures, None where nothing was solved or refined. `curve[t]`: share solved after t + 1 attempts."""
 
     agent: str
     seed: int
@@ -42,8 +43,9 @@ Over = Callable[[Sequence[str]], RunOutcome]
 """What a run came to over some of its operators."""
 
 
-def outcome(agent: str, seed: int, records: Sequence[Record], tasks: Sequence[str], budget: int) -> RunOutcome:
-    """The figures of one run from its journal, over the given tasks."""
+def outcome(contender: str, config: RunConfig, records: Sequence[Record], tasks: Sequence[str]) -> RunOutcome:
+    """The figures of one run from the attempts that count, over the given tasks."""
+    budget = config.budget
     by_task: dict[str, list[Record]] = {task: [] for task in tasks}
     for record in records:
         if record["task"] in by_task:
@@ -52,14 +54,14 @@ def outcome(agent: str, seed: int, records: Sequence[Record], tasks: Sequence[st
     curve = tuple(float(np.mean([first <= t for first in first_solved])) for t in range(budget))
     rewards = [record["reward"] for history in by_task.values() for record in history]
     return RunOutcome(
-        agent,
-        seed,
+        contender,
+        config.seed,
         {
             "compiled": float(np.mean([_first(by_task[task], "compiled") < budget for task in tasks])),
             "correct": curve[-1],
             "area": float(np.mean(curve)),
             "middle": interquartile_mean([max(0.0, 1 - first / budget) for first in first_solved]),
-            "speedup": _median_speedup([by_task[task] for task in tasks]),
+            "speedup": _median_speedup(by_task.values()) if config.env.stages != "draft" else None,
             "reward": float(np.mean(rewards)) if rewards else 0.0,
         },
         curve,
@@ -97,7 +99,7 @@ def _first(records: Sequence[Record], key: str) -> float:
     return next((index for index, record in enumerate(records) if record["verdict"][key]), float("inf"))
 
 
-def _median_speedup(histories: Sequence[Sequence[Record]]) -> float | None:
+def _median_speedup(histories: Iterable[Sequence[Record]]) -> float | None:
     ratios = []
     for history in histories:
         latencies = [r["verdict"]["latency_us"] for r in history if r["verdict"]["latency_us"] is not None]

@@ -27,7 +27,7 @@ FAST = 2.0
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """Configuration and journal of a complete run."""
+    """Configuration of a complete run, and those of its attempts that count: of the last round, of first drafts."""
 
     contender: str
     folder: RunFolder
@@ -54,7 +54,7 @@ class FinishedRun:
 
     def over(self, tasks: Sequence[str]) -> RunOutcome:
         """Its figures over some of its operators."""
-        return outcome(self.contender, self.config.seed, self.records, tasks, self.config.budget)
+        return outcome(self.contender, self.config, self.records, tasks)
 
     def histories(self) -> dict[str, list[Record]]:
         """Operator -> its attempts."""
@@ -64,7 +64,9 @@ class FinishedRun:
         return found
 
     def speedups(self) -> list[float]:
-        """First feasible latency / best latency of every solved operator."""
+        """First feasible latency / best latency of every solved operator; none where drafting is all."""
+        if self.config.env.stages == "draft":
+            return []
         return [found for history in self.histories().values() if (found := speedup(history)) is not None]
 
     def tiers(self) -> dict[str, int]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic, sleep
 from typing import IO, Any
@@ -62,6 +64,23 @@ class _Attempt(_Strict):
     reward: float
     produced: list[int]
     verdict: _Verdict
+
+
+def first_episodes(records: Sequence[Record]) -> list[Record]:
+    """Of a run that drafts alone, the attempts of each operator's first episode, which ends with a feasible kernel.
+
+    Its operator is dealt out again while there is budget left, with its own solution in memory: that says nothing about
+    drafting. Episodes of one operator may overlap; an attempt of a later one is then behind the first one's.
+    """
+    made, solved, kept = Counter[str](), set[str](), []
+    for record in records:
+        task = record["task"]
+        if task not in solved and record["index"] == made[task]:
+            kept.append(record)
+            made[task] += 1
+            if record["verdict"]["feasible"]:
+                solved.add(task)
+    return kept
 
 
 class Journal:

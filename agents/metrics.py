@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from kernel_gym.agents.item_numbers import ItemNumbers
+from kernel_gym.config import EnvConfig
 from kernel_gym.envs.attempt import Attempt
 
 #: Scalars, written after every attempt; the step is the number of attempts so far. `<...>` stands for a name.
@@ -88,9 +89,13 @@ class Mean:
 
 
 class Meter:
-    """Keeps the running figures of a run; with fresh memory the items of each episode are counted apart."""
+    """Keeps the running figures of a run.
 
-    def __init__(self, tasks: int, fresh: bool = False) -> None:
+    With fresh memory the items of each episode are counted apart. Where drafting is all, latencies of an operator are
+    those of episodes, none of which refines: there is no speedup.
+    """
+
+    def __init__(self, tasks: int, env: EnvConfig) -> None:
         self.tasks = tasks
         self.attempts = 0
         self._means: dict[str, Mean] = defaultdict(Mean)
@@ -99,7 +104,8 @@ class Meter:
         self._categories: dict[str, set[str]] = defaultdict(set)
         self._produced: set[int] = set()
         self._shown: set[int] = set()
-        self._numbers = ItemNumbers(0 if fresh else None)
+        self._numbers = ItemNumbers(0 if env.memory == "fresh" else None)
+        self._refines = env.stages != "draft"
 
     @property
     def solved(self) -> int:
@@ -138,7 +144,7 @@ class Meter:
         attempted = self._categories[name]
         solved = [self._latencies[task] for task in attempted if task in self._latencies]
         figures = {f"category/{name}/solved": len(solved) / len(attempted)}
-        return figures | ({f"category/{name}/speedup": _speedup(solved)} if solved else {})
+        return figures | ({f"category/{name}/speedup": _speedup(solved)} if solved and self._refines else {})
 
     def _memory(self, attempt: Attempt) -> dict[str, float]:
         if attempt.index == 0:
@@ -150,7 +156,7 @@ class Meter:
         return {"memory/items": all_, "memory/shown": both / max(1, all_)}
 
     def _speedup(self) -> dict[str, float]:
-        if not self._latencies:
+        if not self._latencies or not self._refines:
             return {}
         return {"speedup/first_draft": _speedup(self._latencies.values())}
 

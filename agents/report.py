@@ -19,6 +19,7 @@ from kernel_gym.agents import drawing, named_study, pipe_trace, summary, tables
 from kernel_gym.agents.comparison import FIGURES
 from kernel_gym.agents.evaluation import complete_runs
 from kernel_gym.agents.finished_run import STEPS, TIERS, FinishedRun
+from kernel_gym.agents.journal import Record
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.sections import UNIT, curves, sections
 from kernel_gym.agents.training import environment_options
@@ -190,11 +191,11 @@ def _kernels(run: FinishedRun, traces: bool) -> list[dict[str, Any]]:
     """The kernels that gained most over their first draft, with their source and where their time went."""
     found = []
     for task, history in run.histories().items():
-        feasible = [record["verdict"] for record in history if record["verdict"]["feasible"]]
-        source = run.folder.best(task)
-        if feasible and source.exists():
-            best = min(feasible, key=lambda verdict: verdict["latency_us"])
-            gain = feasible[0]["latency_us"] / best["latency_us"]
+        feasible = [record for record in history if record["verdict"]["feasible"]]
+        fastest = min(feasible, key=lambda record: record["verdict"]["latency_us"], default=None)
+        if fastest and (source := _source(run, fastest)).exists():
+            best = fastest["verdict"]
+            gain = feasible[0]["verdict"]["latency_us"] / best["latency_us"]
             found.append((gain, task, best, source.read_text()))
     found.sort(key=lambda row: (-row[0], row[1]))
     return [
@@ -209,6 +210,12 @@ def _kernels(run: FinishedRun, traces: bool) -> list[dict[str, Any]]:
         }
         for gain, task, best, source in found[:SHOWN_KERNELS]
     ]
+
+
+def _source(run: FinishedRun, record: Record) -> Path:
+    """The file of a feasible kernel; older runs kept the fastest ones alone."""
+    kept = run.folder.kernel(record["kernel"])
+    return kept if kept.exists() else run.folder.best(record["task"])
 
 
 def _trace(run: FinishedRun, task: str, source: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from kernel_gym.agents.aside import Aside
-from kernel_gym.agents.journal import Journal, Record
+from kernel_gym.agents.journal import Journal, Record, first_episodes
 from kernel_gym.config import RunConfig
 from kernel_gym.errors import KernelGymError
 from kernel_gym.kernel import Kernel
@@ -173,9 +173,9 @@ class RunFolder:
         return found
 
     def last_round(self, config: RunConfig, tasks: int) -> list[Record]:
-        """The attempts of the last round of a complete run; all of them if it had one."""
+        """The attempts of the last round of a complete run; all of them if it had one, and they count."""
         each = tasks * config.budget
-        return self.records(each * config.rounds)[each * (config.rounds - 1) :]
+        return counted(self.records(each * config.rounds)[each * (config.rounds - 1) :], config)
 
     def start_over(self, synced: bool = True) -> Journal:
         """Open the journal and put aside what replaying writes again; not while another process is at work here."""
@@ -250,6 +250,11 @@ def keeping_what_is_written(path: Path) -> Iterator[None]:
 def _of_event_writer(failed: threading.ExceptHookArgs) -> bool:
     """Whether TensorBoard's thread could not write: it raises the same error once more where it is used."""
     return isinstance(failed.exc_value, OSError) and type(failed.thread).__module__.startswith("tensorboard.")
+
+
+def counted(records: list[Record], config: RunConfig) -> list[Record]:
+    """The attempts that figures are made of: all, or those of first episodes where drafting is all."""
+    return first_episodes(records) if config.env.stages == "draft" else records
 
 
 def keeps_memory(config: RunConfig) -> bool:

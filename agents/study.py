@@ -80,7 +80,7 @@ class Study:
 
     def _over(self, shard: Shard) -> Over:
         records = self._records(shard)
-        return lambda tasks: outcome(shard.contender, shard.seed, records, tasks, shard.config.budget)
+        return lambda tasks: outcome(shard.contender, shard.config, records, tasks)
 
     def commits(self) -> list[str]:
         """The commits that the complete shards were made at; more than one, and they may not be comparable."""

@@ -23,7 +23,7 @@ from kernel_gym.agents.events import Events
 from kernel_gym.agents.journal import Journal, Record
 from kernel_gym.agents.metrics import Meter, category
 from kernel_gym.agents.recorded import RecordedVerdicts
-from kernel_gym.agents.run_folder import RunFolder, keeping_what_is_written, keeps_memory
+from kernel_gym.agents.run_folder import RunFolder, counted, keeping_what_is_written, keeps_memory
 from kernel_gym.agents.watched import Watched, WatchedVector
 from kernel_gym.agents.yardsticks import Yardsticks
 from kernel_gym.config import RunConfig
@@ -49,7 +49,7 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done
     """Run `config` into `folder`, from its beginning or from where it was stopped; the run in figures."""
     tasks = operators(config, folder)
     if folder.complete:
-        found = outcome(config.agent, config.seed, folder.last_round(config, len(tasks)), tasks, config.budget)
+        found = outcome(config.agent, config, folder.last_round(config, len(tasks)), tasks)
         if folder.bank.exists() or not keeps_memory(config):
             return found
     with keeping_what_is_written(folder.path), ExitStack() as cleanup:
@@ -65,7 +65,7 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done
                 _work(agent, session)
         folder.agent.mkdir(exist_ok=True)  # dropped by stores that keep no empty folders
         agent.save(folder.agent)
-        result = outcome(config.agent, config.seed, session.round(config.rounds), tasks, config.budget)
+        result = outcome(config.agent, config, session.round(config.rounds), tasks)
         session.conclude(result)
         folder.finish(session.usage())
     return result
@@ -160,7 +160,7 @@ class Session:
         self.batch = at_once(config, folder, tasks)
         if config.rounds > 1 and config.env.stages == "draft":
             raise ConfigError("rounds have no common end where drafting is all: leave rounds or stages out")
-        self.meter = Meter(len(tasks), fresh=config.env.memory == "fresh")
+        self.meter = Meter(len(tasks), config.env)
         self._progress = progress
         self._categories: dict[str, str] = {}
         self._best: dict[str, float] = {}
@@ -303,18 +303,18 @@ class Session:
             self.folder.keep_best(attempt.task, attempt.kernel.source)
 
     def round(self, number: int) -> list[Record]:
-        """The attempts of a round, counted from 1; with a single one all, of which drafting alone makes a few more."""
+        """The attempts of a round, counted from 1; those that count where drafting is all."""
         first = (number - 1) * self.each
-        return self.journal.records[first : first + self.each if self.config.rounds > 1 else None]
+        return counted(self.journal.records[first : first + self.each if self.config.rounds > 1 else None], self.config)
 
     def _round_so_far(self) -> list[Record]:
         begun = (self.meter.attempts - 1) // self.each * self.each if self.config.rounds > 1 else 0
-        return self.journal.records[begun : self.meter.attempts]
+        return counted(self.journal.records[begun : self.meter.attempts], self.config)
 
     def _end_round(self, number: int) -> None:
         """Write what a round came to."""
         made = self.round(number)
-        self._events.round(outcome(self.config.agent, self.config.seed, made, self.tasks, self.config.budget), number)
+        self._events.round(outcome(self.config.agent, self.config, made, self.tasks), number)
 
     def show_values(self, agent: Agent) -> None:
         """Write the distribution of an agent's values, if it keeps a table of them."""

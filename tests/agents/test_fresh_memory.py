@@ -108,7 +108,7 @@ def test_the_picker_that_knows_refines_the_start_point_of_its_own_task() -> None
 
 
 def test_memories_of_different_episodes_are_counted_apart() -> None:
-    shared, fresh = Meter(2), Meter(2, fresh=True)
+    shared, fresh = (Meter(2, resolve(overrides={"env": {"memory": memory}}).env) for memory in ("shared", "fresh"))
     for meter, counted in ((shared, (2, 0.5)), (fresh, (6, 1 / 6))):
         for task, index, shown in (("s/a", 0, ()), ("s/b", 0, ()), ("s/a", 1, (OWN,)), ("s/a", 0, ())):
             produced = (OWN, OWN + 1) if index == 0 else ()

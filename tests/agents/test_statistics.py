@@ -8,9 +8,11 @@ from scipy import stats
 
 from kernel_gym.agents import statistics
 from kernel_gym.agents.comparison import outcome
+from kernel_gym.config import resolve
 
 NUMBERS = st.lists(st.floats(-1, 1), min_size=1, max_size=8)
 PS = st.lists(st.floats(0, 1), max_size=12)
+FIVE = resolve(overrides={"budget": 5})
 
 
 @settings(max_examples=40, deadline=None)
@@ -132,7 +134,7 @@ def test_the_figures_of_a_run_follow_from_its_journal(first: list[int | None]) -
         for attempt in range(5)
         for task, solved in zip(tasks, first, strict=True)
     ]
-    figures = outcome("a", 0, [*records, {"task": "t/other", "reward": 9.0, "verdict": {}}], tasks, 5).figures
+    figures = outcome("a", FIVE, [*records, {"task": "t/other", "reward": 9.0, "verdict": {}}], tasks).figures
     left = [0.0 if solved is None else (5 - solved) / 5 for solved in first]
     assert figures["correct"] == pytest.approx(np.mean([solved is not None for solved in first]))
     assert figures["area"] == pytest.approx(np.mean(left))

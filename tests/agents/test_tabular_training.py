@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,15 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from kernel_gym.agents import evaluation, scoring, value
 from kernel_gym.agents.comparison import FIGURES, RunOutcome
 from kernel_gym.agents.contract import Agent, BudgetSpent, Info, MakeEnv, Metrics, Observation
+from kernel_gym.agents.journal import first_episodes
 from kernel_gym.agents.metrics import documented
-from kernel_gym.agents.report import write_report
+from kernel_gym.agents.random import RandomAgent
+from kernel_gym.agents.report import finished, write_report
 from kernel_gym.agents.run_folder import RunFolder
-from kernel_gym.agents.training import train
+from kernel_gym.agents.training import record, train
 from kernel_gym.config import RunConfig, resolve
+from kernel_gym.envs.tabular.environment import TabularVectorEnv
+from kernel_gym.envs.vector import view
 from kernel_gym.errors import KernelGymError
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder
@@ -192,6 +197,53 @@ def test_what_a_table_cannot_do_is_one_line(tmp_path: Path, settings: dict[str, 
     with pytest.raises(KernelGymError, match=words) as error:
         run(tmp_path / "run", config(**settings))
     assert "\n" not in str(error.value)
+
+
+def test_figures_of_drafting_alone_are_of_each_operator_s_first_episode(tmp_path: Path) -> None:
+    """A solved operator is dealt out again, with its solution in memory; that is no drafting."""
+    drafting = config("random", env={"stages": "draft"}, budget=8)
+    outcome = run(tmp_path / "draft" / "seed-0", drafting)
+    rows = journal(tmp_path / "draft" / "seed-0")
+    first: dict[str, list[dict[str, Any]]] = {}
+    over: set[str] = set()
+    for row in rows:  # five operators at once, each on a bench of its own until it is over
+        if row["task"] not in over and row["index"] == len(first.setdefault(row["task"], [])):
+            first[row["task"]].append(row)
+            over |= {row["task"]} if row["verdict"]["feasible"] or row["index"] == 7 else set()
+    counted = [row["reward"] for history in first.values() for row in history]
+    assert len(counted) < len(rows)
+    assert len(over) == 5
+    assert outcome.figures["reward"] == pytest.approx(np.mean(counted)) != np.mean([row["reward"] for row in rows])
+    assert outcome.figures["speedup"] is None
+    assert run(tmp_path / "draft" / "seed-0", drafting) == outcome  # complete: only read
+    (read,) = finished(tmp_path)
+    assert read.outcome.figures == outcome.figures
+    assert read.speedups() == []
+    events = EventAccumulator(str(tmp_path / "draft" / "seed-0"))
+    events.Reload()
+    assert "speedup/first_draft" not in events.Tags()["scalars"]
+    write_report(tmp_path, tmp_path / "report.html", traces=False)
+
+
+@pytest.mark.parametrize(("seed", "curriculum", "benches"), [(0, "mixed", 5), (1, "mixed", 2), (2, "sequential", 3)])
+def test_first_episodes_are_found_among_others_that_overlap(seed: int, curriculum: str, benches: int) -> None:
+    settings = {"stages": "draft", "curriculum": curriculum, "budget": 4, "author_options": {"profile": "strong"}}
+    envs, agent = TabularVectorEnv(benches, **settings), RandomAgent(seed)
+    observations, infos = envs.reset(seed=seed)
+    dealt: Counter[str] = Counter()
+    episode: dict[int, int] = {}
+    records = []
+    while len(records) < 120:
+        actions = [agent.act(*view(observations, infos, i)) for i in range(benches)]
+        observations, _, _, _, infos = envs.step(np.array(actions))
+        for i in range(benches):
+            if (made := view({}, infos, i)[1].get("attempt")) is not None:
+                if made.index == 0:
+                    episode[i] = dealt[made.task]
+                    dealt[made.task] += 1
+                records.append(record(made) | {"episode": episode[i]})
+    assert max(dealt.values()) > 2
+    assert first_episodes(records) == [one for one in records if one["episode"] == 0]
 
 
 @pytest.mark.slow
