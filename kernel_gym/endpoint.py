@@ -25,6 +25,12 @@ Result = TypeVar("Result")
 
 #: Characters of a token, on the low side for code.
 CHARACTERS_PER_TOKEN = 3.2
+#: How the model is named on command lines, by whose it is.
+NAMING = {
+    "author": "--model NAME",
+    "embedder": "--set env.embedder_options.model=NAME, in scripts/memory.py --embedder-option model=NAME",
+    "inspection": "--set env.inspection.model=NAME",
+}
 
 
 class SpendingLimit(KernelGymError):
@@ -70,7 +76,7 @@ class EndpointSettings(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             name = ".".join(str(part) for part in first["loc"])
-            hint = " (for example --model NAME)" if first["type"] == "missing" else ""
+            hint = f" (for example {NAMING[whose]})" if first["type"] == "missing" and whose in NAMING else ""
             said = first["msg"].removeprefix("Value error, ")
             raise ConfigError(f"{whose}: {name}: {said}{hint}" if name else f"{whose}: {said}") from error
 

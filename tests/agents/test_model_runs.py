@@ -18,9 +18,11 @@ from model_server import Behaviour, Exchange, answering, embedding, failing, hel
 from kernel_gym.agents.journal import Journal
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.run_options import add_replay_argument, add_run_arguments, run_config
-from kernel_gym.agents.training import train
+from kernel_gym.agents.training import environment_options, train
 from kernel_gym.config import INCIDENTAL, RunConfig, resolve
 from kernel_gym.endpoint import EndpointSettings, SpendingLimit
+from kernel_gym.envs import parts
+from kernel_gym.envs.options import Options
 from kernel_gym.errors import ConfigError, InfrastructureError, KernelGymError
 
 ROOT = Path(__file__).parents[2]
@@ -216,6 +218,30 @@ def test_a_wrong_option_leaves_the_folder_free(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="colour"):
         run(tmp_path / "run", colour="red")
     assert RunFolder.open(tmp_path / "run", configuration(model="other")).path == tmp_path / "run"
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["--author", "openai"], parts.author),
+        (["--set", "env.embedder=endpoint"], parts.embedder),
+        (["--set", "env.inspection.temperature=0.1"], parts.inspector),
+    ],
+)
+def test_what_a_missing_model_s_error_says_to_do_works(
+    words: list[str], part: Callable[[Options], Any], tmp_path: Path
+) -> None:
+    parser = argparse.ArgumentParser()
+    add_run_arguments(parser)
+
+    def made(*more: str) -> Any:
+        config = run_config(parser.parse_args([*words, *more]), agent="random", seed=0)
+        return part(environment_options(config, RunFolder(tmp_path)))
+
+    with pytest.raises(ConfigError, match="for example") as error:
+        made()
+    advice = str(error.value).partition("for example ")[2].rstrip(")").partition(",")[0]
+    assert made(*advice.split())
 
 
 def command(*words: str, script: str = "train.py", **environment: str) -> subprocess.Popen[str]:
