@@ -313,6 +313,14 @@ def _counted(record: dict[str, Any]) -> dict[str, Any]:
     return {name: Counter(value) if isinstance(value, dict) else value for name, value in record.items()}
 
 
+def learned(path: Path) -> dict[int, dict[str, float]]:
+    """What an item adds to the log-odds beyond its features, by item and then by stage."""
+    effects: dict[int, dict[str, float]] = {}
+    for stage, item, mean, _ in saved(path, FILE)["effects"]:
+        effects.setdefault(item, {})[stage] = mean
+    return effects
+
+
 def logistic(odds: float) -> float:
     """1 / (1 + e^-odds), kept off 0 and 1."""
     return 1 / (1 + exp(-max(-30.0, min(30.0, odds))))

@@ -75,7 +75,7 @@ def _arguments() -> argparse.Namespace:
             "--embedder-option", action="append", default=[], metavar="KEY=VALUE", help="as the run had it"
         )
     for command in (listing, search, show, lineage):
-        command.add_argument("--agent", type=Path, help="folder of a value agent: show what it learned of each item")
+        command.add_argument("--agent", type=Path, help="folder of value or complement: show what it learned of items")
     for command in (listing, search):
         command.add_argument("--kind", type=Kind, choices=list(Kind), help="only items of this kind")
         command.add_argument("--task", help="only items of this task")
@@ -171,10 +171,13 @@ def _summaries(bank: Bank, items: Sequence[MemoryItem], arguments: argparse.Name
     outcomes = bank.outcomes([item.id for item in items])
     summaries = [_summary(item, outcomes[item.id]) for item in items]
     if arguments.agent is not None:
-        from kernel_gym.agents.value import learned
+        from kernel_gym.agents.learned import learned
 
-        values = learned(arguments.agent)
-        summaries = [summary | {"learned": values.get(summary["id"], {})} for summary in summaries]
+        known = learned(arguments.agent)
+        summaries = [
+            summary | {"learned": known.values.get(summary["id"], {}), "learned_as": known.symbol}
+            for summary in summaries
+        ]
     return summaries
 
 
@@ -232,7 +235,8 @@ def _line(summary: dict[str, Any]) -> str:
         for stage, record in summary["values"].items()
         if record["uses"]
     )
-    learned = "".join(f" Q({name}) {value:+.2f}" for name, value in summary.get("learned", {}).items())
+    symbol = summary.get("learned_as", "")
+    learned = "".join(f" {symbol}({name}) {value:+.2f}" for name, value in summary.get("learned", {}).items())
     title = f"{summary['title'][:90]:90}"
     return f"{summary['id']:5} {similarity}{summary['kind']:10} {latency:13} {title} {values}{learned}".rstrip()
 

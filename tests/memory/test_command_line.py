@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernel_gym import suites
+from kernel_gym.agents.complement import ComplementAgent
 from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.agents.value import ValueAgent
 from kernel_gym.config import resolve
@@ -60,7 +61,15 @@ def test_what_an_agent_learned_stands_beside_what_came_of_showing_an_item(bank, 
     assert [item["id"] for item in listed] == [2, 1, 3, 4]
     assert listed[0]["learned"] == {"refine": 0.75, "draft": -0.5}
     assert "Q(refine) +0.75 Q(draft) -0.50" in call("lineage", bank, 2, "--agent", tmp_path / "agent")
-    assert "holds nothing that was learned" in call("list", bank, "--agent", tmp_path, status=2)
+    other = ComplementAgent()
+    other.effects.table = {("draft", 3): (0.25, 0.01)}
+    other.save(tmp_path / "other")
+    assert "log-odds(draft) +0.25" in call("lineage", bank, 3, "--agent", tmp_path / "other")
+    listed = json.loads(call("list", bank, "--agent", tmp_path / "other", "--sort", "draft", "--json"))
+    assert (listed[0]["id"], listed[0]["learned"]) == (3, {"draft": 0.25})
+    refused = call("list", bank, "--agent", tmp_path, status=2)
+    assert "holds nothing that was learned of items" in refused
+    assert "value (value.json) and complement (complement.json)" in refused
 
 
 def test_a_task_may_be_called_by_its_number_and_a_mistyped_one_is_an_error(bank, tmp_path):
