@@ -53,6 +53,14 @@ def test_the_table_of_the_full_study_is_what_its_command_printed() -> None:
         assert cells.split(" | ") == wanted
 
 
+def test_nobody_is_better_on_the_placebo() -> None:
+    text = (DOCS / "results" / "placebo.md").read_text()
+    rows = re.findall(r"^\| ([\w@-]+) \| (\d.*) \|$", text, re.MULTILINE)
+    assert len(rows) == 3 * len(protocol.load("placebo").agents)
+    assert len({figures for _, figures in rows}) == 3  # one of each level and one of both
+    assert "equal in every seed" in text
+
+
 def test_the_configuration_with_env_runners_is_one() -> None:
     pytest.importorskip("ray", reason="needs RLlib: pip install 'kernel_gym[rllib]'")
     (shown,) = re.findall(r"```python\n(.*?)```", (DOCS / "training.md").read_text(), re.DOTALL)
