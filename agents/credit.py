@@ -221,7 +221,7 @@ def visits(run: Path, question: Question, watch: Watch = lambda done, of: None) 
 class Seen:
     """An attempt that was played again: what the agent saw at its first pick, what it thought, what came of it.
 
-    `mask` has 1 for what could be picked: a schedule may keep some of the pool back.
+    `mask` has 1 for what could be picked.
     """
 
     info: Info

@@ -94,19 +94,18 @@ def test_a_run_is_examined_and_left_as_it_is(run: Path) -> None:
 
 
 def test_pickers_are_offered_what_the_schedule_offered(tmp_path: Path) -> None:
-    """Two slots of sixteen at first: nobody could have shown more, and the picker that knows would have wanted to."""
+    """Two of sixteen slots at first: nobody could have shown more."""
     schedule = {"table": "small", "picks": 2, "pool_factor": 8, "pool_schedule": [[0, 1], [2, 8]]}
     settings = config(tasks=["level1/relu", "level1/softmax"], env=schedule)
     train(settings, RunFolder.open(tmp_path / "run", settings))
-    wanted_more = False
+    widths = set()
     for visit in visits(tmp_path / "run", Question(states=None, stage="")):
         early, pool = visit.seen.attempt.index < 2, visit.seen.state["candidates"]
-        offered = [one.id for one in (pool[:2] if early else pool)]
+        assert visit.seen.mask[:-1].tolist() == [1.0] * len(pool) + [0.0] * (16 - len(pool))
+        widths.add((early, len(pool)))
         for agent in (visit.knowing, SimilarityDiverseAgent()):
-            assert {one.id for one in picks(agent, visit.seen.state, visit.seen.mask)} <= set(offered)
-            free = picks(agent, visit.seen.state, np.ones_like(visit.seen.mask))
-            wanted_more |= early and not {one.id for one in free} <= set(offered)
-    assert wanted_more
+            assert {one.id for one in picks(agent, visit.seen.state, visit.seen.mask)} <= {one.id for one in pool}
+    assert widths == {(True, 2), (False, 16)}
 
 
 def test_a_run_that_began_with_memories_and_values_of_another_is_examined_too(run: Path, tmp_path: Path) -> None:
