@@ -8,6 +8,7 @@ only read. So shards can be made on several machines and their folders put side 
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -40,6 +41,12 @@ class Study:
     shards: tuple[Shard, ...]
     folder: Path
     reference: str
+
+    def __post_init__(self) -> None:
+        # Counted as several, one run would look like more evidence than it is.
+        labels = Counter(shard.label for shard in self.shards)
+        if several := [label for label, count in labels.items() if count > 1]:
+            raise ConfigError(f"{several[0]} would be made {labels[several[0]]} times: name each agent and seed once")
 
     def run(self, parallel: int, watch: Watch) -> list[Failure]:
         """Make all shards that are not complete yet, `parallel` at a time; what failed."""

@@ -52,6 +52,23 @@ def test_what_a_study_would_ignore_is_refused(words: list[str], says: str, tmp_p
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("compare.py", ["--agents", "random,similarity,random", "--tabular", "--budget", "1", "--seeds", "2"]),
+        ("study.py", ["main", "--agents", "value,value", "--seeds", "0"]),
+        ("study.py", ["main", "--agents", "value", "--seeds", "0,00"]),
+    ],
+)
+def test_a_run_that_would_count_twice_is_refused(script: str, words: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, str(SCRIPT.parent / script), *words, "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "seed-0 would be made 2 times: name each agent and seed once" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_picker_that_knows_looks_into_the_run_s_own_author() -> None:
     def made(*sets: str) -> KnowingAgent:
         agent = make_agent(resolve(overrides={"agent": "knowing"}, sets=sets))
