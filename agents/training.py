@@ -73,7 +73,13 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = lambda done
 
 def operators(config: RunConfig, folder: RunFolder) -> list[str]:
     """The ids of the operators that a run works on."""
-    options = environment_options(config, folder)
+    found = _operators(config, environment_options(config, folder))
+    if twice := sorted({name for name in found if found.count(name) > 1}):
+        raise ConfigError(f"{', '.join(twice)} would count twice: name each task once")
+    return found
+
+
+def _operators(config: RunConfig, options: Options) -> list[str]:
     if not config.env.table:
         return [task.id for task in parts.tasks(options)]
     from kernel_gym.agents import tabular_training

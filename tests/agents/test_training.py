@@ -72,6 +72,12 @@ class Silent:
 LEVELS = ("level2/conv2d_mish_mish", "level1/relu", "level2/conv2d_relu_bias_add", "level1/sigmoid")
 
 
+def test_a_task_that_is_named_twice_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="level1/relu would count twice"):
+        run(tmp_path / "twice", config("random", tasks=["relu", "gelu", "level1/relu"]))
+    assert not (tmp_path / "twice" / "results.jsonl").exists()
+
+
 def test_level_by_level_one_level_is_finished_before_the_next_begins(tmp_path: Path) -> None:
     def levels(folder: str, tasks: Sequence[str], batch: int = 0) -> list[str]:
         env = {"curriculum": "levels", "author": f"{__name__}:Silent"}
