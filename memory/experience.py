@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice
@@ -20,6 +21,15 @@ QUOTED_CHANGES = 6
 
 # A call on the device begins with a capital: `Exp(...)`, `queue.AllocTensor<float>()`.
 _CALL = re.compile(r"(?<![\w:])(?:AscendC::)?(?:[\w\[\]]+\.)?([A-Z]\w*)(?:<[\w:, ]*>)?\s*\(")
+# Names that a source makes itself: types, macros, and functions, where words (a type) stand before the name.
+_OWN_TYPE = re.compile(r"(?:\bclass|\bstruct|#[ \t]*define)\s+(\w+)")
+_ANGLED = r"<(?:[^<>(){};]|<[^<>(){};]*>)*>"
+_OWN_FUNCTION = re.compile(
+    rf"(?:^|[{{}};])\s*(?:template\s*{_ANGLED}\s*)?"
+    rf"(?:(?!(?:return|else|do|case|default|throw|new)\b)[\w:\"]+(?:{_ANGLED})?[\s*&]+)+(?:\w+::)*~?([A-Z]\w*)\s*\("
+)
+_ASIDE = re.compile(r"//[^\n]*|/\*.*?\*/|^[ \t]*#(?:[^\\\n]|\\.)*", re.DOTALL | re.MULTILINE)
+_LITERAL = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])'")
 _USUAL = frozenset(
     ("GetBlockIdx", "GetBlockNum", "SetGlobalBuffer", "InitBuffer", "AllocTensor", "FreeTensor", "EnQue", "DeQue")
 )
@@ -148,16 +158,27 @@ def _bottlenecks(verdict: Feasible, start: MemoryItem | None) -> list[str]:
 
 def _calls(code: str) -> list[str]:
     """The first use of each name of the interface, quoted: verified spellings; what every kernel has comes last."""
-    lines = [line.partition("//")[0].strip() for line in code.splitlines()]
-    own = {name for line in lines if "__aicore__" in line for name in _CALL.findall(line)}
+    lines = [*_joined(code)]
+    own = {*_OWN_TYPE.findall(code), *(name for line in lines for name in _OWN_FUNCTION.findall(line))}
     uses: dict[str, str] = {}
     for line in lines:
-        for name in _CALL.findall(line):
+        for name in () if _OWN_FUNCTION.match(line) else _CALL.findall(line):
             if name not in own:
                 uses.setdefault(name, line)
     ranked = sorted(uses, key=lambda name: name in _USUAL)
     quoted = list(islice(dict.fromkeys(uses[name] for name in ranked), QUOTED_CALLS))
     return ["Calls as used here:", *(f"  {line}" for line in quoted)] if quoted else []
+
+
+def _joined(code: str) -> Iterator[str]:
+    """The lines of a source without comments and directives; a call that goes over several is one."""
+    held = ""
+    for line in _ASIDE.sub("", code).splitlines():
+        held = f"{held} {line.strip()}".strip()
+        bare = _LITERAL.sub("", held)
+        if bare.count("(") <= bare.count(")"):
+            yield held
+            held = ""
 
 
 def _changes(before: str, after: str) -> list[str]:

@@ -1,7 +1,10 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kernel_gym.envs.tabular.table import PACKAGED, load
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.bank import Bank
 from kernel_gym.memory.embedding import StaticEmbedder
@@ -46,6 +49,78 @@ def test_a_working_draft_teaches_its_calls_without_its_own_methods():
     # What is particular comes before what every kernel has.
     assert text.index("Exp(y, y, n);") < text.index("FreeTensor")
     assert len(text.splitlines()) <= QUOTED_CALLS + 2
+
+
+LAID_OUT = """\
+#define LIMIT(n) Clip( \\
+    n, 8)
+static uint32_t AtMost(uint32_t n, uint32_t limit)
+{
+    return limit + (n - limit) * (n < limit);
+}
+template <typename T> __aicore__ inline void Fill(const LocalTensor<T> &y,
+                                                  T value) { Duplicate(y, value, 8); }
+uint32_t AtLeast(uint32_t n);
+class KernelScale {
+public:
+    __aicore__ inline KernelScale() {}
+    ~KernelScale() {}
+    __aicore__ inline void CopyIn(uint32_t start,
+                                  uint32_t count)
+    {
+        /* Subs(y, x, ( */
+        AscendC::DataCopyPad(xIn, xGm[start],  // (whole rows
+                             AscendC::DataCopyExtParams{1, static_cast<uint32_t>(count * 4), 0, 0, 0},
+                             AscendC::DataCopyPadExtParams<float>{false, 0, 0, 0});
+        const uint32_t tile = LIMIT(AtMost(count, 64));
+        if (Last(start)) {
+            printf(")(((", Muls(y, x, 2.0f, tile));
+        }
+        return Adds(y,
+                    x, 1.0f, LIMIT(tile));
+    }
+};
+"""
+
+
+def test_calls_are_quoted_whole_and_definitions_are_not():
+    text = experience(drafted(Feasible("ok", latency=12.0), LAID_OUT)).text
+    _, _, quoted = text.partition("Calls as used here:\n")
+    assert [line.strip() for line in quoted.splitlines()] == [
+        "AscendC::DataCopyPad(xIn, xGm[start],"
+        " AscendC::DataCopyExtParams{1, static_cast<uint32_t>(count * 4), 0, 0, 0},"
+        " AscendC::DataCopyPadExtParams<float>{false, 0, 0, 0});",
+        "if (Last(start)) {",
+        'printf(")(((", Muls(y, x, 2.0f, tile));',
+        "return Adds(y, x, 1.0f, LIMIT(tile));",
+    ]
+
+
+calls = st.tuples(
+    st.from_regex("[A-Z][a-z]{2,8}", fullmatch=True),
+    st.lists(st.from_regex(r"[a-z]{1,3}\([a-z]?\)|[a-z]{1,4}", fullmatch=True), max_size=4),
+)
+
+
+@given(st.lists(calls, min_size=1, max_size=8), st.sampled_from([", ", ",\n    ", ", // (next\n"]))
+def test_however_a_call_is_laid_out_its_quote_balances(calls, between):
+    source = "\n".join(f"{name}({between.join(arguments)});" for name, arguments in calls)
+    _, _, quoted = experience(drafted(Feasible("ok", latency=1.0), source)).text.partition("Calls as used here:\n")
+    first = {name: f"{name}({', '.join(arguments)});" for name, arguments in reversed(calls)}
+    expected = dict.fromkeys(first[name] for name, _ in calls)
+    assert [line.strip() for line in quoted.splitlines()] == list(expected)
+
+
+def test_what_real_kernels_teach_is_whole():
+    rows = [row for task in load(PACKAGED).tasks for row in task.rows if row.verdict.feasible]
+    assert rows
+    for row in rows:
+        _, _, quoted = experience(drafted(row.verdict, row.source)).text.partition("Calls as used here:\n")
+        assert "DataCopy" in quoted
+        for line in quoted.splitlines():
+            assert line.count("(") == line.count(")")
+            assert line.endswith((";", "{"))
+            assert "AtMost" not in line
 
 
 def test_a_compile_error_quotes_the_line_and_keeps_the_hint():
