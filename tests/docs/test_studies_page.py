@@ -44,6 +44,7 @@ def test_the_table_of_the_full_study_is_what_its_command_printed() -> None:
         for section in (DOCS / "results" / "main.md").read_text().split("\n## ")[1:]
     }
     _, table = (DOCS / "studies.md").read_text().split("### `main`, full size")
+    table, *_ = table.split("\n### ")
     shown = re.findall(r"^\| `([\w@-]+)` \| (\d.*) \|$", table, re.MULTILINE)
     assert [agent for agent, _ in shown] == list(protocol.load("main").agents)
     for agent, cells in shown:
@@ -51,6 +52,15 @@ def test_the_table_of_the_full_study_is_what_its_command_printed() -> None:
         wanted = [figures[suite][figure] for suite in ("level1", "level2") for figure in ("correct", "area")]
         wanted += [figures["All operators"][figure] for figure in ("correct", "area", "speedup")]
         assert cells.split(" | ") == wanted
+
+
+def test_what_transfer_came_to_is_what_its_command_printed() -> None:
+    _, printed = (DOCS / "results" / "transfer.md").read_text().split("\n## level2")
+    after = dict(re.findall(r"^\| ([\w/-]+) \| (\S+ \[\S+ \S+\]) \|$", printed, re.MULTILINE))
+    text = (DOCS / "studies.md").read_text()
+    for agent in protocol.load("transfer").agents:
+        cells = [after[f"{arm}/{agent}"] for arm in ("scratch", "mixed", "levels")]
+        assert f"| `{agent}` | {' | '.join(cells)} |" in text
 
 
 def test_nobody_is_better_on_the_placebo() -> None:
