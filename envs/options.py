@@ -86,9 +86,7 @@ class Options:
             if getattr(self, name) not in get_args(allowed):
                 raise ConfigError(f"{name} is one of {', '.join(get_args(allowed))}, not {getattr(self, name)!r}")
         if any(not 1 <= breadth <= self.pool_factor for _, breadth in self.pool_schedule):
-            raise ConfigError(
-                f"pool_schedule must stay within 1..{self.pool_factor}, the pool_factor: K does not grow"
-            )
+            raise ConfigError(f"pool_schedule must stay within 1..{self.pool_factor}, the pool_factor: K does not grow")
 
     @property
     def slots(self) -> int:
