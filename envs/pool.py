@@ -16,7 +16,7 @@ from kernel_gym.memory.item import Kind, MemoryItem, Outcomes, Retrieved, Stage
 from kernel_gym.memory.words import weight, words
 
 if TYPE_CHECKING:
-    from kernel_gym.memory.bank import Bank
+    from kernel_gym.memory.bank import MemoryBank
 
 Composition = Literal["similarity", "stratified"]
 
@@ -104,7 +104,7 @@ class Wanted:
     exclude: frozenset[int] = frozenset()
 
 
-def similar(bank: Bank, wanted: Wanted, composition: Composition) -> tuple[Candidate, ...]:
+def similar(bank: MemoryBank, wanted: Wanted, composition: Composition) -> tuple[Candidate, ...]:
     """At most `wanted.size` candidates, most similar first.
 
     In refining, up to a quarter of the places go to the practices that are good against the profiled bottleneck.
@@ -116,7 +116,7 @@ def similar(bank: Bank, wanted: Wanted, composition: Composition) -> tuple[Candi
     return tuple(Candidate(found.item, found.similarity, found.outcomes) for found in ranked)
 
 
-def _matching(bank: Bank, wanted: Wanted) -> Sequence[Retrieved]:
+def _matching(bank: MemoryBank, wanted: Wanted) -> Sequence[Retrieved]:
     return bank.retrieve(
         wanted.query,
         wanted.size // 4,
@@ -127,11 +127,11 @@ def _matching(bank: Bank, wanted: Wanted) -> Sequence[Retrieved]:
     )
 
 
-def _nearest(bank: Bank, wanted: Wanted) -> Sequence[Retrieved]:
+def _nearest(bank: MemoryBank, wanted: Wanted) -> Sequence[Retrieved]:
     return bank.retrieve(wanted.query, wanted.size, KINDS, wanted.exclude, language=wanted.language)
 
 
-def _stratified(bank: Bank, wanted: Wanted) -> Sequence[Retrieved]:
+def _stratified(bank: MemoryBank, wanted: Wanted) -> Sequence[Retrieved]:
     strata = [
         bank.retrieve(wanted.query, wanted.size, (kind,), wanted.exclude, language=wanted.language, feasible=feasible)
         for kind, feasible in _STRATA

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kernel_gym.envs.workbench import Settled, Workbench
+from kernel_gym.envs.episode import AttemptResult, Episode
 from kernel_gym.errors import ConfigError
 
 
@@ -16,7 +16,7 @@ def known_mode(mode: str | None, metadata: Mapping[str, Any]) -> str | None:
     return mode
 
 
-def frame(bench: Workbench, settled: Settled | None) -> str:
+def frame(bench: Episode, settled: AttemptResult | None) -> str:
     """Task, progress, the verdict of an attempt that was just settled, and the pool."""
     best = "none" if bench.best_us is None else f"{bench.best_us:.2f} us"
     lines = [f"{bench.task.id}  {bench.stage}  attempt {bench.used}/{bench.budget}  best {best}"]
@@ -33,7 +33,7 @@ def frame(bench: Workbench, settled: Settled | None) -> str:
     return "\n".join(lines)
 
 
-def _outcome(settled: Settled) -> str:
+def _outcome(settled: AttemptResult) -> str:
     if settled.attempt is None:
         return f"  not judged: {settled.failure}"
     verdict = settled.attempt.verdict

@@ -8,12 +8,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from kernel_gym.envs.episode import AttemptResult, Episode
 from kernel_gym.envs.observation import Layout, Vector
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.rendering import frame, known_mode
-from kernel_gym.envs.workbench import Settled, Workbench
-from kernel_gym.envs.workshop import Workshop
-from kernel_gym.memory.bank import Bank
+from kernel_gym.envs.services import Services
+from kernel_gym.memory.bank import MemoryBank
 
 
 class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
@@ -125,21 +125,21 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
         self.render_mode = known_mode(render_mode, self.metadata)
         self._begun = False
         # One kernel at a time needs one worker.
-        self._shop = Workshop(replace(self.options, workers=1))
-        self._bench = Workbench(self._shop, self._shop.bank)
-        self._settled: Settled | None = None
+        self._services = Services(replace(self.options, workers=1))
+        self._episode = Episode(self._services, self._services.bank)
+        self._result: AttemptResult | None = None
         self.observation_space = self.layout.space()
         self.action_space = gym.spaces.Discrete(self.options.slots + 1)
 
     @property
     def layout(self) -> Layout:
         """Where each feature lies in the observation."""
-        return self._shop.layout
+        return self._services.layout
 
     @property
-    def bank(self) -> Bank:
+    def bank(self) -> MemoryBank:
         """The memory."""
-        return self._shop.bank
+        return self._services.bank
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -147,29 +147,29 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
         """Go on to the next task; with a seed, put bank and curriculum back first. `options["task"]` names a task."""
         super().reset(seed=self.options.seed if seed is None and not self._begun else seed)
         if seed is not None:
-            self._shop.restart(int(self.np_random_seed))
+            self._services.restart(int(self.np_random_seed))
         elif not self._begun:
-            self._shop.begin(int(self.np_random_seed))
-        self._bench.begin(self._shop.next_task((options or {}).get("task")))
-        self._settled, self._begun = None, True
+            self._services.begin(int(self.np_random_seed))
+        self._episode.begin(self._services.next_task((options or {}).get("task")))
+        self._result, self._begun = None, True
         self._show()
-        return self._bench.observation(), self._bench.info()
+        return self._episode.observation(), self._episode.info()
 
     def step(self, action: np.int64) -> tuple[dict[str, Vector], float, bool, bool, dict[str, Any]]:
         """One pick; the last of an attempt has the kernel written, judged and remembered."""
         if not self.action_space.contains(action):
             raise gym.error.InvalidAction(f"{action!r} is not an action; they are 0..{self.options.slots}")
-        if not self._begun or self._bench.over or self._bench.given_up:
+        if not self._begun or self._episode.over or self._episode.given_up:
             raise gym.error.ResetNeeded(f"the episode {'is over' if self._begun else 'has not begun'}; call reset()")
-        self._settled = None
-        self._bench.pick(int(action))
-        if self._bench.ready:
-            self._settled = self._bench.settle(self._shop.fulfil([self._bench.commission()])[0])
-            self._bench.open()
+        self._result = None
+        self._episode.pick(int(action))
+        if self._episode.ready:
+            self._result = self._episode.commit(self._services.generate_and_verify([self._episode.commission()])[0])
+            self._episode.open()
         self._show()
-        reward = self._settled.reward if self._settled else 0.0
-        info = self._bench.info() | (self._settled.info() if self._settled else {})
-        return self._bench.observation(), reward, self._bench.over, self._bench.given_up, info
+        reward = self._result.reward if self._result else 0.0
+        info = self._episode.info() | (self._result.info() if self._result else {})
+        return self._episode.observation(), reward, self._episode.over, self._episode.given_up, info
 
     def render(self) -> str | None:  # type: ignore[override]
         """The state in words with `ansi`; `human` prints it as it goes."""
@@ -178,12 +178,12 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
             return None
         if not self._begun:
             raise gym.error.ResetNeeded("there is nothing to show yet; call reset()")
-        return frame(self._bench, self._settled) if self.render_mode == "ansi" else None
+        return frame(self._episode, self._result) if self.render_mode == "ansi" else None
 
     def _show(self) -> None:
         if self.render_mode == "human":
-            print(frame(self._bench, self._settled), flush=True)
+            print(frame(self._episode, self._result), flush=True)
 
     def close(self) -> None:
         """Close what the environment made; parts that were given as objects stay open."""
-        self._shop.close()
+        self._services.close()

@@ -13,13 +13,13 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from kernel_gym.envs.episode import AttemptResult, Episode
 from kernel_gym.envs.observation import Layout, Vector
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.rendering import frame, known_mode
-from kernel_gym.envs.workbench import Settled, Workbench
-from kernel_gym.envs.workshop import Workshop
+from kernel_gym.envs.services import Services
 from kernel_gym.errors import ConfigError
-from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.bank import MemoryBank
 
 Actions = NDArray[np.int64]
 
@@ -66,32 +66,32 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
         self.options = Options.of(options)
         self.num_envs, self.render_mode = num_envs, known_mode(render_mode, self.metadata)
         self._begun = False
-        self._shop = Workshop(self.options)
-        self._benches = [Workbench(self._shop, bank) for bank in self._banks()]
-        self._settled: list[Settled | None] = [None] * num_envs
+        self._services = Services(self.options)
+        self._episodes = [Episode(self._services, bank) for bank in self._banks()]
+        self._result: list[AttemptResult | None] = [None] * num_envs
         self.single_observation_space = self.layout.space()
         self.single_action_space = gym.spaces.Discrete(self.options.slots + 1)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.closed = False
 
-    def _banks(self) -> list[Bank]:
+    def _banks(self) -> list[MemoryBank]:
         if self.options.memory != "fresh":
-            return [self._shop.bank] * self.num_envs
+            return [self._services.bank] * self.num_envs
         with TemporaryDirectory() as folder:
             file = Path(folder) / "bank"
-            self._shop.bank.export(file)
-            return [_imported(file, self._shop.bank) for _ in range(self.num_envs)]
+            self._services.bank.export(file)
+            return [_imported(file, self._services.bank) for _ in range(self.num_envs)]
 
     @property
     def layout(self) -> Layout:
         """Where each feature lies in one sub-environment's observation."""
-        return self._shop.layout
+        return self._services.layout
 
     @property
-    def bank(self) -> Bank:
+    def bank(self) -> MemoryBank:
         """The memory that all share."""
-        return self._shop.bank
+        return self._services.bank
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -104,12 +104,12 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
             raise ConfigError(f"{self.num_envs} sub-environments need as many tasks, not {len(names)}")
         super().reset(seed=self.options.seed if seed is None and not self._begun else seed)
         if seed is not None:
-            self._shop.restart(int(self.np_random_seed or 0))
+            self._services.restart(int(self.np_random_seed or 0))
         elif not self._begun:
-            self._shop.begin(int(self.np_random_seed or 0))
-        for bench, name in zip(self._benches, names, strict=True):
-            bench.begin(self._shop.next_task(name))
-        self._settled, self._begun = [None] * self.num_envs, True
+            self._services.begin(int(self.np_random_seed or 0))
+        for bench, name in zip(self._episodes, names, strict=True):
+            bench.begin(self._services.next_task(name))
+        self._result, self._begun = [None] * self.num_envs, True
         return self._observations(), self._infos()
 
     def step(
@@ -120,38 +120,38 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
             raise gym.error.ResetNeeded("the episodes have not begun; call reset()")
         if not self.action_space.contains(np.asarray(actions, np.int64)):
             raise gym.error.InvalidAction(f"actions must be {self.num_envs} numbers in 0..{self.options.slots}")
-        self._settled = [None] * self.num_envs
-        for bench, action in zip(self._benches, actions, strict=True):
+        self._result = [None] * self.num_envs
+        for bench, action in zip(self._episodes, actions, strict=True):
             self._advance(bench, int(action))
-        if all(bench.ready for bench in self._benches):
+        if all(bench.ready for bench in self._episodes):
             self._iterate()
         if self.render_mode == "human":
             print(self._frame(), flush=True)
-        rewards = np.array([settled.reward if settled else 0.0 for settled in self._settled])
-        terminated = np.array([bench.over for bench in self._benches])
-        truncated = np.array([bench.given_up for bench in self._benches])
+        rewards = np.array([settled.reward if settled else 0.0 for settled in self._result])
+        terminated = np.array([bench.over for bench in self._episodes])
+        truncated = np.array([bench.given_up for bench in self._episodes])
         return self._observations(), rewards, terminated, truncated, self._infos()
 
-    def _advance(self, bench: Workbench, action: int) -> None:
+    def _advance(self, bench: Episode, action: int) -> None:
         if bench.over or bench.given_up:
-            bench.begin(self._shop.next_task())
+            bench.begin(self._services.next_task())
         elif not bench.ready:
             bench.pick(action)
 
     def _iterate(self) -> None:
         """The end of an outer iteration: judge all, commit in index order, then let all see the new bank."""
-        works = self._shop.fulfil([bench.commission() for bench in self._benches])
-        self._settled = [bench.settle(work) for bench, work in zip(self._benches, works, strict=True)]
-        for bench in self._benches:
+        works = self._services.generate_and_verify([bench.commission() for bench in self._episodes])
+        self._result = [bench.commit(work) for bench, work in zip(self._episodes, works, strict=True)]
+        for bench in self._episodes:
             bench.open()
 
     def _observations(self) -> dict[str, Vector]:
-        each = [bench.observation() for bench in self._benches]
+        each = [bench.observation() for bench in self._episodes]
         return {key: np.stack([observation[key] for observation in each]) for key in each[0]}
 
     def _infos(self) -> dict[str, Any]:
         infos: dict[str, Any] = {}
-        for i, (bench, settled) in enumerate(zip(self._benches, self._settled, strict=True)):
+        for i, (bench, settled) in enumerate(zip(self._episodes, self._result, strict=True)):
             for key, value in (bench.info() | (settled.info() if settled else {})).items():
                 infos.setdefault(key, np.full(self.num_envs, None, object))[i] = value
                 infos.setdefault(f"_{key}", np.zeros(self.num_envs, np.bool_))[i] = True
@@ -163,16 +163,16 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
             return None
         if not self._begun:
             raise gym.error.ResetNeeded("there is nothing to show yet; call reset()")
-        return tuple(frame(bench, settled) for bench, settled in zip(self._benches, self._settled, strict=True))
+        return tuple(frame(bench, settled) for bench, settled in zip(self._episodes, self._result, strict=True))
 
     def _frame(self) -> str:
-        return "\n".join(frame(bench, settled) for bench, settled in zip(self._benches, self._settled, strict=True))
+        return "\n".join(frame(bench, settled) for bench, settled in zip(self._episodes, self._result, strict=True))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Close what the environment made; parts that were given as objects stay open."""
-        self._shop.close()
+        self._services.close()
         if self.options.memory == "fresh":
-            for bench in self._benches:
+            for bench in self._episodes:
                 bench.bank.close()
 
 
@@ -184,7 +184,7 @@ def view(
     return {key: value[i] for key, value in observations.items()}, info
 
 
-def _imported(file: Path, like: Bank) -> Bank:
-    bank = Bank(None, like.embedder)
+def _imported(file: Path, like: MemoryBank) -> MemoryBank:
+    bank = MemoryBank(None, like.embedder)
     bank.import_(file)
     return bank

@@ -16,8 +16,8 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from kernel_gym import credentials
 from kernel_gym.errors import ConfigError
+from kernel_gym.llm import credentials
 
 #: Options of a model endpoint that say how it is reached and paid, not what comes back: they may change under a run.
 INCIDENTAL = frozenset(

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from kernel_gym.errors import ConfigError
 
-Group = Literal["kernel_gym.agents", "kernel_gym.devices", "kernel_gym.generators", "kernel_gym.embedders"]
+Group = Literal["kernel_gym.agents", "kernel_gym.devices", "kernel_gym.authors", "kernel_gym.embedders"]
 
 
 def names(group: Group) -> tuple[str, ...]:

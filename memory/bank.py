@@ -24,13 +24,13 @@ from kernel_gym.memory.item import Kind, MemoryItem, Outcomes, Retrieved, Stage
 from kernel_gym.memory.schema import BankError, readable_errors
 from kernel_gym.memory.store import PREVIOUS, RECENT_WEIGHT, Snapshot, Store
 
-__all__ = ["PREVIOUS", "RECENT_WEIGHT", "Bank", "BankError", "Snapshot"]
+__all__ = ["PREVIOUS", "RECENT_WEIGHT", "BankError", "MemoryBank", "Snapshot"]
 
 #: Share of an item's vector that its headline (title, task, operators, names) has; the text has the rest.
 HEADLINE_SHARE = 0.5
 
 
-class Bank:
+class MemoryBank:
     """Memory items in a file (`path`) or in memory (`path=None`), found by similarity.
 
     `read_only` opens an existing file and raises on any change. `frozen` may be set at any time: then `add` and
@@ -240,7 +240,7 @@ class Bank:
         """Close the file; a bank in memory is gone."""
         self._store.close()
 
-    def __enter__(self) -> Bank:
+    def __enter__(self) -> MemoryBank:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import Embedder
 from kernel_gym.memory.item import Kind, MemoryItem
 
@@ -60,6 +60,6 @@ class EmbedderConformance(ABC):
 
     def test_a_bank_finds_an_item_by_its_own_words(self) -> None:
         """A text is nearest to itself."""
-        with Bank(None, self.make()) as bank:
+        with MemoryBank(None, self.make()) as bank:
             bank.add([MemoryItem(Kind.PRACTICE, text, text) for text in TEXTS])
             assert [bank.retrieve(text, 1)[0].item.text for text in TEXTS] == list(TEXTS)

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from kernel_gym.endpoint import Endpoint, EndpointSettings
 from kernel_gym.errors import ConfigError, InfrastructureError
+from kernel_gym.llm.endpoint import Endpoint, EndpointSettings
+from kernel_gym.llm.transcript import Transcript
 from kernel_gym.memory.embedding import Vectors
-from kernel_gym.transcript import Transcript
 
 #: What is asked to learn the length of a vector.
 _PROBE = "relu"

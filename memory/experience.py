@@ -10,7 +10,7 @@ from itertools import islice
 
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Cheated, Feasible, Incorrect, Uncompilable, Unjudged, Verdict
 
 Lines = tuple[str, ...]

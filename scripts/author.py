@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from kernel_gym import command_line, plugins, suites
+from kernel_gym import plugins, suites
+from kernel_gym.authors.apprentice import Apprentice, Explanation, profile_names
+from kernel_gym.authors.contract import Context, Note, StartPoint
+from kernel_gym.cli import command_line
 from kernel_gym.errors import ConfigError
-from kernel_gym.generators.apprentice import Apprentice, Explanation, profile_names
-from kernel_gym.generators.contract import Context, Note, StartPoint
 from kernel_gym.kernel import Kernel
 from kernel_gym.verdict import Feasible
 
@@ -62,7 +63,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _author(arguments: argparse.Namespace) -> Any:
-    kind = plugins.load("kernel_gym.generators", arguments.author)
+    kind = plugins.load("kernel_gym.authors", arguments.author)
     if arguments.profile is not None and not issubclass(kind, Apprentice):
         raise ConfigError(f"{arguments.author} has no profiles; leave --profile out")
     given = {} if arguments.profile is None else {"profile": arguments.profile}

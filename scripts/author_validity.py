@@ -15,14 +15,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from kernel_gym import command_line
+from kernel_gym.cli import command_line
 from kernel_gym.errors import KernelGymError
 
 if TYPE_CHECKING:
-    from kernel_gym.agents.validity import Estimate
+    from kernel_gym.authors.model import ModelAuthor
     from kernel_gym.envs.options import Options
-    from kernel_gym.generators.model import ModelAuthor
-    from kernel_gym.memory.bank import Bank
+    from kernel_gym.experiments.analysis.author_validity import Estimate
+    from kernel_gym.memory.bank import MemoryBank
 
 EXAMPLES = """
 scripts/author_validity.py --model NAME --suite level1 --tasks relu,softmax --out runs/validity
@@ -60,17 +60,17 @@ def _arguments() -> argparse.Namespace:
 
 
 def _study(arguments: argparse.Namespace) -> int:
-    from kernel_gym.agents.validity import Design, agreement, estimate, scores, summary
-    from kernel_gym.envs import parts
-    from kernel_gym.generators.apprentice import Apprentice
+    from kernel_gym.authors.apprentice import Apprentice
+    from kernel_gym.envs import factories
+    from kernel_gym.experiments.analysis.author_validity import Design, agreement, estimate, scores, summary
 
     options, author = _model(arguments)
     design = Design(arguments.contexts, arguments.picks, arguments.repeats, seed=arguments.seed)
     with _bank(arguments.run, options) as bank:
-        cases = design.cases(parts.tasks(options), bank, author.language)
+        cases = design.cases(factories.tasks(options), bank, author.language)
     if not _agreed(estimate(design, cases, author), arguments.yes):
         return 1
-    with parts.verifier(options) as verifier, _progress() as bar:
+    with factories.verifier(options) as verifier, _progress() as bar:
         by = {
             name: scores(design, cases, writer, verifier.verify_all, _shown(bar, name, len(cases)))
             for name, writer in (("model", author), ("apprentice", Apprentice(arguments.profile)))
@@ -87,32 +87,32 @@ def _study(arguments: argparse.Namespace) -> int:
 
 def _model(arguments: argparse.Namespace) -> tuple[Options, ModelAuthor]:
     """The environment's options and the model, whose transcript lies in the study's folder."""
-    from kernel_gym.agents.run_folder import RunFolder
-    from kernel_gym.agents.training import environment_options
+    from kernel_gym.authors.model import ModelAuthor
     from kernel_gym.config import resolve
-    from kernel_gym.envs import parts
-    from kernel_gym.generators.model import ModelAuthor
+    from kernel_gym.envs import factories
+    from kernel_gym.experiments.runs.run_folder import RunFolder
+    from kernel_gym.experiments.runs.training import environment_options
 
     env = {"author": "openai", "author_options": {"model": arguments.model}}
     overrides = {"suite": arguments.suite, "tasks": arguments.tasks, "seed": arguments.seed, "env": env}
     options = environment_options(resolve(None, overrides, arguments.set), RunFolder(arguments.out))
-    author = parts.author(options)
+    author = factories.author(options)
     if not isinstance(author, ModelAuthor):
         raise KernelGymError("author_validity.py needs a model as the author")
     author.record_to(RunFolder(arguments.out).transcript)
     return options, author
 
 
-def _bank(run: Path | None, options: Options) -> Bank:
+def _bank(run: Path | None, options: Options) -> MemoryBank:
     """The memories of a run, or the seed knowledge."""
-    from kernel_gym.agents.run_folder import RunFolder, load_config
-    from kernel_gym.envs import parts
-    from kernel_gym.memory.bank import Bank
+    from kernel_gym.envs import factories
+    from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
+    from kernel_gym.memory.bank import MemoryBank
 
     if run is None:
-        return parts.bank(replace(options, bank=None), "ascendc")
+        return factories.bank(replace(options, bank=None), "ascendc")
     load_config(run)  # says so if there is no run
-    return Bank(RunFolder(run).bank, parts.embedder(options), read_only=True)
+    return MemoryBank(RunFolder(run).bank, factories.embedder(options), read_only=True)
 
 
 def _agreed(cost: Estimate, yes: bool) -> bool:

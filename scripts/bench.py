@@ -9,7 +9,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kernel_gym import command_line, plugins, suites
+from kernel_gym import plugins, suites
+from kernel_gym.cli import command_line
 
 EXAMPLES = """
 scripts/bench.py
@@ -29,8 +30,8 @@ torch::Tensor relu(torch::Tensor x) {
 
 def verdicts() -> dict[str, float]:
     """The verifier on the simulator, with the oracle kernel of relu."""
-    from kernel_gym.generators.apprentice import oracle
-    from kernel_gym.verifier.speed import benchmark
+    from kernel_gym.authors.apprentice import oracle
+    from kernel_gym.benchmarks.verifier_speed import benchmark
 
     device = plugins.load("kernel_gym.devices", "ascend-sim")()
     try:
@@ -42,8 +43,8 @@ def verdicts() -> dict[str, float]:
 
 def device() -> dict[str, float]:
     """The simulator by itself: compiling, records a second, a product, memory."""
+    from kernel_gym.benchmarks.simulator_speed import benchmark
     from kernel_gym.hardware.ascend_sim.device import AscendSim
-    from kernel_gym.hardware.ascend_sim.speed import benchmark
 
     with AscendSim() as simulator:
         return benchmark(simulator)
@@ -51,7 +52,7 @@ def device() -> dict[str, float]:
 
 def memory() -> dict[str, float]:
     """Embedding, searching and writing."""
-    from kernel_gym.memory.speed import benchmark
+    from kernel_gym.benchmarks.memory_speed import benchmark
 
     return benchmark()
 
@@ -60,7 +61,7 @@ def author() -> dict[str, float]:
     """Kernels that the apprentice writes a second on one core, operators lowered beforehand."""
     import numpy as np
 
-    from kernel_gym.generators.apprentice import Apprentice
+    from kernel_gym.authors.apprentice import Apprentice
 
     apprentice = Apprentice()
     tasks = [suites.find(f"level1/{name}") for name in ("relu", "softmax", "layer_norm", "gelu")]
@@ -90,9 +91,9 @@ def _attempt_ms(agent: str, out: Path) -> float:
     """Milliseconds of this process's time that an attempt took, everything but the first at each operator."""
     import torch._dynamo  # noqa: F401 - torch itself does so when an operator is solved: a second, once a process
 
-    from kernel_gym.agents.run_folder import RunFolder
-    from kernel_gym.agents.training import train
     from kernel_gym.config import resolve
+    from kernel_gym.experiments.runs.run_folder import RunFolder
+    from kernel_gym.experiments.runs.training import train
 
     tasks = ["relu", "gelu", "softmax", "swish", "layer_norm"]
     config = resolve(overrides={"agent": agent, "suite": "level1", "tasks": tasks, "budget": 20})
@@ -103,7 +104,7 @@ def _attempt_ms(agent: str, out: Path) -> float:
 
 def tabular() -> dict[str, float]:
     """Attempts a second of the tabular environment on one core."""
-    from kernel_gym.envs.tabular.speed import benchmark
+    from kernel_gym.benchmarks.tabular_speed import benchmark
 
     return benchmark()
 

@@ -17,10 +17,11 @@ from dataclasses import replace
 from statistics import mean, median
 from typing import Any
 
-from kernel_gym import command_line, suites
+from kernel_gym import suites
+from kernel_gym.cli import command_line
 from kernel_gym.errors import DeviceUnavailable, KernelGymError
 from kernel_gym.kernel import Kernel
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Verdict
 
 EXAMPLES = """
@@ -71,7 +72,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _verdicts(tasks: Sequence[Task], repeats: int, workers: int) -> dict[str, Any]:
-    from kernel_gym.generators.apprentice import oracle
+    from kernel_gym.authors.apprentice import oracle
     from kernel_gym.hardware.cuda.machine import facts
     from kernel_gym.verifier import Verifier
 
@@ -111,7 +112,7 @@ def _device() -> Any:
 
 def _margins(workers: int) -> dict[str, Any]:
     """Best and beginner's kernel of every task; the one that is no faster than the other comes first."""
-    from kernel_gym.generators.apprentice import naive, oracle
+    from kernel_gym.authors.apprentice import naive, oracle
     from kernel_gym.hardware.cuda.machine import facts
     from kernel_gym.verifier import Verifier
 
@@ -170,8 +171,8 @@ def _in_a_process(task: str) -> dict[str, Any]:
 
 
 def _usual(task_id: str) -> dict[str, float]:
-    from kernel_gym.generators.apprentice import oracle
-    from kernel_gym.verifier.torch_evaluation import evaluate
+    from kernel_gym.authors.apprentice import oracle
+    from kernel_gym.benchmarks.torch_evaluation import evaluate
 
     task = suites.find(task_id)
     return {name: round(value, 3) for name, value in evaluate(oracle(task, "cuda"), task).items()}

@@ -5,8 +5,8 @@ import argparse
 import os
 from pathlib import Path
 
-from kernel_gym import command_line
-from kernel_gym.agents.run_options import add_run_arguments, given, run_config
+from kernel_gym.cli import command_line
+from kernel_gym.cli.run_options import add_run_arguments, given, run_config
 
 EXAMPLES = """
 scripts/compare.py --agents similarity,value --suite level1 --tasks relu,softmax --budget 9 --seeds 3 --out runs/c
@@ -43,19 +43,19 @@ def main() -> int:
 
 def named(arguments: argparse.Namespace) -> int:
     """Run a named study and print its table."""
-    from kernel_gym.agents import named_study
-    from kernel_gym.agents.progress import named_failures
+    from kernel_gym.experiments.runs.progress import named_failures
+    from kernel_gym.experiments.studies import study_commands
 
-    asked = named_study.Asked(arguments.study, arguments.size or "quick")
-    status = named_failures(named_study.run(asked, arguments.out, arguments.parallel))
-    print(named_study.write_results(asked, arguments.out))
+    asked = study_commands.Asked(arguments.study, arguments.size or "quick")
+    status = named_failures(study_commands.run(asked, arguments.out, arguments.parallel))
+    print(study_commands.write_results(asked, arguments.out))
     return status
 
 
 def compare(arguments: argparse.Namespace) -> int:
     """Make the runs and print what came out."""
     from kernel_gym import plugins
-    from kernel_gym.agents import summary
+    from kernel_gym.experiments.studies import summary
 
     if arguments.workers is None and arguments.parallel > 1:
         arguments.workers = 1  # the runs fill the cores already

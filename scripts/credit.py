@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from kernel_gym import command_line
+from kernel_gym.cli import command_line
 
 if TYPE_CHECKING:
-    from kernel_gym.agents.credit import Report, State
-    from kernel_gym.agents.prior_weights import Fit
-    from kernel_gym.agents.statistics import Interval
+    from kernel_gym.experiments.analysis.credit import Report, State
+    from kernel_gym.experiments.analysis.prior_weights import Fit
+    from kernel_gym.experiments.statistics import Interval
 
 EXAMPLES = """
 scripts/train.py --agent value --suite level1 --tasks relu,gelu,softmax --budget 10 --out runs/value
@@ -25,7 +25,7 @@ scripts/credit.py runs/value --states 40
 scripts/credit.py runs/value --states 40 --verify 10 --kernels 8
 scripts/credit.py runs/value --stage refine --states 20 --json
 scripts/credit.py runs/value --task softmax --attempt 0,3
-scripts/credit.py runs/complement runs/similarity-diverse --states 90 --fit
+scripts/credit.py runs/context-value runs/similarity-diverse --states 90 --fit
 """
 
 
@@ -59,7 +59,7 @@ def main() -> int:
     parser.add_argument(
         "--kernels", type=command_line.count, default=8, help="kernels a picker in each of those (default 8)"
     )
-    parser.add_argument("--fit", action="store_true", help="fit weights for `complement` instead; takes several runs")
+    parser.add_argument("--fit", action="store_true", help="fit weights for `context-value`; takes several runs")
     parser.add_argument("--json", action="store_true", help="print data instead of tables")
     arguments = parser.parse_args()
     if arguments.verify < 0:
@@ -67,9 +67,9 @@ def main() -> int:
     if len(arguments.run) > 1 and not arguments.fit:
         parser.error("one run at a time; only --fit takes several")
 
-    from kernel_gym.agents.credit import Question, examine
-    from kernel_gym.agents.prior_weights import fit
-    from kernel_gym.agents.progress import bar
+    from kernel_gym.experiments.analysis.credit import Question, examine
+    from kernel_gym.experiments.analysis.prior_weights import fit
+    from kernel_gym.experiments.runs.progress import bar
 
     named = bool(arguments.task or arguments.attempt)
     question = Question(

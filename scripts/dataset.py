@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from kernel_gym import command_line
+from kernel_gym.cli import command_line
 from kernel_gym.errors import KernelGymError
 
 EXAMPLES = """
@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def _write(arguments: argparse.Namespace) -> dict[str, int]:
-    from kernel_gym.agents.dataset import RecordedRun
+    from kernel_gym.experiments.runs.dataset import RecordedRun
 
     runs = [RecordedRun.open(path) for path in arguments.runs]
     counts: Counter[str] = Counter(rows=0, feasible=0, prompts=0, without_kernel=0)

@@ -13,7 +13,8 @@ from typing import Any
 
 from rich.console import Console
 
-from kernel_gym import command_line, plugins, suites
+from kernel_gym import plugins, suites
+from kernel_gym.cli import command_line
 from kernel_gym.errors import KernelGymError
 from kernel_gym.hardware import sandbox
 from kernel_gym.hardware.ascend_sim import runtime as runtimes

@@ -4,7 +4,7 @@
 import os
 from pathlib import Path
 
-from kernel_gym import command_line
+from kernel_gym.cli import command_line
 
 EXAMPLES = """
 scripts/evaluate.py runs/value --tasks level1/gelu,level1/softmax --budget 10 --out runs/value-unseen
@@ -29,8 +29,8 @@ def main() -> int:
         parser.error("name either --tasks or --operators")
 
     from kernel_gym import suites
-    from kernel_gym.agents import evaluation, summary
-    from kernel_gym.agents.stratified import chosen
+    from kernel_gym.experiments.studies import evaluation, summary
+    from kernel_gym.experiments.studies.task_sampling import chosen
 
     tasks = chosen(arguments.operators) if arguments.operators else [suites.find(name) for name in arguments.tasks]
     runs = evaluation.complete_runs(arguments.runs)

@@ -14,13 +14,14 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from kernel_gym import command_line, suites
+from kernel_gym import suites
+from kernel_gym.authors.apprentice import Apprentice, Unsupported, lower, oracle, profile_names
+from kernel_gym.authors.contract import Context, Note
+from kernel_gym.cli import command_line
 from kernel_gym.errors import ConfigError
-from kernel_gym.generators.apprentice import Apprentice, Unsupported, lower, oracle, profile_names
-from kernel_gym.generators.contract import Context, Note
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Feasible, Incorrect, Verdict
 from kernel_gym.verifier import Verifier
 

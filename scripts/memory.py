@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernel_gym import command_line, plugins, suites
-from kernel_gym.agents.run_folder import RunFolder
+from kernel_gym import plugins, suites
+from kernel_gym.cli import command_line
 from kernel_gym.config import setting
 from kernel_gym.errors import KernelGymError
+from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.memory import rows
-from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.item import Kind, MemoryItem, Outcomes, Stage
 from kernel_gym.memory.seed import seed_items
 
@@ -45,7 +46,7 @@ def main() -> int:
     new, writes = arguments.command == "new", arguments.command in ("new", "import")
     if new == arguments.bank.exists():
         raise KernelGymError(f"{arguments.bank} {'exists already' if new else 'does not exist'}")
-    with Bank(arguments.bank, embedder, read_only=not writes) as bank:
+    with MemoryBank(arguments.bank, embedder, read_only=not writes) as bank:
         answer = COMMANDS[arguments.command](bank, arguments)
     print(json.dumps(answer) if arguments.json else _words(answer))
     return 1 if isinstance(answer, dict) and answer.get("problems") else 0
@@ -75,7 +76,7 @@ def _arguments() -> argparse.Namespace:
             "--embedder-option", action="append", default=[], metavar="KEY=VALUE", help="as the run had it"
         )
     for command in (listing, search, show, lineage):
-        command.add_argument("--agent", type=Path, help="folder of value or complement: show what it learned of items")
+        command.add_argument("--agent", type=Path, help="folder of value or context-value: show its values of items")
     for command in (listing, search):
         command.add_argument("--kind", type=Kind, choices=list(Kind), help="only items of this kind")
         command.add_argument("--task", help="only items of this task")
@@ -97,12 +98,12 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _new(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
+def _new(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
     added = bank.add(seed_items(arguments.language), attempt=False)
     return {"items": len(added)}
 
 
-def _list(bank: Bank, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+def _list(bank: MemoryBank, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     items = [
         item for item in bank.items(arguments.kind, _task(bank, arguments)) if item.feasible or not arguments.feasible
     ]
@@ -110,7 +111,7 @@ def _list(bank: Bank, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     return sorted(summaries, key=lambda summary: _rank(summary, arguments.sort))
 
 
-def _search(bank: Bank, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+def _search(bank: MemoryBank, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     kinds = [arguments.kind] if arguments.kind else None
     feasible = True if arguments.feasible else None
     found = bank.retrieve(arguments.query, arguments.k, kinds, task=_task(bank, arguments), feasible=feasible)
@@ -118,13 +119,13 @@ def _search(bank: Bank, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     return [{"similarity": one.similarity} | summary for one, summary in zip(found, summaries, strict=True)]
 
 
-def _show(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
+def _show(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
     item = bank.get(arguments.id)
     (summary,) = _summaries(bank, [item], arguments)
     return summary | rows.to_json(item) | {"origin": bank.origin(item.id)}
 
 
-def _lineage(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
+def _lineage(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
     lineage, children = bank.lineage(arguments.id), bank.children(arguments.id)
     return {
         "lineage": _summaries(bank, lineage, arguments),
@@ -132,21 +133,21 @@ def _lineage(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _export(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
+def _export(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
     excluded = [_known(bank, name) for name in arguments.exclude_tasks]
     known = RunFolder(arguments.bank.parent).origin
     return {"items": bank.export(arguments.file, excluded, known), "file": str(arguments.file)}
 
 
-def _import(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
+def _import(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
     return {"new_items": bank.import_(arguments.file), "items": len(bank)}
 
 
-def _check(bank: Bank, arguments: argparse.Namespace) -> dict[str, Any]:
+def _check(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
     return {"items": len(bank), "problems": bank.problems()}
 
 
-COMMANDS: dict[str, Callable[[Bank, argparse.Namespace], Answer]] = {
+COMMANDS: dict[str, Callable[[MemoryBank, argparse.Namespace], Answer]] = {
     "new": _new,
     "list": _list,
     "search": _search,
@@ -158,20 +159,20 @@ COMMANDS: dict[str, Callable[[Bank, argparse.Namespace], Answer]] = {
 }
 
 
-def _task(bank: Bank, arguments: argparse.Namespace) -> str | None:
+def _task(bank: MemoryBank, arguments: argparse.Namespace) -> str | None:
     return None if arguments.task is None else _known(bank, arguments.task)
 
 
-def _known(bank: Bank, name: str) -> str:
+def _known(bank: MemoryBank, name: str) -> str:
     """The id of a task. One that is mistyped is an error: leaving out nothing would give a test's answers away."""
     return name if bank.items(task=name) else suites.find(name).id
 
 
-def _summaries(bank: Bank, items: Sequence[MemoryItem], arguments: argparse.Namespace) -> list[dict[str, Any]]:
+def _summaries(bank: MemoryBank, items: Sequence[MemoryItem], arguments: argparse.Namespace) -> list[dict[str, Any]]:
     outcomes = bank.outcomes([item.id for item in items])
     summaries = [_summary(item, outcomes[item.id]) for item in items]
     if arguments.agent is not None:
-        from kernel_gym.agents.learned import learned
+        from kernel_gym.experiments.analysis.item_values import learned
 
         known = learned(arguments.agent)
         summaries = [

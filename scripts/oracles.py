@@ -18,16 +18,17 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from kernel_gym import command_line, suites
-from kernel_gym.generators.apprentice import Unsupported, lower, naive, oracle
-from kernel_gym.generators.apprentice.idioms import idioms
-from kernel_gym.generators.apprentice.kernel_file import write_kernel
-from kernel_gym.generators.apprentice.schedule import BEST
-from kernel_gym.generators.apprentice.voice import fluent
+from kernel_gym import suites
+from kernel_gym.authors.apprentice import Unsupported, lower, naive, oracle
+from kernel_gym.authors.apprentice.ascendc.kernel_file import write_kernel
+from kernel_gym.authors.apprentice.ascendc.schedule import BEST
+from kernel_gym.authors.apprentice.behaviour.idioms import idioms
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import fluent
+from kernel_gym.cli import command_line
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites.exceptions import LAUNCHES, SPREAD, exceptions
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Feasible, Incorrect, Verdict
 from kernel_gym.verifier import Verifier
 

@@ -15,18 +15,19 @@ from math import exp, log, prod
 
 import numpy as np
 
-from kernel_gym import command_line, suites
-from kernel_gym.generators.apprentice import load_profile, lower, oracle
-from kernel_gym.generators.apprentice.idioms import idioms
-from kernel_gym.generators.apprentice.judgement import Judge
-from kernel_gym.generators.apprentice.kernel_file import write_kernel
-from kernel_gym.generators.apprentice.profile import Profile
-from kernel_gym.generators.apprentice.schedule import NAIVE
-from kernel_gym.generators.apprentice.voice import fluent
-from kernel_gym.generators.contract import Context, Note
+from kernel_gym import suites
+from kernel_gym.authors.apprentice import load_profile, lower, oracle
+from kernel_gym.authors.apprentice.ascendc.kernel_file import write_kernel
+from kernel_gym.authors.apprentice.ascendc.schedule import NAIVE
+from kernel_gym.authors.apprentice.behaviour.idioms import idioms
+from kernel_gym.authors.apprentice.behaviour.profile import Profile
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import fluent
+from kernel_gym.authors.apprentice.behaviour.spelling_odds import Judge
+from kernel_gym.authors.contract import Context, Note
+from kernel_gym.cli import command_line
 from kernel_gym.memory.item import Kind
 from kernel_gym.memory.seed import seed_items
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Feasible
 
 EXAMPLES = """

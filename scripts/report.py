@@ -3,11 +3,11 @@
 
 from pathlib import Path
 
-from kernel_gym import command_line
+from kernel_gym.cli import command_line
 
 EXAMPLES = """
 scripts/report.py runs/main
-scripts/report.py runs/main --reference heuristic --run complement/0 --out main.html
+scripts/report.py runs/main --reference heuristic --run context-value/0 --out main.html
 scripts/report.py runs/mine --pictures pictures
 """
 
@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="write only the pictures, as SVG files")
     arguments = parser.parse_args()
 
-    from kernel_gym.agents.report import write_pictures, write_report
+    from kernel_gym.experiments.reports.report import write_pictures, write_report
 
     if arguments.pictures:
         print(*write_pictures(arguments.folder, arguments.pictures, arguments.run), sep="\n")

@@ -4,7 +4,7 @@
 import os
 from pathlib import Path
 
-from kernel_gym import command_line
+from kernel_gym.cli import command_line
 
 EXAMPLES = """
 scripts/study.py --list
@@ -32,23 +32,23 @@ def main() -> int:
     if arguments.list or not arguments.name:
         return _list()
 
-    from kernel_gym.agents import named_study
-    from kernel_gym.agents.progress import named_failures
+    from kernel_gym.experiments.runs.progress import named_failures
+    from kernel_gym.experiments.studies import study_commands
 
-    asked = named_study.Asked(arguments.name, arguments.size, arguments.agents, arguments.seeds)
+    asked = study_commands.Asked(arguments.name, arguments.size, arguments.agents, arguments.seeds)
     out = arguments.out or Path("runs") / f"{arguments.name}-{arguments.size}"
-    status = 0 if arguments.table else named_failures(named_study.run(asked, out, arguments.parallel))
-    print(named_study.write_results(asked, out))
+    status = 0 if arguments.table else named_failures(study_commands.run(asked, out, arguments.parallel))
+    print(study_commands.write_results(asked, out))
     print(f"table: {out / 'results.md'}; curves: tensorboard --logdir {out}")
     return status
 
 
 def _list() -> int:
-    from kernel_gym.agents import named_study, protocol
+    from kernel_gym.experiments.studies import study_commands, study_definition
 
-    for name in protocol.names():
-        print(f"{name:20} {protocol.load(name).question}")
-        for size, extent in named_study.sizes(name).items():
+    for name in study_definition.names():
+        print(f"{name:20} {study_definition.load(name).question}")
+        for size, extent in study_commands.sizes(name).items():
             print(f"{'':20} {size}: {extent}")
     return 0
 

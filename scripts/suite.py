@@ -14,9 +14,10 @@ from typing import Any
 from rich.console import Console
 from rich.progress import track
 
-from kernel_gym import command_line, suites
+from kernel_gym import suites
+from kernel_gym.cli import command_line
 from kernel_gym.errors import TaskError
-from kernel_gym.task import Signature, Task
+from kernel_gym.tasks.task import Signature, Task
 
 EXAMPLES = """
 scripts/suite.py list
@@ -63,7 +64,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from kernel_gym.graph import operators
+    from kernel_gym.tasks.graph import operators
 
     task = suites.find(arguments.task)
     signatures = {case.name: task.instance(case).signature for case in task.cases}

@@ -14,12 +14,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from kernel_gym import command_line, suites
-from kernel_gym.envs import parts
+from kernel_gym import suites
+from kernel_gym.authors.apprentice import Apprentice, load_profile
+from kernel_gym.cli import command_line
+from kernel_gym.envs import factories
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.tabular.table import load
-from kernel_gym.envs.tabular.tabulation import Tabulation
-from kernel_gym.generators.apprentice import Apprentice, load_profile
+from kernel_gym.envs.tabular.table_builder import Tabulation
 
 EXAMPLES = """
 scripts/tabular.py --tasks relu,sigmoid --kernels 100 --out relu.json.xz
@@ -34,9 +35,9 @@ def main() -> int:
     old = load(arguments.renew) if arguments.renew else None
     names = [task.id for task in old.tasks] if old else [f"{arguments.suite}/{name}" for name in arguments.tasks]
     options, tasks = Options(suite=arguments.suite), [suites.find(name) for name in names]
-    judge = parts.verifier(options)
+    judge = factories.verifier(options)
     try:
-        tabulation = Tabulation(tasks, judge, parts.embedder(options))
+        tabulation = Tabulation(tasks, judge, factories.embedder(options))
         if old:
             tabulation.renew(old, lambda line: print(line, file=sys.stderr, flush=True))
             _, covered = _played(tabulation, arguments, arguments.rounds)
@@ -46,7 +47,7 @@ def main() -> int:
             "commit": _commit(),
             "device": judge.device.identity() if hasattr(judge, "device") else "",
             "author": Apprentice(arguments.profiles[0]).identity(),
-            "embedder": parts.embedder(options).identity(),
+            "embedder": factories.embedder(options).identity(),
             "command": old.provenance["command"] if old else _command(arguments),
             "coverage": covered,
         }

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from kernel_gym import command_line
-from kernel_gym.agents.run_options import add_replay_argument, add_run_arguments, run_config
+from kernel_gym.cli import command_line
+from kernel_gym.cli.run_options import add_replay_argument, add_run_arguments, run_config
 
 EXAMPLES = """
 scripts/train.py --agent value --suite level1 --tasks relu,softmax --budget 10 --seed 0 --out runs/value
@@ -34,9 +34,9 @@ def main() -> int:
         arguments.set.append(f"agent_options.ray_address={arguments.ray_address}")
     config = run_config(arguments, agent=arguments.agent, seed=arguments.seed)
 
-    from kernel_gym.agents.apart import train
-    from kernel_gym.agents.progress import bar
-    from kernel_gym.agents.run_folder import RunFolder
+    from kernel_gym.experiments.runs.isolated_run import train
+    from kernel_gym.experiments.runs.progress import bar
+    from kernel_gym.experiments.runs.run_folder import RunFolder
 
     folder = RunFolder.open(arguments.out, config)
     with bar(config.agent, Console()) as show:

@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from kernel_gym import command_line
+from kernel_gym.cli import command_line
 
 EXAMPLES = """
 scripts/validate.py runs/value
@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--unsafe", action="store_true", help="run the kernels even in a weak sandbox")
     arguments = parser.parse_args()
 
-    from kernel_gym.agents.validation import claims
+    from kernel_gym.experiments.runs.validation import claims
 
     found = []
     for claim in claims(arguments.run, arguments.unsafe, arguments.best, arguments.workers):

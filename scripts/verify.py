@@ -10,11 +10,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from kernel_gym import command_line, plugins, suites
+from kernel_gym import plugins, suites
+from kernel_gym.cli import command_line
 from kernel_gym.errors import DeviceUnavailable, KernelGymError
 from kernel_gym.hardware.device import Device, Inputs
 from kernel_gym.kernel import Kernel
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Feasible, Profile, Verdict
 
 EXAMPLES = """

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel_gym.envs.tabular.lore import Flags, Lore, Numbers, Places
-from kernel_gym.envs.tabular.streams import Streams
-from kernel_gym.generators.apprentice.author import named_stream
-from kernel_gym.generators.apprentice.craft import craft
-from kernel_gym.generators.apprentice.moves import Move
-from kernel_gym.generators.apprentice.profile import Profile
-from kernel_gym.generators.apprentice.schedule import Schedule
+from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
+from kernel_gym.authors.apprentice.author import named_stream
+from kernel_gym.authors.apprentice.behaviour.moves import Move
+from kernel_gym.authors.apprentice.behaviour.profile import Profile
+from kernel_gym.authors.apprentice.language_backend import craft
+from kernel_gym.envs.tabular.batched_rng import Streams
+from kernel_gym.envs.tabular.item_arrays import Flags, Lore, Numbers, Places
 from kernel_gym.memory import pages
 from kernel_gym.verdict import Feasible
 

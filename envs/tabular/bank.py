@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel_gym.envs.pool import Candidate, Child
-from kernel_gym.envs.tabular.lore import ID_BITS, Lore, Numbers, Places
+from kernel_gym.envs.tabular.item_arrays import ID_BITS, Lore, Numbers, Places
 from kernel_gym.memory.bank import RECENT_WEIGHT
 from kernel_gym.memory.item import MemoryItem, Outcomes, Stage
 

@@ -12,15 +12,15 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from kernel_gym.authors.apprentice.behaviour.profile import Profile, load_profile
 from kernel_gym.envs.observation import Layout, Vector
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.tabular.author import TabularAuthor
 from kernel_gym.envs.tabular.bank import TabularBank
-from kernel_gym.envs.tabular.benches import Benches, Settled
-from kernel_gym.envs.tabular.lore import Lore, lore
+from kernel_gym.envs.tabular.batched_episodes import AttemptResult, Benches
+from kernel_gym.envs.tabular.item_arrays import Lore, lore
 from kernel_gym.envs.tabular.table import PACKAGED
 from kernel_gym.errors import ConfigError
-from kernel_gym.generators.apprentice.profile import Profile, load_profile
 
 Actions = NDArray[np.int64]
 
@@ -31,22 +31,22 @@ _FIXED = ("device", "device_options", "verifier", "inspection", "author", "compo
 class _OnBenches:
     """What both forms show of their benches."""
 
-    _benches: Benches
+    _episodes: Benches
 
     @property
     def layout(self) -> Layout:
         """Where each feature lies in one task's observation."""
-        return self._benches.layout
+        return self._episodes.layout
 
     @property
     def bank(self) -> TabularBank:
         """The memory; that all tasks share, if there are several."""
-        return self._benches.banks[0]
+        return self._episodes.banks[0]
 
     @property
     def lore(self) -> Lore:
         """The table and everything that is known of its items."""
-        return self._benches.lore
+        return self._episodes.lore
 
 
 class TabularEnv(_OnBenches, gym.Env[dict[str, Vector], np.int64]):
@@ -85,7 +85,7 @@ class TabularEnv(_OnBenches, gym.Env[dict[str, Vector], np.int64]):
     def __init__(self, table: str | Path = PACKAGED, render_mode: str | None = None, **options: Any) -> None:
         self.options = Options.of(options)
         self.render_mode = render_mode
-        self._benches = _benches(table, self.options, 1)
+        self._episodes = _episodes(table, self.options, 1)
         self.observation_space = self.layout.space()
         self.action_space = gym.spaces.Discrete(self.options.slots + 1)
 
@@ -96,22 +96,22 @@ class TabularEnv(_OnBenches, gym.Env[dict[str, Vector], np.int64]):
         first = self._np_random_seed is None
         super().reset(seed=self.options.seed if first and seed is None else seed)
         if first or seed is not None:
-            self._benches.restart(int(self.np_random_seed))
-        self._benches.begin(0, (options or {}).get("task"))
-        self._benches.open([0])
+            self._episodes.restart(int(self.np_random_seed))
+        self._episodes.begin(0, (options or {}).get("task"))
+        self._episodes.open([0])
         return self._observation(), self._info()
 
     def step(self, action: np.int64) -> tuple[dict[str, Vector], float, bool, bool, dict[str, Any]]:
         """One pick; the last of an attempt has the kernel chosen and remembered."""
         if not self.action_space.contains(action):
             raise gym.error.InvalidAction(f"{action!r} is not an action; they are 0..{self.options.slots}")
-        benches = self._benches
+        benches = self._episodes
         if benches.over[0]:
             raise gym.error.ResetNeeded("the episode is over; call reset()")
         benches.pick(np.zeros(1, np.int64), np.array([action], np.int64))
-        settled: Settled | None = None
+        settled: AttemptResult | None = None
         if benches.ready[0]:
-            settled = benches.settle()[0]
+            settled = benches.commit()[0]
             benches.open([0])
         info = self._info()
         if settled is not None:
@@ -120,10 +120,10 @@ class TabularEnv(_OnBenches, gym.Env[dict[str, Vector], np.int64]):
         return self._observation(), reward, bool(benches.over[0]), False, info
 
     def _observation(self) -> dict[str, Vector]:
-        return {key: value[0] for key, value in self._benches.observations().items()}
+        return {key: value[0] for key, value in self._episodes.observations().items()}
 
     def _info(self) -> dict[str, Any]:
-        return {key: values[0] for key, values in self._benches.infos().items()}
+        return {key: values[0] for key, values in self._episodes.infos().items()}
 
 
 class TabularVectorEnv(_OnBenches, VectorEnv[dict[str, Vector], Actions, NDArray[Any]]):
@@ -140,7 +140,7 @@ class TabularVectorEnv(_OnBenches, VectorEnv[dict[str, Vector], Actions, NDArray
     ) -> None:
         self.options = Options.of(options)
         self.num_envs, self.render_mode = num_envs, render_mode
-        self._benches = _benches(table, self.options, num_envs)
+        self._episodes = _episodes(table, self.options, num_envs)
         self.single_observation_space = self.layout.space()
         self.single_action_space = gym.spaces.Discrete(self.options.slots + 1)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -156,12 +156,12 @@ class TabularVectorEnv(_OnBenches, VectorEnv[dict[str, Vector], Actions, NDArray
         first = self._np_random_seed is None
         super().reset(seed=self.options.seed if first and seed is None else seed)
         if first or seed is not None:
-            self._benches.restart(int(self.np_random_seed or 0))
+            self._episodes.restart(int(self.np_random_seed or 0))
         names = (options or {}).get("tasks") or [None] * self.num_envs
         for i, name in zip(range(self.num_envs), names, strict=True):
-            self._benches.begin(i, name)
-        self._benches.open(range(self.num_envs))
-        return self._benches.observations(), self._infos([])
+            self._episodes.begin(i, name)
+        self._episodes.open(range(self.num_envs))
+        return self._episodes.observations(), self._infos([])
 
     def step(
         self, actions: Actions
@@ -170,7 +170,7 @@ class TabularVectorEnv(_OnBenches, VectorEnv[dict[str, Vector], Actions, NDArray
         given = np.asarray(actions, np.int64)
         if given.shape != (self.num_envs,) or given.min() < 0 or given.max() > self.options.slots:
             raise gym.error.InvalidAction(f"actions must be {self.num_envs} numbers in 0..{self.options.slots}")
-        benches = self._benches
+        benches = self._episodes
         over, ready = benches.over, benches.ready
         picking = np.flatnonzero(~over & ~ready)
         if len(picking):
@@ -179,22 +179,22 @@ class TabularVectorEnv(_OnBenches, VectorEnv[dict[str, Vector], Actions, NDArray
             for i in ended:
                 benches.begin(i)
             benches.open(ended)
-        settled: list[Settled] = []
+        settled: list[AttemptResult] = []
         if benches.ready.all():
-            settled = benches.settle()
+            settled = benches.commit()
             benches.open(range(self.num_envs))
         rewards = np.array([one.attempt.reward for one in settled]) if settled else np.zeros(self.num_envs)
         return benches.observations(), rewards, benches.over, ~self._all, self._infos(settled)
 
-    def _infos(self, settled: list[Settled]) -> dict[str, Any]:
-        columns = self._benches.infos()
+    def _infos(self, settled: list[AttemptResult]) -> dict[str, Any]:
+        columns = self._episodes.infos()
         if settled:
             columns |= {"attempt": [one.attempt for one in settled], "exact": [one.written.exact for one in settled]}
         infos: dict[str, Any] = {key: np.fromiter(values, object, self.num_envs) for key, values in columns.items()}
         return infos | {f"_{key}": self._all for key in columns}
 
 
-def _benches(table: str | Path, options: Options, count: int) -> Benches:
+def _episodes(table: str | Path, options: Options, count: int) -> Benches:
     plain = Options()
     for name in _FIXED:
         if getattr(options, name) != getattr(plain, name):

@@ -13,8 +13,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
 from kernel_gym.errors import ConfigError
-from kernel_gym.generators.apprentice.schedule import Schedule
 from kernel_gym.verdict import Verdict, from_json
 
 VERSION = 1

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 from kernel_gym.errors import TaskError
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 
 #: Our suites and the level each of them is.
 SUITES: dict[str, int | None] = {"basics": None, "level1": 1, "level2": 2}

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from kernel_gym.errors import TaskError, TaskWarning
-from kernel_gym.sizes import find_sizes
 from kernel_gym.suites.table import CATEGORIES
-from kernel_gym.task import Case, Signature, Task
+from kernel_gym.tasks.sizes import find_sizes
+from kernel_gym.tasks.task import Case, Signature, Task
 
 #: Bytes of all tensors together at a check case and at the timing case.
 CHECK_BYTES, TIMING_BYTES = 256 << 10, 256 << 20
@@ -99,7 +99,7 @@ def _cases(source: str, path: Path) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     """Derived cases, kept on disk: finding them builds the module many times."""
     import torch
 
-    from kernel_gym.graph import cache_folder, write_whole
+    from kernel_gym.tasks.graph import cache_folder, write_whole
 
     key = hashlib.sha256(f"{VERSION} {torch.__version__} {source}".encode()).hexdigest()
     file = cache_folder() / "cases" / f"{key}.json"
@@ -116,7 +116,7 @@ def _cases(source: str, path: Path) -> tuple[tuple[Case, ...], tuple[str, ...]]:
 
 
 def _require(source: str, sizes: Sizes) -> Signature:
-    from kernel_gym.problem import Problem
+    from kernel_gym.tasks.problem import Problem
 
     digest = hashlib.sha256(source.encode()).hexdigest()
     return Problem(source, digest, Case("original", "timing", tuple(sizes.items())), ()).signature
@@ -124,7 +124,7 @@ def _require(source: str, sizes: Sizes) -> Signature:
 
 def _run(source: str, sizes: Sizes) -> None:
     """Run the module on real values: shapes alone do not tell an index that is out of range."""
-    from kernel_gym.problem import Problem
+    from kernel_gym.tasks.problem import Problem
 
     digest = hashlib.sha256(source.encode()).hexdigest()
     Problem(source, digest, Case("check", "public", tuple(sizes.items())), ()).run_example()

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from textwrap import dedent, fill, indent
 
-from kernel_gym.task import Case, Task
+from kernel_gym.tasks.task import Case, Task
 
 #: What kinds of operators there are: the grouping of MultiKernelBench, and `other` for files that tell nothing.
 CATEGORIES = (

@@ -13,7 +13,6 @@ import os
 import tempfile
 from collections import OrderedDict
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from threading import Lock
 
@@ -30,9 +29,10 @@ def verifier_version() -> str:
     import torch
 
     digest = hashlib.sha256(f"{torch.__version__} {numpy.__version__}".encode())
-    for file in sorted(files(__package__).iterdir(), key=lambda entry: entry.name):
-        if file.name.endswith((".py", ".yaml")):
-            digest.update(file.name.encode() + file.read_bytes())
+    package = Path(__file__).parent
+    for file in sorted(package.rglob("*")):
+        if file.suffix in (".py", ".yaml"):
+            digest.update(str(file.relative_to(package)).encode() + file.read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -15,10 +15,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.endpoint import Endpoint, EndpointSettings
 from kernel_gym.kernel import Kernel
-from kernel_gym.task import Task
-from kernel_gym.transcript import Transcript
+from kernel_gym.llm.endpoint import Endpoint, EndpointSettings
+from kernel_gym.llm.transcript import Transcript
+from kernel_gym.tasks.task import Task
 from kernel_gym.verifier.verifier import Inspection
 
 OPINIONS = ("honest", "cheating", "unsure")

@@ -52,8 +52,8 @@ class RuleBook:
 
 @cache
 def load(name: str) -> RuleBook:
-    """The rule book `name`.yaml of this package; one that `extends` another says only where it differs."""
-    data: dict[str, Any] = yaml.safe_load(files(__package__).joinpath(f"{name}.yaml").read_text())
+    """The rule book `rule_books/name.yaml`; one that `extends` another says only where it differs."""
+    data: dict[str, Any] = yaml.safe_load(files(__package__).joinpath("rule_books", f"{name}.yaml").read_text())
     base = load(data.pop("extends")) if "extends" in data else RuleBook({}, {})
     rules = {rule["id"]: Rule(**rule) for rule in data.pop("rules")}
     lists = {key: frozenset(value.split() if isinstance(value, str) else value) for key, value in data.items()}

@@ -15,15 +15,16 @@ from kernel_gym.errors import ConfigError, DeviceUnavailable, InfrastructureErro
 from kernel_gym.hardware.device import Build, Clocked, Device, Diagnostic
 from kernel_gym.hardware.pool import Pool
 from kernel_gym.kernel import Kernel
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Cheated, Feasible, Incorrect, Uncompilable, Unjudged, Verdict
-from kernel_gym.verifier import binary, correctness, dialect, latency, measured, secret
-from kernel_gym.verifier import screen as source_screen
+from kernel_gym.verifier import correctness, latency, latency_clocked, secret
 from kernel_gym.verifier.cache import VerdictCache, key_of
 from kernel_gym.verifier.diagnostics import explain
 from kernel_gym.verifier.reference import References
 from kernel_gym.verifier.rules import Finding
-from kernel_gym.verifier.source import Source, read
+from kernel_gym.verifier.screening import binary, dialect
+from kernel_gym.verifier.screening import screen as source_screen
+from kernel_gym.verifier.screening.source import Source, read
 
 #: Sandbox tiers at which kernels of others may run.
 TRUSTWORTHY = ("A", "B")
@@ -187,7 +188,7 @@ class Gates:
         if isinstance(checked, Incorrect):
             return checked
         with clock.gate("latency"):
-            gate = measured.measure if isinstance(device, Clocked) else latency.measure
+            gate = latency_clocked.measure if isinstance(device, Clocked) else latency.measure
             timed = gate(device, build, task, checked, self.references)
         if not isinstance(timed, latency.Timed):
             return timed

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from kernel_gym import plugins
-from kernel_gym.agents.complement import ComplementAgent
 from kernel_gym.agents.conformance import AgentContract
+from kernel_gym.agents.context_value import ContextValueAgent
 from kernel_gym.agents.contract import Agent, BudgetSpent
 from kernel_gym.agents.heuristic import HeuristicAgent
-from kernel_gym.agents.knowing import KnowingAgent
+from kernel_gym.agents.oracle import OracleAgent
 from kernel_gym.agents.pass_at_k import PassAtKAgent
 from kernel_gym.agents.random import RandomAgent
 from kernel_gym.agents.refinement import RefinementAgent
@@ -66,7 +66,7 @@ class TestValue(AgentContract):
 
 class TestComplement(AgentContract):
     def make(self, seed: int) -> Agent:
-        return ComplementAgent(seed)
+        return ContextValueAgent(seed)
 
 
 class TestValueByTask(AgentContract):
@@ -78,7 +78,7 @@ class TestKnowing(AgentContract):
     attempts = 3
 
     def make(self, seed: int) -> Agent:
-        return KnowingAgent(seed, draws=1)
+        return OracleAgent(seed, draws=1)
 
     def environment(self) -> gym.Env[Any, Any]:
         """It looks into the author, who knows real operators only."""
@@ -176,8 +176,8 @@ class Ending(gym.vector.VectorWrapper):
         ("pass@k", PassAtKAgent),
         ("refinement", RefinementAgent),
         ("value", ValueAgent),
-        ("complement", ComplementAgent),
-        ("knowing", KnowingAgent),
+        ("context-value", ContextValueAgent),
+        ("oracle", OracleAgent),
     ],
 )
 def test_agents_are_found_by_name(name: str, kind: type[Agent]) -> None:

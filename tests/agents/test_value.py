@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernel_gym  # noqa: F401
-from kernel_gym.agents.play import play
 from kernel_gym.agents.random import RandomAgent
 from kernel_gym.agents.value import Normaliser, ValueAgent
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.known_optimum import DRAFT_SECRET, REFINE_SECRET
 from kernel_gym.errors import ConfigError
+from kernel_gym.experiments.runs.play import play
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.item import Stage
 from kernel_gym.verdict import Incorrect

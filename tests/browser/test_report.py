@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kernel_gym.agents.report import write_report
-from kernel_gym.agents.run_folder import RunFolder
-from kernel_gym.agents.training import train
 from kernel_gym.config import resolve
+from kernel_gym.experiments.reports.report import write_report
+from kernel_gym.experiments.runs.run_folder import RunFolder
+from kernel_gym.experiments.runs.training import train
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'kernel_gym[browser]'")
 pytestmark = pytest.mark.browser

@@ -2,15 +2,15 @@
 
 import inspect
 import re
-from pathlib import Path
 
 import pytest
+from repository import ROOT
 
-from kernel_gym.agents.complement import ComplementAgent
-from kernel_gym.agents.context_features import BORROWED, FEATURES, GLANCE
-from kernel_gym.agents.knowing import KnowingAgent
+from kernel_gym.agents.context_value import ContextValueAgent
+from kernel_gym.agents.oracle import OracleAgent
+from kernel_gym.agents.support.context_features import BORROWED, FEATURES, GLANCE
 
-PAGE = (Path(__file__).parents[2] / "docs" / "method.md").read_text()
+PAGE = (ROOT / "docs" / "method.md").read_text()
 
 
 @pytest.mark.parametrize("name", FEATURES)
@@ -21,9 +21,9 @@ def test_prior_weights_are_as_documented(name: str) -> None:
 
 
 def test_constants_are_as_documented() -> None:
-    defaults = inspect.signature(ComplementAgent).parameters
+    defaults = inspect.signature(ContextValueAgent).parameters
     for name in ("deviation", "item_deviation", "explore"):
         assert f"`{name}` {defaults[name].default}" in PAGE
     assert f"weight of {BORROWED:g} attempts" in PAGE
     assert f"1 / (1 + n / {GLANCE})" in PAGE
-    assert f"over {inspect.signature(KnowingAgent).parameters['draws'].default} schedules" in PAGE
+    assert f"over {inspect.signature(OracleAgent).parameters['draws'].default} schedules" in PAGE

@@ -12,11 +12,12 @@ from typing import Any
 import gymnasium as gym
 import pytest
 import yaml
+from repository import ROOT
 
 from kernel_gym import suites
 from kernel_gym.agents.value import ValueAgent
+from kernel_gym.authors.conformance import GeneratorContract
 from kernel_gym.envs.options import Options
-from kernel_gym.generators.conformance import GeneratorContract
 from kernel_gym.hardware.ascend_sim import calibration, rules
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
@@ -28,7 +29,6 @@ from kernel_gym.registration import PRESETS
 from kernel_gym.verdict import Feasible, Verdict
 from kernel_gym.verifier import Verifier
 
-ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
 WALKTHROUGH = (DOCS / "walkthrough.md").read_text()

@@ -1,15 +1,16 @@
 """The pages about training and studies say what the code has."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
+from repository import ROOT
 
-from kernel_gym.agents import metrics, protocol
-from kernel_gym.agents.comparison import FIGURES
+from kernel_gym.experiments.runs import metrics
+from kernel_gym.experiments.runs.comparison import FIGURES
+from kernel_gym.experiments.studies import study_definition
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 
 
 def test_every_metric_and_figure_is_in_the_page() -> None:
@@ -21,16 +22,16 @@ def test_every_metric_and_figure_is_in_the_page() -> None:
 
 def test_every_agent_of_the_main_study_is_in_the_page() -> None:
     text = (DOCS / "training.md").read_text()
-    assert [name for name in protocol.load("main").agents if f"`{name}`" not in text] == []
+    assert [name for name in study_definition.load("main").agents if f"`{name}`" not in text] == []
 
 
-@pytest.mark.parametrize("name", protocol.names())
+@pytest.mark.parametrize("name", study_definition.names())
 def test_every_study_is_in_the_page_as_it_is(name: str) -> None:
     text = (DOCS / "studies.md").read_text()
-    study = protocol.load(name)
+    study = study_definition.load(name)
     cells = []
     for size in ("quick", "full"):
-        shards = protocol.shards(study, size)
+        shards = study_definition.shards(study, size)
         attempts = sum(len(shard.tasks) * shard.config.budget for shard in shards)
         cells.append(f"{len(shards)} runs, {attempts:,} attempts")
     assert f"| `{name}` | {study.question} | {' | '.join(cells)} |" in text
@@ -46,7 +47,7 @@ def test_the_table_of_the_full_study_is_what_its_command_printed() -> None:
     _, table = (DOCS / "studies.md").read_text().split("### `main`, full size")
     table, *_ = table.split("\n### ")
     shown = re.findall(r"^\| `([\w@-]+)` \| (\d.*) \|$", table, re.MULTILINE)
-    assert [agent for agent, _ in shown] == list(protocol.load("main").agents)
+    assert [agent for agent, _ in shown] == list(study_definition.load("main").agents)
     for agent, cells in shown:
         figures = {suite: dict(zip(FIGURES, rows[agent].split(" | "), strict=True)) for suite, rows in printed.items()}
         wanted = [figures[suite][figure] for suite in ("level1", "level2") for figure in ("correct", "area")]
@@ -58,7 +59,7 @@ def test_what_transfer_came_to_is_what_its_command_printed() -> None:
     _, printed = (DOCS / "results" / "transfer.md").read_text().split("\n## level2")
     after = dict(re.findall(r"^\| ([\w/-]+) \| (\S+ \[\S+ \S+\]) \|$", printed, re.MULTILINE))
     text = (DOCS / "studies.md").read_text()
-    for agent in protocol.load("transfer").agents:
+    for agent in study_definition.load("transfer").agents:
         cells = [after[f"{arm}/{agent}"] for arm in ("scratch", "mixed", "levels")]
         assert f"| `{agent}` | {' | '.join(cells)} |" in text
 
@@ -66,7 +67,7 @@ def test_what_transfer_came_to_is_what_its_command_printed() -> None:
 def test_nobody_is_better_on_the_placebo() -> None:
     text = (DOCS / "results" / "placebo.md").read_text()
     rows = re.findall(r"^\| ([\w@-]+) \| (\d.*) \|$", text, re.MULTILINE)
-    assert len(rows) == 3 * len(protocol.load("placebo").agents)
+    assert len(rows) == 3 * len(study_definition.load("placebo").agents)
     assert len({figures for _, figures in rows}) == 3  # one of each level and one of both
     assert "equal in every seed" in text
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import kernel_gym  # noqa: F401
+from kernel_gym.authors.contract import Context, StartPoint
 from kernel_gym.envs.known_optimum import ArithmeticJudge, HashEmbedder
 from kernel_gym.envs.synthesis import KernelSynthesisEnv
 from kernel_gym.errors import InfrastructureError
-from kernel_gym.generators.contract import Context, StartPoint
 from kernel_gym.kernel import Kernel
-from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.item import Kind, MemoryItem
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Feasible, Profile, Verdict
 
 
@@ -83,8 +83,8 @@ def some_tasks(count: int = 3) -> list[Task]:
     ]
 
 
-def some_bank(practices: int = 30, pages: int = 0) -> Bank:
-    bank = Bank(None, HashEmbedder())
+def some_bank(practices: int = 30, pages: int = 0) -> MemoryBank:
+    bank = MemoryBank(None, HashEmbedder())
     items = [
         MemoryItem(
             Kind.PRACTICE,

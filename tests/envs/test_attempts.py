@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernel_gym.envs.episode import PATIENCE
 from kernel_gym.envs.known_optimum import HashEmbedder, known_options
+from kernel_gym.envs.services import RETRIES
 from kernel_gym.envs.synthesis import KernelSynthesisEnv
-from kernel_gym.envs.workbench import PATIENCE
-from kernel_gym.envs.workshop import RETRIES
 from kernel_gym.errors import ConfigError, TaskError
-from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 
 K, N = 12, 3
@@ -397,7 +397,7 @@ def test_a_first_reset_without_a_seed_leaves_alone_what_others_put_into_the_bank
     make: Any, stand_ins: Any, tmp_path: Any
 ) -> None:
     file, shared = tmp_path / "bank.sqlite", {"embedder": HashEmbedder()}
-    with Bank(file, HashEmbedder()) as bank:
+    with MemoryBank(file, HashEmbedder()) as bank:
         bank.add([MemoryItem(Kind.PRACTICE, "p", "p", language="text")], attempt=False)
         one, other = (make(bank=file, author=stand_ins.Listed(f"wrong {i}"), **shared) for i in range(2))
         one.reset()

@@ -10,7 +10,7 @@ import pytest
 
 from kernel_gym.envs.curriculum import Curriculum, whole_levels
 from kernel_gym.errors import ConfigError
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 
 
 def dealt(curriculum: Curriculum, count: int) -> list[str]:

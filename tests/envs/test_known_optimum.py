@@ -8,13 +8,13 @@ import pytest
 
 import kernel_gym  # noqa: F401
 from kernel_gym.agents.contract import Agent, Info, Observation
-from kernel_gym.agents.play import play
 from kernel_gym.agents.random import RandomAgent
 from kernel_gym.envs.known_optimum import DRAFT_SECRET, REFINE_SECRET
 from kernel_gym.envs.observation import Layout
+from kernel_gym.experiments.runs.play import play
 
 
-class KnowingAgent(Agent):
+class OracleAgent(Agent):
     """Reads the items and so knows which one helps."""
 
     def act(self, observation: Observation, info: Info) -> int:
@@ -53,7 +53,7 @@ def returns(env: gym.Env[Any, Any], agent: Agent, attempts: int, seed: int = 0) 
 @pytest.mark.parametrize("stages", ["draft", "both"])
 def test_a_policy_that_knows_reaches_the_optimum(stages: str) -> None:
     env = gym.make("kernel_gym/KnownOptimum-v0", stages=stages)
-    agent, (observation, info), total, over = KnowingAgent(), env.reset(seed=1), 0.0, False
+    agent, (observation, info), total, over = OracleAgent(), env.reset(seed=1), 0.0, False
     while not over:
         observation, reward, over, _, info = env.step(agent.act(observation, info))
         total += float(reward)

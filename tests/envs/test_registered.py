@@ -182,16 +182,16 @@ def test_closing_twice_is_fine_and_given_parts_stay_open(made: Any, stand_ins: A
 
 def test_a_bank_in_a_file_is_made_used_and_closed(made: Any, tmp_path: Any, stand_ins: Any) -> None:
     from kernel_gym.envs.known_optimum import HashEmbedder
-    from kernel_gym.memory.bank import Bank
+    from kernel_gym.memory.bank import MemoryBank
 
     file = tmp_path / "bank.sqlite"
-    with Bank(file, HashEmbedder()) as bank:
+    with MemoryBank(file, HashEmbedder()) as bank:
         bank.add(stand_ins.bank(5).items(), attempt=False)
     env = made("kernel_gym/KernelSynthesis-v0", bank=file, embedder=HashEmbedder())
     env.reset(seed=0)
     env.step(12)
     env.close()
-    with Bank(file, HashEmbedder()) as bank:
+    with MemoryBank(file, HashEmbedder()) as bank:
         assert len(bank) == 7
 
 

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernel_gym.envs.factories import device_name
 from kernel_gym.envs.known_optimum import ArithmeticJudge
 from kernel_gym.envs.options import Options
-from kernel_gym.envs.parts import device_name
 from kernel_gym.envs.pool import Child
 from kernel_gym.errors import ConfigError
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Feasible, Incorrect, Verdict
 from tests.envs.test_attempts import K, attempt
 
@@ -52,7 +52,7 @@ def test_children_judged_elsewhere_are_not_told_of(make: Any, stand_ins: Any) ->
     env = make(bank=bank, author=author, verifier=judge)
     env.reset(seed=0)
     env.step(np.int64(0))
-    assert env._bench.commission().start.children == ()
+    assert env._episode.commission().start.children == ()
 
 
 class Judge(ArithmeticJudge):

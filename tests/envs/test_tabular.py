@@ -14,31 +14,32 @@ import pytest
 from gymnasium.utils.env_checker import data_equivalence
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from repository import ROOT
 
 import kernel_gym  # noqa: F401
 from kernel_gym import plugins, suites
-from kernel_gym.agents.play import play
-from kernel_gym.envs import parts
+from kernel_gym.authors.apprentice import Apprentice, Explanation, load_profile
+from kernel_gym.authors.apprentice.author import named_stream
+from kernel_gym.authors.contract import Context, StartPoint
+from kernel_gym.envs import factories
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.pool import Candidate, Child
+from kernel_gym.envs.prompt_context import child_line, note
 from kernel_gym.envs.seeding import generator
-from kernel_gym.envs.showing import child_line, note
 from kernel_gym.envs.synthesis import KernelSynthesisEnv
 from kernel_gym.envs.tabular.author import Asked, TabularAuthor, Written
+from kernel_gym.envs.tabular.batched_rng import Streams
 from kernel_gym.envs.tabular.environment import TabularEnv, TabularVectorEnv
-from kernel_gym.envs.tabular.lore import Lore, lore
-from kernel_gym.envs.tabular.streams import Streams
+from kernel_gym.envs.tabular.item_arrays import Lore, lore
 from kernel_gym.envs.tabular.table import PACKAGED, load
-from kernel_gym.envs.tabular.tabulation import Tabulation
+from kernel_gym.envs.tabular.table_builder import Tabulation
 from kernel_gym.envs.vector import view
 from kernel_gym.errors import ConfigError
-from kernel_gym.generators.apprentice import Apprentice, Explanation, load_profile
-from kernel_gym.generators.apprentice.author import named_stream
-from kernel_gym.generators.contract import Context, StartPoint
+from kernel_gym.experiments.runs.play import play
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.experience import trace
 from kernel_gym.memory.item import Stage
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 
 ID = "kernel_gym/KernelSynthesisTabular-v0"
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
@@ -106,7 +107,7 @@ def test_the_author_decides_as_the_live_one(known: Lore, profile: str) -> None:
     assert exact or profile == "placebo"
 
 
-class Watched(Apprentice):
+class RecordingEnv(Apprentice):
     """The live author; remembers what it decided."""
 
     def __init__(self, profile: str) -> None:
@@ -120,7 +121,7 @@ class Watched(Apprentice):
 
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Any]:
-    made = parts.verifier(Options(workers=1))
+    made = factories.verifier(Options(workers=1))
     yield made
     made.close()
 
@@ -130,7 +131,7 @@ def judge() -> Iterator[Any]:
 def test_a_table_of_a_live_run_repeats_the_run(judge: Any, memory: str, tmp_path: Path) -> None:
     """Real author, verifier, bank, pools and observations on one side; then the same seeds and picks on a table of what
     came of them. Each episode ends with its first refinement, which is remembered in other words."""
-    author = Watched("middle")
+    author = RecordingEnv("middle")
     tasks = [suites.find("level1/relu"), suites.find("level1/sigmoid")]
     live = KernelSynthesisEnv(tasks=tasks, author=author, verifier=judge, memory=memory, budget=4, picks=3)
     told = [list(_episode(live, seed)) for seed in range(4)]
@@ -234,16 +235,16 @@ def test_a_scheduled_lambda_is_that_lambda(stages: str) -> None:
     fixed = {breadth: TabularEnv(pool_factor=breadth, **options) for breadth in range(1, 5)}
     for env in fixed.values():
         env.reset(seed=0)
-        env._benches.banks = envs._benches.banks[:1]
+        env._episodes.banks = envs._episodes.banks[:1]
     rng, seen = np.random.default_rng(0), set()
     observations, infos = envs.reset(seed=0)
     for _ in range(80):
         mask = observations["action_mask"]
-        for i in np.flatnonzero(~envs._benches.over).tolist():
+        for i in np.flatnonzero(~envs._episodes.over).tolist():
             info = view(observations, infos, i)[1]
             breadth = envs.options.width(5 - info["attempts_left"]) // 4
             assert info["candidates"] == _offered(fixed[breadth], info)
-            assert envs._benches.ready[i] or mask[i, :-1].sum() == len(info["candidates"]) - len(info["picked"])
+            assert envs._episodes.ready[i] or mask[i, :-1].sum() == len(info["candidates"]) - len(info["picked"])
             seen.add((breadth, info["start_due"], info["stage"]))
         observations, _, _, _, infos = envs.step((rng.random(mask.shape) * mask).argmax(axis=1))
     assert len(seen) >= (9 if stages == "both" else 4)
@@ -307,7 +308,7 @@ def test_memory_modes_keep_what_they_should() -> None:
         envs.reset(seed=0)
         for _ in range(30):
             envs.step(np.full(5, envs.options.slots))
-        return {len(bank) for bank in envs._benches.banks}
+        return {len(bank) for bank in envs._episodes.banks}
 
     seed = lore(PACKAGED).seed
     assert all(size > seed + 8 for size in sizes("shared"))
@@ -318,7 +319,7 @@ def test_memory_modes_keep_what_they_should() -> None:
 def test_the_table_says_where_it_comes_from_and_is_written_as_it_was_read(tmp_path: Path) -> None:
     table = load(PACKAGED)
     assert {"commit", "device", "author", "embedder", "command", "coverage"} == set(table.provenance)
-    page = (Path(__file__).parents[2] / "docs" / "tabular.md").read_text()
+    page = (ROOT / "docs" / "tabular.md").read_text()
     assert all(f"{who}: {covered}\n" in page for who, covered in table.provenance["coverage"].items())
     assert f"{sum(len(task.rows) for task in table.tasks)} kernels" in page
     assert all(f"`{task.id.partition('/')[2]}`" in page for task in table.tasks)

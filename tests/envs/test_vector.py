@@ -15,7 +15,7 @@ from kernel_gym.envs.known_optimum import ArithmeticJudge
 from kernel_gym.envs.vector import KernelSynthesisVectorEnv, view
 from kernel_gym.errors import ConfigError, InfrastructureError
 from kernel_gym.kernel import Kernel
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Unjudged, Verdict
 
 K, N = 12, 3

@@ -10,11 +10,11 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import kernel_gym  # noqa: F401
-from kernel_gym.agents.play import play
 from kernel_gym.agents.similarity import SimilarityAgent
 from kernel_gym.agents.value import ValueAgent
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.vector import view
+from kernel_gym.experiments.runs.play import play
 from kernel_gym.memory.item import Stage
 
 OPTIONS: dict[str, Any] = {"suite": "level1", "tasks": ["relu", "sigmoid"], "budget": 4, "picks": 2}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kernel_gym.memory.bank import HEADLINE_SHARE, PREVIOUS, RECENT_WEIGHT, Bank, BankError
+from kernel_gym.memory.bank import HEADLINE_SHARE, PREVIOUS, RECENT_WEIGHT, BankError, MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import CONTENTS, Kind, MemoryItem, Stage
 from kernel_gym.verdict import Feasible, Incorrect, Profile, Uncompilable
@@ -71,7 +71,7 @@ class BankAgainstModel(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.bank = Bank(None, EMBEDDER)
+        self.bank = MemoryBank(None, EMBEDDER)
         self.model: list[MemoryItem] = []
         self.rewards: dict[tuple[int, Stage], list[float]] = {}
         self.attempts = 0
@@ -196,13 +196,13 @@ TestBankAgainstModel = BankAgainstModel.TestCase
 @given(st.lists(memories, min_size=1, max_size=30), phrases, st.integers(1, 10))
 @settings(max_examples=25, deadline=None)
 def test_any_k_is_a_beginning_of_the_whole_ranking(items, query, k):
-    with Bank(None, EMBEDDER) as bank:
+    with MemoryBank(None, EMBEDDER) as bank:
         bank.add(items)
         assert bank.retrieve(query, k) == bank.retrieve(query, len(bank))[:k]
 
 
 def test_start_points_are_the_feasible_traces_of_the_task_fastest_first():
-    with Bank(None, EMBEDDER) as bank:
+    with MemoryBank(None, EMBEDDER) as bank:
         slow, fast = bank.add([relu_trace("slow", 9.0), relu_trace("fast", 2.0)])
         bank.add([replace(relu_trace("broken"), verdict=Uncompilable("no")), replace(relu_trace(), task="level1/gelu")])
         bank.add([MemoryItem(Kind.EXPERIENCE, "", "worked", verdict=Feasible("", latency=1.0), task="level1/relu")])
@@ -210,7 +210,7 @@ def test_start_points_are_the_feasible_traces_of_the_task_fastest_first():
 
 
 def test_children_and_lineage_follow_parents_and_sources():
-    with Bank(None, EMBEDDER) as bank:
+    with MemoryBank(None, EMBEDDER) as bank:
         (root,) = bank.add([relu_trace("root")])
         first, note = bank.add(
             [relu_trace("first", parent=root), MemoryItem(Kind.EXPERIENCE, "", "faster", verdict=OK, source=PREVIOUS)]
@@ -222,7 +222,7 @@ def test_children_and_lineage_follow_parents_and_sources():
 
 
 def test_a_kernel_is_a_child_of_every_start_point_it_was_reached_from():
-    with Bank(None, EMBEDDER) as bank:
+    with MemoryBank(None, EMBEDDER) as bank:
         (one,) = bank.add([relu_trace("one")])
         (other,) = bank.add([relu_trace("other")])
         (child,) = bank.add([relu_trace("child", parent=one)])
@@ -236,7 +236,7 @@ def test_a_kernel_is_a_child_of_every_start_point_it_was_reached_from():
 
 
 def test_references_to_nothing_are_refused_and_nothing_is_added():
-    with Bank(None, EMBEDDER) as bank:
+    with MemoryBank(None, EMBEDDER) as bank:
         for item in (relu_trace(parent=7), MemoryItem(Kind.EXPERIENCE, "", "", verdict=OK, source=PREVIOUS)):
             with pytest.raises(BankError):
                 bank.add([item])
@@ -250,7 +250,7 @@ def test_references_to_nothing_are_refused_and_nothing_is_added():
 
 
 def test_a_frozen_bank_quietly_changes_nothing():
-    with Bank(None, EMBEDDER) as bank:
+    with MemoryBank(None, EMBEDDER) as bank:
         bank.add([relu_trace()])
         before = bank.snapshot()
         bank.frozen = True
@@ -262,10 +262,10 @@ def test_a_frozen_bank_quietly_changes_nothing():
 
 def test_a_read_only_bank_raises_on_change_and_still_finds(tmp_path):
     path = tmp_path / "bank.sqlite"
-    with Bank(path, EMBEDDER) as bank:
+    with MemoryBank(path, EMBEDDER) as bank:
         bank.add([relu_trace()])
         snapshot = bank.snapshot()
-    with Bank(path, EMBEDDER, read_only=True) as bank:
+    with MemoryBank(path, EMBEDDER, read_only=True) as bank:
         assert bank.retrieve("relu", 1)[0].item.id == 1
         for change in (
             lambda: bank.add([relu_trace("new")]),
@@ -275,11 +275,11 @@ def test_a_read_only_bank_raises_on_change_and_still_finds(tmp_path):
             with pytest.raises(BankError, match="read-only"):
                 change()
     with pytest.raises(BankError, match="no memory bank"):
-        Bank(tmp_path / "absent", EMBEDDER, read_only=True)
+        MemoryBank(tmp_path / "absent", EMBEDDER, read_only=True)
 
 
 def test_a_snapshot_whose_items_are_gone_is_refused():
-    with Bank(None, EMBEDDER) as bank:
+    with MemoryBank(None, EMBEDDER) as bank:
         empty = bank.snapshot()
         bank.add([relu_trace("a")])
         lost = bank.snapshot()
@@ -291,26 +291,26 @@ def test_a_snapshot_whose_items_are_gone_is_refused():
 
 
 def test_a_file_bank_is_pickled_by_path(tmp_path):
-    with Bank(tmp_path / "bank.sqlite", EMBEDDER) as bank, pickle.loads(pickle.dumps(bank)) as other:
+    with MemoryBank(tmp_path / "bank.sqlite", EMBEDDER) as bank, pickle.loads(pickle.dumps(bank)) as other:
         bank.add([relu_trace()])
         assert other.retrieve("relu", 1)[0].item == bank.get(1)
 
 
 def test_vectors_of_another_embedder_are_made_on_opening(tmp_path):
     path = tmp_path / "bank.sqlite"
-    with Bank(path, EMBEDDER) as bank:
+    with MemoryBank(path, EMBEDDER) as bank:
         bank.add([relu_trace(), replace(relu_trace("Exp(y, x, n);"), title="exp", task="level1/exp")])
     small = StaticEmbedder(64)
     for _ in range(2):  # made the first time, read the second
-        with Bank(path, small) as bank:
+        with MemoryBank(path, small) as bank:
             assert bank.vectors([1, 2]).shape == (2, 64)
             assert [found.item.id for found in bank.retrieve("nn.ReLU", 2)] == [1, 2]
-    with Bank(path, StaticEmbedder(32), read_only=True) as bank:
+    with MemoryBank(path, StaticEmbedder(32), read_only=True) as bank:
         assert [found.item.id for found in bank.retrieve("nn.ReLU", 2)] == [1, 2]
 
 
 def test_look_up_shows_given_items_as_retrieve_does():
-    with Bank(None, EMBEDDER) as bank:
+    with MemoryBank(None, EMBEDDER) as bank:
         bank.add([relu_trace(str(i)) for i in range(5)])
         bank.record(Stage.REFINE, [2], 0.5)
         found = {result.item.id: result for result in bank.retrieve("relu", 5)}
@@ -325,7 +325,7 @@ def test_an_embedder_is_asked_for_its_identity_once():
             Counting.asked += 1
             return super().identity()
 
-    with Bank(None, Counting()) as bank:
+    with MemoryBank(None, Counting()) as bank:
         for i in range(3):
             bank.add([relu_trace(f"Relu(y, x, {i});")])
             bank.retrieve("text", 2)

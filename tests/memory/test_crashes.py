@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 from tests.memory.test_bank import BankAgainstModel, similarity
@@ -22,7 +22,7 @@ class SharedBankAgainstModel(BankAgainstModel):
 
     def __init__(self):
         self.folder = Path(tempfile.mkdtemp())
-        self.banks = [Bank(self.folder / "bank.sqlite", EMBEDDER) for _ in range(2)]
+        self.banks = [MemoryBank(self.folder / "bank.sqlite", EMBEDDER) for _ in range(2)]
         super().__init__()
 
     @property
@@ -41,12 +41,12 @@ class SharedBankAgainstModel(BankAgainstModel):
     def copy_over(self):
         """Begin anew, as after a restart."""
         self.banks[0].close()
-        self.banks[0] = Bank(self.folder / "bank.sqlite", EMBEDDER)
+        self.banks[0] = MemoryBank(self.folder / "bank.sqlite", EMBEDDER)
 
     @rule(count=st.integers(1, 3))
     def break_off(self, count):
         """Write without coming to the end: the connection is lost in the middle of a transaction."""
-        lost = Bank(self.folder / "bank.sqlite", EMBEDDER)
+        lost = MemoryBank(self.folder / "bank.sqlite", EMBEDDER)
         lost._store.connection.execute("BEGIN IMMEDIATE")
         for i in range(count):
             lost._store.insert(MemoryItem(Kind.PRACTICE, "lost", f"lost {i}"))
@@ -74,7 +74,7 @@ TestSharedBankAgainstModel = SharedBankAgainstModel.TestCase
 steps = st.lists(st.one_of(st.integers(1, 3), st.floats(-1, 1)), min_size=1, max_size=12)
 
 
-def go(bank: Bank, step: float, turn: int) -> None:
+def go(bank: MemoryBank, step: float, turn: int) -> None:
     """An attempt that adds so many items, or the record of one with such a reward."""
     if isinstance(step, int):
         bank.add([MemoryItem(Kind.PRACTICE, f"{turn}/{i}", f"{turn}/{i} " + "x" * 300) for i in range(step)])
@@ -86,7 +86,7 @@ def go(bank: Bank, step: float, turn: int) -> None:
 @settings(max_examples=25, deadline=None)
 def test_whenever_the_machine_stops_the_bank_is_as_it_was_after_one_of_its_changes(steps, cuts):
     """The file as it lies on the disk, its log cut at any byte, is a state that was committed; uncut, the last one."""
-    with tempfile.TemporaryDirectory() as name, Bank(Path(name) / "bank.sqlite", EMBEDDER) as bank:
+    with tempfile.TemporaryDirectory() as name, MemoryBank(Path(name) / "bank.sqlite", EMBEDDER) as bank:
         states = [bank.snapshot()]
         for turn, step in enumerate(steps):
             go(bank, step, turn)
@@ -103,6 +103,6 @@ def found_after_crash(folder: Path, log: bytes, states: list) -> int:
         image = Path(name) / "bank.sqlite"
         shutil.copyfile(folder / "bank.sqlite", image)
         Path(f"{image}-wal").write_bytes(log)
-        with Bank(image, EMBEDDER) as bank:
+        with MemoryBank(image, EMBEDDER) as bank:
             assert bank.problems() == ()
             return states.index(bank.snapshot())

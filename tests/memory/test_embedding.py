@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel_gym.benchmarks.memory_speed import RandomEmbedder
 from kernel_gym.errors import ConfigError
 from kernel_gym.memory import pages
 from kernel_gym.memory.conformance import EmbedderConformance
 from kernel_gym.memory.embedding import StaticEmbedder
-from kernel_gym.memory.speed import RandomEmbedder
 from kernel_gym.memory.words import _IDENTIFIER, _words_of, words
 
 EMBEDDER = StaticEmbedder()

@@ -9,10 +9,10 @@ import pytest
 from model_server import ModelServer, embedding, failing, serving
 
 from kernel_gym import plugins
-from kernel_gym.envs import parts
+from kernel_gym.envs import factories
 from kernel_gym.envs.options import Options
 from kernel_gym.errors import ConfigError, InfrastructureError, KernelGymError
-from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.conformance import EmbedderConformance
 from kernel_gym.memory.embedding import Embedder
 from kernel_gym.memory.endpoint_embedding import EndpointEmbedder
@@ -48,10 +48,10 @@ def asked(server: ModelServer) -> list[str]:
 
 def test_it_is_a_plug_in_with_options() -> None:
     assert plugins.load("kernel_gym.embedders", "endpoint") is EndpointEmbedder
-    made = parts.embedder(Options(embedder="endpoint", embedder_options={"model": "e", "dimensions": 8}))
+    made = factories.embedder(Options(embedder="endpoint", embedder_options={"model": "e", "dimensions": 8}))
     assert made.identity() == "endpoint-1/e/8/20000"
     with pytest.raises(ConfigError, match="embedder: model"):
-        parts.embedder(Options(embedder="endpoint"))
+        factories.embedder(Options(embedder="endpoint"))
 
 
 def test_rows_are_in_the_order_of_the_texts(server: ModelServer) -> None:
@@ -115,9 +115,9 @@ def test_what_can_not_be_used_is_one_line(behaviour: object) -> None:
 def test_a_bank_keeps_its_vectors_under_the_models_name(tmp_path: Path, server: ModelServer) -> None:
     from kernel_gym.memory.item import Kind, MemoryItem
 
-    with Bank(tmp_path / "bank.sqlite", EndpointEmbedder(model="e")) as bank:
+    with MemoryBank(tmp_path / "bank.sqlite", EndpointEmbedder(model="e")) as bank:
         bank.add([MemoryItem(Kind.PRACTICE, "title", "text")])
     server.requests.clear()
-    with Bank(tmp_path / "bank.sqlite", EndpointEmbedder(model="e")) as bank:
+    with MemoryBank(tmp_path / "bank.sqlite", EndpointEmbedder(model="e")) as bank:
         assert len(bank.retrieve("text", 1)) == 1
     assert "title" not in " ".join(asked(server))

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from kernel_gym.memory.bank import PREVIOUS, Bank, BankError
+from kernel_gym.memory.bank import PREVIOUS, BankError, MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 from kernel_gym.verdict import Feasible
@@ -25,7 +25,7 @@ def _kernel(name: str, parent: int | None = None, device: str = "") -> MemoryIte
 
 @pytest.fixture
 def bank():
-    with Bank(None, EMBEDDER) as bank:
+    with MemoryBank(None, EMBEDDER) as bank:
         bank.add([MemoryItem(Kind.API, "Relu", "Relu(y, x, n);", names=("Relu",))], attempt=False)
         for task in ("level1/relu", "level1/gelu"):
             trace = MemoryItem(Kind.TRACE, task, "code", code=f"// {task}", verdict=OK, task=task)
@@ -37,7 +37,7 @@ def bank():
 def test_an_import_into_an_empty_bank_gives_the_same_bank(bank, tmp_path):
     file = tmp_path / "memory.jsonl"
     assert bank.export(file) == 5
-    with Bank(None, EMBEDDER) as other:
+    with MemoryBank(None, EMBEDDER) as other:
         assert other.import_(file) == 5
         assert other.items() == bank.items()
         assert other.outcomes(range(1, 6)) == bank.outcomes(range(1, 6))
@@ -51,7 +51,7 @@ def test_what_is_known_of_seed_knowledge_travels_unless_more_is_known(bank, tmp_
     bank.export(tmp_path / "memory.jsonl")
     page = bank.get(1)
     for own, mean in ((None, 1.0), (-1.0, -1.0)):
-        with Bank(None, EMBEDDER) as other:
+        with MemoryBank(None, EMBEDDER) as other:
             (id,) = other.add([page], attempt=False)
             if own is not None:
                 other.record(Stage.DRAFT, [id], own)
@@ -63,7 +63,7 @@ def test_excluded_tasks_leave_no_trace(bank, tmp_path):
     file = tmp_path / "memory.jsonl"
     assert bank.export(file, exclude_tasks=["level1/relu"]) == 3
     assert "level1/relu" not in "".join(file.read_text().splitlines()[1:])
-    with Bank(None, EMBEDDER) as other:
+    with MemoryBank(None, EMBEDDER) as other:
         other.add([MemoryItem(Kind.PRACTICE, "own", "own")])
         assert other.import_(file) == 3
         own, page, trace, experience = other.items()
@@ -77,7 +77,7 @@ def test_excluded_tasks_leave_no_trace(bank, tmp_path):
 def test_with_tasks_left_out_no_statistics_travel(bank, tmp_path):
     """A page that was shown at the excluded task alone must not say how that went."""
     bank.export(tmp_path / "memory.jsonl", exclude_tasks=["level1/relu"])
-    with Bank(None, EMBEDDER) as other:
+    with MemoryBank(None, EMBEDDER) as other:
         other.import_(tmp_path / "memory.jsonl")
         ids = range(1, len(other) + 1)
         assert not any(record.uses for records in other.outcomes(ids).values() for record in records.values())
@@ -96,7 +96,7 @@ def test_the_header_says_where_memories_come_from(bank, tmp_path):
 def test_a_reference_to_an_excluded_item_becomes_none(bank, tmp_path):
     bank.add([_kernel("borrowed", parent=2)])
     bank.export(tmp_path / "memory.jsonl", exclude_tasks=["level1/relu"])
-    with Bank(None, EMBEDDER) as other:
+    with MemoryBank(None, EMBEDDER) as other:
         other.import_(tmp_path / "memory.jsonl")
         assert other.items(task="level1/silu")[0].parent is None
 
@@ -106,7 +106,7 @@ def test_children_travel_unless_one_end_stays_behind(bank, tmp_path):
     bank.add([_kernel("one", parent=other)])
     bank.add([_kernel("one", parent=2)])
     bank.export(tmp_path / "memory.jsonl", exclude_tasks=["level1/relu"])
-    with Bank(None, EMBEDDER) as copy:
+    with MemoryBank(None, EMBEDDER) as copy:
         copy.import_(tmp_path / "memory.jsonl")
         one, other = (item.id for item in copy.items(task="level1/silu"))
         assert [[item.id for item in copy.children(id)] for id in (one, other)] == [[other], [one]]
@@ -115,7 +115,7 @@ def test_children_travel_unless_one_end_stays_behind(bank, tmp_path):
 
 def test_items_of_a_file_are_found_again_under_their_new_ids(bank, tmp_path):
     bank.export(tmp_path / "memory.jsonl", exclude_tasks=["level1/relu"])
-    with Bank(None, EMBEDDER) as other:
+    with MemoryBank(None, EMBEDDER) as other:
         other.add([MemoryItem(Kind.PRACTICE, "own", "own")])
         assert other.numbers(tmp_path / "memory.jsonl") == {}
         other.import_(tmp_path / "memory.jsonl")
@@ -127,7 +127,7 @@ def test_a_kernel_of_two_devices_travels_with_both_verdicts(bank, tmp_path):
     file = tmp_path / "memory.jsonl"
     bank.add([_kernel("a", device="one"), _kernel("a", device="other"), _kernel("a")])
     bank.export(file)
-    with Bank(None, EMBEDDER) as other:
+    with MemoryBank(None, EMBEDDER) as other:
         other.add([_kernel("a", device="other")])
         assert other.import_(file) == len(bank) - 1
         assert sorted(item.verdict.device for item in other.start_points("level1/silu")) == ["", "one", "other"]
@@ -137,7 +137,7 @@ def test_a_kernel_of_two_devices_travels_with_both_verdicts(bank, tmp_path):
 
 def test_an_origin_survives_a_second_journey(bank, tmp_path):
     bank.export(tmp_path / "first.jsonl")
-    with Bank(None, EMBEDDER) as second, Bank(None, EMBEDDER) as third:
+    with MemoryBank(None, EMBEDDER) as second, MemoryBank(None, EMBEDDER) as third:
         second.import_(tmp_path / "first.jsonl")
         second.export(tmp_path / "second.jsonl")
         third.import_(tmp_path / "second.jsonl")
@@ -182,14 +182,14 @@ def test_children_keep_their_order(bank, tmp_path):
     assert [item.id for item in bank.children(start)] == [child, elsewhere, late]
     file = tmp_path / "memory.jsonl"
     bank.export(file)
-    with Bank(None, EMBEDDER) as other:
+    with MemoryBank(None, EMBEDDER) as other:
         other.import_(file)
         assert other._store.edges() == bank._store.edges()
         assert other.problems() == ()
     header, *lines = file.read_text().splitlines()
     old = {key: value for key, value in json.loads(header).items() if key != "edges"}  # before edges were kept
     file.write_text("\n".join([json.dumps(old), *lines]) + "\n")
-    with Bank(None, EMBEDDER) as other:
+    with MemoryBank(None, EMBEDDER) as other:
         other.import_(file)
         assert [item.id for item in other.children(start)] == [child]
         assert other.problems() == ()
@@ -202,7 +202,7 @@ def test_a_header_that_lacks_something_is_one_line(bank, tmp_path, key):
     header, *lines = file.read_text().splitlines()
     without = {name: value for name, value in json.loads(header).items() if name != key}
     file.write_text("\n".join([json.dumps(without), *lines]) + "\n")
-    with Bank(None, EMBEDDER) as other:
+    with MemoryBank(None, EMBEDDER) as other:
         for use in (other.import_, other.numbers):
             with pytest.raises(BankError, match=f"line 1: {key}: Field required"):
                 use(file)
@@ -214,7 +214,7 @@ def test_a_line_that_is_no_item_is_one_line(bank, tmp_path, line):
     bank.export(file)
     header, _, *lines = file.read_text().splitlines()
     file.write_text("\n".join([header, line, *lines]) + "\n")
-    with Bank(None, EMBEDDER) as other:
+    with MemoryBank(None, EMBEDDER) as other:
         for use in (other.import_, other.numbers):
             with pytest.raises(BankError, match="line 2: "):
                 use(file)

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from kernel_gym.envs.tabular.table import PACKAGED, load
 from kernel_gym.kernel import Kernel
-from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.experience import QUOTED_CALLS, QUOTED_CHANGES, experience, trace, verdict_line
 from kernel_gym.memory.item import Kind, Stage
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Cheated, Feasible, Incorrect, Profile, Uncompilable, Unjudged
 
 TASK = Task("level1/softmax", "activation", "source", ())
@@ -190,7 +190,7 @@ def test_the_same_kernel_again_is_called_so():
 
 
 def test_trace_and_experience_go_into_the_bank_together():
-    with Bank(None, StaticEmbedder()) as bank:
+    with MemoryBank(None, StaticEmbedder()) as bank:
         ids = bank.add([FEASIBLE, experience(FEASIBLE)])
         assert bank.get(ids[1]).source == ids[0]
         start = bank.get(ids[0])

@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from repository import ROOT
 
-from kernel_gym.memory.bank import PREVIOUS, Bank, BankError
+from kernel_gym.memory.bank import PREVIOUS, BankError, MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 from kernel_gym.verdict import Uncompilable
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "memory.py"
+SCRIPT = ROOT / "scripts" / "memory.py"
 DAMAGE = {
     "content": ("UPDATE items SET data = replace(data, 'body 1', 'body 9') WHERE id = 3", "item 3: its content"),
     "device": (
@@ -49,7 +50,7 @@ DAMAGE = {
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     file = tmp_path / "bank.sqlite"
-    with Bank(file, StaticEmbedder()) as bank:
+    with MemoryBank(file, StaticEmbedder()) as bank:
         for i in range(3):
             bank.add(
                 [
@@ -62,7 +63,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_bank_is_whole_after_all_it_does(path: Path, tmp_path: Path) -> None:
-    with Bank(path, StaticEmbedder()) as bank, Bank(None, StaticEmbedder()) as other:
+    with MemoryBank(path, StaticEmbedder()) as bank, MemoryBank(None, StaticEmbedder()) as other:
         before = bank.snapshot()
         bank.add([MemoryItem(Kind.PRACTICE, "p", "p")])
         bank.restore(before)
@@ -79,7 +80,7 @@ def test_damage_is_found_and_named(path: Path, kind: str) -> None:
     connection.execute(statement)
     connection.commit()
     connection.close()
-    with Bank(path, StaticEmbedder(), read_only=True) as bank:
+    with MemoryBank(path, StaticEmbedder(), read_only=True) as bank:
         assert any(problem.startswith(says) for problem in bank.problems()), bank.problems()
 
 
@@ -90,7 +91,7 @@ def test_what_cannot_be_read_is_one_line_that_says_how_to_find_it(path: Path, ki
     connection.commit()
     connection.close()
     with (
-        Bank(path, StaticEmbedder()) as bank,
+        MemoryBank(path, StaticEmbedder()) as bank,
         pytest.raises(BankError, match=r"cannot be read; scripts/memory\.py check"),
     ):
         bank.retrieve("body", 9)
@@ -101,7 +102,7 @@ def test_outcomes_of_no_item_do_not_keep_a_bank_from_being_saved(path: Path, tmp
     connection.execute(DAMAGE["statistics"][0])
     connection.commit()
     connection.close()
-    with Bank(path, StaticEmbedder(), read_only=True) as bank, Bank(None, StaticEmbedder()) as other:
+    with MemoryBank(path, StaticEmbedder(), read_only=True) as bank, MemoryBank(None, StaticEmbedder()) as other:
         bank.export(tmp_path / "out.jsonl")
         other.import_(tmp_path / "out.jsonl")
         assert other.items() == bank.items()
@@ -121,7 +122,7 @@ def test_the_command_says_so_with_its_exit_status(path: Path) -> None:
 
 
 def test_an_item_that_was_rolled_back_is_never_shown_again(path: Path) -> None:
-    with Bank(path, StaticEmbedder()) as bank:
+    with MemoryBank(path, StaticEmbedder()) as bank:
         lost = MemoryItem(Kind.PRACTICE, "lost", "lost")
         with pytest.raises(BankError):
             bank.add([lost, MemoryItem(Kind.TRACE, "bad", "bad", verdict=Uncompilable("no"), parent=999)])

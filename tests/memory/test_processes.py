@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 
@@ -24,7 +24,7 @@ def note(name: str) -> MemoryItem:
 
 def write(path, who: int) -> None:
     """Open the file with everyone else, add a pair of items a round, use the shared first item."""
-    with Bank(path, EMBEDDER) as bank:
+    with MemoryBank(path, EMBEDDER) as bank:
         for turn in range(ROUNDS):
             bank.add([note(f"{who}/{turn}/a"), note(f"{who}/{turn}/b"), note("shared")])
             bank.record(Stage.DRAFT, [1], 1.0)
@@ -47,7 +47,7 @@ def test_concurrent_writers_lose_nothing(tmp_path):
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0] * WRITERS
-    with Bank(path, EMBEDDER) as bank:
+    with MemoryBank(path, EMBEDDER) as bank:
         assert bank.attempts == WRITERS * ROUNDS
         assert len(bank) == 2 * WRITERS * ROUNDS + 1
         assert bank.outcomes([1])[1][Stage.DRAFT].uses == WRITERS * ROUNDS
@@ -62,7 +62,7 @@ def test_concurrent_writers_lose_nothing(tmp_path):
 
 def test_one_process_sees_what_another_adds_and_restores(tmp_path):
     path = tmp_path / "bank.sqlite"
-    with Bank(path, EMBEDDER) as ours, Bank(path, EMBEDDER) as theirs:
+    with MemoryBank(path, EMBEDDER) as ours, MemoryBank(path, EMBEDDER) as theirs:
         ours.add([note("first")])
         state = ours.snapshot()
         assert [found.item.title for found in theirs.retrieve("softmax", 9)] == ["note first"]
@@ -77,7 +77,7 @@ def test_one_process_sees_what_another_adds_and_restores(tmp_path):
 
 
 def test_a_forked_child_may_go_on_using_the_bank(tmp_path):
-    with Bank(tmp_path / "bank.sqlite", EMBEDDER) as bank:
+    with MemoryBank(tmp_path / "bank.sqlite", EMBEDDER) as bank:
         bank.add([note("parent")])
         child = os.fork()
         if child == 0:
@@ -115,7 +115,7 @@ for turn in range(15):
 def test_a_new_file_may_be_opened_by_many_at_once(tmp_path):
     subprocess.run([sys.executable, "-c", OPEN_TOGETHER, str(tmp_path)], check=True)
     for file in tmp_path.iterdir():
-        with Bank(file, EMBEDDER) as bank:
+        with MemoryBank(file, EMBEDDER) as bank:
             assert (len(bank), bank.attempts) == (6, 6)
 
 
@@ -147,7 +147,7 @@ def test_a_killed_writer_loses_nothing_it_committed(tmp_path, patience):
         writer.send_signal(signal.SIGKILL)
         reported = [line for line in writer.stdout.read().splitlines() if line]
         writer.wait()
-        with Bank(path, EMBEDDER) as bank:
+        with MemoryBank(path, EMBEDDER) as bank:
             turns = bank.attempts
             assert turns >= (int(reported[-1]) if reported else 1)
             # Whole attempts only: three items for each attempt counted.

@@ -5,7 +5,7 @@ import pytest
 
 from kernel_gym import suites
 from kernel_gym.memory import embedding
-from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem
 from kernel_gym.memory.pages import LANGUAGE
@@ -77,7 +77,7 @@ def query(name: str) -> str:
 
 def recall(embedder, k: int) -> float:
     """Share of wanted pages among the `k` nearest, mean over tasks."""
-    with Bank(None, embedder) as bank:
+    with MemoryBank(None, embedder) as bank:
         bank.add(PAGES, attempt=False)
         shares = []
         for task, wanted in WANTED.items():
@@ -106,7 +106,7 @@ def test_pages_on_the_operator_are_among_the_nearest():
 def test_kernels_of_related_operators_are_among_the_nearest(task, relatives):
     """Kernels share nearly all of their text; what tells them apart is the headline and a few calls."""
     frame = "TPipe pipe; TQue<TPosition::VECIN, 1> inQueue; LocalTensor<float> x = inQueue.AllocTensor<float>();\n" * 20
-    with Bank(None, StaticEmbedder()) as bank:
+    with MemoryBank(None, StaticEmbedder()) as bank:
         for other in suites.suite("level1"):
             if other.id != task:
                 text = f"// FEASIBLE, 12.00 us\n{frame}// {other.name}"

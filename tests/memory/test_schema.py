@@ -8,7 +8,7 @@ import pytest
 
 from kernel_gym.errors import KernelGymError
 from kernel_gym.memory import rows
-from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 from kernel_gym.memory.schema import MIGRATIONS, BankError, migrate
@@ -20,7 +20,7 @@ ITEM = MemoryItem(Kind.PRACTICE, "double buffering", "give each queue two buffer
 
 
 def a_bank(path):
-    with Bank(path, EMBEDDER) as bank:
+    with MemoryBank(path, EMBEDDER) as bank:
         bank.add([ITEM] + [MemoryItem(Kind.PRACTICE, f"{i}", f"{i}" * 300) for i in range(200)])
 
 
@@ -38,13 +38,13 @@ def test_a_file_of_version_one_is_brought_up_to_date(tmp_path):
     connection.close()
 
     before = path.read_bytes()
-    with Bank(path, EMBEDDER, read_only=True) as bank:  # read through a copy, the file stays as it was
+    with MemoryBank(path, EMBEDDER, read_only=True) as bank:  # read through a copy, the file stays as it was
         assert bank.get(1) == ITEM
         assert bank.problems() == ()
         with pytest.raises(BankError, match="read-only"):
             bank.add([ITEM])
     assert path.read_bytes() == before
-    with Bank(path, EMBEDDER) as bank:
+    with MemoryBank(path, EMBEDDER) as bank:
         assert bank.get(1) == ITEM
         (found,) = bank.retrieve("two buffers", 1)
         assert (found.item, found.outcomes[Stage.REFINE].mean, bank.origin(1)) == (ITEM, 0.5, "")
@@ -69,7 +69,7 @@ def test_children_of_a_file_of_version_two_are_found(tmp_path):
         )
     connection.close()
     for read_only in (True, False):
-        with Bank(path, EMBEDDER, read_only=read_only) as bank:
+        with MemoryBank(path, EMBEDDER, read_only=read_only) as bank:
             assert [item.id for item in bank.children(1)] == [2]
             assert bank.problems() == ()
 
@@ -98,10 +98,10 @@ def test_traces_of_a_file_of_version_three_are_those_of_their_device(tmp_path):
     path = tmp_path / "old.sqlite"
     a_bank_of_version_three(path).close()
     for read_only in (True, False):
-        with Bank(path, EMBEDDER, read_only=read_only) as bank:
+        with MemoryBank(path, EMBEDDER, read_only=read_only) as bank:
             assert [item.verdict.device for item in bank.items()] == ["", "one", "one", "other"]
             assert bank.problems() == ()
-    with Bank(path, EMBEDDER) as bank:
+    with MemoryBank(path, EMBEDDER) as bank:
         assert bank.add([judged(1, ""), judged(2, "one"), judged(4, "other")]) == (1, 2, 4)
         assert bank.add([judged(2, "other"), judged(4, "one")]) == (5, 6)
         assert bank.problems() == ()
@@ -121,7 +121,7 @@ def test_what_was_damaged_is_no_better_in_a_newer_file(tmp_path, damage, told):
     connection.execute("UPDATE meta SET value = 7 WHERE key = 'attempts'")
     connection.execute(damage)
     connection.close()
-    with Bank(path, EMBEDDER, read_only=True) as bank:
+    with MemoryBank(path, EMBEDDER, read_only=True) as bank:
         assert len(bank.problems()) == 1
         assert bank.problems()[0].startswith(told)
 
@@ -141,7 +141,7 @@ def test_a_newer_file_is_refused_in_one_line(tmp_path):
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     with pytest.raises(BankError, match="newer kernel_gym") as caught:
-        Bank(path, EMBEDDER)
+        MemoryBank(path, EMBEDDER)
     assert "\n" not in str(caught.value)
 
 
@@ -152,7 +152,7 @@ def test_a_foreign_database_is_refused(tmp_path):
     connection.commit()
     connection.close()
     with pytest.raises(BankError, match="not a memory bank"):
-        Bank(path, EMBEDDER)
+        MemoryBank(path, EMBEDDER)
 
 
 @pytest.mark.parametrize("damage", ["text", "truncated", "scribbled"])
@@ -168,20 +168,20 @@ def test_a_broken_file_is_refused_in_one_line(tmp_path, damage):
         data[4096 : len(data) - 4096] = b"\x5a" * (len(data) - 8192)
     path.write_bytes(data)
     with pytest.raises(KernelGymError) as caught:
-        Bank(path, EMBEDDER)
+        MemoryBank(path, EMBEDDER)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(BankError, match="no folder"):
-        Bank(tmp_path / "absent" / "bank.sqlite", EMBEDDER)
+        MemoryBank(tmp_path / "absent" / "bank.sqlite", EMBEDDER)
 
 
 def test_an_empty_file_is_no_bank_to_read(tmp_path):
     (tmp_path / "empty.sqlite").touch()
     with pytest.raises(BankError, match="is empty"):
-        Bank(tmp_path / "empty.sqlite", EMBEDDER, read_only=True)
+        MemoryBank(tmp_path / "empty.sqlite", EMBEDDER, read_only=True)
 
 
 @contextmanager
@@ -216,7 +216,7 @@ def test_trouble_around_a_healthy_bank_is_no_reason_to_delete_it(tmp_path, troub
     path = tmp_path / "bank.sqlite"
     a_bank(path)
     more = [MemoryItem(Kind.PRACTICE, f"more {i}", f"{i} " * 3_000) for i in range(100)]
-    with Bank(path, EMBEDDER) as bank:
+    with MemoryBank(path, EMBEDDER) as bank:
         with trouble(path, bank), pytest.raises(BankError) as caught:
             bank.add(more)
         assert "nothing in it is lost" in str(caught.value)
@@ -224,14 +224,14 @@ def test_trouble_around_a_healthy_bank_is_no_reason_to_delete_it(tmp_path, troub
         assert "\n" not in str(caught.value)
         assert (len(bank), bank.problems()) == (201, ())
         assert len(bank.add(more)) == 100
-    with Bank(path, EMBEDDER) as bank:
+    with MemoryBank(path, EMBEDDER) as bank:
         assert bank.get(1).text == ITEM.text
         assert (len(bank), bank.problems()) == (301, ())
 
 
 def test_a_closed_bank_says_so(tmp_path):
     a_bank(tmp_path / "bank.sqlite")
-    bank = Bank(tmp_path / "bank.sqlite", EMBEDDER)
+    bank = MemoryBank(tmp_path / "bank.sqlite", EMBEDDER)
     bank.close()
     uses = (
         lambda: bank.get(1),
@@ -249,7 +249,7 @@ def test_a_closed_bank_says_so(tmp_path):
 
 def test_a_folder_in_place_of_a_bank_cannot_be_opened(tmp_path):
     with pytest.raises(BankError, match="cannot open") as caught:
-        Bank(tmp_path, EMBEDDER)
+        MemoryBank(tmp_path, EMBEDDER)
     assert "delete" not in str(caught.value)
 
 

@@ -4,7 +4,7 @@ from importlib.resources import files
 import pytest
 import yaml
 
-from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind
 from kernel_gym.memory.pages import BASICS, LANGUAGE, NAMED, SIMILAR, mixture
@@ -63,7 +63,7 @@ def test_wrong_spellings_never_stand_as_calls(item):
 
 def test_no_text_shows_a_spelling_that_the_apprentice_gets_wrong():
     """Seed knowledge is read by pattern: even a warning must not spell the mistake out."""
-    idioms = files("kernel_gym.generators") / "apprentice" / "idioms"
+    idioms = files("kernel_gym.authors") / "apprentice" / "idioms"
     shown = [
         (idiom["id"], wrong["name"], item.title)
         for file in idioms.iterdir()
@@ -87,7 +87,7 @@ def test_other_languages_have_no_seed():
 
 @pytest.fixture(scope="module")
 def bank():
-    with Bank(None, StaticEmbedder()) as bank:
+    with MemoryBank(None, StaticEmbedder()) as bank:
         bank.add(ITEMS, attempt=False)
         yield bank
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from kernel_gym.generators.apprentice.idioms import idioms
-from kernel_gym.generators.apprentice.moves import moves
-from kernel_gym.memory.bank import Bank
+from kernel_gym.authors.apprentice.behaviour.idioms import idioms
+from kernel_gym.authors.apprentice.behaviour.moves import moves
+from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind
 from kernel_gym.memory.pages import BASICS, LANGUAGE
@@ -50,7 +50,7 @@ def test_no_text_shows_a_spelling_that_the_apprentice_gets_wrong() -> None:
 
 
 def test_a_bank_hands_out_pages_of_the_language_alone() -> None:
-    with Bank(None, StaticEmbedder()) as bank:
+    with MemoryBank(None, StaticEmbedder()) as bank:
         bank.add((*seed_items("ascendc"), *ITEMS), attempt=False)
         pages = bank.api_pages("softmax of rows", "sum += __shfl_down_sync(0xffffffffu, sum, 1);", language="cuda")
     assert {page.language for page in pages} == {"cuda"}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_gym.memory.bank import PREVIOUS, Bank, BankError
+from kernel_gym.memory.bank import PREVIOUS, BankError, MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 from kernel_gym.verdict import Cheated, Feasible, Incorrect, Profile, Uncompilable
@@ -22,7 +22,7 @@ EMBEDDER = StaticEmbedder()
 @cache
 def _exported() -> tuple[dict[str, Any], ...]:
     """A header and items of every kind, with outcomes, children and a verdict of every outcome."""
-    with Bank(None, EMBEDDER) as bank, TemporaryDirectory() as folder:
+    with MemoryBank(None, EMBEDDER) as bank, TemporaryDirectory() as folder:
         page = MemoryItem(Kind.API, "Relu", "Relu(y, x, n);", names=("Relu",))
         bank.add([page, MemoryItem(Kind.PRACTICE, "two", "two buffers", bottlenecks=("mte2",))], attempt=False)
         profile = Profile({"V": 1.5}, {"hbm_read": 64}, {"V": 0.5}, {"Relu": 2}, "mte2", "waits for memory")
@@ -90,7 +90,7 @@ anything = st.recursive(
 @given(st.sampled_from(sorted(_PLACES)).flatmap(lambda name: st.sampled_from(_PLACES[name])), anything)
 def test_a_file_with_one_wrong_value_is_refused_or_harmless(place, value):
     changed = _replaced(_exported(), place, value)
-    with TemporaryDirectory() as folder, Bank(None, EMBEDDER) as bank:
+    with TemporaryDirectory() as folder, MemoryBank(None, EMBEDDER) as bank:
         bank.add([MemoryItem(Kind.PRACTICE, "own", "own"), MemoryItem(Kind.PRACTICE, "mine", "mine")])
         bank.record(Stage.REFINE, [1], 0.25)
         before = bank._store.serialize()
@@ -141,7 +141,7 @@ def test_what_is_wrong_is_named_with_its_line(name: str, tmp_path: Path) -> None
     file = tmp_path / "memory.jsonl"
     lines = [line | {field: value} if i == number else line for i, line in enumerate(_exported(), start=1)]
     file.write_text("\n".join(json.dumps(line) for line in lines) + "\n")
-    with Bank(None, EMBEDDER) as bank:
+    with MemoryBank(None, EMBEDDER) as bank:
         with pytest.raises(BankError) as caught:
             bank.import_(file)
         assert str(caught.value).startswith(f"{file}, {says}"), caught.value

@@ -3,7 +3,8 @@
 import configparser
 from pathlib import Path, PurePosixPath
 
-ROOT = Path(__file__).parents[2]
+from repository import ROOT
+
 FOLDERS = {"kernel_gym": "kernel_gym"} | {f: f"kernel_gym.{f}" for f in ("envs", "agents", "memory", "hardware")}
 
 config = configparser.ConfigParser()

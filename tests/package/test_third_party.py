@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from repository import ROOT
 
-ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tests" / "support" / "third_party"
 
 

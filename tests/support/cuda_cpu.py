@@ -23,7 +23,7 @@ import numpy as np
 
 from kernel_gym.hardware.device import Build, Device, Diagnostic, Fault, Inputs, Run, numpy_dtype
 from kernel_gym.kernel import Kernel
-from kernel_gym.task import DTYPES, Signature, Task
+from kernel_gym.tasks.task import DTYPES, Signature, Task
 
 HERE = Path(__file__).parent
 INCLUDE = HERE.parents[1] / "hardware" / "ascend_sim" / "include"

@@ -7,13 +7,13 @@ from functools import cache
 
 from exhibits import task
 
-from kernel_gym.generators.apprentice import lower
-from kernel_gym.generators.apprentice.cuda.kernel_file import write_kernel
-from kernel_gym.generators.apprentice.cuda.schedule import BEST, NAIVE, CudaSchedule
-from kernel_gym.generators.apprentice.idioms import Idiom, Spelling, idioms
-from kernel_gym.generators.apprentice.voice import Voice, fluent
+from kernel_gym.authors.apprentice import lower
+from kernel_gym.authors.apprentice.behaviour.idioms import Idiom, Spelling, idioms
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice, fluent
+from kernel_gym.authors.apprentice.cuda.kernel_file import write_kernel
+from kernel_gym.authors.apprentice.cuda.schedule import BEST, NAIVE, CudaSchedule
 from kernel_gym.kernel import Kernel
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 
 
 def _in_type(name: str, dtype: str) -> Task:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache
 
 from kernel_gym import suites
-from kernel_gym.generators.apprentice.idioms import Idiom, Spelling, idioms
-from kernel_gym.generators.apprentice.kernel_file import write_kernel
-from kernel_gym.generators.apprentice.lowering import lower
-from kernel_gym.generators.apprentice.schedule import BEST, Schedule
-from kernel_gym.generators.apprentice.voice import Voice, fluent
+from kernel_gym.authors.apprentice.ascendc.kernel_file import write_kernel
+from kernel_gym.authors.apprentice.ascendc.schedule import BEST, Schedule
+from kernel_gym.authors.apprentice.behaviour.idioms import Idiom, Spelling, idioms
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice, fluent
+from kernel_gym.authors.apprentice.frontend.lowering import lower
 from kernel_gym.kernel import Kernel
-from kernel_gym.task import Case, Task
+from kernel_gym.tasks.task import Case, Task
 
 _MODULE = """
 import torch

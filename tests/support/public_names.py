@@ -12,7 +12,7 @@ from kernel_gym.hardware.ascend_sim import runtime as runtimes
 
 ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = runtimes.HERE / "include"
-HARDWARE = ROOT / "tests" / "hardware"
+HARDWARE = ROOT / "tests" / "hardware" / "ascend_sim"
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 #: What is inside stays inside: namespaces of ours, and what classes keep to themselves.

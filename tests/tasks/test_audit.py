@@ -1,16 +1,16 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from repository import ROOT
 
 from kernel_gym.suites import SUITES, find, suite
 from kernel_gym.suites.table import Operator, Sizes
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 from kernel_gym.verifier.audit import audit
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "suite.py"
+SCRIPT = ROOT / "scripts" / "suite.py"
 SIZES = Sizes("rows columns", public=(8, 32), hidden=((3, 61), (1, 17)), timing=(64, 64))
 
 

@@ -3,10 +3,10 @@ import json
 import pytest
 import torch
 
-from kernel_gym import graph
 from kernel_gym.errors import TaskError
 from kernel_gym.suites import find
-from kernel_gym.task import Case, Task
+from kernel_gym.tasks import graph
+from kernel_gym.tasks.task import Case, Task
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import torch
 from kernel_gym.errors import TaskError, TaskWarning
 from kernel_gym.suites import find, suite
 from kernel_gym.suites.outside import CHECK_BYTES, HIDDEN_BYTES, TIMING_BYTES, derive, load_all
-from kernel_gym.task import Case, Task
+from kernel_gym.tasks.task import Case, Task
 
 PROBLEMS = Path(__file__).parent / "problems"
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from kernel_gym.errors import TaskError
-from kernel_gym.problem import instantiate
-from kernel_gym.task import Case, Instance, Task
+from kernel_gym.tasks.problem import instantiate
+from kernel_gym.tasks.task import Case, Instance, Task
 
 HEAD = "import torch\nfrom torch import nn\n"
 

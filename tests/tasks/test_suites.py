@@ -4,11 +4,11 @@ import sys
 import pytest
 import torch
 
-from kernel_gym import graph
 from kernel_gym.errors import TaskError
 from kernel_gym.suites import SUITES, find, suite
 from kernel_gym.suites.table import CATEGORIES, Operator, Sizes
-from kernel_gym.task import Instance, Task
+from kernel_gym.tasks import graph
+from kernel_gym.tasks.task import Instance, Task
 
 ALL = [task for name in SUITES for task in suite(name)]
 ids = [task.id for task in ALL]

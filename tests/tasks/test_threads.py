@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import pytest
 
 from kernel_gym import suites
-from kernel_gym.graph import TRACING, export
-from kernel_gym.problem import Problem
+from kernel_gym.tasks.graph import TRACING, export
+from kernel_gym.tasks.problem import Problem
 
 TASK = suites.find("level1/relu")
 INSTANCE = TASK.instance(TASK.public)

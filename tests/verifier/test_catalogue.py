@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from repository import ROOT
 
 from tests.verifier.test_exploits import EXPLOITS, SOFTMAX_EXPLOITS
 
-ROOT = Path(__file__).parents[2]
 CATALOGUE = yaml.safe_load((Path(__file__).parent / "catalogue.yaml").read_text())
 #: The ids of the field's catalogue, by letter of their kind.
 IDS = {

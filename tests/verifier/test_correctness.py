@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_gym.hardware.device import empty_outputs, numpy_dtype
-from kernel_gym.task import TensorSpec
+from kernel_gym.tasks.task import TensorSpec
 from kernel_gym.verifier import correctness
 from kernel_gym.verifier.correctness import POISON, Checked, check, compare, schedule, wrong_elements
 from kernel_gym.verifier.reference import Expected, References, evaluate, expect, make

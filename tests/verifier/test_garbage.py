@@ -13,10 +13,10 @@ from kernel_gym import suites
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Inputs
 from kernel_gym.kernel import Kernel
-from kernel_gym.task import Case
+from kernel_gym.tasks.task import Case
 from kernel_gym.verdict import Unjudged
 from kernel_gym.verifier import Verifier
-from kernel_gym.verifier.source import read
+from kernel_gym.verifier.screening.source import read
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 

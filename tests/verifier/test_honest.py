@@ -5,12 +5,13 @@ import shutil
 import pytest
 
 from kernel_gym import suites
-from kernel_gym.generators.apprentice import oracle
+from kernel_gym.authors.apprentice import oracle
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
-from kernel_gym.verifier import Verifier, dialect
-from kernel_gym.verifier.screen import findings
-from kernel_gym.verifier.source import read
+from kernel_gym.verifier import Verifier
+from kernel_gym.verifier.screening import dialect
+from kernel_gym.verifier.screening.screen import findings
+from kernel_gym.verifier.screening.source import read
 from tests.verifier.variants import variants
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from model_server import failing, saying, serving
 
 from kernel_gym import suites
-from kernel_gym.agents.run_folder import RunFolder
 from kernel_gym.config import resolve
-from kernel_gym.envs import parts
+from kernel_gym.envs import factories
 from kernel_gym.envs.options import Options
 from kernel_gym.errors import ConfigError, KernelGymError
+from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
 from kernel_gym.verdict import Cheated, Unjudged
@@ -149,11 +149,11 @@ def test_a_transcript_answers_for_the_model(verdicts: Any, tmp_path: Path) -> No
 
 def test_it_is_reached_by_configuration(tmp_path: Path) -> None:
     config = resolve(sets=["env.inspection.model=reader", "env.inspection.decides=true"])
-    made = parts.inspector(Options(inspection=config.env.inspection))
+    made = factories.inspector(Options(inspection=config.env.inspection))
     assert isinstance(made, ModelInspector)
     assert made.decides
-    assert parts.inspector(Options()) is None
+    assert factories.inspector(Options()) is None
     RunFolder.open(tmp_path / "run", config)
     assert json.dumps(config.env.inspection) == '{"model": "reader", "decides": true}'
     with pytest.raises(ConfigError, match="inspection: model"):
-        parts.inspector(Options(inspection={"decides": True}))
+        factories.inspector(Options(inspection={"decides": True}))

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel_gym.agents.contract import Agent, Info, Observation
-from kernel_gym.generators.apprentice import Unsupported, oracle
-from kernel_gym.generators.contract import Context, StartPoint
+from kernel_gym.authors.apprentice import Unsupported, oracle
+from kernel_gym.authors.contract import Context, StartPoint
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
-from kernel_gym.task import Task
+from kernel_gym.tasks.task import Task
 
 
 class Newest(Agent):

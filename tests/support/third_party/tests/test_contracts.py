@@ -3,7 +3,7 @@
 from kernel_gym_extras.parts import Fluent, Letters, Newest
 
 from kernel_gym.agents.conformance import AgentContract
-from kernel_gym.generators.conformance import GeneratorContract
+from kernel_gym.authors.conformance import GeneratorContract
 from kernel_gym.memory.conformance import EmbedderConformance
 
 

@@ -1,0 +1,119 @@
+"""The picker that knows: a yardstick, not a method.
+
+It looks into the simulated author and picks, one after the other, the memory that raises the chance of a good kernel
+most. No agent that sees only what it is shown can be expected to do better, one pick at a time; how far another stays
+behind it is that agent's regret. It works with the apprentice alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from kernel_gym import plugins, suites
+from kernel_gym.agents.contract import Agent, Info, Observation
+from kernel_gym.agents.ranking import generate, legal_slots
+from kernel_gym.authors.apprentice import Apprentice
+from kernel_gym.authors.apprentice.behaviour.foresight import foresee
+from kernel_gym.authors.contract import Context, StartPoint
+from kernel_gym.config import EnvConfig
+from kernel_gym.envs.pool import Candidate
+from kernel_gym.envs.prompt_context import describe, note
+from kernel_gym.errors import ConfigError
+from kernel_gym.kernel import Kernel
+from kernel_gym.memory import pages
+from kernel_gym.memory.bank import MemoryBank
+from kernel_gym.memory.embedding import StaticEmbedder
+from kernel_gym.memory.item import Kind, MemoryItem
+from kernel_gym.memory.seed import seed_items
+from kernel_gym.tasks.task import Task
+
+
+class OracleAgent(Agent):
+    """Greedy on the author's own prospects; generates once no candidate raises them.
+
+    `profile` and `language` are the author's, in a run those of its environment; `draws` is the number of schedules
+    that a chance is averaged over. The API pages that the environment adds are taken into account, as they would be
+    with the seed's pages and the default embedder. In refining it starts from the fastest, and wants a feasible kernel
+    with a move against the bottleneck.
+    """
+
+    def __init__(self, seed: int = 0, profile: str = "middle", draws: int = 4, language: str = "ascendc") -> None:
+        super().__init__(seed)
+        self.author = Apprentice(profile, language)
+        self.draws = draws
+        self._starts: dict[tuple[str, int], MemoryItem] = {}
+
+    @classmethod
+    def suited(cls, env: EnvConfig) -> dict[str, str]:
+        """Profile and language of the run's author."""
+        if env.author != "apprentice":
+            raise ConfigError(f"what memories do is known of the simulated author only, not of {env.author!r}")
+        language = plugins.load("kernel_gym.devices", env.device).language
+        known = {"profile": "middle", "language": language, **env.author_options}
+        return {name: str(known[name]) for name in ("profile", "language")}
+
+    def act(self, observation: Observation, info: Info) -> int:
+        """The candidate with the best prospect, or `K` if none is better than what is picked already."""
+        slots = legal_slots(observation)
+        if info["start_due"]:
+            self.see(info)
+            return min(slots, key=lambda slot: info["candidates"][slot].latency_us or float("inf"))
+        worth = dict(zip(slots, self.prospects(info, slots), strict=True))
+        best = max(slots, key=lambda slot: worth[slot], default=-1)
+        return best if best >= 0 and worth[best] > self.prospect(info, picked(info)) else generate(observation)
+
+    def see(self, info: Info) -> None:
+        """Remember the start points on offer: later only the id of the chosen one is told."""
+        # By task, too: with fresh memory those of other tasks may have the same ids.
+        self._starts |= {(info["task"], one.id): one.item for one in info["candidates"] if one.start}
+
+    def prospects(self, info: Info, slots: Sequence[int]) -> list[float]:
+        """The chance of a good kernel with each of these candidates beside what is picked."""
+        before = picked(info)
+        return [self.prospect(info, [*before, info["candidates"][slot].item]) for slot in slots]
+
+    def prospect(self, info: Info, items: Sequence[MemoryItem]) -> float:
+        """The chance of a good kernel for the task at hand, shown these items."""
+        return foresee(self.author, *self.commission(info, items), self.draws).better
+
+    def commission(self, info: Info, items: Sequence[MemoryItem]) -> tuple[Task, Context, StartPoint | None]:
+        """What the author is asked for when these items are picked, API pages included."""
+        task, start = _find(info["task"]), self._starts.get((info["task"], info["start"]))
+        code = "\n".join(item.code for item in [*items, *([start] if start else [])])
+        context = tuple(
+            note(item, task) for item in [*items, *pages.mixture(_ranked_pages(task, self.author.language), code)]
+        )
+        return task, context, _start_point(start)
+
+
+def picked(info: Info) -> list[MemoryItem]:
+    """The items that are in the context already, in the order of the picks."""
+    by_id: dict[int, Candidate] = {candidate.id: candidate for candidate in info["candidates"]}
+    return [by_id[id].item for id in info["picked"]]
+
+
+def _start_point(item: MemoryItem | None) -> StartPoint | None:
+    # What its children gave only the bank knows; without it the author may repeat a move.
+    if item is None or item.verdict is None:
+        return None
+    return StartPoint(Kernel(item.code, item.language), item.verdict)
+
+
+@cache
+def _find(task: str) -> Task:
+    return suites.find(task)
+
+
+@cache
+def _seed(language: str) -> MemoryBank:
+    bank = MemoryBank(None, StaticEmbedder())
+    bank.add(seed_items(language), attempt=False)
+    return bank
+
+
+@cache
+def _ranked_pages(task: Task, language: str) -> tuple[MemoryItem, ...]:
+    bank = _seed(language)
+    found = bank.retrieve(describe(task), len(bank), (Kind.API,), language=language)
+    return tuple(one.item for one in found)

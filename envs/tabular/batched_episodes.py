@@ -1,0 +1,401 @@
+"""A row of places where tasks are worked on, all of them at once: `Episode`, with arrays for what it keeps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernel_gym.envs.attempt import Attempt
+from kernel_gym.envs.curriculum import Curriculum
+from kernel_gym.envs.observation import HALF_AGE, HALF_USES, VERDICTS, Layout, Vector
+from kernel_gym.envs.options import Options
+from kernel_gym.envs.pool import Child
+from kernel_gym.envs.rewards import REWARDS
+from kernel_gym.envs.tabular.author import Asked, TabularAuthor, Written
+from kernel_gym.envs.tabular.bank import STAGES, Pool, TabularBank
+from kernel_gym.envs.tabular.item_arrays import Lore, Numbers, Places
+from kernel_gym.suites.table import CATEGORIES
+from kernel_gym.verdict import Feasible, Verdict
+
+DRAFT, REFINE = 0, 1
+
+
+@dataclass(frozen=True)
+class AttemptResult:
+    """What an attempt came to, and how the author's decision met the table."""
+
+    attempt: Attempt
+    written: Written
+
+
+class Benches:
+    """`count` tasks under way; all share the first bank, or each has its own."""
+
+    def __init__(self, lore: Lore, options: Options, author: TabularAuthor, count: int) -> None:
+        self.lore, self.options, self.author, self.count = lore, options, author, count
+        self.layout = Layout(options.slots)
+        named = {task.id: t for t, task in enumerate(lore.tasks)}
+        self._place = named
+        self.curriculum = Curriculum(_chosen(lore, options), options.curriculum)
+        self._own_banks = [TabularBank(lore) for _ in range(count if options.memory == "fresh" else 1)]
+        self.banks = self._own_banks * (count // len(self._own_banks))
+        self.seed, self.attempts = 0, Counter[int]()
+        self._columns = self.layout.candidate_columns
+        self._globals = self.layout.global_columns
+        self._category = np.array(
+            [CATEGORIES.index(t.category if t.category in CATEGORIES else "other") for t in lore.tasks]
+        )
+        self._embedding = np.stack(lore.embeddings)
+        self._verdicts: list[Verdict] = [row.verdict for _, row in lore.rows]
+        self._outcomes = np.array([VERDICTS.index(verdict.outcome) for verdict in self._verdicts])
+        self._empty()
+
+    def _empty(self) -> None:
+        count, slots = self.count, self.options.slots
+        self.task, self.stage, self.used = (np.zeros(count, np.int64) for _ in range(3))
+        self.first_us, self.best_us = np.full(count, np.nan), np.full(count, np.nan)
+        self.last = np.full(count, -1)
+        self.pool = np.full((count, slots), -1)
+        self.picked: list[tuple[int, ...]] = [()] * count
+        self.picked_ids: list[tuple[int, ...]] = [()] * count
+        self.start = np.full(count, -1)
+        self.start_due = np.zeros(count, np.bool_)
+        self.picks_left = np.zeros(count, np.int64)
+        self.rows = np.zeros((count, slots, self.layout.candidate_width), np.float32)
+        self._words = np.zeros((count, self.lore.words.shape[1]), np.uint64)
+        self._open = np.zeros(count, np.uint64)
+        self._found: list[set[int]] = [set() for _ in range(count)]
+        self.shown: list[Pool] = [Pool(self.lore, (), (), *(np.zeros(0),) * 3)] * count  # type: ignore[arg-type]
+
+    # Tasks
+
+    def restart(self, seed: int) -> None:
+        """Everything as constructed, under a run seed."""
+        self.seed = seed
+        self.attempts.clear()
+        self.curriculum.restart(seed)
+        for bank in self._own_banks:
+            bank.clear()
+
+    def begin(self, i: int, name: str | None = None) -> None:
+        """Take up the next task, or the one named; in refining if the memory holds a feasible kernel of it."""
+        task = self.curriculum.next() if name is None else self.curriculum.named(name)
+        self.task[i], self.stage[i], self.used[i], self.last[i] = self._place[task.id], DRAFT, 0, -1
+        self.first_us[i] = self.best_us[i] = np.nan
+        self._found[i] = set()
+        bank = self.banks[i]
+        if self.options.memory == "fresh":
+            bank.clear()
+        kernels = self._kernels(i) if self.options.stages != "draft" else []
+        if kernels:
+            self.stage[i] = REFINE
+            self.first_us[i] = self.lore.latency[min(kernels, key=lambda place: bank.ids[place])]
+            self.best_us[i] = self.lore.latency[kernels[0]]
+
+    def _kernels(self, i: int) -> list[int]:
+        """Feasible traces of the task, fastest first; in frozen memory what this episode found alone."""
+        found = self.banks[i].starts[int(self.task[i])]
+        return found if self.options.memory != "frozen" else [place for place in found if place in self._found[i]]
+
+    @property
+    def over(self) -> Any:
+        """Which have spent their budget, or found their kernel where drafting is all."""
+        ended = self.used >= self.options.budget
+        return ended | ~np.isnan(self.best_us) if self.options.stages == "draft" else ended
+
+    @property
+    def ready(self) -> Any:
+        """Which have picked and can have their kernel written."""
+        return (self.picks_left == 0) & ~self.start_due
+
+    # Picks
+
+    def open(self, who: Sequence[int]) -> None:
+        """Begin an attempt each: fix the pools, or offer the start points first."""
+        index = np.asarray(who, np.int64)
+        over = self.over
+        self.start[index] = -1
+        self.start_due[index] = (self.stage[index] == REFINE) & ~over[index]
+        self.picks_left[index] = self.options.picks
+        due = [i for i in who if self.start_due[i]]
+        for i in due:
+            starts = self._kernels(i)[: self._width(i)]
+            self.pool[i] = starts + [-1] * (self.options.slots - len(starts))
+        if rest := [i for i in who if not self.start_due[i]]:
+            self._fill([i for i in rest if not over[i]])
+            self.pool[[i for i in rest if over[i]]] = -1
+        self._show(index)
+
+    def _fill(self, who: Sequence[int]) -> None:
+        """Fill pools from memory; benches on one bank with equally wide pools together."""
+        groups: dict[tuple[int, int], list[int]] = {}
+        for i in who:
+            groups.setdefault((id(self.banks[i]), self._width(i)), []).append(i)
+        for (_, width), some in groups.items():
+            index, bank = np.array(some), self.banks[some[0]]
+            starts = self.start[index]
+            queries = self.lore.queries(self.task[index], starts)
+            names = ["" if start < 0 else self._bottleneck(self.lore.row(start)) for start in starts.tolist()]
+            limit = self.lore.seed if self.options.memory == "frozen" else len(self.lore.items)
+            self.pool[index] = -1
+            self.pool[index, :width] = bank.pools(queries, width, starts, names, limit)
+
+    def _width(self, i: int) -> int:
+        """How many candidates there are at most in this attempt."""
+        return self.options.width(int(self.used[i]))
+
+    def _bottleneck(self, row: int) -> str:
+        verdict = self.lore.rows[row][1].verdict
+        return verdict.profile.bottleneck if isinstance(verdict, Feasible) else ""
+
+    def _show(self, index: Places) -> None:
+        """Describe new pools before anything is picked; benches on one bank together."""
+        self._words[index] = 0
+        self._open[index] = self.lore.task_operators[self.task[index]]
+        if self.options.memory == "fresh":
+            for i in index.tolist():
+                self._show_from(self.banks[i], np.array([i]))
+        else:
+            self._show_from(self.banks[0], index)
+
+    def _show_from(self, bank: TabularBank, index: Places) -> None:
+        places, who = self.pool[index], index.tolist()
+        queries = self.lore.queries(self.task[index], self.start[index])
+        similarity, record_of = self.lore.similarity[queries[:, None], places], bank.record_of[places]
+        ids, stage, due = bank.ids[places].tolist(), bank.stage[places], self.start_due[index].tolist()
+        counts = (places >= 0).sum(axis=1).tolist()
+        for n, (i, count) in enumerate(zip(who, counts, strict=True)):
+            self.picked[i] = self.picked_ids[i] = ()
+            self.shown[i] = Pool(
+                self.lore,
+                tuple(places[n, :count].tolist()),
+                tuple(ids[n][:count]),
+                stage[n],
+                similarity[n],
+                record_of[n],
+                due[n],
+                self._children(i, places[n, :count].tolist()) if due[n] else (),
+            )
+        rows = self._described(index, places)
+        rows[..., self._columns["similarity"]] = similarity.clip(-1, 1)
+        self._measured(bank, places, stage, record_of, rows)
+        rows[places < 0] = 0.0
+        self.rows[index] = rows
+
+    def _children(self, i: int, starts: Sequence[int]) -> tuple[tuple[Child, ...], ...]:
+        """What refining start points came to; frozen memory tells of what this episode found alone."""
+        bank = self.banks[i]
+        known = [bank.children.get(start, ()) for start in starts]
+        if self.options.memory != "frozen":
+            return tuple(known)
+        found = {int(bank.ids[place]) for place in self._found[i]}
+        return tuple(tuple(child for child in some if child.id in found) for some in known)
+
+    def _described(self, index: Places, places: Places) -> Vector:
+        """What is known of candidates without a bank, one row each."""
+        lore, columns, task = self.lore, self._columns, self.task[index][:, None]
+        rows = np.zeros((*places.shape, self.layout.candidate_width), np.float32)
+        starting, kind = self.start_due[index][:, None], lore.kind[places]
+        for name, code in (("experience", 0), ("trace", 1), ("practice", 2)):
+            rows[..., columns[f"kind.{name}"]] = (kind == code) & ~starting
+        rows[..., columns["kind.start"]] = starting
+        rows[..., columns["same_task"]] = lore.of_task[places] == task
+        rows[..., columns["same_category"]] = lore.category[places] == lore.task_category[task]
+        rows[..., columns["feasible"]] = lore.feasible[places]
+        share = _share(lore.task_operators[task], lore.operators[places])
+        rows[..., columns["operators"]] = rows[..., columns["uncovered"]] = share
+        return rows
+
+    def _measured(self, bank: TabularBank, places: Places, stage: Places, record_of: Numbers, rows: Vector) -> None:
+        """The numbers that come from the bank."""
+        columns, lore = self._columns, self.lore
+        relative = np.minimum(1.0, bank.fastest[lore.of_task[places]] / lore.latency[places])
+        rows[..., columns["relative_latency"]] = np.where(np.isnan(relative), 0.0, relative)
+        age = np.maximum(0, bank.attempts - record_of[..., 6])
+        rows[..., columns["age"]] = age / (age + HALF_AGE)
+        for code, name in enumerate(STAGES):
+            uses, total, recent = (record_of[..., column] for column in range(code, 6, 2))
+            rows[..., columns[f"origin.{name}"]] = stage == code
+            rows[..., columns[f"uses.{name}"]] = uses / (uses + HALF_USES)
+            rows[..., columns[f"mean.{name}"]] = (total / np.maximum(uses, 1)).clip(-1, 1)
+            rows[..., columns[f"recent.{name}"]] = recent.clip(-1, 1)
+
+    def pick(self, who: Places, actions: Places) -> None:
+        """One action each; a masked one is a no-op that uses up the pick."""
+        legal = self.mask()[who, actions] == 1.0
+        due = self.start_due[who]
+        if due.any():
+            starting, slots = who[due], np.where(legal[due], actions[due], 0)
+            self.start[starting] = self.pool[starting, slots]
+            self.start_due[starting] = False
+            self._fill(starting.tolist())
+            self._show(starting)
+        generating = who[~due & (actions == self.options.slots)]
+        taking = ~due & (actions < self.options.slots)
+        self.picks_left[who[taking]] -= 1
+        self.picks_left[generating] = 0
+        marked = taking & legal
+        if marked.any():
+            self._mark(who[marked], actions[marked])
+
+    def _mark(self, who: Places, slots: Places) -> None:
+        """Bring the features that depend on the picks up to date."""
+        lore, columns, places = self.lore, self._columns, self.pool[who]
+        for i, slot in zip(who.tolist(), slots.tolist(), strict=True):
+            self.picked[i] = (*self.picked[i], slot)
+            self.picked_ids[i] = (*self.picked_ids[i], self.shown[i].ids[slot])
+        taken = self.pool[who, slots]
+        self._words[who] |= lore.words[taken]
+        self._open[who] &= ~lore.operators[taken]
+        common = np.bitwise_count(lore.words[places] & self._words[who][:, None]).sum(axis=2, dtype=np.int64)
+        overlap = common / np.maximum(lore.word_count[places], 1)
+        there = places >= 0
+        self.rows[who, slots, columns["picked"]] = 1.0
+        self.rows[who, :, columns["overlap"]] = np.where(there, overlap, 0.0)
+        uncovered = _share(self._open[who][:, None], lore.operators[places])
+        self.rows[who, :, columns["uncovered"]] = np.where(there, uncovered, 0.0)
+
+    # Kernels
+
+    def commit(self) -> list[AttemptResult]:
+        """Have all kernels written, in index order; every one sees the memory as it was before."""
+        picks = self.options.picks
+        shown = np.full((self.count, picks + 1), -1)
+        for i, slots in enumerate(self.picked):
+            if slots:
+                shown[i, : len(slots)] = self.pool[i, list(slots)]
+        shown[:, picks] = self.start
+        api = self.lore.api_pages(self.task, shown)
+        context = np.concatenate([shown[:, :picks], api], axis=1)
+        written = self.author.write(self.seed, [self._asked(i, context[i]) for i in range(self.count)])
+        # The seed knowledge is numbered from 1 on.
+        pages = [tuple(page + 1 for page in some if page >= 0) for some in api.tolist()]
+        places = [some[: len(slots)] for some, slots in zip(shown.tolist(), self.picked, strict=True)]
+        return [self._learn(i, one, places[i], pages[i]) for i, one in enumerate(written)]
+
+    def _asked(self, i: int, shown: Places) -> Asked:
+        start, task = int(self.start[i]), int(self.task[i])
+        number = self.attempts[task]
+        self.attempts[task] += 1
+        if start < 0:
+            return Asked(task, number, shown)
+        return Asked(task, number, shown, self.lore.row(start), self.banks[i].tried.get(start, ()))
+
+    def _learn(self, i: int, written: Written, places: list[int], pages: tuple[int, ...]) -> AttemptResult:
+        lore, bank, stage = self.lore, self.banks[i], STAGES[self.stage[i]]
+        verdict, before = self._verdicts[written.row], float(self.best_us[i])
+        best = before if before == before else None
+        reward = REWARDS[stage](verdict, best)
+        start, left = int(self.start[i]), lore.trace(written.row)
+        if self.options.statistics:
+            bank.record(stage, places if start < 0 else [start, *places], reward)
+        produced: tuple[int, ...] = ()
+        if self.options.memory != "frozen":
+            produced = bank.add((left, left + 1), stage, start)
+        elif verdict.feasible:
+            produced = bank.add((left,), stage, start)
+        if verdict.feasible:
+            self._found[i].add(lore.same[left])
+        task = lore.tasks[self.task[i]]
+        attempt = Attempt(
+            task=task.id,
+            category=task.category,
+            stage=stage,
+            index=int(self.used[i]),
+            context=self.picked_ids[i],
+            start=None if start < 0 else int(bank.ids[start]),
+            api_pages=pages,
+            kernel=lore.kernels[written.row],
+            verdict=verdict,
+            reward=reward,
+            best_us=best,
+            produced=produced,
+        )
+        self._advance(i, written.row, verdict)
+        return AttemptResult(attempt, written)
+
+    def _advance(self, i: int, row: int, verdict: Verdict) -> None:
+        self.used[i] += 1
+        self.last[i] = row
+        if (now_us := verdict.latency_us) is not None:
+            if self.first_us[i] != self.first_us[i]:
+                self.first_us[i] = now_us
+            self.best_us[i] = np.fmin(now_us, self.best_us[i])
+            if self.options.stages != "draft":
+                self.stage[i] = REFINE
+
+    # What the agent sees
+
+    def mask(self) -> Vector:
+        """1 for every legal action, one row a bench."""
+        slots = self.options.slots
+        mask = np.zeros((self.count, slots + 1), np.float32)
+        legal = (self.pool >= 0) & ~self.ready[:, None]
+        mask[:, :slots] = legal & (self.rows[..., self._columns["picked"]] == 0.0)
+        mask[:, slots] = ~self.start_due
+        return mask
+
+    def observations(self) -> dict[str, Vector]:
+        """What policies see, one row a bench; always new arrays."""
+        flat = self.rows.reshape(self.count, -1)
+        return {"observations": np.concatenate([flat, self._situation()], axis=1), "action_mask": self.mask()}
+
+    def _situation(self) -> Vector:
+        options, columns, each = self.options, self._globals, np.arange(self.count)
+        rows = np.zeros((self.count, self.layout.global_width), np.float32)
+        rows[each, _first(columns["stage"]) + self.stage] = 1.0
+        rows[:, columns["attempts_left"]] = (options.budget - self.used) / options.budget
+        rows[:, columns["picks_left"]] = (self.picks_left + self.start_due) / (options.picks + 1)
+        rows[:, columns["best_speedup"]] = np.nan_to_num(np.tanh(np.log(self.first_us / self.best_us))).clip(0)
+        rows[each, _first(columns["last_verdict"]) + np.where(self.last >= 0, self._outcomes[self.last], 0)] = 1.0
+        rows[each, _first(columns["category"]) + self._category[self.task]] = 1.0
+        rows[:, columns["embedding"]] = self._embedding[self.task]
+        return rows
+
+    def infos(self) -> dict[str, list[Any]]:
+        """The structured view, with ids: a list for each key, one place a bench."""
+        tasks = [self.lore.tasks[t] for t in self.task.tolist()]
+        places = zip(self.banks, self.start.tolist(), strict=True)
+        return {
+            "task": [task.id for task in tasks],
+            "category": [task.category for task in tasks],
+            "stage": [STAGES[stage] for stage in self.stage.tolist()],
+            "attempts_left": (self.options.budget - self.used).tolist(),
+            "picks_left": self.picks_left.tolist(),
+            "start_due": self.start_due.tolist(),
+            "candidates": list(self.shown),
+            "picked": list(self.picked_ids),
+            "start": [None if start < 0 else int(bank.ids[start]) for bank, start in places],
+            "first_us": [None if value != value else value for value in self.first_us.tolist()],
+            "best_us": [None if value != value else value for value in self.best_us.tolist()],
+            "last_verdict": [None if row < 0 else self._verdicts[row] for row in self.last.tolist()],
+        }
+
+
+def _chosen(lore: Lore, options: Options) -> list[Any]:
+    """The tasks that are worked on: all of the table, or those named."""
+    if options.tasks is None:
+        return lore.tasks
+    table = Curriculum(lore.tasks)
+    names = [options.tasks] if isinstance(options.tasks, str) else options.tasks
+    return [
+        table.named(name if "/" in name else f"{options.suite}/{name}")
+        if isinstance(name, str)
+        else table.named(name.id)
+        for name in names
+    ]
+
+
+def _share(whole: Any, part: Any) -> Numbers:
+    """Which share of `whole` is in `part`, both as bits; 0 if there is nothing to share."""
+    count = np.bitwise_count(whole)
+    share: Numbers = np.bitwise_count(whole & part) / np.maximum(count, 1).astype(np.float64)
+    return share
+
+
+def _first(columns: int | slice) -> int:
+    return columns if isinstance(columns, int) else columns.start

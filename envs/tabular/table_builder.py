@@ -1,0 +1,167 @@
+"""Making a table: play, see which kernels are asked for that it lacks, have them judged, play on.
+
+So the verdicts go where the author goes. Half of them are for kernels without a harmful mistake, whose latency counts;
+the others for failures, of which there are more than any table holds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
+from kernel_gym.authors.apprentice.behaviour.idioms import Idiom, Spelling
+from kernel_gym.authors.apprentice.behaviour.profile import Profile
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
+from kernel_gym.authors.apprentice.frontend.lowering import lower
+from kernel_gym.authors.apprentice.language_backend import craft
+from kernel_gym.envs.factories import exported_operators
+from kernel_gym.envs.options import Options
+from kernel_gym.envs.tabular.author import TabularAuthor, Written
+from kernel_gym.envs.tabular.batched_episodes import Benches
+from kernel_gym.envs.tabular.item_arrays import Lore
+from kernel_gym.envs.tabular.table import Row, Table, TaskTable
+from kernel_gym.errors import InfrastructureError
+from kernel_gym.kernel import Kernel
+from kernel_gym.memory.embedding import Embedder
+from kernel_gym.tasks.task import Task
+from kernel_gym.verdict import Unjudged, Verdict
+
+Wanted = tuple[int, Schedule, tuple[tuple[str, str], ...]]
+
+
+class Judging(Protocol):
+    """Who judges."""
+
+    def verify(self, kernel: Kernel, task: Task) -> Verdict:
+        """The verdict on a kernel."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many attempts met their kernel in the table: all, those without a harmful mistake, and of how many."""
+
+    attempts: int
+    exact: int
+    sound: int
+    sound_exact: int
+
+    def __str__(self) -> str:
+        return (
+            f"{100 * self.exact / max(1, self.attempts):.1f}% of {self.attempts} attempts exact, "
+            f"{100 * self.sound_exact / max(1, self.sound):.1f}% of the {self.sound} without a harmful mistake"
+        )
+
+
+class Tabulation:
+    """A table that grows."""
+
+    def __init__(self, tasks: Sequence[Task], judge: Judging, embedder: Embedder, language: str = "ascendc") -> None:
+        self.tasks, self._judge, self._embedder = list(tasks), judge, embedder
+        self._craft = craft(language)
+        self._plans = [lower(task) for task in self.tasks]
+        self.table = Table(language, {}, [self._first(i) for i in range(len(self.tasks))])
+        for i in range(len(self.tasks)):
+            for schedule in (self._craft.naive, self._craft.best):
+                self.add(i, schedule, {})
+
+    def _first(self, i: int) -> TaskTable:
+        ways = self._craft.ways
+        moves = tuple(move.id for move in ways.moves() if ways.matters(move, self._plans[i]))
+        return TaskTable(self.tasks[i].id, tuple(exported_operators(self.tasks[i])), moves)
+
+    def add(self, i: int, schedule: Schedule, wrong: dict[str, str]) -> Verdict:
+        """Write the kernel with these mistakes, have it judged, and put it into the table."""
+        source, spoken = self._written(i, schedule, wrong)
+        task = self.table.tasks[i]
+        _, needed = self._written(i, schedule, {})
+        known = dict.fromkeys((*task.needed.get(schedule, ()), *needed, *spoken))
+        task.needed[schedule] = tuple(known)
+        verdict = self._judge.verify(Kernel(source, self.table.language, trusted=True), self.tasks[i])
+        if isinstance(verdict, Unjudged):
+            raise InfrastructureError(f"a kernel of {task.id} could not be judged: {verdict.feedback}")
+        task.rows.append(Row(schedule, wrong, source, verdict))
+        return verdict
+
+    def _written(self, i: int, schedule: Schedule, wrong: dict[str, str]) -> tuple[str, tuple[str, ...]]:
+        def choose(idiom: Idiom) -> Spelling:
+            name = wrong.get(idiom.id)
+            return next((one for one in idiom.wrong if one.name == name), idiom.right)
+
+        voice = Voice(self._craft.idioms, choose)
+        source = self._craft.write(self._plans[i], schedule, voice)
+        return source, tuple(voice.spoken)
+
+    def play(self, profile: Profile, attempts: int, seed: int, **options: Any) -> Iterator[tuple[int, Written]]:
+        """Random picks on the table as it is; what the author decided in each attempt."""
+        lore = Lore(self.table, self._embedder)
+        benches = Benches(lore, Options.of(options), TabularAuthor(lore, profile), 4 * len(self.tasks))
+        yield from played(benches, attempts, seed)
+
+    def grow(self, wanted: Counter[Wanted], count: int, tell: Callable[[str], None]) -> int:
+        """Add the kernels most asked for, half of them sound; returns how many."""
+        sound = [key for key, _ in wanted.most_common() if not self._harmful(key)]
+        rest = [key for key, _ in wanted.most_common() if self._harmful(key)]
+        half = min(len(sound), max(count // 2, count - len(rest)))
+        chosen = sound[:half] + rest[: count - half]
+        for i, schedule, wrong in chosen:
+            verdict = self.add(i, schedule, dict(wrong))
+            tell(f"{self.tasks[i].id} {schedule.comment()[3:]} {dict(wrong) or ''}: {verdict.outcome}")
+        return len(chosen)
+
+    def renew(self, old: Table, tell: Callable[[str], None]) -> None:
+        """Write and judge all kernels of an older table anew: the same schedules and mistakes in today's words."""
+        for i, task in enumerate(old.tasks):
+            there = {(row.schedule, tuple(sorted(row.wrong.items()))) for row in self.table.tasks[i].rows}
+            for row in task.rows:
+                if (row.schedule, tuple(sorted(row.wrong.items()))) not in there:
+                    self.add(i, row.schedule, row.wrong)
+            tell(f"{task.id}: {len(self.table.tasks[i].rows)} kernels judged")
+
+    def _harmful(self, key: Wanted) -> bool:
+        idioms = self._craft.idioms
+        spelled = ((idioms[name], spelling) for name, spelling in key[2])
+        return any(
+            idiom.effect_of(one) != "slow" for idiom, spelling in spelled for one in idiom.wrong if one.name == spelling
+        )
+
+    def wanting(self, asked: Iterator[tuple[int, Written]]) -> tuple[Counter[Wanted], Coverage]:
+        """Which kernels were asked for and are not there, how often; and how often all was there."""
+        missing: Counter[Wanted] = Counter()
+        attempts = exact = sound = sound_exact = 0
+        for task, written in asked:
+            key = (task, written.schedule, tuple(sorted(written.wrong.items())))
+            fine = not self._harmful(key)
+            attempts, exact = attempts + 1, exact + written.exact
+            sound, sound_exact = sound + fine, sound_exact + (fine and written.exact)
+            if not written.exact:
+                missing[key] += 1
+        return missing, Coverage(attempts, exact, sound, sound_exact)
+
+
+def played(benches: Benches, attempts: int, seed: int) -> Iterator[tuple[int, Written]]:
+    """Let random picks be made until so many attempts are over."""
+    rng = np.random.default_rng(seed)
+    benches.restart(seed)
+    everyone = np.arange(benches.count)
+    for i in range(benches.count):
+        benches.begin(i)
+    benches.open(range(benches.count))
+    while attempts > 0:
+        picking = everyone[~benches.ready]
+        if len(picking):
+            scores = rng.random((benches.count, benches.options.slots + 1)) + 2 * benches.mask()
+            scores[:, -1] -= 1.5 * (rng.random(benches.count) < 0.9)
+            benches.pick(picking, scores.argmax(axis=1)[picking])
+            continue
+        tasks = benches.task.tolist()
+        for task, settled in zip(tasks, benches.commit(), strict=True):
+            yield task, settled.written
+        attempts -= benches.count
+        for i in np.flatnonzero(benches.over).tolist():
+            benches.begin(i)
+        benches.open(range(benches.count))

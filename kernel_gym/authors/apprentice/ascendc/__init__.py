@@ -1,0 +1,1 @@
+"""Writes Ascend C for a plan."""

@@ -1,0 +1,339 @@
+"""The steps of a nest as vector instructions on local tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
+from kernel_gym.authors.apprentice.code_writer import Script, literal
+from kernel_gym.authors.apprentice.frontend.plan import Access, Nest, Ref, Step
+
+#: Functions of one tensor that are one instruction.
+_UNARY = {"exp": "Exp", "abs": "Abs", "sqrt": "Sqrt", "relu": "Relu"}
+#: Functions of one tensor from the library, which borrow the buffer that InitBuffer leaves over.
+LIBRARY = {
+    "tanh": "Tanh",
+    "erf": "Erf",
+    "sigmoid": "Sigmoid",
+    "sin": "Sin",
+    "cos": "Cos",
+    "floor": "Floor",
+    "ceil": "Ceil",
+    "sign": "Sign",
+}
+_BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "max": "Max", "min": "Min"}
+_OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+_SIGNS = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}
+_MODES = {"gt": "GT", "lt": "LT", "ge": "GE", "le": "LE", "eq": "EQ", "ne": "NE"}
+
+
+#: Functions that go by way of a mask of bits.
+COMPARING = frozenset({*_MODES, "where"})
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A value in C: a local tensor's name, or an expression of type float."""
+
+    text: str
+    vector: bool
+
+
+@dataclass
+class Body:
+    """Writes steps into a script, giving every vector a place to live.
+
+    Places are the output's own tensor and work buffers; a place is free again after the last step that reads it.
+    """
+
+    voice: Voice
+    nest: Nest
+    script: Script
+    #: How many elements instructions work on, and how many of them belong to the tensor.
+    count: str
+    exact: str = ""
+    values: dict[int, Operand] = field(default_factory=dict)
+    masks: dict[int, str] = field(default_factory=dict)
+    free: list[str] = field(default_factory=list)
+    made: int = 0
+    prefix: str = "work"
+    named: dict[str, int] = field(default_factory=dict)
+    by_vector: bool = False
+    lent: set[str] = field(default_factory=set)
+    #: False: numbers fill a tensor before they are used.
+    immediate: bool = True
+    #: Called for steps that reduce; where the result goes depends on the shape of the nest.
+    reduce: Callable[[int], None] | None = None
+    #: Called for steps that are positions along an axis: the number as C.
+    position: Callable[[Access], str] | None = None
+
+    def run(self, steps: Sequence[int], keep: Sequence[int] = (), homes: dict[int, str] | None = None) -> None:
+        """Write `steps` in order. Values in `keep` stay alive; `homes` says which tensor a result must end in."""
+        homes = homes or {}
+        last = self._last_uses(steps, keep)
+        # The tensor that the last step fills is a place to work in until then.
+        lent = homes.get(steps[-1]) if steps and not keep else None
+        if lent:
+            self.free.append(lent)
+            self.lent.add(lent)
+        for position, index in enumerate(steps):
+            if lent and index == steps[-1] and lent in self.free:
+                self.free.remove(lent)
+            if index not in self.values:
+                dying = [used for used in last if last[used] == position]
+                self._write(index, dying, homes, position, last)
+            self._release(position, last, homes, index)
+
+    def _last_uses(self, steps: Sequence[int], keep: Sequence[int]) -> dict[int, int]:
+        last: dict[int, int] = {}
+        for position, index in enumerate(steps):
+            last.setdefault(index, position)
+            for argument in self.nest.steps[index].arguments:
+                if isinstance(argument, Ref):
+                    last[argument.step] = position
+        return {index: position for index, position in last.items() if index not in keep}
+
+    def _release(self, position: int, last: dict[int, int], homes: dict[int, str], current: int) -> None:
+        """Free the places of values that were read for the last time; the result may have moved into one of them."""
+        taken = self.values[current].text if last.get(current, position + 1) > position else ""
+        for index, end in last.items():
+            operand = self.values.get(index)
+            if end != position or operand is None or not operand.vector or index in homes:
+                continue
+            if self._is_place(operand.text) and operand.text != taken and operand.text not in self.free:
+                self.free.append(operand.text)
+
+    def _is_place(self, name: str) -> bool:
+        return name.startswith(self.prefix) or name in self.lent
+
+    def place(self) -> str:
+        """A work tensor that nobody uses."""
+        if self.free:
+            return self.free.pop()
+        self.made += 1
+        return f"{self.prefix}{self.made - 1}"
+
+    def commit(self, keep: set[int]) -> None:
+        """Forget all values but those in `keep`, and free their places: a loop over tiles has ended."""
+        self.values = {index: value for index, value in self.values.items() if index in keep}
+        held = {value.text for value in self.values.values()}
+        self.free = [name for n in range(self.made) if (name := f"{self.prefix}{n}") not in held]
+
+    def operand(self, argument: Ref | float) -> Operand:
+        """An argument as C."""
+        if isinstance(argument, Ref):
+            return self.values[argument.step]
+        return Operand(literal(float(argument)), False)
+
+    def _write(self, index: int, dying: list[int], homes: dict[int, str], position: int, last: dict[int, int]) -> None:
+        step = self.nest.steps[index]
+        if step.reduction:
+            assert self.reduce is not None
+            self.reduce(index)
+            return
+        if step.idiom and step.function != "size" and not self.voice.right(step.idiom):
+            first = step.arguments[0]
+            if isinstance(first, Ref) and index not in homes:
+                self.values[index] = self.values[first.step]
+                last[first.step] = max(last.get(first.step, -1), last.pop(index, position))
+                return
+        if step.index:
+            self._place_number(index, step.index, step.vector, homes)
+            return
+        if step.field:
+            self.values[index] = Operand(self.number(self.voice.say("cast.unsigned", number=f"t.{step.field}")), False)
+            return
+        operands = [self.operand(argument) for argument in step.arguments]
+        if not any(operand.vector for operand in operands) and index not in homes:
+            self.values[index] = Operand(self._scalar(step, operands), False)
+            return
+        home = homes.get(index) or self._inherit(dying) or self.place()
+        if any(operand.vector for operand in operands):
+            self._vector(step, home, operands, index)
+        else:  # one number for all elements
+            number = self._scalar(step, operands)
+            self.script.add(self.voice.say("tensor.duplicate", dst=home, value=number, n=self.count))
+        self.values[index] = Operand(home, True)
+
+    def _place_number(self, index: int, access: Access, vector: bool, homes: dict[int, str]) -> None:
+        """A position along an axis, as a number or as a vector of numbers."""
+        assert self.position is not None
+        number = self.position(access)
+        first = literal(float(number)) if number.isdigit() else self.voice.say("cast.unsigned", number=number)
+        if not vector:
+            self.values[index] = Operand(self.number(first), False)
+            return
+        home = homes.get(index) or self.place()
+        self.script.add(f"AscendC::ArithProgression({home}, {first}, {literal(float(access.step))}, {self.count});")
+        self.values[index] = Operand(home, True)
+
+    def _inherit(self, dying: list[int]) -> str | None:
+        """The place of an operand that dies here: instructions may work in place."""
+        for index in dying:
+            operand = self.values.get(index)
+            if operand and operand.vector and self._is_place(operand.text) and operand.text not in self.free:
+                return operand.text
+        return None
+
+    def number(self, expression: str, name: str = "value") -> str:
+        """A local float that holds an expression; a name that is taken gets a number."""
+        taken = self.named.get(name, 0)
+        self.named[name] = taken + 1
+        fresh = f"{name}{taken}" if taken or name == "value" else name
+        self.script.add(f"const float {fresh} = {expression};")
+        return fresh
+
+    # ---- scalars -----------------------------------------------------------------------------------------------
+
+    def _scalar(self, step: Step, operands: list[Operand]) -> str:
+        texts = [operand.text for operand in operands]
+        if step.function in ("constant", "same"):
+            return texts[0]
+        if step.function in _OPERATORS:
+            return self.number(f"{texts[0]} {_OPERATORS[step.function]} {texts[1]}")
+        if step.function in ("max", "min"):
+            return self.number(f"{'Larger' if step.function == 'max' else 'Smaller'}({texts[0]}, {texts[1]})")
+        if step.function == "relu":
+            return self.number(f"{texts[0]} > 0.0f ? {texts[0]} : 0.0f")
+        if step.function == "leaky_relu":
+            return self.number(f"{texts[0]} > 0.0f ? {texts[0]} : {texts[0]} * {texts[1]}")
+        if step.function == "abs":
+            return self.number(f"{texts[0]} > 0.0f ? {texts[0]} : -{texts[0]}")
+        if step.function == "neg":
+            return self.number(f"-{texts[0]}")
+        if step.function in _SIGNS:
+            return self.number(f"{texts[0]} {_SIGNS[step.function]} {texts[1]} ? 1.0f : 0.0f")
+        if step.function == "where":
+            return self.number(f"{texts[0]} != 0.0f ? {texts[1]} : {texts[2]}")
+        if step.function == "sqrt":
+            return self.number(self.voice.say("scalar.sqrt", value=texts[0]))
+        instruction = {**_UNARY, **LIBRARY, "log": "Log"}.get(step.function)
+        if instruction and not self.voice.right("scalar.function"):
+            fields = {"function": step.function, "instruction": instruction, "value": texts[0]}
+            return self.number(self.voice.say("scalar.function", **fields))
+        # No scalar unit computes this: one block of the vector unit does.
+        self.by_vector = True
+        self.script.add(self.voice.say("tensor.duplicate", dst="stat", value=texts[0], n="8"))
+        inner = Body(self.voice, self.nest, self.script, "8", "8", prefix="stat")
+        inner._vector(step, "stat", [Operand("stat", True), *operands[1:]], -1)
+        return self.number(self.voice.say("local.element", tensor="stat", index="0"))
+
+    # ---- vectors -----------------------------------------------------------------------------------------------
+
+    def _vector(self, step: Step, dst: str, operands: list[Operand], index: int) -> None:
+        say, add, n = self.voice.say, self.script.add, self.count
+        name, texts = step.function, [operand.text for operand in operands]
+        kinds = "".join("V" if operand.vector else "S" for operand in operands)
+        if name == "relu" and not self.immediate:
+            self._binary("max", dst, [operands[0], Operand("0.0f", False)], "VS")
+        elif name in _UNARY:
+            add(f"AscendC::{_UNARY[name]}({dst}, {texts[0]}, {n});")
+        elif name in LIBRARY:
+            add(say("math.library", function=LIBRARY[name], dst=dst, src=texts[0], n=n))
+        elif name == "log":
+            add(say("math.ln", dst=dst, src=texts[0], n=n))
+        elif name == "neg":
+            add(say("math.negate", dst=dst, src=texts[0], n=n))
+        elif name == "reciprocal":
+            self._divide(dst, Operand("1.0f", False), operands[0])
+        elif name == "rsqrt":
+            add(f"AscendC::Sqrt({dst}, {texts[0]}, {n});")
+            self._divide(dst, Operand("1.0f", False), Operand(dst, True))
+        elif name == "leaky_relu":
+            add(f"AscendC::LeakyRelu({dst}, {texts[0]}, {texts[1]}, {n});")
+        elif name in ("constant", "same"):
+            add(
+                say("tensor.duplicate", dst=dst, value=texts[0], n=n)
+                if kinds == "S"
+                else say("tensor.copy", dst=dst, src=texts[0], n=n)
+            )
+        elif name in _MODES:
+            self._compare(step, dst, operands)
+        elif name == "where":
+            self._where(dst, operands)
+        elif name in _BINARY:
+            self._binary(name, dst, operands, kinds)
+        else:
+            raise KeyError(f"no instruction for {name}")
+
+    def _binary(self, name: str, dst: str, operands: list[Operand], kinds: str) -> None:
+        say, add, n = self.voice.say, self.script.add, self.count
+        left, right = (operand.text for operand in operands)
+        if kinds == "VV":
+            add(f"AscendC::{_BINARY[name]}({dst}, {left}, {right}, {n});")
+        elif not self.immediate:
+            self._filled(name, dst, operands)
+        elif name == "div":
+            self._divide(dst, *operands)
+        elif name == "sub" and kinds == "VS":
+            add(say("math.subtract-scalar", dst=dst, src=left, value=right, minus=_negated(right), n=n))
+        elif name == "sub":
+            add(say("math.negate", dst=dst, src=right, n=n), say("math.add-scalar", dst=dst, src=dst, value=left, n=n))
+        else:
+            tensor, number = (left, right) if kinds == "VS" else (right, left)
+            idiom = {"add": "math.add-scalar", "mul": "math.scale", "max": "math.max-scalar", "min": "math.min-scalar"}[
+                name
+            ]
+            add(say(idiom, dst=dst, src=tensor, value=number, n=n))
+
+    def _filled(self, name: str, dst: str, operands: list[Operand]) -> None:
+        """An instruction on two tensors, one of which is filled with a number."""
+        spare = self.place()
+        number = next(operand.text for operand in operands if not operand.vector)
+        texts = [operand.text if operand.vector else spare for operand in operands]
+        self.script.add(self.voice.say("tensor.duplicate", dst=spare, value=number, n=self.count))
+        self.script.add(f"AscendC::{_BINARY[name]}({dst}, {texts[0]}, {texts[1]}, {self.count});")
+        self.free.append(spare)
+
+    def _divide(self, dst: str, left: Operand, right: Operand) -> None:
+        say, add, n = self.voice.say, self.script.add, self.count
+        if left.vector and not right.vector:
+            add(say("math.divide-scalar", dst=dst, src=left.text, value=right.text, n=n))
+            return
+        spare = self.place()
+        add(
+            say("tensor.duplicate", dst=spare, value=left.text, n=n),
+            f"AscendC::Div({dst}, {spare}, {right.text}, {n});",
+        )
+        self.free.append(spare)
+
+    def _compare(self, step: Step, dst: str, operands: list[Operand]) -> None:
+        """A comparison as 0 and 1, by way of a mask of bits."""
+        mask, one = self.place(), self.place()
+        self._mask(f"{mask}.ReinterpretCast<uint8_t>()", _MODES[step.function], operands)
+        self.script.add(self.voice.say("tensor.duplicate", dst=one, value="1.0f", n=self.count))
+        self._select(dst, f"{mask}.ReinterpretCast<uint8_t>()", one, "0.0f", False)
+        self.free += [mask, one]
+
+    def _mask(self, mask: str, mode: str, operands: list[Operand]) -> None:
+        left, right = operands
+        if not left.vector:
+            left, right = right, left
+            mode = {"GT": "LT", "LT": "GT", "GE": "LE", "LE": "GE"}.get(mode, mode)
+        # Compare works on whole repeats of 256 bytes; what lies past the tile's end is never read again.
+        whole = f"Align({self.count}, 64)"
+        if left.vector and right.vector:
+            text = self.voice.say("compare.tensors", mask=mask, left=left.text, right=right.text, mode=mode, n=whole)
+        else:
+            text = self.voice.say("compare.scalar", mask=mask, left=left.text, value=right.text, mode=mode, n=whole)
+        self.script.add(text)
+
+    def _where(self, dst: str, operands: list[Operand]) -> None:
+        condition, yes, no = operands
+        mask = self.place()
+        self._mask(f"{mask}.ReinterpretCast<uint8_t>()", "NE", [condition, Operand("0.0f", False)])
+        spare = ""
+        if not yes.vector:
+            spare = self.place()
+            self.script.add(self.voice.say("tensor.duplicate", dst=spare, value=yes.text, n=self.count))
+        self._select(dst, f"{mask}.ReinterpretCast<uint8_t>()", spare or yes.text, no.text, no.vector)
+        self.free += [mask] + ([spare] if spare else [])
+
+    def _select(self, dst: str, mask: str, yes: str, no: str, vector: bool) -> None:
+        mode = "VSEL_TENSOR_TENSOR_MODE" if vector else "VSEL_TENSOR_SCALAR_MODE"
+        self.script.add(self.voice.say("select.mask", dst=dst, mask=mask, yes=yes, no=no, mode=mode, n=self.count))
+
+
+def _negated(number: str) -> str:
+    return number[1:] if number.startswith("-") else f"-{number}"

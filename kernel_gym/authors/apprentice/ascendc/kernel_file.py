@@ -1,0 +1,187 @@
+"""A whole submission: the head, one class per stage, the host function."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
+
+from kernel_gym.authors.apprentice.ascendc.maps import MapWriter
+from kernel_gym.authors.apprentice.ascendc.nest import CTYPES
+from kernel_gym.authors.apprentice.ascendc.passes import PassWriter
+from kernel_gym.authors.apprentice.ascendc.products import ProductWriter
+from kernel_gym.authors.apprentice.ascendc.rows import RowWriter, longest_row
+from kernel_gym.authors.apprentice.ascendc.scans import ColumnScanWriter, RowScanWriter
+from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
+from kernel_gym.authors.apprentice.ascendc.short_rows import BlockPassWriter, BlockWriter, suits
+from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
+from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.frontend.plan import Either, Nest, Pieces, Plan, Product, Scan, Stage
+
+_DEVICE_HELPERS = """\
+// By arithmetic, without a branch.
+__aicore__ inline uint32_t Min(uint32_t a, uint32_t b)
+{
+    return b + (a - b) * (a < b);
+}
+
+__aicore__ inline uint32_t Align(uint32_t n, uint32_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+"""
+_FLOAT_HELPERS = """\
+__aicore__ inline float Larger(float a, float b)
+{
+    return a > b ? a : b;
+}
+
+__aicore__ inline float Smaller(float a, float b)
+{
+    return a < b ? a : b;
+}
+"""
+_ROLES = {
+    "Windows": "Puts the windows of the convolution side by side, as columns for the product.",
+    "Matmul": "Multiplies on the cube unit.",
+    "Fill": "Fills a tensor, parts of which are then written.",
+    "Scan": "Carries a running result along an axis.",
+}
+_HOST_HELPERS = """\
+static uint32_t AtMost(uint32_t n, uint32_t limit)
+{
+    return limit + (n - limit) * (n < limit);
+}
+"""
+
+
+@dataclass
+class _Part:
+    """Stages that are launched one after another, perhaps for pieces of a batch."""
+
+    stages: list[Nest | Scan | Product]
+    pieces: Pieces | None = None
+    writers: list[StageWriter] = field(default_factory=list)
+    roles: list[str] = field(default_factory=list)
+
+
+def write_kernel(plan: Plan, schedule: Schedule, voice: Voice) -> str:
+    """The source of a kernel for a plan, scheduled and spelled."""
+    plan = plan if schedule.fused or plan.apart is None else plan.apart
+    parts = [part for stage in plan.stages for part in _parts(stage, schedule)]
+    total = sum(len(part.stages) for part in parts)
+    cube = any(isinstance(stage, Product) for part in parts for stage in part.stages)
+    taken: dict[str, int] = {}
+    for part in parts:
+        # The windows of a convolution are gathered row by row only at sizes that no device is given.
+        chosen = replace(schedule, batch=0, bursts=True) if part.pieces else schedule
+        for stage in part.stages:
+            role = _role(stage, part)
+            part.roles.append(role)
+            taken[role] = taken.get(role, 0) + 1
+            suffix = "" if total == 1 else role if taken[role] == 1 else f"{role}{taken[role]}"
+            writer = _writer(plan, stage, chosen, voice, f"{_prefix(plan)}{suffix}")
+            writer.vector_only = cube and not isinstance(stage, Product)
+            writer.advance = dict(part.pieces.advance) if part.pieces else {}
+            part.writers.append(writer)
+    classes = [
+        _headed(role, writer.write().rstrip("\n")) if total > 1 else writer.write().rstrip("\n")
+        for part in parts
+        for role, writer in zip(part.roles, part.writers, strict=True)
+    ]
+    script = Script()
+    script.add(f"// {plan.title}", schedule.comment(), '#include "kernel_operator.h"', '#include "kernel_gym.h"')
+    if cube:
+        script.add(voice.say("matmul.include"))
+    floats = any("Larger(" in text or "Smaller(" in text for text in classes)
+    for text in (_DEVICE_HELPERS, *([_FLOAT_HELPERS] if floats else []), *classes, _HOST_HELPERS):
+        script.add("", *text.rstrip("\n").split("\n"))
+    script.add("")
+    _host(script, plan, parts, voice)
+    return script.text()
+
+
+def _parts(stage: Stage, schedule: Schedule) -> list[_Part]:
+    match stage:
+        case Either():
+            chosen = stage.cube if schedule.cube or stage.heavy else (replace(stage.vector, longest=stage.longest),)
+            return [part for each in chosen for part in _parts(each, schedule)]
+        case Pieces():
+            return [_Part(list(stage.stages), stage)]
+    return [_Part([stage])]
+
+
+def _headed(role: str, text: str) -> str:
+    return f"// {_ROLES[role]}\n{text}" if role in _ROLES else text
+
+
+def _role(stage: Nest | Scan | Product, part: _Part) -> str:
+    """What a stage does, as a part of its name."""
+    match stage:
+        case Product():
+            return "Matmul"
+        case Scan():
+            return "Scan"
+    if part.pieces:
+        return "Windows"
+    return "Reduce" if stage.reductions else "Map" if stage.loads else "Fill"
+
+
+def _prefix(plan: Plan) -> str:
+    base = "".join(word[:1].upper() + word[1:] for word in plan.name.split("_") if word)
+    return base if base[:1].isalpha() else f"Op{base}"
+
+
+def _writer(plan: Plan, nest: Nest | Scan | Product, schedule: Schedule, voice: Voice, prefix: str) -> StageWriter:
+    if isinstance(nest, Scan):
+        return (RowScanWriter if nest.last else ColumnScanWriter)(plan, nest, schedule, voice, prefix)
+    if isinstance(nest, Product):
+        return ProductWriter(plan, nest, schedule, voice, prefix)
+    if schedule.batch != 1 and schedule.bursts and suits(nest):
+        together = BlockPassWriter if nest.reductions else BlockWriter
+        return together(plan, nest, schedule, voice, prefix)
+    if not nest.reductions:
+        return MapWriter(plan, nest, schedule, voice, prefix)
+    resident = nest.vector_reduced and not nest.reduced and schedule.resident
+    contiguous = all(step.access.step in "01" for step in nest.loads if step.access)
+    if resident and contiguous and nest.longest <= longest_row(nest, schedule):
+        return RowWriter(plan, nest, schedule, voice, prefix)
+    return PassWriter(plan, nest, schedule, voice, prefix)
+
+
+def _host(script: Script, plan: Plan, parts: list[_Part], voice: Voice) -> None:
+    with script.function(voice.say("launch.entry")):
+        writers = [writer for part in parts for writer in part.writers]
+        used = {name for writer in writers for name, _ in writer.buffers_used()}
+        text = " ".join([value for writer in writers for _, value in writer.fields()] + [e for _, e in plan.derived])
+        text += " ".join(b.elements for b in plan.buffers) + " ".join(str(part.pieces) for part in parts)
+        for buffer in sorted(plan.buffers, key=lambda one: (one.origin, one.index)):
+            if buffer.origin != "workspace" and (buffer.name in used or f"{buffer.name}.shape" in text):
+                script.add(f"const KernelTensor &{buffer.name} = args->{buffer.origin}s[{buffer.index}];")
+        for name, expression in plan.derived:
+            script.add(f"const int64_t {name} = {expression};")
+        _workspace(script, plan, used)
+        for part in parts:
+            _launch_part(script, part, alone=len(writers) == 1)
+        script.add("return 0;")
+
+
+def _launch_part(script: Script, part: _Part, *, alone: bool) -> None:
+    with ExitStack() as loops:
+        if part.pieces:
+            for name, end, step in part.pieces.loops:
+                loops.enter_context(script.block(f"for (int64_t {name} = 0; {name} < {end}; {name} += {step})"))
+            script.add(*(f"const int64_t {name} = {text};" for name, text in part.pieces.inside))
+        for writer in part.writers:
+            with nullcontext() if alone else script.block(""):
+                script.add(f"{writer.tiling} t;")
+                writer.launch(script)
+
+
+def _workspace(script: Script, plan: Plan, used: set[str]) -> None:
+    """Parts of the workspace, each on a boundary of 512 bytes."""
+    previous = "static_cast<uint8_t *>(args->workspace)"
+    for buffer in plan.buffers:
+        if buffer.origin == "workspace" and buffer.name in used:
+            script.add(f"uint8_t *{buffer.name} = {previous};")
+            previous = f"{buffer.name} + ({buffer.elements}) * sizeof({CTYPES[buffer.dtype]}) / 512 * 512 + 512"

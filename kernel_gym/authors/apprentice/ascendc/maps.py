@@ -1,0 +1,171 @@
+"""Elementwise nests: one loop over tiles, everything fused in between."""
+
+from __future__ import annotations
+
+from kernel_gym.authors.apprentice.ascendc.body import Body, Operand
+from kernel_gym.authors.apprentice.ascendc.nest import SCALAR_TO_COPY, NestWriter
+from kernel_gym.authors.apprentice.code_writer import Script
+
+
+class MapWriter(NestWriter):
+    """A unit of work is one tile of the vector dimension of one row."""
+
+    def process(self) -> None:
+        self._loop()
+        self._copy_in()
+        self._compute()
+        self._copy_out()
+
+    @property
+    def _rows(self) -> bool:
+        return bool(self.nest.kept)
+
+    def _loop(self) -> None:
+        add = self.script.add
+        row = ["row"] if self._rows else []
+        with self.script.function("__aicore__ inline void Process()"):
+            self.core_share()
+            with self.script.block("for (uint32_t unit = first; unit < last; ++unit)"):
+                if self._rows:
+                    add("const uint32_t row = unit / t.tiles;", "const uint32_t start = (unit % t.tiles) * t.tile;")
+                else:
+                    add("const uint32_t start = unit * t.tile;")
+                add("const uint32_t count = Min(t.tile, t.length - start);")
+                if self.loads(vector=True):
+                    add(f"CopyIn({', '.join([*row, 'start', 'count'])});")
+                add(f"Compute({', '.join(self._compute_names())});")
+                add(f"CopyOut({', '.join([*row, 'start', 'count'])});")
+
+    def _compute_names(self) -> list[str]:
+        """What `Compute` needs to know beside the number of elements."""
+        positions = [step.index for step in self.nest.steps if step.index]
+        numbers = [access for _, access in self.loads(vector=False)] + positions
+        row = self._rows and any(stride != "0" for access in numbers for stride in access.kept)
+        return ["row"] * row + ["start"] * any(access.step != "0" for access in positions) + ["count"]
+
+    def _copy_parameters(self) -> list[str]:
+        return [*(["row"] if self._rows else []), "start", "count"]
+
+    def _parameters(self, *names: str) -> str:
+        return ", ".join(f"uint32_t {name}" for name in names)
+
+    def _copy_in(self) -> None:
+        loads = self.loads(vector=True)
+        if not loads:
+            return
+        parameters = self._parameters(*self._copy_parameters())
+        self.script.add("")
+        with self.script.function(f"__aicore__ inline void CopyIn({parameters})"):
+            self.script.add(*self.indices("row", [access for _, access in loads]))
+            for _, access in loads:
+                self.copy_in(access, f"{access.label}Queue", "count", self.offset(access, "row", "start"))
+
+    def _compute(self) -> None:
+        add, say = self.script.add, self.voice.say
+        store = self.nest.stores[0]
+        out = f"{store.access.label}Local"
+        self.script.add("")
+        parameters = self._parameters(*self._compute_names())
+        with self.script.function(f"__aicore__ inline void Compute({parameters})"):
+            body = self.body(self.lanes("count"), "count")
+            body.position = lambda access: self.offset(access, "row", "start")
+            numbers = self.loads(vector=False)
+            positions = [step.index for step in self.nest.steps if step.index]
+            add(*self.indices("row", [*(access for _, access in numbers), *positions]))
+            for index, access in numbers:
+                add(
+                    say(
+                        "gm.element",
+                        name=f"{access.label}Value",
+                        gm=f"{access.buffer}Gm",
+                        offset=self.offset(access, "row", "0"),
+                    )
+                )
+                body.values[index] = Operand(f"{access.label}Value", False)
+            for _, access in self.loads(vector=True):
+                add(self.take(access, f"{access.label}Queue"))
+            add(say("queue.alloc", type=self.ctype(store.access), tensor=out, queue=f"{store.access.label}Queue"))
+            mark = len(self.script.lines)
+            floats = all(
+                access.dtype == "float32" for access in [*(a for _, a in self.loads(vector=True)), store.access]
+            )
+            if not self.schedule.vector and self.nest.scalar_possible and floats and store.access.step == "1":
+                self._by_elements(body, out)
+            else:
+                for index, access in self.loads(vector=True):
+                    self.as_float(body, index, access, f"{access.label}Local")
+                self._steps(body, out)
+            self.declare_work(body, mark)
+            add(say("queue.enque", queue=f"{store.access.label}Queue", tensor=out))
+            for _, access in self.loads(vector=True):
+                add(say("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Local"))
+
+    def _by_elements(self, body: Body, out: str) -> None:
+        """A loop over elements where a vector instruction would do: what a beginner writes."""
+        root = self.nest.stores[0].step
+        with self.script.block("for (uint32_t i = 0; i < count; ++i)"):
+            for index, access in self.loads(vector=True):
+                name = f"{access.label}Value"
+                self.script.add(
+                    f"const float {name} = {self.voice.say('local.element', tensor=f'{access.label}Local', index='i')};"
+                )
+                body.values[index] = Operand(name, False)
+            body.run([index for index, step in enumerate(self.nest.steps) if not step.access], keep=[root])
+            self.set_element(out, "i", body.values[root].text, "float")
+        self.script.add(*SCALAR_TO_COPY)
+
+    def _steps(self, body: Body, out: str) -> None:
+        store = self.nest.stores[0]
+        steps = [index for index, step in enumerate(self.nest.steps) if not step.access]
+        ctype = self.ctype(store.access)
+        if store.access.step != "1":
+            body.run(steps, keep=[store.step])
+            self._spread(body, out, body.values[store.step])
+            return
+        if self.nest.steps[store.step].access:
+            source = body.values[store.step]
+            if ctype == "float":
+                body.script.add(
+                    self.voice.say("tensor.copy", dst=out, src=source.text, n="count")
+                    if source.vector
+                    else self.voice.say("tensor.duplicate", dst=out, value=source.text, n="count")
+                )
+                return
+        if ctype == "float":
+            body.run(steps, homes={store.step: out})
+            return
+        body.run(steps, keep=[store.step])
+        self.convert(body, out, ctype, body.values[store.step].text, "float")
+
+    def _spread(self, body: Body, out: str, value: Operand) -> None:
+        """Give every element of the result a block of its own, so that they can be written apart."""
+        source = value.text
+        if not value.vector:
+            source = body.place()
+            self.script.add(self.voice.say("tensor.duplicate", dst=source, value=value.text, n=body.count))
+        self.script.add(f"AscendC::Brcb({out}, {source}, static_cast<uint8_t>((count + 7) / 8), {{1, 8}});")
+
+    def _copy_out(self) -> None:
+        access = self.nest.stores[0].access
+        out, queue = f"{access.label}Local", f"{access.label}Queue"
+        parameters = self._parameters(*self._copy_parameters())
+        self.script.add("")
+        with self.script.function(f"__aicore__ inline void CopyOut({parameters})"):
+            self.script.add(*self.indices("row", [access]))
+            self.script.add(self.take(access, queue))
+            offset = self.offset(access, "row", "start")
+            self.script.add(self.copy_out_text(access, out, offset, "count"))
+            self.script.add(self.voice.say("queue.free", queue=queue, tensor=out))
+
+    def tile_fields(self) -> tuple[str, ...]:
+        return ("tile", "tiles", "units", "perCore") if self._rows else super().tile_fields()
+
+    def launch(self, script: Script) -> None:
+        rows = " * ".join(f"t.{name}" for name in self.nest.kept)
+        tiles = "t.tiles" if self._rows else "t.units"
+        self.set_fields(script)
+        self.fit_tile(script, " * ".join(filter(None, [rows, "t.length"])), 2 * self.schedule.cores)
+        script.add(f"{tiles} = {self.voice.say('loop.remainder', length='t.length', tile='t.tile')};")
+        if self._rows:
+            script.add(f"t.units = {rows} * t.tiles;")
+        self.call(script)

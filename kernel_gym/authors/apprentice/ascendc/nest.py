@@ -1,0 +1,369 @@
+"""What all loop nests share when they are written: buffers, copies, offsets, the class around them, the launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kernel_gym.authors.apprentice.ascendc.body import COMPARING, LIBRARY, Body, Operand
+from kernel_gym.authors.apprentice.ascendc.schedule import BUDGET, Schedule
+from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
+from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.frontend.plan import Access, Nest, Plan
+
+CTYPES = {
+    "float32": "float", "float16": "half", "bfloat16": "bfloat16_t", "int8": "int8_t", "uint8": "uint8_t",
+    "int16": "int16_t", "int32": "int32_t", "int64": "int64_t", "bool": "uint8_t", "uint32": "uint32_t",
+}  # fmt: skip
+_BYTES = {"float": 4, "half": 2, "bfloat16_t": 2, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "int32_t": 4, "int64_t": 8}
+
+#: The vector unit may start before a copy into a plain buffer has arrived.
+COPY_TO_VECTOR = (
+    "AscendC::SetFlag<AscendC::HardEvent::MTE2_V>(EVENT_ID0);",
+    "AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(EVENT_ID0);",
+)
+#: What is being copied out must not be overwritten.
+COPY_TO_REUSE = (
+    "AscendC::SetFlag<AscendC::HardEvent::MTE3_V>(EVENT_ID1);",
+    "AscendC::WaitFlag<AscendC::HardEvent::MTE3_V>(EVENT_ID1);",
+)
+#: A copy may start before the scalar unit has written; the flag makes it wait.
+SCALAR_TO_COPY = (
+    "AscendC::SetFlag<AscendC::HardEvent::S_MTE3>(EVENT_ID0);",
+    "AscendC::WaitFlag<AscendC::HardEvent::S_MTE3>(EVENT_ID0);",
+)
+
+
+@dataclass
+class NestWriter(StageWriter):
+    """Writes one nest as a kernel class. Subclasses write `Process` and what it calls."""
+
+    plan: Plan
+    nest: Nest
+    schedule: Schedule
+    voice: Voice
+    prefix: str
+    script: Script = field(default_factory=Script)
+    vector_only: bool = False
+    advance: dict[str, str] = field(default_factory=dict)
+    #: How many work tensors the body needs, and whether it computes numbers on the vector unit: known once written.
+    work: int = 0
+    numbers_by_vector: bool = False
+
+    def ctype(self, access: Access) -> str:
+        """The C type of a buffer's elements."""
+        return CTYPES[access.dtype]
+
+    def loads(self, *, vector: bool) -> list[tuple[int, Access]]:
+        """The steps that read vectors (or single numbers) from global memory."""
+        return [
+            (index, step.access)
+            for index, step in enumerate(self.nest.steps)
+            if step.access and (step.access.step != "0") == vector
+        ]
+
+    def accesses(self) -> list[Access]:
+        """One access for each buffer that the nest touches, inputs first."""
+        found: dict[str, Access] = {}
+        for access in [step.access for step in self.nest.loads if step.access] + [s.access for s in self.nest.stores]:
+            found.setdefault(access.buffer, access)
+        return list(found.values())
+
+    # ---- offsets -----------------------------------------------------------------------------------------------
+
+    def offset(self, access: Access, row: str, start: str, axis: str = "") -> str:
+        """Where a tile begins in its buffer."""
+        kept = [stride for stride in access.kept if stride != "0"]
+        if access.flat and kept:
+            parts = [(row, access.kept[-1])]
+        else:
+            parts = [(f"i{n}", stride) for n, stride in enumerate(access.kept) if stride != "0"]
+        one = len(access.reduced) == 1
+        parts += [(axis if one else f"k{n}", stride) for n, stride in enumerate(access.reduced) if stride != "0"]
+        if start != "0" and access.step != "0":
+            parts.append((start, access.step))
+        return place(access.offset, parts)
+
+    def indices(self, row: str, accesses: list[Access]) -> list[str]:
+        """Statements that take a row's number apart, where an offset needs the parts."""
+        if all(access.flat for access in accesses):
+            return []
+        lines, rest = [], row
+        names = self.nest.kept
+        for n in range(len(names) - 1, -1, -1):
+            inside = [f"t.{name}" for name in names[n + 1 :]]
+            text = (
+                f"{rest} / ({' * '.join(inside)})" if len(inside) > 1 else f"{rest} / {inside[0]}" if inside else rest
+            )
+            wrapped = text if n == 0 else f"{text} % t.{names[n]}" if not inside else f"({text}) % t.{names[n]}"
+            if any(not access.flat and access.kept[n] != "0" for access in accesses):
+                lines.append(f"const uint32_t i{n} = {wrapped};")
+        return lines
+
+    # ---- pieces ------------------------------------------------------------------------------------------------
+
+    def copy_in(self, access: Access, queue: str, count: str, offset: str) -> None:
+        """Load a tile into a queue."""
+        local, ctype = f"{access.label}In", self.ctype(access)
+        self.script.add(self.voice.say("queue.alloc", type=ctype, tensor=local, queue=queue))
+        self.load(access, local, count, offset)
+        self.script.add(self.voice.say("queue.enque", queue=queue, tensor=local))
+
+    def body(self, count: str, exact: str) -> Body:
+        """What writes the steps on `count` elements, of which `exact` belong to the tensor."""
+        return Body(self.voice, self.nest, self.script, count, exact, immediate=self.schedule.immediate)
+
+    def near(self, access: Access) -> bool:
+        """True if elements are loaded together with what lies between them."""
+        return self.schedule.bursts and near(access.step)
+
+    def load(self, access: Access, local: str, count: str, offset: str) -> None:
+        """Copy a tile from global memory; elements that lie apart are put together by `as_float`."""
+        source, ctype = f"{access.buffer}Gm", self.ctype(access)
+        if access.step == "1":
+            self.script.add(self.copy_in_text(access, local, offset, count))
+        elif access.step == "-1":
+            begin = f"{offset} - ({count} - 1)"
+            self.script.add(self.copy_in_text(access, local, begin, count))
+        elif self.near(access):
+            # The elements between are loaded too: one long burst is faster than many short ones.
+            whole = f"(({count} - 1) * {access.step} + 1)"
+            self.script.add(self.copy_in_text(access, local, offset, whole))
+        else:
+            fields = {"dst": local, "src": source, "offset": offset, "n": count, "step": access.step}
+            self.script.add(self.voice.say("copy.strided-in", type=ctype, **fields))
+
+    def copy_in_text(self, access: Access, local: str, offset: str, n: str) -> str:
+        """The statement that copies contiguous elements."""
+        fields = {"type": self.ctype(access), "dst": local, "src": f"{access.buffer}Gm", "offset": offset, "n": n}
+        return self.voice.say("copy.in", pad=self.padding(access, n), **fields)
+
+    def copy_out_text(self, access: Access, local: str, offset: str, count: str) -> str:
+        """The statement that writes a tile."""
+        fields = {"dst": f"{access.buffer}Gm", "src": local, "offset": offset, "n": count, "step": access.step}
+        idiom = "copy.out" if access.step in "01" else "copy.strided-out"
+        return self.voice.say(idiom, type=self.ctype(access), **fields)
+
+    def padding(self, access: Access, n: str) -> str:
+        """How a copy fills its last block: with zeros where a mask will look at it."""
+        tail = f"static_cast<uint8_t>(Align({n}, 8) - {n})"
+        return f"true, 0, {tail}, 0" if self.masked and access.dtype == "float32" else "false, 0, 0, 0"
+
+    def lanes(self, count: str) -> str:
+        """How many elements instructions work on: whole bytes of a mask where there is one."""
+        if not self.masked:
+            return count
+        self.script.add(f"const uint32_t lanes = Align({count}, 8);")
+        return "lanes"
+
+    @property
+    def masked(self) -> bool:
+        """True if the nest compares: a mask has eight elements in a byte, so all eight must be there."""
+        indexed = (
+            any(step.reduction in ("argmax", "argmin") for step in self.nest.steps) and not self.nest.vector_reduced
+        )
+        return indexed or any(step.function in COMPARING and step.vector for step in self.nest.steps)
+
+    def set_element(self, local: str, index: str, value: str, ctype: str) -> None:
+        """Statement by which the scalar unit writes one element."""
+        text = value if ctype == "float" else f"static_cast<{ctype}>({value})"
+        self.script.add(self.voice.say("local.write", tensor=local, index=index, value=text))
+
+    def take(self, access: Access, queue: str) -> str:
+        """Statement that takes a loaded tile out of its queue."""
+        local, ctype = f"{access.label}Local", self.ctype(access)
+        return self.voice.say("queue.deque", type=ctype, tensor=local, queue=queue)
+
+    def as_float(self, body: Body, index: int, access: Access, local: str) -> None:
+        """Make a loaded tile available to the body as floats, one after another."""
+        ctype = self.ctype(access)
+        if access.step != "1":
+            self._gather(body, index, access, local)
+            return
+        if ctype == "float":
+            body.values[index] = Operand(local, True)
+            return
+        home = body.place()
+        if self.masked and ctype != "float":
+            # What a mask looks at beyond the last element must be there.
+            self.script.add(self.voice.say("tensor.duplicate", dst=home, value="0.0f", n=body.count))
+        self.convert(body, home, "float", local, ctype)
+        body.values[index] = Operand(home, True)
+
+    def _gather(self, body: Body, index: int, access: Access, local: str) -> None:
+        """Put elements that lie apart on chip next to each other."""
+        home, places, n = body.place(), self.places(access), body.exact
+        if access.step == "-1":
+            self.script.add(
+                f"AscendC::ArithProgression({places}, static_cast<int32_t>(({n} - 1) * sizeof(float)), "
+                f"-static_cast<int32_t>(sizeof(float)), {n});"
+            )
+        if self.masked:
+            # What a mask looks at beyond the last element must be there.
+            self.script.add(self.voice.say("tensor.duplicate", dst=home, value="0.0f", n=body.count))
+        where = f"{places}.ReinterpretCast<uint32_t>()"
+        self.script.add(self.voice.say("gather.offsets", dst=home, src=local, offsets=where, n=n))
+        body.values[index] = Operand(home, True)
+
+    def places(self, access: Access) -> str:
+        """The tensor that holds byte offsets of elements that lie apart."""
+        return f"{access.label}Places.Get<int32_t>()"
+
+    def apart(self) -> list[Access]:
+        """Loads whose elements lie apart in memory."""
+        found = {a.label: a for _, a in self.loads(vector=True) if a.step != "1"}
+        return list(found.values())
+
+    def queue_bytes(self, access: Access) -> str:
+        """On-chip bytes for a tile of an access."""
+        return f"{self.tile_text()} * {self._spacing(access)}"
+
+    def _spacing(self, access: Access) -> int:
+        """On-chip bytes for an element of an access."""
+        width = _BYTES[self.ctype(access)]
+        if access.step in ("0", "1", "-1"):
+            return width
+        return int(access.step) * width if self.near(access) and access not in self.queued_stores() else 32
+
+    def convert(self, body: Body, dst: str, to: str, src: str, source: str) -> None:
+        """Change a tensor's element type; bytes go by way of half."""
+        add, n = self.script.add, body.exact
+        if "uint8_t" in (to, source) or "int8_t" in (to, source):
+            spare = body.place()
+            middle = f"{spare}.ReinterpretCast<half>()"
+            add(self.voice.say("cast.round", dst=middle, src=src, mode="CAST_NONE", n=n))
+            add(self.voice.say("cast.round", dst=dst, src=middle, mode="CAST_NONE", n=n))
+            body.free.append(spare)
+            return
+        widening = to == "float" and source in ("half", "bfloat16_t")
+        add(self.voice.say("cast.round", dst=dst, src=src, mode="CAST_NONE" if widening else "CAST_RINT", n=n))
+
+    # ---- on-chip memory ------------------------------------------------------------------------------------------
+
+    def fields(self) -> list[tuple[str, str]]:
+        return list(self.nest.fields)
+
+    def buffers_used(self) -> list[tuple[str, str]]:
+        return [(access.buffer, self.ctype(access)) for access in self.accesses()]
+
+    def init_lines(self) -> None:
+        add, tile = self.script.add, self.tile_text()
+        for access in self.queued_loads() + self.queued_stores():
+            size = f"{tile} * sizeof({self.ctype(access)})" if access.step in "01" else self.queue_bytes(access)
+            add(self.voice.say("queue.init", queue=f"{access.label}Queue", buffers=self.schedule.buffers, bytes=size))
+        for access in self.apart():
+            add(self.voice.say("buffer.init", buffer=f"{access.label}Places", bytes=f"{tile} * sizeof(int32_t)"))
+            self.places_lines(access)
+        for n in range(self.work):
+            add(self.voice.say("buffer.init", buffer=f"workBuf{n}", bytes=f"{tile} * sizeof(float)"))
+        if self.needs_stat():
+            add(self.voice.say("buffer.init", buffer="statBuf", bytes="64"))
+
+    def places_lines(self, access: Access) -> None:
+        """Statements that compute the byte offsets of elements that lie apart."""
+        if access.step != "-1":
+            places = f"{self.places(access)}, 0, {self._spacing(access)}, {self.tile_text()}"
+            self.script.add(f"AscendC::ArithProgression({places});")
+
+    def tile_text(self) -> str:
+        """Elements of a tile, as device arithmetic."""
+        return "t.tile"
+
+    def queued_loads(self) -> list[Access]:
+        """Accesses that go through an input queue."""
+        return [access for _, access in self.loads(vector=True)]
+
+    def queued_stores(self) -> list[Access]:
+        """Accesses that go through an output queue."""
+        return [store.access for store in self.nest.stores]
+
+    def declare_work(self, body: Body, mark: int) -> None:
+        """Insert, at a line, the tensors that the body turned out to work in."""
+        self.work, self.numbers_by_vector = body.made, body.by_vector
+        buffers = {f"work{n}": f"workBuf{n}" for n in range(body.made)}
+        buffers |= {"stat": "statBuf"} if self.needs_stat() else {}
+        names = [
+            self.voice.say("buffer.get", type="float", tensor=name, buffer=buffer, elements="64")
+            for name, buffer in buffers.items()
+        ]
+        self.script.lines[mark:mark] = [f"        {name}" for name in names]
+
+    def needs_stat(self) -> bool:
+        """True if numbers pass through a small tensor."""
+        return self.numbers_by_vector or bool(self.nest.reductions)
+
+    def members(self) -> None:
+        super().members()
+        add = self.script.add
+        for access in self.queued_loads():
+            add(f"AscendC::TQue<AscendC::TPosition::VECIN, 1> {access.label}Queue;")
+        for access in self.queued_stores():
+            add(f"AscendC::TQue<AscendC::TPosition::VECOUT, 1> {access.label}Queue;")
+        if self.work:
+            names = ", ".join(f"workBuf{n}" for n in range(self.work))
+            add(f"AscendC::TBuf<AscendC::TPosition::VECCALC> {names};")
+        if self.needs_stat():
+            add("AscendC::TBuf<AscendC::TPosition::VECCALC> statBuf;")
+        if self.apart():
+            names = ", ".join(f"{access.label}Places" for access in self.apart())
+            add(f"AscendC::TBuf<AscendC::TPosition::VECCALC> {names};")
+
+    # ---- sizes -------------------------------------------------------------------------------------------------
+
+    def bytes_per_element(self) -> int:
+        """On-chip bytes that one element of a tile costs."""
+        queued = sum(self._spacing(access) for access in self.queued_loads() + self.queued_stores())
+        queued += sum(4 for _ in self.apart())
+        library = any(step.function in LIBRARY for step in self.nest.steps)
+        return queued * self.schedule.buffers + 4 * self.work + (16 if library else 0)
+
+    def capacity(self) -> int:
+        """The largest tile that fits, in whole repeats of 64 floats."""
+        fits = (BUDGET - 1024) // max(1, self.bytes_per_element()) // 64 * 64
+        wanted = self.schedule.tile or 16384
+        if any(self._spacing(access) == 32 for access in self.queued_loads() + self.queued_stores()):
+            wanted = min(wanted, 1984)  # a copy has at most 4095 bursts, Brcb 255 repeats of eight elements
+        return max(64, min(fits, wanted) // 64 * 64)
+
+    def fit_tile(self, script: Script, total: str, share: int) -> None:
+        """Host statement that chooses the tile: of `total` elements, each of `share` units should get some."""
+        wanted = wanted_tile(total, share, "t.length")
+        script.add(self.voice.say("tile.fit", wanted=wanted, capacity=self.capacity()))
+
+
+def in_bytes(elements: str, ctype: str) -> str:
+    """A number of elements as a number of bytes, as copies want it."""
+    return f"static_cast<uint32_t>({elements} * sizeof({ctype}))"
+
+
+def wanted_tile(total: str, share: int, length: str) -> str:
+    """The tile that gives each of `share` units some of `total` elements, as host arithmetic."""
+    return length if share == 1 else f"AtMost({total} / {share}, {length})"
+
+
+def near(step: str) -> bool:
+    """True if elements lie so close that it is cheaper to load what is between them."""
+    return step.isdigit() and 2 <= int(step) <= 16
+
+
+def place(offset: str, parts: list[tuple[str, str]]) -> str:
+    """An offset plus indices times strides."""
+    terms = ([offset] if offset != "0" else []) + [_scaled(*part) for part in _nested(parts)]
+    return (terms[0].strip("()") if terms == ["(row + r)"] else " + ".join(terms)) or "0"
+
+
+def _nested(parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Indices and strides with long products written as people do: (i * rows + j) * length."""
+    found = [parts[0]] if parts else []
+    for index, stride in parts[1:]:
+        outer, wide = found[-1]
+        long = wide.count(" * ") > 1 or " + " in outer
+        if long and wide.endswith(f" * {stride}"):
+            found[-1] = (f"{_scaled(outer, wide.removesuffix(f' * {stride}'))} + {index}", stride)
+        else:
+            found.append((index, stride))
+    return found
+
+
+def _scaled(index: str, stride: str) -> str:
+    return index if stride == "1" else f"{index} * {stride}" if index.isidentifier() else f"({index}) * {stride}"

@@ -1,0 +1,160 @@
+"""Short rows taken together: many rows make one tile."""
+
+from __future__ import annotations
+
+from kernel_gym.authors.apprentice.ascendc.body import COMPARING
+from kernel_gym.authors.apprentice.ascendc.maps import MapWriter
+from kernel_gym.authors.apprentice.ascendc.nest import NestWriter, in_bytes, near, place
+from kernel_gym.authors.apprentice.ascendc.passes import PassWriter
+from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.frontend.plan import Access, Nest
+
+#: Rows up to this length are taken together.
+SHORT = 2048
+#: Bursts of one copy.
+BURSTS = 4095
+
+
+def suits(nest: Nest) -> bool:
+    """True if rows are short and every operand has them evenly spaced along the innermost kept loop."""
+    vectors = [step.access for step in nest.loads if step.access and step.access.step != "0"]
+    numbers = [step.access for step in nest.loads if step.access and step.access.step == "0"]
+    stores = [store.access for store in nest.stores]
+    # A mask looks at what pads a row: elements that are put together leave nothing there.
+    compares = any(step.function in COMPARING or (step.reduction or "").startswith("arg") for step in nest.steps)
+    even = all(access.step == "1" or (near(access.step) and not compares) for access in vectors)
+    steps = even and all(access.step == "1" for access in stores)
+    return (
+        bool(nest.kept)
+        and not nest.vector_reduced
+        and nest.longest <= SHORT
+        and steps
+        and not any(step.index and step.index.step != "0" for step in nest.steps)
+        and all(access.kept[-1].startswith("t.") and access.dtype == "float32" for access in [*vectors, *stores])
+        and all(access.kept[-1] == "0" for access in [*numbers, *(s.index for s in nest.steps if s.index)])
+    )
+
+
+class RowsTogether(NestWriter):
+    """A unit of work is a block of neighbouring rows; on chip each row begins on a block of 32 bytes.
+
+    `row` counts along the innermost kept loop, `outer` along all others together.
+    """
+
+    @property
+    def innermost(self) -> str:
+        """The field with the size of the innermost kept loop."""
+        return self.nest.kept[-1]
+
+    def indices(self, row: str, accesses: list[Access]) -> list[str]:
+        """Statements that take the number of all outer loops together apart."""
+        names = self.nest.kept[:-1]
+        lines = []
+        for n in range(len(names)):
+            if any(access.kept[n] != "0" for access in accesses):
+                inside = " * ".join(f"t.{name}" for name in names[n + 1 :])
+                several = len(names) - n > 2
+                text = f"outer / ({inside})" if several else f"outer / {inside}" if inside else "outer"
+                rest = "" if n == 0 else f" % t.{names[n]}"
+                lines.append(f"const uint32_t i{n} = {text}{rest};")
+        return lines
+
+    def offset(self, access: Access, row: str, start: str, axis: str = "") -> str:
+        parts = [(f"i{n}", stride) for n, stride in enumerate(access.kept[:-1]) if stride != "0"]
+        one = len(access.reduced) == 1
+        parts += [("axis" if one else f"k{n}", stride) for n, stride in enumerate(access.reduced) if stride != "0"]
+        if access.step != "0":
+            parts.append(("row", access.kept[-1]))
+        return place(access.offset, parts)
+
+    def load(self, access: Access, local: str, count: str, offset: str) -> None:
+        apart = access.step != "1"
+        n = f"((t.length - 1) * {access.step} + 1)" if apart else "t.length"
+        fields = {"dst": local, "src": f"{access.buffer}Gm", "offset": offset, "rows": "rows", "n": n}
+        fields |= {"gap": _gap(access, n), "pad": self.padding(access, n)}
+        self.script.add(self.voice.say("copy.rows-in", type="float", **fields))
+
+    def copy_out_text(self, access: Access, local: str, offset: str, count: str) -> str:
+        fields = {"dst": f"{access.buffer}Gm", "src": local, "offset": offset, "rows": "rows"}
+        return self.voice.say("copy.rows-out", type="float", n="t.length", gap=_gap(access, "t.length"), **fields)
+
+    def tile_text(self) -> str:
+        return "Align(t.batch * t.pitch, 64)"
+
+    def queue_bytes(self, access: Access) -> str:
+        # What pads a row on chip looks past the end of the last one.
+        return f"(t.batch * Align(t.length * {access.step}, 8) + {8 * int(access.step)}) * sizeof(float)"
+
+    def places_lines(self, access: Access) -> None:
+        """Byte offsets of elements that lie apart, row by row."""
+        with self.script.block("for (uint32_t r = 0; r < t.batch; ++r)"):
+            begin = f"static_cast<int32_t>(r * Align((t.length - 1) * {access.step} + 1, 8) * sizeof(float))"
+            fields = f"{self.places(access)}[r * t.pitch], {begin}, {4 * int(access.step)}, t.pitch"
+            self.script.add(f"AscendC::ArithProgression({fields});")
+
+    def tile_fields(self) -> tuple[str, ...]:
+        return ("pitch", "batch", "blocks", "units", "perCore")
+
+    def launch(self, script: Script) -> None:
+        self.set_fields(script)
+        outer = " * ".join(f"t.{name}" for name in self.nest.kept[:-1]) or "1"
+        limit = min(BURSTS, self.schedule.batch or BURSTS)
+        script.add("t.pitch = (t.length + 7) / 8 * 8;")
+        script.add(f"const uint32_t share = {outer} * t.{self.innermost} / {2 * self.schedule.cores} + 1;")
+        script.add(
+            f"t.batch = AtMost(AtMost({self.capacity()} / t.pitch, {limit}), AtMost(share, t.{self.innermost}));"
+        )
+        script.add(f"t.blocks = {self.voice.say('loop.remainder', length=f't.{self.innermost}', tile='t.batch')};")
+        script.add(f"t.units = {outer} * t.blocks;")
+        self.call(script)
+
+    def capacity(self) -> int:
+        return max(SHORT, super().capacity())
+
+    def block_loop(self) -> None:
+        """Statements that find the rows of a unit."""
+        self.script.add("const uint32_t row = (unit % t.blocks) * t.batch;")
+        self.script.add(f"const uint32_t rows = Min(t.batch, t.{self.innermost} - row);")
+
+
+class BlockWriter(RowsTogether, MapWriter):
+    """An elementwise nest."""
+
+    def _loop(self) -> None:
+        add = self.script.add
+        with self.script.function("__aicore__ inline void Process()"):
+            self.core_share()
+            with self.script.block("for (uint32_t unit = first; unit < last; ++unit)"):
+                self.block_loop()
+                if self.loads(vector=True):
+                    add("CopyIn(unit / t.blocks, row, rows);")
+                outer = ["unit / t.blocks"] * ("outer" in self._compute_names())
+                add(f"Compute({', '.join([*outer, 'rows * t.pitch'])});")
+                add("CopyOut(unit / t.blocks, row, rows);")
+
+    def _compute_names(self) -> list[str]:
+        numbers = [access for _, access in self.loads(vector=False)] + [s.index for s in self.nest.steps if s.index]
+        return ["outer"] * any(stride != "0" for access in numbers for stride in access.kept) + ["count"]
+
+    def _copy_parameters(self) -> list[str]:
+        return ["outer", "row", "rows"]
+
+
+class BlockPassWriter(RowsTogether, PassWriter):
+    """A nest that reduces over an axis that is not the last."""
+
+    def process(self) -> None:
+        add = self.script.add
+        with self.script.function("__aicore__ inline void Process()"):
+            self.core_share()
+            with self.script.block("for (uint32_t unit = first; unit < last; ++unit)"):
+                self.block_loop()
+                add("Columns(unit / t.blocks, row, rows);")
+        add("")
+        with self.script.function("__aicore__ inline void Columns(uint32_t outer, uint32_t row, uint32_t rows)"):
+            add("const uint32_t count = rows * t.pitch;")
+            self._unit()
+
+
+def _gap(access: Access, n: str) -> str:
+    return "0" if access.kept[-1] == n else in_bytes(f"({access.kept[-1]} - {n})", "float")

@@ -1,0 +1,1 @@
+"""How the apprentice reads its context, errs and improves."""

@@ -1,0 +1,102 @@
+"""How sure an author is of an idiom, given what it has read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import exp, log
+
+from kernel_gym.authors.apprentice.behaviour.idioms import Idiom
+from kernel_gym.authors.apprentice.behaviour.profile import Profile
+from kernel_gym.authors.apprentice.behaviour.reading import Reading, read_note, shows
+from kernel_gym.authors.contract import Context, StartPoint
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The probability of the right spelling, and what it comes from: (source, log-odds) pairs."""
+
+    probability: float
+    reasons: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass
+class Judge:
+    """Judges idioms for one attempt: a profile, the notes it was shown, the kernel it starts from."""
+
+    profile: Profile
+    context: Context
+    start: StartPoint | None
+    #: Idioms that the chosen moves touch: copying alone does not keep them right.
+    risks: frozenset[str] = frozenset()
+    language: str = "ascendc"
+    readings: list[Reading] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.readings = [read_note(note, self.language) for note in self.context]
+        length = sum(reading.length for reading in self.readings)
+        self.attention = self.profile.span / (self.profile.span + length)
+
+    def judge(self, idiom: Idiom) -> Judgement:
+        """How likely the idiom comes out right."""
+        if self.profile.fluent:
+            return Judgement(1.0, (("oracle", float("inf")),))
+        copied = self._copied(idiom)
+        if copied is not None:
+            return copied
+        prior = idiom.prior.probability
+        reasons = [("prior", log(prior / (1 - prior)) + self.profile.skill)]
+        gains, losses = self._evidence(idiom)
+        gain, loss = self._together(gains), self._together(losses)
+        reasons += [(name, value) for name, value in gains] + [(name, -value) for name, value in losses]
+        clash = self.profile.conflict * min(gain, loss)
+        if clash:
+            reasons.append(("conflicting spellings", -clash))
+        odds = reasons[0][1] + gain - loss - clash
+        return Judgement(1 / (1 + exp(-odds)), tuple(reasons))
+
+    def _copied(self, idiom: Idiom) -> Judgement | None:
+        """A start point is copied, so what it spells right stays right."""
+        if self.start is None or not shows(idiom.right.pattern, self.start.kernel.source):
+            return None
+        if idiom.id in self.risks:
+            return Judgement(self.profile.care, (("touched by a move", 0.0),))
+        return Judgement(self.profile.copying, (("copied from the start point", 0.0),))
+
+    def _evidence(self, idiom: Idiom) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
+        gains: list[tuple[str, float]] = []
+        losses: list[tuple[str, float]] = []
+        for number, reading in enumerate(self.readings):
+            sight = reading.sights.get(idiom.id)
+            if sight is None:
+                continue
+            noticed = self.attention * self.profile.focus / (self.profile.focus + reading.length)
+            noticed = min(1.0, noticed * (1 + self.profile.comment * sight.commented))
+            label = f"{reading.kind} {number + 1}"
+            weight, why = self._gain(idiom, reading, sight.right, sight.pointed, sight.taught)
+            if weight:
+                gains.append((f"{label}: {why}", weight * noticed))
+            misled = sight.wrong and not sight.pointed and not (sight.right and reading.feasible)
+            if misled and (reading.judged and not reading.feasible):
+                losses.append((f"{label}: shows the mistake", self.profile.misled * noticed))
+        return gains, losses
+
+    def _gain(self, idiom: Idiom, reading: Reading, right: bool, pointed: bool, taught: bool) -> tuple[float, str]:
+        """The strongest thing that a note says for the right spelling."""
+        options = [(0.0, "")]
+        if right and reading.feasible:
+            options.append((self.profile.verified, "verified code shows it"))
+        elif right and reading.compiled and idiom.effect == "uncompilable":
+            options.append((self.profile.compiled, "code that compiled shows it"))
+        elif right:
+            options.append((self.profile.shown, "shows it"))
+        if taught:
+            options.append((self.profile.page, "its page is there"))
+        if pointed:
+            options.append((self.profile.hinted, "a failure points at it"))
+        return max(options)
+
+    def _together(self, evidence: Sequence[tuple[str, float]]) -> float:
+        """Pieces of evidence added up, each further one counting less."""
+        ordered = sorted((value for _, value in evidence), reverse=True)
+        return sum(value * self.profile.repetition**rank for rank, value in enumerate(ordered))

@@ -1,0 +1,144 @@
+"""A whole CUDA submission: includes, device functions, the host function."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
+
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
+from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.cuda import quads, rows
+from kernel_gym.authors.apprentice.cuda.nests import NestWriter
+from kernel_gym.authors.apprentice.cuda.products import LARGE_TILE, ProductWriter, SizedTileWriter, TileWriter
+from kernel_gym.authors.apprentice.cuda.scans import BlockScanWriter, ScanWriter
+from kernel_gym.authors.apprentice.cuda.schedule import CudaSchedule
+from kernel_gym.authors.apprentice.cuda.stage import StageWriter
+from kernel_gym.authors.apprentice.cuda.steps import CTYPES, HALVES
+from kernel_gym.authors.apprentice.frontend.plan import Either, Nest, Pieces, Plan, Product, Scan, Stage
+
+_HOST = """\
+static long long AtMost(long long n, long long limit)
+{
+    return n < limit ? n : limit;
+}
+"""
+
+#: Loops of a sum over channels and a window along one direction.
+LINE = 2
+#: Threads of a block, at most, where every result is a window under a filter.
+FILTER_BLOCK = 128
+
+
+@dataclass
+class _Part:
+    """Stages that are launched one after another, perhaps for pieces of a batch."""
+
+    stages: list[Nest | Scan | Product]
+    pieces: Pieces | None = None
+    writers: list[StageWriter] = field(default_factory=list)
+
+
+def write_kernel(plan: Plan, schedule: CudaSchedule, voice: Voice) -> str:
+    """The source of a kernel for a plan, scheduled and spelled."""
+    parts = [part for stage in plan.stages for part in _parts(stage, schedule)]
+    alone = sum(len(part.stages) for part in parts) == 1
+    number = 0
+    for part in parts:
+        for stage in part.stages:
+            number += 1
+            writer = _writer(plan, stage, schedule, voice, _prefix(plan, None if alone else number))
+            writer.advance = dict(part.pieces.advance) if part.pieces else {}
+            part.writers.append(writer)
+    writers = [writer for part in parts for writer in part.writers]
+    kernels = [writer.write() for writer in writers]
+    used = sorted({name for writer in writers for name in writer.helpers})
+    helpers = [rows.helper(name, voice, shuffle=schedule.shuffle) for name in used]
+    script = Script()
+    script.add(f"// {plan.title}", schedule.comment(), voice.say("include.header"), *_headers(plan, voice))
+    for text in (*helpers, *kernels, _HOST):
+        script.add("", *text.rstrip("\n").split("\n"))
+    script.add("")
+    _host(script, plan, parts, voice)
+    return script.text()
+
+
+def _headers(plan: Plan, voice: Voice) -> list[str]:
+    found = dict.fromkeys(buffer.dtype for buffer in plan.buffers if buffer.dtype in HALVES)
+    return [voice.say(HALVES[dtype][0]) for dtype in found]
+
+
+def _parts(stage: Stage, schedule: CudaSchedule) -> list[_Part]:
+    match stage:
+        case Either(cube=(Product() as product,)):
+            # A matrix and a vector: rows are summed up as they are read, nothing is used twice.
+            narrow = "1" in (product.m, product.n) and stage.vector.vector_reduced
+            return [_Part([stage.vector if narrow else product])]
+        case Either():
+            # Gathered windows pay where the window is a line; a larger one is read in place.
+            if schedule.tile == 1 or len(stage.vector.reduced) > LINE:
+                return [_Part([stage.vector])]
+            return [part for each in stage.cube for part in _parts(each, schedule)]
+        case Pieces():
+            return [_Part(list(stage.stages), stage)]
+    return [_Part([stage])]
+
+
+def _prefix(plan: Plan, number: int | None) -> str:
+    base = plan.name if plan.name[:1].isalpha() else f"op_{plan.name}"
+    return base if number is None else f"{base}{number}"
+
+
+def _writer(plan: Plan, stage: Nest | Scan | Product, schedule: CudaSchedule, voice: Voice, prefix: str) -> StageWriter:
+    if isinstance(stage, Scan):
+        scans = BlockScanWriter if stage.last and schedule.shuffle else ScanWriter
+        return scans(plan, schedule, voice, prefix, scan=stage)
+    if isinstance(stage, Product):
+        tiles = SizedTileWriter if schedule.tile >= LARGE_TILE else TileWriter
+        return (ProductWriter if schedule.tile == 1 else tiles)(plan, schedule, voice, prefix, product=stage)
+    if stage.reductions and stage.vector_reduced:
+        return rows.RowWriter(plan, schedule, voice, prefix, nest=stage)
+    if stage.reductions and len(stage.loads) > 1:
+        # A window under a filter: each result is work enough for a thread of its own, and large blocks end late.
+        schedule = replace(schedule, stride=False, block=min(schedule.block, FILTER_BLOCK))
+    kind = quads.QuadWriter if quads.suits(stage, schedule) else NestWriter
+    return kind(plan, schedule, voice, prefix, nest=stage)
+
+
+def _host(script: Script, plan: Plan, parts: list[_Part], voice: Voice) -> None:
+    with script.function(voice.say("launch.entry")):
+        writers = [writer for part in parts for writer in part.writers]
+        used = {name for writer in writers for name in writer.buffers_used()}
+        text = " ".join([value for writer in writers for _, value in writer.fields()] + [e for _, e in plan.derived])
+        text += " ".join(b.elements for b in plan.buffers) + " ".join(str(part.pieces) for part in parts)
+        for buffer in plan.buffers:
+            if buffer.origin != "workspace" and (buffer.name in used or f"{buffer.name}.shape" in text):
+                script.add(f"const KernelTensor &{buffer.name} = args->{buffer.origin}s[{buffer.index}];")
+        for name, expression in plan.derived:
+            script.add(f"const long long {name} = {expression};")
+        _workspace(script, plan, used, voice)
+        for part in parts:
+            _launch_part(script, part, alone=len(writers) == 1)
+        script.add("return 0;")
+
+
+def _launch_part(script: Script, part: _Part, *, alone: bool) -> None:
+    with ExitStack() as loops:
+        if part.pieces:
+            for name, end, step in part.pieces.loops:
+                loops.enter_context(script.block(f"for (long long {name} = 0; {name} < {end}; {name} += {step})"))
+            script.add(*(f"const long long {name} = {text};" for name, text in part.pieces.inside))
+        for writer in part.writers:
+            with nullcontext() if alone else script.block(""):
+                writer.launch(script)
+
+
+def _workspace(script: Script, plan: Plan, used: set[str], voice: Voice) -> None:
+    """Parts of the workspace, each on a boundary of 512 bytes."""
+    previous = ""
+    for buffer in plan.buffers:
+        if buffer.origin == "workspace" and buffer.name in used:
+            if not previous:
+                script.add(voice.say("workspace.base"))
+                previous = "workspace"
+            script.add(f"char *{buffer.name} = {previous};")
+            previous = f"{buffer.name} + ({buffer.elements}) * sizeof({CTYPES[buffer.dtype]}) / 512 * 512 + 512"

@@ -1,0 +1,238 @@
+"""Nests that reduce along rows: a block of threads for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
+from kernel_gym.authors.apprentice.code_writer import Script, product_text
+from kernel_gym.authors.apprentice.cuda.nests import MERGES, STARTS, NestWriter
+from kernel_gym.authors.apprentice.cuda.schedule import SHARED_FLOATS
+from kernel_gym.authors.apprentice.cuda.steps import needed, number
+from kernel_gym.authors.apprentice.frontend.plan import Access, Ref, Store
+
+#: Rows that are worth all the threads that a block can have.
+LONG = 8192
+
+
+@dataclass
+class RowWriter(NestWriter):
+    """The threads of a block share a row: each takes every n-th element, and the block puts the parts together."""
+
+    #: Loads that are kept in shared memory: step, and where the row begins there.
+    kept: dict[int, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        longest = self.nest.longest or 1024
+        most = 1024 if longest >= LONG and self.schedule.block >= 256 else self.schedule.block
+        self.threads = min(most, max(32, -(-longest // 32) * 32))
+        whole = [
+            index
+            for index, step in enumerate(self.nest.steps)
+            if step.access and step.access.step != "0" and step.access.dtype == "float32"
+        ]
+        passes = 1 + max(step.level for step in self.nest.reductions)
+        again = passes > 2 or any(self.walks(store) for store in self.nest.stores)
+        room = self.nest.longest and len(whole) * self.nest.longest <= SHARED_FLOATS - 64
+        if self.schedule.resident and again and room and not self.nest.reduced and self.nest.vector_reduced:
+            length = self.named(self.nest.vector)
+            self.kept = {index: f"{n} * {length} + " if n else "" for n, index in enumerate(whole)}
+
+    def body(self) -> None:
+        """One row."""
+        if self.kept:
+            self.script.add("extern __shared__ float row[];")
+        self.script.add(f"const {self.index} i = blockIdx.x;")
+        self.take_apart("i", self.kept_loops())
+        self.passes()
+
+    def passes(self) -> None:
+        """As for any nest; a softmax's two reductions may share a pass."""
+        pair = self._online() if self.schedule.online else None
+        if pair is None:
+            super().passes()
+            return
+        self.prepare(0)
+        self._together(*pair)
+        self.prepare(max(step.level for step in self.nest.reductions))
+        for store in self.nest.stores:
+            self.store(store)
+
+    def _online(self) -> tuple[int, int] | None:
+        """The maximum of a row and the sum of exp(value - maximum), if these are all that is reduced."""
+        steps = self.nest.steps
+        found = [index for index, step in enumerate(steps) if step.reduction]
+        if [steps[index].function for index in found] != ["max", "sum"]:
+            return None
+        highest, total = found
+        power = steps[self.source(total)]
+        inner = power.arguments[0] if power.function == "exp" else None
+        shifted = steps[inner.step] if isinstance(inner, Ref) else None
+        wanted = (Ref(self.source(highest)), Ref(highest))
+        right = self.voice.right("numeric.max-subtraction")
+        return (
+            (highest, total) if right and shifted and (shifted.function, shifted.arguments) == ("sub", wanted) else None
+        )
+
+    def _together(self, highest: int, total: int) -> None:
+        """One pass: whenever a larger value comes, the sum so far is scaled to it."""
+        most, sum_ = self.result_name(highest), self.result_name(total)
+        self.open(highest)
+        self.open(total)
+        known = dict(self.steps.names)
+        with self.reduced_loop(0):
+            for index in needed(self.nest, [self.source(highest)], known):
+                self.write_inside(index, 0)
+            value = self.steps.names[self.source(highest)]
+            # Minus infinity adds nothing, and has no distance from itself.
+            with self.script.block(f"if ({value} != {number(float('-inf'))})"):
+                self.script.add(f"const float larger = fmaxf({most}, {value});")
+                self.script.add(
+                    f"{sum_} = {sum_} * expf({most} - larger) + expf({value} - larger);", f"{most} = larger;"
+                )
+        self.steps.forget(known)
+        self.helpers |= {"max", "sum"}
+        self.script.add(f"const float overall = block_max({most});")
+        self.script.add(f"{sum_} = block_sum({most} == overall ? {sum_} : {sum_} * expf({most} - overall));")
+        self.script.add(f"{most} = overall;")
+        self.steps.names |= {highest: most, total: sum_}
+
+    @property
+    def several_loops(self) -> bool:
+        """All loops are one here, and its threads share the sum."""
+        return False
+
+    @contextmanager
+    def reduced_loop(self, level: int) -> Iterator[None]:
+        """The threads' share of the row."""
+        names = [*self.nest.reduced, self.nest.vector]
+        inner = "column" if len(names) == 1 else "r"
+        count = self.sizes(tuple(names))
+        with self.script.block(f"for ({self.index} {inner} = threadIdx.x; {inner} < {count}; {inner} += blockDim.x)"):
+            if inner == "r":
+                loops = [(f"k{n}", self.named(name)) for n, name in enumerate(self.nest.reduced)]
+                self.take_apart("r", [*loops, ("column", self.named(self.nest.vector))])
+            yield
+
+    def write_inside(self, index: int, level: int) -> None:
+        """Loads come from shared memory once they are there."""
+        start = self.kept.get(index)
+        if start is None:
+            self.steps.write(index)
+        elif level == 0 or index not in self._first_pass():
+            self.steps.held.pop(index, None)
+            self.steps.write(index)
+            if level == 0:
+                self.script.add(f"row[{start}column] = {self.steps.names[index]};")
+        else:
+            self.steps.held[index] = f"row[{start}column]"
+            self.steps.write(index)
+
+    def _first_pass(self) -> set[int]:
+        """Loads that the first pass reads, and leaves in shared memory."""
+        first = [i for i, step in enumerate(self.nest.steps) if step.reduction and step.level == 1]
+        return set(needed(self.nest, first))
+
+    def position(self) -> str:
+        """The place of an element of the row."""
+        return "r" if self.nest.reduced else "column"
+
+    def close(self, index: int) -> None:
+        """Put the threads' parts together; every thread has the result then."""
+        step, name = self.nest.steps[index], self.result_name(index)
+        if step.function.startswith("arg"):
+            self.helpers.add(step.function)
+            self.script.add(f"{name} = block_{step.function}({name}Value, {name});")
+        else:
+            self.helpers.add(step.function)
+            self.script.add(f"{name} = block_{step.function}({name});")
+        super().close(index)
+
+    def store_once(self, store: Store) -> None:
+        """One thread writes what is one number for the row."""
+        with self.script.block("if (threadIdx.x == 0)"):
+            super().store_once(store)
+
+    def launch(self, script: Script) -> None:
+        """A block for each row."""
+        self.set_fields(script)
+        shared = "0"
+        if self.kept:
+            shared = self.voice.say("shared.size", n=product_text([str(len(self.kept)), self.named(self.nest.vector)]))
+        self.call(script, self.results, self.voice.say("launch.threads", block=self.threads), shared)
+
+    def address(self, access: Access) -> str:
+        """As for any nest; rows have no axis to mistake."""
+        return self._written(access)
+
+
+def helper(function: str, voice: Voice, *, shuffle: bool) -> str:
+    """The device function by which a block puts the parts of its threads together."""
+    if function.startswith("arg"):
+        return _arg_helper(function, voice)
+    return _shuffled(function, voice) if shuffle else _tree(function, voice)
+
+
+def _start(function: str, voice: Voice) -> str:
+    if function in STARTS:
+        return STARTS[function]
+    return voice.say("reduce.lowest") if function == "max" else "__int_as_float(0x7f800000)"
+
+
+def _shuffled(function: str, voice: Voice) -> str:
+    script, merge = Script(), MERGES[function]
+    shuffled = voice.say("shuffle.mask", value="value", offset="offset")
+    head = voice.say("device.function", type="float", name=f"block_{function}")
+    with script.function(f"{head}(float value)"):
+        script.add(voice.say("shared.declare", type="float", name="partial", size=32))
+        script.add("const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;")
+        with script.block("for (int offset = 16; offset > 0; offset /= 2)"):
+            script.add(f"value = {merge.format('value', shuffled)};")
+        # The call before may still be reading.
+        script.add(voice.say("sync.block"))
+        with script.block("if (lane == 0)"):
+            script.add("partial[warp] = value;")
+        script.add(voice.say("sync.block"))
+        script.add(f"value = lane < blockDim.x / 32 ? partial[lane] : {_start(function, voice)};")
+        with script.block("for (int offset = 16; offset > 0; offset /= 2)"):
+            script.add(f"value = {merge.format('value', shuffled)};")
+        script.add("return __shfl_sync(0xffffffffu, value, 0);")
+    return script.text()
+
+
+def _tree(function: str, voice: Voice) -> str:
+    script, merge = Script(), MERGES[function]
+    head = voice.say("device.function", type="float", name=f"block_{function}")
+    with script.function(f"{head}(float value)"):
+        script.add(voice.say("shared.declare", type="float", name="parts", size=1024))
+        script.add(voice.say("sync.block"), "parts[threadIdx.x] = value;", voice.say("sync.block"))
+        with script.block("for (int half = 512; half > 0; half /= 2)"):
+            with script.block("if (threadIdx.x < half && threadIdx.x + half < blockDim.x)"):
+                merged = merge.format("parts[threadIdx.x]", "parts[threadIdx.x + half]")
+                script.add(f"parts[threadIdx.x] = {merged};")
+            script.add(voice.say("sync.block"))
+        script.add("return parts[0];")
+    return script.text()
+
+
+def _arg_helper(function: str, voice: Voice) -> str:
+    script, sign = Script(), ">" if function == "argmax" else "<"
+    head = voice.say("device.function", type="int", name=f"block_{function}")
+    with script.function(f"{head}(float value, int place)"):
+        script.add(voice.say("shared.declare", type="float", name="values", size=1024))
+        script.add(voice.say("shared.declare", type="int", name="places", size=1024))
+        script.add(voice.say("sync.block"), "values[threadIdx.x] = value;", "places[threadIdx.x] = place;")
+        script.add(voice.say("sync.block"))
+        with script.block("for (int half = 512; half > 0; half /= 2)"):
+            with script.block("if (threadIdx.x < half && threadIdx.x + half < blockDim.x)"):
+                script.add("const int other = threadIdx.x + half;")
+                # Of equal values the first one counts.
+                tie = "values[other] == values[threadIdx.x] && places[other] < places[threadIdx.x]"
+                with script.block(f"if (values[other] {sign} values[threadIdx.x] || ({tie}))"):
+                    script.add("values[threadIdx.x] = values[other];", "places[threadIdx.x] = places[other];")
+            script.add(voice.say("sync.block"))
+        script.add("return places[0];")
+    return script.text()

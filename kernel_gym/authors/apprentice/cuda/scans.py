@@ -1,0 +1,92 @@
+"""Running sums and products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.cuda.stage import StageWriter
+from kernel_gym.authors.apprentice.frontend.plan import Scan
+
+_SIGNS = {"sum": "+", "prod": "*"}
+_STARTS = {"sum": "0.0f", "prod": "1.0f"}
+
+
+@dataclass
+class ScanWriter(StageWriter):
+    """One thread follows one line, element by element."""
+
+    scan: Scan = field(kw_only=True)
+
+    def buffers_used(self) -> dict[str, bool]:
+        """Source and target."""
+        return {self.scan.source: False, self.scan.target: True}
+
+    def fields(self) -> list[tuple[str, str]]:
+        """The plan's sizes."""
+        return list(self.scan.fields)
+
+    @property
+    def lines(self) -> str:
+        """How many lines there are."""
+        return self.named("rows") if self.scan.last else f"{self.named('rows')} * {self.named('length')}"
+
+    def body(self) -> None:
+        """A line for each thread."""
+        axis, length = self.named("axis"), self.named("length")
+        self.script.add(f"const int i = {self.voice.say('index.global')};")
+        self.script.add(self.voice.say("bounds.check", n=self.lines))
+        start = f"i * {axis}" if self.scan.last else f"i / {length} * {axis} * {length} + i % {length}"
+        step = "k" if self.scan.last or not self.voice.right("axis.stride") else f"k * {length}"
+        self.script.add(f"const int start = {start};", f"float running = {_STARTS[self.scan.function]};")
+        with self.script.block(f"for (int k = 0; k < {axis}; ++k)"):
+            self.script.add(
+                f"running = running {_SIGNS[self.scan.function]} {self.buffer(self.scan.source)}[start + {step}];"
+            )
+            self.script.add(f"{self.buffer(self.scan.target)}[start + {step}] = running;")
+
+    def launch(self, script: Script) -> None:
+        """A thread for each line."""
+        self.set_fields(script)
+        self.covering(script, self.lines)
+        self.call(script, "blocks", self.voice.say("launch.threads", block=self.schedule.block))
+
+
+@dataclass
+class BlockScanWriter(ScanWriter):
+    """A block follows one row, as many elements at a time as it has threads, and carries the total over."""
+
+    def body(self) -> None:
+        """Scan within warps, then over the warps' totals, then add what came before."""
+        axis, sign, start = self.named("axis"), _SIGNS[self.scan.function], _STARTS[self.scan.function]
+        source, target = self.buffer(self.scan.source), self.buffer(self.scan.target)
+        add, say = self.script.add, self.voice.say
+        add(say("shared.declare", type="float", name="totals", size=32))
+        add("const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;", f"float carried = {start};")
+        with self.script.block(f"for (int k = 0; k < {axis}; k += blockDim.x)"):
+            add(f"const int place = blockIdx.x * {axis} + k + threadIdx.x;")
+            add(f"const bool inside = k + threadIdx.x < {axis};", f"float value = inside ? {source}[place] : {start};")
+            self._within_warp("value", sign)
+            with self.script.block("if (lane == 31)"):
+                add("totals[warp] = value;")
+            add(say("sync.block"))
+            add(f"float before = lane < blockDim.x / 32 ? totals[lane] : {start};")
+            self._within_warp("before", sign)
+            add("const float all = __shfl_sync(0xffffffffu, before, blockDim.x / 32 - 1);")
+            add("const float earlier = __shfl_sync(0xffffffffu, before, warp - (warp > 0));")
+            with self.script.block("if (warp > 0)"):
+                add(f"value = value {sign} earlier;")
+            with self.script.block("if (inside)"):
+                add(f"{target}[place] = carried {sign} value;")
+            add(f"carried = carried {sign} all;", say("sync.block"))
+
+    def _within_warp(self, name: str, sign: str) -> None:
+        with self.script.block("for (int offset = 1; offset < 32; offset *= 2)"):
+            self.script.add(f"const float below = __shfl_up_sync(0xffffffffu, {name}, offset);")
+            with self.script.block("if (lane >= offset)"):
+                self.script.add(f"{name} = below {sign} {name};")
+
+    def launch(self, script: Script) -> None:
+        """A block for each row."""
+        self.set_fields(script)
+        self.call(script, self.lines, self.voice.say("launch.threads", block=self.schedule.block))

@@ -1,0 +1,56 @@
+"""From a task to its plan, once: export, read, remember."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from kernel_gym.authors.apprentice.frontend import plan_store
+from kernel_gym.authors.apprentice.frontend.operators import Unsupported
+from kernel_gym.authors.apprentice.frontend.plan import Plan
+from kernel_gym.authors.apprentice.frontend.reader import read
+from kernel_gym.errors import TaskError
+from kernel_gym.tasks.graph import export
+from kernel_gym.tasks.task import Task
+
+
+def lower(task: Task) -> Plan:
+    """The plan of a task; raises `Unsupported` with the operator that stands in the way."""
+    plan = _lower(task, task.digest)
+    if isinstance(plan, str):
+        raise Unsupported(plan)
+    return plan
+
+
+@lru_cache(maxsize=1024)
+def _lower(task: Task, digest: str) -> Plan | str:
+    # The name and the title are the task's, not its content's.
+    key = f"{digest} {task.name} {task.description}"
+    known = plan_store.load(key)
+    if known is None:
+        known = _read(task)
+        plan_store.store(key, known)
+    return known
+
+
+def _read(task: Task) -> Plan | str:
+    signature = task.instance(task.public).signature
+    names = [spec.name for spec in signature.inputs]
+    shapes = [tuple(spec.shape for spec in task.instance(case).signature.inputs) for case in task.cases]
+    try:
+        program, twin = export(task.instance(task.public)), lambda: export(task.instance(task.timing))
+        plan = read(program, task.name, _title(task), shapes, twin, names)
+    except Unsupported as error:
+        return str(error)
+    except TaskError as error:
+        return f"Unsupported: {error}"
+    try:
+        apart = read(program, task.name, _title(task), shapes, twin, names, fused=False)
+    except Unsupported:  # what is only a view as long as it is fused
+        return plan
+    return replace(plan, apart=apart) if len(apart.stages) > len(plan.stages) else plan
+
+
+def _title(task: Task) -> str:
+    words = (task.description or task.name.replace("_", " ")).strip().splitlines()[0].rstrip(".")
+    return f"{words}."

@@ -1,0 +1,198 @@
+"""Products that sum over an axis: matrix multiplication and convolution."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import sympy
+from sympy import expand
+
+from kernel_gym.authors.apprentice.frontend.expression import Reduce, Reorder, Tensor, Value, contiguous, reorder
+from kernel_gym.authors.apprentice.frontend.operators.table import Unsupported, apply, handles, reduce
+from kernel_gym.authors.apprentice.frontend.operators.windows import aligned, spread, window_count, windows
+from kernel_gym.authors.apprentice.frontend.plan import Either, Matrix, Pieces, Product
+from kernel_gym.authors.apprentice.frontend.sizes import Size, c_expression, product, row_major, size
+
+if TYPE_CHECKING:
+    from kernel_gym.authors.apprentice.frontend.reader import Reader
+
+#: Elements of gathered windows that are laid out at a time; one row more may come on top.
+PIECE = 4 << 20
+
+
+@handles("mm.default")
+def _mm(r: Reader, left: Value, right: Value) -> Value:
+    return r.product(_row(r, left, 0), _row(r, right, 0), 0)
+
+
+@handles("bmm.default")
+def _bmm(r: Reader, left: Value, right: Value) -> Value:
+    return r.product(_row(r, left, 1), _row(r, right, 1), 1)
+
+
+@handles("addmm.default")
+def _addmm(r: Reader, bias: Value, left: Value, right: Value, *, beta: float = 1, alpha: float = 1) -> Value:
+    total = _mm(r, left, right)
+    scaled = total if alpha == 1 else apply(r, "mul", total, alpha)
+    return apply(r, "add", scaled, bias if beta == 1 else apply(r, "mul", bias, beta))
+
+
+def _row(r: Reader, value: Value, batch: int) -> Tensor:
+    """An operand in global memory, as it is stored."""
+    return value if isinstance(value, Tensor) else r.tensor(value)
+
+
+@handles("convolution.default")
+def _convolution(
+    r: Reader, x: Value, weight: Tensor, bias: Value | None, stride: Any, padding: Any, dilation: Any,
+    transposed: bool, output_padding: Any, groups: int,
+) -> Value:  # fmt: skip
+    directions = len(x.shape) - 2
+    strides, pads, hops = (spread(setting, directions) for setting in (stride, padding, dilation))
+    kernel = weight.shape[2:]
+    # One channel to a filter at every case: there are as many groups as channels, however many these are.
+    depthwise = not transposed and groups > 1 and weight.shape[1] == 1
+    parts = x.shape[1] if depthwise else size(groups)
+    if transposed:
+        source = _spread_out(r, x, kernel, strides, pads, hops, spread(output_padding, directions))
+        filters, strides = _turned(weight, parts), [1] * directions
+    else:
+        source, filters = r.padded(x, pads, pads, 0.0), _grouped(weight, parts)
+    counts = [
+        window_count(r, extent, k, step, hop)
+        for extent, k, step, hop in zip(source.shape[2:], kernel, strides, hops, strict=True)
+    ]
+    view = windows(r, source, kernel, strides, hops, counts)
+    total = _convolve(r, view, filters, strides)
+    return total if bias is None else apply(r, "add", total, reorder(bias, (0,) + (None,) * directions))
+
+
+def _convolve(r: Reader, view: Tensor, filters: Tensor, strides: list[int]) -> Tensor:
+    """The contraction as a stage: by vectors, or as a matrix product of the filters and the gathered windows."""
+    directions = len(strides)
+    _, each, inputs, *_ = filters.shape
+    value = _contract(r, view, filters, directions)
+    if r.sizes.value(each) == 1 and r.sizes.value(inputs) == 1:
+        dense = r.tensor(value)
+        return contiguous(dense.buffer, _result_shape(view, filters, directions), "float32")
+    if not isinstance(value, Reduce | Reorder):
+        raise Unsupported("Unsupported: a convolution over nothing")
+    target = r.scratch(_result_shape(view, filters, directions))
+    dense = filters if filters.contiguous else r.tensor(r.copied(filters))
+    nest, reach = r.nest(value, Tensor(value.shape, "float32", target.buffer, row_major(value.shape)))
+    r.add(Either("", (gathered_product(r, view, dense, strides, target),), nest), reach)
+    return target
+
+
+def _result_shape(view: Tensor, filters: Tensor, directions: int) -> tuple[Size, ...]:
+    return (view.shape[0], filters.shape[0] * filters.shape[1], *view.shape[-directions:])
+
+
+def gathered_product(r: Reader, view: Tensor, filters: Tensor, strides: list[int], target: Tensor) -> Pieces:
+    """Windows laid out as the columns of a matrix, as many samples at a time as the workspace takes, and multiplied."""
+    directions = len(strides)
+    groups, each, inputs, *kernel = filters.shape
+    batch, channels = view.shape[:2]
+    first, *rest = view.shape[-directions:]
+    depth, inner = inputs * product(kernel), product(rest)
+    number = len(r.sizes.derived)
+    row = channels * product(kernel) * inner
+    rows = r.sizes.derive(f"pieceRows{number}", sympy.Min(first, sympy.floor(PIECE / row) + 1))
+    samples = r.sizes.derive(f"pieceSamples{number}", sympy.Min(batch, sympy.floor(PIECE / (row * rows)) + 1))
+    here = r.sizes.bound(f"samplesHere{number}", samples)
+    rows_here = r.sizes.bound(f"rowsHere{number}", rows)
+    shape = (here, *view.shape[1:-directions], rows_here, *rest)
+    columns = r.scratch((samples, channels, *kernel, rows, *rest))
+    piece = Tensor(shape, view.dtype, view.buffer, view.strides, view.offset)
+    nest, reach = r.nest(r.copied(piece), Tensor(shape, "float32", columns.buffer, row_major(shape)))
+    nest = replace(nest, name=f"windows{number}")
+    r.reaches[nest.name] = reach
+    pitch = first * inner
+    n, m, k = (c_expression(expand(extent)) for extent in (rows_here * inner, each, depth))
+    left = Matrix(filters.buffer, False, c_expression(groups), "")
+    right = Matrix(columns.buffer, False, c_expression(here * groups), "")
+    step = c_expression(expand(each * pitch))
+    cube = Product(
+        "", left, right, target.buffer, c_expression(here * groups), m, n, k, c_expression(expand(pitch)), step
+    )
+    moves = (
+        (
+            view.buffer,
+            f"sample * ({c_expression(view.strides[0])}) + row * ({c_expression(expand(view.strides[-directions]))})",
+        ),
+        (target.buffer, f"sample * ({c_expression(expand(groups * each * pitch))}) + row * ({c_expression(inner)})"),
+    )
+    loops = (("sample", c_expression(batch), str(samples)), ("row", c_expression(first), str(rows)))
+    inside = (
+        (str(here), f"AtMost({samples}, {c_expression(batch)} - sample)"),
+        (str(rows_here), f"AtMost({rows}, {c_expression(first)} - row)"),
+    )
+    return Pieces("", loops, inside, moves, (nest, cube))
+
+
+def _contract(r: Reader, view: Tensor, filters: Tensor, directions: int) -> Value:
+    """The sum over input channels and places: `filters` (group, out, in, places), `view` (batch, in, places, windows).
+
+    The dimensions of the product are batch, group, out, in, places, windows; a single group has none of its own.
+    """
+    groups, _, inputs, *_ = filters.shape
+    batch, _, *rest = view.shape
+    rank = 4 + 2 * directions
+    grouped = (batch, groups, inputs, *rest)
+    walk = (view.strides[0], view.strides[1] * inputs, *view.strides[1:])
+    x = aligned(Tensor(grouped, view.dtype, view.buffer, walk, view.offset), (0, 1, 3, *range(4, rank)), rank)
+    w = aligned(filters, (1, 2, 3, *range(4, 4 + directions)), rank)
+    total = reduce(r, "sum", apply(r, "mul", x, w), tuple(range(3, 4 + directions)), keep=False)
+    return total if groups != 1 else reorder(total, (0, 2, *range(3, 3 + directions)))
+
+
+def _grouped(weight: Tensor, groups: Size) -> Tensor:
+    """Filters (out, in / groups, places) as (group, out / groups, in / groups, places)."""
+    each = _share(weight.shape[0], groups)
+    shape = (groups, each, *weight.shape[1:])
+    return Tensor(shape, weight.dtype, weight.buffer, (weight.strides[0] * each, *weight.strides), weight.offset)
+
+
+def _share(channels: Size, groups: Size) -> Size:
+    """Channels of one group; as many groups as channels leave one, whatever the channels are called."""
+    return channels / groups if groups.is_Integer else sympy.Integer(1)
+
+
+def _turned(weight: Tensor, groups: Size) -> Tensor:
+    """Filters (in, out / groups, places) of a transposed convolution, grouped and with their places reversed."""
+    inputs, outputs, *kernel = weight.shape
+    step_in, step_out, *steps = weight.strides
+    offset = weight.offset + sum((k - 1) * step for k, step in zip(kernel, steps, strict=True))
+    shape = (groups, outputs, _share(inputs, groups), *kernel)
+    walk = (step_in * _share(inputs, groups), step_out, step_in, *(-step for step in steps))
+    return Tensor(shape, weight.dtype, weight.buffer, walk, expand(offset))
+
+
+def _spread_out(
+    r: Reader,
+    x: Value,
+    kernel: tuple[Size, ...],
+    strides: list[int],
+    pads: list[int],
+    hops: list[int],
+    extra: list[int],
+) -> Tensor:
+    """The input of a transposed convolution with zeros between and around, so that a plain convolution remains."""
+    reach = [hop * (k - 1) - pad for hop, k, pad in zip(hops, kernel, pads, strict=True)]
+    return r.padded(x, reach, [room + more for room, more in zip(reach, extra, strict=True)], 0.0, strides)
+
+
+def by_vectors(r: Reader, left: Tensor, right: Tensor, batch: int) -> Value:
+    """A matrix product as a map and a reduction, so ordered that vectors are contiguous."""
+    rank = batch + 3
+    lead = tuple(range(batch))
+    if right.strides[-1] == 1 or right.shape[-1] == 1:
+        rows, inner, columns = batch, batch + 1, batch + 2
+    elif left.strides[-1] == 1:
+        rows, columns, inner = batch, batch + 1, batch + 2
+    else:
+        return by_vectors(r, left, r.tensor(right), batch)
+    x = aligned(left, (*lead, rows, inner), rank)
+    y = aligned(right, (*lead, inner, columns), rank)
+    return reduce(r, "sum", apply(r, "mul", x, y), inner, keep=False)

@@ -1,0 +1,89 @@
+"""The table of ATen operators, and the blocks that their meanings are built from.
+
+A handler gets the reader and the node's arguments (tensors already turned into values) and returns a value, or a tuple
+for operators with several results. The table is open: a new operator is one decorated function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kernel_gym.authors.apprentice.frontend.expression import (
+    Map,
+    Reduce,
+    Reduction,
+    Value,
+    reorder,
+)
+from kernel_gym.authors.apprentice.frontend.sizes import ONE, Size, product
+from kernel_gym.errors import KernelGymError
+
+if TYPE_CHECKING:
+    from kernel_gym.authors.apprentice.frontend.reader import Reader
+
+Handler = Callable[..., Any]
+HANDLERS: dict[str, Handler] = {}
+
+
+class Unsupported(KernelGymError):
+    """An operator, or a use of one, that the apprentice cannot lower."""
+
+
+def handles(*names: str) -> Callable[[Handler], Handler]:
+    """Register a handler for ATen operators."""
+
+    def register(handler: Handler) -> Handler:
+        for name in names:
+            HANDLERS[f"aten.{name}"] = handler
+        return handler
+
+    return register
+
+
+# ---- building blocks -------------------------------------------------------------------------------------------
+
+
+def broadcast_shape(r: Reader, *values: Value | float) -> tuple[Size, ...]:
+    """The shape that values are broadcast to."""
+    shapes = [value.shape for value in values if isinstance(value, Value)]
+    rank = max((len(shape) for shape in shapes), default=0)
+    result: list[Size] = []
+    for axis in range(rank):
+        extents = [shape[axis - rank + len(shape)] for shape in shapes if axis - rank + len(shape) >= 0]
+        large = [extent for extent in extents if r.sizes.value(extent) != 1]
+        for other in large[1:]:
+            r.sizes.unify(large[0], other)
+        open_ = [extent for extent in extents if extent != 1]
+        result.append((large or open_ or extents)[0])
+    return tuple(result)
+
+
+def apply(r: Reader, function: str, *arguments: Value | float, idiom: str = "", dtype: str = "float32") -> Map:
+    """An elementwise function."""
+    return Map(broadcast_shape(r, *arguments), dtype, function, arguments, idiom)
+
+
+def reduce(r: Reader, function: Reduction, value: Value, axes: Any, keep: bool = True, idiom: str = "") -> Value:
+    """A reduction over axes; none given means all."""
+    rank = len(value.shape)
+    chosen = sorted({axis % rank for axis in listed(axes)}) if axes not in (None, [], ()) else list(range(rank))
+    if len(chosen) == rank > 1 and function in ("sum", "max", "min"):
+        # Rows first, which many cores can share, and then what is left of them.
+        value = r.tensor(reduce(r, function, value, [rank - 1]))
+    shape = tuple(ONE if axis in chosen else extent for axis, extent in enumerate(value.shape))
+    dtype = "int64" if function in ("argmax", "argmin") else value.dtype
+    result: Value = Reduce(shape, dtype, function, value, tuple(chosen), idiom)
+    return result if keep else reorder(result, tuple(axis for axis in range(rank) if axis not in chosen))
+
+
+def listed(axes: Any) -> list[int]:
+    """Axes as a list."""
+    return [axes] if isinstance(axes, int) else list(axes)
+
+
+def extent(value: Value, axes: Any) -> Size:
+    """How many elements a reduction over axes takes together."""
+    rank = len(value.shape)
+    chosen = {axis % rank for axis in listed(axes)} if axes not in (None, [], ()) else set(range(rank))
+    return product(value.shape[axis] for axis in chosen)

@@ -1,0 +1,220 @@
+"""The plan of a kernel: stages, one launch each, with every size as host arithmetic in C.
+
+A plan holds no choices. How many cores, which tile, which spelling: that is the author's, stage by stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gym.authors.apprentice.frontend.expression import Reduction
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A region of global memory: the n-th input or output, or a part of the workspace."""
+
+    name: str
+    dtype: str
+    origin: str
+    index: int
+    elements: str
+    rank: int = 0
+
+
+@dataclass(frozen=True)
+class Access:
+    """How a loop nest walks a buffer: a stride for each loop, in elements, over fields of the tiling.
+
+    `kept` belongs to the loops whose index survives in the result, `reduced` to those that are summed away, `step` to
+    the vector dimension (`0`: the same element throughout, `1`: contiguous). If `flat`, the kept loops walk the buffer
+    as one loop would.
+    """
+
+    buffer: str
+    dtype: str
+    kept: tuple[str, ...]
+    reduced: tuple[str, ...]
+    step: str
+    offset: str = "0"
+    flat: bool = False
+    #: What the access is called in the kernel: the buffer's name, numbered if it is walked in several ways.
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Ref:
+    """The result of an earlier step."""
+
+    step: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation on the elements of a loop nest.
+
+    `vector`: has a value for each element along the vector dimension. `inside`: has a value for each reduced index.
+    `level`: how many reductions must be complete before it can be computed.
+    """
+
+    function: str
+    arguments: tuple[Ref | float, ...] = ()
+    access: Access | None = None
+    reduction: Reduction | None = None
+    idiom: str = ""
+    vector: bool = True
+    inside: bool = False
+    level: int = 0
+    boolean: bool = False
+    #: Field that holds the number, for a step that is a size of the run.
+    field: str = ""
+    #: How the number comes about, for a step that is a position along an axis.
+    index: Access | None = None
+
+
+@dataclass(frozen=True)
+class Store:
+    """A step's result written to global memory."""
+
+    step: int
+    access: Access
+
+
+#: A loop over more elements than this runs into the device's limit of instructions.
+SCALAR_ELEMENTS = 5_000_000
+#: Functions that the scalar unit can compute, element by element.
+SCALAR_FUNCTIONS = frozenset({"add", "sub", "mul", "div", "max", "min", "relu", "neg", "leaky_relu", "abs", "same"})
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A fused loop nest: maps and reductions over kept loops, reduced loops and one vector dimension.
+
+    If `vector_reduced`, a reduction runs along the vector dimension and its result is one number per row; otherwise
+    reductions run over the `reduced` loops and their result is a vector.
+    """
+
+    name: str
+    #: Fields of the tiling by name, with the host expression of each.
+    fields: tuple[tuple[str, str], ...]
+    #: Names of the fields that hold the sizes of the loops.
+    kept: tuple[str, ...]
+    reduced: tuple[str, ...]
+    vector: str
+    vector_reduced: bool
+    steps: tuple[Step, ...]
+    stores: tuple[Store, ...]
+    #: The longest vector dimension at any case of the task, and the most elements.
+    longest: int = 0
+    elements: int = 0
+
+    @property
+    def reductions(self) -> tuple[Step, ...]:
+        """The steps that reduce."""
+        return tuple(step for step in self.steps if step.reduction)
+
+    @property
+    def scalar_possible(self) -> bool:
+        """True if a loop over elements could compute it in time: few of them, no function of the vector unit alone."""
+        if self.elements > SCALAR_ELEMENTS:
+            return False
+        simple = all(step.access or step.field or step.function in SCALAR_FUNCTIONS for step in self.steps)
+        return simple and not self.reductions and all(step.access.step in "01" for step in self.steps if step.access)
+
+    @property
+    def loads(self) -> tuple[Step, ...]:
+        """The steps that read global memory."""
+        return tuple(step for step in self.steps if step.access)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A running sum or product along an axis of a contiguous tensor seen as (rows, axis, length).
+
+    Along the last axis there is no `length`: `fields` has then only `rows` and `axis`.
+    """
+
+    name: str
+    function: str
+    fields: tuple[tuple[str, str], ...]
+    source: str
+    target: str
+    last: bool
+    longest: int = 0
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """An operand of a product: `count` matrices `step` elements apart, in turn; columns contiguous if transposed."""
+
+    buffer: str
+    transposed: bool
+    count: str
+    step: str
+
+
+@dataclass(frozen=True)
+class Product:
+    """`batch` products of matrices (m, k) and (k, n) on the cube unit; the result's rows are `pitch` apart."""
+
+    name: str
+    left: Matrix
+    right: Matrix
+    target: str
+    batch: str
+    m: str
+    n: str
+    k: str
+    pitch: str = ""
+    #: Elements from one result to the next; m * n if they lie one behind the other.
+    step: str = ""
+    longest: int = 0
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Stages that the host repeats for pieces of a batch, because the workspace cannot hold the whole.
+
+    `loops` are (variable, end, step) of the host's loops, `inside` variables that it computes in the innermost one, and
+    `advance` says by how many elements each buffer's address moves.
+    """
+
+    name: str
+    loops: tuple[tuple[str, str, str], ...]
+    inside: tuple[tuple[str, str], ...]
+    advance: tuple[tuple[str, str], ...]
+    stages: tuple[Nest | Product, ...]
+    longest: int = 0
+
+
+@dataclass(frozen=True)
+class Either:
+    """Two ways to compute the same: on the cube unit, or by vector instructions."""
+
+    name: str
+    cube: tuple[Product | Pieces, ...]
+    vector: Nest
+    longest: int = 0
+    #: True if vectors would take millions of instructions at some case.
+    heavy: bool = False
+
+
+Stage = Nest | Scan | Product | Pieces | Either
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything an author needs to write a kernel for a task."""
+
+    name: str
+    title: str
+    buffers: tuple[Buffer, ...]
+    #: Variables that the host computes first: name and expression.
+    derived: tuple[tuple[str, str], ...]
+    stages: tuple[Stage, ...]
+    #: The same with a launch for every operator of the graph, if that makes a difference.
+    apart: Plan | None = None
+
+    def buffer(self, name: str) -> Buffer:
+        """The buffer with this name."""
+        return next(buffer for buffer in self.buffers if buffer.name == name)

@@ -1,0 +1,453 @@
+"""Cutting expression trees into loop nests.
+
+A nest has one set of kept axes and one set of reduced axes. Everything in a tree that fits them is fused; a reduction
+that does not is computed by a nest of its own first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from sympy import sympify
+
+from kernel_gym.authors.apprentice.frontend.expression import (
+    Broadcast,
+    Extent,
+    Map,
+    Position,
+    Reduce,
+    Reorder,
+    Tensor,
+    Value,
+)
+from kernel_gym.authors.apprentice.frontend.plan import Access, Nest, Ref, Step, Store
+from kernel_gym.authors.apprentice.frontend.sizes import ONE, ZERO, Size, Sizes, c_expression, product
+
+
+@dataclass(eq=False)
+class Axis:
+    """One dimension of a nest."""
+
+    size: Size
+    reduced: bool = False
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A dimension of 1 that its user repeats along an axis."""
+
+    axis: Axis
+
+
+#: What a dimension of a value is in the nest: an axis, a 1 repeated along an axis, or a 1.
+Place = Axis | Spread | None
+
+
+class Misfit(Exception):
+    """A reduction runs over other axes than the nest's; it has to be computed first."""
+
+    def __init__(self, value: Reduce) -> None:
+        super().__init__("a reduction does not fit the nest")
+        self.value = value
+
+
+@dataclass
+class _Draft:
+    """A step before axes are collapsed: strides by axis."""
+
+    function: str
+    arguments: tuple[Ref | float, ...] = ()
+    strides: dict[Axis, Size] = field(default_factory=dict)
+    tensor: Tensor | None = None
+    reduction: Reduce | None = None
+    idiom: str = ""
+    axes: frozenset[Axis] = frozenset()
+    level: int = 0
+    boolean: bool = False
+    extent: Size | None = None
+
+    def key(self) -> tuple[object, ...]:
+        """Equal for drafts that compute the same."""
+        source = (self.tensor.buffer, self.tensor.offset) if self.tensor else None
+        walk = frozenset((id(axis), stride) for axis, stride in self.strides.items())
+        return (self.function, self.arguments, walk, source, self.reduction is not None, self.idiom, self.extent)
+
+
+@dataclass
+class Cutter:
+    """Builds the nest of one value."""
+
+    sizes: Sizes
+    axes: list[Axis] = field(default_factory=list)
+    drafts: list[_Draft] = field(default_factory=list)
+    seen: dict[tuple[int, tuple[Place, ...]], Ref] = field(default_factory=dict)
+    known: dict[tuple[object, ...], Ref] = field(default_factory=dict)
+    keep_alive: list[Value] = field(default_factory=list)
+
+    def visit(self, value: Value | float, places: tuple[Place, ...]) -> Ref | float:
+        """The step that computes a value whose dimensions are at `places`."""
+        if not isinstance(value, Value):
+            return value
+        places = tuple(
+            None if extent == 1 and isinstance(place, Axis) else place
+            for place, extent in zip(places, value.shape, strict=True)
+        )
+        key = (id(value), places)
+        if key not in self.seen:
+            self.keep_alive.append(value)
+            result = self._visit(value, places)
+            if not isinstance(result, Ref):
+                return result
+            self.seen[key] = result
+        return self.seen[key]
+
+    def _visit(self, value: Value, places: tuple[Place, ...]) -> Ref | float:
+        match value:
+            case Tensor():
+                return self._load(value, places)
+            case Map():
+                return self._map(value, places)
+            case Reduce():
+                return self._reduce(value, places)
+            case Reorder():
+                return self.visit(value.argument, _reordered(value, places))
+            case Extent():
+                return self._add(_Draft("size", extent=self.sizes.canonical(value.extent)))
+            case Position():
+                return self._position(value, places)
+            case Broadcast():
+                argument = value.argument
+                if not isinstance(argument, Value):
+                    return argument
+                return self.visit(argument, self._aligned(argument, value.shape, places))
+        raise TypeError(f"cannot place {type(value).__name__}")
+
+    def _aligned(self, argument: Value, shape: tuple[Size, ...], places: tuple[Place, ...]) -> tuple[Place, ...]:
+        """Places of an argument's dimensions, right-aligned under `shape`, dimensions of 1 repeated."""
+        shift = len(shape) - len(argument.shape)
+        result: list[Place] = []
+        for index, extent in enumerate(argument.shape):
+            place = places[index + shift]
+            repeated = self.sizes.value(extent) == 1 and self.sizes.value(shape[index + shift]) != 1
+            result.append(Spread(place) if repeated and isinstance(place, Axis) else place)
+        return tuple(result)
+
+    def _load(self, value: Tensor, places: tuple[Place, ...]) -> Ref:
+        strides: dict[Axis, Size] = {}
+        for place, stride in zip(places, value.strides, strict=True):
+            if isinstance(place, Axis) and stride != 0:
+                strides[place] = strides.get(place, ZERO) + self.sizes.canonical(stride)
+        boolean = value.dtype == "bool"
+        return self._add(_Draft("load", (), strides, value, axes=frozenset(strides), boolean=boolean))
+
+    def _position(self, value: Position, places: tuple[Place, ...]) -> Ref:
+        strides = {place: sympify(value.step) for place in places if isinstance(place, Axis)}
+        walk = Tensor(value.shape, "int32", "", (sympify(value.step),), sympify(value.first))
+        return self._add(_Draft("position", (), strides, walk, axes=frozenset(strides)))
+
+    def _map(self, value: Map, places: tuple[Place, ...]) -> Ref:
+        arguments = tuple(
+            self.visit(argument, self._aligned(argument, value.shape, places))
+            if isinstance(argument, Value)
+            else argument
+            for argument in value.arguments
+        )
+        used = [self.drafts[argument.step] for argument in arguments if isinstance(argument, Ref)]
+        axes = frozenset[Axis]().union(*(draft.axes for draft in used))
+        level = max((draft.level for draft in used), default=0)
+        boolean = value.dtype == "bool"
+        return self._add(_Draft(value.function, arguments, idiom=value.idiom, axes=axes, level=level, boolean=boolean))
+
+    def _reduce(self, value: Reduce, places: tuple[Place, ...]) -> Ref | float:
+        inner = list(places)
+        reduced = [axis for axis in self.axes if axis.reduced]
+        fresh: list[Axis] = []
+        axes = tuple(axis for axis in value.axes if value.argument.shape[axis] != 1)
+        if not axes and not value.function.startswith("arg"):
+            return self.visit(value.argument, places)  # a single element is its own sum and maximum
+        for axis in axes:
+            place = places[axis]
+            extent = value.argument.shape[axis]
+            known = reduced[axes.index(axis)] if len(reduced) == len(axes) else None
+            if isinstance(place, Spread) and self.sizes.same(place.axis.size, extent) and place.axis not in places:
+                inner[axis] = place.axis
+            elif known is not None and self.sizes.same(known.size, extent) and known not in places:
+                inner[axis] = known
+            elif not reduced:
+                fresh.append(Axis(self.sizes.canonical(extent), reduced=True))
+                inner[axis] = fresh[-1]
+            else:
+                raise Misfit(value)
+        chosen = {place for index, place in enumerate(inner) if index in axes}
+        if reduced and chosen != set(reduced):
+            raise Misfit(value)
+        if fresh and any(axis not in places for axis in self.axes if axis.size != 1):
+            raise Misfit(value)  # the result is repeated along an axis of the nest that the reduction does not know
+        self._adopt(inner, chosen, value)
+        argument = self.visit(value.argument, tuple(inner))
+        if not isinstance(argument, Ref):
+            raise Misfit(value)
+        source = self.drafts[argument.step]
+        kept = source.axes - {axis for axis in self.axes if axis.reduced}
+        return self._add(
+            _Draft(value.function, (argument,), reduction=value, idiom=value.idiom, axes=kept, level=source.level + 1)
+        )
+
+    def _adopt(self, inner: list[Place], chosen: set[Place], value: Reduce) -> None:
+        """Mark the reduced axes and put new ones where the argument has them."""
+        for place in chosen:
+            if not isinstance(place, Axis):
+                raise Misfit(value)
+            place.reduced = True
+        order = [place for place in inner if isinstance(place, Axis)]
+        if any(axis not in self.axes for axis in order):
+            self.axes = order + [axis for axis in self.axes if axis not in order]
+
+    def _add(self, draft: _Draft) -> Ref:
+        """The draft's step; one that computes the same is used again."""
+        key = draft.key()
+        if key not in self.known:
+            self.drafts.append(draft)
+            self.known[key] = Ref(len(self.drafts) - 1)
+        return self.known[key]
+
+
+def _reordered(value: Reorder, places: tuple[Place, ...]) -> tuple[Place, ...]:
+    inner: list[Place] = [None] * len(value.argument.shape)
+    for place, source in zip(places, value.sources, strict=True):
+        if source is not None:
+            inner[source] = place
+    return tuple(inner)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far a stage goes: the length of its vector dimension, and how many vectors it works on."""
+
+    length: Size
+    vectors: Size = ONE
+
+
+def cut(value: Value, target: Tensor, sizes: Sizes, materialise: Callable[[Value], Tensor]) -> tuple[Nest, Reach]:
+    """The nest that computes `value` into `target`, and its reach.
+
+    `materialise` is called for parts that need a nest of their own.
+    """
+    replaced: dict[int, Tensor] = {}
+    while True:
+        own = tuple(Axis(sizes.canonical(extent)) for extent in value.shape)
+        cutter = Cutter(sizes, axes=list(own))
+        try:
+            root = cutter.visit(value, own)
+        except Misfit as misfit:
+            part = _mean(value, misfit.value)
+            replaced[id(part)] = materialise(part)
+            value = _substituted(value, replaced)
+            continue
+        lonely = _whole_reduction(cutter, root)
+        if lonely is not None:
+            replaced[id(lonely)] = materialise(lonely)
+            value = _substituted(value, replaced)
+            continue
+        return _finish(
+            cutter,
+            root,
+            {axis: sizes.canonical(stride) for axis, stride in zip(own, target.strides, strict=True)},
+            target,
+        )
+
+
+def _mean(value: Value, total: Reduce) -> Value:
+    """The mean that a sum is needed for, if a reduction goes on from it: all that use it must see the same last bit."""
+    waiting: list[Value] = [value] if isinstance(value, Reduce) else []
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Map):
+            if node.idiom == "numeric.mean-divisor" and node.arguments[0] is total:
+                return node
+            waiting += [argument for argument in node.arguments if isinstance(argument, Value)]
+        elif isinstance(node, Reduce | Reorder | Broadcast) and isinstance(node.argument, Value):
+            waiting.append(node.argument)
+    return total
+
+
+def _whole_reduction(cutter: Cutter, root: Ref | float) -> Reduce | None:
+    """A reduction to a single number whose result a larger nest uses: it would keep that nest on one core."""
+    if not isinstance(root, Ref) or not any(axis.reduced for axis in cutter.drafts[root.step].axes):
+        return None
+    if any(not axis.reduced and cutter.sizes.value(axis.size) != 1 for axis in cutter.axes):
+        return None
+    return next((draft.reduction for draft in cutter.drafts if draft.reduction is not None), None)
+
+
+def _substituted(value: Value, replaced: dict[int, Tensor]) -> Value:
+    """The tree with some values replaced by tensors that hold them."""
+    if not replaced:
+        return value
+    memo: dict[int, Value] = {}
+
+    def walk(node: Value) -> Value:
+        if id(node) in replaced:
+            return replaced[id(node)]
+        if id(node) not in memo:
+            memo[id(node)] = rebuild(node)
+        return memo[id(node)]
+
+    def rebuild(node: Value) -> Value:
+        match node:
+            case Map():
+                arguments = tuple(walk(a) if isinstance(a, Value) else a for a in node.arguments)
+                return (
+                    node
+                    if arguments == node.arguments
+                    else Map(node.shape, node.dtype, node.function, arguments, node.idiom)
+                )
+            case Reduce():
+                inner = walk(node.argument)
+                return (
+                    node
+                    if inner is node.argument
+                    else Reduce(node.shape, node.dtype, node.function, inner, node.axes, node.idiom)
+                )
+            case Reorder():
+                inner = walk(node.argument)
+                return node if inner is node.argument else Reorder(node.shape, node.dtype, inner, node.sources)
+            case Broadcast() if isinstance(node.argument, Value):
+                inner = walk(node.argument)
+                return node if inner is node.argument else Broadcast(node.shape, node.dtype, inner)
+        return node
+
+    return walk(value)
+
+
+@dataclass
+class _Layout:
+    """The collapsed loops of a nest and the names of the tiling's fields."""
+
+    groups: list[list[Axis]]
+    fields: dict[str, Size] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.vector = self.groups[-1]
+        self.kept = [group for group in self.groups[:-1] if not group[0].reduced]
+        self.reduced = [group for group in self.groups[:-1] if group[0].reduced]
+        self.kept_names = self._named("rows", self.kept)
+        self.reduced_names = self._named("axis", self.reduced)
+        self.fields["length"] = _extent(self.vector)
+
+    def _named(self, label: str, groups: list[list[Axis]]) -> tuple[str, ...]:
+        names = (label,) if len(groups) == 1 else tuple(f"{label}{index}" for index in range(len(groups)))
+        self.fields.update({name: _extent(group) for name, group in zip(names, groups, strict=True)})
+        return names
+
+    def name(self, extent: Size, label: str) -> str:
+        """The field that holds a size; a new one if there is none."""
+        for name, known in self.fields.items():
+            if known == extent:
+                return name
+        fresh = next(name for n in range(99) if (name := f"{label}{n or ''}") not in self.fields)
+        self.fields[fresh] = extent
+        return fresh
+
+    def stride(self, extent: Size) -> str:
+        """A stride as device arithmetic: sizes of the loops inside it where they say it, else a field."""
+        if extent.is_Integer:
+            return str(extent)
+        sizes = [(name, self.fields[name]) for name in self._order()]
+        for start in range(len(sizes)):
+            if product(known for _, known in sizes[start:]) == extent:
+                return " * ".join(f"t.{name}" for name, _ in sizes[start:])
+        return f"t.{self.name(extent, 'stride')}"
+
+    def _order(self) -> list[str]:
+        kept, reduced = list(self.kept_names), list(self.reduced_names)
+        names = [(reduced if group[0].reduced else kept).pop(0) for group in self.groups[:-1]]
+        return [*names, "length"]
+
+
+def _finish(cutter: Cutter, root: Ref | float, output: dict[Axis, Size], target: Tensor) -> tuple[Nest, Reach]:
+    if not isinstance(root, Ref):
+        root = cutter._add(_Draft("constant", (root,)))
+    layout = _Layout(_collapse(cutter, output))
+    steps = _labelled([_step(draft, layout) for draft in cutter.drafts])
+    store = Store(root.step, replace(_access(target, output, layout), label=target.buffer))
+    fields = tuple((name, c_expression(extent)) for name, extent in layout.fields.items())
+    vector_reduced = layout.vector[0].reduced
+    nest = Nest("", fields, layout.kept_names, layout.reduced_names, "length", vector_reduced, steps, (store,))
+    return nest, Reach(layout.fields["length"], product(_extent(group) for group in layout.groups[:-1]))
+
+
+def _labelled(steps: list[Step]) -> tuple[Step, ...]:
+    """The steps, every access with a name of its own."""
+    seen: dict[str, int] = {}
+    result = []
+    for step in steps:
+        if step.access:
+            number = seen[step.access.buffer] = seen.get(step.access.buffer, -1) + 1
+            step = replace(step, access=replace(step.access, label=f"{step.access.buffer}{number or ''}"))
+        result.append(step)
+    return tuple(result)
+
+
+def _extent(group: list[Axis]) -> Size:
+    return product(axis.size for axis in group)
+
+
+def _collapse(cutter: Cutter, output: dict[Axis, Size]) -> list[list[Axis]]:
+    """Neighbouring axes that every operand walks as one."""
+    walks = [draft.strides for draft in cutter.drafts if draft.tensor is not None] + [output]
+    groups: list[list[Axis]] = []
+    for axis in cutter.axes:
+        if axis.size == 1:
+            continue
+        if (
+            groups
+            and groups[-1][-1].reduced == axis.reduced
+            and all(_joined(walk, groups[-1][-1], axis) for walk in walks)
+        ):
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    return groups or [cutter.axes[-1:] or [Axis(ONE)]]
+
+
+def _joined(walk: dict[Axis, Size], outer: Axis, inner: Axis) -> bool:
+    return bool(walk.get(outer, ZERO) == walk.get(inner, ZERO) * inner.size)
+
+
+def _step(draft: _Draft, layout: _Layout) -> Step:
+    vector = layout.vector
+    in_vector = any(axis in draft.axes for axis in vector)
+    inside = any(axis in draft.axes for axis in sum(layout.reduced, vector if vector[0].reduced else []))
+    walk = None if draft.tensor is None else _access(draft.tensor, draft.strides, layout)
+    access, index = (None, walk) if draft.function == "position" else (walk, None)
+    function = draft.reduction.function if draft.reduction else None
+    held = "" if draft.extent is None else layout.name(draft.extent, "divisor")
+    return Step(
+        draft.function,
+        draft.arguments,
+        access,
+        function,
+        draft.idiom,
+        in_vector,
+        inside,
+        draft.level,
+        draft.boolean,
+        held,
+        index,
+    )
+
+
+def _access(tensor: Tensor, strides: dict[Axis, Size], layout: _Layout) -> Access:
+    walks = [strides.get(group[-1], ZERO) for group in layout.kept]
+    pairs = zip(walks, walks[1:], layout.kept[1:], strict=False)
+    return Access(
+        tensor.buffer,
+        tensor.dtype,
+        tuple(layout.stride(walk) for walk in walks),
+        tuple(layout.stride(strides.get(group[-1], ZERO)) for group in layout.reduced),
+        layout.stride(strides.get(layout.vector[-1], ZERO)),
+        "0" if tensor.offset == 0 else f"t.{layout.name(tensor.offset, 'offset')}",
+        all(outer == inner * _extent(group) for outer, inner, group in pairs),
+    )

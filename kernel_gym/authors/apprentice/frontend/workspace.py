@@ -1,0 +1,68 @@
+"""Which parts of the workspace stages use, and how they share them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from kernel_gym.authors.apprentice.frontend.plan import Access, Either, Pieces, Plan, Product, Scan
+
+
+def shared(plan: Plan) -> Plan:
+    """The plan with parts of the workspace used again, for results of the same size, after they were last read."""
+    used = [touched(stage) for stage in plan.stages]
+    temporary = {buffer.name: buffer.elements for buffer in plan.buffers if buffer.origin == "workspace"}
+    spare: list[str] = []
+    places: dict[str, str] = {}
+    for index, names in enumerate(used):
+        fresh = [name for name in temporary if name in names and not any(name in earlier for earlier in used[:index])]
+        for name in fresh:
+            fitting = next((place for place in spare if temporary[place] == temporary[name]), None)
+            places[name] = fitting or name
+            if fitting:
+                spare.remove(fitting)
+        spare += [
+            places[name] for name in places if name in names and not any(name in later for later in used[index + 1 :])
+        ]
+    stages = tuple(renamed(stage, places) for stage in plan.stages)
+    buffers = tuple(buffer for buffer in plan.buffers if places.get(buffer.name, buffer.name) == buffer.name)
+    return replace(plan, stages=stages, buffers=buffers)
+
+
+def touched(stage: Any) -> set[str]:
+    """The buffers that a stage reads or writes."""
+    match stage:
+        case Either():
+            return touched(stage.vector).union(*(touched(part) for part in stage.cube))
+        case Pieces():
+            return {name for name, _ in stage.advance}.union(*(touched(part) for part in stage.stages))
+        case Product():
+            return {stage.left.buffer, stage.right.buffer, stage.target}
+        case Scan():
+            return {stage.source, stage.target}
+    return {step.access.buffer for step in stage.steps if step.access} | {s.access.buffer for s in stage.stores}
+
+
+def renamed(stage: Any, names: Mapping[str, str]) -> Any:
+    """A stage whose buffers have other names."""
+    if isinstance(stage, Either):
+        cube = tuple(renamed(part, names) for part in stage.cube)
+        return replace(stage, cube=cube, vector=renamed(stage.vector, names))
+    if isinstance(stage, Pieces):
+        advance = tuple((names.get(name, name), text) for name, text in stage.advance)
+        return replace(stage, advance=advance, stages=tuple(renamed(part, names) for part in stage.stages))
+    if isinstance(stage, Product):
+        left, right = (replace(m, buffer=names.get(m.buffer, m.buffer)) for m in (stage.left, stage.right))
+        return replace(stage, left=left, right=right, target=names.get(stage.target, stage.target))
+    if isinstance(stage, Scan):
+        source, target = (names.get(name, name) for name in (stage.source, stage.target))
+        return replace(stage, source=source, target=target)
+
+    def access(old: Access) -> Access:
+        fresh = names.get(old.buffer, old.buffer)
+        return replace(old, buffer=fresh, label=old.label.replace(old.buffer, fresh, 1))
+
+    steps = tuple(replace(step, access=access(step.access)) if step.access else step for step in stage.steps)
+    stores = tuple(replace(store, access=access(store.access)) for store in stage.stores)
+    return replace(stage, steps=steps, stores=stores)

@@ -1,0 +1,1 @@
+"""Speed benchmarks of the parts; `make bench` runs them."""

@@ -1,0 +1,1 @@
+"""The command `kernel-gym` and its sub-commands."""

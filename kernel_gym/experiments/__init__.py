@@ -1,0 +1,1 @@
+"""Running, comparing, reporting and analysing."""

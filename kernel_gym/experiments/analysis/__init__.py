@@ -1,0 +1,1 @@
+"""Research tools: credit of memories, fitted priors, validity of the simulated author."""

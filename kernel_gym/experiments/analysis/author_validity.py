@@ -1,0 +1,228 @@
+"""Is the apprentice a fair stand-in for a model? Which contexts help one, and which help the other?
+
+Both authors are given the same contexts for the same operators, several times each. A context's score is the mean
+credit of the kernels that came of it. Within an operator the two authors rank the contexts; the agreement of the
+rankings, averaged over operators, says how far results with the apprentice may be expected to carry over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from kernel_gym.authors.contract import Author, Context
+from kernel_gym.authors.model.author import ModelAuthor, nonce_of
+from kernel_gym.authors.model.prompt import messages
+from kernel_gym.envs.concurrent_calls import side_by_side
+from kernel_gym.envs.pool import Composition, Wanted, similar
+from kernel_gym.envs.prompt_context import describe, note
+from kernel_gym.envs.seeding import generator
+from kernel_gym.envs.services import VerifyAll
+from kernel_gym.errors import InfrastructureError
+from kernel_gym.experiments.statistics import Interval
+from kernel_gym.kernel import Kernel
+from kernel_gym.llm.endpoint import estimated_tokens
+from kernel_gym.memory.bank import MemoryBank
+from kernel_gym.memory.item import MemoryItem
+from kernel_gym.tasks.task import Task
+from kernel_gym.verdict import Uncompilable, Unjudged, Verdict
+
+#: What a verdict is worth: a kernel that compiles is half of the way.
+CREDIT = {"feasible": 1.0, "incorrect": 0.5, "uncompilable": 0.0, "cheated": 0.0}
+#: Resamplings of the bootstrap.
+RESAMPLES = 1000
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One context for one operator."""
+
+    task: Task
+    items: tuple[MemoryItem, ...]
+    context: Context
+
+
+@dataclass(frozen=True)
+class Design:
+    """How much is asked: contexts an operator (the first one empty), items a context, repetitions a context."""
+
+    contexts: int = 8
+    picks: int = 5
+    repeats: int = 4
+    pool_factor: int = 4
+    composition: Composition = "stratified"
+    seed: int = 0
+
+    def cases(self, tasks: Sequence[Task], bank: MemoryBank, language: str) -> list[Case]:
+        """The contexts of every operator: nothing, then random draws from the pool that the environment would offer."""
+        return [case for task in tasks for case in self._of(task, bank, language)]
+
+    def _of(self, task: Task, bank: MemoryBank, language: str) -> list[Case]:
+        wanted = Wanted(describe(task), self.picks * self.pool_factor, language)
+        pool = [candidate.item for candidate in similar(bank, wanted, self.composition)]
+        rng = generator(self.seed, "validity", task.id)
+        drawn: list[tuple[MemoryItem, ...]] = [()]
+        for _ in range(self.contexts - 1):
+            picked = rng.choice(len(pool), min(self.picks, len(pool)), replace=False)
+            drawn.append(tuple(pool[i] for i in picked))
+        return [_case(task, items, bank, language) for items in drawn]
+
+    def rng(self, cases: Sequence[Case], position: int, repeat: int) -> np.random.Generator:
+        """The same randomness for both authors."""
+        return generator(self.seed, "validity", cases[position].task.id, position, repeat)
+
+
+def _case(task: Task, items: tuple[MemoryItem, ...], bank: MemoryBank, language: str) -> Case:
+    pages = bank.api_pages(describe(task), "\n".join(item.code for item in items), language)
+    return Case(task, items, tuple(note(item, task) for item in (*items, *pages)))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the study will ask; tokens that come out are bounded, not known."""
+
+    questions: int
+    known: int
+    tokens_in: int
+    tokens_out_at_most: int
+    dollars_at_most: float
+
+
+def estimate(design: Design, cases: Sequence[Case], author: ModelAuthor) -> Estimate:
+    """What is still to be paid, before anything is asked."""
+    asked = [
+        (messages(cases[i].task, cases[i].context, None, author.context_tokens), nonce_of(design.rng(cases, i, repeat)))
+        for i in range(len(cases))
+        for repeat in range(design.repeats)
+    ]
+    new = [prompt for prompt, nonce in asked if not author.endpoint.knows(prompt, nonce)]
+    tokens_in = sum(estimated_tokens(*(message["content"] for message in prompt)) for prompt in new)
+    settings = author.endpoint.settings
+    out = len(new) * settings.max_tokens
+    return Estimate(len(asked), len(asked) - len(new), tokens_in, out, settings.dollars(tokens_in, out))
+
+
+def scores(
+    design: Design,
+    cases: Sequence[Case],
+    author: Author,
+    verify_all: VerifyAll,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Vector:
+    """The mean credit of each case with an author."""
+    means = []
+    for position, case in enumerate(cases):
+        kernels = side_by_side(
+            lambda repeat, at=position: author.write(  # type: ignore[misc]
+                cases[at].task, cases[at].context, None, design.rng(cases, at, repeat)
+            ),
+            range(design.repeats),
+            getattr(author, "writers", 1),
+        )
+        means.append(np.mean([_credit(verdict) for verdict in _judge(kernels, case.task, verify_all)]))
+        progress(position + 1)
+    return np.asarray(means)
+
+
+def _judge(kernels: Sequence[Kernel], task: Task, verify_all: VerifyAll) -> list[Verdict]:
+    written = [(kernel, task) for kernel in kernels if kernel.source.strip()]
+    empty: list[Verdict] = [Uncompilable("no answer")] * (len(kernels) - len(written))
+    return [*verify_all(written), *empty]
+
+
+def _credit(verdict: Verdict) -> float:
+    if isinstance(verdict, Unjudged):
+        raise InfrastructureError(f"{verdict.feedback}; run the same command again to go on")
+    return CREDIT[verdict.outcome]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Rank agreement averaged over operators, with 95% bootstrap intervals.
+
+    `informative` operators are those whose contexts both authors rank; without one there is no figure (NaN).
+    """
+
+    kendall: Interval
+    spearman: Interval
+    operators: int
+    informative: int
+
+
+def agreement(cases: Sequence[Case], one: Vector, other: Vector, seed: int = 0) -> Agreement:
+    """How far two authors agree on which contexts help. Operators where an author has one score only say nothing."""
+    names = [case.task.id for case in cases]
+    groups = [np.flatnonzero([name == task for name in names]) for task in dict.fromkeys(names)]
+    pairs = [(one[group], other[group]) for group in groups]
+    told = [pair for pair in pairs if _varied(*pair)]
+    rng = np.random.default_rng(seed)
+    resampled = [[_resampled(pair, rng) for pair in told] for _ in range(RESAMPLES)] if told else []
+    return Agreement(
+        _interval(_kendall, told, resampled), _interval(_spearman, told, resampled), len(groups), len(told)
+    )
+
+
+def _interval(
+    statistic: Callable[[Vector, Vector], float],
+    pairs: Sequence[tuple[Vector, Vector]],
+    resampled: Sequence[Sequence[tuple[Vector, Vector]]],
+) -> Interval:
+    if not pairs:
+        return Interval(float("nan"), float("nan"), float("nan"))
+    samples = [
+        np.mean([statistic(*pair) for pair in sample if _varied(*pair)])
+        for sample in resampled
+        if any(_varied(*pair) for pair in sample)
+    ]
+    low, high = np.quantile(samples, [0.025, 0.975]) if samples else (np.nan, np.nan)
+    return Interval(float(np.mean([statistic(*pair) for pair in pairs])), float(low), float(high))
+
+
+def _resampled(pair: tuple[Vector, Vector], rng: np.random.Generator) -> tuple[Vector, Vector]:
+    """Contexts drawn anew, the two authors' scores together."""
+    drawn = rng.integers(len(pair[0]), size=len(pair[0]))
+    return pair[0][drawn], pair[1][drawn]
+
+
+def _varied(one: Vector, other: Vector) -> bool:
+    return bool(np.ptp(one) > 0 and np.ptp(other) > 0)
+
+
+def _kendall(one: Vector, other: Vector) -> float:
+    """Tau-b, which counts ties as neither agreement nor disagreement."""
+    first, second = (np.sign(np.subtract.outer(values, values)) for values in (one, other))
+    return float((first * second).sum() / np.sqrt((first**2).sum() * (second**2).sum()))
+
+
+def _spearman(one: Vector, other: Vector) -> float:
+    return float(np.corrcoef(rankdata(one), rankdata(other))[0, 1])
+
+
+def summary(cases: Sequence[Case], model: Vector, apprentice: Vector, found: Agreement) -> dict[str, Any]:
+    """The study as plain data."""
+    return {
+        "kendall": _plain(found.kendall),
+        "spearman": _plain(found.spearman),
+        "operators": found.operators,
+        "informative": found.informative,
+        "contexts": [
+            {
+                "task": case.task.id,
+                "items": [item.title for item in case.items],
+                "model": float(by_model),
+                "apprentice": float(by_apprentice),
+            }
+            for case, by_model, by_apprentice in zip(cases, model, apprentice, strict=True)
+        ],
+    }
+
+
+def _plain(interval: Interval) -> dict[str, float | None]:
+    return {name: None if np.isnan(value) else value for name, value in vars(interval).items()}

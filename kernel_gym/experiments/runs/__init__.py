@@ -1,0 +1,1 @@
+"""One run: training loop, run folder, journal, TensorBoard events."""

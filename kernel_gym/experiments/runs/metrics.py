@@ -1,0 +1,171 @@
+"""What a run writes to TensorBoard: every name with its meaning. Agents of others add their own under `agent/`."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+from kernel_gym.agents.support.item_numbers import ItemNumbers
+from kernel_gym.config import EnvConfig
+from kernel_gym.envs.attempt import Attempt
+
+#: Scalars, written after every attempt; the step is the number of attempts so far. `<...>` stands for a name.
+METRICS: dict[str, str] = {
+    "reward/draft": "raw reward of a drafting attempt: +1 feasible, -1 not",
+    "reward/refine": "raw reward of a refining attempt: tanh of log(best so far / latency), -1 if infeasible",
+    "rate/compiled": "share of attempts so far that compiled",
+    "rate/correct": "share of attempts so far that were feasible",
+    "rate/reward": "mean reward of the attempts so far",
+    "stage/<stage>/compiled": "the same, of drafting or refining attempts",
+    "stage/<stage>/correct": "the same, of drafting or refining attempts",
+    "stage/<stage>/reward": "the same, of drafting or refining attempts",
+    "solved/compiled": "share of operators with a kernel that compiled",
+    "solved/correct": "share of operators with a feasible kernel",
+    "category/<category>/solved": "operators of a category with a feasible kernel / those attempted",
+    "category/<category>/reward": "mean reward of the attempts at operators of a category",
+    "category/<category>/compiled": "share of those attempts that compiled",
+    "category/<category>/correct": "share of those attempts that were feasible",
+    "category/<category>/speedup": "as `speedup/first_draft`, over the solved operators of a category",
+    "category/<category>/oracle": "as `speedup/oracle`, likewise",
+    "category/<category>/floor": "as `speedup/floor`, likewise",
+    "speedup/first_draft": "median over solved operators of first feasible latency / best latency",
+    "speedup/oracle": "median over solved operators of the oracle's latency / best latency; on the simulator",
+    "speedup/floor": "the same of the device's floor: launch, and every tensor moved once at the highest rate",
+    "memory/items": "memories that attempts have produced",
+    "memory/shown": "share of those that were shown in some attempt",
+    "<part>/tokens_in": "tokens that a model has been sent; only with a model as author, embedder or inspection",
+    "<part>/tokens_out": "tokens that it has answered with",
+    "<part>/dollars": "what that has cost at the prices that were given",
+    "agent/explored": "`value`: share of picks so far that were drawn at random",
+    "agent/untried": "`value`: share of picks so far that went to an item without a value",
+    "agent/valued": "`value`: share of the candidates offered so far that had a value in their stage",
+    "agent/error": "`value`, `context-value`: distance between the reward and what was expected of the items shown",
+    "agent/items": "`value`, `context-value`: number of values, by item and stage",
+    "agent/r2_mean": "`value`: mean of the refining rewards so far, which r2 is normalised by",
+    "agent/r2_sigma": "`value`: their deviation, likewise",
+    "agent/predicted": "`context-value`: reward that it expected of the context, before the attempt",
+    "agent/doubt": "`context-value`: mean deviation of its weights in the stage, in which its draws explore",
+    "agent/rllib/<name>": "`ppo`, `dqn`: what RLlib says about a batch: losses, entropy, returns",
+    "agent/sb3/<name>": "`maskable-ppo`: what stable-baselines3 says about a batch",
+    "round/<figure>": "figures of every round of a run with several; the step is the round",
+    "hparam/<figure>": "figures of the complete run, beside its settings",
+}
+#: What is written beside scalars.
+OTHERS: dict[str, str] = {
+    "values/<stage>": "histogram of the agent's values, of `context-value` what items add to log-odds, by item",
+    "figure/attempts": "image, ten a run: every attempt of every operator, coloured by how far it came",
+    "figure/tiers": "image: how far operators came, by category: grey nothing, orange compiled, blue correct, green 2x",
+    "figure/solved": "image: shares of operators with a compiled and with a correct kernel over attempts",
+    "kernel/<task>": "text: the fastest kernel of an operator, once the run is complete",
+}
+
+
+def documented(name: str) -> bool:
+    """True if a name is one of the tables'."""
+    patterns = (re.sub(r"<\w+>", r".+", known) for known in (*METRICS, *OTHERS))
+    return any(re.fullmatch(pattern, name) for pattern in patterns)
+
+
+def table() -> str:
+    """Every metric with its meaning, in Markdown."""
+    rows = [f"| `{name}` | {meaning} |" for name, meaning in (*METRICS.items(), *OTHERS.items())]
+    return "\n".join(["| metric | meaning |", "|---|---|", *rows])
+
+
+class Mean:
+    """A running mean; of truths, the share of them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total = 0.0
+
+    def take(self, value: float) -> float:
+        """Count one; the mean so far."""
+        self.count += 1
+        self.total += value
+        return self.total / self.count
+
+
+class Meter:
+    """Keeps the running figures of a run.
+
+    With fresh memory the items of each episode are counted apart. Where drafting is all, latencies of an operator are
+    those of episodes, none of which refines: there is no speedup.
+    """
+
+    def __init__(self, tasks: int, env: EnvConfig) -> None:
+        self.tasks = tasks
+        self.attempts = 0
+        self._means: dict[str, Mean] = defaultdict(Mean)
+        self._compiled: set[str] = set()
+        self._latencies: dict[str, list[float]] = defaultdict(list)
+        self._categories: dict[str, set[str]] = defaultdict(set)
+        self._produced: set[int] = set()
+        self._shown: set[int] = set()
+        self._numbers = ItemNumbers(0 if env.memory == "fresh" else None)
+        self._refines = env.stages != "draft"
+
+    @property
+    def solved(self) -> int:
+        """Operators with a feasible kernel."""
+        return len(self._latencies)
+
+    def take(self, attempt: Attempt) -> Mapping[str, float]:
+        """Count an attempt; all figures that it changes."""
+        self.attempts += 1
+        if attempt.verdict.compiled:
+            self._compiled.add(attempt.task)
+        if attempt.verdict.latency_us is not None:
+            self._latencies[attempt.task].append(attempt.verdict.latency_us)
+        return {
+            f"reward/{attempt.stage}": attempt.reward,
+            **self._rates(attempt),
+            "solved/compiled": len(self._compiled) / self.tasks,
+            "solved/correct": self.solved / self.tasks,
+            **self._by_category(attempt),
+            **self._memory(attempt),
+            **self._speedup(),
+        }
+
+    def _rates(self, attempt: Attempt) -> dict[str, float]:
+        verdict = attempt.verdict
+        new = {"compiled": bool(verdict.compiled), "correct": verdict.feasible, "reward": attempt.reward}
+        return {
+            (key := f"{scope}/{name}"): self._means[key].take(value)
+            for scope in ("rate", f"stage/{attempt.stage}", f"category/{category(attempt)}")
+            for name, value in new.items()
+        }
+
+    def _by_category(self, attempt: Attempt) -> dict[str, float]:
+        name = category(attempt)
+        self._categories[name].add(attempt.task)
+        attempted = self._categories[name]
+        solved = [self._latencies[task] for task in attempted if task in self._latencies]
+        figures = {f"category/{name}/solved": len(solved) / len(attempted)}
+        return figures | ({f"category/{name}/speedup": _speedup(solved)} if solved and self._refines else {})
+
+    def _memory(self, attempt: Attempt) -> dict[str, float]:
+        if attempt.index == 0:
+            self._numbers.begin(attempt.task)
+        shown = attempt.context if attempt.start is None else (attempt.start, *attempt.context)
+        self._shown.update(self._numbers.of(attempt.task, id) for id in shown)
+        self._produced.update(self._numbers.of(attempt.task, id) for id in attempt.produced)
+        both, all_ = len(self._produced & self._shown), len(self._produced)
+        return {"memory/items": all_, "memory/shown": both / max(1, all_)}
+
+    def _speedup(self) -> dict[str, float]:
+        if not self._latencies or not self._refines:
+            return {}
+        return {"speedup/first_draft": _speedup(self._latencies.values())}
+
+
+def category(attempt: Attempt) -> str:
+    """What an attempt is counted under."""
+    return attempt.category or "other"
+
+
+def _speedup(histories: Iterable[Sequence[float]]) -> float:
+    """Median of first / best latency."""
+    return median(history[0] / min(history) for history in histories)

@@ -1,0 +1,1 @@
+"""Comparisons of agents over seeds, and the named studies."""

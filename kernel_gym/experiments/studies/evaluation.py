@@ -1,0 +1,71 @@
+"""Evaluating what was trained: agents and memories frozen as their runs left them, on operators they have never seen.
+
+Each complete run becomes one shard with the run's own seed: the agent acts and no longer learns, the bank takes in
+nothing but start points and puts nothing on record, and memories of the operators at hand are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernel_gym.config import RunConfig
+from kernel_gym.errors import ConfigError, KernelGymError
+from kernel_gym.experiments.runs.journal import Journal
+from kernel_gym.experiments.runs.replay_backup import Aside
+from kernel_gym.experiments.runs.run_folder import RunFolder, keeps_memory, load_config
+from kernel_gym.experiments.studies.study import Study
+from kernel_gym.experiments.studies.study_definition import AGENT_FOLDER, MEMORY_FILE, Shard
+
+
+def complete_runs(folders: Sequence[Path]) -> list[RunFolder]:
+    """All complete runs in or below the folders."""
+    marks = [mark for folder in folders for mark in sorted(folder.rglob("complete"))]
+    found = [RunFolder(mark.parent) for mark in marks if not Aside.has(mark)]
+    if not found:
+        raise KernelGymError(f"no complete run in {', '.join(map(str, folders))}; train first")
+    return found
+
+
+def evaluation(runs: Sequence[RunFolder], tasks: Sequence[str], budget: int, out: Path) -> Study:
+    """The study that evaluates runs on tasks; the first run's agent is the reference."""
+    shards = [_shard(run, load_config(run.path), tuple(tasks), budget) for run in runs]
+    if len({shard.label for shard in shards}) < len(shards):
+        raise ConfigError("several of these runs have the same agent and seed; evaluate them apart")
+    return Study(tuple(shards), out, shards[0].contender)
+
+
+def _shard(run: RunFolder, trained: RunConfig, tasks: tuple[str, ...], budget: int) -> Shard:
+    if not keeps_memory(trained):
+        raise ConfigError(f"{run.path} kept no memory: train with env.memory=shared to evaluate")
+    if seen := sorted(set(tasks) & _trained_on(run)):
+        raise ConfigError(f"{run.path} was trained on {', '.join(seen[:4])}: choose operators that it has not seen")
+    config = trained.model_copy(
+        update={
+            "suite": tasks[0].partition("/")[0],
+            "tasks": tasks,
+            "budget": budget,
+            "batch": 0,
+            "rounds": 1,
+            "workers": 1,
+            "learning": False,
+            "initial_memory": MEMORY_FILE,
+            "initial_agent": AGENT_FOLDER if run.learned else "",
+            "env": trained.env.model_copy(update={"memory": "frozen", "table": ""}),
+        }
+    )
+    return Shard("", trained.agent, trained.seed, config, tasks, memory=str(run.path.absolute()))
+
+
+def training_costs(runs: Sequence[RunFolder]) -> dict[str, set[int]]:
+    """How many verifications runs were trained with, by agent."""
+    costs: dict[str, set[int]] = {}
+    for run in runs:
+        costs.setdefault(load_config(run.path).agent, set()).add(len(Journal.read(run.journal)))
+    return costs
+
+
+def _trained_on(run: RunFolder) -> set[str]:
+    """The operators that a run has worked on, and those that the memory it began with comes from."""
+    with run.memory() as bank:
+        return {record["task"] for record in Journal.read(run.journal)} | set(bank.tasks())

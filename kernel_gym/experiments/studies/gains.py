@@ -1,0 +1,65 @@
+"""What a learner adds: its gain over the best heuristic, and how much of the way from there to a yardstick it goes.
+
+A yardstick is a picker that knows what no agent can, so the way to it is what there is to gain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kernel_gym.experiments.runs.comparison import RunOutcome, by_seed
+from kernel_gym.experiments.statistics import SAME, Difference, Interval, difference, interval
+
+
+@dataclass(frozen=True)
+class ClosedGap:
+    """(learner - heuristic) / (yardstick - heuristic) by seed; None in a seed where the yardstick is not above.
+
+    `share` is the mean over seeds, None if one of them has no gap: a mean of the others would choose its seeds.
+    """
+
+    learner: str
+    heuristic: str
+    gap: Interval
+    per_seed: dict[int, float | None]
+    share: Interval | None
+
+    @property
+    def without(self) -> list[int]:
+        """Seeds in which there is no gap."""
+        return [seed for seed, share in self.per_seed.items() if share is None]
+
+
+def gain(
+    runs: Sequence[RunOutcome], learner: str, heuristics: Sequence[str], figure: str = "area"
+) -> Difference | None:
+    """A learner against the best of the heuristics by mean; None without both.
+
+    The best is chosen from the same runs, which favours it: the gain is, if anything, understated.
+    """
+    values = by_seed(runs, figure)
+    best = _best(values, heuristics)
+    return difference(learner, values.get(learner, {}), best, values[best]) if best else None
+
+
+def closed_gap(
+    runs: Sequence[RunOutcome], learner: str, heuristics: Sequence[str], yardstick: str, figure: str = "area"
+) -> ClosedGap | None:
+    """How much of the gap a learner closes; None unless the yardstick has every seed that there is a run of."""
+    values = by_seed(runs, figure)
+    best, top = _best(values, heuristics), values.get(yardstick, {})
+    if not best or {run.seed for run in runs} - top.keys():
+        return None
+    base, own = values[best], values.get(learner, {})
+    gaps = {seed: top[seed] - base[seed] for seed in sorted(own) if seed in base}
+    shares = {seed: (own[seed] - base[seed]) / gap if gap > SAME else None for seed, gap in gaps.items()}
+    width = interval(list(gaps.values()))
+    if width is None:
+        return None
+    return ClosedGap(learner, best, width, shares, None if None in shares.values() else interval(list(shares.values())))
+
+
+def _best(values: Mapping[str, Mapping[int, float]], heuristics: Sequence[str]) -> str:
+    present = [name for name in heuristics if values.get(name)]
+    return max(present, key=lambda name: sum(values[name].values()) / len(values[name]), default="")

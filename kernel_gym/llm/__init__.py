@@ -1,0 +1,1 @@
+"""Language model endpoints: the client, its transcripts and its credentials."""

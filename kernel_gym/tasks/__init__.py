@@ -1,0 +1,1 @@
+"""Tasks: reference modules with their shapes, inputs and exported graphs."""

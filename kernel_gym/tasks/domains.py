@@ -1,0 +1,118 @@
+"""What `get_inputs()` draws: the domain of each tensor a kernel is handed.
+
+While `get_inputs()` runs, a `Recorder` notes how every tensor came about: an index tensor keeps the bound it was drawn
+below, also when the tensor itself is fake and holds no values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from kernel_gym.tasks.task import Domain
+
+#: Functions that change neither the values nor what they mean: a result keeps its source's domain.
+_PRESERVING = frozenset(
+    {
+        "to",
+        "long",
+        "int",
+        "clone",
+        "contiguous",
+        "view",
+        "reshape",
+        "unsqueeze",
+        "squeeze",
+        "expand",
+        "detach",
+        "flatten",
+    }
+)
+
+
+class OnHost(TorchFunctionMode):
+    """Keeps tensors on the host, whatever device a problem file asks for: references run there."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if getattr(func, "__name__", "") in ("cuda", "npu") and args:
+            return args[0]
+        moved = [_host(value) for value in args]
+        return func(*moved, **{key: _host(value) for key, value in (kwargs or {}).items()})
+
+
+def _host(value: Any) -> Any:
+    """The host's device in place of another; everything else unchanged."""
+    kind = value.type if isinstance(value, torch.device) else value.partition(":")[0] if isinstance(value, str) else ""
+    return torch.device("cpu") if kind in ("cuda", "npu") else value
+
+
+class Recorder(TorchFunctionMode):
+    """Notes the domain of every tensor that is drawn within it; `domain_of` answers for one of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._drawn: dict[int, tuple[torch.Tensor, Domain]] = {}
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor):
+            domain = self._domain(getattr(func, "__name__", ""), args, kwargs or {}, result)
+            if domain is not None:
+                self._drawn[id(result)] = (result, domain)
+        return result
+
+    def domain_of(self, tensor: torch.Tensor) -> Domain | None:
+        """The domain that was noted when `tensor` was drawn; None if it was computed from something else."""
+        return self._drawn[id(tensor)][1] if id(tensor) in self._drawn else None
+
+    def _domain(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> Domain | None:
+        if name == "randint":
+            return _index(*_bounds(args, kwargs))
+        if name == "randperm":
+            return Domain("index", int(args[0]))
+        if name == "rand":
+            return Domain("unit")
+        if name == "randn":
+            return Domain("real")
+        if name in _PRESERVING and args and isinstance(args[0], torch.Tensor) and result.dtype != torch.bool:
+            return self.domain_of(args[0])
+        return None
+
+
+def observed_domain(values: torch.Tensor) -> Domain:
+    """The domain that a tensor's own values suggest, for tensors that were computed rather than drawn."""
+    if values.dtype == torch.bool:
+        return Domain("bool")
+    if not values.is_floating_point():
+        return Domain("index", max(1, int(values.max()) + 1) if values.numel() else 1)
+    if values.numel() == 0 or not bool((values >= 0).all()):
+        return Domain("real")
+    return Domain("unit") if bool((values <= 1).all()) else Domain("positive")
+
+
+def state_domain(name: str, value: torch.Tensor) -> Domain:
+    """The domain of an entry of `state_dict()`."""
+    last = name.rpartition(".")[2]
+    if value.dtype == torch.bool:
+        return Domain("bool")
+    if not value.is_floating_point():
+        return Domain("index", 1)
+    return Domain("positive") if last == "running_var" else Domain("real")
+
+
+def _bounds(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, int]:
+    numbers = [int(value) for value in args if isinstance(value, int)]
+    low = kwargs.get("low", numbers[0] if len(numbers) > 1 else 0)
+    high = kwargs.get("high", numbers[-1] if numbers else 0)
+    return int(low), int(high)
+
+
+def _index(low: int, high: int) -> Domain | None:
+    return Domain("index", high) if low >= 0 else None

@@ -1,0 +1,354 @@
+"""From the text of a KernelBench-format module to a task at one case.
+
+The text is executed: a problem file is the user's own, trusted code. Signatures come from fake tensors, so that the
+large timing case costs no memory; the module itself is built only when somebody evaluates it.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import hashlib
+import inspect
+import linecache
+import logging
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property, lru_cache
+from typing import Any, cast
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils import _pytree as pytree
+
+from kernel_gym.errors import KernelGymError, TaskError
+from kernel_gym.tasks.domains import OnHost, Recorder, observed_domain, state_domain
+from kernel_gym.tasks.graph import TRACING, export, lifted_constants
+from kernel_gym.tasks.sizes import with_sizes
+from kernel_gym.tasks.task import DTYPES, Case, Domain, InputSpec, Signature, Task, TensorSpec
+
+#: Buffers that batch statistics fill; every other buffer holds a value that belongs to the operator (a mask, a table).
+STATISTICS = frozenset({"running_mean", "running_var"})
+
+# Problem files draw from torch's global generator, which all threads share; and they are traced.
+_BUILDING = TRACING
+
+
+def instantiate(task: Task, case: Case) -> Problem:
+    """The task at one case; cached by content."""
+    with _BUILDING:
+        return _problem(task.source, task.digest, task.public, case)
+
+
+@lru_cache(maxsize=2048)
+def _problem(source: str, digest: str, public: Case, case: Case) -> Problem:
+    return Problem(source, digest, case, _domains(source, digest, public))
+
+
+@lru_cache(maxsize=1024)
+def _domains(source: str, digest: str, public: Case) -> tuple[Domain, ...]:
+    """What each tensor argument may hold, from the values at the public case."""
+    problem = Problem(source, digest, public, ())
+    arguments, recorder = problem.draw()
+    tensors = _tensors(arguments)
+    domains = [recorder.domain_of(tensor) or observed_domain(tensor) for tensor in tensors]
+    for position, domain in enumerate(domains):
+        if domain.kind in ("unit", "positive") and problem.is_finite_beyond(tensors, position):
+            domains[position] = Domain("real")
+    return tuple(domains)
+
+
+class Problem:
+    """A task at one case: the module built, its signature known. Implements `kernel_gym.tasks.task.Instance`."""
+
+    def __init__(self, source: str, digest: str, case: Case, domains: tuple[Domain, ...]) -> None:
+        self.case = case
+        self.digest = digest
+        self._names = _execute(source, digest, case)
+        self._writes_tensors = _writes_tensors(source)
+        self._mode = FakeTensorMode(allow_non_fake_inputs=True)
+        self.signature = self._signature(domains)
+
+    def evaluate(self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None) -> tuple[torch.Tensor, ...]:
+        """Run the reference on `inputs` (ordered as `signature.inputs`); `dtype` raises or lowers its precision."""
+        if len(inputs) != len(self.signature.inputs):
+            raise TaskError(f"the reference takes {len(self.signature.inputs)} tensors, not {len(inputs)}")
+        given = [_copy(tensor, dtype) for tensor in inputs]
+        by_origin = {
+            origin: {
+                spec.name: tensor
+                for spec, tensor in zip(self.signature.inputs, given, strict=True)
+                if spec.origin == origin
+            }
+            for origin in ("argument", "state", "constant")
+        }
+        module = _bind(self.model(), by_origin["state"] | by_origin["constant"], dtype)
+        arguments = _with_tensors(self._arguments, by_origin["argument"].values())
+        with torch.no_grad(), OnHost(), _blame("the reference does not run", self.case):
+            return tuple(tensor.contiguous() for tensor in _tensors(module(*arguments)))
+
+    def model(self) -> torch.nn.Module:
+        """The module in `eval()` with randomised parameters and buffers."""
+        return self._model
+
+    def example_arguments(self) -> tuple[object, ...]:
+        """Arguments of `forward`, tensors and scalars, as `get_inputs()` gives them; the same at every call."""
+        return self.draw()[0]
+
+    def fixed_inputs(self) -> dict[int, torch.Tensor]:
+        """Inputs whose values belong to the operator and are not to be drawn: position in the signature and value.
+
+        These are masks and tables that the module keeps as buffers, counters, and the constants that export lifts.
+        """
+        tables = dict(self.model().named_buffers()) | self._constants
+        return {
+            position: tables[spec.name].detach().clone()
+            for position, spec in enumerate(self.signature.inputs)
+            if spec.origin != "argument" and spec.name in tables and _last(spec.name) not in STATISTICS
+        }
+
+    def fake(self) -> tuple[torch.nn.Module, tuple[object, ...]]:
+        """Module and arguments without memory behind them, for looking at shapes and graphs of large cases."""
+        with _BUILDING, self._mode:
+            return self._build(), self._arguments
+
+    def draw(self) -> tuple[tuple[object, ...], Recorder]:
+        """Real arguments and the record of how they were drawn."""
+        recorder = Recorder()
+        with self._seeded("arguments"), OnHost(), recorder, _blame("get_inputs() fails", self.case):
+            return tuple(self._names["get_inputs"]()), recorder
+
+    def run_example(self) -> tuple[torch.Tensor, ...]:
+        """Run the module once on its own example."""
+        arguments = self.example_arguments()
+        with torch.no_grad(), OnHost(), _blame("forward() fails", self.case):
+            return tuple(_tensors(copy.deepcopy(self.model())(*arguments)))
+
+    def is_finite_beyond(self, tensors: Sequence[torch.Tensor], position: int) -> bool:
+        """Whether the reference is still finite if one argument takes negative and large values too."""
+        generator = torch.Generator().manual_seed(self._seed("beyond"))
+        wide = list(tensors)
+        wide[position] = (torch.randn(wide[position].shape, generator=generator) * 4).to(wide[position].dtype)
+        try:
+            with torch.no_grad(), OnHost():
+                outputs = _tensors(copy.deepcopy(self.model())(*_with_tensors(self._arguments, wide)))
+        except (RuntimeError, ValueError, IndexError):
+            return False
+        return all(bool(torch.isfinite(tensor).all()) for tensor in outputs)
+
+    @cached_property
+    def _model(self) -> torch.nn.Module:
+        with self._seeded("parameters"):
+            return _randomised(self._build())
+
+    @cached_property
+    def _constants(self) -> dict[str, torch.Tensor]:
+        if not (self._writes_tensors or _loose_tensors(self._fake_model)):
+            return {}
+        return lifted_constants(export(self, decomposed=False))
+
+    def _signature(self, domains: tuple[Domain, ...]) -> Signature:
+        with _BUILDING, _unlogged(), self._mode:
+            self._fake_model = self._build()
+            self._arguments, recorder = self.draw()
+            with torch.no_grad(), OnHost(), _blame("forward() fails", self.case):
+                outputs = _tensors(self._build()(*self._arguments))
+        scalars = [*_scalars(self._names["get_init_inputs"]()), *_scalars(self._arguments)]
+        arguments = self._argument_specs(domains, recorder)
+        return Signature(
+            inputs=(*arguments, *self._state_specs(), *self._constant_specs()),
+            outputs=tuple(_spec(tensor) for tensor in outputs),
+            ints=tuple(int(value) for value in scalars if isinstance(value, int)),
+            floats=tuple(value for value in scalars if isinstance(value, float)),
+        )
+
+    def _argument_specs(self, domains: tuple[Domain, ...], recorder: Recorder) -> list[InputSpec]:
+        tensors = _tensors(self._arguments)
+        names = _argument_names(self._fake_model, self._arguments)
+        specs = []
+        for position, (name, tensor) in enumerate(zip(names, tensors, strict=True)):
+            domain = domains[position] if position < len(domains) else Domain()
+            if domain.kind == "index":
+                domain = recorder.domain_of(tensor) or domain
+            specs.append(InputSpec(**vars(_spec(tensor)), name=name, domain=domain))
+        return specs
+
+    def _state_specs(self) -> list[InputSpec]:
+        return [
+            InputSpec(**vars(_spec(value)), name=name, origin="state", domain=state_domain(name, value))
+            for name, value in self._fake_model.state_dict().items()
+        ]
+
+    def _constant_specs(self) -> list[InputSpec]:
+        return [
+            InputSpec(**vars(_spec(value)), name=name, origin="constant", domain=state_domain(name, value))
+            for name, value in self._constants.items()
+        ]
+
+    def _build(self) -> torch.nn.Module:
+        with OnHost(), _blame("Model cannot be built", self.case):
+            made, (positional, named) = self._names["Model"], _init(self._names)
+            return cast(torch.nn.Module, made(*positional, **named).eval())
+
+    def _seed(self, what: str) -> int:
+        return int.from_bytes(hashlib.sha256(f"{self.digest} {self.case.name} {what}".encode()).digest()[:7], "big")
+
+    @contextmanager
+    def _seeded(self, what: str) -> Iterator[None]:
+        with _BUILDING, torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(self._seed(what))
+            yield
+
+
+def _execute(source: str, digest: str, case: Case) -> dict[str, Any]:
+    """Run the module's text with the case's sizes; gives its names."""
+    name = f"kernel_gym_problem_{digest[:16]}_{case.name}".replace("-", "_")
+    tree = with_sizes(source, dict(case.sizes))
+    module = types.ModuleType(name)
+    # Dataclasses look their module up by name, tracebacks and torch.jit look up the text.
+    sys.modules[name] = module
+    linecache.cache[f"<{name}>"] = (len(source), None, source.splitlines(keepends=True), f"<{name}>")
+    with _blame("the problem file does not run", case):
+        exec(compile(tree, f"<{name}>", "exec"), module.__dict__)
+    for required in ("Model", "get_inputs", "get_init_inputs"):
+        if required not in module.__dict__:
+            raise TaskError(
+                f"the problem file defines no {required}; the format is Model, get_inputs(), get_init_inputs()"
+            )
+    return module.__dict__
+
+
+def _init(names: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """What the module is constructed with; some collections write `[[positional], {"name": value}]`."""
+    given = names["get_init_inputs"]()
+    if len(given) == 2 and isinstance(given[0], list | tuple) and isinstance(given[1], dict):
+        parameters = inspect.signature(names["Model"].__init__).parameters
+        if all(name in parameters for name in given[1]):
+            return given[0], given[1]
+    return given, {}
+
+
+@contextmanager
+def _blame(what: str, case: Case) -> Iterator[None]:
+    try:
+        yield
+    except KernelGymError:
+        raise
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [""])[0]
+        raise TaskError(f"{what} at case {case.name!r}: {type(error).__name__}: {reason}") from error
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep torch from logging a traceback for a failure that is raised as a TaskError anyway."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _randomised(model: torch.nn.Module) -> torch.nn.Module:
+    """Replace constant parameters and statistics by random ones: with the defaults a copy of the input could pass."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if (
+                parameter.is_floating_point()
+                and parameter.numel()
+                and bool((parameter == parameter.flatten()[0]).all())
+            ):
+                parameter.add_(0.5 * torch.randn_like(parameter))
+        for name, buffer in model.named_buffers():
+            if _last(name) == "running_mean":
+                buffer.copy_(0.5 * torch.randn_like(buffer))
+            elif _last(name) == "running_var":
+                buffer.copy_(0.5 + torch.rand_like(buffer))
+    return model
+
+
+def _bind(model: torch.nn.Module, values: dict[str, torch.Tensor], dtype: torch.dtype | None) -> torch.nn.Module:
+    """A module of its own for one call, sharing nothing that a call could write to."""
+    held = {id(tensor): tensor for _, tensor in (*model.named_parameters(), *model.named_buffers())}
+    bound = copy.deepcopy(model, dict(held))
+    for prefix, module in bound.named_modules(remove_duplicate=False):
+        entries = {**module._parameters, **module._buffers, **_attributes(module)}
+        for key, current in entries.items():
+            if current is None:
+                continue
+            value = values.get(f"{prefix}.{key}" if prefix else key, _cast(current.detach(), dtype))
+            is_parameter = key in module._parameters
+            setattr(module, key, torch.nn.Parameter(value, requires_grad=False) if is_parameter else value)
+    return bound
+
+
+def _attributes(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {key: value for key, value in vars(module).items() if isinstance(value, torch.Tensor)}
+
+
+def _loose_tensors(model: torch.nn.Module) -> bool:
+    """Whether the module keeps tensors that `state_dict()` does not show."""
+    shown = set(model.state_dict())
+    hidden = any(name not in shown for name, _ in model.named_buffers())
+    return hidden or any(_attributes(module) for module in model.modules())
+
+
+@lru_cache(maxsize=1024)
+def _writes_tensors(source: str) -> bool:
+    """Whether a function that `forward` may call writes a tensor out (`torch.tensor(0.5)`): export lifts those."""
+    apart = ("__init__", "get_inputs", "get_init_inputs")
+    functions = [
+        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef) and node.name not in apart
+    ]
+    calls = [node.func for function in functions for node in ast.walk(function) if isinstance(node, ast.Call)]
+    return any(ast.unparse(call) in ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "tensor") for call in calls)
+
+
+def _argument_names(model: torch.nn.Module, arguments: tuple[object, ...]) -> list[str]:
+    """One name for each tensor argument, after the parameters of `forward`."""
+    parameters = list(inspect.signature(model.forward).parameters)
+    names: list[str] = []
+    for position, argument in enumerate(arguments):
+        name = parameters[position] if position < len(parameters) else f"argument{position}"
+        count = len(_tensors(argument))
+        names += [name] if count == 1 else [f"{name}[{index}]" for index in range(count)]
+    return names
+
+
+def _with_tensors(arguments: tuple[object, ...], tensors: Any) -> tuple[object, ...]:
+    remaining = iter(tensors)
+    leaves, structure = pytree.tree_flatten(arguments)
+    filled = [next(remaining) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    return cast(tuple[object, ...], pytree.tree_unflatten(filled, structure))
+
+
+def _tensors(tree: object) -> list[torch.Tensor]:
+    return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+
+
+def _scalars(tree: object) -> list[int | float]:
+    return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, int | float)]
+
+
+def _spec(tensor: torch.Tensor) -> TensorSpec:
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if dtype not in DTYPES:
+        raise TaskError(f"tensors of {dtype} are not supported; kernels take {', '.join(DTYPES)}")
+    return TensorSpec(tuple(int(size) for size in tensor.shape), dtype)
+
+
+def _cast(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
+    return tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor
+
+
+def _copy(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
+    cast = _cast(tensor, dtype)
+    return tensor.clone() if cast is tensor else cast
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]

@@ -1,0 +1,87 @@
+"""Gate 4 on devices with a real clock: every timed call computes, and what it computed is compared.
+
+The kernel is called many times at the timing sizes, on several sets of values in an order that nobody foresees, each
+time with nothing left of earlier calls. The outputs of the first call on every set are compared in full, later ones
+must have the same bits. A kernel that is faster on values it has met before keeps something between calls.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+
+import numpy as np
+
+from kernel_gym.hardware.device import Build, Clocked, Device, Run, Timing
+from kernel_gym.tasks.task import Task
+from kernel_gym.verdict import Cheated, Incorrect, Profile
+from kernel_gym.verifier.correctness import POISON, Checked, compare, failed
+from kernel_gym.verifier.latency import Timed, cheated
+from kernel_gym.verifier.reference import Expected, References, ValueSet
+from kernel_gym.verifier.values import Array
+
+#: Sets of values at the timing sizes, and how many where tensors are larger than this: their references take seconds.
+SETS, FEWER, LARGE_BYTES = 3, 2, 16 << 20
+#: A kernel may be this much faster on values that it has met before, as share and in microseconds (clocks waver).
+FASTER, FASTER_US = 0.7, 3.0
+#: By so much a latency may lie below the floor: the clock's own steps.
+CLOCK_STEP_US = 0.5
+
+
+def measure(
+    device: Device, build: Build, task: Task, checked: Checked, references: References
+) -> Timed | Cheated | Incorrect:
+    """Time the kernel at the timing case."""
+    assert isinstance(device, Clocked)
+    signature = task.instance(task.timing).signature
+    count = SETS if signature.nbytes <= LARGE_BYTES else FEWER
+    sets = references.several(task, task.timing, "normal", "timed", build.kernel.digest, count)
+    timing = device.time(build, signature, [one.values for one in sets], POISON)
+    if timing.runs[0].status != "ok":
+        return failed(timing.runs[0], "at the timing sizes", "timing")
+    refused = _wrong(timing, sets) or _suspicious(timing)
+    if refused:
+        return refused
+    run = timing.runs[0]
+    latency, floor = run.latency_us or 0.0, device.floor_us(signature)
+    if latency + CLOCK_STEP_US < floor:
+        return cheated("below-floor", f"{latency:.3g} us, at least {floor:.3g} us")
+    return Timed(latency, run.profile or Profile(), (_note(timing, run),))
+
+
+def _wrong(timing: Timing, sets: list[ValueSet]) -> Incorrect | None:
+    for run, values in zip(timing.runs, sets, strict=True):
+        if all(map(is_within, run.outputs, values.expected)):
+            continue
+        mismatch = compare(run.outputs, values.expected, POISON)
+        if mismatch is not None:
+            text = f"Wrong result at the timing sizes: {mismatch.describe()}."
+            return Incorrect(text, cause="mismatch", case="timing", plain=None)
+    return None
+
+
+def is_within(actual: Array, expected: Expected) -> bool:
+    """True only if every element passes; the full comparison decides what this cannot."""
+    if actual.dtype != np.float32 or expected.truth.dtype.kind != "f":
+        return False
+    low, high = expected.bounds
+    return bool(((actual >= low) & (actual <= high)).all())
+
+
+def _suspicious(timing: Timing) -> Cheated | Incorrect | None:
+    if timing.unstable:
+        words = (
+            "The outputs change between calls on the same inputs at the timing sizes: they depend on memory that the "
+            "kernel never wrote, or on the order of its threads (atomic additions of floats)"
+        )
+        return Incorrect(words, cause="mismatch", rule="NONDETERMINISTIC", case="timing")
+    if timing.firsts and timing.repeats:
+        first, again = min(timing.firsts), median(timing.repeats)
+        if again < FASTER * first - FASTER_US:
+            return cheated("faster-when-known", f"{again:.4g} us, {first:.4g} us on new values")
+    return None
+
+
+def _note(timing: Timing, run: Run) -> str:
+    low, high = timing.interval
+    calls = len(timing.firsts) + len(timing.repeats)
+    return f"median of {calls} timed calls, each compared; 95% interval {low:.3f} to {high:.3f} us"

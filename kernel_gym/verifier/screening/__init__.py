@@ -1,0 +1,1 @@
+"""Static checks of a kernel: its source text, its dialect and its binary."""

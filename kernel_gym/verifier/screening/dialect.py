@@ -1,0 +1,216 @@
+"""Mistakes that the device compiler refuses and g++ does not: reported at the compile gate, with a hint.
+
+Types are inferred only as far as the file itself tells them; where that is not enough, nothing is said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+
+from tree_sitter import Node
+
+from kernel_gym.hardware.device import Diagnostic
+from kernel_gym.verifier import rules
+from kernel_gym.verifier.rules import Finding
+from kernel_gym.verifier.screening import syntax
+from kernel_gym.verifier.screening.screen import included
+from kernel_gym.verifier.screening.source import Source
+
+_BOOK = rules.load("dialect")
+_INCLUDES = rules.load("screen").lists["includes"]
+_UNSIGNED = frozenset(
+    {"unsigned", "unsignedint", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "size_t", "unsignedlong"}
+)
+_FLOATING = frozenset({"float", "half", "float32_t"})
+_ARITHMETIC = frozenset({"+", "-", "*", "/"})
+
+
+def lint(source: Source) -> tuple[Diagnostic, ...]:
+    """All mistakes, in the order of their lines; none if the text does not parse, which is the compiler's to say."""
+    stray = [t for t in source.tokens if t.kind == "stray"]
+    if stray:
+        rule = _BOOK.rules["stray-character"]
+        return (Diagnostic(f"{rule.reason} ({stray[0].text!a}); {rule.hint}", stray[0].line),)
+    if source.tree.has_error:
+        return ()
+    found = sorted(findings(source), key=lambda finding: finding.line or 0)
+    return tuple(Diagnostic(f"{f.rule.reason} ('{f.detail}'); {f.rule.hint}", f.line) for f in found)
+
+
+def findings(source: Source) -> Iterator[Finding]:
+    """Every mistake."""
+    for directive in source.directives:
+        if directive.name == "include" and included(directive) not in _INCLUDES:
+            yield _BOOK.finding("missing-header", directive.line, included(directive))
+    functions = [node for node in syntax.walk(source.tree) if node.type == "function_definition"]
+    yield from _entry_points(functions)
+    names = _Names(source.tree)
+    for function in functions:
+        if syntax.is_device_function(function):
+            yield from _Device(function, names).findings()
+    for node in syntax.walk(source.tree):
+        if node.type == "qualified_identifier":
+            yield from _std(node)
+
+
+def _entry_points(functions: list[Node]) -> Iterator[Finding]:
+    if not any(syntax.is_entry(function) for function in functions):
+        yield _BOOK.finding("no-kernel", None, "__global__")
+    if not any("kernel_launch" in syntax.declared_functions(function) for function in functions):
+        yield _BOOK.finding("no-launch", None, "kernel_launch")
+
+
+def _std(node: Node) -> Iterator[Finding]:
+    written = syntax.text(node).replace(" ", "")
+    found = re.match(r"(?:::)?std::(\w+)", written)
+    if found and found.group(1) not in _BOOK.lists["std_names"]:
+        yield _BOOK.finding("std-name", syntax.line(node), f"std::{found.group(1)}")
+
+
+class _Names:
+    """What the file declares outside of function bodies: member types, functions, constants."""
+
+    def __init__(self, root: Node) -> None:
+        self.root = root
+        self.functions = syntax.defined_functions(root)
+
+    @cached_property
+    def members(self) -> dict[str, str]:
+        """Types of data members by name; members of several types under one name are left out."""
+        found: dict[str, set[str]] = {}
+        for node in syntax.walk(self.root):
+            if node.type == "field_declaration" and not _is_fixed(node):
+                for one in syntax.declarators(node):
+                    found.setdefault(syntax.name_of(one), set()).add(_type(node) if _is_plain(one) else "")
+        return {name: types.pop() for name, types in found.items() if len(types) == 1}
+
+    @cached_property
+    def declared(self) -> frozenset[str]:
+        """Every name that the file declares as a variable, constant or function."""
+        nodes = (
+            n for n in syntax.walk(self.root) if n.type in ("declaration", "field_declaration", "parameter_declaration")
+        )
+        return self.functions | {syntax.name_of(one) for node in nodes for one in syntax.declarators(node)}
+
+
+def _is_fixed(node: Node) -> bool:
+    """Constants are folded by the compiler, and folded casts are allowed."""
+    return any(syntax.text(c) in ("constexpr", "const", "static") for c in node.children)
+
+
+def _is_plain(declarator: Node) -> bool:
+    return declarator.type in ("identifier", "field_identifier")
+
+
+def _type(node: Node) -> str:
+    return syntax.text(node.child_by_field_name("type")).replace(" ", "").rpartition("::")[2]
+
+
+class _Device:
+    """One function that runs on the device."""
+
+    def __init__(self, function: Node, names: _Names) -> None:
+        self.function = function
+        self.names = names
+        self.types: dict[str, str] = {}
+        self.in_global_memory: set[str] = set()
+        for node in syntax.walk(function):
+            if node.type in ("declaration", "parameter_declaration", "optional_parameter_declaration"):
+                self._declare(node)
+
+    def _declare(self, node: Node) -> None:
+        for one in syntax.declarators(node):
+            name = syntax.name_of(one)
+            if _type(node) == "GM_ADDR" or "_Nonnull" in syntax.text(node).partition("=")[0]:
+                self.in_global_memory.add(name)
+            plain = _is_plain(one) or one.type == "reference_declarator"
+            is_fixed = _is_fixed(node) and node.type == "declaration"
+            kept = "" if is_fixed or not plain else _type(node)
+            self.types[name] = kept if self.types.get(name, kept) == kept else ""  # shadowed by another type: unknown
+
+    def findings(self) -> Iterator[Finding]:
+        for node in syntax.walk(self.function):
+            match node.type:
+                case "cast_expression" | "call_expression":
+                    yield from self._conversion(node)
+                    yield from self._pointer(node)
+                    yield from self._call(node)
+                case "assignment_expression" | "binary_expression" | "init_declarator":
+                    yield from self._conversion(node)
+                case "identifier":
+                    yield from self._name(node)
+                case "primitive_type" if syntax.text(node) == "double":
+                    yield _BOOK.finding("double", syntax.line(node), syntax.text(node.parent or node)[:40])
+
+    def _conversion(self, node: Node) -> Iterator[Finding]:
+        kinds: set[str] = set()
+        cast = syntax.as_cast(node)
+        if cast is not None:
+            kinds = {_kind(syntax.text(cast.type).replace(" ", "")), self.kind(cast.value)}
+        elif node.type == "assignment_expression" or _is_arithmetic(node):
+            kinds = {self._operand(node, "left"), self._operand(node, "right")}
+        elif node.type == "init_declarator" and node.parent is not None and not _is_fixed(node.parent):
+            kinds = {_kind(_type(node.parent)), self._operand(node, "value")}
+        if kinds == {"float", "unsigned"}:
+            yield _BOOK.finding("float-unsigned", syntax.line(node), _short(syntax.text(node)))
+
+    def _operand(self, node: Node, field: str) -> str:
+        operand = node.child_by_field_name(field)
+        return self.kind(operand) if operand is not None else ""
+
+    def kind(self, node: Node) -> str:
+        """`float`, `unsigned`, or nothing if it is neither or unknown. Literals and constants are nothing."""
+        cast = syntax.as_cast(node)
+        if cast is not None:
+            return _kind(syntax.text(cast.type).replace(" ", ""))
+        match node.type:
+            case "identifier":
+                name = syntax.text(node)
+                return _kind(self.types[name] if name in self.types else self.names.members.get(name, ""))
+            case "field_expression":
+                return _kind(self.names.members.get(syntax.text(node.child_by_field_name("field")), ""))
+            case "parenthesized_expression":
+                return self.kind(node.named_children[0]) if node.named_children else ""
+            case "number_literal":
+                is_float = syntax.text(node).lower().endswith("f") and not syntax.text(node).startswith("0x")
+                return "float" if is_float else ""
+            case "binary_expression" if _is_arithmetic(node):
+                both = {self._operand(node, "left"), self._operand(node, "right")}
+                return "float" if "float" in both else "unsigned" if "unsigned" in both else ""
+        return ""
+
+    def _pointer(self, node: Node) -> Iterator[Finding]:
+        cast = syntax.as_cast(node)
+        if cast is None or not syntax.is_plain_pointer(cast.type):
+            return
+        value = cast.value
+        while value.type in ("parenthesized_expression", "binary_expression") and value.named_children:
+            value = value.named_children[0]
+        if syntax.text(value) in self.in_global_memory:
+            yield _BOOK.finding("missing-gm", syntax.line(node), _short(syntax.text(node)))
+
+    def _name(self, node: Node) -> Iterator[Finding]:
+        name = syntax.text(node)
+        if name in _BOOK.lists["constants"] and name not in self.names.declared:
+            yield _BOOK.finding("host-constant", syntax.line(node), name)
+
+    def _call(self, node: Node) -> Iterator[Finding]:
+        called = syntax.callee(node)
+        if called in _BOOK.lists["maths"] and called not in self.names.declared:
+            yield _BOOK.finding("host-maths", syntax.line(node), called)
+
+
+def _is_arithmetic(node: Node) -> bool:
+    return node.type == "binary_expression" and syntax.text(node.child_by_field_name("operator")) in _ARITHMETIC
+
+
+def _kind(type_name: str) -> str:
+    bare = type_name.removeprefix("const").removeprefix("std::")
+    return "unsigned" if bare in _UNSIGNED else "float" if bare in _FLOATING else ""
+
+
+def _short(text: str) -> str:
+    flat = re.sub(r"\s*([(),.;<>\[\]]|::|->)\s*", r"\1", " ".join(text.replace("_Nonnull", "__gm__").split()))
+    return flat if len(flat) <= 60 else flat[:57] + "..."

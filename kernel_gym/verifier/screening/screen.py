@@ -1,0 +1,201 @@
+"""Gate 1: the source screen.
+
+Allow-lists over tokens and over the syntax tree of the expanded text. Tokens are complete: without pasting, no macro
+can make a name that was not written somewhere. The tree adds what tokens can't say: globals, declarations, casts. What
+is only a mistake (an unknown function, a missing header) is left to the compile gate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from kernel_gym.verifier import rules
+from kernel_gym.verifier.rules import Finding, RuleBook
+from kernel_gym.verifier.screening import syntax
+from kernel_gym.verifier.screening.source import Directive, Macro, Source, Unreadable
+
+_DIGRAPHS = frozenset({"<%", "%>", "<:", ":>", "%:", "%:%:"})
+#: The rule book of each language.
+BOOKS = {"ascendc": "screen", "cuda": "screen_cuda"}
+
+
+def screen(source: Source, compiled: bool = False, language: str = "ascendc") -> Finding | None:
+    """The first broken rule, or None.
+
+    Where the text does not parse, a mistake can look like a global; then the tree is looked at only once the compiler
+    has taken the text (`compiled`).
+    """
+    book = rules.load(BOOKS[language])
+    try:
+        return next(findings(source, compiled or not source.tree.has_error, book), None)
+    except Unreadable as error:
+        return book.finding(error.rule, error.line, error.detail)
+
+
+def findings(source: Source, with_tree: bool = True, book: RuleBook | None = None) -> Iterator[Finding]:
+    """Every broken rule; of Ascend C unless another book is given."""
+    book = book or rules.load(BOOKS["ascendc"])
+    yield from _characters(book, source)
+    for directive in source.directives:
+        yield from _directive(book, directive)
+    yield from _macros(book, source)
+    yield from _names(book, source)
+    yield from _namespaces(book, source)
+    yield from _attributes(book, source)
+    if with_tree:
+        yield from _tree(book, source)
+
+
+def _characters(book: RuleBook, source: Source) -> Iterator[Finding]:
+    if source.raw_strings:
+        yield book.finding("raw-string", source.raw_strings[0], "R")
+    hidden = [token for d in source.directives for token in d.rest]
+    for token in (*source.tokens, *hidden):
+        if token.text in _DIGRAPHS and token.kind == "punct":
+            yield book.finding("digraph", token.line, token.text)
+    for first, second, third in zip(source.tokens, source.tokens[1:], source.tokens[2:], strict=False):
+        if first.text == second.text == "?" and not second.spaced and not third.spaced:
+            yield book.finding("digraph", first.line, f"??{third.text}")
+
+
+def _directive(book: RuleBook, directive: Directive) -> Iterator[Finding]:
+    if directive.text != "#":
+        yield book.finding("digraph", directive.line, directive.text)
+    if directive.name not in book.lists["directives"] and (directive.name or directive.rest):
+        yield book.finding("directive", directive.line, f"#{directive.name}")
+    elif directive.name == "pragma" and not (directive.rest and directive.rest[0].text in book.lists["pragmas"]):
+        yield book.finding("pragma", directive.line, " ".join(t.text for t in directive.rest))
+    elif directive.name == "include" and is_foreign(included(directive)):
+        yield book.finding("include-path", directive.line, included(directive) or "computed by a macro")
+
+
+def included(directive: Directive) -> str:
+    """The file that an #include names; empty if a macro computes it."""
+    text = "".join(t.text for t in directive.rest)
+    found = re.fullmatch(r"""<([^<>"]+)>|"([^"]+)\"""", text)
+    return (found.group(1) or found.group(2)) if found else ""
+
+
+def is_foreign(name: str) -> bool:
+    """True for paths that reach outside the include folders; a header that merely does not exist is a compile error."""
+    return not re.fullmatch(r"[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*(\.h|\.hpp)?", name)
+
+
+def _macros(book: RuleBook, source: Source) -> Iterator[Finding]:
+    seen: dict[str, Macro] = {}
+    for macro in source.macros:
+        if any(token.text == "##" for token in macro.body):
+            yield book.finding("token-paste", macro.line, macro.name)
+        if macro.name in book.lists["keywords"] or (macro.name.startswith("__") and macro.body):
+            yield book.finding("macro-name", macro.line, macro.name)
+        if macro.name in seen and not (_is_constant(book, macro) and _is_constant(book, seen[macro.name])):
+            yield book.finding("macro-redefined", macro.line, macro.name)
+        seen[macro.name] = macro
+    for directive in source.directives:
+        if directive.name == "undef" and directive.rest and directive.rest[0].text not in seen:
+            yield book.finding("macro-name", directive.line, directive.rest[0].text)
+
+
+def _is_constant(book: RuleBook, macro: Macro) -> bool:
+    """A number, a name or arithmetic on them: nothing that could hide a declaration."""
+    plain = all(
+        t.kind in ("number", "name") or t.text in ("+", "-", "/", "%", "(", ")", "<<", ">>", "::") for t in macro.body
+    )
+    return macro.parameters is None and plain and not any(t.text in book.lists["keywords"] for t in macro.body)
+
+
+def _names(book: RuleBook, source: Source) -> Iterator[Finding]:
+    for token in source.all_names:
+        if _is_reserved(book, token.text):
+            yield book.finding("reserved-name", token.line, token.text)
+
+
+def _namespaces(book: RuleBook, source: Source) -> Iterator[Finding]:
+    """The runtime's own namespace, wherever it is named as one; in a macro any mention could become one."""
+    reserved = book.lists["reserved_namespaces"]
+    for before, token, after in zip(source.expanded, source.expanded[1:], source.expanded[2:], strict=False):
+        named = after.text == "::" or before.text in ("namespace", "::")
+        if token.text in reserved and named:
+            yield book.finding("reserved-name", token.line, token.text)
+    for token in (token for macro in source.macros for token in macro.body if token.text in reserved):
+        yield book.finding("reserved-name", token.line, token.text)
+
+
+def _is_reserved(book: RuleBook, name: str) -> bool:
+    if name.startswith("__builtin_"):
+        return name not in book.lists["builtins"]
+    return name in book.lists["reserved_names"] or name.startswith(tuple(book.lists["reserved_prefixes"]))
+
+
+def _attributes(book: RuleBook, source: Source) -> Iterator[Finding]:
+    tokens = source.expanded
+    for first, second, third in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if first.text == second.text == "[" and third.kind == "name" and third.text not in book.lists["attributes"]:
+            yield book.finding("attribute", first.line, f"[[{third.text}]]")
+
+
+def _tree(book: RuleBook, source: Source) -> Iterator[Finding]:
+    names = syntax.defined_functions(source.tree)
+    for node in syntax.walk(source.tree):
+        match node.type:
+            case "declaration" | "field_declaration":
+                yield from _declaration(book, node, names)
+            case "function_definition":
+                yield from _definition(book, node)
+            case "call_expression":
+                yield from _call(book, node, names)
+                yield from _cast(book, node, names)
+            case "cast_expression":
+                yield from _cast(book, node, names)
+            case "qualified_identifier":
+                yield from _qualified(book, node)
+
+
+def _declaration(book: RuleBook, node: Node, names: frozenset[str]) -> Iterator[Finding]:
+    line, text = syntax.line(node), syntax.text(node)
+    storage = {syntax.text(child) for child in node.children if child.type == "storage_class_specifier"}
+    prototypes = [name for name in syntax.declared_functions(node) if node.type == "declaration"]
+    if prototypes and not syntax.is_within(node, "compound_statement"):
+        for name in prototypes:
+            if name not in names:
+                yield book.finding("extern-declaration", line, text)
+    elif "extern" in storage:
+        yield book.finding("extern-declaration", line, text)
+    elif not prototypes and syntax.is_lasting(node, storage) and not syntax.is_constant(node):
+        yield book.finding("mutable-global", line, text)
+
+
+def _definition(book: RuleBook, node: Node) -> Iterator[Finding]:
+    for name in syntax.declared_functions(node):
+        taken = book.lists["reserved_definitions"] | book.lists["host_functions"]
+        if name in taken and syntax.is_within(node, "linkage_specification"):
+            yield book.finding("reserved-definition", syntax.line(node), name)
+        if name.startswith("operator") and name.split("operator", 1)[1].strip() in (
+            "new",
+            "delete",
+            "new[]",
+            "delete[]",
+        ):
+            yield book.finding("reserved-definition", syntax.line(node), name)
+
+
+def _call(book: RuleBook, node: Node, names: frozenset[str]) -> Iterator[Finding]:
+    name = syntax.callee(node)
+    if name in book.lists["host_functions"] and name not in names:
+        yield book.finding("host-function", syntax.line(node), name)
+
+
+def _qualified(book: RuleBook, node: Node) -> Iterator[Finding]:
+    scope, _, name = syntax.text(node).replace(" ", "").partition("::")
+    first = re.split(r"[<:(]", name.removeprefix("::"))[0]
+    if scope == "std" and first in book.lists["host_std"]:
+        yield book.finding("host-function", syntax.line(node), f"std::{first}")
+
+
+def _cast(book: RuleBook, node: Node, names: frozenset[str]) -> Iterator[Finding]:
+    cast = syntax.as_cast(node)
+    if cast and syntax.is_plain_pointer(cast.type) and syntax.is_number_or_code(cast.value, names):
+        yield book.finding("forged-pointer", syntax.line(node), syntax.text(node))

@@ -1,0 +1,182 @@
+"""Questions about the syntax tree of a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tree_sitter import Node
+
+from kernel_gym.verifier.screening.source import DEVICE, ENTRY, SPACE
+
+_FUNCTION_LIKE = ("function_definition", "lambda_expression")
+_CASTS = ("static_cast", "reinterpret_cast", "const_cast", "dynamic_cast")
+
+
+@lru_cache(maxsize=64)  # screen and linter look at the same trees several times, and making nodes is what costs
+def walk(node: Node) -> tuple[Node, ...]:
+    """The node and everything below it, in the order of the text."""
+    found, waiting = [], [node]
+    while waiting:
+        current = waiting.pop()
+        found.append(current)
+        waiting += current.children[::-1]
+    return tuple(found)
+
+
+def text(node: Node | None) -> str:
+    """The text of a node; empty for None."""
+    return node.text.decode(errors="replace") if node is not None and node.text is not None else ""
+
+
+def line(node: Node) -> int:
+    """The author's line, from 1."""
+    return node.start_point[0] + 1
+
+
+def is_within(node: Node, kind: str) -> bool:
+    """True if a parent is of this kind."""
+    return enclosing(node, kind) is not None
+
+
+def enclosing(node: Node, *kinds: str) -> Node | None:
+    """The nearest parent of one of these kinds."""
+    parent = node.parent
+    while parent is not None and parent.type not in kinds:
+        parent = parent.parent
+    return parent
+
+
+def declarators(node: Node) -> list[Node]:
+    """The declarators of a declaration, initialisers stripped."""
+    found = node.children_by_field_name("declarator")
+    return [one.child_by_field_name("declarator") or one if one.type == "init_declarator" else one for one in found]
+
+
+def name_of(declarator: Node | None) -> str:
+    """The name inside pointers, arrays, references and parameter lists."""
+    while declarator is not None:
+        inner = declarator.child_by_field_name("declarator")
+        if inner is None and declarator.type in ("reference_declarator", "parenthesized_declarator"):
+            inner = next(
+                (c for c in declarator.named_children if "declarator" in c.type or "identifier" in c.type), None
+            )
+        if inner is None:
+            return text(declarator)
+        declarator = inner
+    return ""
+
+
+def _function_declarator(node: Node | None) -> Node | None:
+    """The function declarator under pointers and references; a pointer to a function is a variable, not a function."""
+    while node is not None and node.type in ("pointer_declarator", "reference_declarator", "init_declarator"):
+        node = node.child_by_field_name("declarator") or next(
+            (c for c in node.named_children if c.type.endswith("declarator")), None
+        )
+    if node is None or node.type != "function_declarator":
+        return None
+    inner = node.child_by_field_name("declarator")
+    return None if inner is not None and inner.type == "parenthesized_declarator" else node
+
+
+def declared_functions(node: Node) -> list[str]:
+    """Names of the functions that a declaration or definition declares."""
+    found = [_function_declarator(one) for one in node.children_by_field_name("declarator")]
+    return [name_of(one).replace(" ", "").rpartition("::")[2] for one in found if one is not None]
+
+
+def defined_functions(root: Node) -> frozenset[str]:
+    """Names of all functions and classes with a body in the file; a class name is called to construct."""
+    names: set[str] = set()
+    for node in walk(root):
+        if node.type == "function_definition":
+            names.update(declared_functions(node))
+        elif node.type in ("class_specifier", "struct_specifier"):
+            names.add(text(node.child_by_field_name("name")))
+    return frozenset(names)
+
+
+def is_lasting(node: Node, storage: set[str]) -> bool:
+    """True for variables that outlive a call: globals, statics, static members."""
+    if not declarators(node):
+        return False
+    if "static" in storage:
+        return True
+    owner = enclosing(node, "compound_statement", "field_declaration_list", "for_statement", "condition_clause")
+    return owner is None and node.type == "declaration"
+
+
+def is_constant(node: Node) -> bool:
+    """True if a declaration makes constants: `constexpr`, or `const` on what is declared rather than pointed to."""
+    qualifiers = {text(child) for child in node.children if child.type == "type_qualifier"}
+    if "constexpr" in qualifiers:
+        return True
+    pointers = [one for one in declarators(node) if one.type == "pointer_declarator"]
+    fixed = all("const" in {text(c) for c in one.children if c.type == "type_qualifier"} for one in pointers)
+    return fixed and ("const" in qualifiers or bool(pointers))
+
+
+def callee(node: Node) -> str:
+    """The unqualified name of a called function; empty for member calls and names of other namespaces than `std`."""
+    function = node.child_by_field_name("function")
+    written = text(function).replace(" ", "")
+    if function is None or function.type not in ("identifier", "qualified_identifier", "template_function"):
+        return ""
+    return written.removeprefix("::").removeprefix("std::").partition("<")[0]
+
+
+@dataclass(frozen=True)
+class Cast:
+    """A conversion that the author wrote: to which type, of what."""
+
+    type: Node
+    value: Node
+
+
+def as_cast(node: Node) -> Cast | None:
+    """The cast that a node is, whichever way it is spelled."""
+    kind = node.type
+    if kind == "cast_expression":
+        target, value = node.child_by_field_name("type"), node.child_by_field_name("value")
+        return Cast(target, value) if target and value else None
+    if kind != "call_expression":
+        return None
+    function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
+    if function is None or arguments is None or len(arguments.named_children) != 1:
+        return None
+    value = arguments.named_children[0]
+    if function.type == "template_function" and text(function.child_by_field_name("name")) in _CASTS:
+        types = function.child_by_field_name("arguments")
+        return Cast(types.named_children[0], value) if types and types.named_children else None
+    return Cast(function, value) if function.type == "primitive_type" else None
+
+
+def is_plain_pointer(target: Node) -> bool:
+    """True for a pointer that is not in one of the device's address spaces."""
+    written = text(target)
+    return "*" in written and SPACE not in written
+
+
+def is_number_or_code(value: Node, functions: frozenset[str]) -> bool:
+    """True for number literals and addresses of the file's functions, also in arithmetic."""
+    if value.type in ("parenthesized_expression", "binary_expression", "unary_expression"):
+        operands = value.named_children
+        return bool(operands) and all(is_number_or_code(child, functions) for child in operands)
+    if value.type == "pointer_expression":
+        return text(value.child_by_field_name("argument")) in functions
+    cast = as_cast(value)
+    if cast is not None:
+        return is_number_or_code(cast.value, functions)
+    if value.type == "number_literal":
+        return text(value).strip("()") not in ("0", "0u", "0U")
+    return value.type == "identifier" and text(value) in functions
+
+
+def is_device_function(node: Node) -> bool:
+    """True for functions that run on the device."""
+    return bool({text(c) for c in node.children if c.type == "type_qualifier"} & {DEVICE, ENTRY})
+
+
+def is_entry(node: Node) -> bool:
+    """True for kernels: functions that the host launches."""
+    return ENTRY in {text(c) for c in node.children if c.type == "type_qualifier"}

@@ -1,0 +1,304 @@
+"""Our own agent: what it sees in a context, how it learns, and that its picks complement each other."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kernel_gym  # noqa: F401
+from kernel_gym.agents.context_value import GATES, ContextValueAgent, Effects, Gate, logistic
+from kernel_gym.agents.support.context_features import FEATURES, Outlook, Record, failure, features, statements
+from kernel_gym.agents.support.open_attempts import REMEMBERED, UnderWay
+from kernel_gym.envs.attempt import Attempt
+from kernel_gym.envs.known_optimum import DRAFT_SECRET
+from kernel_gym.envs.pool import Candidate
+from kernel_gym.envs.tabular.environment import TabularVectorEnv
+from kernel_gym.envs.vector import view
+from kernel_gym.errors import ConfigError
+from kernel_gym.experiments.runs.play import play
+from kernel_gym.kernel import Kernel
+from kernel_gym.memory.item import Kind, MemoryItem, Stage
+from kernel_gym.verdict import Feasible, Incorrect, Uncompilable, Verdict
+
+ADDS = "    AscendC::Adds(row, row, -mean, count);  // centre\n"
+EXPS = "    AscendC::Exp(out, out, tile);\n"
+
+
+def attempt(source: str, verdict: Verdict, task: str = "s/a", **more: Any) -> Attempt:
+    reward = 1.0 if verdict.feasible else -1.0
+    made = Attempt(task, "math", Stage.DRAFT, 0, (), None, (), Kernel(source), verdict, reward, None, ())
+    return replace(made, **more)
+
+
+def candidate(id: int, source: str, verdict: Verdict | None, kind: Kind = Kind.TRACE, task: str = "s/b") -> Candidate:
+    code = source if kind is Kind.TRACE else ""
+    return Candidate(MemoryItem(kind, "", source, code=code, verdict=verdict, task=task, id=id), 0.5)
+
+
+def named(row: Any) -> dict[str, float]:
+    return dict(zip(FEATURES, row.tolist(), strict=True))
+
+
+def info(pool: list[Candidate], picked: tuple[int, ...] = ()) -> dict[str, Any]:
+    return {
+        "task": "s/a",
+        "category": "math",
+        "stage": Stage.DRAFT,
+        "start_due": False,
+        "candidates": tuple(pool),
+        "picked": picked,
+        "start": None,
+        "best_us": None,
+    }
+
+
+def test_statements_forget_names_and_numbers_but_not_the_dialect() -> None:
+    assert statements(ADDS) == statements("AscendC::Adds(x, y, -v0, n);") == {"AscendC::Adds(v,v,-v,v);"}
+    assert statements(ADDS) != statements("AscendC::Adds(x, y, v0, n);")
+    assert statements("// only words\n}\n") == frozenset()
+
+
+def test_failures_are_alike_when_their_words_are() -> None:
+    one, other = Uncompilable("line 7: no member Subs(int)"), Uncompilable("line 93: no member Subs(float)", line=93)
+    assert failure(one) == failure(other) != failure(Incorrect("line 7: no member Subs(int)"))
+    assert failure(one).names == {"Subs"}
+    assert failure(Incorrect("at 3", rule="QUEUE_EMPTY")) == failure(Incorrect("at 4", rule="QUEUE_EMPTY"))
+
+
+def records(**tasks: list[tuple[str, Verdict]]) -> dict[str, Record]:
+    """Records of tasks, each given as its attempts: source and verdict."""
+    made = {f"s/{name}": Record() for name in tasks}
+    for name, attempts in tasks.items():
+        for source, verdict in attempts:
+            made[f"s/{name}"].take(attempt(source, verdict))
+    return made
+
+
+def test_code_that_is_shown_twice_covers_no_more() -> None:
+    seen = records(a=[(ADDS, Uncompilable("no")), (EXPS, Uncompilable("no"))])
+    outlook = Outlook("s/a", seen, dict.fromkeys(statements(ADDS + EXPS), 2))
+    adds, again = (candidate(i, ADDS, Feasible("", latency=1.0)) for i in (1, 2))
+    exps = candidate(3, EXPS, Feasible("", latency=1.0))
+
+    def covered(*picks: Candidate) -> float:
+        return named(features(outlook, picks, None, None))["verified"]
+
+    assert covered(adds) == covered(adds, again) == pytest.approx(0.5, abs=0.01)
+    assert covered(adds, exps) == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_line_in_a_long_text_covers_less() -> None:
+    outlook = Outlook("s/a", records(a=[(ADDS, Uncompilable("no"))]), dict.fromkeys(statements(ADDS), 2))
+    short, long = (candidate(i, ADDS + "\n" * extra, Feasible("", latency=1.0)) for i, extra in ((1, 0), (2, 30_000)))
+    shares = [named(features(outlook, [one], None, None))["verified"] for one in (short, long)]
+    assert shares[0] > 3 * shares[1] > 0
+
+
+def test_a_second_account_of_the_same_failure_says_half_as_much() -> None:
+    outlook = Outlook("s/a", records(a=[("", Uncompilable(w)) for w in ("no Subs", "no Subs", "queue empty")]), {})
+    told = [
+        candidate(i, w, Uncompilable(w), Kind.EXPERIENCE) for i, w in enumerate(("no Subs", "no Subs", "queue empty"))
+    ]
+
+    def answered(*picks: Candidate) -> float:
+        return named(features(outlook, picks, None, None))["answered"]
+
+    assert answered(told[0]) == pytest.approx(2 / 6)
+    assert answered(told[0], told[1]) == pytest.approx(1.5 * 2 / 6)
+    assert answered(told[0], told[2]) == pytest.approx(3 / 6)
+
+
+def test_failures_of_other_tasks_count_where_their_names_occur() -> None:
+    way = Uncompilable("no matching function for call to 'Gather(int)'")
+    seen = records(
+        a=[("Gather(x);", Uncompilable("else"))], b=[("Gather(x);", way)], c=[("Exp(x);", Uncompilable("no"))]
+    )
+    assert Outlook("s/a", seen, {}).rate(failure(way)) > 0 == Outlook("s/c", seen, {}).rate(failure(way))
+
+
+def test_needs_are_what_some_attempts_have_and_others_lack() -> None:
+    seen = records(a=[(ADDS + EXPS, Uncompilable("no")), (EXPS, Uncompilable("no"))])
+    known = dict.fromkeys(statements(ADDS + EXPS), 2)
+    adds, exps = (dict.fromkeys(statements(text), 1.0) for text in (ADDS, EXPS))
+    assert Outlook("s/a", seen, known).covered(adds) > Outlook("s/a", seen, known).covered(exps) > 0
+    assert Outlook("s/a", seen, {}).covered(adds) == 0, "what no other task's kernels have cannot be shown by them"
+
+
+def test_the_order_of_words_changes_no_bit() -> None:
+    names = [f"V{i}(v,0,v);" for i in range(60)]
+    sources = ["\n".join(names[i:]) for i in range(0, 60, 7)]
+    seen = records(a=[(source, Uncompilable("no")) for source in sources])
+    known, plain = dict.fromkeys(statements(sources[0]), 2), {one: 1 / (1 + i / 7) for i, one in enumerate(names)}
+    backwards = {name: Record(**vars(record)) for name, record in seen.items()}
+    backwards["s/a"].statements = Counter(dict(reversed(seen["s/a"].statements.items())))
+    there = Outlook("s/a", seen, known).covered(plain)
+    assert there == Outlook("s/a", backwards, known).covered(dict(reversed(plain.items()))) > 0
+
+
+def test_failed_code_is_left_out_and_a_working_kernel_is_not() -> None:
+    agent = ContextValueAgent(explore=0.0)
+    broken = [candidate(i, EXPS * 40, Uncompilable("no")) for i in range(3)]
+    mask = {"action_mask": np.ones(5, np.float32)}
+    assert agent.act(mask, info([*broken, broken[0]])) == 4, "generate: nothing here helps"
+    good = candidate(9, ADDS, Feasible("", latency=1.0))
+    assert agent.act(mask, info([*broken, good])) == 3
+
+
+def test_worth_is_what_a_candidate_adds_and_changes_nothing() -> None:
+    agent = ContextValueAgent(seed=3)
+    state = agent.rng.bit_generator.state
+    pool = [candidate(1, ADDS, Feasible("", latency=1.0)), candidate(2, EXPS * 40, Uncompilable("no"))]
+    good, bad = agent.worth({"action_mask": np.ones(3, np.float32)}, info(pool))
+    assert good > 0 > bad
+    assert agent.rng.bit_generator.state == state
+
+
+@given(st.lists(st.tuples(st.lists(st.floats(-2, 2), min_size=3, max_size=3), st.booleans()), max_size=40))
+def test_a_gate_grows_surer_and_stays_sound(observations: list[tuple[list[float], bool]]) -> None:
+    gate = Gate(np.zeros(3), np.eye(3))
+    for row, passed in observations:
+        before = np.diag(gate.covariance).copy()
+        gate.learn(np.array(row), float(passed))
+        assert (np.diag(gate.covariance) <= before + 1e-12).all()
+    assert np.isfinite(gate.mean).all()
+    assert np.linalg.eigvalsh(gate.covariance).min() > 0
+
+
+def test_a_gate_finds_the_weights_that_made_the_data() -> None:
+    rng, true = np.random.default_rng(0), np.array([1.5, -1.0, 0.0])
+    gate = Gate(np.zeros(3), np.eye(3))
+    for row in rng.standard_normal((3000, 3)):
+        gate.learn(row, float(rng.random() < logistic(float(true @ row))))
+    assert np.abs(gate.mean - true).max() < 0.25
+
+
+def test_an_items_effect_goes_with_its_outcomes_and_its_variance_falls() -> None:
+    effects = Effects(0.25)
+    for _ in range(20):
+        effects.learn(Stage.DRAFT, [1, 2], 0.5, 1.0)
+        effects.learn(Stage.DRAFT, [2, 3], 0.5, 0.0)
+    means = [effects.of(Stage.DRAFT, item)[0] for item in (1, 2, 3)]
+    assert means[0] > means[1] > means[2]
+    assert all(effects.of(Stage.DRAFT, item)[1] < 0.25 for item in (1, 2, 3))
+    assert effects.of(Stage.REFINE, 1) == (0.0, 0.25)
+
+
+@pytest.mark.parametrize("secret", [1, 7])
+def test_it_finds_the_one_useful_memory(secret: int) -> None:
+    env = gym.make("kernel_gym/KnownOptimum-v0", stages="draft", secret=secret)
+    agent = ContextValueAgent(seed=secret)
+    attempts = list(play(env, agent, 250, seed=secret))
+    assert [one.reward for one in attempts[-40:]] == [1.0] * 40
+    useful = [i for i in attempts[-1].context if DRAFT_SECRET in env.unwrapped.bank.get(i).text]  # type: ignore[attr-defined]
+    assert useful
+
+
+def test_wrong_constants_are_refused() -> None:
+    for options in ({"deviation": 0.0}, {"explore": -1.0}, {"item_deviation": -0.1}):
+        with pytest.raises(ConfigError, match="context-value"):
+            ContextValueAgent(**options)
+
+
+def test_every_gate_has_an_expectation_for_every_feature() -> None:
+    assert all(len(weights) == len(GATES) for weights in FEATURES.values())
+
+
+def test_every_attempt_has_one_draw_of_its_own_also_where_nothing_is_learned() -> None:
+    """An evaluation doesn't tell the agent how attempts ended."""
+    env = gym.make("kernel_gym/KnownOptimum-v0", stages="both", picks=12, pool_factor=1, tasks_count=1)
+    agent, beliefs, number = ContextValueAgent(1), list[tuple[int, Any]](), 0
+    observation, told = env.reset(seed=1)
+    stages = set()
+    while number < 6:
+        start, picked = told["start"], told["picked"]
+        action = agent.act(observation, told)
+        if told["start_due"]:
+            start = told["candidates"][action].id
+        elif action < len(told["candidates"]):
+            picked = (*picked, told["candidates"][action].id)
+        now = agent._open.find("known/task-0", start, picked)
+        assert now is not None
+        beliefs.append((number, now.belief))
+        stages.add(told["stage"])
+        observation, _, _, _, told = env.step(action)
+        number += "attempt" in told
+    assert stages == set(Stage)
+    assert len({(attempt, id(belief)) for attempt, belief in beliefs}) == 6, "one an attempt"
+    assert len({id(belief) for _, belief in beliefs}) == 6, "none twice"
+
+
+class ByTask(UnderWay[Any]):
+    """One attempt a task, whatever its state: all there is to know where no two benches have the same task."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {}
+
+    def begin(self, task: str, start: int | None, picked: Sequence[int], kept: Any) -> None:
+        self.kept[task] = kept
+
+    def find(self, task: str, start: int | None, picked: Sequence[int]) -> Any:
+        return self.kept.get(task)
+
+    def move(self, task: str, start: int | None, picked: Sequence[int], kept: Any) -> None:
+        """It is found by its task."""
+
+    def end(self, task: str, start: int | None, picked: Sequence[int]) -> Any:
+        return self.kept.pop(task, None)
+
+
+def work(agent: ContextValueAgent, tasks: Sequence[str], benches: int, steps: int, **options: Any) -> list[Any]:
+    """Actions, and what was said of every attempt, on a table."""
+    envs = TabularVectorEnv(benches, budget=6, tasks=tasks, **options)
+    observations, infos = envs.reset(seed=3)
+    done: list[Any] = []
+    for _ in range(steps):
+        actions = [agent.act(*view(observations, infos, i)) for i in range(benches)]
+        observations, _, _, _, infos = envs.step(np.asarray(actions))
+        attempts = [view({}, infos, i)[1].get("attempt") for i in range(benches)]
+        done += [actions, *((one, agent.learn(one)) for one in attempts if one is not None)]
+    return done
+
+
+TASKS = ("relu", "softmax", "gelu")
+
+
+@pytest.mark.parametrize("options", [{}, {"memory": "fresh"}])
+def test_with_one_bench_a_task_an_attempt_is_that_of_its_task(options: dict[str, Any]) -> None:
+    agent, by_task = ContextValueAgent(5), ContextValueAgent(5)
+    by_task._open = ByTask()
+    assert work(agent, TASKS, 3, 120, **options) == work(by_task, TASKS, 3, 120, **options)
+    assert agent.rng.bit_generator.state == by_task.rng.bit_generator.state
+
+
+def test_benches_at_one_task_are_told_apart() -> None:
+    class Checked(ContextValueAgent):
+        stages: ClassVar[Counter[Stage]] = Counter()
+
+        def _take(self, attempt: Attempt, now: Any) -> Any:
+            assert (now.start and now.start.id) == attempt.start
+            assert set(attempt.context) <= now.seen.keys()
+            self.stages[attempt.stage] += 1
+            return super()._take(attempt, now)
+
+    agent = Checked(5)
+    done = work(agent, ("relu",), 5, 120)
+    attempts = [one for one in done if isinstance(one, tuple)]
+    assert len(attempts) > 40
+    assert all(metrics for _, metrics in attempts), "it learned from every one"
+    assert min(agent.stages.values()) > 5
+    assert len(agent.stages) == 2
+
+
+def test_attempts_that_nobody_tells_the_end_of_are_forgotten() -> None:
+    kept = UnderWay[int]()
+    for number in range(2 * REMEMBERED):
+        kept.begin("s/a", None, (number,), number)
+    assert kept.find("s/a", None, (0,)) is None
+    assert kept.end("s/a", None, (2 * REMEMBERED - 1,)) == 2 * REMEMBERED - 1
+    assert kept.end("s/a", None, (2 * REMEMBERED - 1,)) is None

@@ -1,0 +1,164 @@
+"""Oracle kernels: all idioms right, best schedule. They pass every gate and beat the naive schedule."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import pytest
+from exhibits import EXHIBITS
+from repository import ROOT
+
+from kernel_gym import suites
+from kernel_gym.authors.apprentice import lower, naive, oracle
+from kernel_gym.authors.apprentice.ascendc.kernel_file import write_kernel
+from kernel_gym.authors.apprentice.ascendc.schedule import BEST, NAIVE, Schedule
+from kernel_gym.authors.apprentice.behaviour.idioms import idioms
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import fluent
+from kernel_gym.hardware.ascend_sim.device import AscendSim
+from kernel_gym.kernel import Kernel
+from kernel_gym.suites.exceptions import exceptions, listed
+from kernel_gym.tasks.task import Task
+from kernel_gym.verifier import Verifier
+
+FOUNDATION = (
+    "basics/vector_add",
+    "level1/relu",
+    "level1/sigmoid",
+    "level1/gelu",
+    "level1/softmax",
+    "level1/layer_norm",
+    "level1/sum_reduction_over_a_dimension",
+    "level1/max_reduction_over_a_dimension",
+)
+#: One of each remaining family.
+SAMPLE = (
+    "level1/standard_matrix_multiplication",
+    "level1/conv_standard_1d",
+    "level1/average_pooling_1d",
+    "level1/cumsum",
+    "level1/cross_entropy_loss",
+    "level1/instance_norm",
+    "level1/argmax_over_a_dimension",
+    "level2/gemm_bias_add_hardtanh_mish_group_norm",
+)
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[Verifier]:
+    with Verifier(AscendSim()) as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", [*FOUNDATION, *SAMPLE])
+def test_oracle_passes_every_gate(name: str, verifier: Verifier) -> None:
+    task = suites.find(name)
+    verdict = verifier.verify(oracle(task), task)
+    assert verdict.feasible, verdict.feedback
+
+
+@pytest.mark.parametrize("task", [pytest.param(task, id=task.name) for task in EXHIBITS])
+def test_oracle_of_an_exhibit_passes_every_gate(task: Task, verifier: Verifier) -> None:
+    verdict = verifier.verify(oracle(task), task)
+    assert verdict.feasible, verdict.feedback
+
+
+@pytest.mark.parametrize("name", FOUNDATION)
+def test_oracle_beats_the_naive_schedule(name: str, verifier: Verifier) -> None:
+    task = suites.find(name)
+    slow, fast = verifier.verify(naive(task), task), verifier.verify(oracle(task), task)
+    assert slow.latency_us is not None, slow.feedback
+    assert fast.latency_us is not None, fast.feedback
+    assert slow.latency_us > 2 * fast.latency_us
+
+
+#: One step of every kind that a schedule may lack.
+STEPS = tuple(
+    replace(BEST, **change)  # type: ignore[arg-type]
+    for change in (
+        {"cores": 1},
+        {"tile": 256},
+        {"buffers": 1},
+        {"batch": 1},
+        {"resident": False},
+        {"vector": False},
+        {"cube": False},
+        {"fused": False},
+        {"bursts": False},
+        {"immediate": False},
+    )
+)
+
+
+@pytest.mark.parametrize("schedule", [pytest.param(s, id=s.comment()[13:]) for s in (NAIVE, *STEPS)])
+@pytest.mark.parametrize("name", ["softmax", "elu", "columns"])
+def test_every_schedule_computes_the_same(name: str, schedule: Schedule, verifier: Verifier) -> None:
+    task = next(task for task in EXHIBITS if task.name == name)
+    verdict = verifier.verify(Kernel(write_kernel(lower(task), schedule, fluent(idioms())), trusted=True), task)
+    assert verdict.feasible, verdict.feedback
+
+
+@pytest.mark.parametrize("name", ["level1/min_gpt_new_gelu", "level2/gemm_bias_add_hardtanh_mish_group_norm"])
+def test_fusing_pays(name: str, verifier: Verifier) -> None:
+    task = suites.find(name)
+    apart = Kernel(write_kernel(lower(task), replace(BEST, fused=False), fluent(idioms())), trusted=True)
+    slow, fast = verifier.verify(apart, task), verifier.verify(oracle(task), task)
+    assert slow.latency_us is not None, slow.feedback
+    assert fast.latency_us is not None, fast.feedback
+    assert slow.latency_us > 1.2 * fast.latency_us
+    assert apart.source.count("<<<") > oracle(task).source.count("<<<")
+
+
+@pytest.mark.parametrize("draw", range(3))
+def test_a_mean_is_rounded_once(draw: int, verifier: Verifier) -> None:
+    """A softmax over means magnifies the last bit; another comment is judged on other values."""
+    task = suites.find("level2/matmul_dropout_mean_softmax")
+    verdict = verifier.verify(Kernel(f"{oracle(task).source}// {draw}\n", trusted=True), task)
+    assert verdict.feasible, verdict.feedback
+
+
+def _measured(task: Task, verifier: Verifier) -> Any:
+    """What `scripts/oracles.py` finds out about a task."""
+    return _script().measure(task, verifier)
+
+
+@cache
+def _script() -> ModuleType:
+    place = ROOT / "scripts" / "oracles.py"
+    spec = importlib.util.spec_from_file_location("oracles", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules["oracles"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["level1/relu", "level1/cumsum", "level2/gemm_bias_add_hardtanh_mish_group_norm"])
+def test_what_a_task_lacks_is_listed(name: str, verifier: Verifier) -> None:
+    margin = _measured(suites.find(name), verifier)
+    assert margin.lacking().keys() == exceptions(name).keys(), margin
+
+
+def test_exceptions_are_of_tasks_that_exist() -> None:
+    known = {task.id for name in suites.SUITES for task in suites.suite(name)}
+    for promise, reasons in listed().items():
+        assert promise in ("spread", "launch")
+        assert reasons.keys() <= known
+        assert all(reasons.values())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("task", [pytest.param(t, id=t.id) for name in suites.SUITES for t in suites.suite(name)])
+def test_every_task_has_an_oracle_and_room_below_it(task: Task, verifier: Verifier) -> None:
+    """Run by `make test-suites`."""
+    margin = _measured(task, verifier)
+    assert margin.oracle == "feasible", margin.feedback
+    assert margin.slow_us is not None, margin
+    assert margin.spread >= 1
+    assert margin.lacking().keys() == exceptions(task.id).keys(), margin

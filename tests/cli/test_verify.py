@@ -1,0 +1,49 @@
+"""`scripts/verify.py`: what it prints and how it leaves."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from repository import ROOT
+
+RELU = ROOT / "tests" / "verifier" / "honest" / "relu_class.cpp"
+
+
+def run(*arguments):
+    command = [sys.executable, str(ROOT / "scripts" / "verify.py"), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--task", "level1/relu", "--kernel", "missing.asc"), "missing.asc"),
+        (("--task", "level1/rolu", "--kernel", RELU), "did you mean"),
+        (("--task", "level1/relu", "--kernel", RELU, "--device", "abacus"), "ascend-sim"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(arguments, words):
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_verdict_is_status_0_and_the_last_line_is_json(tmp_path):
+    done = run("--task", "level1/relu", "--kernel", RELU, "--json", "--unsafe")
+    verdict = json.loads(done.stdout.splitlines()[-1])
+    assert done.returncode == 0
+    assert (verdict["feasible"], verdict["hack"], verdict["compiled"], verdict["correct"]) == (True, False, True, True)
+    assert verdict["latency_us"] > 0
+    assert verdict["feedback"]
+
+
+def test_people_get_words(tmp_path):
+    wrong = tmp_path / "wrong.asc"
+    wrong.write_text(RELU.read_text().replace("AscendC::Relu(y", "AscendC::Abs(y"))
+    done = run("--task", "level1/relu", "--kernel", wrong, "--profile", "--unsafe")
+    assert done.returncode == 0
+    assert "not correct" in done.stdout
+    assert "elements" in done.stdout

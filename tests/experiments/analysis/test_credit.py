@@ -1,0 +1,244 @@
+"""True effects: the author's own prospects, the picker that knows, and what the command makes of a run."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from repository import ROOT
+
+from kernel_gym import suites
+from kernel_gym.agents.oracle import OracleAgent
+from kernel_gym.agents.similarity_diverse import SimilarityDiverseAgent
+from kernel_gym.authors.apprentice import Apprentice, oracle
+from kernel_gym.authors.apprentice.behaviour.foresight import foresee
+from kernel_gym.authors.contract import Note
+from kernel_gym.config import RunConfig, resolve
+from kernel_gym.envs.pool import Candidate
+from kernel_gym.errors import ConfigError, KernelGymError
+from kernel_gym.experiments.analysis.credit import Effect, Question, Report, State, examine, picks, visits
+from kernel_gym.experiments.runs.journal import Journal
+from kernel_gym.experiments.runs.run_folder import RunFolder
+from kernel_gym.experiments.runs.training import train
+from kernel_gym.memory.bank import MemoryBank
+from kernel_gym.memory.embedding import StaticEmbedder
+from kernel_gym.memory.item import Kind, MemoryItem, Stage
+from kernel_gym.verdict import Feasible, Uncompilable
+
+TASK = suites.find("level1/softmax")
+VERIFIED = Note("trace", oracle(TASK).source, oracle(TASK).source, Feasible("", latency=1.0))
+
+
+def config(**more: Any) -> RunConfig:
+    return resolve(overrides={"agent": "value", "tasks": ["leaky_relu", "sigmoid"], "budget": 3} | more)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("credit") / "run"
+    train(config(), RunFolder.open(path, config()))
+    return path
+
+
+@pytest.mark.parametrize("context", [(), (VERIFIED,)], ids=["nothing", "verified code"])
+def test_what_is_foreseen_is_how_often_it_happens(context: tuple[Note, ...]) -> None:
+    author, rng = Apprentice(), np.random.default_rng(5)
+    written = [author.explain(TASK, context, None, rng) for _ in range(300)]
+    happened = np.mean([all(choice.right for choice in one.choices) for one in written])
+    foreseen = foresee(author, TASK, context, draws=100, seed=1).feasible
+    assert foreseen == pytest.approx(happened, abs=0.05)
+
+
+def test_verified_code_raises_the_chance_and_an_author_that_does_not_read_is_not_moved() -> None:
+    for profile, moved in (("middle", True), ("placebo", False)):
+        author = Apprentice(profile)
+        before, after = (foresee(author, TASK, context).feasible for context in ((), (VERIFIED,)))
+        assert (after > before) == moved, profile
+        assert moved or after == before
+    assert foresee(Apprentice("oracle"), TASK, ()).feasible == 1.0
+
+
+def test_the_picker_that_knows_takes_what_helps_and_stops_when_nothing_does() -> None:
+    good = MemoryItem(Kind.TRACE, "", VERIFIED.text, VERIFIED.code, Feasible("", latency=1.0), "level1/other", id=1)
+    bad = MemoryItem(Kind.TRACE, "", "void f() { Subs(x); }" * 900, "Subs(x);", Uncompilable("no"), "level1/x", id=2)
+    info: dict[str, Any] = {
+        "task": TASK.id,
+        "stage": Stage.DRAFT,
+        "start_due": False,
+        "start": None,
+        "picked": (),
+        "candidates": (Candidate(bad, 0.9), Candidate(good, 0.1)),
+    }
+    oracle, mask = OracleAgent(), {"action_mask": np.array([1, 1, 1], np.float32)}
+    assert oracle.act(mask, info) == 1
+    after = {"action_mask": np.array([1, 0, 1], np.float32)}
+    assert oracle.act(after, info | {"picked": (1,)}) == 2, "the long failure would only distract"
+
+
+def test_a_run_is_examined_and_left_as_it_is(run: Path) -> None:
+    before = {file.name: file.read_bytes() for file in run.iterdir() if file.is_file()}
+    seen: list[tuple[int, int]] = []
+    report = examine(run, Question(states=3), lambda done, of: seen.append((done, of)))
+    assert {file.name: file.read_bytes() for file in run.iterdir() if file.is_file()} == before
+    assert seen[-1] == (len(report.states), len(report.states))
+    for state in report.states:
+        assert all(0 <= chance <= 1 for chance in state.chances.values())
+        assert state.chances["oracle"] >= state.chances["nothing"]
+        assert sum(effect.left_out is not None for effect in state.effects) <= 5
+    again = examine(run, Question(states=3))
+    assert again == report, "the same question, the same answer"
+
+
+def test_pickers_are_offered_what_the_schedule_offered(tmp_path: Path) -> None:
+    """Two of sixteen slots at first: nobody could have shown more."""
+    schedule = {"table": "small", "picks": 2, "pool_factor": 8, "pool_schedule": [[0, 1], [2, 8]]}
+    settings = config(tasks=["level1/relu", "level1/softmax"], env=schedule)
+    train(settings, RunFolder.open(tmp_path / "run", settings))
+    widths = set()
+    for visit in visits(tmp_path / "run", Question(states=None, stage="")):
+        early, pool = visit.seen.attempt.index < 2, visit.seen.state["candidates"]
+        assert visit.seen.mask[:-1].tolist() == [1.0] * len(pool) + [0.0] * (16 - len(pool))
+        widths.add((early, len(pool)))
+        for agent in (visit.oracle, SimilarityDiverseAgent()):
+            assert {one.id for one in picks(agent, visit.seen.state, visit.seen.mask)} <= {one.id for one in pool}
+    assert widths == {(True, 2), (False, 16)}
+
+
+def test_a_run_that_began_with_memories_and_values_of_another_is_examined_too(run: Path, tmp_path: Path) -> None:
+    with MemoryBank(run / "bank.sqlite", StaticEmbedder(), read_only=True) as bank:
+        bank.export(tmp_path / "memory.jsonl")
+    began = config(
+        tasks=["tanh"], budget=2, initial_memory="memory.jsonl", initial_agent=str(run / "agent"), learning=False
+    )
+    folder = RunFolder.open(tmp_path / "run", began)
+    shutil.move(tmp_path / "memory.jsonl", folder.path)
+    train(began, folder)
+    state = examine(folder.path, Question(states=1)).states[0]
+    assert {effect.worth for effect in state.effects} != {0.0}, "what the agent had learned is what it is asked about"
+
+
+def test_leaving_out_is_the_difference_it_makes(run: Path) -> None:
+    state = examine(run, Question(states=1)).states[0]
+    shown = [effect for effect in state.effects if effect.left_out is not None]
+    assert shown
+    if len(shown) == 1:
+        assert shown[0].left_out == pytest.approx(state.chances["agent"] - state.chances["nothing"])
+
+
+def test_correlation_is_that_of_ranks() -> None:
+    def state(worths: list[float | None]) -> State:
+        effects = tuple(
+            Effect(i, "trace", "", True, alone, None, w)
+            for i, (alone, w) in enumerate(zip((0.1, 0.2, 0.9), worths, strict=True))
+        )
+        return State("s/a", "draft", 0, {"agent": 0.1, "oracle": 0.3}, {}, effects)
+
+    assert state([1.0, 2.0, 300.0]).correlation("alone") == pytest.approx(1.0)
+    assert state([3.0, 2.0, 1.0]).correlation("alone") == pytest.approx(-1.0)
+    assert state([1.0, 1.0, 1.0]).correlation("alone") is state([None] * 3).correlation("alone") is None
+    report = Report("mine", (state([1.0, 2.0, 3.0]), state([3.0, 2.0, 1.0])))
+    mean, count = report.correlation("alone")
+    assert mean is not None
+    assert (mean.mean, count) == (pytest.approx(0.0), 2)
+    assert report.regrets()["agent"] is not None
+    assert report.regrets()["agent"].mean == pytest.approx(0.2)  # type: ignore[union-attr]
+
+
+def test_the_command_prints_data(run: Path) -> None:
+    command = [
+        sys.executable,
+        "scripts/credit.py",
+        str(run),
+        "--states",
+        "2",
+        "--verify",
+        "1",
+        "--kernels",
+        "2",
+        "--json",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    data = json.loads(done.stdout)
+    assert set(data["verified"]) == {"nothing", "agent", "oracle"}
+    assert len(data["states"]) == 2
+
+
+@pytest.fixture(scope="module")
+def table_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("credit") / "table_run"
+    on_table = config(tasks=["level1/relu", "level1/softmax"], budget=4, env={"table": "small"})
+    train(on_table, RunFolder.open(path, on_table))
+    return path
+
+
+def test_a_run_on_a_table_is_examined_in_the_states_that_are_given(table_run: Path) -> None:
+    journal = Journal.read(table_run / "results.jsonl")
+    report = examine(table_run, Question(states=None, stage="", tasks=("softmax",), attempts=(0, 3)))
+    assert [(state.task, state.attempt) for state in report.states] == [("level1/softmax", 0), ("level1/softmax", 3)]
+    for state in report.states:
+        record = next(one for one in journal if (one["task"], one["index"]) == (state.task, state.attempt))
+        assert {one.item for one in state.effects if one.left_out is not None} == set(record["context"])
+        assert state.stage == record["stage"]
+        assert all(one.title for one in state.effects)
+    every = examine(table_run, Question(states=None, stage="draft"))
+    drafts = [(one["task"], one["index"]) for one in journal if one["stage"] == "draft"]
+    assert [(state.task, state.attempt) for state in every.states] == drafts
+    assert report.states[0] in every.states, "what else is asked changes nothing"
+
+
+def test_the_command_prints_a_table_for_each_given_state(table_run: Path) -> None:
+    command = [sys.executable, "scripts/credit.py", str(table_run), "--task", "softmax", "--attempt", "0"]
+    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines[0].strip() == "level1/softmax, attempt 0 (draft)"
+    assert lines[1].split() == ["item", "alone", "left", "out", "value", "kind", "title"]
+    end = next(i for i, line in enumerate(lines) if line.startswith("chance of a good kernel: nothing"))
+    (state,) = examine(table_run, Question(None, "", tasks=("softmax",), attempts=(0,))).states
+    assert sorted(int(line.split()[0]) for line in lines[2:end]) == sorted(one.item for one in state.effects)
+
+
+def test_a_run_that_no_longer_replays_is_one_line_that_names_it(table_run: Path, tmp_path: Path) -> None:
+    drifted = tmp_path / "drifted"
+    shutil.copytree(table_run, drifted)
+    text = (drifted / "results.jsonl").read_text().replace('"reward": -1.0', '"reward": -0.5', 1)
+    (drifted / "results.jsonl").write_text(text)
+    command = [sys.executable, "scripts/credit.py", str(drifted), "--states", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"credit.py: {drifted} cannot be played again: attempt ")
+    assert "(reward)" in done.stderr
+    assert "--out" not in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("question", "says"), [
+    (Question(stage="no such"), "has no attempts in the stage 'no such'"),
+    (Question(tasks=("nope",), stage=""), "has no attempts at nope; its operators: level1/relu, level1/softmax"),
+    (Question(tasks=("relu", "nope"), stage=""), "has no attempts at nope; its"),
+    (Question(attempts=(4, 9), stage=""), "has no attempts numbered 4, 9;"),
+    (Question(tasks=("relu",), attempts=(3,), stage="draft"), "at relu numbered 3 in the stage 'draft'"),
+])  # fmt: skip
+def test_states_that_are_not_there_are_one_line(question: Question, says: str, table_run: Path) -> None:
+    with pytest.raises(KernelGymError) as error:
+        examine(table_run, question)
+    assert str(error.value).startswith(f"{table_run} has no attempts")
+    assert says in str(error.value)
+
+
+def test_bad_questions_are_one_line(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="simulated author only"):
+        examine(_other(tmp_path / "b", run, env={"author": "openai"}), Question())
+    with pytest.raises(ConfigError, match="owns its loop"):
+        examine(_other(tmp_path / "c", run, agent="ppo"), Question())
+    with pytest.raises(KernelGymError, match="holds no run"):
+        examine(tmp_path / "nothing", Question())
+
+
+def _other(path: Path, run: Path, **changes: Any) -> Path:
+    """A run folder with another configuration and the same journal."""
+    RunFolder.open(path, config(**changes))
+    (path / "results.jsonl").write_bytes((run / "results.jsonl").read_bytes())
+    return path

@@ -1,0 +1,53 @@
+"""The weights that `context-value` begins with are computed, and the computation finds what was put in."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from repository import ROOT
+
+from kernel_gym.config import resolve
+from kernel_gym.errors import KernelGymError
+from kernel_gym.experiments.analysis import prior_weights
+from kernel_gym.experiments.analysis.credit import Question
+from kernel_gym.experiments.analysis.prior_weights import FITTED, Tried, fit
+from kernel_gym.experiments.runs.run_folder import RunFolder
+from kernel_gym.experiments.runs.training import train
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("weights") / "run"
+    config = resolve(overrides={"agent": "random", "tasks": ["softmax", "l1_norm"], "budget": 3})
+    train(config, RunFolder.open(path, config))
+    return path
+
+
+def test_known_weights_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, true = np.random.default_rng(0), np.arange(len(FITTED)) - 2.0
+
+    def tried(*_: object) -> list[Tried]:
+        rows = [rng.standard_normal((30, len(FITTED))) for _ in range(8)]
+        return [Tried(f"task {i}", one, one @ true + 0.1 * rng.standard_normal(30)) for i, one in enumerate(rows)]
+
+    monkeypatch.setattr(prior_weights, "_tried", tried)
+    found = fit([Path("one"), Path("other")], Question())
+    assert list(found.weights.values()) == pytest.approx(true.tolist(), abs=0.05)
+    assert found.explained > 0.99
+    assert found.contexts == 2 * 8 * 30
+
+
+def test_the_command_fits_weights_to_a_run(run: Path) -> None:
+    command = [sys.executable, "scripts/credit.py", str(run), "--states", "6", "--fit", "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    data = json.loads(done.stdout)
+    assert list(data["weights"]) == list(FITTED)
+    assert data["explained"] <= 1
+
+
+def test_one_operator_is_not_enough(run: Path) -> None:
+    with pytest.raises(KernelGymError, match="two operators"):
+        fit([run], Question(states=1))

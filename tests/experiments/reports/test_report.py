@@ -1,0 +1,366 @@
+"""The report and the evaluation of real, tiny runs: whole, self-contained, honest about what it can't know."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from html import escape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from journals import journal_row
+from repository import ROOT
+
+from kernel_gym import suites
+from kernel_gym.config import resolve
+from kernel_gym.errors import ConfigError, KernelGymError
+from kernel_gym.experiments import drawing
+from kernel_gym.experiments.reports import pipe_trace, report, top_memories
+from kernel_gym.experiments.reports.report import finished, write_pictures, write_report
+from kernel_gym.experiments.reports.sections import TOGETHER, sections
+from kernel_gym.experiments.runs import finished_run, validation
+from kernel_gym.experiments.runs.journal import Journal
+from kernel_gym.experiments.runs.reference_latency import Yardsticks
+from kernel_gym.experiments.runs.run_folder import RunFolder
+from kernel_gym.experiments.runs.training import train
+from kernel_gym.experiments.studies import evaluation, study_commands, study_definition, summary
+from kernel_gym.kernel import Kernel
+from kernel_gym.memory.bank import MemoryBank
+from kernel_gym.memory.embedding import StaticEmbedder
+from kernel_gym.memory.item import Outcomes
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two agents, one seed, two operators of two suites."""
+    folder = tmp_path_factory.mktemp("study")
+    for agent in ("value", "random"):
+        settings = resolve(
+            overrides={"agent": agent, "tasks": ["level1/relu", "basics/vector_add"], "budget": 3, "workers": 1}
+        )
+        path = folder / agent / "seed-0"
+        train(settings, RunFolder.open(path, settings))
+    return folder
+
+
+class Tags(HTMLParser):
+    """Which tags are open at the end, and what the page would load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loads: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.loads += [str(value) for name, value in attrs if name in ("src", "href")]
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.loads += [str(value) for name, value in attrs if name in ("src", "href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_report_is_whole_and_loads_nothing(runs: Path, tmp_path: Path) -> None:
+    text = write_report(runs, tmp_path / "report.html", reference="random").read_text()
+    page = Tags()
+    page.feed(text)
+    assert (page.open, page.loads) == ([], [])
+    assert not re.search(r"url\(|@import|<script", text)
+    for svg in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
+        ElementTree.fromstring(svg)
+    for words in (
+        "level1",
+        "basics",
+        "value - random",
+        "How far operators came, by category",
+        "effect",
+        "agent: ",
+        "commit: ",
+        "simulated",
+    ):
+        assert words in text, words
+
+
+def test_a_report_says_how_it_was_made_but_not_where(runs: Path, tmp_path: Path) -> None:
+    study = tmp_path / "moved"
+    shutil.copytree(runs, study)
+    made = ["scripts/study.py", "main", "--out", "/home/someone/runs/main", "--memory=/data/secret/bank.jsonl"]
+    for folder in study.glob("*/seed-0/provenance.json"):
+        found = json.loads(folder.read_text())
+        again = {"attempt": 2, "commit": "abc", "command": made}
+        folder.write_text(json.dumps(found | {"command": made, "resumed": [again]}))
+    page = write_report(study, tmp_path / "report.html").read_text()
+    assert page.count("scripts/study.py main --out .../main --memory=.../bank.jsonl") == 2
+    assert not re.search("someone|secret", page)
+
+
+def test_the_tiers_and_steps_say_how_far_things_came() -> None:
+    def attempt(compiled: bool, latency: float | None = None) -> dict[str, Any]:
+        return {"verdict": {"compiled": compiled, "feasible": latency is not None, "latency_us": latency}}
+
+    history = [attempt(False), attempt(True), attempt(True, 8.0), attempt(True, 9.0), attempt(True, 4.0)]
+    assert finished_run.steps(history) == [0, 1, 2, 2, 3]
+    assert [finished_run.tier(history[:n]) for n in range(1, 6)] == [0, 1, 2, 2, 3]
+
+
+def test_a_contender_that_is_not_there_is_named(runs: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there are random, value"):
+        write_report(runs, tmp_path / "report.html", reference="heuristic")
+
+
+def test_the_report_of_a_comparison_has_the_reference_that_the_comparison_had(tmp_path: Path) -> None:
+    """The first agent named, whatever comes first in the alphabet; agents of others have folders without a colon."""
+    folder = tmp_path / "compared"
+    agents = ["kernel_gym.agents.similarity:SimilarityAgent", "pass@k", "random"]
+    base = resolve(overrides={"tasks": ["level1/relu"], "budget": 2, "env": {"table": "small"}})
+    for first in (agents[0], agents[2]):
+        study = summary.crossed(base, [first, *(name for name in agents if name != first)], 1, folder)
+        for shard in study.shards:
+            train(shard.config, RunFolder.open(study.path(shard), shard.config))
+        summary.write(study)
+        page = write_report(folder, tmp_path / "report.html", traces=False).read_text()
+        compared = set(re.findall(r"[\w.@-]+ - ([\w.@-]+)</", page))
+        assert compared == {first.replace(":", "-")}
+    (folder / "comparison.json").write_text("{}")
+    with pytest.raises(KernelGymError, match="--reference"):
+        write_report(folder, tmp_path / "report.html", traces=False)
+
+
+def test_the_report_of_a_study_compares_as_the_study_does(runs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    shutil.copytree(runs, folder)
+    (folder / study_commands.MARK).write_text("study: main\nsize: quick\n")
+    text = write_report(folder, tmp_path / "report.html", traces=False).read_text()
+    assert "gain over the best heuristic" in text
+    assert "value - random" in text
+    assert "random - " not in text  # whom main compares with whom: nobody with the first by name
+    for row in study_definition.load("main").published:
+        assert escape(row.what, quote=False) in text
+    assert "gain over" not in write_report(runs, tmp_path / "report.html", traces=False).read_text()
+    (folder / study_commands.MARK).write_text("nonsense")
+    with pytest.raises(KernelGymError, match="does not name a study"):
+        write_report(folder, tmp_path / "report.html")
+
+
+def test_runs_on_other_operators_are_not_compared(runs: Path) -> None:
+    def reduced(run: finished_run.FinishedRun, name: str, tasks: list[str]) -> finished_run.FinishedRun:
+        return replace(run, contender=name, records=[one for one in run.records if one["task"] in tasks])
+
+    value, random = sorted(finished(runs), key=lambda run: run.contender != "value")
+    both = ["level1/relu", "basics/vector_add"]
+    apart = [reduced(value, "a", both[:1]), reduced(random, "b", both[1:]), reduced(random, "c", both)]
+    found = sections(apart, "", None)
+    assert [one["name"] for one in found] == ["basics", "level1"]  # and not all operators: those differ
+    assert [[row[0] for table in one["compared"] for row in table[1:]] for one in found] == [
+        ["c - b"] * 2,
+        ["c - a"] * 2,
+    ]
+    uneven = [replace(one, records=[r | {"task": f"level1/{r['task'][-1]}"} for r in one.records]) for one in apart]
+    found = sections(uneven, "", None)
+    assert [one["name"] for one in found] == [
+        "All operators: 1 operator of a",
+        "All operators: 1 operator of b",
+        "All operators: 2 operators of c",
+    ]
+    assert not any(one["compared"] for one in found)
+
+
+def test_the_run_in_detail_is_no_yardstick_s_unless_asked_for(runs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    shutil.copytree(runs / "random", folder / "random")
+    shutil.copytree(runs / "value", folder / "oracle")
+    config = folder / "oracle" / "seed-0" / "config.yaml"
+    config.write_text(config.read_text().replace("agent: value", "agent: oracle"))
+    for asked, shown in (("", "random"), ("random/0", "random"), ("oracle/seed-0", "oracle")):
+        text = write_report(folder, tmp_path / "report.html", traces=False, detailed=asked).read_text()
+        assert f"One run in detail: {shown}, seed 0" in text
+    with pytest.raises(ConfigError, match="there are oracle/0, random/0"):
+        write_report(folder, tmp_path / "report.html", detailed="value/0")
+
+
+def test_categories_are_the_suite_s_whoever_had_the_operator(runs: Path) -> None:
+    kinds = {kind for kind, _, _ in report._tiers(finished(runs), {})}
+    assert kinds == {suites.find(task).category for task in ("level1/relu", "basics/vector_add")}
+
+
+def test_every_contender_of_a_picture_has_a_look_of_its_own() -> None:
+    assert len(set(drawing.COLOURS)) == len(drawing.COLOURS) > TOGETHER
+    assert len(study_definition.load("main").agents) <= TOGETHER
+    many = 2 * len(drawing.COLOURS)
+    assert len({drawing.swatch(i) for i in range(many)}) == many
+    drawn = drawing.curves({str(i): [(0.0, 1.0)] for i in range(many)}, "", key=True)
+    assert drawn.count("stroke-dasharray") == len(drawing.COLOURS)
+    assert drawn.count("<rect") == 3 * len(drawing.COLOURS)  # a dashed one is in two pieces
+
+
+def test_the_pictures_stand_alone(runs: Path, tmp_path: Path) -> None:
+    written = {file.stem: ElementTree.parse(file).getroot() for file in write_pictures(runs, tmp_path / "pictures")}
+    assert {"curves", "timeline"} <= set(written) <= {"curves", "timeline", "transfer", "pipes"}
+    space = "{http://www.w3.org/2000/svg}"
+    assert {root.tag for root in written.values()} == {f"{space}svg"}
+    assert {"value", "random"} <= {text.text for text in written["curves"].iter(f"{space}text")}
+
+
+def test_a_trace_is_that_of_the_core_that_was_done_last() -> None:
+    def did(core: int, pipe: int, name: str, begin: float, us: float) -> dict[str, Any]:
+        return {"ph": "X", "name": name, "pid": core, "tid": pipe, "ts": begin, "dur": us, "args": {"line": 7}}
+
+    names = [
+        {"ph": "M", "pid": core, "tid": pipe, "args": {"name": name}}
+        for core in (0, 1)
+        for pipe, name in ((1, "V"), (4, "MTE2"))
+    ]
+    events = [*names, did(0, 4, "copy_in", 1, 2), did(1, 1, "add", 3, 4), did(1, 4, "copy_in", 1, 2)]
+    operations = pipe_trace.last_core(events)
+    assert [(one.pipe, one.name, one.begin, one.end) for one in operations] == [
+        ("MTE2", "copy_in", 1, 3),
+        ("V", "add", 3, 7),
+    ]
+    drawn = ElementTree.fromstring(pipe_trace.picture(operations))
+    assert [title.text for title in drawn.iter("title")] == ["copy_in, line 7: 2.000 us", "add, line 7: 4.000 us"]
+    with pytest.raises(KernelGymError, match="no pipe"):
+        pipe_trace.last_core(names)
+
+
+def test_a_kernel_that_can_t_be_traced_has_a_reason(runs: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "value" / "seed-0"
+    shutil.copytree(runs / "value" / "seed-0", broken)
+    kept = sorted((broken / "best").glob("*.cpp"))
+    for file in kept:
+        file.write_text("not a kernel")
+    text = write_report(tmp_path, tmp_path / "report.html").read_text()
+    assert text.count("no trace: the kernel does not compile here") == len(kept)
+    assert "no trace" not in write_report(tmp_path, tmp_path / "report.html", traces=False).read_text()
+
+
+def test_a_report_of_nothing_and_of_a_broken_folder_are_one_line(runs: Path, tmp_path: Path) -> None:
+    with pytest.raises(KernelGymError, match="no complete run"):
+        write_report(tmp_path, tmp_path / "report.html")
+    shutil.copytree(runs / "value", tmp_path / "broken")
+    (tmp_path / "broken" / "seed-0" / "results.jsonl").write_text("not a journal\n")
+    command = [sys.executable, str(ROOT / "scripts" / "report.py"), str(tmp_path / "broken")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "is not a journal" in done.stderr
+
+
+def test_a_trained_agent_is_evaluated_frozen_on_what_it_has_not_seen(runs: Path, tmp_path: Path) -> None:
+    found = evaluation.complete_runs([runs / "value"])
+    study = evaluation.evaluation(found, ["level1/sigmoid"], 2, tmp_path)
+    assert study.run(1, lambda done, total: None) == []
+    assert [run.agent for run in study.outcomes()] == ["value"]
+    learned = RunFolder(study.path(study.shards[0])).agent
+    before, after = (json.loads((path / "value.json").read_text()) for path in (found[0].agent, learned))
+    assert before.pop("rng") != after.pop("rng")  # it acted
+    assert before == after  # and did not learn
+    records = []
+    for path in (found[0].bank, RunFolder(study.path(study.shards[0])).bank):
+        with MemoryBank(path, StaticEmbedder(), read_only=True) as bank:
+            outcomes = bank.outcomes(range(1, len(bank) + 1)).values()
+            records.append(sum(stage.uses for item in outcomes for stage in item.values()))
+    assert records[0] == records[1] > 0, "nor did the memory"
+    assert evaluation.training_costs(found) == {"value": {6}}
+    with pytest.raises(ConfigError, match="has not seen"):
+        evaluation.evaluation(found, ["level1/relu"], 2, tmp_path)
+    with pytest.raises(ConfigError, match="same agent and seed"):
+        evaluation.evaluation(found * 2, ["level1/sigmoid"], 2, tmp_path)
+
+
+def test_valuable_memories_are_those_the_agent_values_or_else_those_with_a_long_good_record(runs: Path) -> None:
+    by_agent = {run.config.agent: run for run in report.finished(runs)}
+    how, found = top_memories.most_valuable(by_agent["value"], 4)
+    assert how == "the values that value learned"
+    rows = json.loads((by_agent["value"].folder.agent / "value.json").read_text())["values"]
+    learned = {(stage, item): value for stage, _, item, value in rows}
+    for stage, some in found.items():
+        assert 0 < len(some) <= 4
+        assert [one.worth for one in some] == [learned[stage.value, one.item.id] for one in some]
+        assert [one.worth for one in some] == sorted((one.worth for one in some), reverse=True)
+        assert all(one.record.uses >= top_memories.LEAST_USES for one in some)
+    how, found = top_memories.most_valuable(by_agent["random"], 4)
+    assert how == "mean reward, drawn towards the stage's"
+    lucky, proven = Outcomes(3, 1.0), Outcomes(40, 0.8)
+    worth = top_memories._shrunken({1: lucky, 2: proven, 3: Outcomes(100, -0.9)})
+    assert worth[2] > worth[1] > worth[3]
+
+
+def test_oracle_and_floor_are_stated_for_the_run_and_by_category(monkeypatch: pytest.MonkeyPatch) -> None:
+    possible = {"a": {"floor": 1.0, "oracle": 2.0}, "b": {"floor": 1.0}, "c": {"floor": 4.0, "oracle": 8.0}}
+    monkeypatch.setattr(Yardsticks, "_measure", lambda self, name: possible[name])
+    yardsticks = Yardsticks(judge=None)  # type: ignore[arg-type]
+    yardsticks.take("a", "norm", 4.0)
+    yardsticks.take("b", "pool", 2.0)
+    assert yardsticks.take("c", "norm", 8.0) == {
+        "speedup/oracle": 0.75,
+        "speedup/floor": 0.5,
+        "category/norm/oracle": 0.75,
+        "category/norm/floor": 0.375,
+    }
+    assert yardsticks.take("b", "pool", 3.0)["category/pool/floor"] == 0.5, "the best counts"
+
+
+def test_a_kernel_that_is_not_what_it_was_claimed_to_be_is_found(runs: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(runs / "value" / "seed-0", run)
+    kept = sorted((run / "best").glob("*.cpp"))
+    if not kept:
+        with pytest.raises(KernelGymError, match="nothing to validate"):
+            list(validation.claims(run, unsafe=True))
+        return
+    rows = Journal.read(run / "results.jsonl")
+    feasible = {(row["task"], row["kernel"]) for row in rows if row["verdict"]["feasible"]}
+    claims = list(validation.claims(run, unsafe=True))
+    assert {(claim.task, claim.kernel) for claim in claims} == feasible
+    assert all(claim.holds for claim in claims)
+    assert {claim.task.replace("/", "-") for claim in claims if claim.best} == {file.stem for file in kept}
+
+    kept[0].write_text("not a kernel")
+    found = {claim.task.replace("/", "-"): claim.holds for claim in validation.claims(run, unsafe=True, best=True)}
+    assert found == {file.stem: file != kept[0] for file in kept}
+
+
+def test_every_feasible_kernel_of_a_journal_is_judged(tmp_path: Path) -> None:
+    settings = resolve(overrides={"agent": "random", "tasks": ["level1/relu"], "budget": 3, "workers": 1})
+    folder = RunFolder.open(tmp_path, settings)
+    slow, fast, lost = (Kernel(text) for text in ("slow", "fast", "lost"))
+    for one in (slow, fast):
+        folder.keep(one)
+    folder.keep_best("level1/relu", "fast")
+    rows = [(slow, 4.0), (fast, 2.0), (slow, 4.0), (lost, 3.0), (fast, 2.1)]
+    lines = [journal_row(kernel=one.digest, us=us) for one, us in rows]
+    folder.journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    claimed = validation._claimed(folder)
+    assert [(one.kernel, one.attempts, one.best) for one in claimed] == [
+        (slow.digest, 2, False),
+        (fast.digest, 1, True),
+        (lost.digest, 1, False),
+        (fast.digest, 1, False),
+    ]
+    assert {i: one.source for i, one in validation._kernels(folder, claimed, "ascendc").items()} == {
+        0: "slow",
+        1: "fast",
+        3: "fast",
+    }
+    assert not claimed[2].holds
+    assert claimed[2].word == "cannot be checked (its source was not kept)"
+    folder.keep_best("level1/relu", "faster")  # another kernel than the journal's
+    assert set(validation._kernels(folder, claimed, "ascendc")) == {0, 3}
+    folder.kernel(slow.digest).write_text("slower")
+    assert set(validation._kernels(folder, claimed, "ascendc")) == {3}
+
+
+def test_a_simulator_repeats_its_latencies_and_a_device_nearly_does() -> None:
+    claim = validation.Claim("level1/relu", "", 100.0, now_us=100.0)
+    assert claim.holds
+    assert not replace(claim, now_us=100.1).holds
+    assert replace(claim, now_us=100.1, noise=validation.NOISE).holds
+    assert not replace(claim, now_us=90.0, noise=validation.NOISE).holds
+    assert not replace(claim, now_us=None, noise=validation.NOISE).holds

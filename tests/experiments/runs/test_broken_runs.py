@@ -1,0 +1,130 @@
+"""A run folder in which something is broken: one line says what and how to mend it, and doing that mends it."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.config import RunConfig, resolve
+from kernel_gym.errors import ConfigError, KernelGymError
+from kernel_gym.experiments.analysis.credit import Question, examine
+from kernel_gym.experiments.reports.report import write_report
+from kernel_gym.experiments.runs.dataset import RecordedRun
+from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
+from kernel_gym.experiments.runs.training import train
+from kernel_gym.experiments.runs.validation import claims
+from kernel_gym.experiments.studies.evaluation import complete_runs, evaluation
+
+
+def config(memory: str = "shared") -> RunConfig:
+    return resolve(overrides={"agent": "value", "budget": 4, "env": {"table": "small", "memory": memory}})
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("made") / "run"
+    train(config(), RunFolder.open(path, config()))
+    return path
+
+
+@pytest.fixture
+def run(made: Path, tmp_path: Path) -> RunFolder:
+    return RunFolder(shutil.copytree(made, tmp_path / "run"))
+
+
+def remembered(folder: RunFolder) -> object:
+    with folder.memory() as bank:
+        items = bank.items()
+        return items, bank.outcomes([item.id for item in items])
+
+
+def evaluated(path: Path) -> object:
+    return evaluation(complete_runs([path]), ["level2/nothing"], 1, path.parent / "evaluated")
+
+
+USES: dict[str, Callable[[Path], object]] = {
+    "train": lambda path: train(load_config(path), RunFolder(path)),
+    "validate": lambda path: list(claims(path)),
+    "report": lambda path: write_report(path, path.parent / "report.html"),
+    "credit": lambda path: examine(path, Question()),
+    "evaluate": evaluated,
+    "dataset": RecordedRun.open,
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_line_of_the_journal_that_is_no_record_is_one_line_for_everyone(use: str, run: RunFolder) -> None:
+    lines = run.journal.read_text().splitlines(keepends=True)
+    run.journal.write_text("".join([*lines[:5], '{"task": "level1/relu"}\n', *lines[6:]]))
+    with pytest.raises(KernelGymError, match=r"results\.jsonl is not a journal: line 6 is no record") as error:
+        USES[use](run.path)
+    assert "\n" not in str(error.value)
+
+
+def test_done_as_told_the_journal_is_what_it_was(run: RunFolder) -> None:
+    before, memory = run.journal.read_bytes(), remembered(run)
+    run.journal.write_bytes(b"".join(before.splitlines(keepends=True)[:5]))
+    with pytest.raises(KernelGymError, match=f"delete {run.path / 'complete'} and run the same command again"):
+        train(config(), run)
+    (run.path / "complete").unlink()
+    train(config(), run)
+    assert run.journal.read_bytes() == before
+    assert remembered(run) == memory
+
+
+@pytest.mark.parametrize("use", ["evaluate", "dataset"])
+@pytest.mark.parametrize("damage", [None, b"", b"no bank" * 999])
+def test_a_missing_or_damaged_memory_is_made_anew_as_told(use: str, damage: bytes | None, run: RunFolder) -> None:
+    memory = remembered(run)
+    run.bank.unlink()
+    if damage is not None:
+        run.bank.write_bytes(damage)
+    with pytest.raises(KernelGymError, match=f"delete {run.path / 'complete'} and run the command") as error:
+        USES[use](run.path)
+    assert "\n" not in str(error.value)
+    assert (f"{run.bank} is missing" in str(error.value)) == (damage is None)
+    assert ("delete it, " in str(error.value)) == (damage is not None)
+    (run.path / "complete").unlink()
+    run.bank.unlink(missing_ok=True)
+    train(config(), run)
+    assert remembered(run) == memory
+    USES[use](run.path)
+
+
+def test_train_notices_that_the_memory_of_a_complete_run_is_missing(run: RunFolder) -> None:
+    memory = remembered(run)
+    run.bank.unlink()
+    train(config(), run)
+    assert remembered(run) == memory
+    assert run.complete
+
+
+def test_a_run_whose_memory_can_t_be_made_anew_is_left_as_it_was(run: RunFolder) -> None:
+    lines = run.journal.read_text().replace('"reward": -1.0', '"reward": -0.5', 1)
+    run.journal.write_text(lines)
+    run.bank.unlink()
+    files = set(run.path.rglob("*"))
+    with pytest.raises(KernelGymError, match=r"came out differently than recorded \(reward\)"):
+        train(config(), run)
+    assert set(run.path.rglob("*")) == files
+    assert run.complete
+
+
+def test_a_run_that_is_being_made_anew_is_no_complete_one(run: RunFolder) -> None:
+    run.start_over().close()  # killed here
+    assert not run.complete
+    with pytest.raises(KernelGymError, match="no complete run"):
+        complete_runs([run.path])
+    train(config(), run)
+    assert complete_runs([run.path]) == [run]
+
+
+def test_a_run_that_keeps_no_memory_needs_none_and_is_told_apart(tmp_path: Path) -> None:
+    folder = RunFolder.open(tmp_path / "run", config("fresh"))
+    train(config("fresh"), folder)
+    provenance = folder.provenance
+    train(config("fresh"), folder)
+    assert folder.provenance == provenance, "a complete run is only read"
+    with pytest.raises(ConfigError, match=r"kept no memory: train with env\.memory=shared"):
+        evaluated(folder.path)

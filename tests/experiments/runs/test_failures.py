@@ -1,0 +1,217 @@
+"""What goes wrong around a run is one clear line and loses nothing: broken folders, missing extras, full disks."""
+
+import errno
+import os
+import resource
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from repository import ROOT
+from rich.console import Console
+
+from kernel_gym import plugins
+from kernel_gym.cli import command_line
+from kernel_gym.config import RunConfig, resolve
+from kernel_gym.envs.tabular.environment import TabularVectorEnv
+from kernel_gym.errors import ConfigError, KernelGymError
+from kernel_gym.experiments.runs.isolated_run import in_words
+from kernel_gym.experiments.runs.journal import Journal
+from kernel_gym.experiments.runs.progress import bar
+from kernel_gym.experiments.runs.run_folder import RunFolder, keeping_what_is_written, load_config
+from kernel_gym.experiments.runs.training import train
+from kernel_gym.experiments.studies.evaluation import evaluation
+from kernel_gym.experiments.studies.study import Study
+
+FULL = Path("/dev/full")
+
+
+def settings() -> RunConfig:
+    return resolve(overrides={"agent": "random", "tasks": ["relu"], "budget": 1, "workers": 1})
+
+
+def line(error: pytest.ExceptionInfo[KernelGymError]) -> str:
+    text = str(error.value)
+    assert "\n" not in text
+    return text
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+def test_a_full_disk_ends_with_one_line_and_keeps_what_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    journal = Journal(path)
+    journal.write({"task": "level1/relu"})
+    before = path.read_bytes()
+    journal._file.close()
+    journal._file = FULL.open("w")
+    with pytest.raises(KernelGymError) as error, keeping_what_is_written(tmp_path):
+        journal.write({"task": "level1/gelu"})
+    with pytest.raises(OSError, match="No space"):
+        journal.close()
+    assert "no space left" in line(error)
+    assert "nothing is lost" in line(error)
+    assert path.read_bytes() == before
+
+
+def test_a_run_on_a_full_disk_ends_with_one_line_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = [sys.executable, str(ROOT / "scripts" / "train.py"), "--tabular", "--agent", "random", "--budget", "40"]
+    command += ["--out", str(run)]
+    room = resource.RLIM_INFINITY
+    short = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, room)),
+    )
+    assert short.returncode == 2
+    assert short.stderr.count("\n") == 1
+    assert "file too large; nothing is lost" in short.stderr
+    kept = (run / "results.jsonl").read_bytes().splitlines(keepends=True)
+    assert 20 < len(kept) < 200
+    assert subprocess.run(command, capture_output=True).returncode == 0
+    whole = (run / "results.jsonl").read_bytes().splitlines(keepends=True)
+    assert len(whole) == 200
+    assert whole[: len(kept) - 1] == kept[:-1]  # the last line was torn
+
+
+@pytest.mark.parametrize("agent", ["ppo", "maskable-ppo"])
+def test_whoever_owns_the_loop_a_failure_comes_out_as_it_is(
+    agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Libraries wrap what an environment raises: the reason, and whether it was the disk, must not be lost in that."""
+    pytest.importorskip({"ppo": "ray", "maskable-ppo": "sb3_contrib"}[agent])
+
+    def broken(self: TabularVectorEnv, actions: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "bank.sqlite")
+
+    monkeypatch.setattr(TabularVectorEnv, "step", broken)
+    config = resolve(overrides={"agent": agent, "budget": 1, "env": {"table": "small"}})
+    with pytest.raises(KernelGymError) as error:
+        train(config, RunFolder.open(tmp_path, config))
+    assert "cannot write bank.sqlite: no space left" in line(error)
+
+
+def test_an_unexpected_failure_is_told_with_what_it_came_from() -> None:
+    wrapped = RuntimeError()
+    wrapped.__cause__ = ValueError("the verifier\nbroke")
+    assert in_words(wrapped) == "RuntimeError: , from ValueError: the verifier broke"
+    assert in_words(KeyError("x")) == "KeyError: 'x'"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_can_t_be_written_is_one_line(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(KernelGymError) as error:
+        RunFolder.open(tmp_path / "run", settings())
+    assert "permission denied" in line(error)
+
+
+@pytest.mark.parametrize("text", ["{unclosed", "- a list", "agent: value\ncolour: blue\n", ""])
+def test_a_configuration_that_is_none_is_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+    (tmp_path / "results.jsonl").write_text("{}\n")
+    for use in (lambda: load_config(tmp_path), lambda: RunFolder.open(tmp_path, settings())):
+        with pytest.raises(KernelGymError) as error:
+            use()
+        assert "is not a run's configuration" in line(error)
+
+
+def test_a_run_marked_complete_that_isn_t_says_what_to_do(tmp_path: Path) -> None:
+    folder = RunFolder.open(tmp_path / "run", settings())
+    (folder.path / "complete").touch()
+    with pytest.raises(KernelGymError) as error:
+        train(settings(), folder)
+    assert "0 of 1 attempts" in line(error)
+    assert "delete" in line(error)
+
+
+@pytest.mark.parametrize(("script", "arguments", "says"), [
+    ("compare", "--agents random,value --tabular --parallel 0 --out x", "--parallel: '0' is not a positive"),
+    ("compare", "--agents random,value --tabular --seeds 0 --out x", "--seeds: '0' is not a positive"),
+    ("study", "main --parallel -1", "--parallel: '-1' is not a positive"),
+    ("evaluate", "x --tasks level1/relu --out y --parallel 0", "--parallel: '0' is not a positive"),
+    ("train", "--agent random --out x --set env.picks=[", "train.py: the value of 'env.picks=[' is not YAML"),
+    ("credit", "x --attempt first", "--attempt: 'first' is not a list of numbers"),
+    ("credit", "x --states 5", "credit.py: x holds no run"),
+])  # fmt: skip
+def test_a_mistyped_word_is_one_line(script: str, arguments: str, says: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "scripts" / f"{script}.py"), *arguments.split()]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 2
+    assert says in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    assert "━" not in done.stdout + done.stderr, "a bar before anything is done"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bar_appears_with_the_first_news() -> None:
+    file = StringIO()
+    with pytest.raises(ConfigError), bar("attempts", Console(file=file)):
+        raise ConfigError("refused")
+    assert file.getvalue() == ""
+    with bar("attempts", Console(file=file)) as show:
+        show(3, 7, "made")
+    assert "made" in file.getvalue()
+    assert "3/7" in file.getvalue()
+
+
+def test_no_runs_at_once_would_take_for_ever() -> None:
+    with pytest.raises(ConfigError, match="at least 1"):
+        Study((), Path("x"), "").run(0, lambda done, total: None)
+
+
+@pytest.mark.parametrize(("failure", "says"), [
+    (FileNotFoundError(errno.ENOENT, "No such file or directory", "a/b.html"), "a/b.html: no such file or directory"),
+    (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
+    (TimeoutError(), "TimeoutError"),
+])  # fmt: skip
+def test_what_the_system_refuses_is_one_line(
+    failure: OSError, says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def main() -> int:
+        raise failure
+
+    monkeypatch.setattr(sys, "argv", ["scripts/report.py"])
+    with pytest.raises(SystemExit) as ended:
+        command_line.run(main)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"report.py: {says}\n"
+
+
+@pytest.mark.parametrize("agent", ["value", "context-value"])
+@pytest.mark.parametrize("content", [None, "{half", "[]"])
+def test_an_agent_that_was_never_saved_is_one_line(agent: str, content: str | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / f"{agent}.json").write_text(content)
+    with pytest.raises(ConfigError) as error:
+        plugins.make("kernel_gym.agents", agent, {}).load(tmp_path)
+    assert f"{agent}.json" in line(error)
+
+
+def test_a_run_whose_empty_folder_was_dropped_goes_on_and_is_evaluated(tmp_path: Path) -> None:
+    config = resolve(overrides={"agent": "random", "budget": 2, "env": {"table": "small"}})
+    folder = RunFolder.open(tmp_path, config)
+    folder.agent.rmdir()
+    train(config, folder)
+    assert folder.agent.is_dir()
+    folder.agent.rmdir()
+    shard = evaluation([folder], ["basics/add"], 1, tmp_path / "out").shards[0]
+    assert shard.config.initial_agent == ""
+
+
+@pytest.mark.parametrize(("agent", "package", "extra"), [
+    ("ppo", "ray", "rllib"), ("dqn", "ray", "rllib"), ("maskable-ppo", "sb3_contrib", "sb3"),
+])  # fmt: skip
+def test_a_missing_extra_is_named(agent: str, package: str, extra: str) -> None:
+    code = (
+        f"import sys; sys.modules[{package!r}] = None\n"
+        "from kernel_gym import command_line, plugins\n"
+        f"command_line.run(lambda: plugins.load('kernel_gym.agents', {agent!r}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert f"kernel_gym[{extra}]" in done.stderr

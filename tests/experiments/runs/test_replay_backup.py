@@ -1,0 +1,112 @@
+"""Killed between any two steps, a run has either all that it had or all that its replay wrote."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel_gym.experiments.runs.replay_backup import Aside
+
+#: Everything that changes a folder goes through one of these.
+STEPS = ("rename", "unlink", "rmdir", "mkdir")
+NAMES = (
+    *("bank.sqlite", "bank.sqlite-wal", "bank.sqlite-shm", "events.out.tfevents.1.x"),
+    *("best/a.cpp", "best/b.cpp", "complete"),
+)
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def write(folder: Path, what: str) -> dict[str, str]:
+    for name in NAMES:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(what)
+    return held(folder)
+
+
+def held(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@contextmanager
+def killed_before(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """End at a step; the steps that were made."""
+    made: list[str] = []
+
+    def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            if len(made) == step:
+                raise Killed
+            made.append(name)
+            return real(*arguments, **keywords)
+
+        return call
+
+    with monkeypatch.context() as patched, suppress(Killed):
+        for name in STEPS:
+            patched.setattr(os, name, counted(name, getattr(os, name)))
+        yield made
+
+
+def every_step(folder: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Aside], None]) -> Iterator[dict[str, str]]:
+    """What a run has after it was killed at each step of an action, started again and stopped."""
+    for step in range(100):
+        run = folder / str(step)
+        run.mkdir()
+        (run / "results.jsonl").write_text("journal")
+        write(run, "had")
+        Aside(run).put()
+        write(run, "replayed")
+        with killed_before(step, monkeypatch) as made:
+            act(Aside(run))
+        Aside(run).put()
+        Aside(run).put_back()
+        yield held(run)
+        if len(made) < step:
+            assert step > 3, "it was killed somewhere"
+            return
+
+
+def whole(what: str) -> dict[str, str]:
+    return {"results.jsonl": "journal"} | dict.fromkeys(NAMES, what)
+
+
+def test_killed_while_it_is_put_back_or_aside_everything_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def there_and_back(aside: Aside) -> None:
+        aside.put_back()
+        aside.put()
+
+    assert all(found == whole("had") for found in every_step(tmp_path, monkeypatch, there_and_back))
+
+
+def test_killed_while_it_is_dropped_the_old_or_the_new_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = list(every_step(tmp_path, monkeypatch, Aside.drop))
+    assert all(one in (whole("had"), whole("replayed")) for one in found)
+    assert (found[0], found[-1]) == (whole("had"), whole("replayed"))
+
+
+def test_a_replay_that_was_killed_leaves_nothing(tmp_path: Path) -> None:
+    before = write(tmp_path, "had")
+    Aside(tmp_path).put()
+    (tmp_path / "bank.sqlite-journal").write_text("half")
+    write(tmp_path, "replayed")
+    Aside(tmp_path).put()
+    assert [path.name for path in tmp_path.iterdir()] == ["aside"]
+    Aside(tmp_path).put_back()
+    assert held(tmp_path) == before
+
+
+def test_without_anything_aside_nothing_happens(tmp_path: Path) -> None:
+    before = write(tmp_path, "had")
+    Aside(tmp_path).put_back()
+    Aside(tmp_path).drop()
+    assert held(tmp_path) == before

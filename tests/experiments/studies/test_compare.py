@@ -1,0 +1,85 @@
+"""The comparison of agents: who gets which options, and what the command refuses."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from repository import ROOT
+
+from kernel_gym.agents.oracle import OracleAgent
+from kernel_gym.config import resolve
+from kernel_gym.errors import ConfigError
+from kernel_gym.experiments.runs.training import make_agent
+from kernel_gym.experiments.studies import summary
+
+SCRIPT = ROOT / "scripts" / "compare.py"
+
+
+def options(*sets: str) -> dict[str, dict[str, object]]:
+    """Agent -> its options, in a comparison with these settings."""
+    base = resolve(overrides={"tasks": ["relu"]}, sets=sets)
+    study = summary.crossed(base, ["value", "dqn", "my_agents:Mine"], 1, Path("nowhere"))
+    return {shard.agent: shard.config.agent_options for shard in study.shards}
+
+
+def test_options_under_an_agent_s_name_are_that_agent_s_alone() -> None:
+    given = ("agent_options.value.epsilon=0.05", "agent_options.my_agents:Mine.size=3", "agent_options.gamma=0.9")
+    assert options(*given) == {
+        "value": {"epsilon": 0.05, "gamma": 0.9},
+        "dqn": {"gamma": 0.9},
+        "my_agents:Mine": {"size": 3, "gamma": 0.9},
+    }
+    assert options("agent_options.value.gamma=0.5", "agent_options.gamma=0.9")["value"] == {"gamma": 0.5}
+    with pytest.raises(ConfigError, match="holds the options of value"):
+        options("agent_options.value=0.05")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--study", "main", "--seeds", "2"], "leave out --seeds"),
+        (["--study", "main", "--set", "env.picks=3", "--profile", "weak"], "leave out --profile, --set"),
+        (["--study", "main", "--json"], "leave out --json"),
+        (["--study", "main", "--agents", "value"], "either --agents or a --study"),
+        (["--agents", "value", "--size", "full"], "--size is that of a --study"),
+    ],
+)
+def test_what_a_study_would_ignore_is_refused(words: list[str], says: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(SCRIPT), *words, "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("compare.py", ["--agents", "random,similarity,random", "--tabular", "--budget", "1", "--seeds", "2"]),
+        ("study.py", ["main", "--agents", "value,value", "--seeds", "0"]),
+        ("study.py", ["main", "--agents", "value", "--seeds", "0,00"]),
+    ],
+)
+def test_a_run_that_would_count_twice_is_refused(script: str, words: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, str(SCRIPT.parent / script), *words, "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "seed-0 would be made 2 times: name each agent and seed once" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_picker_that_knows_looks_into_the_run_s_own_author() -> None:
+    def made(*sets: str) -> OracleAgent:
+        agent = make_agent(resolve(overrides={"agent": "oracle"}, sets=sets))
+        assert isinstance(agent, OracleAgent)
+        return agent
+
+    assert (made().author.profile, made().author.language) == (OracleAgent().author.profile, "ascendc")
+    weak = OracleAgent(profile="weak").author.profile
+    assert made("env.author_options.profile=weak").author.profile == weak
+    assert made("env.device=cuda").author.language == "cuda"
+    assert made("agent_options.profile=weak", "agent_options.draws=2").author.profile == weak  # what is said goes first
+    with pytest.raises(ConfigError, match="simulated author only"):
+        made("env.author=openai")

@@ -1,0 +1,190 @@
+"""Kernel code touches its stack, its constants and its arguments; whatever else it reaches for ends the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from kernel_gym.hardware.ascend_sim.device import AscendSim
+from kernel_gym.hardware.device import Inputs, Run
+from kernel_gym.kernel import Kernel
+from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+from kernel_gym.verifier.screening import binary
+
+FILE = """#include "kernel_operator.h"
+#include "kernel_gym.h"
+#include <algorithm>
+struct Large { uint64_t words[64]; };
+union Bent { uint64_t number; uint64_t *pointer; const Large *large; };
+constexpr uint64_t TABLE[4] = {1, 2, 3, 4};
+@outside@
+__global__ __aicore__ void fill(GM_ADDR y, uint64_t *hosts) {
+    AscendC::TPipe pipe;
+    AscendC::TBuf<AscendC::TPosition::VECCALC> buffer;
+    pipe.InitBuffer(buffer, 256);
+    uint64_t own[4] = {0, 1, 2, 3};
+    uint64_t sum = 0;
+    @core@
+    AscendC::LocalTensor<float> ones = buffer.Get<float>();
+    AscendC::Duplicate(ones, 1.0f, 64);
+    AscendC::PipeBarrier<PIPE_ALL>();
+    AscendC::GlobalTensor<float> out;
+    out.SetGlobalBuffer((__gm__ float *)y, 64);
+    AscendC::SetFlag<AscendC::HardEvent::V_MTE3>(EVENT_ID0);
+    AscendC::WaitFlag<AscendC::HardEvent::V_MTE3>(EVENT_ID0);
+    AscendC::DataCopy(out, ones, 64);
+}
+extern "C" int kernel_launch(const KernelArgs *a, void *stream) {
+    uint64_t own[4] = {0, 1, 2, 3};
+    uint64_t sum = 0;
+    int n = a->outputs[0].shape[0];
+    @host@
+    fill<<<1, nullptr, stream>>>((GM_ADDR)a->outputs[0].ptr, own);
+    return 0;
+}
+"""
+BEND = "Bent bent; bent.pointer = own;"
+
+#: Where, and what it does there that an honest kernel may do too.
+HONEST = {
+    "own array": ("core", "for (int i = 0; i < 4; ++i) { sum += own[i]; own[i] = sum; }"),
+    "a pointer to it": ("core", "uint64_t *p = own + 3; while (p != own) *p-- = sum;"),
+    "constants": ("core", "for (int i = 0; i < 4; ++i) sum += TABLE[i];"),
+    "arguments of the host function": ("core", "for (int i = 0; i < 4; ++i) sum += hosts[i];"),
+    "large objects": ("core", "Large one{}; Large two = one; one = two; own[0] = one.words[63];"),
+    "copies of the library": ("core", "uint64_t two[4]; std::copy(own, own + 4, two); std::fill(two, two + 4, 7ull);"),
+    "a recursive function": (
+        "host",
+        "struct F { static uint64_t f(uint64_t *p) { return *p > 2 ? 0 : f(p + 1) + (*p += 1); } }; F::f(own);",
+    ),
+    "printing": ("core", 'AscendC::printf("%5.2f %d %s %lu%%\\n", 1.5f, 3, "text", sum);'),
+    "a switch": (
+        "host",
+        "switch (n) { case 1: sum = 1; break; case 3: sum = 4; break; case 5: sum = 6; break; case 64: ++sum; }",
+    ),
+}
+
+STRAYS = {
+    "below the arguments": ("host", "sum = ((const uint64_t *)a)[-1];"),
+    "above the arguments": ("host", "sum = ((const uint64_t *)a)[1 << 20];"),
+    "into the arguments": ("host", "((KernelTensor *)a->inputs)[0].ndim = 0;"),
+    "up the host's stack": ("host", "for (int i = 4; i < 100000; ++i) sum += own[i];"),
+    "up a core's stack": ("core", "for (int i = 4; i < 100000; ++i) sum += own[i];"),
+    "a return address": ("host", "for (int i = 63; i >= 4; --i) own[i] = 0;"),
+    "a return address by offset": ("core", "uint64_t *p = own; for (int i = 63; i >= 4; --i) p[i] ^= 1;"),
+    "the host's stack from a core": ("core", "hosts[0] = 1;"),
+    "a pointer bent to read": ("core", f"{BEND} bent.number ^= 1ull << 40; sum = *bent.pointer;"),
+    "a pointer bent to write": ("host", f"{BEND} bent.number ^= 1ull << 40; *bent.pointer = 1;"),
+    "a large object from elsewhere": (
+        "host",
+        f"{BEND} bent.number -= 1ull << 30; Large copy = *bent.large; sum = copy.words[3];",
+    ),
+    "a copy of the library's": (
+        "host",
+        f"{BEND} bent.number -= 1ull << 30; std::copy(bent.pointer, bent.pointer + n, own);",
+    ),
+    "a fill of the library's": ("host", f"{BEND} bent.number -= 1ull << 30; std::fill_n((char *)bent.pointer, n, 0);"),
+    "through the constants": ("host", "const uint64_t *p = TABLE; for (int i = 0; i < 1 << 20; ++i) sum += p[i];"),
+    "global memory": ("host", "sum = *(const uint64_t *)a->inputs[0].ptr;"),
+    "nothing": ("core", f"{BEND} bent.number = 0; sum = *bent.pointer;"),
+}
+
+POINTERS = {
+    "a function pointer": ("uint64_t f(uint64_t x) { return x; }", "uint64_t (*p)(uint64_t) = f; sum = p(3);"),
+    "a virtual function": (
+        "struct V { virtual uint64_t f() { return 1; } }; struct W : V { uint64_t f() override { return 2; } };",
+        "W w; V *v = &w; sum = v->f();",
+    ),
+    "a computed goto": ("", "void *where[2] = {&&here, &&there}; goto *where[n % 2]; here: sum = 1; there: ++sum;"),
+}
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[AscendSim]:
+    with AscendSim() as opened:
+        yield opened
+
+
+def source(place: str, statement: str, outside: str = "") -> str:
+    text = FILE.replace("@outside@", outside).replace(f"@{place}@", statement)
+    return text.replace("@core@", "").replace("@host@", "")
+
+
+def run(device: AscendSim, place: str, statement: str, compute: bool) -> Run:
+    build = device.build(Kernel(source(place, statement)))
+    assert build.ok, build.diagnostics
+    assert build.binary is not None
+    found, mistakes = binary.screen(build.binary)
+    assert found is None, found
+    assert not mistakes
+    signature = Signature((InputSpec((64,)),), (TensorSpec((64,)),))
+    return device.run(build, Inputs(signature, (np.zeros(64, np.float32),) if compute else None))
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_what_is_its_own(device: AscendSim, name: str) -> None:
+    result = run(device, *HONEST[name], compute=True)
+    assert result.status == "ok", result.fault
+    assert (result.outputs[0] == 1).all()
+
+
+@pytest.mark.parametrize("name", STRAYS)
+def test_what_is_not(device: AscendSim, name: str) -> None:
+    result = run(device, *STRAYS[name], compute=len(name) % 2 == 0)
+    assert result.fault is not None
+    assert result.fault.rule == "BAD_POINTER", result.fault
+
+
+@pytest.mark.parametrize("name", POINTERS)
+def test_calls_through_pointers_are_a_compile_error(device: AscendSim, name: str) -> None:
+    outside, statement = POINTERS[name]
+    build = device.build(Kernel(source("host", statement, outside)))
+    assert build.ok, build.diagnostics
+    assert build.binary is not None
+    found, mistakes = binary.screen(build.binary)
+    assert found is None, found
+    assert "through a pointer" in str(mistakes)
+
+
+def test_printing_writes_nothing_and_reads_no_more_than_the_kernel_may(device: AscendSim) -> None:
+    statement = f'{BEND} bent.number ^= 1ull << 40; AscendC::printf("[%s] %n %d", (const char *)bent.pointer, own, 5);'
+    result = run(device, "core", statement, compute=True)
+    assert result.status == "ok", result.fault
+    assert "[]" in result.printed
+
+
+PEEK = """#include "kernel_operator.h"
+#include "kernel_gym.h"
+__aicore__ inline float one(const AscendC::GlobalTensor<float> &x) { return x.GetValue(5); }
+__aicore__ inline uint32_t rest(float wanted) {
+    volatile float stale[2048];
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < 2048; ++i) found += stale[i] == wanted;
+    return found;
+}
+__global__ __aicore__ void look(GM_ADDR x, GM_ADDR y) {
+    AscendC::GlobalTensor<float> in, out;
+    in.SetGlobalBuffer((__gm__ float *)x, 64);
+    out.SetGlobalBuffer((__gm__ float *)y, 64);
+    float v = one(in);
+    uint32_t neighbours = rest(1007.0f);
+    for (uint32_t i = 0; i < 64; ++i) out.SetValue(i, v + neighbours);
+    AscendC::DataCacheCleanAndInvalid<float, AscendC::CacheLine::ENTIRE_DATA_CACHE>(out);
+}
+extern "C" int kernel_launch(const KernelArgs *a, void *stream) {
+    look<<<1, nullptr, stream>>>((GM_ADDR)a->inputs[0].ptr, (GM_ADDR)a->outputs[0].ptr);
+    return 0;
+}
+"""
+
+
+def test_a_read_leaves_no_neighbours_on_the_stack(device: AscendSim) -> None:
+    build = device.build(Kernel(PEEK))
+    assert build.ok, build.diagnostics
+    signature = Signature((InputSpec((64,)),), (TensorSpec((64,)),))
+    values = np.arange(1000, 1064, dtype=np.float32)
+    result = device.run(build, Inputs(signature, (values,)))
+    assert result.status == "ok", result.fault
+    assert (result.outputs[0] == 1005.0).all(), "the element asked for, and nothing of the rest"

@@ -1,0 +1,71 @@
+"""A trace of the pipes on request: from the device, and from the command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from repository import ROOT
+
+from kernel_gym.errors import KernelGymError
+from kernel_gym.hardware.ascend_sim.device import AscendSim
+from kernel_gym.hardware.device import Build, Inputs
+from kernel_gym.kernel import Kernel
+from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+
+KERNEL = ROOT / "docs" / "walkthrough" / "09_two_buffers.cpp"
+SIGNATURE = Signature((InputSpec((1 << 18,)),), (TensorSpec((1 << 18,)),))
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[AscendSim]:
+    with AscendSim() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def build(device: AscendSim) -> Build:
+    return device.build(Kernel(KERNEL.read_text()))
+
+
+def test_a_trace_has_every_pipe_of_every_core_and_the_author_s_lines(
+    device: AscendSim, build: Build, tmp_path: Path
+) -> None:
+    path = tmp_path / "trace.json"
+    run = device.trace(build, Inputs(SIGNATURE), path)
+    plain = device.run(build, Inputs(SIGNATURE))
+    assert run.latency_us == plain.latency_us
+    assert plain.profile is not None
+    events = json.loads(path.read_text())["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    assert {event["pid"] for event in spans} == set(range(plain.profile.counts["cores"]))
+    names = {event["args"]["name"] for event in events if event["ph"] == "M"}
+    assert {"V", "MTE2", "MTE3"} <= names
+    assert sum(event["name"] == "relu" for event in spans) == plain.profile.counts["V"]
+    relu = next(event for event in spans if event["name"] == "relu")
+    assert "Relu" in KERNEL.read_text().splitlines()[relu["args"]["line"] - 1]
+    assert max(event["ts"] + event["dur"] for event in spans) <= 1.01 * (plain.latency_us or 0)
+
+
+def test_a_place_that_cannot_be_written_is_told_in_one_line(device: AscendSim, build: Build, tmp_path: Path) -> None:
+    with pytest.raises(KernelGymError, match="cannot write the trace"):
+        device.trace(build, Inputs(SIGNATURE), tmp_path / "nowhere" / "trace.json")
+
+
+def test_the_command_line_writes_one(tmp_path: Path) -> None:
+    path = tmp_path / "relu.json"
+    task = ROOT / "docs" / "walkthrough" / "small_relu.py"
+    command = [sys.executable, ROOT / "scripts" / "verify.py", "--task", task, "--kernel", KERNEL, "--trace", path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(path.read_text())["traceEvents"]
+    broken = tmp_path / "broken.cpp"
+    broken.write_text("int a = ;")
+    command[command.index(KERNEL)] = broken
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "no trace: the kernel does not compile" in done.stderr
+    assert "Traceback" not in done.stderr

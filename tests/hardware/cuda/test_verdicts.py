@@ -1,0 +1,175 @@
+"""Kernels of every fate through the whole verifier on the GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kernel_gym import suites
+from kernel_gym.hardware.cuda import device as devices
+from kernel_gym.hardware.cuda.device import Cuda
+from kernel_gym.kernel import Kernel
+from kernel_gym.verdict import Verdict
+from kernel_gym.verifier import Verifier
+
+pytestmark = pytest.mark.cuda
+RELU = "level1/relu"
+EXAMPLE = (devices.Path(devices.__file__).with_name("examples") / "relu.cu").read_text()
+#: A relu by single threads; BODY sees x, y, n, i and scratch.
+HEAD = """#include "kernel_gym.h"
+DECLARATIONS
+__global__ void relu(const float *x, float *y, unsigned char *scratch, long long n) {
+    const long long step = (long long)gridDim.x * blockDim.x;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) { BODY }
+}
+extern "C" int kernel_launch(const KernelArgs *args, void *stream) {
+    long long n = 1;
+    for (int i = 0; i < args->inputs[0].ndim; ++i) n *= args->inputs[0].shape[i];
+    HOST
+    relu<<<1024, 256, 0, (cudaStream_t)stream>>>((const float *)args->inputs[0].ptr, (float *)args->outputs[0].ptr,
+        (unsigned char *)args->workspace, n);
+    return 0;
+}
+"""
+
+
+def source(body: str, declarations: str = "", host: str = "") -> str:
+    return HEAD.replace("BODY", body).replace("DECLARATIONS", declarations).replace("HOST", host)
+
+
+HONEST = "y[i] = fmaxf(x[i], 0.0f);"
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[Verifier]:
+    with Verifier(Cuda(timeout=3.0), cache=False) as made:
+        yield made
+
+
+def judge(verifier: Verifier, text: str, task: str = RELU) -> Verdict:
+    return verifier.verify(Kernel(text, "cuda", trusted=True), suites.find(task))
+
+
+def test_the_example_is_feasible(verifier: Verifier) -> None:
+    verdict = judge(verifier, EXAMPLE)
+    assert verdict.feasible, verdict.feedback
+    assert any("95% interval" in note for note in verdict.notes)
+    profile = verdict.profile  # type: ignore[union-attr]
+    assert profile.counts["registers"] > 0
+    assert 0 < profile.counts["occupancy_percent"] <= 100
+    assert profile.bottleneck
+    assert profile.diagnosis
+
+
+def test_the_plain_kernel_is_feasible(verifier: Verifier) -> None:
+    assert judge(verifier, source(HONEST)).feasible
+
+
+#: What each kernel does, and its verdict: outcome, cause, rule (empty: any).
+FATES = {
+    "wrong": (source("y[i] = fabsf(x[i]);"), "incorrect", "mismatch", ""),
+    "uncompilable": (source("y[i] = nothing(x[i]);"), "uncompilable", "", ""),
+    "hanging": (source("while (x[0] < 1e30f) y[i] = x[i];"), "incorrect", "timeout", "KERNEL_TIMEOUT"),
+    "illegal": (source("y[i + (1ll << 34)] = 1.0f;"), "incorrect", "fault", "ILLEGAL_ACCESS"),
+    "misaligned": (source("*(float4 *)(y + 1) = float4{};"), "incorrect", "fault", "MISALIGNED_ACCESS"),
+    "behind": (source(HONEST + " if (i == 0) y[n] = 1.0f;"), "incorrect", "fault", "OUT_OF_BOUNDS"),
+    "before": (source(HONEST + " if (i == 0) y[-1] = 1.0f;"), "incorrect", "fault", "OUT_OF_BOUNDS"),
+    "far behind": (
+        source(HONEST + " if (i == 0) scratch[(32 << 20) + 32 * n + (1 << 17)] = 1;"), "incorrect", "fault",
+        "OUT_OF_BOUNDS",
+    ),
+    "changes an input": (source("((float *)x)[i] = y[i] = fmaxf(x[i], 0.0f);"), "incorrect", "fault", "ILLEGAL_ACCESS"),
+    "skips half": (source("if (i % 2) " + HONEST), "incorrect", "mismatch", ""),
+    "large block": (source(HONEST).replace("1024, 256", "1024, 2048"), "incorrect", "fault", "BAD_LAUNCH"),
+    "trap": (source("__trap();"), "incorrect", "fault", ""),
+    "outside of shared memory": (
+        source("extern __shared__ float s[]; s[threadIdx.x + 100000] = 1.0f; " + HONEST), "incorrect", "fault", ""
+    ),
+    "refuses large sizes": (source(HONEST, host="if (n > 100000) return 3;"), "incorrect", "refused", ""),
+    "host crash": (source(HONEST, host="n = *(int *)args->workspace;"), "incorrect", "fault", "HOST_CRASH"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FATES)
+def test_fates(verifier: Verifier, name: str) -> None:
+    text, outcome, cause, rule = FATES[name]
+    verdict = judge(verifier, text)
+    assert verdict.outcome == outcome, verdict.feedback
+    assert getattr(verdict, "cause", "") == cause, verdict.feedback
+    assert not rule or getattr(verdict, "rule", "") == rule, verdict.feedback
+    assert "\n" not in verdict.feedback.split("\nHint:")[0]
+
+
+#: Kernels that would be right or fast only if something were left of an earlier call, or could be had elsewhere.
+CHEATS = {
+    "stale outputs": source("if (n < 100000) y[i] = fmaxf(x[i], 0.0f);"),
+    "stale workspace": source(
+        "float *kept = (float *)scratch; if (n > 100000 && kept[i] == fmaxf(x[i], 0.0f)) y[i] = kept[i];"
+        " else if (n < 100000) y[i] = kept[i] = fmaxf(x[i], 0.0f);"
+    ),
+    "a global variable": source(
+        "if (i == 0) ++calls; " + HONEST, declarations="__device__ int calls;"
+    ),
+    "skips work when large": source("if (n < 100000 || i < n / 2) y[i] = fmaxf(x[i], 0.0f); else y[i] = 0.0f;"),
+    "lower precision when large": source(
+        "y[i] = n < 100000 ? fmaxf(x[i], 0.0f) : __half2float(__float2half(fmaxf(x[i], 0.0f)));",
+        declarations="#include <cuda_fp16.h>",
+    ),
+    "the device's heap": source("float *p = (float *)malloc(4); *p = fmaxf(x[i], 0.0f); y[i] = *p; free(p);"),
+    "managed memory": source(HONEST, declarations="__managed__ int kept;"),
+    "streams and events": source(HONEST, host="cudaEvent_t e; cudaEventCreate(&e); cudaEventRecord(e, 0);"),
+    "reads behind its inputs": source("y[i] = n > 100000 ? x[i + n + 16384 + 4096] : fmaxf(x[i], 0.0f);"),
+    "looks for the answer": source("y[i] = n < 100000 ? fmaxf(x[i], 0.0f) : y[i + n];"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_cheats_gain_nothing(verifier: Verifier, name: str) -> None:
+    verdict = judge(verifier, CHEATS[name])
+    assert not verdict.feasible, name
+    assert verdict.outcome != "unjudged", verdict.feedback
+
+
+def test_unscreened_state_is_gone_at_every_call(device: Cuda) -> None:
+    """Even if the screen let a global variable through: the code is loaded anew before each call."""
+    import numpy as np
+
+    from kernel_gym.hardware.device import Inputs
+    from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+
+    text = source("y[i] = (float)atomicAdd(&calls, 1);", declarations="__device__ int calls;")
+    build = device.build(Kernel(text, "cuda"))
+    assert build.ok, build.diagnostics
+    signature = Signature((InputSpec((1,)),), (TensorSpec((1,)),))
+    values = (np.ones(1, np.float32),)
+    timing = device.time(build, signature, [values, values], 0xFF)
+    assert not timing.unstable
+    assert [run.outputs[0][0] for run in timing.runs] == [0.0, 0.0]
+    assert device.run(build, Inputs(signature, values)).outputs[0][0] == 0.0
+
+
+def test_the_workspace_is_poisoned_before_every_call(device: Cuda) -> None:
+    import numpy as np
+
+    from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+
+    text = source("float *kept = (float *)scratch; y[i] = kept[i]; kept[i] = x[i];")
+    build = device.build(Kernel(text, "cuda"))
+    signature = Signature((InputSpec((100,)),), (TensorSpec((100,)),))
+    values = (np.ones(100, np.float32),)
+    timing = device.time(build, signature, [values, values], 0x7B)
+    assert not timing.unstable
+    for run in timing.runs:
+        assert set(run.outputs[0].tobytes()) == {0x7B}
+
+
+def test_a_kernel_that_remembers_is_seen_through() -> None:
+    """The statistics alone: new values slow, known values fast."""
+    from kernel_gym.hardware.device import Run, Timing
+    from kernel_gym.verifier.latency_clocked import _suspicious
+
+    slow_first = Timing((Run("ok"),), firsts=(100.0, 101.0), repeats=(10.0, 10.5, 11.0))
+    steady = Timing((Run("ok"),), firsts=(12.0, 11.5), repeats=(10.0, 10.5, 11.0))
+    assert _suspicious(slow_first) is not None
+    assert _suspicious(steady) is None

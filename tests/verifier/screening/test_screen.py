@@ -1,0 +1,334 @@
+"""The source screen and the dialect: what is refused, with which rule, and above all what is not."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from repository import ROOT
+
+from kernel_gym.verifier import rules
+from kernel_gym.verifier.screening import dialect
+from kernel_gym.verifier.screening.screen import findings, screen
+from kernel_gym.verifier.screening.source import read
+
+HONEST = sorted((ROOT / "tests" / "verifier" / "honest").glob("*.cpp"))
+RELU = (ROOT / "tests" / "verifier" / "honest" / "relu_class.cpp").read_text()
+
+
+def with_line(line: str, marker: str = "class KernelRelu {") -> str:
+    return RELU.replace(marker, f"{line}\n{marker}", 1)
+
+
+def in_compute(line: str) -> str:
+    return with_line(line, "        AscendC::Relu(y, x, n);")
+
+
+def in_launch(line: str) -> str:
+    return with_line(line, "    ReluTiling t;\n    t.total")
+
+
+@pytest.mark.parametrize("path", HONEST, ids=lambda p: p.stem)
+def test_honest_kernels_pass(path):
+    source = read(path.read_text())
+    assert not source.tree.has_error
+    assert list(findings(source)) == []
+    assert dialect.lint(source) == ()
+
+
+HONEST_LINES = [
+    "#define TILE 128",
+    "#define ALIGN(x, n) (((x) + (n) - 1) / (n) * (n))",
+    "#define CHECK(condition) if (!(condition)) return",
+    "#define RELU_KERNEL_H_",
+    "#ifdef __CCE_KT_TEST__\n#define GUARD 1\n#else\n#define GUARD 2\n#endif",
+    "#ifndef HALF\n#define HALF 0\n#endif\n"
+    "#if HALF == 1 && defined(GUARD)\nusing Element = half;\n#else\nusing Element = float;\n#endif",
+    '// system("rm"); asm volatile("nop"); #include </etc/passwd>',
+    "/* __attribute__((constructor)) static int counter; */",
+    "constexpr float kScale = 0.5f;",
+    "static const int32_t kOffsets[3] = {1, 2, 3};",
+    "static constexpr uint32_t kTable[] = {1u, 2u};",
+    'constexpr const char *kName = "system(1)";',
+    "namespace a { namespace b { constexpr int kValue = 3; } }",
+    "using namespace AscendC;",
+    "namespace tl = AscendC;",
+    "typedef AscendC::LocalTensor<float> Local;",
+    "enum Mode { FAST, SLOW };",
+    "union Bits { float f; uint32_t u; };",
+    "template <typename T, uint32_t N> struct Fixed { T data[N]; };",
+    "template <typename T> constexpr T Half(T x) { return x / 2; }",
+    "struct Empty {};",
+    "static int read(int x) { return x; }\nnamespace own { int malloc(int n) { return n; } }",
+    "class Forward;",
+    "static __aicore__ inline int32_t Up(int32_t a, int32_t b) { return (a + b - 1) / b; }",
+    "__aicore__ inline void Nothing();\n__aicore__ inline void Nothing() {}",
+    "inline uint32_t operator+(const ReluTiling &a, uint32_t b) { return a.total + b; }",
+    'static_assert(sizeof(float) == 4, "");',
+    "[[maybe_unused]] static constexpr int kUnused = 1;",
+    "struct Functor { __aicore__ inline int32_t operator()(int32_t x) const { return x; } };",
+    "class Timer { public: __aicore__ inline void open() {} __aicore__ inline int read() { return 1; } };",
+    "template <int N> __aicore__ inline constexpr int Power() { if constexpr (N == 0) return 1; else return 2; }",
+    "struct Pointers { __gm__ float *x; __ubuf__ float *y; const KernelArgs *args; };",
+    "using Function = int (*)(int);",
+    "static int64_t Product(const int64_t *shape, int ndim) { int64_t n = 1; while (ndim--) n *= *shape++; return n; }",
+    "#include <type_traits>\ntemplate <typename T> constexpr bool kFloat = std::is_same<T, float>::value;",
+    "struct Counter { int value = 0; };  // a member, not a global",
+    "constexpr int select = 3, write = 4;",
+    "#define LOOP(i, n) for (int32_t i = 0; i < (n); ++i)",
+    "#define FIELD(type, name) type name",
+    "#define STR(x) #x",
+    'extern "C" { struct Plain { int a; }; }',
+]
+
+
+@pytest.mark.parametrize("line", HONEST_LINES)
+def test_honest_declarations_pass(line):
+    found = list(findings(read(with_line(line))))
+    assert [f.describe() for f in found] == []
+
+
+HONEST_STATEMENTS = [
+    "const uint32_t k = 3; uint32_t j = k;",
+    "int32_t counts[4] = {0, 0, 0, 0}; counts[0]++;",
+    "auto twice = [&](int32_t v) { return v + v; }; (void)twice(2);",
+    "for (int32_t i = 0, j = 3; i < j; ++i, --j) {}",
+    "float f = 1.0f; uint32_t bits = *reinterpret_cast<uint32_t *>(&f);",
+    "static constexpr int32_t kLocal = 3;",
+    "AscendC::LocalTensor<float> part = x[8]; part.SetValue(0, 1.0f);",
+    "y = x + x;",
+    "float value = x.GetValue(0) * -1.5e-3f;",
+    "AscendC::LocalTensor<int32_t> bits = x.ReinterpretCast<int32_t>();",
+    "while (n > 4) { n >>= 1; }",
+    "switch (n) { case 1: break; default: break; }",
+    "uint64_t mask[2] = {~0ull, 0}; AscendC::Abs(y, x, mask, 1, {1, 1, 8, 8});",
+    "bool wide = n >= 1'000 && n <= 0x1F00u;",
+    "int32_t read = 3, time = 4; read += time;",
+    "bool asc = true; if (asc) { asc = !asc; }",
+    "const float *p = nullptr; if (p != nullptr) { return; }",
+    'AscendC::printf("%d", n);',
+    "if (false) { goto done; } done: ;",
+    "Local local; (void)sizeof(local);",
+]
+
+
+@pytest.mark.parametrize("line", HONEST_STATEMENTS)
+def test_honest_statements_pass(line):
+    assert [f.describe() for f in findings(read(in_compute(line)))] == []
+
+
+CHEATS = [
+    ('asm("nop");', "reserved-name"),
+    ('#define A asm\nvoid f() { A("nop"); }', "reserved-name"),
+    ("__attribute__((constructor)) void f() {}", "reserved-name"),
+    ("[[gnu::constructor]] void f() {}", "attribute"),
+    ("#define OPEN [[\n#define CLOSE ]]\nOPEN gnu::constructor CLOSE void f() {}", "attribute"),
+    ('#define J(a, b) a##b\nvoid f() { J(sys, tem)(""); }', "token-paste"),
+    ("%:define X 1", "digraph"),
+    ("%:include </etc/passwd>", "digraph"),
+    ("void f() <% %>", "digraph"),
+    ("??=include </etc/passwd>", "digraph"),
+    ('#include "/etc/passwd"', "include-path"),
+    ("#include </proc/self/environ>", "include-path"),
+    ('#include "../../secret"', "include-path"),
+    ("#define FILE </etc/passwd>\n#include FILE", "include-path"),
+    ("#inc\\\nlude </etc/passwd>", "include-path"),
+    ("#/**/include </etc/passwd>", "include-path"),
+    ('#embed "/etc/passwd"', "directive"),
+    ("#include_next <stdint.h>", "directive"),
+    ("#import <stdint.h>", "directive"),
+    ('#line 1 "passed"', "directive"),
+    ("#warning correct, reward 1.0", "directive"),
+    ('# 1 "other.cpp"', "directive"),
+    ('#pragma GCC optimize("fast-math")', "pragma"),
+    ('#pragma message "PASS"', "pragma"),
+    ('_Pragma("GCC optimize(3)")', "reserved-name"),
+    ("#if __has_include(</etc/passwd>)\n#endif", "reserved-name"),
+    ("#define private public", "macro-name"),
+    ("#define float half", "macro-name"),
+    ("#undef assert_something", "macro-name"),
+    ("#define __sneaky__ static int", "macro-name"),
+    ("#define F static\n#undef F\n#define F extern", "macro-redefined"),
+    ("int counter;", "mutable-global"),
+    ("static float table[1024];", "mutable-global"),
+    ("namespace { float table[1024]; }", "mutable-global"),
+    ("#define GLOBAL float table[1024]\nGLOBAL;", "mutable-global"),
+    ("struct S { static int shared; };\nint S::shared = 0;", "mutable-global"),
+    ("float *pointer = nullptr;", "mutable-global"),
+    ('const char *name = "x";', "mutable-global"),
+    ("template <typename T> T shared = T(0);", "mutable-global"),
+    ("thread_local int t;", "reserved-name"),
+    ("extern int secret;", "extern-declaration"),
+    ('extern "C" int puts(const char *);', "extern-declaration"),
+    ('extern "C" { int system(const char *); }', "extern-declaration"),
+    ("int getppid();", "extern-declaration"),
+    ('extern "C" void asc_run();', "reserved-name"),
+    ("ASC_UNCOUNTED void free_of_charge() {}", "reserved-name"),
+    ("#define FREE ASC_INLINE", "reserved-name"),
+    ('extern "C" void *__wrap_memcpy(void *d, const void *s, unsigned long n) { return d; }', "reserved-name"),
+    ("void f() { auto t = asc::text(0); }", "reserved-name"),
+    ("using namespace asc;", "reserved-name"),
+    ("namespace own = ::asc;", "reserved-name"),
+    ("#define N asc\nusing namespace N;", "reserved-name"),
+    ('extern "C" void *memcpy(void *d, const void *s, unsigned long n) { return d; }', "reserved-definition"),
+    ('extern "C" void _init() {}', "reserved-definition"),
+    ("void *operator new(unsigned long) { return nullptr; }", "reserved-definition"),
+    ('constexpr const char *s = R"(x)";', "raw-string"),
+    (
+        "#define A A2 A2 A2 A2 A2 A2 A2 A2\n#define A2 A3 A3 A3 A3 A3 A3 A3 A3\n#define A3 A4 A4 A4 A4 A4 A4 A4 A4\n"
+        "#define A4 A5 A5 A5 A5 A5 A5 A5 A5\n#define A5 A6 A6 A6 A6 A6 A6 A6 A6\n"
+        "#define A6 1 1 1 1 1 1 1 1\nconstexpr int n = A;",
+        "macro-bomb",
+    ),
+    ("#define F(x) x(x)\nF(F)", "macro-bomb"),
+]
+
+
+@pytest.mark.parametrize(("line", "rule"), CHEATS)
+def test_evasions_are_refused(line, rule):
+    found = screen(read(with_line(line)), compiled=True)
+    assert found is not None
+    assert found.rule.id == rule, found.describe()
+    assert found.rule.hint
+    assert found.line is not None
+
+
+CHEATING_STATEMENTS = [
+    ('system("id");', "host-function"),
+    ('::system("id");', "host-function"),
+    ('std::system("id");', "host-function"),
+    ('(void)getenv("HOME");', "host-function"),
+    ("std::thread t;", "host-function"),
+    ("auto t = std::chrono::steady_clock::now();", "host-function"),
+    ("void *p = malloc(64);", "host-function"),
+    ("__builtin_memcpy(a, b, 3);", "reserved-name"),
+    ("__sync_fetch_and_add(p, 1);", "reserved-name"),
+    ("static int calls = 0;", "mutable-global"),
+    ("static float cache[64] = {0};", "mutable-global"),
+    ("extern int environ;", "extern-declaration"),
+    ("char *p = (char *)0x400000;", "forged-pointer"),
+    ("char *p = reinterpret_cast<char *>(0x400000 + 16);", "forged-pointer"),
+    ("char *p = (char *)&kernel_launch;", "forged-pointer"),
+    ("char *p = (char *)(void *)kernel_launch;", "forged-pointer"),
+    ("asc_copy(0, 0, 0);", "reserved-name"),
+    ("const char *when = __TIME__;", "reserved-name"),
+]
+
+
+@pytest.mark.parametrize(("line", "rule"), CHEATING_STATEMENTS)
+@pytest.mark.parametrize("where", [in_compute, in_launch])
+def test_cheating_statements_are_refused(line, rule, where):
+    found = screen(read(where(line)), compiled=True)
+    assert found is not None
+    assert found.rule.id == rule, found.describe()
+
+
+def test_findings_carry_the_line_of_the_author():
+    found = screen(read("#define X \\\n  1\n\n/* a\n b */\nint counter;\n"))
+    assert found is not None
+    assert found.line == 6
+
+
+def test_every_rule_has_a_reason_and_a_hint():
+    for name in ("screen", "dialect", "binary", "latency"):
+        for rule in rules.load(name).rules.values():
+            assert rule.reason
+            assert rule.hint
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("float inverse = 1.0f / n;", "unsigned"),
+        ("float inverse = static_cast<float>(length);", "unsigned"),
+        ("uint32_t m = x.GetValue(0) * 1.0f;", "unsigned"),
+        ("float r = sqrtf(2.0f);", "sqrtf"),
+        ("float r = -FLT_MAX;", "FLT_MAX"),
+        ("double d = 1.0;", "double"),
+        ("float low = std::numeric_limits<float>::lowest();", "numeric_limits"),
+    ],
+)
+def test_the_dialect_refuses_what_the_device_compiler_refuses(line, words):
+    source = read(in_compute(line))
+    assert list(findings(source)) == []
+    mistakes = dialect.lint(source)
+    assert len(mistakes) >= 1
+    assert words in mistakes[0].message
+    assert "AscendC::Relu" in RELU.splitlines()[(mistakes[0].line or 0) - 1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "float inverse = 1.0f / static_cast<int32_t>(n);",
+        "float inverse = static_cast<float>(static_cast<int32_t>(n));",
+        "constexpr uint32_t k = 4; float f = 1.0f * k;",
+        "int32_t m = 3; float f = m * 2.0f;",
+        "uint32_t m = n / 2 * sizeof(float);",
+        "float f = 3; f = f * 2;",
+    ],
+)
+def test_the_dialect_lets_legal_conversions_pass(line):
+    assert dialect.lint(read(in_compute(line))) == ()
+
+
+def test_host_code_may_convert_as_it_likes():
+    assert dialect.lint(read(in_launch("float inverse = 1.0f / (uint32_t)a->num_inputs; double d = inverse;"))) == ()
+
+
+def test_missing_gm_headers_and_entry_points():
+    assert "__gm__" in dialect.lint(read(RELU.replace("(__gm__ float *)x", "(float *)x")))[0].message
+    assert "iostream" in dialect.lint(read(with_line("#include <iostream>")))[0].message
+    assert "kernel_launch" in dialect.lint(read(RELU.replace("int kernel_launch", "int launch")))[0].message
+    assert "no kernel" in dialect.lint(read(RELU.replace("__global__ ", "")))[0].message
+
+
+@pytest.mark.parametrize("character", ["\u200b", "\u0430", "\uff1b", "\x01", "\x00"])
+def test_stray_characters_are_mistakes(character):
+    source = read(with_line(f"constexpr int a{character} = 1;"))
+    assert list(findings(source)) == []
+    assert "stray character" in dialect.lint(source)[0].message
+    assert dialect.lint(source)[0].line == 11
+    assert dialect.lint(read(with_line(f"// a{character} really??!"))) == ()
+
+
+def test_keywords_in_comments_and_strings_are_no_kernel():
+    text = '// __global__ __aicore__ kernel_launch <<<1, nullptr, s>>>\nconstexpr const char *k = "kernel_launch(";\n'
+    assert len(dialect.lint(read(text))) == 2
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=300))
+def test_any_text_can_be_screened(text):
+    if screen(read(text)) is None:
+        dialect.lint(read(text))
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_mutated_kernels_can_be_screened(data):
+    position = data.draw(st.integers(0, len(RELU)))
+    insert = data.draw(
+        st.sampled_from(["#", "\\\n", "/*", '"', "'", "<<<", ">>>", "(", "}", 'R"(', "#define X(", "\x00", "%:", "//"])
+    )
+    removed = data.draw(st.integers(0, 40))
+    text = RELU[:position] + insert + RELU[position + removed :]
+    if screen(read(text)) is None:
+        dialect.lint(read(text))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_comments_and_joined_lines_change_nothing(data):
+    """Whatever hides between tokens, the same tokens come out on the same lines."""
+    tokens = read(RELU).tokens
+    joint = data.draw(st.sampled_from([" \\\n ", "/* asm */", " /* \n */ "]))
+    lines = RELU.splitlines()
+    row = data.draw(
+        st.sampled_from([i for i, line in enumerate(lines) if re.search(r"\w", line) and not re.search(r"[/\"]", line)])
+    )
+    gap = data.draw(st.sampled_from([match.start() for match in re.finditer(r"(?<=\s)|\b", lines[row])]))
+    lines[row] = lines[row][:gap] + joint + lines[row][gap:]
+    changed = read("\n".join(lines) + "\n")
+    assert [t.text for t in changed.tokens] == [t.text for t in tokens]
+    assert list(findings(changed)) == []
