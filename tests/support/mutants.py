@@ -109,7 +109,8 @@ Change = Callable[[random.Random, str, Sequence[Token]], str]
 
 def corpus() -> list[str]:
     """Kernels that run: of the walkthrough, of the calibration, of the tests."""
-    folders = (ROOT / "docs" / "walkthrough", runtimes.HERE / "calibration", ROOT / "tests" / "hardware" / "ascend_sim" / "kernels")
+    tests = ROOT / "tests" / "hardware" / "ascend_sim" / "kernels"
+    folders = (ROOT / "docs" / "walkthrough", runtimes.HERE / "calibration", tests)
     return [path.read_text() for folder in folders for path in sorted(folder.glob("*.cpp"))]
 
 
