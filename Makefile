@@ -6,7 +6,7 @@ PACKAGES := envs agents memory hardware
 TYPES_DIR ?= build/types
 
 .DEFAULT_GOAL := help
-.PHONY: help merged format imports coverage install demo test test-slow test-suites test-model test-browser test-sb3 test-cuda test-npu lint types check bench bench-cuda calibrate clean
+.PHONY: help merged format imports hooks wheel coverage install demo test test-slow test-suites test-model test-browser test-sb3 test-cuda test-npu lint types check bench bench-cuda calibrate clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,6 +89,12 @@ types: merged  ## static types
 
 imports: merged
 	cd $(TYPES_DIR) && $(CURDIR)/$(BIN)/lint-imports --config $(CURDIR)/.importlinter --no-cache
+
+hooks: install  ## run the linters before every commit
+	$(BIN)/pre-commit install
+
+wheel: install  ## build the wheel into dist/
+	$(BIN)/python -m build --wheel
 
 check: lint types test  ## lint, types and tests: must be green before a change lands
 
