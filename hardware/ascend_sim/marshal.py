@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kernel_gym.errors import KernelGymError
 
-#: Calls whose exported form the front writes itself, because it may answer them without the device.
+#: Calls whose exported form src/kernel_process/scalar.cpp defines, because it may answer them without the device.
 CACHED = frozenset({"read_local", "read_global", "write_local", "write_global", "reread"})
 
 _DECLARATION = re.compile(r"^ASC_(CALL|QUERY)\s+(?:(\w+)\s+)?asc_(\w+)\(([^()]*)\);", re.MULTILINE)

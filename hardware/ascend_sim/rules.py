@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-_TABLE = Path(__file__).resolve().parent / "src" / "rules.h"
+_TABLE = Path(__file__).resolve().parent / "src" / "protocol" / "rules.h"
 _ENTRY = re.compile(r'RULE\(\w+,\s*"([A-Z_]+)",\s*"([^"]*)",\s*"([^"]*)"\)')
 
 

@@ -26,6 +26,7 @@ from kernel_gym.errors import DeviceUnavailable
 from kernel_gym.hardware.ascend_sim import builds, marshal
 
 HERE = Path(__file__).resolve().parent
+SOURCES = HERE / "src"
 CONFINEMENT = HERE.parent / "confinement"
 
 #: No contraction and no errno: numerics must not depend on the host or the compiler.
@@ -33,7 +34,7 @@ RUNTIME_FLAGS = ("-std=c++17", "-O2", "-ffp-contract=off", "-fno-math-errno", "-
 
 #: What lets the kernel process keep an eye on kernel code: every access to memory is announced, no register of a caller
 #: is kept in a frame, a stack grows page by page into what guards it, and calls through pointers can be told from
-#: others in the binary (src/front_guard.h).
+#: others in the binary (src/kernel_process/guard.h).
 _REGISTERS = {"x86_64": ("rbx", "r12", "r13", "r14", "r15")}.get(
     platform.machine(), (*(f"x{i}" for i in range(19, 29)), *(f"v{i}" for i in range(8, 16)))
 )
@@ -141,7 +142,7 @@ def cache_folder() -> Path:
 
 
 def _sources() -> list[Path]:
-    folders = (HERE / "src", HERE / "include", CONFINEMENT)
+    folders = (SOURCES, HERE / "include", CONFINEMENT)
     files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
     return sorted(path for path in files if path.suffix in (".h", ".cpp", ""))
 
@@ -212,13 +213,14 @@ def _build(target: Runtime) -> None:
 
 
 def _build_executables(compiler: str, work: Path) -> None:
-    sources = [*sorted((HERE / "src").glob("*.cpp")), *sorted(CONFINEMENT.glob("*.cpp"))]
+    parts = sorted(SOURCES.glob("*/*.cpp"))
+    sources = [*parts, *sorted(CONFINEMENT.glob("*.cpp"))]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         list(pool.map(lambda source: _compile(compiler, source, work), sorted(sources, key=_cost)))
     (work / "exports.list").write_text(EXPORTS)
-    device = [work / f"{source.stem}.o" for source in (HERE / "src").glob("*.cpp")]
-    for name, parts in _EXECUTABLES.items():
-        objects = [work / f"{part}.o" for part in parts] + (device if name == "ascend-sim" else [])
+    for name, confinement in _EXECUTABLES.items():
+        used = [*(CONFINEMENT / f"{part}.cpp" for part in confinement), *(parts if name == "ascend-sim" else ())]
+        objects = [work / f"{_object_name(source)}.o" for source in used]
         exports = (f"-Wl,--dynamic-list={work}/exports.list",) if name == "ascend-sim" else ()
         _call(
             compiler,
@@ -239,16 +241,20 @@ def _cost(source: Path) -> int:
 
 def _compile(compiler: str, source: Path, work: Path) -> None:
     """Compile one file, or take it from an earlier build in which it and all headers were the same."""
-    made = work / f"{source.stem}.o"
-    kept = work.parent / "objects" / f"{source.stem}-{_object_key(compiler, source, work)}.o"
+    made = work / f"{_object_name(source)}.o"
+    kept = work.parent / "objects" / f"{made.stem}-{_object_key(compiler, source, work)}.o"
     try:
         shutil.copy(kept, made)
         os.utime(kept)
     except FileNotFoundError:
-        _call(compiler, *RUNTIME_FLAGS, "-I", str(work), "-c", str(source), "-o", str(made))
+        _call(compiler, *RUNTIME_FLAGS, "-I", str(SOURCES), "-I", str(work), "-c", str(source), "-o", str(made))
         kept.parent.mkdir(exist_ok=True)
         shutil.copy(made, f"{kept}.{os.getpid()}")
         os.replace(f"{kept}.{os.getpid()}", kept)
+
+
+def _object_name(source: Path) -> str:
+    return f"{source.parent.name}-{source.stem}"
 
 
 def _object_key(compiler: str, source: Path, work: Path) -> str:

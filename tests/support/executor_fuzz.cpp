@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include "executor.h"
+#include "executor/executor.h"
 
 using namespace sim;
 

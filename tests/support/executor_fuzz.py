@@ -13,20 +13,8 @@ from pathlib import Path
 from kernel_gym.hardware.ascend_sim import marshal
 
 FOLDER = Path(marshal.__file__).parent
-#: What belongs to the executor: everything else in the folder is another part's.
-OTHERS = (
-    "front",
-    "main",
-    "session",
-    "zygote",
-    "request",
-    "tensor_memory",
-    "timeline",
-    "trace",
-    "chip",
-    "caches",
-    "costs",
-)
+#: The folders of the executor and of what it uses.
+PARTS = ("executor", "numerics", "protocol")
 #: How an argument of each type is drawn; 32-bit numbers by their name.
 DRAWN = {
     "asc_local": "local()", "asc_global": "global()", "asc_walk": "walk()", "asc_burst": "burst()",
@@ -72,7 +60,7 @@ def fuzzer(sanitizers: bool) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="executor-fuzz-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "fuzz_calls.inc").write_text(_calls())
-    sources = [str(path) for path in sorted((FOLDER / "src").glob("*.cpp")) if not path.stem.startswith(OTHERS)]
+    sources = [str(path) for part in PARTS for path in sorted((FOLDER / "src" / part).glob("*.cpp"))]
     flags = ["-std=c++17", "-ffp-contract=off", f"-I{FOLDER / 'src'}", f"-I{folder}"]
     flags += ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if sanitizers else ["-O0"]
     flags += ["-D_GLIBCXX_ASSERTIONS"]

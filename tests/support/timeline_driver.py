@@ -15,7 +15,6 @@ from typing import Any
 from kernel_gym.hardware.ascend_sim import chip
 
 SOURCES = Path(chip.__file__).parent / "src"
-PARTS = ("chip", "caches", "costs", "trace", "timeline", "timeline_launch", "timeline_report")
 S, V, M, MTE1, MTE2, MTE3, FIX, ALL = 0, 1, 2, 3, 4, 5, 6, 15
 X, Y, Z = (0x100000000000 + (i << 36) for i in range(3))
 KB = 1024
@@ -26,7 +25,7 @@ def program() -> Path:
     """The driver, built once for this process."""
     folder = Path(tempfile.mkdtemp(prefix="timeline-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    sources = [*(str(SOURCES / f"{part}.cpp") for part in PARTS), str(Path(__file__).with_name("timeline_main.cpp"))]
+    sources = [*map(str, sorted(SOURCES.glob("timing/*.cpp"))), str(Path(__file__).with_name("timeline_main.cpp"))]
     flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES}"]
     subprocess.run(["g++", *flags, *sources, "-o", str(folder / "timeline")], check=True)
     return folder / "timeline"

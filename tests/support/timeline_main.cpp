@@ -10,7 +10,7 @@
 #include <map>
 #include <sstream>
 
-#include "timeline.h"
+#include "timing/timeline.h"
 
 using namespace sim;
 

@@ -69,7 +69,7 @@ DRIVER = r"""
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include "front.h"
+#include "kernel_process/kernel_process.h"
 using namespace sim;
 static uint64_t state = 88172645463325252ull;
 static uint64_t draw() { state ^= state << 13; state ^= state >> 7; return state ^= state << 17; }
@@ -101,7 +101,7 @@ static void dispatch(Executor &executor, const Record &record) {
 int main() {
     ring = new Ring{};
     ring->call.budget = ~0ull;
-    front::attach(ring);
+    kernel_process::attach(ring);
     Executor executor;
     for (int round = 0; round < 20; ++round) {
 @calls@
@@ -132,7 +132,7 @@ def driver(calls: tuple[Call, ...]) -> str:
         values = ", ".join(f"expected.{name}" for name in names)
         reply = "ring->answers = ring->answers + 1; " if call.answer else ""
         sends.append(
-            f"        {draws}{reply}front::wire::{call.name}({values}); "
+            f"        {draws}{reply}kernel_process::wire::{call.name}({values}); "
             "ring->tail = ring->head.load(); dispatch(executor, ring->records[(ring->head - 1) % Ring::SLOTS]);"
         )
     text = DRIVER.replace("@fields@", " ".join(fields)).replace("@methods@", "\n".join(methods))
@@ -145,7 +145,7 @@ def test_every_call_arrives_as_it_was_sent(tmp_path: Path) -> None:
     (tmp_path / "driver.cpp").write_text(driver(calls))
     sources = [
         tmp_path / "driver.cpp",
-        *sorted(path for path in (HERE / "src").glob("front*.cpp") if path.stem != "front_process"),
+        *sorted(path for path in (HERE / "src/kernel_process").glob("*.cpp") if path.stem != "process"),
     ]
     command = ["g++", "-std=c++17", "-w", "-I", tmp_path, "-I", HERE / "src", *sources, "-o", tmp_path / "driver"]
     built = subprocess.run(command, capture_output=True, text=True, check=False)

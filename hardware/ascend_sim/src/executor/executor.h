@@ -1,0 +1,259 @@
+// Executes kernel records: what the device would do with them, and everything that it would not have told you.
+//
+// One Executor serves one run. Each public method below is one ASC_CALL or ASC_QUERY of abi.h, with the same arguments;
+// records are hostile, so every argument is checked before it is used. A broken rule throws DeviceFault, after which
+// the run is over. Instruction records go to the sink in program order of each core.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "../../include/abi.h"
+#include "core.h"
+#include "protocol/diagnostics.h"
+#include "global_memory.h"
+#include "protocol/instr.h"
+#include "instruction_counts.h"
+#include "operands.h"
+#include "numerics/products.h"
+
+namespace sim {
+
+struct ExecutorOptions {
+    bool compute = true;            // false: records only, no data is touched
+    uint8_t poison = 165;           // what uninitialised on-chip memory holds
+    uint64_t seed = 0;              // of the answers to data-dependent questions in records-only mode
+    uint32_t vector_cores = 48, cube_cores = 24;
+    uint64_t work_limit = 1ull << 34;   // elements and multiply-adds that one run may compute
+    std::vector<TensorArg> tensors;     // in the order of their ids
+};
+
+class Executor {
+public:
+    Executor(const ExecutorOptions &options, Sink &sink);
+    ~Executor();
+    Executor(const Executor &) = delete;
+    Executor &operator=(const Executor &) = delete;
+
+    // Plain code that ran on the current core since the last record, in basic blocks.
+    void scalar_blocks(uint32_t n);
+    bool returned() const { return returned_; }
+    int code() const { return code_; }
+    std::string report_json() const;
+
+    // ---- launches and cores (executor.cpp)
+    void launch_begin(uint32_t blocks, uint32_t core_kind, int32_t line);
+    void core_begin(uint32_t block, int32_t line);
+    void core_resume(uint32_t block, int32_t line);
+    void core_end(int32_t line);
+    void launch_end(int32_t line);
+    void returned(int32_t code, int32_t line);
+    void stuck(uint32_t waiting, int32_t line);
+
+    // ---- on-chip memory and queues (queues.cpp)
+    void tpipe(uint32_t reset, int32_t line);
+    void init_queue(uint32_t queue, uint32_t source, uint32_t destination, int32_t depth, uint32_t count,
+                    uint32_t bytes, int32_t line);
+    void init_buffer(uint32_t position, uint32_t bytes, int32_t line);
+    void alloc(uint32_t queue, uint32_t addr, int32_t line);
+    void enqueue(uint32_t queue, asc_local tensor, int32_t line);
+    void dequeue(uint32_t queue, uint32_t addr, int32_t line);
+    void enqueue_as(uint32_t queue, asc_local tensor, uint32_t source, uint32_t destination, int32_t line);
+    void dequeue_as(uint32_t queue, uint32_t addr, uint32_t source, uint32_t destination, int32_t line);
+    void free(uint32_t queue, asc_local tensor, int32_t line);
+    void init_queue_in(uint32_t queue, uint32_t source, uint32_t destination, int32_t depth, uint32_t count,
+                       uint32_t bytes, asc_local rest, int32_t line);
+    void init_buffer_in(asc_local rest, uint32_t bytes, int32_t line);
+    void reset_pool(asc_local pool, int32_t line);
+    void static_alloc(uint32_t space, uint32_t addr, uint32_t bytes, int32_t line);
+    void offset_out_of_bounds(asc_local tensor, uint64_t offset_bytes, int32_t line);
+
+    // ---- copies (copies.cpp)
+    void copy_in(asc_local dst, asc_global src, asc_burst burst, uint32_t dtype, uint32_t exact, uint32_t pad,
+                 uint32_t pad_left, uint32_t pad_right, uint64_t pad_bits, int32_t line);
+    void copy_out(asc_global dst, asc_local src, asc_burst burst, uint32_t dtype, uint32_t exact, int32_t line);
+    void copy_local(asc_local dst, asc_local src, asc_burst burst, uint32_t dtype, int32_t line);
+    void copy_nd2nz(asc_local dst, asc_global src, asc_nd2nz shape, uint32_t dtype, int32_t line);
+    void set_pad_value(uint32_t dtype, uint64_t bits, int32_t line);
+    void cache_hint(asc_global address, uint32_t bypass, int32_t line);
+    void set_atomic(uint32_t mode, uint32_t dtype, int32_t line);
+
+    // ---- vector unit (vector_unit.cpp, cast.cpp, compare.cpp, reduce.cpp, rearrange.cpp, sorting.cpp, library.cpp,
+    // tiles.cpp)
+    void vector(uint32_t op, uint32_t dtype, uint32_t src_dtype, asc_local dst, asc_local src0, asc_local src1,
+                uint64_t scalar, asc_walk walk, int32_t line);
+    void library(uint32_t op, uint32_t dtype, asc_local dst, asc_local src0, asc_local src1, asc_local tmp,
+                 uint64_t scalar, uint32_t flags, uint32_t count, int32_t line);
+    void cast(uint32_t dst_dtype, uint32_t src_dtype, asc_local dst, asc_local src, uint32_t round, asc_walk walk,
+              int32_t line);
+    void compare(uint32_t mode, uint32_t dtype, asc_local dst, asc_local src0, asc_local src1, uint64_t scalar,
+                 uint32_t with_scalar, asc_walk walk, int32_t line);
+    void select(uint32_t mode, uint32_t dtype, asc_local dst, asc_local mask, asc_local src0, asc_local src1,
+                uint64_t scalar, asc_walk walk, int32_t line);
+    void reduce(uint32_t op, uint32_t dtype, asc_local dst, asc_local src, asc_local work, uint32_t with_index,
+                uint32_t src_repeat_stride, asc_walk walk, int32_t line);
+    void reduce_parts(uint32_t op, uint32_t unit, uint32_t dtype, asc_local dst, asc_local src, uint32_t order,
+                      asc_walk walk, int32_t line);
+    void index(uint32_t dtype, asc_local dst, uint64_t first, uint64_t step, uint32_t count, int32_t line);
+    void brcb(uint32_t dtype, asc_local dst, asc_local src, asc_walk walk, int32_t line);
+    void gather(uint32_t dtype, asc_local dst, asc_local src, asc_local offsets, uint32_t base, uint32_t blocks,
+                asc_walk walk, int32_t line);
+    void gather_mask(uint32_t dtype, asc_local dst, asc_local src, asc_local mask, uint32_t pattern, uint32_t reduce,
+                     uint32_t count, asc_walk walk, int32_t line);
+    void transpose16(uint32_t dtype, asc_local dst, asc_local src, int32_t line);
+    void sort32(uint32_t dtype, asc_local dst, asc_local src, asc_local index, uint32_t repeat, int32_t line);
+    void mask_mode(uint32_t counter, int32_t line);
+    void mask_set(uint64_t high, uint64_t low, int32_t line);
+    void tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_local dst1, asc_local dst2, asc_local dst3,
+                       asc_local src0, asc_local src1, asc_local src2, asc_local tmp, asc_tile tile, uint64_t scalar,
+                       int32_t line);
+    void merge_sorted(uint32_t dtype, asc_local dst, asc_lists lists, int32_t line);
+    uint64_t merge_counts(int32_t line);
+    void transpose_blocks(uint32_t dtype, asc_blocks16 blocks, asc_transpose_steps steps, int32_t line);
+
+    // ---- scalar unit (scalar_unit.cpp)
+    asc_block read_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line);
+    asc_block read_global(uint32_t dtype, asc_global address, int32_t line);
+    void reread(uint32_t dtype, uint64_t where, uint32_t global, int32_t line);
+    void write_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line);
+    void write_global(uint32_t dtype, asc_global address, uint64_t bits, int32_t line);
+    void cache_clean(asc_global address, uint32_t entire, int32_t line);
+    uint64_t gather_mask_count(int32_t line);
+    void print(asc_text text, int32_t line);
+    void dump(uint32_t dtype, asc_local tensor, uint32_t description, uint32_t count, int32_t line);
+    void assert_failed(asc_text text, int32_t line);
+    void misuse(asc_text text, int32_t line);
+
+    // ---- synchronisation (synchronisation.cpp)
+    void set_flag(uint32_t source, uint32_t destination, int32_t id, int32_t line);
+    void wait_flag(uint32_t source, uint32_t destination, int32_t id, int32_t line);
+    void barrier(uint32_t pipe, int32_t line);
+    void sync_point(int32_t line);
+    void cross_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line);
+    void cross_wait(uint32_t flag, int32_t line);
+    void block_set(uint32_t block, uint32_t event, int32_t line);
+    void block_wait(uint32_t block, uint32_t event, int32_t line);
+
+    // ---- Matmul (matmul.cpp)
+    void matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias, asc_matmul_shape shape, uint32_t flags,
+                int32_t line);
+
+    // ---- the cube at its basic level (cube.cpp, cube_loads.cpp)
+    void load_fractals(asc_local dst, asc_local src, asc_fractals shape, uint32_t dtype, int32_t line);
+    void mmad(asc_local c, asc_local a, asc_local b, asc_local bias, uint32_t c_dtype, uint32_t dtype,
+              asc_mmad_shape shape, int32_t line);
+    void load_global_fractals(asc_local dst, asc_global src, asc_fractals shape, uint32_t dtype, int32_t line);
+    void load_transposed(asc_local dst, asc_local src, asc_fractals shape, uint32_t fractal_gap, uint32_t dtype,
+                         int32_t line);
+    void load_image(asc_local dst, asc_local src, asc_image image, uint64_t pad_bits, uint32_t dtype, int32_t line);
+    void fill_fractals(asc_local dst, uint32_t repeat, uint32_t blocks, uint32_t gap, uint64_t bits, uint32_t dtype,
+                       int32_t line);
+
+    // ---- results out of L0C (fixpipe.cpp)
+    void fixpipe(asc_global dst, asc_local src, asc_local scales, uint32_t dst_dtype, uint32_t src_dtype,
+                 asc_fix_shape shape, uint64_t scale, int32_t line);
+    void fixpipe_local(asc_local dst, asc_local src, asc_local scales, uint32_t dst_dtype, uint32_t src_dtype,
+                       asc_fix_shape shape, uint64_t scale, int32_t line);
+    void fix_registers(uint32_t which, uint64_t number, uint32_t nd_num, uint32_t src_nd_stride, uint32_t dst_nd_stride,
+                       asc_local scales, int32_t line);
+
+private:
+    struct Launch {
+        uint32_t blocks = 0, kind = 0, instances = 0;   // instances: blocks, or two vector cores each in a mixed launch
+        uint32_t live = 0, ended = 0, waiting = 0;
+        std::vector<uint8_t> begun;                     // by instance
+        uint32_t crossed[11] = {};                      // CrossCoreSetFlag by flag
+        std::unordered_map<uint64_t, uint32_t> events;  // IBSet by block and event
+    };
+
+    // Remembers the author's line; `running` also gives the core that the record is for.
+    void at(int32_t line) { diagnostics_.line = line; }
+    Core &running(int32_t line);
+    std::unique_ptr<Core> take_core(uint32_t instance);
+    void check_leaks(Core &core);
+    void work(uint64_t elements);
+
+    // Checks of what a record names (checks.cpp). Each returns what may be used from then on.
+    uint32_t element_of(uint32_t dtype, uint32_t allowed, const char *what) const;
+    Bytes bytes_of(const asc_local &tensor, uint64_t bytes, const char *what, const char *role) const;
+    Bytes ub_bytes(const asc_local &tensor, uint64_t bytes, uint32_t align, const char *what, const char *role) const;
+    Steps steps_of(Core &core, const asc_walk &walk, uint32_t element, const char *what) const;
+    View view_of(const asc_local &tensor, uint32_t element, uint32_t block_stride, uint32_t repeat_stride,
+                 const Steps &steps, const char *what, const char *role) const;
+    void check_overlap(const View &dst, const View &src, const Steps &steps, bool accumulates, const char *what) const;
+
+    // Happens-before (hazards.cpp): notes what an instruction does to on-chip bytes, checked against the other pipes.
+    // The scalar unit waits for them by itself.
+    void touch(Core &core, uint32_t pipe, const Bytes &bytes, bool write, const char *what);
+    void touch(Core &core, const View &view, const Steps &steps, bool write, const char *what);
+    void scalar_waits(Core &core, uint32_t pipe);
+    void order_global(Core &core, uint32_t pipe, uint32_t tensor, const Rows &rows, bool write, const char *what);
+    void warn_of_cache(Core &core, const GlobalBytes &range, const char *what);
+
+    // Instruction records.
+    Instr instr(Kind kind, uint32_t pipe) const;
+    Instr vector_instr(Family family, uint32_t op, uint32_t dtype, const Steps &steps) const;
+    void emit(const Instr &instr) { sink_.take(instr); }
+    void overhead(Call call);
+    void signal(uint32_t pipe, uint32_t token);
+    void wait(uint32_t pipe, uint32_t token);
+    void count(const char *name) { instruction_counts_.count(name); }
+
+    // Parts of single methods.
+    struct Fix;
+    Fix take_results(Core &core, const asc_local &src, asc_local scales, uint32_t dst_dtype, uint32_t src_dtype,
+                     asc_fix_shape shape, uint64_t scale);
+    void check_load(const asc_local &dst, const asc_local &src, const asc_fractals &shape, const char *what) const;
+    void cast_packed(Core &core, bool packs, const asc_local &dst, const asc_local &src, uint32_t round,
+                     const asc_walk &walk);
+    void check_cast(uint32_t dst_dtype, uint32_t src_dtype, uint32_t round) const;
+    struct Laid;
+    GlobalBytes touch_matrix(Core &core, const Laid &matrix, bool write, bool atomic, const char *what);
+    Matrix matrix_at(const GlobalBytes &place, uint64_t offset, const Laid &matrix) const;
+    Bytes take_tmp(Core &core, const asc_local &tmp, uint64_t needed, const Bytes *others, size_t n, const char *what);
+    void check_burst(const asc_burst &burst, uint64_t global_gap, uint64_t local_gap, uint32_t element, uint32_t exact,
+                     const char *what) const;
+    uint32_t touch_global(Core &core, uint32_t pipe, asc_global address, Rows &rows, uint32_t element, bool write,
+                          bool atomic, const char *what);
+    void touch_rows(Core &core, uint32_t pipe, const asc_local &local, uint64_t bytes, uint64_t pitch, uint32_t count,
+                    bool write, const char *what);
+    void emit_copy(const Core &core, Kind kind, uint32_t pipe, const asc_local &local, asc_global global,
+                   const Rows &rows, uint32_t dtype, uint32_t atomic);
+    void combine_atomically(const GlobalBytes &range, uint8_t *data, uint8_t *valid, uint32_t mode,
+                            uint32_t dtype) const;
+    QueueBuffer &buffer_in(Core &core, uint32_t queue, const asc_local &tensor, const char *what);
+    Queue &queue_at(Core &core, uint32_t queue, const char *what);
+    void enqueue_between(Core &core, uint32_t id, const asc_local &tensor, uint32_t source, uint32_t destination);
+    void dequeue_between(Core &core, uint32_t id, uint32_t addr, uint32_t source, uint32_t destination);
+    void mark_freed(Core &core, uint32_t space, uint32_t begin, uint32_t bytes, bool freed);
+    uint32_t reserve_in(Core &core, const asc_local &rest, uint64_t bytes, const char *what);
+    void place_queue(Core &core, uint32_t id, const Queue &made, uint32_t addr, uint32_t count);
+    uint32_t check_queue(const Core &core, uint32_t id, uint32_t source, uint32_t destination, uint32_t count,
+                         uint32_t bytes) const;
+    uint32_t reserve(Core &core, uint32_t space, uint32_t bytes, const char *what);
+    [[noreturn]] void name_buffers(Core &core, uint32_t space, uint64_t wanted, const char *what) const;
+
+    ExecutorOptions options_;
+    Sink &sink_;
+    Diagnostics diagnostics_;
+    GlobalMemory global_;
+    Launch launch_;
+    bool launched_ = false;
+    uint32_t epoch_ = 1;                         // counts the meetings of all cores
+    Core *core_ = nullptr;
+    std::vector<std::unique_ptr<Core>> cores_;   // by instance, while they live
+    std::vector<std::unique_ptr<Core>> pool_;
+    bool returned_ = false;
+    int code_ = 0;
+    uint64_t worked_ = 0;
+    uint32_t launches_ = 0;
+    bool data_dependent_ = false;
+    uint64_t random_ = 0;
+    std::unordered_map<uint64_t, uint32_t> lines_written_;   // cache lines that a core wrote with SetValue, this epoch
+    std::string printed_;
+    InstructionCounts instruction_counts_;
+};
+
+}  // namespace sim

@@ -1,0 +1,290 @@
+#include "global_memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "protocol/json.h"
+
+namespace sim {
+
+namespace {
+constexpr uint64_t padding_bytes = 512;   // allocations are this much larger than their tensors
+constexpr const char *role_names[] = {"input", "output", "workspace"};
+
+uint64_t groups_for(uint64_t bytes, uint64_t group_bytes) { return (bytes + group_bytes - 1) / group_bytes; }
+}  // namespace
+
+// ---- coverage ------------------------------------------------------------------------------------------------------
+
+Coverage::Coverage(uint64_t bytes) : groups_(groups_for(bytes, group_bytes)) {}
+
+void Coverage::add(uint64_t begin, uint64_t end) {
+    for (uint64_t at = begin; at < end;) {
+        const uint64_t group = at / group_bytes, start = group * group_bytes;
+        const uint64_t stop = std::min(end, start + group_bytes);
+        if (group >= groups_.size()) return;   // the padding behind the tensor counts for nothing
+        add_to(groups_.at(group), static_cast<uint32_t>(at - start), static_cast<uint32_t>(stop - start));
+        at = stop;
+    }
+}
+
+void Coverage::add_to(Group &group, uint32_t begin, uint32_t end) {
+    if (!group.bits) {
+        if (begin >= group.begin && end <= group.end) return;
+        const bool empty = group.begin == group.end;
+        if (empty || (begin <= group.end && end >= group.begin)) {
+            covered_ -= group.end - group.begin;
+            group.begin = static_cast<uint16_t>(empty ? begin : std::min<uint32_t>(group.begin, begin));
+            group.end = static_cast<uint16_t>(empty ? end : std::max<uint32_t>(group.end, end));
+            covered_ += group.end - group.begin;
+            return;
+        }
+        group.bits = std::make_unique<Bits>();
+        for (uint32_t i = group.begin; i < group.end; ++i) group.bits->words[i / 64] |= 1ull << (i % 64);
+    }
+    for (uint32_t i = begin; i < end;) {
+        const uint32_t stop = std::min(end, (i / 64 + 1) * 64), n = stop - i;
+        const uint64_t wanted = (n == 64 ? ~0ull : (1ull << n) - 1) << (i % 64);
+        uint64_t &word = group.bits->words[i / 64];
+        covered_ += static_cast<uint64_t>(__builtin_popcountll(wanted & ~word));
+        word |= wanted;
+        i = stop;
+    }
+}
+
+// ---- ownership -----------------------------------------------------------------------------------------------------
+
+namespace {
+constexpr uint32_t shared_bit = 0x80000000;
+
+bool compatible(uint32_t holder, uint32_t self, bool shared) {
+    return holder == Ownership::nobody || (holder & ~shared_bit) == self || (shared && (holder & shared_bit));
+}
+
+// Who holds a byte after `self` claims it. An exclusive claim outlasts a shared one of the same core.
+uint32_t merged(uint32_t holder, uint32_t self, bool shared) {
+    if (!shared) return self;
+    if (holder == Ownership::nobody) return self | shared_bit;
+    return (holder & ~shared_bit) == self ? holder : Ownership::several;
+}
+}  // namespace
+
+Ownership::Ownership(uint64_t bytes) : groups_(groups_for(bytes, group_bytes)) {}
+
+uint32_t Ownership::conflict(uint64_t begin, uint64_t end, uint32_t core, bool shared, uint32_t epoch) const {
+    const uint32_t self = core + 1;
+    const auto name = [](uint32_t holder) { return holder == several ? several : holder & ~shared_bit; };
+    for (uint64_t at = begin; at < end;) {
+        const uint64_t index = at / group_bytes, start = index * group_bytes, stop = std::min(end, start + group_bytes);
+        const Group *found = groups_.find(index);
+        const uint32_t from = static_cast<uint32_t>(at - start), to = static_cast<uint32_t>(stop - start);
+        at = stop;
+        if (!found || found->epoch != epoch) continue;
+        const Group &group = *found;
+        if (!group.detailed) {
+            const bool meets = from < group.end && to > group.begin;
+            if (meets && !compatible(group.holder, self, shared)) return name(group.holder);
+            continue;
+        }
+        for (uint32_t i = from; i < to; ++i) {
+            if (!compatible(group.detail->holder[i], self, shared)) return name(group.detail->holder[i]);
+        }
+    }
+    return nobody;
+}
+
+void Ownership::claim(uint64_t begin, uint64_t end, uint32_t core, bool shared, uint32_t epoch) {
+    for (uint64_t at = begin; at < end;) {
+        const uint64_t index = at / group_bytes, start = index * group_bytes, stop = std::min(end, start + group_bytes);
+        if (index >= groups_.size()) return;
+        Group &group = groups_.at(index);
+        if (group.epoch != epoch) {
+            group.epoch = epoch;
+            group.detailed = false;
+            group.holder = nobody;
+        }
+        claim_in(group, static_cast<uint32_t>(at - start), static_cast<uint32_t>(stop - start), core + 1, shared);
+        at = stop;
+    }
+}
+
+void Ownership::claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t self, bool shared) {
+    if (!group.detailed) {
+        const bool first = group.holder == nobody;
+        const uint32_t holder = merged(nobody, self, shared);
+        if (first || (group.holder == holder && begin <= group.end && end >= group.begin)) {
+            group.begin = static_cast<uint16_t>(first ? begin : std::min<uint32_t>(group.begin, begin));
+            group.end = static_cast<uint16_t>(first ? end : std::max<uint32_t>(group.end, end));
+            group.holder = holder;
+            return;
+        }
+        if (begin == group.begin && end == group.end) {
+            group.holder = merged(group.holder, self, shared);
+            return;
+        }
+        if (!group.detail) group.detail = std::make_unique<Detail>();
+        std::memset(group.detail->holder, 0, sizeof group.detail->holder);
+        std::fill(group.detail->holder + group.begin, group.detail->holder + group.end, group.holder);
+        group.detailed = true;
+    }
+    uint32_t *const holder = group.detail->holder;
+    if (!shared) std::fill(holder + begin, holder + end, self);
+    else for (uint32_t i = begin; i < end; ++i) holder[i] = merged(holder[i], self, true);
+}
+
+// ---- tensors -------------------------------------------------------------------------------------------------------
+
+GlobalMemory::Tensor::Tensor(const TensorArg &argument)
+    : TensorArg(argument),
+      read(bytes),
+      written(bytes),
+      writer(role == Input ? 0 : bytes),
+      reader(role == Input ? 0 : bytes) {}
+
+GlobalMemory::GlobalMemory(const std::vector<TensorArg> &tensors, bool compute, uint8_t poison,
+                           Diagnostics &diagnostics)
+    : compute_(compute), poison_(poison), diagnostics_(diagnostics) {
+    tensors_.reserve(tensors.size());
+    for (const TensorArg &argument : tensors) {
+        tensors_.emplace_back(argument);
+        if (!compute || argument.role == TensorArg::Input) continue;
+        tensors_.back().valid.reset(static_cast<uint8_t *>(std::calloc(1, argument.bytes + 1)));
+        if (!tensors_.back().valid) throw std::bad_alloc();
+    }
+}
+
+std::string GlobalMemory::describe(uint32_t tensor) const {
+    uint32_t number = 0;
+    for (uint32_t i = 0; i < tensor; ++i) number += tensors_[i].role == tensors_[tensor].role;
+    return text("%s %u", role_names[tensors_[tensor].role], number);
+}
+
+std::string GlobalMemory::describe(const GlobalBytes &range) const {
+    return text("bytes [%llu, %llu) of ", static_cast<unsigned long long>(range.begin),
+                static_cast<unsigned long long>(range.end)) +
+           describe(range.tensor);
+}
+
+GlobalBytes GlobalMemory::locate(uint64_t address, uint64_t bytes, bool write, const char *what) {
+    const uint64_t relative = address - ASC_GM_BASE, tensor = relative / ASC_GM_STRIDE,
+                   begin = relative % ASC_GM_STRIDE;
+    if (address < ASC_GM_BASE || tensor >= tensors_.size()) {
+        diagnostics_.fail(Rule::GmAddress,
+                          text("%s uses global address 0x%llx, which lies in no argument of the kernel", what,
+                               static_cast<unsigned long long>(address)));
+    }
+    const Tensor &held = tensors_[tensor];
+    const uint32_t id = static_cast<uint32_t>(tensor);
+    const auto complain = [&](const char *how) {
+        return text("%s %s %s, which has %llu bytes", what, how, describe({id, begin, begin + bytes}).c_str(),
+                    static_cast<unsigned long long>(held.bytes));
+    };
+    if (bytes > ASC_GM_STRIDE || begin + bytes > held.bytes + padding_bytes) {
+        diagnostics_.fail(Rule::GmOutOfBounds, complain(write ? "writes" : "reads"));
+    }
+    if (write && held.role == TensorArg::Input) diagnostics_.fail(Rule::WriteToInput, complain("writes"));
+    if (begin + bytes > held.bytes && !diagnostics_.warned(Rule::GmPadding)) {
+        diagnostics_.warn(Rule::GmPadding, complain(write ? "writes" : "reads"));
+    }
+    return {id, begin, begin + bytes};
+}
+
+GlobalBytes GlobalMemory::inside(const GlobalBytes &range) const {
+    const uint64_t bytes = tensors_[range.tensor].bytes;
+    return {range.tensor, std::min(range.begin, bytes), std::min(range.end, bytes)};
+}
+
+namespace {
+std::string holder_name(uint32_t holder) {
+    return holder == Ownership::several ? std::string("other cores") : text("core %u", holder - 1);
+}
+}  // namespace
+
+void GlobalMemory::read_by(const GlobalBytes &whole, uint32_t core, uint32_t epoch, const char *what) {
+    const GlobalBytes range = inside(whole);
+    if (range.begin == range.end) return;
+    Tensor &tensor = tensors_[range.tensor];
+    tensor.read.add(range.begin, range.end);
+    if (tensor.role == TensorArg::Input) return;
+    if (uint32_t holder = tensor.writer.conflict(range.begin, range.end, core, false, epoch)) {
+        diagnostics_.fail(Rule::GmRace,
+                          text("%s reads %s while %s may still be writing it", what, describe(range).c_str(),
+                               holder_name(holder).c_str()),
+                          "put SyncAll between them");
+    }
+    tensor.reader.claim(range.begin, range.end, core, true, epoch);
+}
+
+void GlobalMemory::written_by(const GlobalBytes &whole, uint32_t core, uint32_t epoch, bool atomic, const char *what) {
+    const GlobalBytes range = inside(whole);
+    if (range.begin == range.end) return;
+    Tensor &tensor = tensors_[range.tensor];
+    tensor.written.add(range.begin, range.end);
+    if (uint32_t holder = tensor.reader.conflict(range.begin, range.end, core, false, epoch)) {
+        diagnostics_.fail(Rule::GmRace,
+                          text("%s writes %s while %s may still be reading it", what, describe(range).c_str(),
+                               holder_name(holder).c_str()),
+                          "put SyncAll between them");
+    }
+    if (uint32_t holder = tensor.writer.conflict(range.begin, range.end, core, atomic, epoch)) {
+        diagnostics_.fail(Rule::GmRace, text("%s writes %s, which %s may be writing at the same time", what,
+                                             describe(range).c_str(), holder_name(holder).c_str()));
+    }
+    tensor.writer.claim(range.begin, range.end, core, atomic, epoch);
+}
+
+void GlobalMemory::load(const GlobalBytes &whole, uint8_t *to, uint8_t *valid) const {
+    const GlobalBytes range = inside(whole);
+    const Tensor &tensor = tensors_[range.tensor];
+    const uint64_t n = range.end - range.begin, rest = whole.end - whole.begin - n;
+    std::memcpy(to, tensor.data + range.begin, n);
+    if (tensor.valid) {
+        std::memcpy(valid, tensor.valid.get() + range.begin, n);
+    } else {
+        std::memset(valid, 1, n);
+    }
+    std::memset(to + n, poison_, rest);
+    std::memset(valid + n, 0, rest);
+}
+
+void GlobalMemory::store(const GlobalBytes &whole, const uint8_t *from, const uint8_t *valid) {
+    const GlobalBytes range = inside(whole);
+    Tensor &tensor = tensors_[range.tensor];
+    const uint64_t n = range.end - range.begin;
+    const void *hole = std::memchr(valid, 0, n);
+    if (tensor.role == TensorArg::Output && hole) {
+        const uint64_t at = range.begin + static_cast<uint64_t>(static_cast<const uint8_t *>(hole) - valid);
+        diagnostics_.fail(Rule::Uninitialised,
+                          text("byte %llu of %s would be uninitialised on-chip memory",
+                               static_cast<unsigned long long>(at), describe(range.tensor).c_str()));
+    }
+    std::memcpy(tensor.data + range.begin, from, n);
+    std::memcpy(tensor.valid.get() + range.begin, valid, n);
+}
+
+bool GlobalMemory::all_valid(const GlobalBytes &whole) const {
+    const GlobalBytes range = inside(whole);
+    const Tensor &tensor = tensors_[range.tensor];
+    if (range.end != whole.end) return false;
+    return !tensor.valid || range.begin == range.end ||
+           !std::memchr(tensor.valid.get() + range.begin, 0, range.end - range.begin);
+}
+
+std::string GlobalMemory::read_json() const {
+    Array list;
+    for (const Tensor &tensor : tensors_) {
+        if (tensor.role == TensorArg::Input) list.raw(std::to_string(tensor.read.covered()));
+    }
+    return list.done();
+}
+
+std::string GlobalMemory::written_json() const {
+    Array list;
+    for (const Tensor &tensor : tensors_) {
+        if (tensor.role == TensorArg::Output) list.raw(std::to_string(tensor.written.covered()));
+    }
+    return list.done();
+}
+
+}  // namespace sim

@@ -1,0 +1,118 @@
+// Global memory: the tensors of the run, who wrote which bytes of them, and what was covered.
+#pragma once
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../../include/abi.h"
+#include "protocol/diagnostics.h"
+#include "pages.h"
+
+namespace sim {
+
+struct TensorArg {
+    enum Role { Input, Output, Workspace } role;
+    uint8_t dtype;
+    uint64_t bytes;
+    uint8_t *data;   // nullptr in records-only mode
+};
+
+// Which bytes of a tensor were touched. Memory is spent only where groups of bytes are touched in part.
+class Coverage {
+public:
+    explicit Coverage(uint64_t bytes);
+    void add(uint64_t begin, uint64_t end);
+    uint64_t covered() const { return covered_; }
+
+private:
+    static constexpr uint64_t group_bytes = 4096;
+    struct Bits {
+        uint64_t words[group_bytes / 64] = {};
+    };
+    struct Group {
+        uint16_t begin = 0, end = 0;       // the covered part, while it is one piece
+        std::unique_ptr<Bits> bits;
+    };
+    void add_to(Group &group, uint32_t begin, uint32_t end);
+
+    Pages<Group> groups_;
+    uint64_t covered_ = 0;
+};
+
+// Who holds each byte of a tensor between two meetings of all cores. A claim is exclusive (a plain write) or shared (a
+// read, an atomic write): shared claims of different cores meet freely, an exclusive one meets only its own core's.
+class Ownership {
+public:
+    explicit Ownership(uint64_t bytes);
+
+    static constexpr uint32_t nobody = 0, several = 0xffffffff;
+    // The first holder that a claim of this core on [begin, end) collides with: its number + 1, `several` or nobody.
+    uint32_t conflict(uint64_t begin, uint64_t end, uint32_t core, bool shared, uint32_t epoch) const;
+    void claim(uint64_t begin, uint64_t end, uint32_t core, bool shared, uint32_t epoch);
+
+private:
+    static constexpr uint64_t group_bytes = 1024;
+    struct Detail {
+        uint32_t holder[group_bytes];
+    };
+    struct Group {
+        uint32_t epoch = 0, holder = nobody;
+        uint16_t begin = 0, end = 0;       // the held part, while it is one piece with one holder
+        bool detailed = false;
+        std::unique_ptr<Detail> detail;
+    };
+    void claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t self, bool shared);
+
+    Pages<Group> groups_;
+};
+
+// A checked range of one tensor.
+struct GlobalBytes {
+    uint32_t tensor;
+    uint64_t begin, end;    // byte offsets in it; `end` may lie in the padding behind the tensor
+};
+
+class GlobalMemory {
+public:
+    GlobalMemory(const std::vector<TensorArg> &tensors, bool compute, uint8_t poison, Diagnostics &diagnostics);
+
+    // Checks that [address, address + bytes) lies in one tensor (or in the padding behind it) and may be written.
+    GlobalBytes locate(uint64_t address, uint64_t bytes, bool write, const char *what);
+    // Notes an access of a core for coverage and for races between cores.
+    void read_by(const GlobalBytes &range, uint32_t core, uint32_t epoch, const char *what);
+    void written_by(const GlobalBytes &range, uint32_t core, uint32_t epoch, bool atomic, const char *what);
+
+    bool writable(uint32_t tensor) const { return tensors_[tensor].role != TensorArg::Input; }
+    // Copies out of a tensor; what was never written, or lies in the padding, is invalid.
+    void load(const GlobalBytes &range, uint8_t *to, uint8_t *valid) const;
+    void store(const GlobalBytes &range, const uint8_t *from, const uint8_t *valid);
+    uint8_t *data(uint32_t tensor) const { return tensors_[tensor].data; }
+    bool all_valid(const GlobalBytes &range) const;
+    std::string describe(uint32_t tensor) const;
+    std::string describe(const GlobalBytes &range) const;
+    // Bytes covered of each input and of each output, as JSON arrays.
+    std::string read_json() const;
+    std::string written_json() const;
+
+private:
+    struct Release {
+        void operator()(uint8_t *bytes) const { std::free(bytes); }
+    };
+    struct Tensor : TensorArg {
+        Coverage read, written;
+        Ownership writer, reader;
+        std::unique_ptr<uint8_t[], Release> valid;   // by byte; only what can be written has it
+        explicit Tensor(const TensorArg &argument);
+    };
+
+    GlobalBytes inside(const GlobalBytes &range) const;
+
+    std::vector<Tensor> tensors_;
+    bool compute_;
+    uint8_t poison_;
+    Diagnostics &diagnostics_;
+};
+
+}  // namespace sim

@@ -1,0 +1,198 @@
+// The scalar unit: single elements of on-chip and global memory, and what kernel code prints.
+#include "numerics/conversions.h"
+#include "numerics/dtype.h"
+#include "executor.h"
+
+namespace sim {
+
+namespace {
+constexpr uint32_t any_dtype = 0x0fff;
+constexpr uint64_t cache_line = 64;
+constexpr size_t cache_lines = 512, max_printed = 64 << 10, max_dumped = 256;
+
+std::string printable(const asc_text &text) {
+    const size_t n = static_cast<size_t>(std::find(text.bytes, text.bytes + sizeof text.bytes, '\0') - text.bytes);
+    return std::string(text.bytes, n);
+}
+}  // namespace
+
+// ---- on-chip -------------------------------------------------------------------------------------------------------
+
+asc_block Executor::read_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line) {
+    running(line);
+    const uint32_t element = element_of(dtype, any_dtype, "GetValue");
+    if (index >= tensor.bytes / element) {
+        diagnostics_.fail(Rule::OutOfBounds, text("GetValue(%llu) on a tensor of %u elements",
+                                                  static_cast<unsigned long long>(index), tensor.bytes / element));
+    }
+    bytes_of(tensor, (index + 1) * element, "GetValue", "local");
+    const uint32_t addr = tensor.addr + static_cast<uint32_t>(index) * element;
+    reread(dtype, static_cast<uint64_t>(tensor.space) << 32 | addr, 0, line);
+    asc_block block = {};
+    if (!options_.compute) return block;
+    const uint32_t begin = addr / ASC_BLOCK * ASC_BLOCK,
+                   end = std::min<uint32_t>(begin + ASC_BLOCK, capacity_of(tensor.space));
+    std::memcpy(block.bytes, core_->memory(tensor.space).data(begin, end), end - begin);
+    return block;
+}
+
+// Charges and checks one read; `where` is a global address, or the memory in the upper half and the address in the
+// lower.
+void Executor::reread(uint32_t dtype, uint64_t where, uint32_t global, int32_t line) {
+    Core &core = running(line);
+    const uint32_t element = element_of(dtype, any_dtype, "GetValue");
+    data_dependent_ = true;
+    if (where % element)
+        diagnostics_.fail(Rule::Alignment, "GetValue at an address that is not a multiple of its element",
+                          "check the offset of the tensor");
+    if (global) {
+        const GlobalBytes range = global_.locate(where, element, false, "GlobalTensor.GetValue");
+        Rows rows = {range.tensor * ASC_GM_STRIDE + range.begin, element, 1, element};
+        order_global(core, ASC_S, range.tensor, rows, false, "GlobalTensor.GetValue");
+        global_.read_by(range, core.id, epoch_, "GlobalTensor.GetValue");
+        if (options_.compute && !global_.all_valid(range)) {
+            diagnostics_.fail(Rule::Uninitialised,
+                              "GlobalTensor.GetValue reads " + global_.describe(range) + ", which was never written");
+        }
+        Instr record = instr(Kind::ScalarGlobal, ASC_S);
+        record.gm = where;
+        count("GetValue global");
+        emit(record);
+        return;
+    }
+    const uint32_t space = static_cast<uint32_t>(where >> 32), addr = static_cast<uint32_t>(where);
+    const uint32_t capacity = capacity_of(space);
+    if (capacity == 0 || addr > capacity - element)
+        diagnostics_.fail(Rule::Protocol, "GetValue outside on-chip memory");
+    touch(core, ASC_S, {space, addr, addr + element}, false, "GetValue");
+    if (options_.compute && !core.memory(space).all_valid(addr, addr + element)) {
+        diagnostics_.fail(Rule::Uninitialised, text("GetValue reads %s[0x%x] (%s), which was never written",
+                                                    name_of_space(space), addr, core.describe(space, addr).c_str()));
+    }
+    Instr record = instr(Kind::ScalarLocal, ASC_S);
+    record.a = addr;
+    record.space = static_cast<uint8_t>(space);
+    count("GetValue");
+    emit(record);
+}
+
+void Executor::write_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line) {
+    Core &core = running(line);
+    const uint32_t element = element_of(dtype, any_dtype, "SetValue");
+    if (index >= tensor.bytes / element) {
+        diagnostics_.fail(Rule::OutOfBounds, text("SetValue(%llu) on a tensor of %u elements",
+                                                  static_cast<unsigned long long>(index), tensor.bytes / element));
+    }
+    bytes_of(tensor, (index + 1) * element, "SetValue", "local");
+    const uint32_t addr = tensor.addr + static_cast<uint32_t>(index) * element;
+    touch(core, ASC_S, {tensor.space, addr, addr + element}, true, "SetValue");
+    Instr record = instr(Kind::ScalarLocal, ASC_S);
+    record.a = addr;
+    record.b = 1;
+    record.space = static_cast<uint8_t>(tensor.space);
+    count("SetValue");
+    emit(record);
+    if (!options_.compute) return;
+    std::memcpy(core.memory(tensor.space).data(addr, addr + element), &bits, element);
+    core.memory(tensor.space).set_valid(addr, addr + element, true);
+}
+
+// ---- global --------------------------------------------------------------------------------------------------------
+
+asc_block Executor::read_global(uint32_t dtype, asc_global address, int32_t line) {
+    reread(dtype, address, 1, line);
+    asc_block block = {};
+    if (!options_.compute) return block;
+    const GlobalBytes range = global_.locate(address, bytes_of_dtype(dtype), false, "GlobalTensor.GetValue");
+    const GlobalBytes around = {range.tensor, range.begin / ASC_BLOCK * ASC_BLOCK,
+                                range.begin / ASC_BLOCK * ASC_BLOCK + ASC_BLOCK};
+    uint8_t valid[ASC_BLOCK];
+    global_.load(around, block.bytes, valid);
+    return block;
+}
+
+void Executor::write_global(uint32_t dtype, asc_global address, uint64_t bits, int32_t line) {
+    Core &core = running(line);
+    const char *what = "GlobalTensor.SetValue";
+    const uint32_t element = element_of(dtype, any_dtype, what);
+    const GlobalBytes range = global_.locate(address, element, true, what);
+    if (address % element)
+        diagnostics_.fail(Rule::Alignment, text("%s at an address that is not a multiple of its element", what));
+    const Rows rows = {range.tensor * ASC_GM_STRIDE + range.begin, element, 1, element};
+    order_global(core, ASC_S, range.tensor, rows, true, what);
+    global_.written_by(range, core.id, epoch_, false, what);
+    const uint64_t cached = rows.begin / cache_line;
+    const auto writer = lines_written_.size() < (1u << 20) ? lines_written_.emplace(cached, core.id).first
+                                                           : lines_written_.end();
+    if (writer != lines_written_.end() && writer->second != core.id) {
+        diagnostics_.warn(Rule::DataCache, text("%s: cores %u and %u write the same cache line of 64 bytes in %s", what,
+                                                writer->second, core.id, global_.describe(range.tensor).c_str()));
+    }
+    if (core.dirty_lines.size() >= cache_lines)
+        core.dirty_lines.clear();   // it holds no more: older lines are written back
+    core.dirty_lines.insert(cached);
+    Instr record = instr(Kind::ScalarGlobal, ASC_S);
+    record.gm = address;
+    record.b = 1;
+    count("SetValue global");
+    emit(record);
+    if (!options_.compute) return;
+    uint8_t valid[8];
+    std::memset(valid, 1, sizeof valid);
+    global_.store(range, reinterpret_cast<const uint8_t *>(&bits), valid);
+}
+
+void Executor::cache_clean(asc_global address, uint32_t entire, int32_t line) {
+    Core &core = running(line);
+    if (entire > 1) diagnostics_.fail(Rule::Protocol, "DataCacheCleanAndInvalid");
+    if (entire) core.dirty_lines.clear();
+    else core.dirty_lines.erase((address - ASC_GM_BASE) / cache_line);
+    overhead(Call::Flag);
+}
+
+uint64_t Executor::gather_mask_count(int32_t line) {
+    Core &core = running(line);
+    data_dependent_ = true;
+    scalar_waits(core, ASC_V);
+    return core.gathered;
+}
+
+// ---- messages ------------------------------------------------------------------------------------------------------
+
+void Executor::print(asc_text message, int32_t line) {
+    running(line);
+    if (printed_.size() < max_printed) printed_ += printable(message);
+    overhead(Call::Print);
+}
+
+void Executor::dump(uint32_t dtype, asc_local tensor, uint32_t description, uint32_t count, int32_t line) {
+    Core &core = running(line);
+    const uint32_t element = element_of(dtype, any_dtype, "DumpTensor");
+    const Bytes range = bytes_of(tensor, static_cast<uint64_t>(count) * element, "DumpTensor", "local");
+    if (tensor.addr % element)
+        diagnostics_.fail(Rule::Alignment,
+                          text("DumpTensor at 0x%x, which is not a multiple of its element", tensor.addr));
+    touch(core, ASC_S, range, false, "DumpTensor");
+    overhead(Call::Print);
+    if (!options_.compute || printed_.size() >= max_printed) return;
+    printed_ += text("DumpTensor %u, core %u, line %d:", description, core.id, line);
+    const uint8_t *data = core.memory(tensor.space).data(range.begin, range.end),
+                  *valid = core.memory(tensor.space).valid(range.begin, range.end);
+    for (uint32_t i = 0; i < std::min<uint32_t>(count, max_dumped); ++i) {
+        printed_ += ' ' + (std::memchr(valid + i * element, 0, element) ? std::string("?")
+                                                                        : value_text(dtype, data + i * element));
+    }
+    printed_ += count > max_dumped ? " ...\n" : "\n";
+}
+
+void Executor::assert_failed(asc_text message, int32_t line) {
+    at(line);
+    diagnostics_.fail(Rule::Assert, "assertion failed: " + printable(message));
+}
+
+void Executor::misuse(asc_text message, int32_t line) {
+    at(line);
+    diagnostics_.fail(Rule::Misuse, printable(message));
+}
+
+}  // namespace sim

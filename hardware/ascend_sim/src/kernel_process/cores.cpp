@@ -1,0 +1,234 @@
+// Runs the cores of a launch as fibers: each goes on until it ends or waits for others.
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <map>
+
+#include "kernel_process.h"
+#include "guard.h"
+
+namespace sim::kernel_process {
+namespace {
+
+enum { STACK_BYTES = 1 << 20, GUARD_BYTES = 1 << 16, FLAGS = 16, MODES = 3 };
+
+class Stack {
+public:
+    Stack() {
+        void *memory = mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED) _exit(103);
+        mprotect(memory, GUARD_BYTES, PROT_NONE);
+        base_ = static_cast<char *>(memory);
+    }
+    void *base() const { return base_; }
+
+private:
+    char *base_;
+};
+
+struct Core {
+    Allocations allocations;
+    ucontext_t context;
+    Stack *stack = nullptr;
+    guard::Range reach;                               // what of the stack is the kernel's
+    enum { New, Ready, AtBarrier, AtFlag, AtEvent, Done } state = New;
+    uint32_t wanted = 0;                              // the flag it waits for
+    uint64_t event = 0;                               // the event of a block it waits for
+    uint32_t sets[MODES][FLAGS] = {}, waits[FLAGS] = {};
+};
+
+struct Launch {
+    std::vector<std::unique_ptr<Core>> cores;
+    uint32_t blocks, kind, lanes;                     // lanes: cores that run each block
+    void (*body)(void *);
+    void *closure;
+    int32_t line;
+    guard::Range own, host;                           // the host function's stack, and what of it the cores may read
+    uint32_t current = 0;
+    std::map<uint64_t, uint32_t> events;              // IBSet by block and event, as often as nobody has waited for it yet
+    ucontext_t scheduler;
+};
+
+Launch *running;
+std::vector<Stack *> idle_stacks;
+
+Core &current() { return *running->cores[running->current]; }
+
+[[gnu::noinline]] void enter(Core &core) {
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(core.stack->base()) + GUARD_BYTES;
+    core.reach = {begin, guard::stack_pointer()};
+    guard::stack(core.reach, running->host);
+    running->body(running->closure);
+    ASC_TRUST_NO_REGISTER;
+}
+
+void core_main() {
+    enter(current());
+    wire::core_end(running->line);
+    current().state = Core::Done;
+    setcontext(&running->scheduler);
+}
+
+void yield_as(decltype(Core::state) state) {
+    Core &core = current();
+    core.state = state;
+    swapcontext(&core.context, &running->scheduler);
+}
+
+void prepare(Core &core) {
+    if (idle_stacks.empty()) {
+        core.stack = new Stack;
+    } else {
+        core.stack = idle_stacks.back();
+        idle_stacks.pop_back();
+    }
+    getcontext(&core.context);
+    core.context.uc_stack.ss_sp = core.stack->base();
+    core.context.uc_stack.ss_size = STACK_BYTES;
+    core.context.uc_link = nullptr;
+    makecontext(&core.context, core_main, 0);
+}
+
+// How often a flag was raised for a core: when every member of its group has raised it. Mode 0 groups all cores,
+// mode 1 the vector cores of one block; mode 2 pairs them with the cube core, which runs no author's code here.
+uint32_t raised(uint32_t index, uint32_t flag) {
+    const uint32_t lanes = running->lanes, first = index / lanes * lanes;
+    uint32_t all = UINT32_MAX, group = UINT32_MAX;
+    for (const auto &core : running->cores) all = std::min(all, core->sets[0][flag]);
+    for (uint32_t i = first; i < first + lanes; ++i) group = std::min(group, running->cores[i]->sets[1][flag]);
+    return all + group;
+}
+
+bool may_run(uint32_t index, bool barrier_complete) {
+    Core &core = *running->cores[index];
+    switch (core.state) {
+        case Core::New: case Core::Ready: return true;
+        case Core::AtBarrier: return barrier_complete;
+        case Core::AtFlag: return raised(index, core.wanted) > core.waits[core.wanted];
+        case Core::AtEvent: return running->events[core.event] != 0;
+        case Core::Done: return false;
+    }
+    return false;
+}
+
+void run_core(uint32_t index) {
+    Core &core = *running->cores[index];
+    running->current = index;
+    if (core.state == Core::New) {
+        prepare(core);
+        wire::core_begin(index, running->line);
+    } else {
+        wire::core_resume(index, running->line);
+    }
+    if (core.state == Core::AtFlag) ++core.waits[core.wanted];
+    if (core.state == Core::AtEvent) --running->events[core.event];
+    core.state = Core::Ready;
+    guard::stack(core.reach, running->host);
+    swapcontext(&running->scheduler, &core.context);
+    if (core.state == Core::Done) {
+        idle_stacks.push_back(core.stack);
+        core.allocations = {};
+    }
+}
+
+uint32_t count(decltype(Core::state) state) {
+    return static_cast<uint32_t>(std::count_if(running->cores.begin(), running->cores.end(),
+                                               [&](const auto &core) { return core->state == state; }));
+}
+
+// Runs every core that can run once; says whether any could.
+bool run_round() {
+    const bool barrier_complete = count(Core::AtBarrier) == running->cores.size();
+    bool any = false;
+    std::vector<bool> may(running->cores.size());
+    for (uint32_t i = 0; i < may.size(); ++i) may[i] = may_run(i, barrier_complete);
+    for (uint32_t i = 0; i < may.size(); ++i) {
+        // A flag may have been raised or consumed meanwhile; a barrier, once complete, releases all.
+        const bool waits = running->cores[i]->state == Core::AtFlag || running->cores[i]->state == Core::AtEvent;
+        if (waits ? !may_run(i, false) : !may[i]) continue;
+        run_core(i);
+        any = true;
+    }
+    return any;
+}
+
+}  // namespace
+
+Allocations &allocations(int32_t line) {
+    if (!running) misuse(line, "only a kernel can do this, not the host function");
+    return current().allocations;
+}
+
+uint64_t core_kind() { return running && running->kind == ASC_AIC ? ASC_AIC : ASC_AIV; }
+uint64_t cores_per_block() { return running ? running->lanes : 1; }
+
+}  // namespace sim::kernel_process
+
+using namespace sim::kernel_process;
+
+extern "C" uint32_t asc_block_index(void) { return running ? running->current : 0; }
+extern "C" uint32_t asc_block_count(void) { return running ? running->blocks : 1; }
+extern "C" uint32_t asc_sub_block_index(void) { return running ? running->current % running->lanes : 0; }
+
+extern "C" void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(void *), void *closure, int32_t line) {
+    if (running) misuse(line, "a kernel cannot launch a kernel; call it from kernel_launch");
+    wire::launch_begin(blocks, core_kind, line);
+    if (blocks == 0 || blocks > 65535) misuse(line, "a launch takes 1 to 65535 blocks");
+    Launch launch;
+    launch.blocks = blocks;
+    launch.kind = core_kind;
+    launch.lanes = core_kind == ASC_MIX ? 2 : 1;
+    launch.body = body;
+    launch.closure = closure;
+    launch.line = line;
+    for (uint32_t i = 0; i < blocks * launch.lanes; ++i) launch.cores.push_back(std::make_unique<Core>());
+    launch.own = guard::own_stack();
+    launch.host = {reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) + 2 * sizeof(uintptr_t), launch.own.end};
+    running = &launch;
+    while (count(Core::Done) < launch.cores.size()) {
+        if (run_round()) continue;
+        wire::stuck(static_cast<uint32_t>(launch.cores.size() - count(Core::Done)), line);
+        give_up(line);
+    }
+    guard::stack(launch.own, {});
+    running = nullptr;
+    wire::launch_end(line);
+}
+
+extern "C" void asc_sync_all(int32_t line) {
+    allocations(line);
+    wire::sync_point(line);
+    yield_as(Core::AtBarrier);
+}
+
+extern "C" void asc_cross_core_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line) {
+    allocations(line);
+    wire::cross_set(mode, pipe, flag, line);
+    if (mode < MODES && flag < FLAGS) ++current().sets[mode][flag];
+}
+
+extern "C" void asc_cross_core_wait(uint32_t flag, int32_t line) {
+    allocations(line);
+    if (flag >= FLAGS) misuse(line, "CrossCoreWaitFlag takes flags 0 to 10");
+    Core &core = current();
+    core.wanted = flag;
+    if (raised(running->current, flag) > core.waits[flag]) ++core.waits[flag];
+    else yield_as(Core::AtFlag);
+    wire::cross_wait(flag, line);
+}
+
+extern "C" void asc_block_event_set(uint32_t block, uint32_t event, int32_t line) {
+    allocations(line);
+    wire::block_set(block, event, line);
+    ++running->events[uint64_t{block} << 32 | event];
+}
+
+extern "C" void asc_block_event_wait(uint32_t block, uint32_t event, int32_t line) {
+    allocations(line);
+    Core &core = current();
+    core.event = uint64_t{block} << 32 | event;
+    if (running->events[core.event]) --running->events[core.event];
+    else yield_as(Core::AtEvent);
+    wire::block_wait(block, event, line);
+}

@@ -1,0 +1,110 @@
+#include "process.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "../../../confinement/jail.h"
+#include "kernel_process.h"
+#include "guard.h"
+
+namespace sim::kernel_process {
+namespace {
+
+using Entry = int (*)(const KernelArgs *, void *);
+
+enum : size_t { STACK_BYTES = 8 << 20 };     // as the jail limits it
+
+[[noreturn]] void fail(Ring &ring, ExitStatus status, const char *why) {
+    std::snprintf(ring.error, sizeof ring.error, "%s", why);
+    _exit(status);
+}
+
+// The kernel's own image as it lies in memory; what of it can be written at all, the binary screen has seen to.
+int note_constants(dl_phdr_info *info, size_t, void *map) {
+    if (info->dlpi_addr != static_cast<link_map *>(map)->l_addr) return 0;
+    uintptr_t end = 0;
+    for (int i = 0; i < info->dlpi_phnum; ++i)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD) end = std::max<uintptr_t>(end, info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz);
+    guard::constants({info->dlpi_addr, info->dlpi_addr + end});
+    return 1;
+}
+
+void *load(Ring &ring, int code) {
+    char path[32];
+    std::snprintf(path, sizeof path, "/proc/self/fd/%d", code);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) fail(ring, NOT_LOADED, dlerror());
+    link_map *map = nullptr;
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) cover_from(map->l_addr);
+    if (map) dl_iterate_phdr(note_constants, map);
+    return library;
+}
+
+struct Handed {
+    KernelArgs args;
+    CallArguments call;
+};
+
+KernelArgs arguments(const CallArguments &call) {
+    KernelArgs args{};
+    args.abi = 1;
+    args.num_inputs = static_cast<int32_t>(call.num_inputs);
+    args.num_outputs = static_cast<int32_t>(call.num_outputs);
+    args.num_ints = static_cast<int32_t>(call.num_ints);
+    args.num_floats = static_cast<int32_t>(call.num_floats);
+    args.inputs = call.tensors;
+    args.outputs = call.tensors + call.num_inputs;
+    args.ints = call.ints;
+    args.floats = call.floats;
+    args.workspace = reinterpret_cast<void *>(call.workspace_address);
+    args.workspace_bytes = call.workspace_bytes;
+    return args;
+}
+
+// What the kernel is handed: a read-only copy with unmapped memory around it.
+const KernelArgs *hand_over(const CallArguments &call) {
+    constexpr size_t page = 65536;   // the largest page size of the machines we know
+    constexpr size_t room = (sizeof(Handed) + page - 1) / page * page;
+    void *base = mmap(nullptr, room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *middle = static_cast<char *>(base) + page;
+    if (base == MAP_FAILED || mprotect(middle, room, PROT_READ | PROT_WRITE) != 0) return nullptr;
+    auto *handed = reinterpret_cast<Handed *>(middle);
+    std::memcpy(&handed->call, &call, sizeof call);
+    handed->args = arguments(handed->call);
+    mprotect(middle, room, PROT_READ);
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(handed);
+    guard::arguments({begin, begin + sizeof *handed});
+    return &handed->args;
+}
+
+[[gnu::noinline]] int enter(Entry entry, const KernelArgs *args) {
+    const uintptr_t top = guard::stack_pointer();
+    guard::stack({top - STACK_BYTES, top}, {});
+    const int code = entry(args, nullptr);
+    ASC_TRUST_NO_REGISTER;
+    return code;
+}
+
+}  // namespace
+
+void run_kernel(Ring &ring, unsigned layers, int code) {
+    int kept = -1;
+    if (const char *error = confinement::confine_for_loading(layers, ring.call.cpu_seconds, code, &kept))
+        fail(ring, NOT_CONFINED, error);
+    attach(&ring);
+    void *library = load(ring, kept);
+    const auto entry = reinterpret_cast<Entry>(dlsym(library, "kernel_launch"));
+    const KernelArgs *args = hand_over(ring.call);
+    if (!entry) fail(ring, NOT_LOADED, "no extern \"C\" int kernel_launch(const KernelArgs *, void *)");
+    if (!args) fail(ring, NOT_CONFINED, "no memory for the arguments");
+    if (const char *error = confinement::confine_for_running(layers)) fail(ring, NOT_CONFINED, error);
+    wire::returned(enter(entry, args), 0);
+    leave();
+}
+
+}  // namespace sim::kernel_process

@@ -1,0 +1,13 @@
+// The kernel process: confines itself, loads a kernel's code and calls it once.
+#pragma once
+#include "protocol/ring.h"
+
+namespace sim::kernel_process {
+
+// Exit statuses of a kernel process that could not make the call; Ring::error says why.
+enum ExitStatus { NOT_CONFINED = 101, NOT_LOADED = 102 };
+
+// Never returns. `code` is a descriptor of the kernel's shared object.
+[[noreturn]] void run_kernel(Ring &ring, unsigned layers, int code);
+
+}  // namespace sim::kernel_process

@@ -1,0 +1,130 @@
+// GetValue and SetValue: reads are answered from the last blocks the device sent, as long as nothing was written. Inputs
+// are never written, so what was read of them is kept to the end of the call: kernels that take one weight after another
+// from global memory would wait for the device at each of them.
+//
+// Whether there is data at all is not known here: in a run that is only timed the device makes it up, element by element
+// of the type that was asked for, so a block serves reads of its own type alone.
+#include <cstring>
+
+#include "kernel_process.h"
+
+namespace sim::kernel_process {
+namespace {
+
+struct Cached {
+    bool global;
+    uint32_t dtype;
+    uint64_t where;       // aligned; for on-chip memory: space in the upper half
+    asc_block block;
+};
+
+enum { WAYS = 8, LASTING = 64 };
+Cached ways[WAYS];
+uint32_t used, next_way;
+Cached lasting[LASTING];    // each at the place that its address gives; an address is never 0
+
+uint64_t place(asc_local tensor, uint64_t byte) { return static_cast<uint64_t>(tensor.space) << 32 | (tensor.addr + byte); }
+
+constexpr uint32_t width(uint32_t dtype) {
+    switch (dtype) {
+        case ASC_F32: case ASC_I32: case ASC_U32: return 4;
+        case ASC_F16: case ASC_BF16: case ASC_I16: case ASC_U16: return 2;
+        case ASC_I64: case ASC_U64: return 8;
+        default: return 1;
+    }
+}
+
+constexpr uint64_t block_of(uint64_t where) { return where / ASC_BLOCK * ASC_BLOCK; }
+
+// Inputs come first among the tensors of a call.
+bool is_input(uint64_t address) { return (address - ASC_GM_BASE) / ASC_GM_STRIDE < ring().call.num_inputs; }
+
+Cached &lasting_place(uint64_t where) { return lasting[where / ASC_BLOCK % LASTING]; }
+
+Cached *find(bool global, uint32_t dtype, uint64_t where) {
+    if (global && is_input(where)) {
+        Cached &way = lasting_place(where);
+        return way.dtype == dtype && way.where == block_of(where) ? &way : nullptr;
+    }
+    for (uint32_t i = 0; i < used; ++i)
+        if (ways[i].global == global && ways[i].dtype == dtype && ways[i].where == block_of(where)) return &ways[i];
+    return nullptr;
+}
+
+const asc_block &keep(bool global, uint32_t dtype, uint64_t where, const asc_block &block) {
+    const bool lasts = global && is_input(where);
+    Cached &way = lasts ? lasting_place(where) : ways[next_way++ % WAYS];
+    if (!lasts && used < WAYS) ++used;
+    way.global = global;
+    way.dtype = dtype;
+    way.where = block_of(where);
+    way.block = block;
+    return way.block;
+}
+
+// Asks the device. The answer stays where kernel code cannot read: a copy on the stack would be 63 more elements for
+// the price of one.
+template <class Args>
+const asc_block &ask_for(uint16_t op, const Args &args, int32_t line) {
+    Record *record = claim(op, line);
+    new (record->payload) Args(args);
+    send();
+    return await_answer();
+}
+
+// What kernel code is handed of a block: the element that it asked for.
+asc_block element_of(const asc_block &block, uint64_t where, uint32_t dtype) {
+    asc_block only{};
+    std::memcpy(only.bytes + where % ASC_BLOCK, block.bytes + where % ASC_BLOCK, width(dtype));
+    return only;
+}
+
+void patch(bool global, uint64_t where, uint64_t bits, uint32_t bytes) {
+    for (uint32_t i = 0; i < used && where % bytes == 0; ++i)
+        if (ways[i].global == global && ways[i].where == block_of(where))
+            std::memcpy(ways[i].block.bytes + where % ASC_BLOCK, &bits, bytes);
+}
+
+bool aligned(uint64_t where, uint32_t dtype) { return where % width(dtype) == 0; }
+
+}  // namespace
+
+void forget_blocks() { used = next_way = 0; }
+
+}  // namespace sim::kernel_process
+
+using namespace sim::kernel_process;
+
+extern "C" void asc_reread(uint32_t dtype, uint64_t where, uint32_t global, int32_t line) {
+    wire::reread(dtype, where, global, line);
+}
+
+extern "C" asc_block asc_read_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line) {
+    const uint64_t where = place(tensor, index * width(dtype));
+    const bool known = (index + 1) * width(dtype) <= tensor.bytes && aligned(where, dtype);
+    if (Cached *way = known ? find(false, dtype, where) : nullptr) {
+        wire::reread(dtype, where, 0, line);
+        return element_of(way->block, where, dtype);
+    }
+    const asc_block &answer = ask_for(sim::OP_read_local, sim::args_read_local{dtype, tensor, index}, line);
+    return element_of(keep(false, dtype, where, answer), where, dtype);
+}
+
+extern "C" asc_block asc_read_global(uint32_t dtype, asc_global address, int32_t line) {
+    if (Cached *way = aligned(address, dtype) ? find(true, dtype, address) : nullptr) {
+        wire::reread(dtype, address, 1, line);
+        return element_of(way->block, address, dtype);
+    }
+    const asc_block &answer = ask_for(sim::OP_read_global, sim::args_read_global{dtype, address}, line);
+    return element_of(keep(true, dtype, address, answer), address, dtype);
+}
+
+extern "C" void asc_write_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line) {
+    wire::write_local(dtype, tensor, index, bits, line);
+    patch(false, place(tensor, index * width(dtype)), bits, width(dtype));
+}
+
+extern "C" void asc_write_global(uint32_t dtype, asc_global address, uint64_t bits, int32_t line) {
+    wire::write_global(dtype, address, bits, line);
+    patch(true, address, bits, width(dtype));
+}

@@ -1,0 +1,93 @@
+// The ring through which a kernel process talks to the device process, and what the device tells it before it starts.
+//
+// One producer (the kernel process, hostile), one consumer (the device process, trusted), in memory that both map.
+// The device believes nothing in it: it copies a record out before it looks at it, and its own positions are its own.
+#pragma once
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+#include <new>
+
+#include "../../include/abi.h"
+#include "../../include/kernel_gym.h"
+
+namespace sim {
+
+#define ASC_FITS(type) static_assert(sizeof(type) <= ASC_PAYLOAD, #type " does not fit into a record");
+#include "calls.inc"
+#undef ASC_FITS
+
+// Numbers outside the border's own: what the kernel process says about itself.
+enum : uint16_t { OP_strayed = 0xfffd, OP_budget_spent = 0xfffe, OP_gave_up = 0xffff };
+
+struct Record {
+    uint16_t op;
+    uint16_t reserved;
+    uint32_t blocks;       // basic blocks of plain code since the last record
+    int32_t line;
+    uint32_t reserved2;
+    alignas(8) uint8_t payload[ASC_PAYLOAD];
+    uint64_t reserved3;
+};
+static_assert(sizeof(Record) == 192 && std::is_trivially_copyable_v<Record>);
+
+// What one call of kernel_launch is given. Written by the device before the kernel process is born. It is the same
+// for a run that computes and for one that is only timed.
+struct CallArguments {
+    enum { MAX_TENSORS = 4096, MAX_SCALARS = 1024 };
+    uint32_t num_inputs, num_outputs, num_ints, num_floats;
+    uint32_t cpu_seconds;
+    uint64_t budget;
+    uint64_t platform[5];                 // answers of asc_platform
+    uint64_t workspace_address, workspace_bytes;
+    KernelTensor tensors[MAX_TENSORS];    // inputs, then outputs
+    int64_t ints[MAX_SCALARS];
+    double floats[MAX_SCALARS];
+};
+
+struct Ring {
+    enum : uint64_t { SLOTS = 4096, COVERED_BYTES = 4 << 20 };
+
+    alignas(64) std::atomic<uint64_t> head;               // next record the kernel writes
+    alignas(64) std::atomic<uint64_t> tail;               // next record the device reads
+    alignas(64) std::atomic<uint32_t> device_sleeps;      // 1 while the device waits for records
+    alignas(64) std::atomic<uint32_t> kernel_sleeps;      // 1 while the kernel waits for room
+    alignas(64) std::atomic<uint32_t> answers;            // how many queries were answered
+    std::atomic<uint32_t> kernel_asks;                    // 1 while the kernel sleeps until it is answered
+    asc_block answer;
+    std::atomic<uint32_t> stop;                           // the device has seen enough
+    char error[160];                                      // why the kernel process gave up before the call
+    CallArguments call;
+    uint64_t covered[COVERED_BYTES / 64];                 // one bit per byte of the kernel's code: a block started there
+    alignas(64) Record records[SLOTS];
+};
+
+// How often to look before going to sleep: a few microseconds, so that a busy machine is not kept busy by waiting. One
+// look takes much longer on x86-64, where a pause is a hundred cycles.
+#if defined(__x86_64__)
+constexpr int kSpins = 150;
+#else
+constexpr int kSpins = 4000;
+#endif
+
+inline void pause_briefly() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+// Sleeps while *word == value; wakes by itself now and then, so that a lost partner is noticed.
+inline void sleep_while(std::atomic<uint32_t> *word, uint32_t value, long milliseconds = 50) {
+    const timespec limit{milliseconds / 1000, milliseconds % 1000 * 1000000};
+    syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, nullptr, 0);
+}
+
+inline void wake(std::atomic<uint32_t> *word) { syscall(SYS_futex, word, FUTEX_WAKE, 1, nullptr, nullptr, 0); }
+
+}  // namespace sim

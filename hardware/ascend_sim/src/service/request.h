@@ -1,0 +1,34 @@
+// What the device is asked to do: one call of a kernel.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "timing/chip.h"
+
+namespace sim {
+
+struct TensorRequest {
+    enum Role { Input, Output, Workspace } role;
+    uint32_t dtype;
+    uint64_t offset, bytes;              // in the memory that came with the request
+    std::vector<int64_t> shape;
+};
+
+struct Request {
+    std::string code;                    // path of the shared object
+    bool compute = true;
+    uint8_t poison = 165;
+    uint64_t seed = 0, budget = 0;
+    int timeout_ms = 0;
+    std::string trace, log;              // paths, if wanted
+    std::vector<TensorRequest> tensors;  // a second workspace is the framework's
+    std::vector<int64_t> ints;
+    std::vector<double> floats;
+    Chip::Pairs chip;
+};
+
+// Reads the lines of a request; throws std::runtime_error with the line that makes no sense.
+Request parse_request(const std::string &text);
+
+}  // namespace sim

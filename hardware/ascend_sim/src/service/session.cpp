@@ -1,0 +1,315 @@
+#include "session.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include "kernel_process/process.h"
+#include "protocol/json.h"
+#include "outputs.h"
+#include "tensor_memory.h"
+#include "timing/timeline.h"
+
+namespace sim {
+namespace {
+
+// What a record costs of the budget, in basic blocks: about what it takes here.
+constexpr uint64_t kRecordCost = 8;
+
+// Processor seconds without a record or a counted block; the budget of blocks is spent in less.
+constexpr double kSilence = 2.0;
+
+// Processor seconds between two deadlines of a kernel that does not merely wait.
+constexpr double kStirring = 0.01;
+
+// Until when the next record must come. The limit is on waiting: what a kernel may do in all is limited by its budget,
+// and how long a busy machine takes for that is not its fault.
+std::chrono::steady_clock::time_point latest(const Request &request) {
+    return std::chrono::steady_clock::now() + std::chrono::milliseconds(request.timeout_ms);
+}
+
+template <class Args>
+Args unpack(const Record &record) {
+    Args args;
+    std::memcpy(static_cast<void *>(&args), record.payload, sizeof args);
+    return args;
+}
+
+// The kernel process gets a sealed copy without a name: it needs no file system.
+class Code {
+public:
+    explicit Code(const std::string &path) : copy_(memfd_create("kernel", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+        const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+        struct stat about {};
+        if (copy_ < 0 || file < 0 || fstat(file, &about)) throw std::runtime_error("cannot read " + path);
+        for (off_t done = 0; done < about.st_size;)
+            if (sendfile(copy_, file, &done, static_cast<size_t>(about.st_size - done)) <= 0) throw std::runtime_error("cannot copy " + path);
+        close(file);
+        fchmod(copy_, 0555);
+        fcntl(copy_, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
+    }
+    ~Code() { close(copy_); }
+    Code(const Code &) = delete;
+    Code &operator=(const Code &) = delete;
+    int descriptor() const { return copy_; }
+
+private:
+    int copy_;
+};
+
+KernelTensor described(const TensorRequest &tensor, size_t id) {
+    KernelTensor out{};
+    out.ptr = reinterpret_cast<void *>(ASC_GM_BASE + id * ASC_GM_STRIDE);
+    out.dtype = static_cast<int32_t>(tensor.dtype);
+    out.ndim = static_cast<int32_t>(tensor.shape.size());
+    for (size_t i = 0; i < tensor.shape.size() && i < 8; ++i) out.shape[i] = tensor.shape[i];
+    return out;
+}
+
+ExecutorOptions options_for(const Request &request, const Chip &chip, const TensorMemory &memory) {
+    ExecutorOptions options;
+    options.compute = request.compute;
+    options.poison = request.poison;
+    options.seed = request.seed;
+    options.vector_cores = static_cast<uint32_t>(chip.vector_cores);
+    options.cube_cores = static_cast<uint32_t>(chip.cube_cores);
+    static constexpr TensorArg::Role roles[] = {TensorArg::Input, TensorArg::Output, TensorArg::Workspace};
+    for (size_t i = 0; i < request.tensors.size(); ++i) {
+        const TensorRequest &tensor = request.tensors[i];
+        TensorArg argument{};
+        argument.role = roles[tensor.role];
+        argument.dtype = static_cast<uint8_t>(tensor.dtype);
+        argument.bytes = tensor.bytes;
+        argument.data = memory.data(i);
+        options.tensors.push_back(argument);
+    }
+    return options;
+}
+
+std::string fault_json(const DeviceFault &fault) {
+    Object object;
+    object.set("rule", fault.rule).set("message", fault.message);
+    if (fault.line > 0) object.set("line", fault.line);
+    else object.raw("line", "null");
+    if (fault.core >= 0) object.set("core", fault.core);
+    else object.raw("core", "null");
+    return object.done();
+}
+
+}  // namespace
+
+void Session::fill_call(const Chip &chip) {
+    CallArguments &call = ring_.call;
+    if (request_.tensors.size() > CallArguments::MAX_TENSORS || request_.ints.size() > CallArguments::MAX_SCALARS ||
+        request_.floats.size() > CallArguments::MAX_SCALARS)
+        throw std::runtime_error("more arguments than a kernel can be handed");
+    call.budget = request_.budget;
+    call.cpu_seconds = static_cast<uint32_t>(request_.timeout_ms / 1000 + 2);
+    const double platform[] = {chip.vector_cores, chip.cube_cores, chip.ub_bytes, chip.l1_bytes};
+    for (int i = 0; i < 4; ++i) call.platform[i] = static_cast<uint64_t>(platform[i]);
+    call.platform[4] = 0;
+    call.num_inputs = call.num_outputs = 0;
+    call.workspace_address = call.workspace_bytes = 0;
+    for (size_t id = 0; id < request_.tensors.size(); ++id) {
+        const TensorRequest &tensor = request_.tensors[id];
+        const uint64_t address = ASC_GM_BASE + id * ASC_GM_STRIDE;
+        if (tensor.role == TensorRequest::Workspace && call.workspace_address) {
+            call.platform[4] = address;     // the second one is the framework's
+            continue;
+        }
+        if (tensor.role == TensorRequest::Workspace) {
+            call.workspace_address = address;
+            call.workspace_bytes = tensor.bytes;
+            continue;
+        }
+        if (tensor.role == TensorRequest::Input && call.num_outputs)
+            throw std::runtime_error("inputs come first among the tensors of a call");
+        call.tensors[call.num_inputs + call.num_outputs] = described(tensor, id);
+        ++(tensor.role == TensorRequest::Input ? call.num_inputs : call.num_outputs);
+    }
+    call.num_ints = static_cast<uint32_t>(request_.ints.size());
+    call.num_floats = static_cast<uint32_t>(request_.floats.size());
+    std::copy(request_.ints.begin(), request_.ints.end(), call.ints);
+    std::copy(request_.floats.begin(), request_.floats.end(), call.floats);
+}
+
+void Session::prepare_ring(const Chip &chip) {
+    ring_.head = ring_.tail = 0;
+    ring_.device_sleeps = ring_.kernel_sleeps = ring_.kernel_asks = ring_.answers = ring_.stop = 0;
+    std::memset(ring_.error, 0, sizeof ring_.error);
+    std::memset(ring_.covered, 0, sizeof ring_.covered);
+    fill_call(chip);
+}
+
+bool Session::await_records() {
+    for (int spin = 0; spin < kSpins; ++spin) {
+        if (ring_.head.load(std::memory_order_acquire) != tail_) return true;
+        pause_briefly();
+    }
+    ring_.device_sleeps.store(1);
+    // The zygote tells us that the kernel ended before it wakes us: either we see it here or we do not fall asleep.
+    if (ring_.head.load() == tail_ && !zygote_.ended(0)) sleep_while(&ring_.device_sleeps, 1);
+    ring_.device_sleeps.store(0);
+    return ring_.head.load() != tail_;
+}
+
+void Session::execute(Executor &executor, const Record &record) {
+    const auto answer = [&](const auto &value) {
+        static_assert(sizeof value <= sizeof ring_.answer);
+        std::memcpy(&ring_.answer, &value, sizeof value);
+        ring_.answers.store(++answers_);
+        if (ring_.kernel_asks.exchange(0)) wake(&ring_.answers);
+    };
+    const auto answer_block = [&](asc_block block) {
+        uint32_t dtype;     // the first argument of every read; the executor has checked it
+        std::memcpy(&dtype, record.payload, sizeof dtype);
+        answer(request_.compute ? block : synthetic_reads_.block(dtype));
+    };
+    switch (record.op) {
+#include "dispatch.inc"
+        default: throw DeviceFault{"PROTOCOL", "the kernel process sent what no kernel sends", record.line, -1};
+    }
+}
+
+bool Session::drain(Executor &executor, End *end) {
+    const uint64_t head = ring_.head.load(std::memory_order_acquire);
+    if (head - tail_ > Ring::SLOTS) throw DeviceFault{"PROTOCOL", "the ring was tampered with", 0, -1};
+    while (tail_ != head) {
+        const Record record = ring_.records[tail_ % Ring::SLOTS];
+        ring_.tail.store(++tail_, std::memory_order_release);
+        spent_ += kRecordCost + record.blocks;
+        if (record.line > 0) line_ = record.line;
+        if (spent_ > request_.budget || record.op == OP_budget_spent) {
+            *end = End::Budget;
+            return true;
+        }
+        if (record.op == OP_strayed) throw strayed();
+        if (record.blocks) executor.scalar_blocks(record.blocks);
+        execute(executor, record);
+        if (record.op == OP_returned) {
+            *end = End::Returned;
+            return true;
+        }
+        if (tail_ % 512 == 0) {
+            deadline_ = latest(request_);
+            if (ring_.kernel_sleeps.load(std::memory_order_relaxed)) {
+                ring_.kernel_sleeps.store(0);
+                wake(&ring_.kernel_sleeps);
+            }
+        }
+    }
+    if (ring_.kernel_sleeps.load()) {
+        ring_.kernel_sleeps.store(0);
+        wake(&ring_.kernel_sleeps);
+    }
+    return false;
+}
+
+bool Session::silent() {
+    const double now = zygote_.kernel_seconds();
+    if (heard_ < 0) heard_ = now;
+    return now - heard_ > kSilence;
+}
+
+Session::End Session::follow(Executor &executor) {
+    End end;
+    double computed = 0;    // processor seconds of the kernel when the deadline was last moved
+    for (;;) {
+        if (await_records()) {
+            if (drain(executor, &end)) return end;
+            heard_ = -1;
+            deadline_ = latest(request_);
+        } else if (zygote_.ended(0) && ring_.head.load() == tail_) {
+            return End::Died;
+        } else if (silent()) {
+            return End::Silent;
+        }
+        if (Clock::now() > deadline_) {
+            // One that still computes is ended by its silence, however little of the machine it gets.
+            const double now = zygote_.kernel_seconds();
+            if (now - computed < kStirring) return End::Timeout;
+            computed = now;
+            deadline_ = latest(request_);
+        }
+    }
+}
+
+std::string Session::place() const {
+    return line_ ? " (after the call in line " + std::to_string(line_) + ")" : " (before the first API call)";
+}
+
+DeviceFault Session::strayed() const {
+    return {"BAD_POINTER", "kernel code followed a pointer to memory that is not its own" + place() + ": reach global memory through "
+                           "GlobalTensor and copies, on-chip memory through LocalTensor; large arrays do not fit the stack", 0, -1};
+}
+
+// What the end of a process says about the kernel. A sandbox that could not be set up is not the kernel's fault.
+DeviceFault Session::death() const {
+    const int status = zygote_.status();
+    char error[sizeof ring_.error];
+    std::memcpy(error, ring_.error, sizeof error);
+    error[sizeof error - 1] = 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kernel_process::NOT_CONFINED)
+        throw std::runtime_error(std::string("the kernel process could not be confined: ") + error);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kernel_process::NOT_LOADED)
+        return {"LOAD", std::string("the kernel could not be loaded: ") + error, 0, -1};
+    const std::string after = place();
+    if (WIFEXITED(status)) return {"CRASH", "the kernel process ended before kernel_launch returned" + after, 0, -1};
+    switch (WTERMSIG(status)) {
+        case SIGSYS: return {"FORBIDDEN_SYSCALL", "kernel code made a system call" + after + ": a kernel computes and calls only the Ascend C API", 0, -1};
+        case SIGSEGV: case SIGBUS: return strayed();
+        case SIGXCPU: return {"TIMEOUT", "the kernel used up its processor time" + after, 0, -1};
+        default: return {"CRASH", "the kernel process died of signal " + std::to_string(WTERMSIG(status)) + after, 0, -1};
+    }
+}
+
+std::string Session::covered_blocks() const {
+    Array blocks;
+    for (uint64_t word = 0; word < Ring::COVERED_BYTES / 64; ++word)
+        for (uint64_t bits = ring_.covered[word]; bits; bits &= bits - 1)
+            blocks.raw(std::to_string(word * 64 + static_cast<uint64_t>(__builtin_ctzll(bits))));
+    return blocks.done();
+}
+
+std::string Session::run(int descriptor) {
+    const Chip chip(request_.chip);
+    zygote_.stop();
+    const Code code(request_.code);
+    const TensorMemory memory(request_, descriptor);
+    Timeline timeline(chip);
+    Outputs outputs(timeline, request_.trace, request_.log);
+    Executor executor(options_for(request_, chip, memory), outputs.sink());
+    prepare_ring(chip);
+    deadline_ = latest(request_);
+    zygote_.start(code.descriptor());
+
+    Object reply;
+    try {
+        const End end = follow(executor);
+        if (end == End::Died) throw death();
+        if (end == End::Timeout) throw DeviceFault{"TIMEOUT", "the kernel did nothing until the wall-clock limit: does it wait for something?", 0, -1};
+        if (end == End::Silent)
+            throw DeviceFault{"TIMEOUT", "the kernel computed for seconds without an API call: does a loop never end?", 0, -1};
+        if (end == End::Budget) throw DeviceFault{"BUDGET", "the kernel ran past the limit of instructions: does a loop never end?", 0, -1};
+        reply.set("status", executor.code() == 0 ? "ok" : "refused").set("code", executor.code()).raw("fault", "null");
+    } catch (const DeviceFault &fault) {
+        const bool late = fault.rule == "TIMEOUT" || fault.rule == "BUDGET";
+        reply.set("status", late ? "timeout" : "fault").set("code", 0).raw("fault", fault_json(fault));
+    }
+    ring_.stop = 1;
+    wake(&ring_.stop);
+    wake(&ring_.answers);
+    zygote_.stop();
+    outputs.finish();
+    reply.raw("executor", executor.report_json()).raw("timing", timeline.report_json()).raw("blocks", covered_blocks());
+    reply.set("spent", spent_);
+    return reply.done();
+}
+
+}  // namespace sim

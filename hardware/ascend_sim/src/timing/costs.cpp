@@ -1,0 +1,189 @@
+#include "costs.h"
+
+#include <algorithm>
+
+#include "numerics/dtype.h"
+
+namespace sim {
+
+namespace {
+
+uint32_t element_bytes(uint32_t dtype) { return std::max(1u, bytes_of_dtype(dtype)); }
+
+uint64_t up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit; }
+
+// Sixteen bank groups, 32 bytes wide: bits 5 to 8 of an address. One repeat reads eight blocks.
+uint32_t groups(const Operand &operand) {
+    uint32_t set = 0;
+    for (uint32_t i = 0; i < 8; ++i) set |= 1u << ((operand.addr / 32 + i * operand.block_stride) % 16);
+    return set;
+}
+
+// A group has three banks, by bits 16 and 17.
+bool same_bank(const Operand &one, const Operand &other) {
+    return one.addr >> 16 == other.addr >> 16 && (groups(one) & groups(other));
+}
+
+}  // namespace
+
+Costs::Line Costs::line(const Row &row) { return {ticks(row.startup), ticks(row.repeat), ticks(row.repeat16)}; }
+
+Costs::Costs(const Chip &chip) {
+    std::transform(chip.vector.begin(), chip.vector.end(), vector_.begin(), line);
+    std::transform(chip.basic.begin(), chip.basic.end(), basic_.begin(), line);
+    std::transform(chip.reduce.begin(), chip.reduce.end(), reduce_.begin(), line);
+    std::transform(chip.call.begin(), chip.call.end(), call_.begin(), ticks);
+    std::transform(chip.library.begin(), chip.library.end(), library_.begin(), ticks);
+    std::transform(chip.tile.begin(), chip.tile.end(), tile_.begin(), ticks);
+    tail_ = ticks(chip.unit.tail);
+    read_read_ = ticks(chip.unit.read_read);
+    read_write_ = ticks(chip.unit.read_write);
+    sort_ = ticks(chip.unit.sort);
+    merge_ = ticks(chip.unit.merge);
+    local_copy_ = line({chip.unit.local_copy, chip.unit.local_copy_repeat, chip.unit.local_copy_repeat});
+    pass_startup_ = ticks(chip.pass.startup);
+    pass_repeat_ = ticks(chip.pass.repeat);
+    pass_repeat16_ = ticks(chip.pass.repeat16);
+    pass_row_ = ticks(chip.pass.row);
+    cube_startup_ = ticks(chip.cube.startup);
+    cube_step_ = ticks(chip.cube.step);
+    load_latency_ = ticks(chip.cube.load_latency);
+    copy_issue_ = ticks(chip.copy.issue);
+    copy_burst_ = ticks(chip.copy.burst);
+    fix_latency_ = ticks(chip.cube.fix_latency);
+    latency_ = ticks(chip.copy.latency);
+    matmul_call_ = ticks(chip.matmul.call);
+    matmul_step_ = ticks(chip.matmul.step);
+    matmul_overlap_ = ticks(chip.matmul.overlap);
+    l1_bytes_ = static_cast<uint64_t>(chip.l1_bytes);
+    l0a_bytes_ = static_cast<uint64_t>(chip.l0a_bytes);
+    l0b_bytes_ = static_cast<uint64_t>(chip.l0b_bytes);
+    l0c_bytes_ = static_cast<uint64_t>(chip.l0c_bytes);
+    l0a_ = rate(chip.cube.l0a_bytes);
+    l0b_ = rate(chip.cube.l0b_bytes);
+}
+
+Ticks Costs::of(const Line &line, const Instr &instr) {
+    const Ticks repeat = element_bytes(instr.dtype) == 2 ? line.repeat16 : line.repeat;
+    return line.startup + repeat * instr.repeats;
+}
+
+// A function of the library: so many vector instructions over the data, in float where the data are 16 bits wide.
+Ticks Costs::passes(Ticks count, const Instr &instr) const {
+    const Ticks repeat = element_bytes(instr.dtype) == 2 ? pass_repeat16_ : pass_repeat_;
+    return count * (pass_startup_ + repeat * instr.repeats) / CYCLE;
+}
+
+// Level-2 reductions: one result a repeat, again and again until one is left.
+Ticks Costs::reduce(const Instr &instr) const {
+    const Line &row = reduce_[instr.op < 3 ? instr.op * 3 : 0];
+    const uint32_t bytes = element_bytes(instr.dtype);
+    Ticks total = 0;
+    Instr level = instr;
+    do {
+        total += of(row, level);
+        level.repeats = static_cast<uint32_t>(up(static_cast<uint64_t>(level.repeats) * bytes, 256));
+    } while (level.repeats > 1);
+    return total + (instr.repeats > 1 ? of(row, level) : 0);
+}
+
+Ticks Costs::conflict(const Instr &instr) const {
+    if (instr.operands < 3) return 0;
+    const uint32_t src0 = groups(instr.operand[1]), src1 = groups(instr.operand[2]);
+    if (src0 & src1) return read_read_ * instr.repeats;
+    const bool write = same_bank(instr.operand[0], instr.operand[1]) || same_bank(instr.operand[0], instr.operand[2]);
+    return write ? read_write_ * instr.repeats : 0;
+}
+
+Ticks Costs::unit(const Instr &instr) const {
+    switch (instr.family) {
+        case Family::Vector: return instr.op < ASC_VECTOR_OPS ? of(vector_[instr.op], instr) : 0;
+        case Family::Library: return instr.op < ASC_LIBRARY_OPS ? passes(library_[instr.op], instr) : 0;
+        case Family::Tile:
+            return instr.op < ASC_TILE_OPS ? passes(tile_[instr.op], instr) + pass_row_ * instr.a : 0;
+        case Family::Cast: return basic(Basic::Cast, instr);
+        case Family::Compare: return basic(Basic::Compare, instr);
+        case Family::Select: return basic(Basic::Select, instr);
+        case Family::Reduce: return reduce(instr);
+        case Family::ReduceParts: {
+            const size_t row = (instr.op / 4) * 3 + instr.op % 4;
+            return row < reduce_.size() ? of(reduce_[row], instr) : 0;
+        }
+        case Family::Index: return basic(Basic::Index, instr);
+        case Family::Brcb: return basic(Basic::Brcb, instr);
+        case Family::Gather: return basic(Basic::Gather, instr);
+        case Family::GatherMask: return basic(Basic::GatherMask, instr);
+        case Family::Transpose: return basic(Basic::Transpose, instr);
+        case Family::Sort: return sort_ * instr.repeats;
+        case Family::Merge: return merge_ * instr.repeats;
+        case Family::CopyLocal: return of(local_copy_, instr);
+    }
+    return 0;
+}
+
+Costs::Vector Costs::vector(const Instr &instr) const {
+    Vector cost;
+    cost.conflict = instr.family == Family::Vector ? conflict(instr) : 0;
+    cost.time = unit(instr) + cost.conflict + (instr.tail ? tail_ : 0);
+    return cost;
+}
+
+// Fractals of 16 x 16 x 32 bytes, one a cycle; float takes two.
+Ticks Costs::cube(const Instr &instr) const {
+    const uint32_t bytes = element_bytes(instr.dtype);
+    const uint64_t fractals = up(instr.a, 16) * up(instr.b, 16) * up(static_cast<uint64_t>(instr.c) * bytes, 32);
+    return cube_startup_ + cube_step_ * static_cast<Ticks>(bytes == 4 ? 2 * fractals : fractals);
+}
+
+Ticks Costs::load(const Instr &instr) const {
+    const uint64_t bytes = static_cast<uint64_t>(instr.bursts) * instr.burst_bytes;
+    return load_latency_ + (instr.space == ASC_L0B ? l0b_ : l0a_).of(bytes);
+}
+
+// The base block that the call asks for, cut in halves until it fits into L0, and how many steps of k one copy brings.
+Costs::Blocking Costs::blocking(const Instr &instr) const {
+    const asc_matmul_shape &shape = instr.matmul;
+    const uint64_t bytes = element_bytes(instr.dtype);
+    Blocking block{std::max(1u, std::min(shape.base_m, shape.m)), std::max(1u, std::min(shape.base_n, shape.n)),
+                   std::max(1u, std::min(shape.base_k, shape.k)), 1, shape.depth_a > 1 && shape.depth_b > 1};
+    while (block.m * block.n * 4 > l0c_bytes_) (block.m > block.n ? block.m : block.n) /= 2;
+    while (block.k > 1 && (block.m * block.k * bytes > l0a_bytes_ || block.k * block.n * bytes > l0b_bytes_)) block.k /= 2;
+    while (block.m * block.k * bytes > l0a_bytes_) block.m /= 2;
+    while (block.n * block.k * bytes > l0b_bytes_) block.n /= 2;
+    const uint64_t step = (block.m + block.n) * block.k * bytes, room = l1_bytes_ / step / 2;
+    block.ahead = block.ahead && room > 0;
+    if (block.ahead) block.along = std::max<uint64_t>(1, std::min<uint64_t>(std::min(shape.depth_a, shape.depth_b) / 2, room));
+    return block;
+}
+
+// Block after block of C, each a sum over steps of k. With one buffer in L1 a step loads and then moves to L0 while the
+// cube works on the step before. With more, loads run ahead and bring several steps in one copy.
+Costs::Matmul Costs::matmul(const Instr &instr, Rate in, Rate out) const {
+    const asc_matmul_shape &shape = instr.matmul;
+    const auto [m, n, k, along, ahead] = blocking(instr);
+    const uint64_t bytes = element_bytes(instr.dtype), written = m * n * element_bytes(instr.op);
+    const uint64_t blocks = up(shape.m, m) * up(shape.n, n) * std::max(1u, shape.batch);
+    const uint64_t steps = blocks * up(shape.k, k), bursts = up(m, along) + k;
+    Instr step = instr;
+    step.a = static_cast<uint32_t>(m), step.b = static_cast<uint32_t>(n), step.c = static_cast<uint32_t>(k);
+    const Ticks load = 2 * copy_issue_ / static_cast<Ticks>(along) + copy_burst_ * static_cast<Ticks>(bursts) +
+                       in.of((m + n) * k * bytes) + (ahead ? 0 : latency_);
+    const Ticks move = 2 * load_latency_ + l0a_.of(m * k * bytes) + l0b_.of(k * n * bytes);
+    Matmul cost;
+    cost.ahead = ahead;
+    cost.mac = static_cast<Ticks>(steps) * (cube(step) + matmul_step_);
+    cost.mte1 = static_cast<Ticks>(steps) * move;
+    cost.mte2 = static_cast<Ticks>(steps) * load;
+    cost.fix = static_cast<Ticks>(blocks) * (fix_latency_ + copy_burst_ * static_cast<Ticks>(m) + out.of(written));
+    cost.parts = k * along * bytes < 512 ? m * steps : 0;
+    cost.read = steps * (m + n) * k * bytes;
+    cost.written = blocks * written;
+    return cost;
+}
+
+Ticks Costs::matmul_time(const Matmul &cost) const {
+    if (!cost.ahead) return matmul_call_ + cost.mte1 + std::max(cost.mte2, cost.mac) + cost.fix;
+    return matmul_call_ + std::max({cost.mac, cost.mte1, cost.mte2, cost.fix}) * matmul_overlap_ / CYCLE;
+}
+
+}  // namespace sim

@@ -1,0 +1,152 @@
+// Launches: overhead, where blocks run, who shares memory, what the cores wait for together.
+#include <algorithm>
+
+#include "timeline.h"
+#include "timeline_core.h"
+
+namespace sim {
+
+void Timeline::begin_launch(const Instr &instr) {
+    launch_ = Launch{};
+    launch_.kind = instr.b;
+    const uint32_t lanes = instr.b == ASC_MIX ? 2 : 1;   // vector cores of a block; they share its cube
+    launch_.blocks = std::max(1u, instr.a) * lanes;
+    launch_.cores = std::min(launch_.blocks, chip_.cores(instr.b));
+    launch_.cubes.assign(std::max(1u, launch_.cores / lanes), Way{});
+    const double once = chip_.launch.base_us + (instr.b == ASC_AIV ? 0.0 : chip_.launch.cube_us);
+    const Ticks overhead = chip_.from_us(once) + chip_.from_us(chip_.launch.core_us) * launch_.cores;
+    now_ += overhead;
+    overhead_ += overhead;
+    launch_.began = now_;
+    launch_.places.assign(launch_.cores, Place{now_, 0, 0});
+    ++launches_;
+    blocks_ += launch_.blocks;
+    waves_ += (launch_.blocks + launch_.cores - 1) / launch_.cores;
+    most_cores_ = std::max(most_cores_, launch_.cores);
+    available_ = chip_.cores(instr.b);
+    shared_tokens_.clear();
+    l2_.begin_launch(static_cast<uint64_t>(chip_.copy.window));
+}
+
+void Timeline::end_launch() {
+    for (auto &left : cores_)
+        if (left) end_core(*left);
+    for (uint32_t block = 0; block < launch_.ended.size(); ++block) {
+        const Ended &ended = launch_.ended[block];
+        launch_.places[ended.place].for_others += ended.loss.of(l2_.fetched_for_others(block));
+    }
+    const Ticks longest = settle();
+    now_ = launch_.began + longest;
+    longest_ += longest;
+    mean_ += std::min(longest, launch_.core_time / std::max(1u, launch_.cores));
+    l2_.end_launch(launch_.filled);
+}
+
+// How long the launch takes. Cores were timed one after another, each with an equal share of HBM; two things are known
+// only now. What a core fetched first for all was really fetched by whichever came first, a part by each: it is taken
+// off. And as cores finish, HBM is shared among those that are left.
+Ticks Timeline::settle() const {
+    struct Span { Ticks time, hbm; };
+    std::vector<Span> spans;
+    for (const Place &place : launch_.places) {
+        const Ticks span = place.free - launch_.began;
+        spans.push_back({span - std::min(place.for_others, span), place.hbm});
+    }
+    std::stable_sort(spans.begin(), spans.end(), [](const Span &a, const Span &b) { return a.time < b.time; });
+    if (spans.empty() || spans.back().time == 0) return 0;
+    const Span &last = spans.back();
+    const Ticks bound = std::min(last.hbm, last.time) * CYCLE / last.time;   // the part of the time that is bandwidth
+    const double total = chip_.bytes_per_cycle(chip_.memory.hbm_gbs);
+    const double core = chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs);
+    const int64_t all = rate(std::min(core, total / static_cast<double>(spans.size()))).scaled;
+    Ticks time = 0, before = 0;
+    for (size_t done = 0; done < spans.size(); ++done) {
+        const int64_t left = rate(std::min(core, total / static_cast<double>(spans.size() - done))).scaled;
+        const Ticks part = spans[done].time - before;
+        time += part - part * bound / CYCLE * (all - left) / all;
+        before = spans[done].time;
+    }
+    return time;
+}
+
+// A block goes to the core that is free first.
+void Timeline::begin_core(uint32_t block) {
+    if (launch_.places.empty()) {   // records without a launch, as tests write them
+        launch_.places.assign(1, Place{now_, 0, 0});
+        launch_.cubes.assign(1, Way{});
+    }
+    auto &places = launch_.places;
+    const bool first = block < places.size();
+    const auto place = first ? places.begin() + block
+                             : std::min_element(places.begin(), places.end(),
+                                                [](const Place &a, const Place &b) { return a.free < b.free; });
+    const Ticks dispatch = first ? 0 : ticks(chip_.launch.block_cycles);
+    if (block >= cores_.size()) cores_.resize(block + 1u);
+    if (cores_[block]) end_core(*cores_[block]);
+    if (spare_.empty()) spare_.push_back(std::make_unique<Core>(chip_));
+    cores_[block] = std::move(spare_.back());
+    spare_.pop_back();
+    cores_[block]->begin(block, static_cast<uint32_t>(place - places.begin()), place->free + dispatch);
+    share_memory(*cores_[block]);
+}
+
+void Timeline::share_memory(Core &at) {
+    const uint32_t beside = std::max(1u, launch_.cores);
+    const double hbm = chip_.bytes_per_cycle(chip_.memory.hbm_gbs) / beside;
+    const double l2 = chip_.bytes_per_cycle(chip_.memory.l2_gbs) / beside;
+    const auto cubes = static_cast<double>(launch_.cubes.size());
+    const double cube_hbm = chip_.bytes_per_cycle(chip_.memory.hbm_gbs) / cubes;
+    const double cube_l2 = chip_.bytes_per_cycle(chip_.memory.l2_gbs) / cubes;
+    at.filler.beside = beside;
+    at.cube = &launch_.cubes[at.place * launch_.cubes.size() / launch_.places.size()];
+    at.cube_hbm = rate(std::min(cube_hbm, chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs)));
+    at.cube_l2 = rate(std::min(cube_l2, chip_.bytes_per_cycle(chip_.memory.l1_core_gbs)));
+    at.hbm = rate(std::min(hbm, chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs)));
+    at.share = rate(hbm);
+    at.l2 = rate(std::min(l2, chip_.bytes_per_cycle(chip_.memory.l2_core_gbs)));
+    at.write = rate(std::min(l2, chip_.bytes_per_cycle(chip_.memory.write_core_gbs)));
+    at.fix = rate(std::min(l2, chip_.bytes_per_cycle(chip_.cube.fix_gbs)));
+    at.shared = ticks(chip_.copy.shared * (beside - 1));
+    at.contended = ticks(chip_.copy.contended * (beside - 1));
+}
+
+void Timeline::end_core(Core &at) {
+    if (at.waiting) release_sync(at);
+    const Ticks end = at.drained(), span = end - at.began;
+    Place &place = launch_.places[at.place];
+    place.free = std::max(place.free, end);
+    place.hbm += at.hbm_time;
+    if (at.block >= launch_.ended.size()) launch_.ended.resize(at.block + 1u);
+    const int64_t loss = std::max<int64_t>(0, at.hbm.scaled - at.l2.scaled);
+    const Ticks loading = std::min(span, at.totals.busy[ASC_MTE2]);
+    launch_.ended[at.block] = {at.place, Rate{span ? loss * loading / span : 0}};
+    launch_.core_time += span;
+    launch_.filled += at.filler.filled;
+    at.totals.core_time = span;
+    totals_.add(at.totals);
+    spare_.push_back(std::move(cores_[at.block]));
+}
+
+Timeline::Core &Timeline::core(uint32_t block) {
+    if (block >= cores_.size() || !cores_[block]) begin_core(block);
+    return *cores_[block];
+}
+
+void Timeline::sync_all(Core &at) {
+    at.arrived = at.drained();
+    if (launch_.meetings.size() <= at.met) launch_.meetings.resize(at.met + 1, 0);
+    launch_.meetings[at.met] = std::max(launch_.meetings[at.met], at.arrived);
+    at.waiting = true;
+}
+
+// By the time a core goes on, all others have arrived: the kernel process runs them one after another. Some may be at the next
+// SyncAll already, so each meeting has a time of its own.
+void Timeline::release_sync(Core &at) {
+    const Ticks go = launch_.meetings[at.met++] + ticks(chip_.launch.sync_cycles);
+    at.totals.wait[ASC_S][CAUSE_SYNC] += go - at.arrived;
+    at.clock = go;
+    for (Pipe &pipe : at.pipe) pipe.free = pipe.done = std::max(pipe.done, go);
+    at.waiting = false;
+}
+
+}  // namespace sim
