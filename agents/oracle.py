@@ -15,12 +15,10 @@ from kernel_gym.agents.contract import Agent, Info, Observation
 from kernel_gym.agents.ranking import generate, legal_slots
 from kernel_gym.authors.apprentice import Apprentice
 from kernel_gym.authors.apprentice.behaviour.foresight import foresee
-from kernel_gym.authors.contract import Context, StartPoint
 from kernel_gym.config import EnvConfig
 from kernel_gym.envs.pool import Candidate
-from kernel_gym.envs.prompt_context import describe, note
+from kernel_gym.envs.prompt_context import GenerationRequest, describe, generation_request
 from kernel_gym.errors import ConfigError
-from kernel_gym.kernel import Kernel
 from kernel_gym.memory import pages
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
@@ -75,29 +73,21 @@ class OracleAgent(Agent):
 
     def prospect(self, info: Info, items: Sequence[MemoryItem]) -> float:
         """The chance of a good kernel for the task at hand, shown these items."""
-        return foresee(self.author, *self.commission(info, items), self.draws).better
+        request = self.request(info, items)
+        return foresee(self.author, request.task, request.context, request.start, self.draws).better
 
-    def commission(self, info: Info, items: Sequence[MemoryItem]) -> tuple[Task, Context, StartPoint | None]:
-        """What the author is asked for when these items are picked, API pages included."""
+    def request(self, info: Info, items: Sequence[MemoryItem]) -> GenerationRequest:
+        """Return what the author is asked when these items are picked, API pages included."""
         task, start = _find(info["task"]), self._starts.get((info["task"], info["start"]))
-        code = "\n".join(item.code for item in [*items, *([start] if start else [])])
-        context = tuple(
-            note(item, task) for item in [*items, *pages.mixture(_ranked_pages(task, self.author.language), code)]
-        )
-        return task, context, _start_point(start)
+        ranked = _ranked_pages(task, self.author.language)
+        # Only the bank knows the start point's children; without them the author may repeat a move.
+        return generation_request(task, items, lambda _, code: pages.mixture(ranked, code), start)
 
 
 def picked(info: Info) -> list[MemoryItem]:
     """The items that are in the context already, in the order of the picks."""
     by_id: dict[int, Candidate] = {candidate.id: candidate for candidate in info["candidates"]}
     return [by_id[id].item for id in info["picked"]]
-
-
-def _start_point(item: MemoryItem | None) -> StartPoint | None:
-    # What its children gave only the bank knows; without it the author may repeat a move.
-    if item is None or item.verdict is None:
-        return None
-    return StartPoint(Kernel(item.code, item.language), item.verdict)
 
 
 @cache

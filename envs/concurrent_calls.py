@@ -1,4 +1,4 @@
-"""Asking an author for several kernels at the same time."""
+"""Calling a function for several arguments at the same time."""
 
 from __future__ import annotations
 
@@ -8,24 +8,34 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TypeVar
 
-Question = TypeVar("Question")
-Answer = TypeVar("Answer")
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
 
 
-def side_by_side(ask: Callable[[Question], Answer], questions: Sequence[Question], at_once: int) -> list[Answer]:
-    """The answers in order, `at_once` questions under way at a time.
+def concurrent_calls(
+    function: Callable[[Argument], Result], arguments: Sequence[Argument], at_once: int
+) -> list[Result]:
+    """Call `function` for each argument, `at_once` calls at a time.
 
-    An error stops what has not begun and is raised once the answers under way have arrived: they were paid for. Ctrl-C
-    leaves at once; threads that wait for an answer don't keep the process alive.
+    An error cancels the calls that have not begun. It is raised when the calls under way have returned, because their
+    answers may have been paid for. Ctrl-C returns at once; its threads do not keep the process alive.
+
+    Args:
+        function: Called in a thread, unless there is nothing to do in parallel.
+        arguments: One for each call.
+        at_once: Number of threads.
+
+    Returns:
+        The results in the order of the arguments.
     """
-    if at_once == 1 or len(questions) <= 1:
-        return [ask(question) for question in questions]
-    waiting: SimpleQueue[tuple[Future[Answer], Question]] = SimpleQueue()
-    futures: list[Future[Answer]] = []
-    for question in questions:
+    if at_once == 1 or len(arguments) <= 1:
+        return [function(argument) for argument in arguments]
+    waiting: SimpleQueue[tuple[Future[Result], Argument]] = SimpleQueue()
+    futures: list[Future[Result]] = []
+    for argument in arguments:
         futures.append(Future())
-        waiting.put((futures[-1], question))
-    threads = [Thread(target=_work_off, args=(ask, waiting), daemon=True) for _ in questions[:at_once]]
+        waiting.put((futures[-1], argument))
+    threads = [Thread(target=_work_off, args=(function, waiting), daemon=True) for _ in arguments[:at_once]]
     for thread in threads:
         thread.start()
     try:
@@ -39,19 +49,19 @@ def side_by_side(ask: Callable[[Question], Answer], questions: Sequence[Question
         raise
 
 
-def _work_off(ask: Callable[[Question], Answer], waiting: SimpleQueue[tuple[Future[Answer], Question]]) -> None:
-    for future, question in _taken(waiting):
+def _work_off(function: Callable[[Argument], Result], waiting: SimpleQueue[tuple[Future[Result], Argument]]) -> None:
+    for future, argument in _taken(waiting):
         if future.set_running_or_notify_cancel():
             try:
-                future.set_result(ask(question))
+                future.set_result(function(argument))
             except BaseException as error:
-                # Whatever still waits comes later in the order, so the error is what the caller meets first.
-                for unasked, _ in _taken(waiting):
-                    unasked.cancel()
+                # What still waits comes later in the order, so the caller meets this error first.
+                for later, _ in _taken(waiting):
+                    later.cancel()
                 future.set_exception(error)
 
 
-def _taken(waiting: SimpleQueue[tuple[Future[Answer], Question]]) -> Iterator[tuple[Future[Answer], Question]]:
+def _taken(waiting: SimpleQueue[tuple[Future[Result], Argument]]) -> Iterator[tuple[Future[Result], Argument]]:
     while True:
         try:
             yield waiting.get_nowait()

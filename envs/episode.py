@@ -1,13 +1,14 @@
-"""One place where a task is worked on: the attempt logic that both forms of the environment share.
+"""One episode: the attempts at one task. Both forms of the environment run the same attempt logic.
 
-    bench.begin(task)                    the first attempt opens: its pool is fixed
-    bench.pick(action)                   until bench.ready
-    bench.commission()                   what the author is asked for
-    bench.settle(work)                   reward, records, memory
-    bench.open()                         the next attempt
+    episode.begin(task)                              the first attempt opens: its pool is fixed
+    episode.pick(action)                             until episode.ready
+    request = episode.request()                      what the author is asked
+    result = services.generate_and_verify([request])[0]
+    episode.commit(result)                           reward, records, memory
+    episode.open_attempt()                           the next attempt
 
-Nothing here knows who writes or who judges; between `commission` and `settle` the vector form can have the kernels of
-all its benches judged at once, and every bench sees the bank as it was when its attempt opened.
+The vector form has the requests of all its episodes written and judged together. Every episode sees the bank as it was
+when its attempt opened.
 """
 
 from __future__ import annotations
@@ -18,13 +19,19 @@ from typing import Any
 
 import numpy as np
 
-from kernel_gym.authors.contract import StartPoint
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.observation import Situation, Vector
 from kernel_gym.envs.pool import Candidate, Child, Wanted, similar
-from kernel_gym.envs.prompt_context import describe, latency, note, profile, start_point
+from kernel_gym.envs.prompt_context import (
+    GenerationRequest,
+    describe,
+    generation_request,
+    latency,
+    profile,
+    refining_query,
+)
 from kernel_gym.envs.rewards import REWARDS
-from kernel_gym.envs.services import GenerationRequest, GenerationResult, Services
+from kernel_gym.envs.services import GenerationResult, Services
 from kernel_gym.errors import ConfigError
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.experience import experience, trace
@@ -38,27 +45,27 @@ PATIENCE = 5
 
 @dataclass(frozen=True)
 class AttemptResult:
-    """What an attempt came to. `attempt` is None if the infrastructure failed; `failure` says how."""
+    """How an attempt ended. `attempt` is None if the infrastructure failed; `failure` says how."""
 
     reward: float
     attempt: Attempt | None
     failure: str = ""
 
     def info(self) -> dict[str, Any]:
-        """What `info` says about it."""
+        """Return what the step's `info` says about the attempt."""
         return {"attempt": self.attempt} if self.attempt is not None else {"failure": self.failure}
 
 
 class Episode:
-    """A task, how far it has come, and the attempt that is under way."""
+    """The attempts at one task: its progress and the attempt that is open."""
 
-    def __init__(self, shop: Services, bank: MemoryBank) -> None:
-        self._services, self.bank = shop, bank
-        self._options, self._layout = shop.options, shop.layout
+    def __init__(self, services: Services, bank: MemoryBank) -> None:
+        self._services, self.bank = services, bank
+        self._options, self._layout = services.options, services.layout
         self._origin = bank.snapshot()
 
     def begin(self, task: Task) -> None:
-        """Take up a task: in drafting, or in refining if the bank holds a feasible kernel of it already."""
+        """Begin a task: in drafting, or in refining if the bank holds a feasible kernel of it already."""
         self.task = task
         self.stage = Stage.DRAFT
         self.used = 0
@@ -71,7 +78,7 @@ class Episode:
             self.bank.restore(self._origin)
         if self._options.stages != "draft":
             self._resume()
-        self.open()
+        self.open_attempt()
 
     def _resume(self) -> None:
         kernels = self._kernels()
@@ -87,8 +94,8 @@ class Episode:
 
     # One attempt: picks
 
-    def open(self) -> None:
-        """Begin an attempt: fix the pool, or offer the start points first. Nothing is offered once the task is over."""
+    def open_attempt(self) -> None:
+        """Open an attempt: fix the pool, or offer the start points first. Nothing is offered once the task is over."""
         self.picked: tuple[int, ...] = ()
         self.start: Candidate | None = None
         self.start_due = self.stage is Stage.REFINE and not self.over
@@ -110,12 +117,11 @@ class Episode:
     def _candidates(self) -> tuple[Candidate, ...]:
         query, bottleneck, exclude = describe(self.task), "", set[int]()
         if self.start is not None:
-            found = profile(self.start.item)
-            query, bottleneck = f"{query}\n{found.bottleneck} {found.diagnosis}".strip(), found.bottleneck
+            query, bottleneck = refining_query(self.task, self.start.item), profile(self.start.item).bottleneck
             exclude.add(self.start.id)
         if self._options.memory == "frozen":
             exclude.update(range(self._origin.size + 1, len(self.bank) + 1))
-        wanted = Wanted(query, self._width, self._services.author.language, bottleneck, frozenset(exclude))
+        wanted = Wanted(query, self._width, self._services.language, bottleneck, frozenset(exclude))
         return similar(self.bank, wanted, self._options.composition)
 
     @property
@@ -139,16 +145,10 @@ class Episode:
     def _children(self, traces: Iterable[MemoryItem]) -> tuple[Child, ...]:
         return tuple(Child.of(trace) for trace in traces if self._mine(trace))
 
-    def _start_point(self, item: MemoryItem) -> StartPoint:
-        return start_point(item, filter(self._mine, self.bank.children(item.id)))
-
     def _mine(self, item: MemoryItem) -> bool:
-        """What counts here: judged on this device; in frozen memory, there from the first or found in this episode."""
-        if (
-            self._services.device
-            and item.verdict is not None
-            and item.verdict.device not in ("", self._services.device)
-        ):
+        """Return whether a kernel counts here: it was judged on this device and, in frozen memory, was there from the
+        first or was found in this episode."""
+        if not self._services.judged_here(item):
             return False
         return self._options.memory != "frozen" or item.id <= self._origin.size or item.id in self._found
 
@@ -188,35 +188,34 @@ class Episode:
 
     # One attempt: kernel, verdict, memory
 
-    def commission(self) -> GenerationRequest:
-        """What the author is asked for: the picked items, the API pages that go with them, the start point."""
-        items = [self.pool[slot].item for slot in self.picked]
-        code = "\n".join(item.code for item in [*items, *([self.start.item] if self.start else [])])
-        self._pages = tuple(self.bank.api_pages(describe(self.task), code, self._services.author.language))
-        context = tuple(note(item, self.task) for item in [*items, *self._pages])
-        start = None if self.start is None else self._start_point(self.start.item)
-        # Counted now, not when it is settled: another bench may be at work on the same task.
-        number = self._services.attempts[self.task.id]
-        self._services.attempts[self.task.id] += 1
-        return GenerationRequest(self.task, number, context, start)
+    def request(self) -> GenerationRequest:
+        """Return what the author is asked: the picked items, the API pages that go with them, the start point."""
+        start = None if self.start is None else self.start.item
+        request = generation_request(
+            self.task,
+            [self.pool[slot].item for slot in self.picked],
+            lambda query, code: self.bank.api_pages(query, code, self._services.language),
+            start,
+            () if start is None else filter(self._mine, self.bank.children(start.id)),
+        )
+        self._api_pages = request.api_pages
+        return request
 
-    def commit(self, work: GenerationResult) -> AttemptResult:
+    def commit(self, result: GenerationResult) -> AttemptResult:
         """Take in the verdict: reward, records, new items."""
-        settled = self._fail(work.verdict) if isinstance(work.verdict, Unjudged) else self._learn(work)
-        self.last = work.verdict
-        return settled
+        self.last = result.verdict
+        return self._fail(result.verdict) if isinstance(result.verdict, Unjudged) else self._learn(result)
 
     def _fail(self, verdict: Unjudged) -> AttemptResult:
         """The infrastructure failed: no budget, no memory, no reward."""
         self.failures += 1
-        self._services.attempts[self.task.id] -= 1
         return AttemptResult(REWARDS[self.stage].on_error, None, verdict.feedback)
 
-    def _learn(self, work: GenerationResult) -> AttemptResult:
-        reward = REWARDS[self.stage](work.verdict, self.best_us)
+    def _learn(self, result: GenerationResult) -> AttemptResult:
+        reward = REWARDS[self.stage](result.verdict, self.best_us)
         context = tuple(self.pool[slot].id for slot in self.picked)
         start = None if self.start is None else self.start.id
-        produced = self._remember(work, context if start is None else (start, *context), reward)
+        produced = self._remember(result, context if start is None else (start, *context), reward)
         attempt = Attempt(
             task=self.task.id,
             category=self.task.category,
@@ -224,28 +223,28 @@ class Episode:
             index=self.used,
             context=context,
             start=start,
-            api_pages=tuple(page.id for page in self._pages),
-            kernel=work.kernel,
-            verdict=work.verdict,
+            api_pages=self._api_pages,
+            kernel=result.kernel,
+            verdict=result.verdict,
             reward=reward,
             best_us=self.best_us,
             produced=produced,
         )
-        self._advance(work.verdict)
+        self._advance(result.verdict)
         return AttemptResult(reward, attempt)
 
-    def _remember(self, work: GenerationResult, shown: tuple[int, ...], reward: float) -> tuple[int, ...]:
+    def _remember(self, result: GenerationResult, shown: tuple[int, ...], reward: float) -> tuple[int, ...]:
         """Put the outcome on record, the new trace and experience into the bank; frozen takes in start points only."""
         if self._options.statistics:
             self.bank.record(self.stage, shown, reward)
-        if self._options.memory == "frozen" and not work.verdict.feasible:
+        if self._options.memory == "frozen" and not result.verdict.feasible:
             return ()
         start = None if self.start is None else self.start.item
         operators = tuple(sorted(self._services.operators(self.task)))
-        made = trace(self.task, work.kernel, work.verdict, self.stage, operators=operators, start=start)
-        items = [made] if self._options.memory == "frozen" else [made, experience(made, start=start)]
+        new = trace(self.task, result.kernel, result.verdict, self.stage, operators=operators, start=start)
+        items = [new] if self._options.memory == "frozen" else [new, experience(new, start=start)]
         ids = self.bank.add(items)
-        if work.verdict.feasible:
+        if result.verdict.feasible:
             self._found.add(ids[0])
         return ids
 
@@ -292,7 +291,7 @@ class Episode:
         )
 
     def info(self) -> dict[str, Any]:
-        """The structured view, with ids."""
+        """Return the structured view, with ids."""
         return {
             "task": self.task.id,
             "category": self.task.category,

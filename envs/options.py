@@ -13,7 +13,7 @@ from kernel_gym.errors import ConfigError
 
 if TYPE_CHECKING:
     from kernel_gym.authors.contract import Author
-    from kernel_gym.envs.services import Verifying
+    from kernel_gym.envs.contract import KernelVerifier
     from kernel_gym.memory.bank import MemoryBank
     from kernel_gym.memory.embedding import Embedder
     from kernel_gym.tasks.task import Task
@@ -35,7 +35,7 @@ class Options:
     """device by name or as an object; not used when `verifier` is given"""
     device_options: Mapping[str, Any] = field(default_factory=dict)
     """arguments of a device given by name"""
-    verifier: Verifying | None = None
+    verifier: KernelVerifier | None = None
     """who judges; by default the verifier on `device`"""
     workers: int = 0
     """kernels that the vector form has judged at the same time; 0: one a core"""

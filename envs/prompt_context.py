@@ -1,29 +1,81 @@
-"""Turning memories into what the author reads. Authors see text, never the bank."""
+"""What the author of a kernel is shown. Authors see text, never the bank."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from kernel_gym.authors.contract import Note, StartPoint
+from kernel_gym.authors.contract import Context, Note, StartPoint
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.experience import title
 from kernel_gym.memory.item import MemoryItem
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Feasible, Profile
 
+FindPages = Callable[[str, str], Sequence[MemoryItem]]
+"""Finds API pages for a query (the task's description) and the code that the author is shown."""
+
+
+@dataclass(frozen=True)
+class GenerationRequest:
+    """What the author is asked: write a kernel for `task`, shown `context`, refining `start` if there is one.
+
+    `api_pages` holds the ids of the API pages at the end of the context.
+    """
+
+    task: Task
+    context: Context
+    start: StartPoint | None = None
+    api_pages: tuple[int, ...] = ()
+
+
+def generation_request(
+    task: Task,
+    picked: Sequence[MemoryItem],
+    find_pages: FindPages,
+    start: MemoryItem | None = None,
+    children: Iterable[MemoryItem] = (),
+) -> GenerationRequest:
+    """Compose what the author is asked.
+
+    Args:
+        task: The task to write a kernel for.
+        picked: The picked memories, in the order of the picks.
+        find_pages: Finds the API pages that follow the picked memories.
+        start: The trace to refine; None in drafting.
+        children: Traces of earlier attempts that refined `start`.
+
+    Returns:
+        The request: the picked memories and the API pages as notes, and the start point.
+    """
+    code = "\n".join(item.code for item in [*picked, *([] if start is None else [start])])
+    pages = find_pages(describe(task), code)
+    return GenerationRequest(
+        task,
+        tuple(note(item, task) for item in [*picked, *pages]),
+        None if start is None else start_point(start, children),
+        tuple(page.id for page in pages),
+    )
+
 
 def describe(task: Task) -> str:
-    """The task as a query: its name, category, description and source."""
+    """Return the task as a query: its name, category, description and source."""
     return "\n".join(part for part in (task.name, task.category, task.description, task.source) if part)
 
 
+def refining_query(task: Task, start: MemoryItem) -> str:
+    """Return the query for memories that help to refine `start`: the task with the profile's diagnosis."""
+    found = profile(start)
+    return f"{describe(task)}\n{found.bottleneck} {found.diagnosis}".strip()
+
+
 def note(item: MemoryItem, task: Task) -> Note:
-    """A memory as the author of a kernel for `task` sees it."""
+    """Return a memory as the author of a kernel for `task` sees it."""
     return Note(item.kind.value, item.text, item.code, item.verdict, item.task == task.id)
 
 
 def start_point(item: MemoryItem, children: Iterable[MemoryItem]) -> StartPoint:
-    """A feasible trace as the kernel to refine, with what earlier attempts from it, its children, came to."""
+    """Return a feasible trace as the kernel to refine, with a line for each earlier attempt that refined it."""
     if item.verdict is None:
         raise ValueError(f"item {item.id} has no verdict and cannot be refined")
     lines = tuple(child_line(child, item) for child in children)
@@ -31,25 +83,24 @@ def start_point(item: MemoryItem, children: Iterable[MemoryItem]) -> StartPoint:
 
 
 def child_line(child: MemoryItem, start: MemoryItem) -> str:
-    """What an earlier attempt from a start point was and what came of it, in one line."""
+    """Return one line on an earlier attempt from a start point: what it changed and how it ended."""
     if child.verdict is None:
-        raise ValueError(f"item {child.id} has no verdict to tell of")
-    # Its own title says what was changed in the start point that it was first reached from.
-    known = child.parent == start.id
-    changed = child.title if known else title(child.task, child.code, child.verdict, start)
+        raise ValueError(f"item {child.id} has no verdict to report")
+    # A trace's own title says what was changed in the start point that it was first reached from.
+    changed = child.title if child.parent == start.id else title(child.task, child.code, child.verdict, start)
     if child.verdict.latency_us is None:
-        said = child.verdict.feedback.strip().splitlines()
-        return f"{changed}: {said[0] if said else 'infeasible'}"
+        feedback = child.verdict.feedback.strip().splitlines()
+        return f"{changed}: {feedback[0] if feedback else 'infeasible'}"
     return f"{changed}; {latency(start) / child.verdict.latency_us:.2f}x as fast as the start point"
 
 
 def latency(item: MemoryItem) -> float:
-    """Latency of a feasible trace."""
+    """Return the latency of a feasible trace."""
     if item.verdict is None or item.verdict.latency_us is None:
         raise ValueError(f"item {item.id} has no latency")
     return item.verdict.latency_us
 
 
 def profile(item: MemoryItem) -> Profile:
-    """Where the time of a feasible trace went; an empty profile for any other item."""
+    """Return where the time of a feasible trace went; an empty profile for any other item."""
     return item.verdict.profile if isinstance(item.verdict, Feasible) else Profile()

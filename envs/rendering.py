@@ -1,4 +1,4 @@
-"""The state of a workbench in words."""
+"""The state of an episode in words."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ def known_mode(mode: str | None, metadata: Mapping[str, Any]) -> str | None:
     return mode
 
 
-def frame(bench: Episode, settled: AttemptResult | None) -> str:
-    """Task, progress, the verdict of an attempt that was just settled, and the pool."""
-    best = "none" if bench.best_us is None else f"{bench.best_us:.2f} us"
-    lines = [f"{bench.task.id}  {bench.stage}  attempt {bench.used}/{bench.budget}  best {best}"]
-    if settled is not None:
-        lines.append(_outcome(settled))
-    if bench.over:
+def frame(episode: Episode, result: AttemptResult | None) -> str:
+    """Task, progress, the verdict of an attempt that has just ended, and the pool."""
+    best = "none" if episode.best_us is None else f"{episode.best_us:.2f} us"
+    lines = [f"{episode.task.id}  {episode.stage}  attempt {episode.used}/{episode.budget}  best {best}"]
+    if result is not None:
+        lines.append(_outcome(result))
+    if episode.over:
         return "\n".join([*lines, "  the episode is over"])
-    lines.append("  choose a start point:" if bench.start_due else f"  {bench.picks_left} picks left:")
-    for slot, candidate in enumerate(bench.pool):
-        mark = "*" if slot in bench.picked else " "
+    lines.append("  choose a start point:" if episode.start_due else f"  {episode.picks_left} picks left:")
+    for slot, candidate in enumerate(episode.pool):
+        mark = "*" if slot in episode.picked else " "
         quality = "feasible" if candidate.item.feasible else ""
         line = f" {mark}{slot:>3} {candidate.kind:<10} {candidate.similarity:5.2f} {quality:<8} {candidate.item.title}"
         lines.append(line.rstrip()[:120])
     return "\n".join(lines)
 
 
-def _outcome(settled: AttemptResult) -> str:
-    if settled.attempt is None:
-        return f"  not judged: {settled.failure}"
-    verdict = settled.attempt.verdict
+def _outcome(result: AttemptResult) -> str:
+    if result.attempt is None:
+        return f"  not judged: {result.failure}"
+    verdict = result.attempt.verdict
     words = verdict.feedback.strip().splitlines() or [""]
-    return f"  {verdict.outcome}, reward {settled.reward:+.2f}: {words[0]}"[:120]
+    return f"  {verdict.outcome}, reward {result.reward:+.2f}: {words[0]}"[:120]

@@ -1,65 +1,62 @@
-"""What all attempts share: the bank, the author, the verifier, the curriculum and the run's seed.
+"""What all episodes share: bank, author, verifier, curriculum, the run's seed and its count of attempts.
 
-A `Services` is made from `Options`. The environment has one `Episode` in it, the vector form a row of them.
+`Services` is made from `Options`. The environment runs one `Episode` on it, the vector form one for each task of the
+batch. Episodes use the services; the services know nothing of episodes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from kernel_gym.authors.contract import Context, StartPoint
 from kernel_gym.envs import factories
-from kernel_gym.envs.concurrent_calls import side_by_side
+from kernel_gym.envs.concurrent_calls import concurrent_calls
+from kernel_gym.envs.contract import KernelVerifier, VerifyAll
 from kernel_gym.envs.curriculum import Curriculum
 from kernel_gym.envs.observation import Layout, Vector, project
 from kernel_gym.envs.options import Options
-from kernel_gym.envs.prompt_context import describe
+from kernel_gym.envs.prompt_context import GenerationRequest, describe
 from kernel_gym.envs.seeding import generator
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.bank import MemoryBank
+from kernel_gym.memory.item import MemoryItem
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Uncompilable, Unjudged, Verdict
 
-#: How often a kernel is tried again that the infrastructure kept from being judged.
+#: How often the author or the verifier is asked again after an infrastructure error. No other layer retries.
 RETRIES = 2
-
-VerifyAll = Callable[[Sequence[tuple[Kernel, Task]]], Sequence[Verdict]]
-
-
-class Verifying(Protocol):
-    """Who judges. Raises InfrastructureError, or answers Unjudged, when it could not."""
-
-    def verify(self, kernel: Kernel, task: Task) -> Verdict:
-        """The verdict on a kernel."""
-
-
-@dataclass(frozen=True)
-class GenerationRequest:
-    """What the author is asked for: a kernel for `task`, shown `context`, refining `start` if there is one.
-
-    `number` counts the run's attempts at the task; with the seed it decides everything random.
-    """
-
-    task: Task
-    number: int
-    context: Context
-    start: StartPoint | None
 
 
 @dataclass(frozen=True)
 class GenerationResult:
-    """The kernel that came of a commission and its verdict; `Unjudged` if the infrastructure failed."""
+    """The kernel that the author wrote for a request, and its verdict; `Unjudged` if the infrastructure failed."""
 
     kernel: Kernel
     verdict: Verdict
 
 
+@dataclass
+class _Job:
+    """A request and what is there of its result.
+
+    `number` counts the run's attempts at the task; with the run seed it decides everything random.
+    """
+
+    request: GenerationRequest
+    number: int
+    kernel: Kernel | None = None
+    verdict: Verdict = field(default_factory=lambda: Unjudged("not judged yet"))
+
+    @property
+    def unjudged(self) -> bool:
+        return isinstance(self.verdict, Unjudged)
+
+
 class Services:
-    """The parts that the options name, and the run's state: seed, bank, curriculum, attempts made at each task."""
+    """The parts that the options name, and the run's state: seed, bank, curriculum, attempts at each task."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -69,97 +66,105 @@ class Services:
         self.bank = factories.bank(options, self.author.language)
         self.device = factories.device_name(options)
         self.seed = 0
-        self.attempts: Counter[str] = Counter()
+        self._attempts: Counter[str] = Counter()
         self._verifier = options.verifier
         self._origin = self.bank.snapshot()
         self._operators: dict[str, frozenset[str]] = {}
         self._embeddings: dict[str, Vector] = {}
 
     def begin(self, seed: int) -> None:
-        """Take up a run seed: no attempt made yet, the curriculum at its beginning; the bank stays as it is."""
+        """Set the run seed, the count of attempts to zero and the curriculum to its start; the bank stays as it is."""
         self.seed = seed
-        self.attempts.clear()
+        self._attempts.clear()
         self.curriculum.restart(seed)
 
     def restart(self, seed: int) -> None:
-        """Everything as constructed, under a run seed; the bank too, whoever else has added to it."""
+        """Restore everything as constructed, the bank too, and set the run seed."""
         self.begin(seed)
         self.bank.restore(self._origin)
 
     def next_task(self, name: str | None = None) -> Task:
-        """The curriculum's next task, or the one that is asked for by name."""
+        """Return the curriculum's next task, or the one with this name."""
         return self.curriculum.next() if name is None else self.curriculum.named(name)
 
+    @property
+    def language(self) -> str:
+        """The language that the author writes."""
+        return self.author.language
+
+    def judged_here(self, item: MemoryItem) -> bool:
+        """Return whether an item's verdict, if it has one, comes from this device."""
+        return not self.device or item.verdict is None or item.verdict.device in ("", self.device)
+
     def operators(self, task: Task) -> frozenset[str]:
-        """The ATen operators of a task."""
+        """Return the ATen operators of a task."""
         if task.id not in self._operators:
             self._operators[task.id] = frozenset((self.options.operators or factories.exported_operators)(task))
         return self._operators[task.id]
 
     def embedding(self, task: Task) -> Vector:
-        """The task's text as the observation shows it."""
+        """Return the embedding of the task's text, projected as the observation shows it."""
         if task.id not in self._embeddings:
             self._embeddings[task.id] = project(self.bank.embedder.embed([describe(task)])[0])
         return self._embeddings[task.id]
 
-    def generate_and_verify(self, commissions: Sequence[GenerationRequest]) -> list[GenerationResult]:
-        """Have kernels written and judged, all of them side by side; retry what the infrastructure failed."""
-        done = self._once(commissions)
-        for _ in range(RETRIES):
-            failed = [i for i, work in enumerate(done) if isinstance(work.verdict, Unjudged)]
-            for i, work in zip(failed, self._once([commissions[i] for i in failed]), strict=True):
-                done[i] = work
-        return done
+    def generate_and_verify(self, requests: Sequence[GenerationRequest]) -> list[GenerationResult]:
+        """Have a kernel written and judged for each request, all of them in parallel.
 
-    def _once(self, commissions: Sequence[GenerationRequest]) -> list[GenerationResult]:
-        writers = self.options.writers or getattr(self.author, "writers", 1)
-        return self._judge(commissions, side_by_side(self._write, commissions, writers))
+        An infrastructure error is retried `RETRIES` times. A retry asks only for what is missing: the author is not
+        asked again for a kernel that it has written. A request that stays unjudged does not count as an attempt.
 
-    def _write(self, commission: GenerationRequest) -> Kernel | Unjudged:
-        rng = generator(self.seed, commission.task.id, commission.number)
+        Args:
+            requests: What the author is asked.
+
+        Returns:
+            A kernel and its verdict for each request, in order.
+        """
+        jobs = [_Job(request, self._count(request.task)) for request in requests]
+        for _ in range(1 + RETRIES):
+            self._write([job for job in jobs if job.kernel is None])
+            self._verify([job for job in jobs if job.kernel is not None and job.unjudged])
+        self._attempts.subtract(job.request.task.id for job in jobs if job.unjudged)
+        return [GenerationResult(job.kernel or Kernel("", self.language), job.verdict) for job in jobs]
+
+    def _count(self, task: Task) -> int:
+        """Count an attempt at a task and return its number."""
+        self._attempts[task.id] += 1
+        return self._attempts[task.id] - 1
+
+    def _write(self, jobs: Sequence[_Job]) -> None:
+        concurrent_calls(self._write_one, jobs, self.options.writers or getattr(self.author, "writers", 1))
+
+    def _write_one(self, job: _Job) -> None:
+        request = job.request
+        rng = generator(self.seed, request.task.id, job.number)
         try:
-            return self.author.write(commission.task, commission.context, commission.start, rng)
+            job.kernel = self.author.write(request.task, request.context, request.start, rng)
         except InfrastructureError as error:
-            return Unjudged(f"the author could not be reached: {error}")
+            job.verdict = Unjudged(f"the author could not be reached: {error}")
+            return
+        if not job.kernel.source.strip():
+            job.verdict = Uncompilable("the author gave no answer: there is no source to compile")
 
-    def _judge(
-        self, commissions: Sequence[GenerationRequest], written: Sequence[Kernel | Unjudged]
-    ) -> list[GenerationResult]:
-        """Judge what was written. An empty answer doesn't compile, and the verifier isn't troubled with it."""
-        pending = {
-            i: (kernel, commissions[i].task)
-            for i, kernel in enumerate(written)
-            if isinstance(kernel, Kernel) and kernel.source.strip()
-        }
-        verdicts = dict(zip(pending, self._verify(list(pending.values())), strict=True))
-        return [self._work(kernel, verdicts.get(i)) for i, kernel in enumerate(written)]
-
-    def _work(self, written: Kernel | Unjudged, verdict: Verdict | None) -> GenerationResult:
-        if isinstance(written, Unjudged):
-            return GenerationResult(Kernel("", self.author.language), written)
-        return GenerationResult(
-            written, verdict or Uncompilable("the author gave no answer: there is no source to compile")
-        )
-
-    def _verify(self, pairs: Sequence[tuple[Kernel, Task]]) -> Sequence[Verdict]:
-        judge = self.verifier
-        if len(pairs) > 1 and hasattr(judge, "verify_all"):
-            return _verdicts(judge.verify_all, pairs)
-        return [_verdict(judge, kernel, task) for kernel, task in pairs]
+    def _verify(self, jobs: Sequence[_Job]) -> None:
+        pairs = [(job.kernel, job.request.task) for job in jobs if job.kernel is not None]
+        if pairs:
+            for job, verdict in zip(jobs, _verdicts(self.verifier, pairs), strict=True):
+                job.verdict = verdict
 
     @property
-    def verifier(self) -> Verifying:
-        """Who judges; the default one is made when the first kernel needs it."""
+    def verifier(self) -> KernelVerifier:
+        """The verifier; the default one is made when the first kernel needs it."""
         if self._verifier is None:
             self._verifier = factories.verifier(self.options)
         return self._verifier
 
     def __getstate__(self) -> dict[str, Any]:
-        # A verifier of our own making has threads and processes; a copy makes itself another one.
+        # The default verifier has threads and processes; a copy makes itself another one.
         return self.__dict__ | {"_verifier": self.options.verifier}
 
     def close(self) -> None:
-        """Close what the workshop made itself; parts that were given as objects stay open."""
+        """Close the parts that were made here; parts that were given as objects stay open."""
         if self.options.verifier is None and self._verifier is not None:
             self._verifier.close()  # type: ignore[attr-defined]
             self._verifier = None
@@ -167,15 +172,18 @@ class Services:
             self.bank.close()
 
 
-def _verdicts(verify_all: VerifyAll, pairs: Sequence[tuple[Kernel, Task]]) -> list[Verdict]:
+def _verdicts(verifier: KernelVerifier, pairs: Sequence[tuple[Kernel, Task]]) -> list[Verdict]:
+    verify_all: VerifyAll | None = getattr(verifier, "verify_all", None)
+    if len(pairs) == 1 or verify_all is None:
+        return [_verdict(verifier, kernel, task) for kernel, task in pairs]
     try:
         return list(verify_all(pairs))
     except InfrastructureError as error:
         return [Unjudged(str(error)) for _ in pairs]
 
 
-def _verdict(judge: Verifying, kernel: Kernel, task: Task) -> Verdict:
+def _verdict(verifier: KernelVerifier, kernel: Kernel, task: Task) -> Verdict:
     try:
-        return judge.verify(kernel, task)
+        return verifier.verify(kernel, task)
     except InfrastructureError as error:
         return Unjudged(str(error))

@@ -164,8 +164,9 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
         self._result = None
         self._episode.pick(int(action))
         if self._episode.ready:
-            self._result = self._episode.commit(self._services.generate_and_verify([self._episode.commission()])[0])
-            self._episode.open()
+            (generated,) = self._services.generate_and_verify([self._episode.request()])
+            self._result = self._episode.commit(generated)
+            self._episode.open_attempt()
         self._show()
         reward = self._result.reward if self._result else 0.0
         info = self._episode.info() | (self._result.info() if self._result else {})

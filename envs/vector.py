@@ -68,7 +68,7 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
         self._begun = False
         self._services = Services(self.options)
         self._episodes = [Episode(self._services, bank) for bank in self._banks()]
-        self._result: list[AttemptResult | None] = [None] * num_envs
+        self._results: list[AttemptResult | None] = [None] * num_envs
         self.single_observation_space = self.layout.space()
         self.single_action_space = gym.spaces.Discrete(self.options.slots + 1)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -107,9 +107,9 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
             self._services.restart(int(self.np_random_seed or 0))
         elif not self._begun:
             self._services.begin(int(self.np_random_seed or 0))
-        for bench, name in zip(self._episodes, names, strict=True):
-            bench.begin(self._services.next_task(name))
-        self._result, self._begun = [None] * self.num_envs, True
+        for episode, name in zip(self._episodes, names, strict=True):
+            episode.begin(self._services.next_task(name))
+        self._results, self._begun = [None] * self.num_envs, True
         return self._observations(), self._infos()
 
     def step(
@@ -120,39 +120,39 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
             raise gym.error.ResetNeeded("the episodes have not begun; call reset()")
         if not self.action_space.contains(np.asarray(actions, np.int64)):
             raise gym.error.InvalidAction(f"actions must be {self.num_envs} numbers in 0..{self.options.slots}")
-        self._result = [None] * self.num_envs
-        for bench, action in zip(self._episodes, actions, strict=True):
-            self._advance(bench, int(action))
-        if all(bench.ready for bench in self._episodes):
+        self._results = [None] * self.num_envs
+        for episode, action in zip(self._episodes, actions, strict=True):
+            self._advance(episode, int(action))
+        if all(episode.ready for episode in self._episodes):
             self._iterate()
         if self.render_mode == "human":
             print(self._frame(), flush=True)
-        rewards = np.array([settled.reward if settled else 0.0 for settled in self._result])
-        terminated = np.array([bench.over for bench in self._episodes])
-        truncated = np.array([bench.given_up for bench in self._episodes])
+        rewards = np.array([result.reward if result else 0.0 for result in self._results])
+        terminated = np.array([episode.over for episode in self._episodes])
+        truncated = np.array([episode.given_up for episode in self._episodes])
         return self._observations(), rewards, terminated, truncated, self._infos()
 
-    def _advance(self, bench: Episode, action: int) -> None:
-        if bench.over or bench.given_up:
-            bench.begin(self._services.next_task())
-        elif not bench.ready:
-            bench.pick(action)
+    def _advance(self, episode: Episode, action: int) -> None:
+        if episode.over or episode.given_up:
+            episode.begin(self._services.next_task())
+        elif not episode.ready:
+            episode.pick(action)
 
     def _iterate(self) -> None:
         """The end of an outer iteration: judge all, commit in index order, then let all see the new bank."""
-        works = self._services.generate_and_verify([bench.commission() for bench in self._episodes])
-        self._result = [bench.commit(work) for bench, work in zip(self._episodes, works, strict=True)]
-        for bench in self._episodes:
-            bench.open()
+        generated = self._services.generate_and_verify([episode.request() for episode in self._episodes])
+        self._results = [episode.commit(one) for episode, one in zip(self._episodes, generated, strict=True)]
+        for episode in self._episodes:
+            episode.open_attempt()
 
     def _observations(self) -> dict[str, Vector]:
-        each = [bench.observation() for bench in self._episodes]
+        each = [episode.observation() for episode in self._episodes]
         return {key: np.stack([observation[key] for observation in each]) for key in each[0]}
 
     def _infos(self) -> dict[str, Any]:
         infos: dict[str, Any] = {}
-        for i, (bench, settled) in enumerate(zip(self._episodes, self._result, strict=True)):
-            for key, value in (bench.info() | (settled.info() if settled else {})).items():
+        for i, (episode, result) in enumerate(zip(self._episodes, self._results, strict=True)):
+            for key, value in (episode.info() | (result.info() if result else {})).items():
                 infos.setdefault(key, np.full(self.num_envs, None, object))[i] = value
                 infos.setdefault(f"_{key}", np.zeros(self.num_envs, np.bool_))[i] = True
         return infos
@@ -163,17 +163,17 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
             return None
         if not self._begun:
             raise gym.error.ResetNeeded("there is nothing to show yet; call reset()")
-        return tuple(frame(bench, settled) for bench, settled in zip(self._episodes, self._result, strict=True))
+        return tuple(frame(episode, result) for episode, result in zip(self._episodes, self._results, strict=True))
 
     def _frame(self) -> str:
-        return "\n".join(frame(bench, settled) for bench, settled in zip(self._episodes, self._result, strict=True))
+        return "\n".join(frame(episode, result) for episode, result in zip(self._episodes, self._results, strict=True))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Close what the environment made; parts that were given as objects stay open."""
         self._services.close()
         if self.options.memory == "fresh":
-            for bench in self._episodes:
-                bench.bank.close()
+            for episode in self._episodes:
+                episode.bank.close()
 
 
 def view(

@@ -66,6 +66,20 @@ class FailingJudge(ArithmeticJudge):
         return super().verify(kernel, task)
 
 
+class FailingAuthor(ListedAuthor):
+    """A `ListedAuthor` that cannot be reached for its first `failures` requests."""
+
+    def __init__(self, failures: int, *answers: str) -> None:
+        super().__init__(*answers)
+        self.failures = failures
+
+    def write(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Kernel:
+        kernel = super().write(task, context, start, rng)
+        if len(self.asked) <= self.failures:
+            raise InfrastructureError("the endpoint is down")
+        return kernel
+
+
 class ProfilingJudge(ArithmeticJudge):
     """Finds that every kernel is held up by memory."""
 
@@ -142,6 +156,7 @@ def stand_ins() -> Any:
         Listed=ListedAuthor,
         Lucky=LuckyAuthor,
         Failing=FailingJudge,
+        FailingAuthor=FailingAuthor,
         Profiling=ProfilingJudge,
         tasks=some_tasks,
         bank=some_bank,

@@ -198,6 +198,46 @@ def test_two_retries_are_made(make: Any, stand_ins: Any) -> None:
     assert info["attempt"].verdict.feasible
 
 
+@pytest.mark.parametrize("failures", [1, RETRIES, RETRIES + 1])
+def test_a_retry_does_not_ask_the_author_for_a_kernel_it_has_written(make: Any, stand_ins: Any, failures: int) -> None:
+    author, judge = stand_ins.Listed("latency 1.0"), stand_ins.Failing(failures)
+    env = make(author=author, verifier=judge)
+    env.reset(seed=0)
+    attempt(env, K)
+    assert len(author.asked) == 1
+    assert judge.asked == min(failures, RETRIES) + 1
+
+
+def test_an_author_that_fails_is_asked_again_with_the_same_draws(make: Any, stand_ins: Any) -> None:
+    author, judge = stand_ins.FailingAuthor(RETRIES, "latency 1.0"), stand_ins.Failing(0)
+    env = make(author=author, verifier=judge)
+    env.reset(seed=0)
+    assert attempt(env, K)[1] == 1.0
+    assert (len(author.asked), judge.asked) == (RETRIES + 1, 1)
+    assert len({draw for *_, draw in author.asked}) == 1
+    author.failures = 10**6
+    assert "the endpoint is down" in attempt(env, 0, K)[4]["failure"]
+    assert (len(author.asked), judge.asked) == (2 * (RETRIES + 1), 1)
+
+
+def test_errors_of_author_and_verifier_share_the_retries(make: Any, stand_ins: Any) -> None:
+    author, judge = stand_ins.FailingAuthor(1, "latency 1.0"), stand_ins.Failing(RETRIES)
+    env = make(author=author, verifier=judge)
+    env.reset(seed=0)
+    assert "worker died" in attempt(env, K)[4]["failure"]
+    assert (len(author.asked), judge.asked) == (2, RETRIES)
+
+
+def test_an_attempt_that_was_not_judged_is_drawn_again(make: Any, stand_ins: Any) -> None:
+    author, judge = stand_ins.Listed("wrong"), stand_ins.Failing(RETRIES + 1)
+    env = make(author=author, verifier=judge)
+    env.reset(seed=0)
+    for _ in range(3):
+        attempt(env, K)
+    unjudged, first, second = (draw for *_, draw in author.asked)
+    assert unjudged == first != second
+
+
 def test_an_error_that_survives_costs_nothing_and_five_in_a_row_truncate(make: Any, stand_ins: Any) -> None:
     env = make(author=stand_ins.Listed("latency 1.0"), verifier=stand_ins.Failing(1000))
     env.reset(seed=0)

@@ -4,20 +4,20 @@ import threading
 
 import pytest
 
-from kernel_gym.envs.concurrent_calls import side_by_side
+from kernel_gym.envs.concurrent_calls import concurrent_calls
 from kernel_gym.envs.options import Options
 from kernel_gym.errors import ConfigError
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 7, 50])
 def test_answers_are_in_the_order_of_the_questions(at_once: int) -> None:
-    assert side_by_side(lambda question: question * 2, range(20), at_once) == [2 * i for i in range(20)]
-    assert side_by_side(str, [], at_once) == []
+    assert concurrent_calls(lambda question: question * 2, range(20), at_once) == [2 * i for i in range(20)]
+    assert concurrent_calls(str, [], at_once) == []
 
 
 def test_questions_really_are_under_way_together() -> None:
     together = threading.Barrier(4, timeout=60)
-    assert len(side_by_side(lambda _: together.wait(), range(8), 4)) == 8
+    assert len(concurrent_calls(lambda _: together.wait(), range(8), 4)) == 8
 
 
 def test_an_error_waits_for_what_is_under_way_and_stops_the_rest() -> None:
@@ -32,7 +32,7 @@ def test_an_error_waits_for_what_is_under_way_and_stops_the_rest() -> None:
         answered.append(question)
 
     with pytest.raises(ConfigError, match="no"):
-        side_by_side(ask, range(1000), 2)
+        concurrent_calls(ask, range(1000), 2)
     assert sorted(begun) == sorted([0, *answered])
     assert len(begun) < 1000
 
@@ -46,7 +46,7 @@ def test_ctrl_c_does_not_wait() -> None:
         released.wait()
 
     with pytest.raises(KeyboardInterrupt):
-        side_by_side(ask, range(4), 4)
+        concurrent_calls(ask, range(4), 4)
     assert not released.is_set()
     released.set()
 

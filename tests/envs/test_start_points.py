@@ -52,7 +52,7 @@ def test_children_judged_elsewhere_are_not_told_of(make: Any, stand_ins: Any) ->
     env = make(bank=bank, author=author, verifier=judge)
     env.reset(seed=0)
     env.step(np.int64(0))
-    assert env._episode.commission().start.children == ()
+    assert env._episode.request().start.children == ()
 
 
 class Judge(ArithmeticJudge):

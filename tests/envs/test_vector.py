@@ -87,12 +87,13 @@ def test_all_attempts_of_an_iteration_see_the_bank_as_it_was(vector: Any, stand_
 
 
 def test_kernels_of_an_iteration_are_judged_side_by_side_and_only_failures_again(vector: Any, stand_ins: Any) -> None:
-    judge = PoolJudge(unjudged=2)
-    envs = vector(author=stand_ins.Listed("latency 5.0"), verifier=judge)
+    judge, author = PoolJudge(unjudged=2), stand_ins.Listed("latency 5.0")
+    envs = vector(author=author, verifier=judge)
     envs.reset(seed=0)
     _, rewards, *_ = envs.step(np.full(3, K))
     assert rewards.tolist() == [1.0, 1.0, 1.0]
     assert judge.batches == [3], "single ones are judged singly"
+    assert len(author.asked) == 3, "each kernel was written once"
 
 
 def test_a_pool_that_breaks_is_asked_again(vector: Any, stand_ins: Any) -> None:

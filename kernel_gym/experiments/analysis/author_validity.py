@@ -18,11 +18,11 @@ from scipy.stats import rankdata
 from kernel_gym.authors.contract import Author, Context
 from kernel_gym.authors.model.author import ModelAuthor, nonce_of
 from kernel_gym.authors.model.prompt import messages
-from kernel_gym.envs.concurrent_calls import side_by_side
+from kernel_gym.envs.concurrent_calls import concurrent_calls
+from kernel_gym.envs.contract import VerifyAll
 from kernel_gym.envs.pool import Composition, Wanted, similar
-from kernel_gym.envs.prompt_context import describe, note
+from kernel_gym.envs.prompt_context import describe, generation_request
 from kernel_gym.envs.seeding import generator
-from kernel_gym.envs.services import VerifyAll
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.experiments.statistics import Interval
 from kernel_gym.kernel import Kernel
@@ -80,8 +80,8 @@ class Design:
 
 
 def _case(task: Task, items: tuple[MemoryItem, ...], bank: MemoryBank, language: str) -> Case:
-    pages = bank.api_pages(describe(task), "\n".join(item.code for item in items), language)
-    return Case(task, items, tuple(note(item, task) for item in (*items, *pages)))
+    request = generation_request(task, items, lambda query, code: bank.api_pages(query, code, language))
+    return Case(task, items, request.context)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def scores(
     """The mean credit of each case with an author."""
     means = []
     for position, case in enumerate(cases):
-        kernels = side_by_side(
+        kernels = concurrent_calls(
             lambda repeat, at=position: author.write(  # type: ignore[misc]
                 cases[at].task, cases[at].context, None, design.rng(cases, at, repeat)
             ),

@@ -344,11 +344,12 @@ def picks(agent: Agent, info: Info, legal: Vector) -> list[Candidate]:
 
 def _passing(info: Info, items: Sequence[MemoryItem], oracle: OracleAgent, kernels: int, verifier: Any) -> float:
     """The share of kernels, the same draws for every context, that the verifier finds feasible."""
-    task, context, start = oracle.commission(info, items)
+    request = oracle.request(info, items)
     written = [
-        oracle.author.write(task, context, start, generator("credit", info["task"], draw)) for draw in range(kernels)
+        oracle.author.write(request.task, request.context, request.start, generator("credit", info["task"], draw))
+        for draw in range(kernels)
     ]
-    verdicts = verifier.verify_all([(kernel, task) for kernel in written if kernel.source.strip()])
+    verdicts = verifier.verify_all([(kernel, request.task) for kernel in written if kernel.source.strip()])
     if any(isinstance(verdict, Unjudged) for verdict in verdicts):
         raise KernelGymError("the verifier could not judge; run the same command again")
     return sum(bool(verdict.feasible) for verdict in verdicts) / kernels
