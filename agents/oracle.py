@@ -92,7 +92,7 @@ def picked(info: Info) -> list[MemoryItem]:
 
 @cache
 def _find(task: str) -> Task:
-    return suites.find(task)
+    return suites.find_task(task)
 
 
 @cache

@@ -32,13 +32,8 @@ def tasks(options: Options) -> list[Task]:
     from kernel_gym import suites
 
     if given is None:
-        return list(suites.suite(options.suite))
-    return [task if isinstance(task, Task) else suites.find(_full(task, options.suite)) for task in given]
-
-
-def _full(name: str, suite: str) -> str:
-    """A bare name belongs to the suite."""
-    return name if "/" in name or name.endswith(".py") else f"{suite}/{name}"
+        return list(suites.load_suite(options.suite))
+    return [task if isinstance(task, Task) else suites.find_task(task, options.suite) for task in given]
 
 
 def author(options: Options) -> Author:
@@ -134,6 +129,6 @@ def inspector(options: Options) -> Inspect | None:
 
 def exported_operators(task: Task) -> Sequence[str]:
     """The ATen operators of a task, from its exported graph."""
-    from kernel_gym.tasks.graph import operators
+    from kernel_gym.tasks.operators import operators
 
     return operators(task)

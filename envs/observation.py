@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.memory.item import Stage
-from kernel_gym.suites.table import CATEGORIES
+from kernel_gym.suites.definitions import CATEGORIES
 from kernel_gym.verdict import Verdict
 
 Vector = NDArray[np.float32]

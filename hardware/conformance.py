@@ -26,7 +26,8 @@ import numpy as np
 
 from kernel_gym.hardware.device import Array, Build, Device, Inputs, Run
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import Case, InputSpec, Signature, Task, TensorSpec
+from kernel_gym.tasks.specs import Case, InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.task import Task
 
 #: Lengths that the adding kernel has to serve: one element, less than any unit, no multiple of one, several tiles.
 LENGTHS = (1, 7, 1000, 40_000)

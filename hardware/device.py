@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import Signature, Task
+from kernel_gym.tasks.specs import Signature
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Profile
 
 Array = NDArray[Any]

@@ -33,7 +33,7 @@ def main() -> int:
     """Print a kernel."""
     arguments = _arguments()
     author = _author(arguments)
-    task = suites.find(arguments.task)
+    task = suites.find_task(arguments.task)
     context, start = _context(arguments), _start(arguments)
     rng = np.random.default_rng(arguments.seed)
     if isinstance(author, Apprentice):

@@ -35,7 +35,7 @@ def verdicts() -> dict[str, float]:
 
     device = plugins.load("kernel_gym.devices", "ascend-sim")()
     try:
-        task = suites.find("level1/relu")
+        task = suites.find_task("level1/relu")
         return benchmark(device, oracle(task), task)
     finally:
         device.close()
@@ -64,7 +64,7 @@ def author() -> dict[str, float]:
     from kernel_gym.authors.apprentice import Apprentice
 
     apprentice = Apprentice()
-    tasks = [suites.find(f"level1/{name}") for name in ("relu", "softmax", "layer_norm", "gelu")]
+    tasks = [suites.find_task(f"level1/{name}") for name in ("relu", "softmax", "layer_norm", "gelu")]
     for task in tasks:
         apprentice.write(task, (), None, np.random.default_rng(0))
     started = time.perf_counter()

@@ -48,7 +48,7 @@ def main() -> int:
     if arguments.margins:
         print(json.dumps(_margins(arguments.workers), indent=1))
         return 0
-    tasks = [suites.find(f"level1/{name}") for name in command_line.words(arguments.tasks)]
+    tasks = [suites.find_task(f"level1/{name}") for name in command_line.words(arguments.tasks)]
     report = _verdicts(tasks, arguments.repeats, arguments.workers)
     usual = [_in_a_process(f"level1/{name}") for name in command_line.words(arguments.usual)]
     if usual:
@@ -116,7 +116,7 @@ def _margins(workers: int) -> dict[str, Any]:
     from kernel_gym.hardware.cuda.machine import facts
     from kernel_gym.verifier import Verifier
 
-    tasks = suites.suite("level1")
+    tasks = suites.load_suite("level1")
     with Verifier(_device(), cache=False, workers=workers) as verifier:
         pairs = [(made(task, "cuda"), task) for task in tasks for made in (oracle, naive)]
         verdicts = verifier.verify_all(pairs)
@@ -174,7 +174,7 @@ def _usual(task_id: str) -> dict[str, float]:
     from kernel_gym.authors.apprentice import oracle
     from kernel_gym.benchmarks.torch_evaluation import evaluate
 
-    task = suites.find(task_id)
+    task = suites.find_task(task_id)
     return {name: round(value, 3) for name, value in evaluate(oracle(task, "cuda"), task).items()}
 
 

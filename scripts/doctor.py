@@ -170,7 +170,7 @@ def _cuda(reason: str | None) -> dict[str, Any] | None:
 def _self_test(name: str) -> list[Check]:
     path, arithmetic, others = EXAMPLES_OF[name]
     source = (runtimes.HERE.parent / path).read_text()
-    task = suites.find(TASK)
+    task = suites.find_task(TASK)
     device = plugins.load("kernel_gym.devices", name)()
     checks = []
     with Verifier(device, cache=False) as verifier:

@@ -32,7 +32,7 @@ def main() -> int:
     from kernel_gym.experiments.studies import evaluation, summary
     from kernel_gym.experiments.studies.task_sampling import chosen
 
-    tasks = chosen(arguments.operators) if arguments.operators else [suites.find(name) for name in arguments.tasks]
+    tasks = chosen(arguments.operators) if arguments.operators else [suites.find_task(name) for name in arguments.tasks]
     runs = evaluation.complete_runs(arguments.runs)
     study = evaluation.evaluation(runs, [task.id for task in tasks], arguments.budget, arguments.out)
     what = f"{len(runs)} trained agents on {len(tasks)} unseen operators"

@@ -72,7 +72,7 @@ def _arguments() -> argparse.Namespace:
 
 def _tasks(suite: str, arguments: argparse.Namespace) -> Iterator[Task]:
     wanted = command_line.words(arguments.tasks)
-    found = [task for task in suites.suite(suite) if not wanted or task.name in wanted]
+    found = [task for task in suites.load_suite(suite) if not wanted or task.name in wanted]
     if not found:
         raise ConfigError(f"no task {', '.join(wanted)} in {suite}")
     yield from islice(filter(_lowers, _spread(found)), arguments.sample)

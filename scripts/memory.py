@@ -165,7 +165,7 @@ def _task(bank: MemoryBank, arguments: argparse.Namespace) -> str | None:
 
 def _known(bank: MemoryBank, name: str) -> str:
     """The id of a task. One that is mistyped is an error: leaving out nothing would give a test's answers away."""
-    return name if bank.items(task=name) else suites.find(name).id
+    return name if bank.items(task=name) else suites.find_task(name).id
 
 
 def _summaries(bank: MemoryBank, items: Sequence[MemoryItem], arguments: argparse.Namespace) -> list[dict[str, Any]]:

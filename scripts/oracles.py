@@ -27,7 +27,7 @@ from kernel_gym.authors.apprentice.behaviour.spelling_choice import fluent
 from kernel_gym.cli import command_line
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
-from kernel_gym.suites.exceptions import LAUNCHES, SPREAD, exceptions
+from kernel_gym.suites.headroom import LAUNCHES, SPREAD, exceptions
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Feasible, Incorrect, Verdict
 from kernel_gym.verifier import Verifier
@@ -106,7 +106,7 @@ def _arguments() -> argparse.Namespace:
 
 def _named(name: str) -> tuple[Task, ...]:
     single = name.endswith(".py") or ("/" in name and not Path(name).is_dir())
-    return (suites.find(name),) if single else suites.suite(name)
+    return (suites.find_task(name),) if single else suites.load_suite(name)
 
 
 def _told(margin: Margin, arguments: argparse.Namespace) -> Margin:

@@ -41,7 +41,7 @@ def main() -> int:
     """Print the rate and the skill."""
     arguments = _arguments()
     profile = load_profile(arguments.profile)
-    tasks = suites.suite(arguments.suite)
+    tasks = suites.load_suite(arguments.suite)
     needed = [_needed(task) for task in tasks]
     rate = float(np.mean([_rates(profile, context, needed) for context in _contexts(tasks, arguments.contexts)]))
     skill = _skill(needed, rate)

@@ -17,7 +17,8 @@ from rich.progress import track
 from kernel_gym import suites
 from kernel_gym.cli import command_line
 from kernel_gym.errors import TaskError
-from kernel_gym.tasks.task import Signature, Task
+from kernel_gym.tasks.specs import Signature
+from kernel_gym.tasks.task import Task
 
 EXAMPLES = """
 scripts/suite.py list
@@ -64,9 +65,9 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from kernel_gym.tasks.graph import operators
+    from kernel_gym.tasks.operators import operators
 
-    task = suites.find(arguments.task)
+    task = suites.find_task(arguments.task)
     signatures = {case.name: task.instance(case).signature for case in task.cases}
     if arguments.json:
         cases = {case.name: _case(case.role, dict(case.sizes), signatures[case.name]) for case in task.cases}
@@ -104,15 +105,15 @@ def _named(name: str) -> tuple[Task, ...]:
     """The tasks of a suite or a folder, or a single task."""
     if name in suites.SUITES or not (name.endswith(".py") or "/" in name) or Path(name).is_dir():
         return tuple(_loaded(name))
-    return (suites.find(name),)
+    return (suites.find_task(name),)
 
 
 def _loaded(name: str) -> Iterator[Task]:
     """Tasks of a suite; for files of a folder that cannot be loaded, a line says why."""
-    from kernel_gym.suites.outside import load_all
+    from kernel_gym.suites.problem_files import load_all
 
     if name in suites.SUITES or not Path(name).is_dir():
-        yield from suites.suite(name)
+        yield from suites.load_suite(name)
         return
     for item in load_all(Path(name)):
         if isinstance(item, TaskError):

@@ -33,8 +33,8 @@ def main() -> int:
     """Make the table and print what it covers."""
     arguments = _arguments()
     old = load(arguments.renew) if arguments.renew else None
-    names = [task.id for task in old.tasks] if old else [f"{arguments.suite}/{name}" for name in arguments.tasks]
-    options, tasks = Options(suite=arguments.suite), [suites.find(name) for name in names]
+    names = [task.id for task in old.tasks] if old else arguments.tasks
+    options, tasks = Options(suite=arguments.suite), [suites.find_task(name, arguments.suite) for name in names]
     judge = factories.verifier(options)
     try:
         tabulation = Tabulation(tasks, judge, factories.embedder(options))

@@ -39,7 +39,7 @@ def main() -> int:
     arguments = _arguments()
     source = _read(arguments.kernel)
     device = _device(arguments.device)
-    task = suites.find(arguments.task)
+    task = suites.find_task(arguments.task)
     kernel = Kernel(source, device.language)
     verdict = _judge(kernel, task, device, arguments)
     if arguments.trace:

@@ -18,7 +18,8 @@ from kernel_gym.envs.rewards import REWARDS
 from kernel_gym.envs.tabular.author import Asked, TabularAuthor, Written
 from kernel_gym.envs.tabular.bank import STAGES, Pool, TabularBank
 from kernel_gym.envs.tabular.item_arrays import Lore, Numbers, Places
-from kernel_gym.suites.table import CATEGORIES
+from kernel_gym.suites import task_id
+from kernel_gym.suites.definitions import CATEGORIES
 from kernel_gym.verdict import Feasible, Verdict
 
 DRAFT, REFINE = 0, 1
@@ -382,12 +383,7 @@ def _chosen(lore: Lore, options: Options) -> list[Any]:
         return lore.tasks
     table = Curriculum(lore.tasks)
     names = [options.tasks] if isinstance(options.tasks, str) else options.tasks
-    return [
-        table.named(name if "/" in name else f"{options.suite}/{name}")
-        if isinstance(name, str)
-        else table.named(name.id)
-        for name in names
-    ]
+    return [table.named(task_id(name, options.suite) if isinstance(name, str) else name.id) for name in names]
 
 
 def _share(whole: Any, part: Any) -> Numbers:

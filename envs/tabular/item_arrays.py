@@ -47,7 +47,7 @@ class Lore:
     def __init__(self, table: Table, embedder: Embedder) -> None:
         self.table, self.embedder = table, embedder
         self.origin: tuple[Any, ...] = (Lore, (table, embedder))
-        self.tasks: list[Task] = [suites.find(task.id) for task in self.table.tasks]
+        self.tasks: list[Task] = [suites.find_task(task.id) for task in self.table.tasks]
         self.seed = len(seed_items(self.table.language))
         self.rows: list[tuple[int, Row]] = [(t, row) for t, some in enumerate(self.table.tasks) for row in some.rows]
         self.schedules = list(dict.fromkeys(row.schedule for _, row in self.rows))

@@ -15,9 +15,9 @@ from kernel_gym.authors.apprentice import Apprentice
 from kernel_gym.authors.apprentice.behaviour.idioms import Idiom
 from kernel_gym.authors.apprentice.behaviour.moves import Move
 from kernel_gym.authors.apprentice.behaviour.reading import read_note
+from kernel_gym.disk_cache import cache_folder
 from kernel_gym.envs.prompt_context import note
 from kernel_gym.memory.item import MemoryItem
-from kernel_gym.tasks.graph import cache_folder
 from kernel_gym.tasks.task import Task
 
 Flags = NDArray[np.bool_]

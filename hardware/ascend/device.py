@@ -34,7 +34,8 @@ from kernel_gym.hardware.cuda.runtime import Runtime, runtime
 from kernel_gym.hardware.cuda.tensors import invented, workspace_bytes
 from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, Run, Timing
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import Signature, Task
+from kernel_gym.tasks.specs import Signature
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Profile
 
 INCLUDE = Path(__file__).with_name("include")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware.cuda.tensors import GRAIN, SharedMemory, padded
 from kernel_gym.hardware.device import Array, numpy_dtype
-from kernel_gym.tasks.task import Signature, TensorSpec
+from kernel_gym.tasks.specs import Signature, TensorSpec
 
 
 class Tensors:

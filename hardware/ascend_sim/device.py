@@ -21,7 +21,8 @@ from kernel_gym.hardware.ascend_sim.runtime import Runtime, find_compiler, runti
 from kernel_gym.hardware.ascend_sim.server import Server
 from kernel_gym.hardware.device import Build, Diagnostic, Fault, Inputs, Run
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import DTYPES, InputSpec, Signature, Task, TensorSpec
+from kernel_gym.tasks.specs import DTYPES, InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.task import Task
 
 #: What a kernel may use beside its tensors, and how much more per byte of them.
 WORKSPACE_BYTES, WORKSPACE_FACTOR = 32 << 20, 4

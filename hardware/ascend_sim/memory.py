@@ -10,7 +10,7 @@ import numpy as np
 
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware.device import Array, numpy_dtype
-from kernel_gym.tasks.task import DTYPES, Signature, TensorSpec
+from kernel_gym.tasks.specs import DTYPES, Signature, TensorSpec
 
 #: Global memory is allocated in pieces of this size; kernels may touch the rest of the last one.
 GRAIN = 512

@@ -27,7 +27,8 @@ from kernel_gym.hardware.cuda.tensors import InputSets, OutputRoom, SharedMemory
 from kernel_gym.hardware.cuda.toolkit import missing_binding, toolkit
 from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, Run, Timing
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import Signature, Task
+from kernel_gym.tasks.specs import Signature
+from kernel_gym.tasks.task import Task
 
 KEPT_BUILDS = 64
 #: What a build says about itself, beside its binaries.

@@ -19,7 +19,7 @@ from typing import Any
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware.cuda.runtime import Runtime
 from kernel_gym.hardware.device import Fault
-from kernel_gym.tasks.task import DTYPES, Signature
+from kernel_gym.tasks.specs import DTYPES, Signature
 
 #: Handles: these sixteen bits on top, then eight of the tensor's number, then forty of the offset in bytes.
 TAG = 0x5AA5

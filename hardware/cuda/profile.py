@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from kernel_gym.tasks.task import Signature
+from kernel_gym.tasks.specs import Signature
 from kernel_gym.verdict import Profile
 
 #: A kernel that moves its tensors at this share of the memory's rate is as fast as memory lets it be.

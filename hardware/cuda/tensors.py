@@ -14,7 +14,7 @@ import numpy as np
 
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware.device import Array, numpy_dtype
-from kernel_gym.tasks.task import Signature
+from kernel_gym.tasks.specs import Signature
 
 #: What a kernel may use beside its tensors, and how much more per byte of them.
 WORKSPACE_BYTES, WORKSPACE_FACTOR = 32 << 20, 4

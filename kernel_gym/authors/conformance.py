@@ -39,7 +39,7 @@ class GeneratorContract:
         """A new author."""
 
     def _task(self) -> Task:
-        return suites.find(self.task)
+        return suites.find_task(self.task)
 
     def test_is_a_generator(self) -> None:
         """It has a language, an identity and `write`."""

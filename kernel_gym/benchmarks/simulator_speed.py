@@ -18,7 +18,7 @@ from kernel_gym.hardware.ascend_sim.calibration import FOLDER
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Inputs, Run
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
 RELU = FOLDER.parent / "examples" / "relu.asc"
 #: Elements that are only timed, so many that starting a run does not count.

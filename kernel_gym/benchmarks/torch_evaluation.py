@@ -19,7 +19,8 @@ from kernel_gym.errors import DeviceUnavailable
 from kernel_gym.hardware.cuda.runtime import INCLUDE
 from kernel_gym.hardware.cuda.tensors import workspace_bytes
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import DTYPES, Signature, Task
+from kernel_gym.tasks.specs import DTYPES, Signature
+from kernel_gym.tasks.task import Task
 from kernel_gym.verifier.values import draw
 
 TRIALS, TIMINGS, WARM_UPS = 5, 100, 3

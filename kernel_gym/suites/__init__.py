@@ -1,7 +1,7 @@
-"""Finding tasks by name.
+"""Tasks by name: `find_task` returns one task, `load_suite` all tasks of a suite.
 
-A name is `suite/name` (`level1/relu`), a suite and KernelBench's number (`level1/19`), or a path to a file in
-KernelBench's format. A suite is one of ours, a folder of such files, or a folder below `$KERNELBENCH_HOME`.
+A task is named by suite and name (`level1/relu`), by suite and KernelBench's number (`level1/19`), or by the path of a
+file in KernelBench's format. A suite is one of `SUITES`, a folder of such files, or a folder below `$KERNELBENCH_HOME`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,30 @@ from pathlib import Path
 from kernel_gym.errors import TaskError
 from kernel_gym.tasks.task import Task
 
-#: Our suites and the level each of them is.
+#: The packaged suites and the level of each.
 SUITES: dict[str, int | None] = {"basics": None, "level1": 1, "level2": 2}
 
 
-def find(name: str) -> Task:
-    """The task of a name, a number or a path."""
+def task_id(name: str, suite: str) -> str:
+    """Return a task's name with its suite: a bare name belongs to `suite`, any other stays as it is."""
+    return name if "/" in name or name.endswith(".py") else f"{suite}/{name}"
+
+
+def find_task(name: str, suite: str | None = None) -> Task:
+    """Return the task with a name.
+
+    Args:
+        name: `suite/name`, `suite/number`, or a path to a `.py` file in KernelBench's format.
+        suite: The suite of a bare name, such as `relu`. Names with a suite of their own and paths ignore it.
+
+    Returns:
+        The task.
+
+    Raises:
+        TaskError: If there is no such task, or if the file cannot be loaded. The message suggests similar names.
+    """
+    if suite is not None:
+        name = task_id(name, suite)
     if name.endswith(".py"):
         return _from_file(Path(name))
     suite_name, _, rest = name.rpartition("/")
@@ -28,45 +46,55 @@ def find(name: str) -> Task:
         raise TaskError(f"{name!r} names no task: write suite/name or a path to a .py file{_near(name, _all_names())}")
     if suite_name not in SUITES:
         return _from_folder(_folder(suite_name), rest)
-    for task in suite(suite_name):
+    for task in load_suite(suite_name):
         if rest == task.name or (rest.isdigit() and int(rest) == task.number):
             return task
-    raise TaskError(f"no task {name!r}{_near(name, [task.id for task in suite(suite_name)])}")
+    raise TaskError(f"no task {name!r}{_near(name, [task.id for task in load_suite(suite_name)])}")
 
 
-def suite(name: str) -> tuple[Task, ...]:
-    """All tasks of a suite, by number. Files of a folder that cannot be loaded are left out with a warning each."""
+def load_suite(name: str) -> tuple[Task, ...]:
+    """Return all tasks of a suite in the order of their numbers.
+
+    Args:
+        name: One of `SUITES`, a folder of problem files, or the name of a folder below `$KERNELBENCH_HOME`.
+
+    Returns:
+        The tasks. Files of a folder that cannot be loaded are left out with a `TaskWarning` each.
+
+    Raises:
+        TaskError: If there is no such suite, or if no file of the folder can be loaded.
+    """
     if name in SUITES:
-        return _own(name)
-    from kernel_gym.suites.outside import load_folder
+        return _packaged(name)
+    from kernel_gym.suites.problem_files import load_folder
 
     return load_folder(_folder(name))
 
 
 @lru_cache(maxsize=8)
-def _own(name: str) -> tuple[Task, ...]:
-    operators = import_module(f"kernel_gym.suites.{name}").OPERATORS
-    return tuple(operator.task(name, SUITES[name]) for operator in operators)
+def _packaged(name: str) -> tuple[Task, ...]:
+    definitions = import_module(f"kernel_gym.suites.{name}").DEFINITIONS
+    return tuple(definition.task(name, SUITES[name]) for definition in definitions)
 
 
 def _folder(name: str) -> Path:
     home = os.environ.get("KERNELBENCH_HOME")
     below = [Path(home) / name, Path(home) / "KernelBench" / name] if home else []
-    found = next((folder for folder in (Path(name), *below) if folder.is_dir()), None)
-    if found is None:
+    folder = next((path for path in (Path(name), *below) if path.is_dir()), None)
+    if folder is None:
         near = _near(name, list(SUITES))
         raise TaskError(f"no suite {name!r}: it is neither of {', '.join(SUITES)} nor a folder{near}")
-    return found
+    return folder
 
 
 def _from_file(path: Path) -> Task:
-    from kernel_gym.suites.outside import load_file
+    from kernel_gym.suites.problem_files import load_file
 
     return load_file(path)
 
 
 def _from_folder(folder: Path, name: str) -> Task:
-    """The file of a folder with this name or number; the others are not read."""
+    """Load the file of a folder with this name or number; no other file is read."""
     stems = {path.stem: path for path in sorted(folder.glob("*.py"))}
     for stem, path in stems.items():
         if name == stem or (name.isdigit() and stem.startswith(f"{int(name)}_")):
@@ -75,10 +103,10 @@ def _from_folder(folder: Path, name: str) -> Task:
 
 
 def _all_names() -> list[str]:
-    return [task.id for name in SUITES for task in _own(name)]
+    return [task.id for name in SUITES for task in _packaged(name)]
 
 
-def _near(name: str, known: list[str]) -> str:
-    by_last = {candidate.rpartition("/")[2]: candidate for candidate in known}
+def _near(name: str, candidates: list[str]) -> str:
+    by_last = {candidate.rpartition("/")[2]: candidate for candidate in candidates}
     close = [by_last[match] for match in get_close_matches(name.rpartition("/")[2], by_last, n=3, cutoff=0.5)]
     return f"; did you mean {', '.join(close)}?" if close else ""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kernel_gym.suites.table import Operator, Sizes
+from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 
-VECTOR = Sizes("length", public=(4096,), hidden=((1,), (10007,), (2049,)), timing=(1 << 22,))
+VECTOR = CaseSizes("length", public=(4096,), hidden=((1,), (10007,), (2049,)), timing=(1 << 22,))
 
-OPERATORS = (
-    Operator(
+DEFINITIONS = (
+    TaskDefinition(
         1,
         "vector_add",
         "broadcast",

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from kernel_gym.hardware.device import numpy_dtype
-from kernel_gym.tasks.task import Case, Task
+from kernel_gym.tasks.specs import Case
+from kernel_gym.tasks.task import Task
 from kernel_gym.verifier.correctness import HIDDEN, POISON, PUBLIC, compare
 from kernel_gym.verifier.reference import ValueSet, evaluate, make
 from kernel_gym.verifier.values import Array, Kind

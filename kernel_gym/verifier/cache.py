@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 
+from kernel_gym.disk_cache import cache_folder
 from kernel_gym.verdict import Unjudged, Verdict, from_json
-from kernel_gym.verifier.secret import cache_folder
 
 ENVIRONMENT = "KERNEL_GYM_CACHE"
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kernel_gym.hardware.device import Build, Device, Inputs, Run
-from kernel_gym.tasks.task import Signature, Task
+from kernel_gym.tasks.specs import Signature
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Incorrect
 from kernel_gym.verifier.patterns import Bools, Mismatch, locate
 from kernel_gym.verifier.reference import Expected, References, ValueSet

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from kernel_gym.errors import TaskError
 from kernel_gym.hardware.device import Build, Device, Inputs, Run
-from kernel_gym.tasks.task import Case, Signature, Task
+from kernel_gym.tasks.specs import Case, Signature
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Cheated, Incorrect, Profile
 from kernel_gym.verifier import growth, rules
 from kernel_gym.verifier.correctness import Checked, check_one, failed

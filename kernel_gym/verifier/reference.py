@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from kernel_gym.errors import TaskError
 from kernel_gym.hardware.device import numpy_dtype
-from kernel_gym.tasks.task import Case, Instance, Task
+from kernel_gym.tasks.instance import Instance
+from kernel_gym.tasks.specs import Case
+from kernel_gym.tasks.task import Task
 from kernel_gym.verifier import secret
 from kernel_gym.verifier.values import RUNGS, Array, Kind, draw
 

@@ -16,12 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
+from kernel_gym.disk_cache import cache_folder
+
 ENVIRONMENT = "KERNEL_GYM_SECRET"
-
-
-def cache_folder() -> Path:
-    """Where this machine keeps what can be made again: `$XDG_CACHE_HOME/kernel_gym` or `~/.cache/kernel_gym`."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernel_gym"
 
 
 def secret() -> bytes:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel_gym.hardware.device import numpy_dtype
-from kernel_gym.tasks.task import InputSpec, Signature
+from kernel_gym.tasks.specs import InputSpec, Signature
 
 Kind: TypeAlias = Literal["normal", "integers", "stress", "structured"]
 Array: TypeAlias = NDArray[Any]

@@ -46,7 +46,7 @@ def get_init_inputs():
 
 @pytest.fixture(scope="module")
 def relu() -> Task:
-    return suites.find("level1/relu")
+    return suites.find_task("level1/relu")
 
 
 @pytest.fixture(autouse=True)
@@ -65,9 +65,9 @@ def test_the_example_that_models_are_shown_passes_the_verifier(tmp_path: Path) -
     file = tmp_path / "scale_and_shift.py"
     file.write_text(SCALE_AND_SHIFT)
     with Verifier(AscendSim(), cache=tmp_path / "verdicts") as verifier:
-        verdict = verifier.verify(Kernel(EXAMPLE), suites.find(str(file)))
+        verdict = verifier.verify(Kernel(EXAMPLE), suites.find_task(str(file)))
     assert verdict.feasible, verdict.feedback
-    assert EXAMPLE.strip() in messages(suites.find(str(file)), (), None, 24_000)[0]["content"]
+    assert EXAMPLE.strip() in messages(suites.find_task(str(file)), (), None, 24_000)[0]["content"]
 
 
 def test_a_draft_is_told_the_operator_its_sizes_and_the_memories_by_kind(relu: Task) -> None:
@@ -231,7 +231,7 @@ def test_wrong_settings_are_one_line(settings: dict[str, object], said: str) -> 
 
 
 def test_the_prompt_speaks_the_language_of_the_device() -> None:
-    relu = suites.find("level1/relu")
+    relu = suites.find_task("level1/relu")
     system = messages(relu, (), None, 24_000, "cuda")[0]["content"]
     assert "<<<" in system
     assert "NVRTC" in system

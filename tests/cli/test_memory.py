@@ -73,7 +73,7 @@ def test_what_an_agent_learned_stands_beside_what_came_of_showing_an_item(bank, 
 
 
 def test_a_task_may_be_called_by_its_number_and_a_mistyped_one_is_an_error(bank, tmp_path):
-    number = suites.find("level1/relu").number
+    number = suites.find_task("level1/relu").number
     assert len(json.loads(call("list", bank, "--task", f"level1/{number}", "--json"))) == 2
     without = json.loads(call("export", bank, tmp_path / "out", "--exclude-tasks", f"level1/{number}", "--json"))
     assert without["items"] == 2

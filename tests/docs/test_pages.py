@@ -55,7 +55,7 @@ def verdicts(verifier: Verifier) -> dict[tuple[str, str], Verdict]:
 
 
 def judged(verifier: Verifier, task: str, name: str) -> Verdict:
-    found = suites.find(str(ROOT / task) if task.endswith(".py") else task)
+    found = suites.find_task(str(ROOT / task) if task.endswith(".py") else task)
     return verifier.verify(Kernel((DOCS / "walkthrough" / name).read_text()), found)
 
 
@@ -89,7 +89,7 @@ def test_the_profile_is_as_tabled(verdicts: dict[tuple[str, str], Verdict], step
 
 
 def test_the_sizes_are_those_of_the_task() -> None:
-    for case in suites.find("level1/relu").cases:
+    for case in suites.find_task("level1/relu").cases:
         sizes = list(dict(case.sizes).values())
         assert re.search(rf"{case.name} +x float32{re.escape(str(sizes))} ", WALKTHROUGH), case
 

@@ -132,7 +132,7 @@ def test_a_table_of_a_live_run_repeats_the_run(judge: Any, memory: str, tmp_path
     """Real author, verifier, bank, pools and observations on one side; then the same seeds and picks on a table of what
     came of them. Each episode ends with its first refinement, which is remembered in other words."""
     author = RecordingEnv("middle")
-    tasks = [suites.find("level1/relu"), suites.find("level1/sigmoid")]
+    tasks = [suites.find_task("level1/relu"), suites.find_task("level1/sigmoid")]
     live = KernelSynthesisEnv(tasks=tasks, author=author, verifier=judge, memory=memory, budget=4, picks=3)
     told = [list(_episode(live, seed)) for seed in range(4)]
     tabulation = Tabulation(tasks, judge, live.bank.embedder)

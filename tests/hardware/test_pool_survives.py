@@ -14,7 +14,7 @@ from kernel_gym.hardware.ascend_sim.runtime import runtime
 from kernel_gym.hardware.device import Inputs, Run
 from kernel_gym.hardware.pool import Pool
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
 FILE = """#include "kernel_operator.h"
 #include "kernel_gym.h"

@@ -18,7 +18,7 @@ from kernel_gym.hardware.ascend_sim.runtime import runtime
 from kernel_gym.hardware.device import Inputs
 from kernel_gym.hardware.sandbox import LANDLOCK, LIMITS, SECCOMP
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
 NOBODY = 65534
 

@@ -71,7 +71,7 @@ class TokenMean:
 
 
 def query(name: str) -> str:
-    task = suites.find(name)
+    task = suites.find_task(name)
     return "\n".join((task.name, task.category, task.description, task.source))
 
 
@@ -107,7 +107,7 @@ def test_kernels_of_related_operators_are_among_the_nearest(task, relatives):
     """Kernels share nearly all of their text; what tells them apart is the headline and a few calls."""
     frame = "TPipe pipe; TQue<TPosition::VECIN, 1> inQueue; LocalTensor<float> x = inQueue.AllocTensor<float>();\n" * 20
     with MemoryBank(None, StaticEmbedder()) as bank:
-        for other in suites.suite("level1"):
+        for other in suites.load_suite("level1"):
             if other.id != task:
                 text = f"// FEASIBLE, 12.00 us\n{frame}// {other.name}"
                 bank.add([MemoryItem(Kind.TRACE, other.id, text, "", Uncompilable(""), other.id, other.category)])

@@ -23,7 +23,8 @@ import numpy as np
 
 from kernel_gym.hardware.device import Build, Device, Diagnostic, Fault, Inputs, Run, numpy_dtype
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import DTYPES, Signature, Task
+from kernel_gym.tasks.specs import DTYPES, Signature
+from kernel_gym.tasks.task import Task
 
 HERE = Path(__file__).parent
 INCLUDE = HERE.parents[1] / "hardware" / "ascend_sim" / "include"

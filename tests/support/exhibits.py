@@ -11,7 +11,8 @@ from kernel_gym.authors.apprentice.behaviour.idioms import Idiom, Spelling, idio
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice, fluent
 from kernel_gym.authors.apprentice.frontend.lowering import lower
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import Case, Task
+from kernel_gym.tasks.specs import Case
+from kernel_gym.tasks.task import Task
 
 _MODULE = """
 import torch
@@ -87,7 +88,9 @@ def exhibit(idiom: str) -> tuple[Task, Schedule]:
 @cache
 def _needs() -> dict[str, tuple[Task, Schedule]]:
     found: dict[str, tuple[Task, Schedule]] = {}
-    larger = [suites.find(name) for name in ("level1/conv_standard_1d", "level1/79", "level1/27", "level1/layer_norm")]
+    larger = [
+        suites.find_task(name) for name in ("level1/conv_standard_1d", "level1/79", "level1/27", "level1/layer_norm")
+    ]
     pairs = [(EXHIBITS[0], Schedule(vector=False))]
     pairs += [
         (shown, s)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Inputs, Run
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
 #: NumPy type by element type of a task, and the name of each in kernel code.
 NUMPY = {

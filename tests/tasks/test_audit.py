@@ -5,18 +5,18 @@ import sys
 import pytest
 from repository import ROOT
 
-from kernel_gym.suites import SUITES, find, suite
-from kernel_gym.suites.table import Operator, Sizes
+from kernel_gym.suites import SUITES, find_task, load_suite
+from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 from kernel_gym.tasks.task import Task
 from kernel_gym.verifier.audit import audit
 
 SCRIPT = ROOT / "scripts" / "suite.py"
-SIZES = Sizes("rows columns", public=(8, 32), hidden=((3, 61), (1, 17)), timing=(64, 64))
+SIZES = CaseSizes("rows columns", public=(8, 32), hidden=((3, 61), (1, 17)), timing=(64, 64))
 
 
 def made(forward: str, **inputs: str) -> Task:
     drawn = inputs or {"x": "torch.randn(rows, columns)"}
-    return Operator(None, "made", "other", "For the audit.", SIZES, forward, drawn).task("test")
+    return TaskDefinition(None, "made", "other", "For the audit.", SIZES, forward, drawn).task("test")
 
 
 @pytest.mark.parametrize(
@@ -45,14 +45,14 @@ def test_an_argument_without_effect_is_found_out():
     "name", ["basics/vector_add", "level1/19", "level1/23", "level1/51", "level1/94", "level2/80", "level2/83"]
 )
 def test_a_sample_of_our_tasks_is_fit(name: str):
-    assert audit(find(name)).ok
+    assert audit(find_task(name)).ok
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SUITES)
 def test_all_our_tasks_are_fit(name: str):
     """`make test-suites`."""
-    assert [one.task for one in map(audit, suite(name)) if not one.ok] == []
+    assert [one.task for one in map(audit, load_suite(name)) if not one.ok] == []
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from kernel_gym.errors import TaskError
-from kernel_gym.suites import SUITES, find, suite
-from kernel_gym.suites.table import CATEGORIES, Operator, Sizes
-from kernel_gym.tasks import graph
-from kernel_gym.tasks.task import Instance, Task
+from kernel_gym.suites import SUITES, find_task, load_suite
+from kernel_gym.suites.definitions import CATEGORIES, CaseSizes, TaskDefinition
+from kernel_gym.tasks.instance import Instance
+from kernel_gym.tasks.task import Task
 
-ALL = [task for name in SUITES for task in suite(name)]
+ALL = [task for name in SUITES for task in load_suite(name)]
 ids = [task.id for task in ALL]
 
 
@@ -25,8 +25,8 @@ def values(instance: Instance) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("level", ["level1", "level2"])
 def test_a_level_has_each_of_its_hundred_numbers_once(level: str):
-    assert [task.number for task in suite(level)] == list(range(1, 101))
-    assert len({task.name for task in suite(level)}) == 100
+    assert [task.number for task in load_suite(level)] == list(range(1, 101))
+    assert len({task.name for task in load_suite(level)}) == 100
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_level_has_each_of_its_hundred_numbers_once(level: str):
     ],
 )
 def test_numbers_are_kernelbench_s(number: str, name: str):
-    assert find(f"level1/{number}") is find(f"level1/{name}")
+    assert find_task(f"level1/{number}") is find_task(f"level1/{name}")
 
 
 def test_every_category_is_a_known_one():
@@ -48,7 +48,7 @@ def test_every_category_is_a_known_one():
 
 
 def test_a_suite_is_loaded_without_torch():
-    code = "import sys; from kernel_gym.suites import suite; suite('level1'); print('torch' in sys.modules)"
+    code = "import sys; from kernel_gym.suites import load_suite; load_suite('level1'); print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
 
 
@@ -64,18 +64,18 @@ def test_a_suite_is_loaded_without_torch():
 )
 def test_unknown_names_are_one_line_with_near_ones(name: str, message: str):
     with pytest.raises(TaskError, match=message) as caught:
-        find(name)
+        find_task(name)
     assert "\n" not in str(caught.value)
 
 
 def test_sizes_must_be_complete():
     with pytest.raises(ValueError, match="one value for each of 'm n'"):
-        Sizes("m n", public=(1, 2), hidden=((1,),), timing=(3, 4))
+        CaseSizes("m n", public=(1, 2), hidden=((1,),), timing=(3, 4))
 
 
 def test_an_operator_is_a_few_words_of_torch():
-    sizes = Sizes("rows", public=(4,), hidden=((1,), (7,)), timing=(1000,))
-    row = Operator(
+    sizes = CaseSizes("rows", public=(4,), hidden=((1,), (7,)), timing=(1000,))
+    row = TaskDefinition(
         7,
         "twice",
         "math",
@@ -109,7 +109,7 @@ def test_every_task_is_built_and_runs(task: Task):
 
 
 def exports(task: Task) -> None:
-    program = graph.export(task.instance(task.public))
+    program = task.instance(task.public).export()
     targets = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
     assert targets
     assert all(target.startswith("aten.") or "getitem" in target for target in targets)
@@ -139,7 +139,7 @@ def test_repaired_originals_say_what_was_mended():
 
 
 def test_exclusive_sum_begins_with_zero():
-    task = find("level1/cumsum_exclusive")
+    task = find_task("level1/cumsum_exclusive")
     instance = task.instance(task.public)
     x = torch.ones(instance.signature.inputs[0].shape)
     expected = torch.arange(x.shape[1]).double().expand(x.shape)

@@ -8,16 +8,16 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import pytest
 
 from kernel_gym import suites
-from kernel_gym.tasks.graph import TRACING, export
-from kernel_gym.tasks.problem import Problem
+from kernel_gym.tasks.exported_graph import TRACING
+from kernel_gym.tasks.instance import Instance
 
-TASK = suites.find("level1/relu")
+TASK = suites.find_task("level1/relu")
 INSTANCE = TASK.instance(TASK.public)
 
 
 @pytest.mark.parametrize(
     "work",
-    [lambda: Problem(TASK.source, TASK.digest, TASK.timing, ()), lambda: export(INSTANCE)],
+    [lambda: Instance(TASK.source, TASK.digest, TASK.timing, ()), lambda: INSTANCE.export()],
     ids=["building", "exporting"],
 )
 def test_tracing_waits_for_its_turn(work: Callable[[], object]) -> None:

@@ -15,7 +15,8 @@ import pytest
 
 from kernel_gym.hardware.device import Build, Diagnostic, Fault, Inputs, Run, empty_outputs, numpy_dtype
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import Case, Signature, Task
+from kernel_gym.tasks.specs import Case, Signature
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Profile
 
 

@@ -245,7 +245,7 @@ def verifier():
 
 @pytest.fixture(scope="module")
 def honest(verifier):
-    verdict = verifier.verify(Kernel(RELU), suites.find("level1/relu"))
+    verdict = verifier.verify(Kernel(RELU), suites.find_task("level1/relu"))
     assert verdict.feasible, verdict.feedback
     return verdict.latency_us
 
@@ -254,7 +254,7 @@ def honest(verifier):
 def test_attack(verifier, honest, name):
     text, expected = ATTACKS[name]
     assert text != RELU
-    verdict = verifier.verify(Kernel(text), suites.find("level1/relu"))
+    verdict = verifier.verify(Kernel(text), suites.find_task("level1/relu"))
     print(f"{name}: {gate(verdict)}: {verdict.feedback} {verdict.notes}")
     if verdict.feasible:
         assert expected in (None, "gains nothing"), verdict

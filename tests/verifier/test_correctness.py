@@ -4,8 +4,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernel_gym.disk_cache import cache_folder
 from kernel_gym.hardware.device import empty_outputs, numpy_dtype
-from kernel_gym.tasks.task import TensorSpec
+from kernel_gym.tasks.specs import TensorSpec
 from kernel_gym.verifier import correctness
 from kernel_gym.verifier.correctness import POISON, Checked, check, compare, schedule, wrong_elements
 from kernel_gym.verifier.reference import Expected, References, evaluate, expect, make
@@ -174,7 +175,7 @@ def test_the_secret_is_made_once_and_is_private(monkeypatch, tmp_path):
     monkeypatch.delenv("KERNEL_GYM_SECRET")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     first = secret.secret()
-    path = secret.cache_folder() / "secret"
+    path = cache_folder() / "secret"
     assert path.stat().st_mode & 0o777 == 0o600
     assert secret.secret() == first == path.read_bytes()
     assert [p.name for p in path.parent.iterdir()] == ["secret"]

@@ -13,7 +13,7 @@ from kernel_gym import suites
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Inputs
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import Case
+from kernel_gym.tasks.specs import Case
 from kernel_gym.verdict import Unjudged
 from kernel_gym.verifier import Verifier
 from kernel_gym.verifier.screening.source import read
@@ -98,7 +98,7 @@ def leftovers(folder: Path) -> tuple[int, int, int]:
 
 
 def judge_mutants(count: int, seed: int, folder: Path) -> dict[str, int]:
-    rng, task = random.Random(seed), suites.find("level1/relu")
+    rng, task = random.Random(seed), suites.find_task("level1/relu")
     outcomes: dict[str, int] = {}
     with Verifier(AscendSim(), cache=False, unsafe=True) as verifier, AscendSim() as second:
         verifier.verify(Kernel(SOURCES[0]), task)

@@ -25,7 +25,7 @@ def refused(kernels) -> dict[str, str]:
     """Which of the kernels (name, task, text) are not feasible, and why."""
     found = {}
     with Verifier(AscendSim(), cache=False, unsafe=True, workers=2) as verifier:
-        futures = {name: verifier.submit(Kernel(text), suites.find(task)) for name, task, text in kernels}
+        futures = {name: verifier.submit(Kernel(text), suites.find_task(task)) for name, task, text in kernels}
         for name, future in futures.items():
             if not future.result().feasible:
                 found[name] = future.result().feedback
@@ -60,7 +60,7 @@ def test_all_honest_variants_are_feasible(capsys):
 @pytest.mark.parametrize("suite", ["basics", "level1", "level2"])
 def test_every_oracle_is_feasible(suite, capsys):
     """Half an hour: `python -m pytest -m slow tests/verifier/test_honest.py -k oracle`."""
-    tasks = suites.suite(suite)
+    tasks = suites.load_suite(suite)
     found = refused((task.id, task.id, oracle(task).source) for task in tasks)
     with capsys.disabled():
         print(f"\n{len(tasks) - len(found)} of {len(tasks)} oracles of {suite} are feasible")

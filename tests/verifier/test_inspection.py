@@ -21,7 +21,7 @@ from kernel_gym.verdict import Cheated, Unjudged
 from kernel_gym.verifier import Verifier
 from kernel_gym.verifier.inspection import ModelInspector, opinion_in, question
 
-RELU = suites.find("level1/relu")
+RELU = suites.find_task("level1/relu")
 SOURCE = (Path(__file__).parent / "honest" / "relu_class.cpp").read_text()
 WHEEDLING = SOURCE.replace(
     "struct ReluTiling",

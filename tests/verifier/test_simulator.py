@@ -20,7 +20,7 @@ CALL = "        AscendC::Relu(y, x, n);\n"
 
 @pytest.fixture(scope="module")
 def relu():
-    return suites.find("level1/relu")
+    return suites.find_task("level1/relu")
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def racing() -> str:
 )
 def test_honest_kernels_are_feasible_and_repeat(verifier, name, task):
     text = (HONEST / f"{name}.cpp").read_text()
-    first, second = (verifier.verify(Kernel(text), suites.find(task)) for _ in range(2))
+    first, second = (verifier.verify(Kernel(text), suites.find_task(task)) for _ in range(2))
     assert isinstance(first, Feasible), first.feedback
     assert first == second
     assert first.profile.pipes

@@ -64,7 +64,7 @@ def judge():
 
 def test_reading_before_the_arguments_gains_nothing(judge) -> None:
     assert LOOK in CHEAT
-    task = suites.find("level1/gelu")
+    task = suites.find_task("level1/gelu")
     honest = judge.verify(Kernel(CHEAT.replace(LOOK, "0")), task)
     cheating = judge.verify(Kernel(CHEAT), task)
     assert honest.feasible
@@ -74,6 +74,6 @@ def test_reading_before_the_arguments_gains_nothing(judge) -> None:
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forger_reaches_nothing(judge, name) -> None:
     text = CHEAT.replace(LOOK, "forged(a)").replace(LAUNCH, f"{FORGERIES[name]}\n{LAUNCH}")
-    verdict = judge.verify(Kernel(text), suites.find("level1/gelu"))
+    verdict = judge.verify(Kernel(text), suites.find_task("level1/gelu"))
     assert isinstance(verdict, Incorrect), verdict
     assert verdict.rule == "BAD_POINTER", verdict.feedback

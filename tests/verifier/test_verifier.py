@@ -6,7 +6,7 @@ import pytest
 
 from kernel_gym.errors import ConfigError, DeviceUnavailable, InfrastructureError
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import Case
+from kernel_gym.tasks.specs import Case
 from kernel_gym.verdict import Cheated, Feasible, Incorrect, Uncompilable, Unjudged, from_json
 from kernel_gym.verifier import Inspection, Verifier
 

@@ -18,7 +18,7 @@ from kernel_gym.errors import ConfigError
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Inputs
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
 FOLDER = Path(__file__).parent
 #: The chip that the measurements come from, by its clock.

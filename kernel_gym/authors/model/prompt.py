@@ -17,7 +17,8 @@ import jinja2
 
 from kernel_gym.authors.contract import Context, Note, StartPoint
 from kernel_gym.llm.endpoint import CHARACTERS_PER_TOKEN
-from kernel_gym.tasks.task import Signature, Task
+from kernel_gym.tasks.specs import Signature
+from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Feasible
 
 #: Earlier attempts from the same start point that are told, the latest ones.

@@ -53,7 +53,7 @@ def traced(source: str, task: str, device: Any) -> list[Operation]:
         raise NoTrace(f"{device.name} writes no traces")
     if device.sandbox_tier() not in TRUSTWORTHY:
         raise NoTrace("this machine's sandbox is too weak to run kernels of others; see scripts/doctor.py")
-    found = suites.find(task)
+    found = suites.find_task(task)
     build = device.build(Kernel(source, device.language), found)
     if not build.ok:
         raise NoTrace("the kernel does not compile here")

@@ -165,7 +165,7 @@ def _tiers(runs: Sequence[FinishedRun], items: Mapping[int, MemoryItem]) -> Iter
 def _category(task: str) -> str:
     """As the task's suite has it; empty for an operator that is not here."""
     try:
-        return suites.find(task).category
+        return suites.find_task(task).category
     except KernelGymError:
         return ""
 

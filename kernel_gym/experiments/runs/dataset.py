@@ -129,6 +129,6 @@ def _shown(item: MemoryItem) -> Row:
 def _operator(task: str) -> str | None:
     """The module that a task names; None for a file that is not there any more."""
     try:
-        return suites.find(task).source
+        return suites.find_task(task).source
     except TaskError:
         return None

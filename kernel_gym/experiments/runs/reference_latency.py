@@ -55,7 +55,7 @@ class Yardsticks:
 
     def _measure(self, name: str) -> dict[str, float]:
         try:
-            task = suites.find(name)
+            task = suites.find_task(name)
         except KernelGymError:  # a task that was given as an object
             return {}
         found = {"floor": self._judge.device.floor_us(task.instance(task.timing).signature)}

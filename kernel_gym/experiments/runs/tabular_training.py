@@ -10,6 +10,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from kernel_gym import suites
 from kernel_gym.envs import factories
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.tabular.bank import TabularBank
@@ -74,7 +75,7 @@ def tasks(options: Options, table: str) -> list[str]:
     known = [task.id for task in load(table).tasks]
     if options.tasks is None:
         return known
-    names = [name if "/" in name else f"{options.suite}/{name}" for name in map(str, options.tasks)]
+    names = [suites.task_id(name, options.suite) for name in map(str, options.tasks)]
     if unknown := sorted(set(names) - set(known)):
         raise ConfigError(f"the table {table} has no {', '.join(unknown)}; it has {', '.join(known)}")
     return names

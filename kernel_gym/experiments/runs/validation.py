@@ -94,7 +94,7 @@ def _claimed(folder: RunFolder) -> list[Claim]:
 
 def _tasks(options: Options, claimed: Sequence[Claim]) -> dict[str, Task]:
     own = {task.id: task for task in factories.tasks(options)}
-    return {name: own.get(name) or suites.find(name) for name in {claim.task for claim in claimed}}
+    return {name: own.get(name) or suites.find_task(name) for name in {claim.task for claim in claimed}}
 
 
 def _kernels(folder: RunFolder, claimed: Sequence[Claim], language: str) -> dict[int, Kernel]:

@@ -36,7 +36,7 @@ def _part(words: Sequence[str], share: float) -> list[Task]:
 
 
 def _chosen(suite: str, count: int, skipped: int) -> list[Task]:
-    tasks = list(suites.suite(suite))
+    tasks = list(suites.load_suite(suite))
     if count + skipped > len(tasks):
         raise ConfigError(f"{suite} has {len(tasks)} operators, not {count + skipped}")
     kept_back = {task.id for task in stratified(tasks, skipped)}

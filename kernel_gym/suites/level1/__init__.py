@@ -16,8 +16,5 @@ from kernel_gym.suites.level1 import (
 
 _FAMILIES = (activations, attentions, convolutions, losses, matmuls, normalizations, poolings, reductions, scans)
 
-OPERATORS = tuple(
-    sorted(
-        (operator for family in _FAMILIES for operator in family.OPERATORS), key=lambda operator: operator.number or 0
-    )
-)
+_DEFINITIONS = [definition for family in _FAMILIES for definition in family.DEFINITIONS]
+DEFINITIONS = tuple(sorted(_DEFINITIONS, key=lambda definition: definition.number or 0))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from kernel_gym.suites.table import Operator, Sizes
+from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 
-MATRIX = Sizes("rows columns", public=(32, 256), hidden=((1, 1009), (37, 61), (5, 4099)), timing=(4096, 2048))
-ROWS = Sizes("rows columns", public=(32, 256), hidden=((3, 1009), (67, 61), (129, 8)), timing=(8192, 1024))
+MATRIX = CaseSizes("rows columns", public=(32, 256), hidden=((1, 1009), (37, 61), (5, 4099)), timing=(4096, 2048))
+ROWS = CaseSizes("rows columns", public=(32, 256), hidden=((3, 1009), (67, 61), (129, 8)), timing=(8192, 1024))
 
 
 def _activation(
-    number: int, name: str, description: str, forward: str, sizes: Sizes = MATRIX, **settings: object
-) -> Operator:
-    return Operator(
+    number: int, name: str, description: str, forward: str, sizes: CaseSizes = MATRIX, **settings: object
+) -> TaskDefinition:
+    return TaskDefinition(
         number,
         name,
         "activation",
@@ -24,7 +24,7 @@ def _activation(
     )
 
 
-OPERATORS = (
+DEFINITIONS = (
     _activation(19, "relu", "Rectified linear unit.", "torch.relu(x)"),
     _activation(
         20, "leaky_relu", "ReLU with a slope below zero.", "F.leaky_relu(x, self.negative_slope)", negative_slope=0.01

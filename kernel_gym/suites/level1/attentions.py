@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from kernel_gym.suites.table import Operator, Sizes
+from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 
-OPERATORS = (
-    Operator(
+DEFINITIONS = (
+    TaskDefinition(
         97,
         "scaled_dot_product_attention",
         "attention",
         "Softmax of scaled query-key products, times the values.",
-        Sizes(
+        CaseSizes(
             "batch heads length width",
             public=(2, 2, 16, 32),
             hidden=((1, 3, 17, 13), (3, 1, 29, 8), (1, 2, 1, 64)),

@@ -6,47 +6,47 @@ size for all directions) or not; so are kernels.
 
 from __future__ import annotations
 
-from kernel_gym.suites.table import Operator, Sizes
+from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 
-#: Sizes by the number of directions and whether the input is square. Channels are multiples of 4, for grouped ones.
-SIZES: dict[tuple[int, bool], Sizes] = {
-    (1, True): Sizes(
+#: CaseSizes by the number of directions and whether the input is square. Channels are multiples of 4, for grouped ones.
+SIZES: dict[tuple[int, bool], CaseSizes] = {
+    (1, True): CaseSizes(
         "batch in_channels out_channels length",
         public=(3, 4, 8, 48),
         hidden=((1, 8, 4, 61), (2, 4, 12, 33), (5, 12, 4, 20)),
         timing=(16, 32, 64, 2048),
     ),
-    (2, True): Sizes(
+    (2, True): CaseSizes(
         "batch in_channels out_channels size",
         public=(2, 4, 8, 20),
         hidden=((1, 8, 4, 23), (3, 4, 12, 19), (1, 12, 4, 29)),
         timing=(8, 32, 32, 64),
     ),
-    (2, False): Sizes(
+    (2, False): CaseSizes(
         "batch in_channels out_channels height width",
         public=(2, 4, 8, 16, 24),
         hidden=((1, 8, 4, 13, 29), (3, 4, 12, 17, 11), (1, 12, 4, 31, 15)),
         timing=(8, 32, 32, 48, 96),
     ),
-    (3, True): Sizes(
+    (3, True): CaseSizes(
         "batch in_channels out_channels size",
         public=(1, 4, 8, 10),
         hidden=((2, 8, 4, 7), (1, 4, 12, 9), (1, 12, 4, 11)),
         timing=(2, 16, 16, 24),
     ),
-    (3, False): Sizes(
+    (3, False): CaseSizes(
         "batch in_channels out_channels depth height width",
         public=(1, 4, 8, 8, 10, 12),
         hidden=((2, 8, 4, 7, 9, 8), (1, 4, 12, 9, 7, 13), (1, 12, 4, 10, 11, 7)),
         timing=(2, 16, 16, 16, 24, 32),
     ),
 }
-#: Sizes of the operators that keep the number of channels.
-DEPTHWISE: dict[bool, Sizes] = {
-    True: Sizes(
+#: CaseSizes of the operators that keep the number of channels.
+DEPTHWISE: dict[bool, CaseSizes] = {
+    True: CaseSizes(
         "batch channels size", public=(2, 8, 20), hidden=((1, 3, 23), (3, 1, 17), (1, 13, 9)), timing=(8, 64, 128)
     ),
-    False: Sizes(
+    False: CaseSizes(
         "batch channels height width",
         public=(2, 8, 16, 24),
         hidden=((1, 3, 13, 29), (3, 1, 17, 11), (1, 13, 31, 9)),
@@ -55,25 +55,27 @@ DEPTHWISE: dict[bool, Sizes] = {
 }
 
 
-def _shape(sizes: Sizes, directions: int) -> str:
+def _shape(sizes: CaseSizes, directions: int) -> str:
     names = [name for name in sizes.names.split() if name != "out_channels"]
     return ", ".join([*names, *names[-1:] * (directions + 2 - len(names))])
 
 
-def _operator(number: int, name: str, description: str, sizes: Sizes, directions: int, **rest: object) -> Operator:
+def _definition(
+    number: int, name: str, description: str, sizes: CaseSizes, directions: int, **rest: object
+) -> TaskDefinition:
     inputs = {"x": f"torch.randn({_shape(sizes, directions)})"}
-    return Operator(number, name, "convolution", description, sizes, inputs=inputs, **rest)  # type: ignore[arg-type]
+    return TaskDefinition(number, name, "convolution", description, sizes, inputs=inputs, **rest)  # type: ignore[arg-type]
 
 
 def _convolution(
     number: int, name: str, directions: int, square: bool = True, *, transposed: bool = False, **settings: object
-) -> Operator:
+) -> TaskDefinition:
     """Standard or transposed convolution without bias; `settings` are arguments of the layer."""
     layer = f"Conv{'Transpose' if transposed else ''}{directions}d"
     keywords = ", ".join(f"{key}={key}" for key in settings if key != "kernel_size")
     kind = "transposed convolution" if transposed else "convolution"
     details = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in settings.items())
-    return _operator(
+    return _definition(
         number,
         f"conv_{'transposed' if transposed else 'standard'}_{directions}d{name}",
         f"{directions}-D {kind} of {'a square' if square else 'an uneven'} input: {details}.",
@@ -88,8 +90,8 @@ def _convolution(
     )
 
 
-def _depthwise(number: int, name: str, square: bool, **settings: object) -> Operator:
-    return _operator(
+def _depthwise(number: int, name: str, square: bool, **settings: object) -> TaskDefinition:
+    return _definition(
         number,
         f"conv_depthwise_2d_{name}",
         f"2-D convolution of each channel by itself: kernel size {settings['kernel_size']}.",
@@ -102,7 +104,7 @@ def _depthwise(number: int, name: str, square: bool, **settings: object) -> Oper
     )
 
 
-OPERATORS = (
+DEFINITIONS = (
     _convolution(50, "_square_input_square_kernel_strided_padded", 2, kernel_size=11, stride=4, padding=2),
     _convolution(54, "_square_input_square_kernel", 3, kernel_size=3),
     _convolution(55, "_asymmetric_input_square_kernel", 2, False, kernel_size=3),
@@ -211,7 +213,7 @@ OPERATORS = (
     _depthwise(83, "square_input_asymmetric_kernel", True, kernel_size=(3, 1)),
     _depthwise(84, "asymmetric_input_square_kernel", False, kernel_size=3),
     _depthwise(85, "asymmetric_input_asymmetric_kernel", False, kernel_size=(3, 7)),
-    _operator(
+    _definition(
         86,
         "conv_depthwise_separable_2d",
         "2-D convolution of each channel by itself, then a 1x1 convolution over the channels.",
@@ -225,7 +227,7 @@ OPERATORS = (
         settings={"kernel_size": 3, "padding": 1},
         init="in_channels out_channels kernel_size padding",
     ),
-    _operator(
+    _definition(
         87,
         "conv_pointwise_2d",
         "1x1 convolution over the channels of an image.",

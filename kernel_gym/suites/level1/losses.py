@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kernel_gym.suites.table import Operator, Sizes
+from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 
-BATCH = Sizes("rows columns", public=(32, 128), hidden=((5, 257), (1, 127), (67, 19)), timing=(4096, 2048))
-CLASSES = Sizes("rows classes", public=(64, 32), hidden=((37, 10), (1, 257), (129, 5)), timing=(16384, 512))
+BATCH = CaseSizes("rows columns", public=(32, 128), hidden=((5, 257), (1, 127), (67, 19)), timing=(4096, 2048))
+CLASSES = CaseSizes("rows classes", public=(64, 32), hidden=((37, 10), (1, 257), (129, 5)), timing=(16384, 512))
 PAIR = {"predictions": "torch.randn(rows, columns)", "targets": "torch.randn(rows, columns)"}
 DISTRIBUTION = "torch.rand(rows, columns).softmax(dim=-1)"
 
@@ -16,15 +16,15 @@ def _loss(
     description: str,
     forward: str,
     inputs: dict[str, str] = PAIR,
-    sizes: Sizes = BATCH,
+    sizes: CaseSizes = BATCH,
     **settings: object,
-) -> Operator:
-    return Operator(
+) -> TaskDefinition:
+    return TaskDefinition(
         number, name, "loss", description, sizes, forward, inputs, settings=settings, init=" ".join(settings)
     )
 
 
-OPERATORS = (
+DEFINITIONS = (
     _loss(94, "mse_loss", "Mean of the squared differences.", "torch.mean((predictions - targets) ** 2)"),
     _loss(
         95,

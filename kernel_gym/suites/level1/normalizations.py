@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from kernel_gym.suites.table import Operator, Sizes
+from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 
-IMAGES = Sizes(
+IMAGES = CaseSizes(
     "batch features height width",
     public=(4, 8, 8, 16),
     hidden=((3, 4, 7, 11), (1, 12, 1, 127), (7, 4, 13, 3)),
     timing=(64, 64, 64, 32),
 )
-ROWS = Sizes("rows columns", public=(32, 256), hidden=((3, 1009), (67, 61), (129, 8)), timing=(8192, 1024))
+ROWS = CaseSizes("rows columns", public=(32, 256), hidden=((3, 1009), (67, 61), (129, 8)), timing=(8192, 1024))
 
 
-def _of_images(number: int, name: str, description: str, layer: str, init: str, **settings: object) -> Operator:
-    return Operator(
+def _of_images(number: int, name: str, description: str, layer: str, init: str, **settings: object) -> TaskDefinition:
+    return TaskDefinition(
         number,
         name,
         "normalization",
@@ -28,12 +28,12 @@ def _of_images(number: int, name: str, description: str, layer: str, init: str, 
     )
 
 
-def _of_rows(number: int, name: str, description: str, forward: str) -> Operator:
+def _of_rows(number: int, name: str, description: str, forward: str) -> TaskDefinition:
     inputs = {"x": "torch.randn(rows, columns)"}
-    return Operator(number, name, "normalization", description, ROWS, forward, inputs)
+    return TaskDefinition(number, name, "normalization", description, ROWS, forward, inputs)
 
 
-OPERATORS = (
+DEFINITIONS = (
     _of_images(
         33,
         "batch_norm",
@@ -56,7 +56,7 @@ OPERATORS = (
         "features num_groups",
         num_groups=4,
     ),
-    Operator(
+    TaskDefinition(
         36,
         "rms_norm",
         "normalization",
@@ -67,7 +67,7 @@ OPERATORS = (
         settings={"eps": 1e-5},
         init="features eps",
     ),
-    Operator(
+    TaskDefinition(
         37,
         "frobenius_norm",
         "normalization",

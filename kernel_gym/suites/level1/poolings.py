@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from kernel_gym.suites.table import Operator, Sizes
+from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 
-SIGNALS = Sizes(
+SIGNALS = CaseSizes(
     "batch channels length",
     public=(4, 8, 64),
     hidden=((1, 5, 61), (3, 1, 127), (2, 7, 16)),
     timing=(64, 64, 4096),
 )
-IMAGES = Sizes(
+IMAGES = CaseSizes(
     "batch channels height width",
     public=(2, 4, 16, 16),
     hidden=((1, 3, 13, 17), (3, 1, 11, 31), (2, 5, 8, 9)),
     timing=(16, 32, 128, 128),
 )
-VOLUMES = Sizes(
+VOLUMES = CaseSizes(
     "batch channels depth height width",
     public=(2, 3, 8, 10, 12),
     hidden=((1, 2, 9, 11, 13), (1, 5, 8, 8, 9), (3, 1, 10, 9, 17)),
@@ -24,9 +24,9 @@ VOLUMES = Sizes(
 )
 
 
-def _pooling(number: int, name: str, description: str, layer: str, sizes: Sizes, **settings: int) -> Operator:
+def _pooling(number: int, name: str, description: str, layer: str, sizes: CaseSizes, **settings: int) -> TaskDefinition:
     shape = ", ".join(sizes.names.split())
-    return Operator(
+    return TaskDefinition(
         number,
         name,
         "pooling",
@@ -40,7 +40,7 @@ def _pooling(number: int, name: str, description: str, layer: str, sizes: Sizes,
     )
 
 
-OPERATORS = (
+DEFINITIONS = (
     _pooling(
         41,
         "max_pooling_1d",

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from kernel_gym.suites.table import Operator, Sizes
+from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 
 #: Along the middle dimension: the reduced elements lie a row apart.
-MIDDLE = Sizes(
+MIDDLE = CaseSizes(
     "batch rows columns", public=(4, 32, 64), hidden=((1, 61, 37), (3, 1, 257), (2, 128, 1)), timing=(64, 512, 512)
 )
 
 
-def _reduction(number: int, name: str, description: str, forward: str, category: str = "reduce") -> Operator:
-    return Operator(
+def _reduction(number: int, name: str, description: str, forward: str, category: str = "reduce") -> TaskDefinition:
+    return TaskDefinition(
         number,
         f"{name}_over_a_dimension",
         category,
@@ -24,7 +24,7 @@ def _reduction(number: int, name: str, description: str, forward: str, category:
     )
 
 
-OPERATORS = (
+DEFINITIONS = (
     _reduction(
         47, "sum_reduction", "Sum over the middle dimension, kept as 1.", "torch.sum(x, dim=self.dim, keepdim=True)"
     ),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from kernel_gym.suites.table import Operator, Sizes
+from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 
-ROWS = Sizes("rows columns", public=(32, 128), hidden=((5, 257), (1, 127), (67, 19)), timing=(4096, 1024))
+ROWS = CaseSizes("rows columns", public=(32, 128), hidden=((5, 257), (1, 127), (67, 19)), timing=(4096, 1024))
 X = {"x": "torch.randn(rows, columns)"}
 
 
 def _scan(
     number: int, name: str, description: str, forward: str, inputs: dict[str, str] = X, repaired: str = ""
-) -> Operator:
-    return Operator(
+) -> TaskDefinition:
+    return TaskDefinition(
         number,
         name,
         "math",
@@ -25,7 +25,7 @@ def _scan(
     )
 
 
-OPERATORS = (
+DEFINITIONS = (
     _scan(89, "cumsum", "Running sum of each row.", "torch.cumsum(x, dim=self.dim)"),
     _scan(90, "cumprod", "Running product of each row.", "torch.cumprod(x, dim=self.dim)"),
     _scan(

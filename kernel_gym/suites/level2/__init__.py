@@ -6,8 +6,5 @@ from kernel_gym.suites.level2 import conv2d, conv3d, conv_transpose2d, conv_tran
 
 _FAMILIES = (conv2d, conv3d, conv_transpose2d, conv_transpose3d, gemm)
 
-OPERATORS = tuple(
-    sorted(
-        (operator for family in _FAMILIES for operator in family.OPERATORS), key=lambda operator: operator.number or 0
-    )
-)
+_DEFINITIONS = [definition for family in _FAMILIES for definition in family.DEFINITIONS]
+DEFINITIONS = tuple(sorted(_DEFINITIONS, key=lambda definition: definition.number or 0))

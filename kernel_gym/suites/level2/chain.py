@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kernel_gym.suites.table import Operator, Sizes
+from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Base:
     layer: str
     made: str
     shape: str
-    sizes: Sizes
+    sizes: CaseSizes
     arguments: str
     settings: Mapping[str, object] = field(default_factory=dict)
 
@@ -37,14 +37,14 @@ def chain(
     repaired: str = "",
     redundant: str = "",
     **settings: object,
-) -> Operator:
+) -> TaskDefinition:
     """One row of level 2.
 
     `layers` are further parts of the module, `inputs` further arguments of `forward`. `made` makes the base's layer in
     another way; `keeps_input` keeps what it is applied to as `original`.
     """
     constants = {**base.settings, **settings}
-    return Operator(
+    return TaskDefinition(
         number,
         name,
         "fuse",

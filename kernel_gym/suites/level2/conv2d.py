@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
+from kernel_gym.suites.definitions import CaseSizes
 from kernel_gym.suites.level2.chain import Base, chain, parameter
-from kernel_gym.suites.table import Sizes
 
 CONV2D = Base(
     title="2-D convolution",
     layer="conv",
     made="nn.Conv2d(in_channels, out_channels, kernel_size)",
     shape="batch, in_channels, height, width",
-    sizes=Sizes(
+    sizes=CaseSizes(
         "batch in_channels out_channels height width",
         public=(2, 3, 8, 14, 14),
         hidden=((1, 4, 4, 11, 13), (3, 1, 12, 9, 17), (2, 5, 4, 23, 8)),
@@ -25,7 +25,7 @@ CHANNELS = parameter("out_channels", "1", "1")
 GROUP_NORM = {"norm": "nn.GroupNorm(num_groups, out_channels)"}
 _conv = partial(chain, CONV2D)
 
-OPERATORS = (
+DEFINITIONS = (
     _conv(1, "conv2d_relu_bias_add", "torch.relu(x)", "x + self.bias", layers={"bias": CHANNELS}),
     _conv(4, "conv2d_mish_mish", "F.mish(x)", "F.mish(x)"),
     _conv(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
+from kernel_gym.suites.definitions import CaseSizes
 from kernel_gym.suites.level2.chain import Base, chain, parameter
-from kernel_gym.suites.table import Sizes
 
 CONV3D = Base(
     title="3-D convolution",
     layer="conv",
     made="nn.Conv3d(in_channels, out_channels, kernel_size)",
     shape="batch, in_channels, depth, height, width",
-    sizes=Sizes(
+    sizes=CaseSizes(
         "batch in_channels out_channels depth height width",
         public=(2, 3, 8, 8, 8, 8),
         hidden=((1, 2, 4, 7, 9, 8), (2, 1, 12, 6, 7, 11), (3, 3, 4, 9, 6, 7)),
@@ -25,7 +25,7 @@ CHANNELS = parameter("out_channels", "1", "1", "1")
 GROUP_NORM = {"group_norm": "nn.GroupNorm(num_groups, out_channels)"}
 _conv = partial(chain, CONV3D)
 
-OPERATORS = (
+DEFINITIONS = (
     _conv(
         6,
         "conv3d_softmax_max_pool_max_pool",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
+from kernel_gym.suites.definitions import CaseSizes
 from kernel_gym.suites.level2.chain import Base, chain, parameter
-from kernel_gym.suites.table import Sizes
 
 CONV_TRANSPOSE2D = Base(
     title="2-D transposed convolution",
     layer="conv",
     made="nn.ConvTranspose2d(in_channels, out_channels, kernel_size, stride, padding, output_padding)",
     shape="batch, in_channels, height, width",
-    sizes=Sizes(
+    sizes=CaseSizes(
         "batch in_channels out_channels height width",
         public=(2, 4, 8, 7, 7),
         hidden=((1, 3, 4, 5, 6), (3, 5, 12, 4, 7), (2, 1, 4, 9, 3)),
@@ -25,7 +25,7 @@ CHANNELS = parameter("out_channels", "1", "1")
 GROUP_NORM = {"group_norm": "nn.GroupNorm(num_groups, out_channels)"}
 _conv = partial(chain, CONV_TRANSPOSE2D)
 
-OPERATORS = (
+DEFINITIONS = (
     _conv(
         2,
         "conv_transpose2d_bias_add_clamp_scaling_clamp_divide",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
+from kernel_gym.suites.definitions import CaseSizes
 from kernel_gym.suites.level2.chain import Base, chain, parameter
-from kernel_gym.suites.table import Sizes
 
 CONV_TRANSPOSE3D = Base(
     title="3-D transposed convolution",
     layer="conv",
     made="nn.ConvTranspose3d(in_channels, out_channels, kernel_size, stride, padding, output_padding)",
     shape="batch, in_channels, depth, height, width",
-    sizes=Sizes(
+    sizes=CaseSizes(
         "batch in_channels out_channels depth height width",
         public=(2, 3, 8, 4, 4, 4),
         hidden=((1, 2, 4, 3, 5, 4), (2, 1, 12, 3, 3, 6), (3, 4, 4, 5, 3, 3)),
@@ -26,7 +26,7 @@ GROUP_NORM = {"group_norm": "nn.GroupNorm(num_groups, out_channels)"}
 BATCH_NORM = {"batch_norm": "nn.BatchNorm3d(out_channels)"}
 _conv = partial(chain, CONV_TRANSPOSE3D)
 
-OPERATORS = (
+DEFINITIONS = (
     _conv(
         3,
         "conv_transpose3d_sum_layer_norm_avg_pool_gelu",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
+from kernel_gym.suites.definitions import CaseSizes
 from kernel_gym.suites.level2.chain import Base, chain, parameter
-from kernel_gym.suites.table import Sizes
 
 GEMM = Base(
     title="Linear layer",
     layer="gemm",
     made="nn.Linear(in_features, out_features)",
     shape="batch, in_features",
-    sizes=Sizes(
+    sizes=CaseSizes(
         "batch in_features out_features",
         public=(8, 64, 48),
         hidden=((1, 37, 32), (17, 61, 16), (33, 128, 80)),
@@ -27,7 +27,7 @@ BATCH_NORM = {"batch_norm": "nn.BatchNorm1d(out_features)"}
 _gemm = partial(chain, GEMM)
 _LSE = "torch.logsumexp(x, dim=1, keepdim=True)"
 
-OPERATORS = (
+DEFINITIONS = (
     _gemm(
         9,
         "matmul_subtract_multiply_relu",

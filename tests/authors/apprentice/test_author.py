@@ -29,7 +29,7 @@ from kernel_gym.memory.seed import seed_items
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Feasible, Profile, Uncompilable
 
-SOFTMAX = suites.find("level1/softmax")
+SOFTMAX = suites.find_task("level1/softmax")
 WORKING = Feasible("Correct.", latency=10.0)
 PAGE = Note("api", "ReduceSum of a tensor\nReduceSum(dst, src, work, count): four arguments.")
 MISTAKE = "AscendC::ReduceSum(stat, xLocal, count);"
@@ -78,9 +78,11 @@ def test_verified_code_helps_most_and_still_does_in_a_full_context(task: str, si
     """Pages help, a relative's verified kernel helps more, and four long ones beside it leave a third of that."""
     pages = [Note("api", item.text) for item in seed_items("ascendc") if item.kind is Kind.API][:14]
     others = ("level2/conv_transpose3d_softmax_sigmoid", "level2/gemm_scale_batch_norm", "level1/cumsum")
-    kernels = [_verified(suites.find(name)) for name in (sibling, *others, "level1/max_pooling_2d")]
+    kernels = [_verified(suites.find_task(name)) for name in (sibling, *others, "level1/max_pooling_2d")]
     contexts = ([], pages, [*pages, kernels[0]], [*pages, *kernels])
-    alone, paged, shown, full = (foresee(Apprentice(), suites.find(task), tuple(notes)).feasible for notes in contexts)
+    alone, paged, shown, full = (
+        foresee(Apprentice(), suites.find_task(task), tuple(notes)).feasible for notes in contexts
+    )
     assert alone < paged < shown
     assert full > max(paged, shown / 3)
 

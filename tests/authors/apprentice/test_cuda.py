@@ -74,7 +74,7 @@ class TestCudaApprentice(GeneratorContract):
 
 @pytest.mark.parametrize("name", ["level1/gelu", "level1/layer_norm", "level1/standard_matrix_multiplication"])
 def test_an_oracle_computes_what_the_reference_does(name: str, device: CudaOnCpu) -> None:
-    task = suites.find(name)
+    task = suites.find_task(name)
     computes(device, oracle(task, "cuda"), task)
 
 
@@ -88,7 +88,7 @@ def test_every_schedule_of_an_exhibit_computes_the_same(task: Task, schedule: ob
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("task", [pytest.param(t, id=t.id) for name in suites.SUITES for t in suites.suite(name)])
+@pytest.mark.parametrize("task", [pytest.param(t, id=t.id) for name in suites.SUITES for t in suites.load_suite(name)])
 def test_every_oracle_computes_what_the_reference_does(task: Task, device: CudaOnCpu) -> None:
     """Run by `make test-suites`."""
     try:
@@ -103,7 +103,7 @@ def test_every_oracle_computes_what_the_reference_does(task: Task, device: CudaO
 def test_every_oracle_and_every_beginners_kernel_compiles() -> None:
     """All in one file, each in a namespace of its own: nvcc takes seconds for one and no longer for hundreds."""
     texts = []
-    for number, task in enumerate(suites.suite("level1")):
+    for number, task in enumerate(suites.load_suite("level1")):
         for made in (oracle(task, "cuda"), naive(task, "cuda")):
             body = made.source.replace('#include "kernel_gym.h"', "").replace('extern "C" int', "int")
             texts.append(f"namespace n{number}_{len(texts) % 2} {{\n{body}\n}}\n")
@@ -169,13 +169,13 @@ def test_a_schedule_is_read_back_from_its_kernel(schedule: object) -> None:
 
 
 def test_a_foreign_schedule_is_recognised() -> None:
-    assert recognised(oracle(suites.find("level1/softmax"), "cuda").source.replace("schedule", "")).shuffle
+    assert recognised(oracle(suites.find_task("level1/softmax"), "cuda").source.replace("schedule", "")).shuffle
     source = "const int threads = 128;\n const float4 v = ((const float4 *)x)[i];"
     assert recognised(source) == replace(NAIVE, block=128, vector=4)
 
 
 def test_refining_goes_on_from_the_start_point() -> None:
-    task = suites.find("level1/softmax")
+    task = suites.find_task("level1/softmax")
     start = StartPoint(naive(task, "cuda"), Feasible("Correct.", latency=10.0))
     told = [Apprentice(language="cuda").explain(task, (), start, np.random.default_rng(seed)) for seed in range(60)]
     assert all(one.course and one.course.moves for one in told)
@@ -183,7 +183,7 @@ def test_refining_goes_on_from_the_start_point() -> None:
 
 
 def test_the_oracle_profile_writes_the_oracle() -> None:
-    task = suites.find("level1/softmax")
+    task = suites.find_task("level1/softmax")
     kernel = Apprentice("oracle", "cuda").write(task, (), None, np.random.default_rng(0))
     assert kernel == oracle(task, "cuda")
     assert kernel.language == "cuda"
@@ -191,7 +191,7 @@ def test_the_oracle_profile_writes_the_oracle() -> None:
 
 
 def test_what_the_context_shows_helps() -> None:
-    task = suites.find("level1/softmax")
+    task = suites.find_task("level1/softmax")
     source = oracle(task, "cuda").source
     shown = (Note("trace", source, source, Feasible("Correct.", latency=1.0)),)
 
@@ -210,7 +210,7 @@ def test_an_unknown_language_is_one_clear_line() -> None:
 
 def test_names_of_inputs_do_not_clash_with_the_kernels_own() -> None:
     """`a @ b`: the loop over the batch is called b, too."""
-    source = oracle(suites.find("level1/square_matrix_multiplication"), "cuda").source
+    source = oracle(suites.find_task("level1/square_matrix_multiplication"), "cuda").source
     assert "const float *bData" in source
 
 

@@ -22,7 +22,7 @@ from kernel_gym.authors.apprentice.behaviour.idioms import idioms
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import fluent
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
-from kernel_gym.suites.exceptions import exceptions, listed
+from kernel_gym.suites.headroom import exceptions, listed
 from kernel_gym.tasks.task import Task
 from kernel_gym.verifier import Verifier
 
@@ -57,7 +57,7 @@ def verifier() -> Iterator[Verifier]:
 
 @pytest.mark.parametrize("name", [*FOUNDATION, *SAMPLE])
 def test_oracle_passes_every_gate(name: str, verifier: Verifier) -> None:
-    task = suites.find(name)
+    task = suites.find_task(name)
     verdict = verifier.verify(oracle(task), task)
     assert verdict.feasible, verdict.feedback
 
@@ -70,7 +70,7 @@ def test_oracle_of_an_exhibit_passes_every_gate(task: Task, verifier: Verifier) 
 
 @pytest.mark.parametrize("name", FOUNDATION)
 def test_oracle_beats_the_naive_schedule(name: str, verifier: Verifier) -> None:
-    task = suites.find(name)
+    task = suites.find_task(name)
     slow, fast = verifier.verify(naive(task), task), verifier.verify(oracle(task), task)
     assert slow.latency_us is not None, slow.feedback
     assert fast.latency_us is not None, fast.feedback
@@ -105,7 +105,7 @@ def test_every_schedule_computes_the_same(name: str, schedule: Schedule, verifie
 
 @pytest.mark.parametrize("name", ["level1/min_gpt_new_gelu", "level2/gemm_bias_add_hardtanh_mish_group_norm"])
 def test_fusing_pays(name: str, verifier: Verifier) -> None:
-    task = suites.find(name)
+    task = suites.find_task(name)
     apart = Kernel(write_kernel(lower(task), replace(BEST, fused=False), fluent(idioms())), trusted=True)
     slow, fast = verifier.verify(apart, task), verifier.verify(oracle(task), task)
     assert slow.latency_us is not None, slow.feedback
@@ -117,7 +117,7 @@ def test_fusing_pays(name: str, verifier: Verifier) -> None:
 @pytest.mark.parametrize("draw", range(3))
 def test_a_mean_is_rounded_once(draw: int, verifier: Verifier) -> None:
     """A softmax over means magnifies the last bit; another comment is judged on other values."""
-    task = suites.find("level2/matmul_dropout_mean_softmax")
+    task = suites.find_task("level2/matmul_dropout_mean_softmax")
     verdict = verifier.verify(Kernel(f"{oracle(task).source}// {draw}\n", trusted=True), task)
     assert verdict.feasible, verdict.feedback
 
@@ -140,12 +140,12 @@ def _script() -> ModuleType:
 
 @pytest.mark.parametrize("name", ["level1/relu", "level1/cumsum", "level2/gemm_bias_add_hardtanh_mish_group_norm"])
 def test_what_a_task_lacks_is_listed(name: str, verifier: Verifier) -> None:
-    margin = _measured(suites.find(name), verifier)
+    margin = _measured(suites.find_task(name), verifier)
     assert margin.lacking().keys() == exceptions(name).keys(), margin
 
 
 def test_exceptions_are_of_tasks_that_exist() -> None:
-    known = {task.id for name in suites.SUITES for task in suites.suite(name)}
+    known = {task.id for name in suites.SUITES for task in suites.load_suite(name)}
     for promise, reasons in listed().items():
         assert promise in ("spread", "launch")
         assert reasons.keys() <= known
@@ -154,7 +154,7 @@ def test_exceptions_are_of_tasks_that_exist() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("task", [pytest.param(t, id=t.id) for name in suites.SUITES for t in suites.suite(name)])
+@pytest.mark.parametrize("task", [pytest.param(t, id=t.id) for name in suites.SUITES for t in suites.load_suite(name)])
 def test_every_task_has_an_oracle_and_room_below_it(task: Task, verifier: Verifier) -> None:
     """Run by `make test-suites`."""
     margin = _measured(task, verifier)

@@ -41,7 +41,7 @@ def bank() -> MemoryBank:
 
 @pytest.fixture(scope="module")
 def cases(bank: MemoryBank) -> list[Case]:
-    return DESIGN.cases([suites.find("level1/relu"), suites.find("level1/softmax")], bank, "ascendc")
+    return DESIGN.cases([suites.find_task("level1/relu"), suites.find_task("level1/softmax")], bank, "ascendc")
 
 
 def some_cases(*counts: int) -> list[Case]:
@@ -52,9 +52,9 @@ def test_contexts_begin_with_nothing_and_are_the_same_again(cases: list[Case], b
     assert [case.task.name for case in cases] == ["relu"] * 4 + ["softmax"] * 4
     assert [len(case.items) for case in cases] == [0, 2, 2, 2] * 2
     assert all(len({item.id for item in case.items}) == len(case.items) for case in cases)
-    again = DESIGN.cases([suites.find("level1/relu")], bank, "ascendc")
+    again = DESIGN.cases([suites.find_task("level1/relu")], bank, "ascendc")
     assert [case.items for case in again] == [case.items for case in cases[:4]]
-    other = Design(contexts=4, picks=2, seed=1).cases([suites.find("level1/relu")], bank, "ascendc")
+    other = Design(contexts=4, picks=2, seed=1).cases([suites.find_task("level1/relu")], bank, "ascendc")
     assert [case.items for case in other] != [case.items for case in cases[:4]]
 
 

@@ -29,7 +29,7 @@ from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 from kernel_gym.verdict import Feasible, Uncompilable
 
-TASK = suites.find("level1/softmax")
+TASK = suites.find_task("level1/softmax")
 VERIFIED = Note("trace", oracle(TASK).source, oracle(TASK).source, Feasible("", latency=1.0))
 
 

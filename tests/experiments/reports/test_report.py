@@ -188,7 +188,7 @@ def test_the_run_in_detail_is_no_yardstick_s_unless_asked_for(runs: Path, tmp_pa
 
 def test_categories_are_the_suite_s_whoever_had_the_operator(runs: Path) -> None:
     kinds = {kind for kind, _, _ in report._tiers(finished(runs), {})}
-    assert kinds == {suites.find(task).category for task in ("level1/relu", "basics/vector_add")}
+    assert kinds == {suites.find_task(task).category for task in ("level1/relu", "basics/vector_add")}
 
 
 def test_every_contender_of_a_picture_has_a_look_of_its_own() -> None:

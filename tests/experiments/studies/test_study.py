@@ -106,7 +106,7 @@ def test_asked_for_some_agents_an_arm_makes_those_of_its_own_and_whoever_builds_
 
 @pytest.mark.parametrize("count", [1, 8, 40, 99])
 def test_a_stratified_choice_has_every_category_by_its_share(count: int) -> None:
-    tasks = suites.suite("level1")
+    tasks = suites.load_suite("level1")
     kept = stratified(tasks, count)
     assert len(kept) == len({task.id for task in kept}) == count
     shares = Counter(task.category for task in tasks)

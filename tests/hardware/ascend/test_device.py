@@ -32,7 +32,7 @@ from kernel_gym.hardware.cuda.compiler import kernels_in
 from kernel_gym.hardware.cuda.runtime import runtime
 from kernel_gym.hardware.device import Clocked, Device, Inputs
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
 ADD = """\
 #include "kernel_operator.h"
@@ -245,7 +245,7 @@ def test_nothing_of_the_authors_host_code_is_in_the_npus_half() -> None:
 
 @pytest.mark.parametrize("name", ["relu", "softmax", "layer_norm", "sum_reduction_over_a_dimension"])
 def test_launches_of_real_kernels_are_written_down(name: str, tmp_path: Path) -> None:
-    task = suites.find(f"level1/{name}")
+    task = suites.find_task(f"level1/{name}")
     parts = halves(oracle(task).source)
     assert not parts.problem
     assert ascend.compile_host(tmp_path, parts.host, runtime()) == ()
@@ -264,7 +264,7 @@ def test_launches_of_real_kernels_are_written_down(name: str, tmp_path: Path) ->
 
 def test_structs_of_canns_own_are_refused_in_one_line() -> None:
     """Their layout is not ours to know: a record made without CANN's headers would be garbage to the kernel."""
-    parts = halves(oracle(suites.find("level1/square_matrix_multiplication")).source)
+    parts = halves(oracle(suites.find_task("level1/square_matrix_multiplication")).source)
     assert re.match(
         r"line \d+: this kernel takes CANN's own tiling structs or functions \(TCubeTiling\)", parts.problem
     )

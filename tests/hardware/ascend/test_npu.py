@@ -34,12 +34,12 @@ def verifier() -> Iterator[Verifier]:
 @pytest.mark.parametrize("name", FATES)
 def test_four_known_kernels_meet_their_fates(name: str, verifier: Verifier) -> None:
     line, outcome, cause = FATES[name]
-    verdict = verifier.verify(Kernel(RELU.replace(LINE, line), trusted=True), suites.find("level1/relu"))
+    verdict = verifier.verify(Kernel(RELU.replace(LINE, line), trusted=True), suites.find_task("level1/relu"))
     assert (verdict.outcome, getattr(verdict, "cause", "")) == (outcome, cause), verdict.feedback
 
 
 @pytest.mark.parametrize("name", ["relu", "gelu", "softmax", "layer_norm", "sum_reduction_over_a_dimension", "cumsum"])
 def test_an_oracle_passes_every_gate(name: str, verifier: Verifier) -> None:
-    task = suites.find(f"level1/{name}")
+    task = suites.find_task(f"level1/{name}")
     verdict = verifier.verify(oracle(task), task)
     assert verdict.feasible, verdict.feedback

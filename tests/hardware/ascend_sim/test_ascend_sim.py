@@ -13,7 +13,7 @@ from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware.ascend_sim.device import WORKSPACE_BYTES, AscendSim
 from kernel_gym.hardware.device import Device, Inputs, Run
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
 COUNT = 5000
 FILE = """#include "kernel_operator.h"

@@ -10,7 +10,7 @@ import pytest
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Inputs, Run
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 from kernel_gym.verifier.screening import binary
 
 FILE = """#include "kernel_operator.h"

@@ -13,7 +13,7 @@ from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.ascend_sim.runtime import HERE
 from kernel_gym.hardware.device import Build, Inputs, Run
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
 FILE = """#include "kernel_operator.h"
 static uint64_t draw(uint64_t &state) { state ^= state << 13; state ^= state >> 7; return state ^= state << 17; }

@@ -15,7 +15,7 @@ from kernel_gym.errors import KernelGymError
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Build, Inputs
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
 KERNEL = ROOT / "docs" / "walkthrough" / "09_two_buffers.cpp"
 SIGNATURE = Signature((InputSpec((1 << 18,)),), (TensorSpec((1 << 18,)),))

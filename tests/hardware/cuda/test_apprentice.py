@@ -38,14 +38,14 @@ def verifier() -> Iterator[Verifier]:
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_an_oracle_passes_every_gate(name: str, verifier: Verifier) -> None:
-    task = suites.find(f"level1/{name}")
+    task = suites.find_task(f"level1/{name}")
     verdict = verifier.verify(oracle(task, "cuda"), task)
     assert verdict.feasible, verdict.feedback
 
 
 @pytest.mark.parametrize("name", ["softmax", "standard_matrix_multiplication"])
 def test_an_oracle_beats_the_naive_schedule(name: str, verifier: Verifier) -> None:
-    task = suites.find(f"level1/{name}")
+    task = suites.find_task(f"level1/{name}")
     slow, fast = (verifier.verify(made(task, "cuda"), task) for made in (naive, oracle))
     assert slow.latency_us is not None, slow.feedback
     assert fast.latency_us is not None, fast.feedback

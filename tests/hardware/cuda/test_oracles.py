@@ -23,7 +23,7 @@ def verifier() -> Iterator[Verifier]:
         yield made
 
 
-@pytest.mark.parametrize("task", [pytest.param(task, id=task.name) for task in suites.suite("level1")])
+@pytest.mark.parametrize("task", [pytest.param(task, id=task.name) for task in suites.load_suite("level1")])
 def test_an_oracle_passes_every_gate_and_no_beginners_kernel_beats_it(task: Task, verifier: Verifier) -> None:
     fast, slow = (verifier.verify(made(task, "cuda"), task) for made in (oracle, naive))
     assert fast.latency_us is not None, fast.feedback

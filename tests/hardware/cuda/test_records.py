@@ -16,7 +16,7 @@ from kernel_gym.hardware.cuda.launches import Argument, Plan, handle, plan
 from kernel_gym.hardware.cuda.runtime import runtime
 from kernel_gym.hardware.cuda.split import split
 from kernel_gym.hardware.cuda.toolkit import Toolkit
-from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
 SIGNATURE = Signature((InputSpec((3, 5)),), (TensorSpec((3, 5)),), ints=(7,), floats=(0.5,))
 HEAD = """

@@ -9,7 +9,7 @@ from kernel_gym.hardware.cuda.device import Cuda
 from kernel_gym.hardware.cuda.sanitizer import parse
 from kernel_gym.hardware.device import Inputs
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
 MEMCHECK = """========= COMPUTE-SANITIZER
 ========= Invalid __shared__ write of size 4 bytes

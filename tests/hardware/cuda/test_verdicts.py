@@ -48,7 +48,7 @@ def verifier() -> Iterator[Verifier]:
 
 
 def judge(verifier: Verifier, text: str, task: str = RELU) -> Verdict:
-    return verifier.verify(Kernel(text, "cuda", trusted=True), suites.find(task))
+    return verifier.verify(Kernel(text, "cuda", trusted=True), suites.find_task(task))
 
 
 def test_the_example_is_feasible(verifier: Verifier) -> None:
@@ -136,7 +136,7 @@ def test_unscreened_state_is_gone_at_every_call(device: Cuda) -> None:
     import numpy as np
 
     from kernel_gym.hardware.device import Inputs
-    from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+    from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
     text = source("y[i] = (float)atomicAdd(&calls, 1);", declarations="__device__ int calls;")
     build = device.build(Kernel(text, "cuda"))
@@ -152,7 +152,7 @@ def test_unscreened_state_is_gone_at_every_call(device: Cuda) -> None:
 def test_the_workspace_is_poisoned_before_every_call(device: Cuda) -> None:
     import numpy as np
 
-    from kernel_gym.tasks.task import InputSpec, Signature, TensorSpec
+    from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
     text = source("float *kept = (float *)scratch; y[i] = kept[i]; kept[i] = x[i];")
     build = device.build(Kernel(text, "cuda"))

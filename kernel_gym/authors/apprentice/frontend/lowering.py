@@ -10,7 +10,6 @@ from kernel_gym.authors.apprentice.frontend.operators import Unsupported
 from kernel_gym.authors.apprentice.frontend.plan import Plan
 from kernel_gym.authors.apprentice.frontend.reader import read
 from kernel_gym.errors import TaskError
-from kernel_gym.tasks.graph import export
 from kernel_gym.tasks.task import Task
 
 
@@ -38,7 +37,7 @@ def _read(task: Task) -> Plan | str:
     names = [spec.name for spec in signature.inputs]
     shapes = [tuple(spec.shape for spec in task.instance(case).signature.inputs) for case in task.cases]
     try:
-        program, twin = export(task.instance(task.public)), lambda: export(task.instance(task.timing))
+        program, twin = task.instance(task.public).export(), lambda: task.instance(task.timing).export()
         plan = read(program, task.name, _title(task), shapes, twin, names)
     except Unsupported as error:
         return str(error)

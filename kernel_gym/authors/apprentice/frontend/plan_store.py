@@ -14,7 +14,7 @@ import torch
 
 from kernel_gym.authors.apprentice.frontend import plan as plans
 from kernel_gym.authors.apprentice.frontend.plan import Plan
-from kernel_gym.tasks.graph import cache_folder
+from kernel_gym.disk_cache import cache_folder
 
 
 def load(digest: str) -> Plan | str | None:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from kernel_gym.tasks.task import Domain
+from kernel_gym.tasks.specs import Domain
 
 #: Functions that change neither the values nor what they mean: a result keeps its source's domain.
 _PRESERVING = frozenset(

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from kernel_gym.tasks.task import Case, Domain, Task
+from kernel_gym.tasks.specs import Case, Domain
+from kernel_gym.tasks.task import Task
 
 HEAD = "import torch\nfrom torch import nn\nrows = 8\nclass Model(nn.Module):\n"
 TAIL = "\ndef get_init_inputs():\n    return []\n"

@@ -21,5 +21,5 @@ def exceptions(task: str) -> dict[str, str]:
 @lru_cache(maxsize=1)
 def listed() -> dict[str, dict[str, str]]:
     """All exceptions: promise, task, reason."""
-    text = resources.files(__package__).joinpath("exceptions.yaml").read_text()
+    text = resources.files(__package__).joinpath("headroom_exceptions.yaml").read_text()
     return {promise: dict(reasons or {}) for promise, reasons in yaml.safe_load(text).items()}

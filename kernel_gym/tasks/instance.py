@@ -1,7 +1,7 @@
-"""From the text of a KernelBench-format module to a task at one case.
+"""A task at one case: its module built from the text, with its signature.
 
-The text is executed: a problem file is the user's own, trusted code. Signatures come from fake tensors, so that the
-large timing case costs no memory; the module itself is built only when somebody evaluates it.
+The text is executed: a problem file is the user's own, trusted code. Signatures are computed on fake tensors, so that
+the large timing case costs no memory; the module itself is built only when it is evaluated.
 """
 
 from __future__ import annotations
@@ -21,47 +21,48 @@ from typing import Any, cast
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from kernel_gym.errors import KernelGymError, TaskError
-from kernel_gym.tasks.domains import OnHost, Recorder, observed_domain, state_domain
-from kernel_gym.tasks.graph import TRACING, export, lifted_constants
-from kernel_gym.tasks.sizes import with_sizes
-from kernel_gym.tasks.task import DTYPES, Case, Domain, InputSpec, Signature, Task, TensorSpec
+from kernel_gym.tasks.exported_graph import TRACING, export_module, lifted_constants
+from kernel_gym.tasks.size_constants import with_sizes
+from kernel_gym.tasks.specs import DTYPES, Case, Domain, InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.value_domains import OnHost, Recorder, observed_domain, state_domain
 
-#: Buffers that batch statistics fill; every other buffer holds a value that belongs to the operator (a mask, a table).
+#: Buffers that batch statistics fill. Every other buffer holds a value that the module defines (a mask, a table).
 STATISTICS = frozenset({"running_mean", "running_var"})
 
 # Problem files draw from torch's global generator, which all threads share; and they are traced.
 _BUILDING = TRACING
 
 
-def instantiate(task: Task, case: Case) -> Problem:
-    """The task at one case; cached by content."""
+def instantiate(source: str, digest: str, public: Case, case: Case) -> Instance:
+    """Return the module of a text at one case; cached by content. The public case tells the domains of its inputs."""
     with _BUILDING:
-        return _problem(task.source, task.digest, task.public, case)
+        return _instance(source, digest, public, case)
 
 
 @lru_cache(maxsize=2048)
-def _problem(source: str, digest: str, public: Case, case: Case) -> Problem:
-    return Problem(source, digest, case, _domains(source, digest, public))
+def _instance(source: str, digest: str, public: Case, case: Case) -> Instance:
+    return Instance(source, digest, case, _domains(source, digest, public))
 
 
 @lru_cache(maxsize=1024)
 def _domains(source: str, digest: str, public: Case) -> tuple[Domain, ...]:
-    """What each tensor argument may hold, from the values at the public case."""
-    problem = Problem(source, digest, public, ())
-    arguments, recorder = problem.draw()
+    """Return the domain of each tensor argument, from the values at the public case."""
+    instance = Instance(source, digest, public, ())
+    arguments, recorder = instance.draw()
     tensors = _tensors(arguments)
     domains = [recorder.domain_of(tensor) or observed_domain(tensor) for tensor in tensors]
     for position, domain in enumerate(domains):
-        if domain.kind in ("unit", "positive") and problem.is_finite_beyond(tensors, position):
+        if domain.kind in ("unit", "positive") and instance.is_finite_beyond(tensors, position):
             domains[position] = Domain("real")
     return tuple(domains)
 
 
-class Problem:
-    """A task at one case: the module built, its signature known. Implements `kernel_gym.tasks.task.Instance`."""
+class Instance:
+    """A task at one case: the module built from its text, and its signature."""
 
     def __init__(self, source: str, digest: str, case: Case, domains: tuple[Domain, ...]) -> None:
         self.case = case
@@ -75,11 +76,11 @@ class Problem:
         """Run the reference on `inputs` (ordered as `signature.inputs`); `dtype` raises or lowers its precision."""
         if len(inputs) != len(self.signature.inputs):
             raise TaskError(f"the reference takes {len(self.signature.inputs)} tensors, not {len(inputs)}")
-        given = [_copy(tensor, dtype) for tensor in inputs]
+        tensors = [_copy(tensor, dtype) for tensor in inputs]
         by_origin = {
             origin: {
                 spec.name: tensor
-                for spec, tensor in zip(self.signature.inputs, given, strict=True)
+                for spec, tensor in zip(self.signature.inputs, tensors, strict=True)
                 if spec.origin == origin
             }
             for origin in ("argument", "state", "constant")
@@ -90,17 +91,18 @@ class Problem:
             return tuple(tensor.contiguous() for tensor in _tensors(module(*arguments)))
 
     def model(self) -> torch.nn.Module:
-        """The module in `eval()` with randomised parameters and buffers."""
+        """Return the module in `eval()` with randomised parameters and buffers."""
         return self._model
 
     def example_arguments(self) -> tuple[object, ...]:
-        """Arguments of `forward`, tensors and scalars, as `get_inputs()` gives them; the same at every call."""
+        """Return the arguments of `forward` that `get_inputs()` gives, tensors and scalars; the same at every call."""
         return self.draw()[0]
 
     def fixed_inputs(self) -> dict[int, torch.Tensor]:
-        """Inputs whose values belong to the operator and are not to be drawn: position in the signature and value.
+        """Return the inputs whose values the module defines, by position in `signature.inputs`.
 
-        These are masks and tables that the module keeps as buffers, counters, and the constants that export lifts.
+        These are masks and tables that the module keeps as buffers, counters, and the constants that export lifts. A
+        check uses these values instead of random ones.
         """
         tables = dict(self.model().named_buffers()) | self._constants
         return {
@@ -110,12 +112,20 @@ class Problem:
         }
 
     def fake(self) -> tuple[torch.nn.Module, tuple[object, ...]]:
-        """Module and arguments without memory behind them, for looking at shapes and graphs of large cases."""
+        """Return module and arguments as fake tensors, without memory behind them; cheap at any size."""
         with _BUILDING, self._mode:
             return self._build(), self._arguments
 
+    def export(self, *, dynamic: bool = False, decomposed: bool = True) -> ExportedProgram:
+        """Export the module to an ATen graph, see `export_module`. The timing case is exported from fake tensors."""
+        if self.case.role == "timing":
+            return export_module(*self.fake(), dynamic=dynamic, decomposed=decomposed)
+        # A copy: forward() may keep something in its module, and exporting runs it.
+        model = copy.deepcopy(self.model())
+        return export_module(model, self.example_arguments(), dynamic=dynamic, decomposed=decomposed)
+
     def draw(self) -> tuple[tuple[object, ...], Recorder]:
-        """Real arguments and the record of how they were drawn."""
+        """Return real arguments and the record of how they were drawn."""
         recorder = Recorder()
         with self._seeded("arguments"), OnHost(), recorder, _blame("get_inputs() fails", self.case):
             return tuple(self._names["get_inputs"]()), recorder
@@ -127,7 +137,7 @@ class Problem:
             return tuple(_tensors(copy.deepcopy(self.model())(*arguments)))
 
     def is_finite_beyond(self, tensors: Sequence[torch.Tensor], position: int) -> bool:
-        """Whether the reference is still finite if one argument takes negative and large values too."""
+        """Return whether the reference stays finite if one argument takes negative and large values too."""
         generator = torch.Generator().manual_seed(self._seed("beyond"))
         wide = list(tensors)
         wide[position] = (torch.randn(wide[position].shape, generator=generator) * 4).to(wide[position].dtype)
@@ -147,7 +157,7 @@ class Problem:
     def _constants(self) -> dict[str, torch.Tensor]:
         if not (self._writes_tensors or _loose_tensors(self._fake_model)):
             return {}
-        return lifted_constants(export(self, decomposed=False))
+        return lifted_constants(self.export(decomposed=False))
 
     def _signature(self, domains: tuple[Domain, ...]) -> Signature:
         with _BUILDING, _unlogged(), self._mode:
@@ -189,8 +199,8 @@ class Problem:
 
     def _build(self) -> torch.nn.Module:
         with OnHost(), _blame("Model cannot be built", self.case):
-            made, (positional, named) = self._names["Model"], _init(self._names)
-            return cast(torch.nn.Module, made(*positional, **named).eval())
+            model, (positional, named) = self._names["Model"], _init(self._names)
+            return cast(torch.nn.Module, model(*positional, **named).eval())
 
     def _seed(self, what: str) -> int:
         return int.from_bytes(hashlib.sha256(f"{self.digest} {self.case.name} {what}".encode()).digest()[:7], "big")
@@ -203,7 +213,7 @@ class Problem:
 
 
 def _execute(source: str, digest: str, case: Case) -> dict[str, Any]:
-    """Run the module's text with the case's sizes; gives its names."""
+    """Run the module's text with the case's sizes and return its namespace."""
     name = f"kernel_gym_problem_{digest[:16]}_{case.name}".replace("-", "_")
     tree = with_sizes(source, dict(case.sizes))
     module = types.ModuleType(name)
@@ -221,13 +231,13 @@ def _execute(source: str, digest: str, case: Case) -> dict[str, Any]:
 
 
 def _init(names: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """What the module is constructed with; some collections write `[[positional], {"name": value}]`."""
-    given = names["get_init_inputs"]()
-    if len(given) == 2 and isinstance(given[0], list | tuple) and isinstance(given[1], dict):
+    """Return the module's constructor arguments; some collections write `[[positional], {"name": value}]`."""
+    arguments = names["get_init_inputs"]()
+    if len(arguments) == 2 and isinstance(arguments[0], list | tuple) and isinstance(arguments[1], dict):
         parameters = inspect.signature(names["Model"].__init__).parameters
-        if all(name in parameters for name in given[1]):
-            return given[0], given[1]
-    return given, {}
+        if all(name in parameters for name in arguments[1]):
+            return arguments[0], arguments[1]
+    return arguments, {}
 
 
 @contextmanager
@@ -272,7 +282,7 @@ def _randomised(model: torch.nn.Module) -> torch.nn.Module:
 
 
 def _bind(model: torch.nn.Module, values: dict[str, torch.Tensor], dtype: torch.dtype | None) -> torch.nn.Module:
-    """A module of its own for one call, sharing nothing that a call could write to."""
+    """Return a module for one call that shares nothing that a call could write to."""
     held = {id(tensor): tensor for _, tensor in (*model.named_parameters(), *model.named_buffers())}
     bound = copy.deepcopy(model, dict(held))
     for prefix, module in bound.named_modules(remove_duplicate=False):
@@ -291,7 +301,7 @@ def _attributes(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def _loose_tensors(model: torch.nn.Module) -> bool:
-    """Whether the module keeps tensors that `state_dict()` does not show."""
+    """Return whether the module keeps tensors that `state_dict()` does not show."""
     shown = set(model.state_dict())
     hidden = any(name not in shown for name, _ in model.named_buffers())
     return hidden or any(_attributes(module) for module in model.modules())
@@ -299,17 +309,17 @@ def _loose_tensors(model: torch.nn.Module) -> bool:
 
 @lru_cache(maxsize=1024)
 def _writes_tensors(source: str) -> bool:
-    """Whether a function that `forward` may call writes a tensor out (`torch.tensor(0.5)`): export lifts those."""
-    apart = ("__init__", "get_inputs", "get_init_inputs")
+    """Return whether a function that `forward` may call has a tensor literal (`torch.tensor(0.5)`): export lifts it."""
+    excluded = ("__init__", "get_inputs", "get_init_inputs")
     functions = [
-        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef) and node.name not in apart
+        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef) and node.name not in excluded
     ]
     calls = [node.func for function in functions for node in ast.walk(function) if isinstance(node, ast.Call)]
     return any(ast.unparse(call) in ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "tensor") for call in calls)
 
 
 def _argument_names(model: torch.nn.Module, arguments: tuple[object, ...]) -> list[str]:
-    """One name for each tensor argument, after the parameters of `forward`."""
+    """Return one name for each tensor argument, after the parameters of `forward`."""
     parameters = list(inspect.signature(model.forward).parameters)
     names: list[str] = []
     for position, argument in enumerate(arguments):

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from kernel_gym.errors import TaskError
-from kernel_gym.tasks.problem import instantiate
-from kernel_gym.tasks.task import Case, Instance, Task
+from kernel_gym.tasks.instance import Instance
+from kernel_gym.tasks.specs import Case
+from kernel_gym.tasks.task import Task
 
 HEAD = "import torch\nfrom torch import nn\n"
 
@@ -196,7 +197,7 @@ def test_arguments_are_the_same_at_every_call_and_the_global_generator_is_left_a
 def test_instances_are_cached_by_content():
     source = simple("return x")
     again = Task("other/name", "loss", source.source, source.cases)
-    assert instantiate(source, source.public) is instantiate(again, again.public)
+    assert source.instance(source.public) is again.instance(again.public)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from kernel_gym.errors import TaskError, TaskWarning
-from kernel_gym.suites import find, suite
-from kernel_gym.suites.outside import CHECK_BYTES, HIDDEN_BYTES, TIMING_BYTES, derive, load_all
-from kernel_gym.tasks.task import Case, Task
+from kernel_gym.suites import find_task, load_suite
+from kernel_gym.suites.problem_files import CHECK_BYTES, HIDDEN_BYTES, TIMING_BYTES, derive, load_all
+from kernel_gym.tasks.specs import Case
+from kernel_gym.tasks.task import Task
 
 PROBLEMS = Path(__file__).parent / "problems"
 
@@ -18,7 +19,7 @@ def _cache(tmp_path, monkeypatch):
 
 
 def problem(name: str) -> Task:
-    return find(str(PROBLEMS / name))
+    return find_task(str(PROBLEMS / name))
 
 
 def shapes(task: Task, case: Case) -> list[tuple[int, ...]]:
@@ -95,7 +96,7 @@ def test_targets_stay_below_the_number_of_classes():
 
 def test_a_folder_loads_what_it_can_and_says_why_not():
     with pytest.warns(TaskWarning) as caught:
-        tasks = suite(str(PROBLEMS / "level2"))
+        tasks = load_suite(str(PROBLEMS / "level2"))
     assert [task.number for task in tasks] == [39, 50, 60]
     reasons = [str(item) for item in load_all(PROBLEMS / "level2") if isinstance(item, TaskError)]
     assert len(reasons) == 2
@@ -106,22 +107,22 @@ def test_a_folder_loads_what_it_can_and_says_why_not():
 
 def test_kernelbench_home_is_searched(monkeypatch):
     monkeypatch.setenv("KERNELBENCH_HOME", str(PROBLEMS.parent))
-    assert find("problems/level1/19").description == "ReLU"
-    assert find("problems/level1/19_ReLU").number == 19
+    assert find_task("problems/level1/19").description == "ReLU"
+    assert find_task("problems/level1/19_ReLU").number == 19
     with pytest.raises(TaskError, match="no problem file '20' in"):
-        find("problems/level1/20")
+        find_task("problems/level1/20")
 
 
 def test_one_file_is_found_without_reading_the_others(monkeypatch):
     monkeypatch.setenv("KERNELBENCH_HOME", str(PROBLEMS.parent))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert find("problems/level2/39").number == 39
+        assert find_task("problems/level2/39").number == 39
 
 
 def test_derived_cases_are_kept(monkeypatch):
     first = problem("level2/60_Fixed.py")
-    monkeypatch.setattr("kernel_gym.suites.outside.derive", lambda source: pytest.fail("derived again"))
+    monkeypatch.setattr("kernel_gym.suites.problem_files.derive", lambda source: pytest.fail("derived again"))
     assert problem("level2/60_Fixed.py").digest == first.digest
 
 
@@ -134,10 +135,10 @@ def test_a_file_that_needs_no_shrinking_is_left_alone():
 
 def test_an_empty_folder_is_an_error(tmp_path):
     with pytest.raises(TaskError, match="could be loaded, it has no"):
-        suite(str(tmp_path))
+        load_suite(str(tmp_path))
     (tmp_path / "1_Broken.py").write_text("class Model(")
     with pytest.raises(TaskError, match=r"could be loaded: .*1_Broken.py: the problem file is not Python"):
-        suite(str(tmp_path))
+        load_suite(str(tmp_path))
 
 
 #: Odd files that load: shapes of the inputs and outputs at the public case, whole and other numbers.

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from kernel_gym.errors import TaskError, TaskWarning
-from kernel_gym.suites.table import CATEGORIES
-from kernel_gym.tasks.sizes import find_sizes
-from kernel_gym.tasks.task import Case, Signature, Task
+from kernel_gym.suites.definitions import CATEGORIES
+from kernel_gym.tasks.size_constants import find_sizes
+from kernel_gym.tasks.specs import Case, Signature
+from kernel_gym.tasks.task import Task
 
 #: Bytes of all tensors together at a check case and at the timing case.
 CHECK_BYTES, TIMING_BYTES = 256 << 10, 256 << 20
@@ -30,8 +31,6 @@ SMALLEST = 8
 SETTINGS = re.compile(r"kernel|stride|padding|dilation|group|num_layers|heads", re.IGNORECASE)
 #: Raised when cases would be derived differently: older cached ones are then not used.
 VERSION = 2
-
-Sizes = dict[str, int]
 
 
 def load_file(path: Path) -> Task:
@@ -99,7 +98,7 @@ def _cases(source: str, path: Path) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     """Derived cases, kept on disk: finding them builds the module many times."""
     import torch
 
-    from kernel_gym.tasks.graph import cache_folder, write_whole
+    from kernel_gym.disk_cache import cache_folder, write_whole
 
     key = hashlib.sha256(f"{VERSION} {torch.__version__} {source}".encode()).hexdigest()
     file = cache_folder() / "cases" / f"{key}.json"
@@ -115,22 +114,22 @@ def _cases(source: str, path: Path) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     return cases, tuple(kept["flags"])
 
 
-def _require(source: str, sizes: Sizes) -> Signature:
-    from kernel_gym.tasks.problem import Problem
+def _require(source: str, sizes: dict[str, int]) -> Signature:
+    from kernel_gym.tasks.instance import Instance
 
     digest = hashlib.sha256(source.encode()).hexdigest()
-    return Problem(source, digest, Case("original", "timing", tuple(sizes.items())), ()).signature
+    return Instance(source, digest, Case("original", "timing", tuple(sizes.items())), ()).signature
 
 
-def _run(source: str, sizes: Sizes) -> None:
+def _run(source: str, sizes: dict[str, int]) -> None:
     """Run the module on real values: shapes alone do not tell an index that is out of range."""
-    from kernel_gym.tasks.problem import Problem
+    from kernel_gym.tasks.instance import Instance
 
     digest = hashlib.sha256(source.encode()).hexdigest()
-    Problem(source, digest, Case("check", "public", tuple(sizes.items())), ()).run_example()
+    Instance(source, digest, Case("check", "public", tuple(sizes.items())), ()).run_example()
 
 
-def _probe(source: str, sizes: Sizes) -> Signature | None:
+def _probe(source: str, sizes: dict[str, int]) -> Signature | None:
     """The signature at these sizes; None if the module does not work there."""
     try:
         signature = _require(source, sizes)
@@ -139,7 +138,7 @@ def _probe(source: str, sizes: Sizes) -> Signature | None:
     return signature if all(spec.numel for spec in (*signature.inputs, *signature.outputs)) else None
 
 
-def _shrunk(source: str, sizes: Sizes, limit: int) -> Sizes:
+def _shrunk(source: str, sizes: dict[str, int], limit: int) -> dict[str, int]:
     """Halve the largest constants that help until the tensors fit; stops early if nothing helps."""
     signature = _require(source, sizes)
     while signature.nbytes > limit:
@@ -150,7 +149,7 @@ def _shrunk(source: str, sizes: Sizes, limit: int) -> Sizes:
     return sizes
 
 
-def _halved(source: str, sizes: Sizes, nbytes: int) -> tuple[Sizes, Signature] | None:
+def _halved(source: str, sizes: dict[str, int], nbytes: int) -> tuple[dict[str, int], Signature] | None:
     for name, value in sorted(sizes.items(), key=lambda item: -item[1]):
         if value < SMALLEST or SETTINGS.search(name):
             continue
@@ -161,7 +160,7 @@ def _halved(source: str, sizes: Sizes, nbytes: int) -> tuple[Sizes, Signature] |
     return None
 
 
-def _hidden(source: str, public: Sizes) -> list[Case]:
+def _hidden(source: str, public: dict[str, int]) -> list[Case]:
     """Up to three variants: all free constants odd, the first of them 1, and all of them other primes."""
     reference = _require(source, public)
     free = [name for name in public if _varies(source, public, name, _prime_near(public[name], 0), reference)]
@@ -169,7 +168,7 @@ def _hidden(source: str, public: Sizes) -> list[Case]:
     alone = [
         {name: value} for name in free for value in (1, _prime_near(public[name], 0), _prime_near(public[name], 1))
     ]
-    found: list[Sizes] = []
+    found: list[dict[str, int]] = []
     for change in [*together[:1], *alone[:1], *together[1:], *alone[1:]]:
         sizes = public | change
         if len(found) < 3 and change and sizes not in found and _agrees(source, sizes, reference):
@@ -177,11 +176,11 @@ def _hidden(source: str, public: Sizes) -> list[Case]:
     return [_case(f"hidden-{position}", "hidden", sizes) for position, sizes in enumerate(found, 1)]
 
 
-def _varies(source: str, public: Sizes, name: str, value: int, reference: Signature) -> bool:
+def _varies(source: str, public: dict[str, int], name: str, value: int, reference: Signature) -> bool:
     return not SETTINGS.search(name) and _agrees(source, public | {name: value}, reference)
 
 
-def _agrees(source: str, sizes: Sizes, reference: Signature) -> bool:
+def _agrees(source: str, sizes: dict[str, int], reference: Signature) -> bool:
     """Whether the module works at these sizes with the same parameters, and is handed other tensors."""
     signature = _probe(source, sizes)
     if signature is None or signature.nbytes > max(HIDDEN_BYTES, 2 * reference.nbytes):
@@ -214,11 +213,11 @@ def _prime_near(value: int, step: int) -> int:
     return candidate
 
 
-def _case(name: str, role: Any, sizes: Sizes) -> Case:
+def _case(name: str, role: Any, sizes: dict[str, int]) -> Case:
     return Case(name, role, tuple(sizes.items()))
 
 
-def _changes(original: Sizes, sizes: Sizes) -> str:
+def _changes(original: dict[str, int], sizes: dict[str, int]) -> str:
     return ", ".join(f"{name} {original[name]} to {sizes[name]}" for name in original if original[name] != sizes[name])
 
 

@@ -1,7 +1,8 @@
-"""Rows of the suites: an operator as a few words of torch, from which the text of its module is written.
+"""Definitions of the packaged tasks, from which the text of each module is generated.
 
-An `Operator` says what is computed (`forward`, `layers`), on what (`inputs`) and at which sizes (`Sizes`); `task()`
-gives the task with its KernelBench-format text. Nothing here imports torch: a suite is loaded before a module is built.
+A `TaskDefinition` says what is computed (`forward`, `layers`), on which inputs (`inputs`) and at which sizes
+(`CaseSizes`). `TaskDefinition.task` returns the task with its KernelBench-format text. Nothing here imports torch, so
+that a suite loads quickly.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from textwrap import dedent, fill, indent
 
-from kernel_gym.tasks.task import Case, Task
+from kernel_gym.tasks.specs import Case
+from kernel_gym.tasks.task import Task
 
-#: What kinds of operators there are: the grouping of MultiKernelBench, and `other` for files that tell nothing.
+#: Categories of tasks: those of MultiKernelBench, and `other` for files of an unknown category.
 CATEGORIES = (
     "activation",
     "arch",
@@ -34,10 +36,10 @@ CATEGORIES = (
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """The size constants of an operator and the values they take.
+class CaseSizes:
+    """The size constants of a module and their values at each case.
 
-    `names` are the constants; `public`, each of `hidden` and `timing` give one value for each of them.
+    `names` are the constants, separated by spaces; `public`, `timing` and each of `hidden` give one value for each.
     """
 
     names: str
@@ -51,33 +53,33 @@ class Sizes:
                 raise ValueError(f"{values} does not give one value for each of {self.names!r}")
 
     def cases(self) -> tuple[Case, ...]:
-        """The cases of a task: one public, the hidden ones, the timing case."""
+        """Return the cases of the task: the public one, the hidden ones, the timing case."""
         names = self.names.split()
         hidden = [(f"hidden-{position}", "hidden", values) for position, values in enumerate(self.hidden, 1)]
         rows = [("public", "public", self.public), *hidden, ("timing", "timing", self.timing)]
         return tuple(Case(name, role, tuple(zip(names, values, strict=True))) for name, role, values in rows)  # type: ignore[arg-type]
 
     def constants(self) -> dict[str, object]:
-        """The constants with their public values."""
+        """Return the constants with their public values."""
         return dict(zip(self.names.split(), self.public, strict=True))
 
 
 @dataclass(frozen=True)
-class Operator:
-    """One row of a suite.
+class TaskDefinition:
+    """One task of a packaged suite.
 
-    `forward` is an expression, or statements that end in `return`; `inputs` maps its arguments to what draws them.
-    `layers` maps attributes of the module to what makes them; `init` names the constants that the module is constructed
-    with. `settings` are constants beside the sizes, as they stand in the text: a number that no case varies, or an
-    expression over the sizes. `repaired` says what was mended in a defective original, `redundant` which of its steps
-    do nothing.
+    `forward` is an expression, or statements that end in `return`; `inputs` maps its arguments to the expressions that
+    draw them. `layers` maps attributes of the module to the expressions that construct them; `init` names the constants
+    that the module is constructed with. `settings` are constants beside the sizes, as they are written in the text: a
+    number that no case varies, or an expression over the sizes. `repaired` says what was mended in a defective
+    original, `redundant` which of its steps do nothing.
     """
 
     number: int | None
     name: str
     category: str
     description: str
-    sizes: Sizes
+    sizes: CaseSizes
     forward: str
     inputs: Mapping[str, str]
     layers: Mapping[str, str] = field(default_factory=dict)
@@ -87,7 +89,7 @@ class Operator:
     redundant: str = ""
 
     def task(self, suite: str, level: int | None = None) -> Task:
-        """The task that this row describes."""
+        """Return the task that is defined here."""
         return Task(
             id=f"{suite}/{self.name}",
             category=self.category,
@@ -104,7 +106,7 @@ class Operator:
         return tuple(f"{flag}: {text}" for flag, text in flags.items() if text)
 
     def source(self) -> str:
-        """The module in KernelBench's format."""
+        """Return the text of the module in KernelBench's format."""
         body = "\n".join([self._constants(), self._model(), self._functions()])
         imports = [statement for use, statement in _IMPORTS.items() if use in body]
         return "\n".join([*imports, "", body])
@@ -124,7 +126,7 @@ class Operator:
         kept = [name for name in names if f"self.{name}" in self.forward]
         lines = ["super().__init__()"]
         lines += [f"self.{name} = {name}" for name in kept]
-        lines += [f"self.{name} = {made}" for name, made in self.layers.items()]
+        lines += [f"self.{name} = {layer}" for name, layer in self.layers.items()]
         body = indent("\n".join(lines), " " * 8)
         return f"\n    def __init__({', '.join(['self', *names])}):\n{body}\n"
 
@@ -139,7 +141,7 @@ class Operator:
         return f"\ndef get_inputs():\n    return [{inputs}]\n\n\ndef get_init_inputs():\n    return [{init}]\n"
 
 
-#: What a module's text imports, by what it uses.
+#: Import statements of a module's text, by the name that needs them.
 _IMPORTS = {
     "math.": "import math\n",
     "torch.": "import torch",

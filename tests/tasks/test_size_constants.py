@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_gym.errors import TaskError
-from kernel_gym.tasks.sizes import find_sizes, with_sizes
+from kernel_gym.tasks.size_constants import find_sizes, with_sizes
 
 TEXT = """
 batch = 16

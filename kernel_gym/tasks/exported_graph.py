@@ -1,0 +1,66 @@
+"""Export of a module to an ATen graph: what the reference computes, as a list of operators."""
+
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+from threading import RLock
+from typing import Any, cast
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.utils import _pytree as pytree
+
+from kernel_gym.errors import TaskError
+from kernel_gym.tasks.value_domains import OnHost
+
+# torch's own copying of a tree spec uses a deprecated part of torch; a user can do nothing about it.
+warnings.filterwarnings("ignore", message=r".*isinstance\(treespec, LeafSpec\)", category=FutureWarning)
+
+#: Export replaces entries of torch's dispatch tables while it runs, and fake tensors read them: one thread at a time.
+TRACING = RLock()
+
+
+def export_module(
+    model: torch.nn.Module, arguments: tuple[object, ...], *, dynamic: bool = False, decomposed: bool = True
+) -> ExportedProgram:
+    """Export a module to an ATen graph.
+
+    `dynamic` lets torch find out which dimensions may vary (`Dim.AUTO`). `decomposed` reduces the graph to core
+    operators; otherwise it has the operators that the module calls.
+    """
+    shapes = _free_shapes(arguments) if dynamic else None
+    try:
+        with TRACING, OnHost(), torch.no_grad():
+            program = torch.export.export(model, arguments, dynamic_shapes=shapes, strict=False)
+            return cast(ExportedProgram, program.run_decompositions(_decompositions())) if decomposed else program
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [""])[0]
+        raise TaskError(f"the module does not export to ATen: {type(error).__name__}: {reason}") from error
+
+
+def lifted_constants(program: ExportedProgram) -> dict[str, torch.Tensor]:
+    """Return the tensors that the graph needs beside arguments and `state_dict()`, by name, in the graph's order."""
+    constants: dict[str, torch.Tensor] = {}
+    for spec in program.graph_signature.input_specs:
+        loose_buffer = spec.kind is InputKind.BUFFER and not spec.persistent
+        if spec.target is not None and (loose_buffer or spec.kind is InputKind.CONSTANT_TENSOR):
+            value = program.constants[spec.target]
+            assert isinstance(value, torch.Tensor)
+            constants[spec.target] = value
+    return constants
+
+
+@lru_cache(maxsize=1)
+def _decompositions() -> dict[Any, Any]:
+    # Built once: torch otherwise builds the whole table for every module, which costs more than the export.
+    table: Any = torch.export.default_decompositions()
+    return dict(table.items())
+
+
+def _free_shapes(arguments: tuple[object, ...]) -> Any:
+    def free(leaf: object) -> Any:
+        return dict.fromkeys(range(leaf.dim()), torch.export.Dim.AUTO) if isinstance(leaf, torch.Tensor) else None
+
+    return pytree.tree_map(free, arguments)

@@ -1,0 +1,97 @@
+"""Plain types that describe what a kernel receives: tensors, signatures and cases. Imports nothing that is slow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+Role = Literal["public", "hidden", "timing"]
+Origin = Literal["argument", "state", "constant"]
+
+
+#: Codes of `KernelTensor.dtype` in kernel_gym.h, with the size of an element in bytes.
+DTYPES: dict[str, tuple[int, int]] = {
+    "float32": (0, 4),
+    "float16": (1, 2),
+    "bfloat16": (2, 2),
+    "int8": (3, 1),
+    "uint8": (4, 1),
+    "int16": (5, 2),
+    "uint16": (6, 2),
+    "int32": (7, 4),
+    "uint32": (8, 4),
+    "int64": (9, 8),
+    "uint64": (10, 8),
+    "bool": (11, 1),
+    "float64": (12, 8),
+}
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """Shape and element type of a contiguous tensor."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+    @property
+    def numel(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self.numel * DTYPES[self.dtype][1]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The values that an input may hold.
+
+    `real`: any float. `positive`: greater than zero. `unit`: in [0, 1]. `index`: whole numbers in [0, limit). `bool`.
+    """
+
+    kind: Literal["real", "positive", "unit", "index", "bool"] = "real"
+    limit: int = 0
+
+
+@dataclass(frozen=True)
+class InputSpec(TensorSpec):
+    """One input tensor of a kernel: its shape and type, its origin in the module and the values that it may hold."""
+
+    name: str = ""
+    origin: Origin = "argument"
+    domain: Domain = Domain()
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What `kernel_launch` receives at one case: input tensors, output tensors and scalar attributes.
+
+    Inputs are the tensor arguments, then the values of `state_dict()`, then constants that export lifts. Attributes are
+    the scalars of `get_init_inputs()` and then `get_inputs()`, depth first.
+    """
+
+    inputs: tuple[InputSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    ints: tuple[int, ...] = ()
+    floats: tuple[float, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Size of all tensors in bytes."""
+        return sum(spec.nbytes for spec in (*self.inputs, *self.outputs))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of sizes: `sizes` overrides the module's size constants by name.
+
+    Kernels are computed and compared at the public and hidden cases; the latency is that of the timing case.
+    """
+
+    name: str
+    role: Role
+    sizes: tuple[tuple[str, int], ...] = ()
