@@ -71,7 +71,7 @@ class AgentContract:
         """An agent without values answers None; one with values tells them without acting or drawing."""
         env, agent, other = self.environment(), self.make(4), self.make(4)
         (observation, info), (again, told) = env.reset(seed=1), self.environment().reset(seed=1)
-        worth = agent.worth(observation, info)
+        worth = agent.candidate_values(observation, info)
         assert worth is None or len(worth) == len(info["candidates"])
         assert worth is None or all(isfinite(value) for value in worth)
         assert agent.act(observation, info) == other.act(again, told)

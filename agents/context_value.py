@@ -28,10 +28,18 @@ import numpy as np
 
 from kernel_gym.agents.contract import Agent, Info, Metrics, Observation
 from kernel_gym.agents.ranking import generate, legal_slots
-from kernel_gym.agents.support.agent_files import saved
-from kernel_gym.agents.support.context_features import FEATURES, Outlook, Record, Weights, at_gate, features, statements
+from kernel_gym.agents.support.agent_files import read_agent_file
+from kernel_gym.agents.support.context_features import (
+    FEATURES,
+    TaskOutlook,
+    TaskRecord,
+    Weights,
+    features,
+    gate_features,
+    statements,
+)
 from kernel_gym.agents.support.item_numbers import ItemNumbers
-from kernel_gym.agents.support.open_attempts import UnderWay
+from kernel_gym.agents.support.open_attempts import OpenAttempts
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.errors import ConfigError
@@ -43,7 +51,7 @@ GATES = ("compiles", "correct", "faster")
 
 
 @dataclass
-class Gate:
+class GateModel:
     """Bayesian logistic regression, updated by one Newton step an observation: a mean and a covariance of weights."""
 
     mean: Weights
@@ -70,7 +78,7 @@ class Gate:
 
 
 @dataclass
-class Effects:
+class ItemEffects:
     """What items do beyond what their features tell, by (stage, item): mean and variance of an addition to log-odds."""
 
     variance: float
@@ -112,16 +120,16 @@ class ContextValueAgent(Agent):
                 f"not {deviation}, {item_deviation} and {explore}"
             )
         self.deviation, self.explore = deviation, explore
-        self.effects = Effects(item_deviation**2)
+        self.effects = ItemEffects(item_deviation**2)
         self.gates = {(stage, gate): self._prior(i) for stage in Stage for i, gate in enumerate(GATES)}
-        self.records: dict[str, Record] = {}
+        self.records: dict[str, TaskRecord] = {}
         self.known: Counter[str] = Counter()
-        self._open = UnderWay[_Open]()
+        self._open = OpenAttempts[_Open]()
         self._numbers = ItemNumbers()
 
-    def _prior(self, gate: int) -> Gate:
+    def _prior(self, gate: int) -> GateModel:
         expected = np.array([weights[gate] for weights in FEATURES.values()])
-        return Gate(expected, self.deviation**2 * np.eye(len(expected)))
+        return GateModel(expected, self.deviation**2 * np.eye(len(expected)))
 
     # Picking
 
@@ -144,7 +152,7 @@ class ContextValueAgent(Agent):
             return best
         return generate(observation)
 
-    def worth(self, observation: Observation, info: Info) -> list[float]:
+    def candidate_values(self, observation: Observation, info: Info) -> list[float]:
         """What each candidate adds to the expected reward, by the posterior's mean."""
         open_, candidates = self._known(info), info["candidates"]
         now = _Open(
@@ -170,9 +178,9 @@ class ContextValueAgent(Agent):
     def _known(self, info: Info) -> _Open | None:
         return self._open.find(info["task"], info["start"], info["picked"])
 
-    def outlook(self, task: str) -> Outlook:
+    def outlook(self, task: str) -> TaskOutlook:
         """What is known about a task now."""
-        return Outlook(task, self.records, self.known)
+        return TaskOutlook(task, self.records, self.known)
 
     def _draw(self, stage: Stage, task: str) -> Belief:
         weights = {gate: self.gates[stage, gate].draw(self.rng, self.explore) for gate in GATES}
@@ -181,7 +189,7 @@ class ContextValueAgent(Agent):
 
         def effect(item: int) -> float:
             if item not in drawn:
-                mean, variance = self.effects.of(stage, self._numbers.of(task, item))
+                mean, variance = self.effects.of(stage, self._numbers.number(task, item))
                 drawn[item] = mean + self.explore * sqrt(variance) * float(noise.standard_normal())
             return drawn[item]
 
@@ -189,16 +197,16 @@ class ContextValueAgent(Agent):
 
     def _mean(self, stage: Stage, task: str) -> Belief:
         weights = {gate: self.gates[stage, gate].mean for gate in GATES}
-        return Belief(weights, lambda item: self.effects.of(stage, self._numbers.of(task, item))[0])
+        return Belief(weights, lambda item: self.effects.of(stage, self._numbers.number(task, item))[0])
 
     # Learning
 
     def learn(self, attempt: Attempt) -> Metrics:
         """Tell every gate that the kernel reached what came of it, then count the attempt into the task's record."""
         if attempt.index == 0:
-            self.effects.forget(self._numbers.begin(attempt.task))
+            self.effects.forget(self._numbers.begin_episode(attempt.task))
         now = self._open.end(attempt.task, attempt.start, attempt.context)
-        record = self.records.setdefault(attempt.task, Record())
+        record = self.records.setdefault(attempt.task, TaskRecord())
         metrics = self._take(attempt, now) if now is not None else {}
         self.known.update(statements(attempt.kernel.source) - record.statements.keys())
         record.take(attempt)
@@ -209,10 +217,10 @@ class ContextValueAgent(Agent):
         row = features(now.outlook, picks, now.start, attempt.best_us)
         shown = [one.id for one in _shown(now.start, picks)]
         expected = self._mean(attempt.stage, attempt.task).value(now.outlook.record, row, attempt.stage, shown)
-        numbers = [self._numbers.of(attempt.task, id) for id in shown]
+        numbers = [self._numbers.number(attempt.task, id) for id in shown]
         self.effects.learn(attempt.stage, numbers, (1 + expected) / 2, (1 + attempt.reward) / 2)
         for gate, target in _outcomes(attempt).items():
-            self.gates[attempt.stage, gate].learn(at_gate(row, now.outlook.record, gate), target)
+            self.gates[attempt.stage, gate].learn(gate_features(row, now.outlook.record, gate), target)
         return {
             "error": abs(attempt.reward - expected),
             "items": float(len(self.effects.table)),
@@ -225,12 +233,12 @@ class ContextValueAgent(Agent):
         """What items add to the log-odds beyond their features, by stage and item."""
         return {row: mean for row, (mean, _) in self.effects.table.items()}
 
-    def renumber(self, ids: Mapping[int, int]) -> None:
+    def remap_items(self, ids: Mapping[int, int]) -> None:
         """Effects belong to items by id."""
         kept = ((row, known) for row, known in self.effects.table.items() if row[1] in ids)
         self.effects.table = {(stage, ids[item]): known for (stage, item), known in kept}
 
-    def begin_fresh(self, lasting: int) -> None:
+    def use_fresh_memory(self, lasting: int) -> None:
         """Effects of an episode's own items are its own."""
         self._numbers = ItemNumbers(lasting)
 
@@ -251,15 +259,15 @@ class ContextValueAgent(Agent):
 
     def load(self, path: Path) -> None:
         """Read back what `save` wrote."""
-        data = saved(path, FILE)
+        data = read_agent_file(path, FILE)
         if data.get("features") != list(FEATURES):
             raise ConfigError("these weights belong to other features: the agent was saved by another version")
         self.gates = {
-            (Stage(stage), gate): Gate(np.array(mean), np.array(covariance))
+            (Stage(stage), gate): GateModel(np.array(mean), np.array(covariance))
             for stage, gate, mean, covariance in data["gates"]
         }
         self.effects.table = {(stage, item): (mean, variance) for stage, item, mean, variance in data["effects"]}
-        self.records = {task: Record(**_counted(record)) for task, record in data["records"].items()}
+        self.records = {task: TaskRecord(**_counted(record)) for task, record in data["records"].items()}
         self.known = Counter(data["known"])
         self.rng.bit_generator.state = data["rng"]
 
@@ -271,9 +279,9 @@ class Belief:
     weights: Mapping[str, Weights]
     effect: Callable[[int], float]
 
-    def value(self, record: Record, row: Weights, stage: Stage, shown: Sequence[int]) -> float:
+    def value(self, record: TaskRecord, row: Weights, stage: Stage, shown: Sequence[int]) -> float:
         """The expected reward of an attempt whose context has these features and items."""
-        chance = {gate: logistic(float(self.weights[gate] @ at_gate(row, record, gate))) for gate in GATES}
+        chance = {gate: logistic(float(self.weights[gate] @ gate_features(row, record, gate))) for gate in GATES}
         good = chance["compiles"] * chance["correct"] * (chance["faster"] if stage is Stage.REFINE else 1.0)
         odds = good / (1 - good) * exp(sum(map(self.effect, shown)))
         return 2 * odds / (1 + odds) - 1
@@ -283,7 +291,7 @@ class Belief:
 class _Open:
     """An attempt under way: what is known about its task, a belief, the candidates it met, the start point it chose."""
 
-    outlook: Outlook
+    outlook: TaskOutlook
     belief: Belief
     seen: dict[int, Candidate] = field(default_factory=dict)
     start: Candidate | None = None
@@ -313,10 +321,10 @@ def _counted(record: dict[str, Any]) -> dict[str, Any]:
     return {name: Counter(value) if isinstance(value, dict) else value for name, value in record.items()}
 
 
-def learned(path: Path) -> dict[int, dict[str, float]]:
+def read_item_values(path: Path) -> dict[int, dict[str, float]]:
     """What an item adds to the log-odds beyond its features, by item and then by stage."""
     effects: dict[int, dict[str, float]] = {}
-    for stage, item, mean, _ in saved(path, FILE)["effects"]:
+    for stage, item, mean, _ in read_agent_file(path, FILE)["effects"]:
         effects.setdefault(item, {})[stage] = mean
     return effects
 

@@ -50,7 +50,7 @@ class Agent(ABC):
         self.rng = np.random.default_rng(seed)
 
     @classmethod
-    def suited(cls, env: EnvConfig) -> Mapping[str, Any]:
+    def options_for(cls, env: EnvConfig) -> Mapping[str, Any]:
         """Constructor arguments that follow from a run's environment; options that the configuration has go first."""
         return {}
 
@@ -58,7 +58,7 @@ class Agent(ABC):
     def act(self, observation: Observation, info: Info) -> int:
         """Pick a candidate, or `K` to generate now. Only actions that the mask allows make sense."""
 
-    def worth(self, observation: Observation, info: Info) -> Sequence[float] | None:
+    def candidate_values(self, observation: Observation, info: Info) -> Sequence[float] | None:
         """What each candidate is worth to the agent now, one number a slot; None for an agent without values.
 
         For looking in only: changes nothing, draws nothing at random.
@@ -76,14 +76,14 @@ class Agent(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} does not own its training loop")
 
-    def renumber(self, ids: Mapping[int, int]) -> None:  # noqa: B027
+    def remap_items(self, ids: Mapping[int, int]) -> None:  # noqa: B027
         """Learn that items have other ids in the bank at hand: new ones by old ones, those not named are not in it.
 
         Called after `load`, where a run goes on from what was learned in another; if it doesn't begin with that one's
         memories, the seed knowledge alone is named. Only what is known by item id changes.
         """
 
-    def begin_fresh(self, lasting: int) -> None:  # noqa: B027
+    def use_fresh_memory(self, lasting: int) -> None:  # noqa: B027
         """Learn that memory is fresh: ids up to `lasting` mean the same item in every episode, the others don't.
 
         Called before the first attempt; whoever keeps something by item id can tell items apart with `ItemNumbers`.

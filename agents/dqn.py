@@ -13,7 +13,7 @@ import numpy as np
 
 from kernel_gym.agents.contract import Info, MakeEnv, Observation
 from kernel_gym.agents.rllib import RLlibAgent  # first: it says what is missing
-from kernel_gym.agents.scoring import CandidateScorer, Sizes
+from kernel_gym.agents.scoring import CandidateScorer, ScorerSizes
 
 from ray.rllib.algorithms.algorithm import Algorithm  # isort: skip
 from ray.rllib.algorithms.dqn import DQNConfig  # isort: skip
@@ -33,7 +33,7 @@ class MaskedQModule(DefaultDQNTorchRLModule):  # type: ignore[misc]
         self.uses_dueling, self.uses_double_q, self.num_atoms = False, self.model_config["double_q"], 1
         self.epsilon_schedule = Scheduler(fixed_value_or_schedule=self.model_config["epsilon"], framework="torch")
         self.action_dist_cls = TorchCategorical
-        self.scorer = CandidateScorer(Sizes(**self.model_config["sizes"]))
+        self.scorer = CandidateScorer(ScorerSizes(**self.model_config["sizes"]))
 
     def get_non_inference_attributes(self) -> list[str]:
         """What acting does not need."""

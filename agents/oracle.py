@@ -43,7 +43,7 @@ class OracleAgent(Agent):
         self._starts: dict[tuple[str, int], MemoryItem] = {}
 
     @classmethod
-    def suited(cls, env: EnvConfig) -> dict[str, str]:
+    def options_for(cls, env: EnvConfig) -> dict[str, str]:
         """Profile and language of the run's author."""
         if env.author != "apprentice":
             raise ConfigError(f"what memories do is known of the simulated author only, not of {env.author!r}")
@@ -55,23 +55,23 @@ class OracleAgent(Agent):
         """The candidate with the best prospect, or `K` if none is better than what is picked already."""
         slots = legal_slots(observation)
         if info["start_due"]:
-            self.see(info)
+            self.remember_start_points(info)
             return min(slots, key=lambda slot: info["candidates"][slot].latency_us or float("inf"))
-        worth = dict(zip(slots, self.prospects(info, slots), strict=True))
+        worth = dict(zip(slots, self.success_chances(info, slots), strict=True))
         best = max(slots, key=lambda slot: worth[slot], default=-1)
-        return best if best >= 0 and worth[best] > self.prospect(info, picked(info)) else generate(observation)
+        return best if best >= 0 and worth[best] > self.success_chance(info, picked(info)) else generate(observation)
 
-    def see(self, info: Info) -> None:
+    def remember_start_points(self, info: Info) -> None:
         """Remember the start points on offer: later only the id of the chosen one is told."""
         # By task, too: with fresh memory those of other tasks may have the same ids.
         self._starts |= {(info["task"], one.id): one.item for one in info["candidates"] if one.start}
 
-    def prospects(self, info: Info, slots: Sequence[int]) -> list[float]:
+    def success_chances(self, info: Info, slots: Sequence[int]) -> list[float]:
         """The chance of a good kernel with each of these candidates beside what is picked."""
         before = picked(info)
-        return [self.prospect(info, [*before, info["candidates"][slot].item]) for slot in slots]
+        return [self.success_chance(info, [*before, info["candidates"][slot].item]) for slot in slots]
 
-    def prospect(self, info: Info, items: Sequence[MemoryItem]) -> float:
+    def success_chance(self, info: Info, items: Sequence[MemoryItem]) -> float:
         """The chance of a good kernel for the task at hand, shown these items."""
         request = self.request(info, items)
         return foresee(self.author, request.task, request.context, request.start, self.draws).better
@@ -81,7 +81,7 @@ class OracleAgent(Agent):
         task, start = _find(info["task"]), self._starts.get((info["task"], info["start"]))
         ranked = _ranked_pages(task, self.author.language)
         # Only the bank knows the start point's children; without them the author may repeat a move.
-        return generation_request(task, items, lambda _, code: pages.mixture(ranked, code), start)
+        return generation_request(task, items, lambda _, code: pages.select_pages(ranked, code), start)
 
 
 def picked(info: Info) -> list[MemoryItem]:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from kernel_gym.agents.contract import Info, Observation
 from kernel_gym.agents.rllib import RLlibAgent  # first: it says what is missing
-from kernel_gym.agents.scoring import ILLEGAL, CandidateScorer, Sizes
+from kernel_gym.agents.scoring import ILLEGAL, CandidateScorer, ScorerSizes
 
 from ray.rllib.algorithms.ppo import PPOConfig  # isort: skip
 from ray.rllib.core.columns import Columns  # isort: skip
@@ -23,7 +23,7 @@ class MaskedModule(TorchRLModule, ValueFunctionAPI):  # type: ignore[misc]
 
     def setup(self) -> None:
         """Build the network from `model_config`."""
-        self.scorer = CandidateScorer(Sizes(**self.model_config["sizes"]))
+        self.scorer = CandidateScorer(ScorerSizes(**self.model_config["sizes"]))
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         return {Columns.ACTION_DIST_INPUTS: self.scorer.masked(batch[Columns.OBS])[0]}

@@ -32,11 +32,11 @@ class RankingAgent(Agent):
 
     def act(self, observation: Observation, info: Info) -> int:
         """The best legal slot, or `K` if there is none."""
-        worth = self.worth(observation, info)
+        worth = self.candidate_values(observation, info)
         wanted = [slot for slot in legal_slots(observation) if worth[slot] > NEVER]
         return max(wanted, key=lambda slot: (worth[slot], -slot)) if wanted else generate(observation)
 
-    def worth(self, observation: Observation, info: Info) -> list[float]:
+    def candidate_values(self, observation: Observation, info: Info) -> list[float]:
         """The score of every candidate; below everything for one that is never picked."""
         score = self.score_start if info["start_due"] else self.score
         scores = [score(candidate, info) for candidate in info["candidates"]]

@@ -20,7 +20,7 @@ import torch
 
 from kernel_gym.agents import scoring
 from kernel_gym.agents.contract import Agent, BudgetSpent, Info, MakeEnv, Metrics, Observation
-from kernel_gym.agents.scoring import CandidateScorer, Sizes
+from kernel_gym.agents.scoring import CandidateScorer, ScorerSizes
 from kernel_gym.envs.observation import Layout
 from kernel_gym.errors import ConfigError, InfrastructureError
 
@@ -99,7 +99,7 @@ class RLlibAgent(Agent):
 
     def _build(self, make_env: MakeEnv) -> Algorithm:
         envs = make_env.vector()
-        sizes = Sizes.of(Layout(int(envs.single_action_space.n) - 1), self.hidden)  # type: ignore[attr-defined]
+        sizes = ScorerSizes.of(Layout(int(envs.single_action_space.n) - 1), self.hidden)  # type: ignore[attr-defined]
         spec = RLModuleSpec(module_class=self.module(), model_config={"sizes": vars(sizes)})
         config = (
             self.config(envs.num_envs)

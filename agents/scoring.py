@@ -21,7 +21,7 @@ ILLEGAL = -1e9
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ScorerSizes:
     """K, F, G and the width of the hidden layers."""
 
     slots: int
@@ -30,7 +30,7 @@ class Sizes:
     hidden: int
 
     @classmethod
-    def of(cls, layout: Layout, hidden: int) -> Sizes:
+    def of(cls, layout: Layout, hidden: int) -> ScorerSizes:
         """The sizes that a layout asks for."""
         return cls(layout.slots, layout.candidate_width, layout.global_width, hidden)
 
@@ -38,7 +38,7 @@ class Sizes:
 class CandidateScorer(nn.Module):
     """Scores each candidate in its situation, and "generate now"; also estimates the value of the situation."""
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: ScorerSizes) -> None:
         super().__init__()
         self.sizes = sizes
         hidden, situation = sizes.hidden, sizes.situation
@@ -77,7 +77,7 @@ def load(file: Path) -> CandidateScorer:
     """Read them back."""
     try:
         saved = torch.load(file, weights_only=True)
-        scorer = CandidateScorer(Sizes(**saved["sizes"]))
+        scorer = CandidateScorer(ScorerSizes(**saved["sizes"]))
         scorer.load_state_dict(saved["weights"])
     except (OSError, RuntimeError, KeyError, TypeError, EOFError) as error:
         raise ConfigError(f"{file} holds no trained network: train the agent first") from error

@@ -16,7 +16,7 @@ from typing import Literal
 
 from kernel_gym.agents.contract import Agent, Info, Metrics, Observation
 from kernel_gym.agents.ranking import generate, legal_slots
-from kernel_gym.agents.support.agent_files import saved
+from kernel_gym.agents.support.agent_files import read_agent_file
 from kernel_gym.agents.support.item_numbers import ItemNumbers
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.errors import ConfigError
@@ -136,7 +136,7 @@ class ValueAgent(Agent):
         self.exploration.take(random, [keys[one] in self.values for one in slots], keys[slot] in self.values)
         return slot
 
-    def worth(self, observation: Observation, info: Info) -> list[float]:
+    def candidate_values(self, observation: Observation, info: Info) -> list[float]:
         """Q of every candidate in the stage at hand."""
         return [self.values.get(key, self.q0) for key in self._keys(info)]
 
@@ -148,7 +148,7 @@ class ValueAgent(Agent):
     def learn(self, attempt: Attempt) -> Metrics:
         """Move the value of everything that was shown towards the reward."""
         if attempt.index == 0:
-            self._forget(self._numbers.begin(attempt.task))
+            self._forget(self._numbers.begin_episode(attempt.task))
         target = attempt.reward if attempt.stage is Stage.DRAFT else self.normaliser(attempt.reward)
         shown = attempt.context if attempt.start is None else (attempt.start, *attempt.context)
         errors = [self._update(self._key(attempt.stage, i, attempt.task, attempt.category), target) for i in shown]
@@ -171,13 +171,13 @@ class ValueAgent(Agent):
 
     def _key(self, stage: Stage, item: int, task: str, category: str) -> Row:
         state = {"item": "", "category": category, "task": task}[self.key]
-        return (stage.value, state, self._numbers.of(task, item))
+        return (stage.value, state, self._numbers.number(task, item))
 
-    def begin_fresh(self, lasting: int) -> None:
+    def use_fresh_memory(self, lasting: int) -> None:
         """Values of an episode's own items are its own."""
         self._numbers = ItemNumbers(lasting)
 
-    def renumber(self, ids: Mapping[int, int]) -> None:
+    def remap_items(self, ids: Mapping[int, int]) -> None:
         """Values belong to items by id."""
         kept = ((row, value) for row, value in self.values.items() if row[2] in ids)
         self.values = {(stage, state, ids[item]): value for (stage, state, item), value in kept}
@@ -196,7 +196,7 @@ class ValueAgent(Agent):
 
     def load(self, path: Path) -> None:
         """Read back what `save` wrote."""
-        data = saved(path, FILE)
+        data = read_agent_file(path, FILE)
         if data["key"] != self.key:
             raise ConfigError(f"these values have the key {data['key']!r}; make the agent with key={data['key']!r}")
         self.values = {(stage, state, item): value for stage, state, item, value in data["values"]}
@@ -205,9 +205,9 @@ class ValueAgent(Agent):
         self.rng.bit_generator.state = data["rng"]
 
 
-def learned(path: Path) -> dict[int, dict[str, float]]:
+def read_item_values(path: Path) -> dict[int, dict[str, float]]:
     """Q by item and then by stage (or stage and state, `draft of activation`, if values depend on it)."""
     values: dict[int, dict[str, float]] = {}
-    for stage, state, item, value in saved(path, FILE)["values"]:
+    for stage, state, item, value in read_agent_file(path, FILE)["values"]:
         values.setdefault(item, {})[f"{stage} of {state}" if state else stage] = value
     return values

@@ -53,7 +53,7 @@ class EnvConfig(_Frozen):
     @field_validator(*_OPTIONS)
     @classmethod
     def _without_secrets(cls, options: dict[str, Any]) -> dict[str, Any]:
-        credentials.refuse_in(options)
+        credentials.reject_secrets(options)
         return options
 
 

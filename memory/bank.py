@@ -63,7 +63,7 @@ class MemoryBank:
         """
         if self.frozen:
             return ()
-        vectors = self.embedded(items)
+        vectors = self.embed_items(items)
         with self._store.writing():
             if attempt:
                 self._store.attempts += 1
@@ -177,7 +177,7 @@ class MemoryBank:
             self._store.fetch(ids)  # an unknown id is an error with words
             return self._index.vectors(ids)
 
-    def embedded(self, items: Sequence[MemoryItem]) -> Vectors:
+    def embed_items(self, items: Sequence[MemoryItem]) -> Vectors:
         """The vectors that items would be found by, one unit row each; they need not be in the bank."""
         if not items:
             return np.zeros((0, self.embedder.dimension), np.float32)
@@ -192,7 +192,7 @@ class MemoryBank:
         At most `pages.BASICS`, `pages.NAMED` and `pages.SIMILAR` of each; no page twice.
         """
         ranked = self.retrieve(query, len(self), (Kind.API,), language=language)
-        return pages.mixture([found.item for found in ranked], code)
+        return pages.select_pages([found.item for found in ranked], code)
 
     # States
 
@@ -224,11 +224,11 @@ class MemoryBank:
         self._stale = True
         return import_(self._store, path)
 
-    def numbers(self, path: Path) -> dict[int, int]:
+    def local_ids(self, path: Path) -> dict[int, int]:
         """The ids that the items of an exported file have here, by their ids in the bank that it was written from."""
-        from kernel_gym.memory.exchange import numbers
+        from kernel_gym.memory.exchange import local_ids
 
-        return numbers(self._store, path)
+        return local_ids(self._store, path)
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the bank's content, a line each; opening it checks the file alone."""
@@ -292,7 +292,7 @@ class MemoryBank:
                 self._index = Index(self.embedder.dimension)
             entries = self._store.entries(self._embedding, self._index.size)
             missing = {entry[0]: entry[1] for entry in entries if entry[-1] is None}
-            embedded = dict(zip(missing, self.embedded(self._store.fetch(list(missing))), strict=True))
+            embedded = dict(zip(missing, self.embed_items(self._store.fetch(list(missing))), strict=True))
         for id, _, kind, task, category, language, feasible, data in entries:
             vector = np.frombuffer(data, np.float32) if data is not None else embedded[id]
             self._index.append(Entry(kind, task, category, language, bool(feasible)), vector)

@@ -42,7 +42,7 @@ class EndpointEmbedder:
         if batch < 1 or characters < 1 or (dimensions is not None and dimensions < 1):
             raise ConfigError("embedder: dimensions, batch and characters are at least 1")
         self._dimensions, self._batch, self._characters = dimensions, batch, characters
-        self._endpoint = Endpoint(EndpointSettings.of(settings, "embedder"))
+        self._endpoint = Endpoint(EndpointSettings.from_options(settings, "embedder"))
         self._kept = None if transcript is None else Transcript(Path(transcript), read_only=True)
         self._known: dict[str, Vectors] = {}
         self._lock = threading.Lock()

@@ -91,7 +91,7 @@ def import_(store: Store, path: Path) -> int:
         return new
 
 
-def numbers(store: Store, path: Path) -> dict[int, int]:
+def local_ids(store: Store, path: Path) -> dict[int, int]:
     """The ids that a file's items have in this bank, by their ids in the file; of those that are in it."""
     _, lines = _read(path)
     with store.reading():

@@ -20,7 +20,7 @@ SIMILAR = 4
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-def mixture(ranked: Sequence[MemoryItem], code: str) -> tuple[MemoryItem, ...]:
+def select_pages(ranked: Sequence[MemoryItem], code: str) -> tuple[MemoryItem, ...]:
     """Choose among API pages that are ranked by similarity to the task.
 
     First the basics of the language in the order they were written, then the pages on names that occur in `code`, then

@@ -9,7 +9,7 @@ from typing import Any
 from kernel_gym.errors import ConfigError
 
 
-def saved(path: Path, name: str) -> dict[str, Any]:
+def read_agent_file(path: Path, name: str) -> dict[str, Any]:
     """The data of a folder's file; one that is missing or broken is an error with words."""
     try:
         data = json.loads((path / name).read_text())

@@ -49,7 +49,7 @@ _INDEX = {name: i for i, name in enumerate(FEATURES)}
 
 
 @dataclass
-class Record:
+class TaskRecord:
     """What attempts at one task came to: their statements, how they failed, which gates they passed."""
 
     attempts: int = 0
@@ -76,7 +76,7 @@ class Record:
         return log((passed + 1) / (reached - passed + 1))
 
 
-class Outlook:
+class TaskOutlook:
     """What is known about a task before an attempt: what its kernels need, and how they are going to fail.
 
     A task's kernels are taken to need the statements that they were seen to have and that other tasks' kernels have
@@ -85,8 +85,8 @@ class Outlook:
     more attempts, from those of the tasks where it happened, if this one's kernels have a name the failure is about.
     """
 
-    def __init__(self, task: str, records: Mapping[str, Record], known: Mapping[str, int]) -> None:
-        self.record = records.get(task, Record())
+    def __init__(self, task: str, records: Mapping[str, TaskRecord], known: Mapping[str, int]) -> None:
+        self.record = records.get(task, TaskRecord())
         self._others = [record for name, record in records.items() if name != task]
         attempts, seen = max(1, self.record.attempts), self.record.statements.items()
         self._needs = {one: 1.05 - count / attempts for one, count in seen if known.get(one, 0) > 1}
@@ -116,7 +116,9 @@ class Outlook:
         return self._rates[way]
 
 
-def features(outlook: Outlook, picks: Sequence[Candidate], start: Candidate | None, best_us: float | None) -> Weights:
+def features(
+    outlook: TaskOutlook, picks: Sequence[Candidate], start: Candidate | None, best_us: float | None
+) -> Weights:
     """The numbers of `FEATURES` for a context, `passed` left at 0: it differs by gate."""
     passed = [pick for pick in picks if pick.item.feasible]
     compiled, failed = ([pick for pick in picks if _outcome(pick) is one] for one in (True, False))
@@ -150,14 +152,14 @@ def _seen(picks: Sequence[Candidate]) -> dict[str, float]:
     return plain
 
 
-def _answered(outlook: Outlook, picks: Sequence[Candidate]) -> float:
+def _answered(outlook: TaskOutlook, picks: Sequence[Candidate]) -> float:
     """The failures to be expected that experiences tell of; a second account of the same counts half, and so on."""
     words = (pick.item.verdict for pick in picks if pick.kind == "experience")
     told = Counter(failure(verdict) for verdict in words if verdict and not verdict.feasible)
     return sum(outlook.rate(way) * 2 * (1 - 0.5**count) for way, count in told.items())
 
 
-def at_gate(row: Weights, record: Record, gate: str) -> Weights:
+def gate_features(row: Weights, record: TaskRecord, gate: str) -> Weights:
     """The features as one gate sees them."""
     mine = row.copy()
     mine[_INDEX["passed"]] = record.passed(gate) if gate != "faster" else 0.0

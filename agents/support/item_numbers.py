@@ -19,7 +19,7 @@ class ItemNumbers:
         self._own: dict[str, dict[int, int]] = defaultdict(dict)
         self._new = count(-1, -1)
 
-    def of(self, task: str, id: int) -> int:
+    def number(self, task: str, id: int) -> int:
         """The number of the item that has this id in the episode of a task."""
         if self._lasting is None or id <= self._lasting:
             return id
@@ -28,6 +28,6 @@ class ItemNumbers:
             own[id] = next(self._new)
         return own[id]
 
-    def begin(self, task: str) -> frozenset[int]:
+    def begin_episode(self, task: str) -> frozenset[int]:
         """An episode of the task begins: the numbers of the last one's items, which nobody meets again."""
         return frozenset(self._own.pop(task, {}).values())

@@ -18,7 +18,7 @@ State = tuple[int | None, tuple[int, ...]]
 REMEMBERED = 1024
 
 
-class UnderWay(Generic[T]):
+class OpenAttempts(Generic[T]):
     """What an agent keeps for each attempt under way, by task."""
 
     def __init__(self) -> None:

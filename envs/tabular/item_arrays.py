@@ -131,7 +131,9 @@ class Lore:
     def _search(self) -> None:
         """Similarities of all items to all queries: one for each task, one for each row that can be refined."""
         with MemoryBank(None, self.embedder) as bank:
-            vectors = np.concatenate([bank.embedded(self.items[i : i + 256]) for i in range(0, len(self.items), 256)])
+            vectors = np.concatenate(
+                [bank.embed_items(self.items[i : i + 256]) for i in range(0, len(self.items), 256)]
+            )
         texts = [describe(task) for task in self.tasks]
         self.refining = np.full(len(self.rows), -1)
         for number, (t, row) in enumerate(self.rows):

@@ -14,17 +14,17 @@ VARIABLE = "OPENAI_API_KEY"
 _SECRET = re.compile(r"(^|_)(key|secret|password|authorization)($|_)", re.IGNORECASE)
 
 
-def key() -> str:
+def api_key() -> str:
     """The key of the model endpoint; empty if there is none."""
     return os.environ.get(VARIABLE, "").strip()
 
 
-def scrubbed(text: str) -> str:
+def redact(text: str) -> str:
     """A text without the key in it."""
-    return text.replace(key(), "[key]") if key() else text
+    return text.replace(api_key(), "[key]") if api_key() else text
 
 
-def refuse_in(options: Mapping[str, Any]) -> None:
+def reject_secrets(options: Mapping[str, Any]) -> None:
     """Refuse options that carry a secret: options are written into run folders."""
     for name, value in options.items():
         if _SECRET.search(name):
@@ -32,4 +32,4 @@ def refuse_in(options: Mapping[str, Any]) -> None:
         if isinstance(value, str) and "://" in value and "@" in urlsplit(value).netloc:
             raise ConfigError(f"option {name!r}: an address must not carry a user or a password; set {VARIABLE}")
         if isinstance(value, Mapping):
-            refuse_in(value)
+            reject_secrets(value)

@@ -68,9 +68,9 @@ class EndpointSettings(BaseModel):
         return self
 
     @classmethod
-    def of(cls, given: dict[str, Any], whose: str) -> EndpointSettings:
+    def from_options(cls, given: dict[str, Any], whose: str) -> EndpointSettings:
         """Settings from options; what is wrong with them in one line."""
-        credentials.refuse_in(given)
+        credentials.reject_secrets(given)
         try:
             return cls(**given)
         except ValidationError as error:
@@ -80,7 +80,7 @@ class EndpointSettings(BaseModel):
             said = first["msg"].removeprefix("Value error, ")
             raise ConfigError(f"{whose}: {name}: {said}{hint}" if name else f"{whose}: {said}") from error
 
-    def deciding(self) -> dict[str, Any]:
+    def answer_settings(self) -> dict[str, Any]:
         """The settings that answers depend on."""
         kept = self.model_dump(include={"model", "temperature", "max_tokens", "extra"})
         return kept if self.extra else {name: value for name, value in kept.items() if name != "extra"}
@@ -101,7 +101,7 @@ class Reply(BaseModel):
     tokens_out: int = 0
 
 
-class Tally:
+class TokenCount:
     """Tokens, counted from several threads."""
 
     def __init__(self, replies: Iterable[dict[str, Any]] = ()) -> None:
@@ -125,21 +125,21 @@ class Endpoint:
 
     def __init__(self, settings: EndpointSettings, transcript: Transcript | None = None) -> None:
         self.settings = settings
-        self.answered = Tally()
+        self.answered = TokenCount()
         self._asked: set[str] = set()
         self._lock = threading.Lock()
         self._client: Any = None
-        self.keep(transcript)
+        self.use_transcript(transcript)
 
-    def keep(self, transcript: Transcript | None) -> None:
+    def use_transcript(self, transcript: Transcript | None) -> None:
         """Answer from a transcript and keep new exchanges there; one that is only read was paid by someone else."""
         self.transcript = transcript
         own = transcript is not None and not transcript.read_only
-        self.paid = Tally(exchange["reply"] for exchange in transcript or () if own)
+        self.paid = TokenCount(exchange["reply"] for exchange in transcript or () if own)
 
     def record_to(self, path: Path) -> None:
         """Keep the transcript in a file; what it holds already is answered from there."""
-        self.keep(Transcript(path))
+        self.use_transcript(Transcript(path))
 
     @property
     def spent(self) -> float:
@@ -162,7 +162,7 @@ class Endpoint:
         self._count(key_of(request), reply)
         return reply
 
-    def knows(self, messages: Sequence[dict[str, str]], nonce: int) -> bool:
+    def has_answer(self, messages: Sequence[dict[str, str]], nonce: int) -> bool:
         """Whether the transcript has the answer already."""
         return self.transcript is not None and self._request(messages, nonce) in self.transcript
 
@@ -177,7 +177,7 @@ class Endpoint:
             raise InfrastructureError(f"the endpoint answered with {len(rows)} embeddings for {len(texts)} texts")
         if len({len(row.embedding) for row in rows}) > 1:
             raise InfrastructureError("the endpoint answered with embeddings of different lengths")
-        used = getattr(answer.usage, "prompt_tokens", None) or estimated_tokens(*texts)
+        used = getattr(answer.usage, "prompt_tokens", None) or estimate_tokens(*texts)
         with self._lock:
             self.paid.add(used, 0)
             self.answered.add(used, 0)
@@ -185,17 +185,17 @@ class Endpoint:
 
     def _request(self, messages: Sequence[dict[str, str]], nonce: int) -> dict[str, Any]:
         """A question as transcripts keep it."""
-        return self.settings.deciding() | {"messages": list(messages), "nonce": nonce}
+        return self.settings.answer_settings() | {"messages": list(messages), "nonce": nonce}
 
     def _ask(self, request: dict[str, Any]) -> Reply:
         self._check_limit()
         reply = self._guarded(lambda client: self._complete(client, request))
         if not reply.tokens_in:  # a server that doesn't count: the limit on spending needs a figure
-            asked = estimated_tokens(*(message["content"] for message in request["messages"]))
-            reply = reply.model_copy(update={"tokens_in": asked, "tokens_out": estimated_tokens(reply.text)})
+            asked = estimate_tokens(*(message["content"] for message in request["messages"]))
+            reply = reply.model_copy(update={"tokens_in": asked, "tokens_out": estimate_tokens(reply.text)})
         with self._lock:
             self.paid.add(reply.tokens_in, reply.tokens_out)
-        return reply.model_copy(update={"text": credentials.scrubbed(reply.text)})
+        return reply.model_copy(update={"text": credentials.redact(reply.text)})
 
     def _complete(self, client: Any, request: dict[str, Any]) -> Reply:
         settings = self.settings
@@ -247,13 +247,13 @@ class Endpoint:
                 import openai
 
                 base_url = self.settings.base_url or os.environ.get("OPENAI_BASE_URL")
-                if not credentials.key() and not base_url:
+                if not credentials.api_key() and not base_url:
                     raise ConfigError(
                         f"no model endpoint: set {credentials.VARIABLE}, or OPENAI_BASE_URL for a server of your own "
                         "(for example http://localhost:8000/v1)"
                     )
                 self._client = openai.OpenAI(
-                    api_key=credentials.key() or "none",
+                    api_key=credentials.api_key() or "none",
                     base_url=base_url,
                     timeout=self.settings.timeout_s,
                     max_retries=self.settings.retries,
@@ -269,7 +269,7 @@ class Endpoint:
         self._lock, self._client = threading.Lock(), None
 
 
-def estimated_tokens(*texts: str) -> int:
+def estimate_tokens(*texts: str) -> int:
     """About how many tokens texts have, on the high side for code."""
     return int(sum(len(text) for text in texts) / CHARACTERS_PER_TOKEN)
 
@@ -305,4 +305,4 @@ def _reply(text: str, finish: str, usage: Any) -> Reply:
 
 def _line(error: Exception) -> str:
     """An error in one line of at most 300 characters, the key cut out."""
-    return credentials.scrubbed(" ".join(str(error).split()))[:300]
+    return credentials.redact(" ".join(str(error).split()))[:300]

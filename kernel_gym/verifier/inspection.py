@@ -36,9 +36,9 @@ class ModelInspector:
     def __init__(self, decides: bool = False, transcript: str | None = None, **settings: Any) -> None:
         self.decides = decides
         modest = {"temperature": 0.0, "max_tokens": 2048}
-        self.endpoint = Endpoint(EndpointSettings.of(modest | settings, "inspection"))
+        self.endpoint = Endpoint(EndpointSettings.from_options(modest | settings, "inspection"))
         if transcript is not None:
-            self.endpoint.keep(Transcript(Path(transcript), read_only=True))
+            self.endpoint.use_transcript(Transcript(Path(transcript), read_only=True))
 
     def __call__(self, kernel: Kernel, task: Task) -> Inspection:
         """The model's opinion."""
@@ -48,7 +48,7 @@ class ModelInspector:
     def identity(self) -> str:
         """What opinions depend on, and where they are kept: a run's transcript has to hold all that the run needs."""
         kept = self.endpoint.transcript.path.absolute() if self.endpoint.transcript else ""
-        asked = [self.endpoint.settings.deciding(), _prompt(), str(kept)]
+        asked = [self.endpoint.settings.answer_settings(), _prompt(), str(kept)]
         return "model " + hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 
     def record_to(self, path: Path) -> None:

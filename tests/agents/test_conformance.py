@@ -90,10 +90,10 @@ class Network(AgentContract):
     """Agents that score candidates with a network: with one that nobody trained, as training is the library's."""
 
     def scorer(self, seed: int) -> Any:
-        from kernel_gym.agents.scoring import CandidateScorer, Sizes
+        from kernel_gym.agents.scoring import CandidateScorer, ScorerSizes
 
         torch.manual_seed(seed)
-        return CandidateScorer(Sizes.of(Layout(int(self.environment().action_space.n) - 1), 16))  # type: ignore[attr-defined]
+        return CandidateScorer(ScorerSizes.of(Layout(int(self.environment().action_space.n) - 1), 16))  # type: ignore[attr-defined]
 
 
 class TestPPO(Network):

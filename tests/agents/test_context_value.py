@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernel_gym  # noqa: F401
-from kernel_gym.agents.context_value import GATES, ContextValueAgent, Effects, Gate, logistic
-from kernel_gym.agents.support.context_features import FEATURES, Outlook, Record, failure, features, statements
-from kernel_gym.agents.support.open_attempts import REMEMBERED, UnderWay
+from kernel_gym.agents.context_value import GATES, ContextValueAgent, GateModel, ItemEffects, logistic
+from kernel_gym.agents.support.context_features import FEATURES, TaskOutlook, TaskRecord, failure, features, statements
+from kernel_gym.agents.support.open_attempts import REMEMBERED, OpenAttempts
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.known_optimum import DRAFT_SECRET
 from kernel_gym.envs.pool import Candidate
@@ -71,9 +71,9 @@ def test_failures_are_alike_when_their_words_are() -> None:
     assert failure(Incorrect("at 3", rule="QUEUE_EMPTY")) == failure(Incorrect("at 4", rule="QUEUE_EMPTY"))
 
 
-def records(**tasks: list[tuple[str, Verdict]]) -> dict[str, Record]:
+def records(**tasks: list[tuple[str, Verdict]]) -> dict[str, TaskRecord]:
     """Records of tasks, each given as its attempts: source and verdict."""
-    made = {f"s/{name}": Record() for name in tasks}
+    made = {f"s/{name}": TaskRecord() for name in tasks}
     for name, attempts in tasks.items():
         for source, verdict in attempts:
             made[f"s/{name}"].take(attempt(source, verdict))
@@ -82,7 +82,7 @@ def records(**tasks: list[tuple[str, Verdict]]) -> dict[str, Record]:
 
 def test_code_that_is_shown_twice_covers_no_more() -> None:
     seen = records(a=[(ADDS, Uncompilable("no")), (EXPS, Uncompilable("no"))])
-    outlook = Outlook("s/a", seen, dict.fromkeys(statements(ADDS + EXPS), 2))
+    outlook = TaskOutlook("s/a", seen, dict.fromkeys(statements(ADDS + EXPS), 2))
     adds, again = (candidate(i, ADDS, Feasible("", latency=1.0)) for i in (1, 2))
     exps = candidate(3, EXPS, Feasible("", latency=1.0))
 
@@ -94,14 +94,14 @@ def test_code_that_is_shown_twice_covers_no_more() -> None:
 
 
 def test_a_line_in_a_long_text_covers_less() -> None:
-    outlook = Outlook("s/a", records(a=[(ADDS, Uncompilable("no"))]), dict.fromkeys(statements(ADDS), 2))
+    outlook = TaskOutlook("s/a", records(a=[(ADDS, Uncompilable("no"))]), dict.fromkeys(statements(ADDS), 2))
     short, long = (candidate(i, ADDS + "\n" * extra, Feasible("", latency=1.0)) for i, extra in ((1, 0), (2, 30_000)))
     shares = [named(features(outlook, [one], None, None))["verified"] for one in (short, long)]
     assert shares[0] > 3 * shares[1] > 0
 
 
 def test_a_second_account_of_the_same_failure_says_half_as_much() -> None:
-    outlook = Outlook("s/a", records(a=[("", Uncompilable(w)) for w in ("no Subs", "no Subs", "queue empty")]), {})
+    outlook = TaskOutlook("s/a", records(a=[("", Uncompilable(w)) for w in ("no Subs", "no Subs", "queue empty")]), {})
     told = [
         candidate(i, w, Uncompilable(w), Kind.EXPERIENCE) for i, w in enumerate(("no Subs", "no Subs", "queue empty"))
     ]
@@ -119,15 +119,15 @@ def test_failures_of_other_tasks_count_where_their_names_occur() -> None:
     seen = records(
         a=[("Gather(x);", Uncompilable("else"))], b=[("Gather(x);", way)], c=[("Exp(x);", Uncompilable("no"))]
     )
-    assert Outlook("s/a", seen, {}).rate(failure(way)) > 0 == Outlook("s/c", seen, {}).rate(failure(way))
+    assert TaskOutlook("s/a", seen, {}).rate(failure(way)) > 0 == TaskOutlook("s/c", seen, {}).rate(failure(way))
 
 
 def test_needs_are_what_some_attempts_have_and_others_lack() -> None:
     seen = records(a=[(ADDS + EXPS, Uncompilable("no")), (EXPS, Uncompilable("no"))])
     known = dict.fromkeys(statements(ADDS + EXPS), 2)
     adds, exps = (dict.fromkeys(statements(text), 1.0) for text in (ADDS, EXPS))
-    assert Outlook("s/a", seen, known).covered(adds) > Outlook("s/a", seen, known).covered(exps) > 0
-    assert Outlook("s/a", seen, {}).covered(adds) == 0, "what no other task's kernels have cannot be shown by them"
+    assert TaskOutlook("s/a", seen, known).covered(adds) > TaskOutlook("s/a", seen, known).covered(exps) > 0
+    assert TaskOutlook("s/a", seen, {}).covered(adds) == 0, "what no other task's kernels have cannot be shown by them"
 
 
 def test_the_order_of_words_changes_no_bit() -> None:
@@ -135,10 +135,10 @@ def test_the_order_of_words_changes_no_bit() -> None:
     sources = ["\n".join(names[i:]) for i in range(0, 60, 7)]
     seen = records(a=[(source, Uncompilable("no")) for source in sources])
     known, plain = dict.fromkeys(statements(sources[0]), 2), {one: 1 / (1 + i / 7) for i, one in enumerate(names)}
-    backwards = {name: Record(**vars(record)) for name, record in seen.items()}
+    backwards = {name: TaskRecord(**vars(record)) for name, record in seen.items()}
     backwards["s/a"].statements = Counter(dict(reversed(seen["s/a"].statements.items())))
-    there = Outlook("s/a", seen, known).covered(plain)
-    assert there == Outlook("s/a", backwards, known).covered(dict(reversed(plain.items()))) > 0
+    there = TaskOutlook("s/a", seen, known).covered(plain)
+    assert there == TaskOutlook("s/a", backwards, known).covered(dict(reversed(plain.items()))) > 0
 
 
 def test_failed_code_is_left_out_and_a_working_kernel_is_not() -> None:
@@ -154,14 +154,14 @@ def test_worth_is_what_a_candidate_adds_and_changes_nothing() -> None:
     agent = ContextValueAgent(seed=3)
     state = agent.rng.bit_generator.state
     pool = [candidate(1, ADDS, Feasible("", latency=1.0)), candidate(2, EXPS * 40, Uncompilable("no"))]
-    good, bad = agent.worth({"action_mask": np.ones(3, np.float32)}, info(pool))
+    good, bad = agent.candidate_values({"action_mask": np.ones(3, np.float32)}, info(pool))
     assert good > 0 > bad
     assert agent.rng.bit_generator.state == state
 
 
 @given(st.lists(st.tuples(st.lists(st.floats(-2, 2), min_size=3, max_size=3), st.booleans()), max_size=40))
 def test_a_gate_grows_surer_and_stays_sound(observations: list[tuple[list[float], bool]]) -> None:
-    gate = Gate(np.zeros(3), np.eye(3))
+    gate = GateModel(np.zeros(3), np.eye(3))
     for row, passed in observations:
         before = np.diag(gate.covariance).copy()
         gate.learn(np.array(row), float(passed))
@@ -172,14 +172,14 @@ def test_a_gate_grows_surer_and_stays_sound(observations: list[tuple[list[float]
 
 def test_a_gate_finds_the_weights_that_made_the_data() -> None:
     rng, true = np.random.default_rng(0), np.array([1.5, -1.0, 0.0])
-    gate = Gate(np.zeros(3), np.eye(3))
+    gate = GateModel(np.zeros(3), np.eye(3))
     for row in rng.standard_normal((3000, 3)):
         gate.learn(row, float(rng.random() < logistic(float(true @ row))))
     assert np.abs(gate.mean - true).max() < 0.25
 
 
 def test_an_items_effect_goes_with_its_outcomes_and_its_variance_falls() -> None:
-    effects = Effects(0.25)
+    effects = ItemEffects(0.25)
     for _ in range(20):
         effects.learn(Stage.DRAFT, [1, 2], 0.5, 1.0)
         effects.learn(Stage.DRAFT, [2, 3], 0.5, 0.0)
@@ -233,7 +233,7 @@ def test_every_attempt_has_one_draw_of_its_own_also_where_nothing_is_learned() -
     assert len({id(belief) for _, belief in beliefs}) == 6, "none twice"
 
 
-class ByTask(UnderWay[Any]):
+class ByTask(OpenAttempts[Any]):
     """One attempt a task, whatever its state: all there is to know where no two benches have the same task."""
 
     def __init__(self) -> None:
@@ -296,7 +296,7 @@ def test_benches_at_one_task_are_told_apart() -> None:
 
 
 def test_attempts_that_nobody_tells_the_end_of_are_forgotten() -> None:
-    kept = UnderWay[int]()
+    kept = OpenAttempts[int]()
     for number in range(2 * REMEMBERED):
         kept.begin("s/a", None, (number,), number)
     assert kept.find("s/a", None, (0,)) is None

@@ -107,7 +107,7 @@ def test_values_follow_their_items_to_another_bank() -> None:
     agent = ValueAgent()
     agent.learn(attempt(1.0, (4, 7)))
     agent.learn(attempt(-1.0, (9,)))
-    agent.renumber({4: 9, 9: 2})
+    agent.remap_items({4: 9, 9: 2})
     assert agent.value(Stage.DRAFT, 9) == pytest.approx(0.2)
     assert agent.value(Stage.DRAFT, 2) == pytest.approx(-0.2)
     assert agent.value(Stage.DRAFT, 4) == agent.value(Stage.DRAFT, 7) == 0.0, "7 is not in that bank"

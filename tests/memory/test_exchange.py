@@ -117,9 +117,9 @@ def test_items_of_a_file_are_found_again_under_their_new_ids(bank, tmp_path):
     bank.export(tmp_path / "memory.jsonl", exclude_tasks=["level1/relu"])
     with MemoryBank(None, EMBEDDER) as other:
         other.add([MemoryItem(Kind.PRACTICE, "own", "own")])
-        assert other.numbers(tmp_path / "memory.jsonl") == {}
+        assert other.local_ids(tmp_path / "memory.jsonl") == {}
         other.import_(tmp_path / "memory.jsonl")
-        assert other.numbers(tmp_path / "memory.jsonl") == {1: 2, 4: 3, 5: 4}
+        assert other.local_ids(tmp_path / "memory.jsonl") == {1: 2, 4: 3, 5: 4}
         assert [other.get(new).text for new in (2, 3, 4)] == [bank.get(old).text for old in (1, 4, 5)]
 
 
@@ -131,7 +131,7 @@ def test_a_kernel_of_two_devices_travels_with_both_verdicts(bank, tmp_path):
         other.add([_kernel("a", device="other")])
         assert other.import_(file) == len(bank) - 1
         assert sorted(item.verdict.device for item in other.start_points("level1/silu")) == ["", "one", "other"]
-        assert len(other.numbers(file)) == len(set(other.numbers(file).values())) == len(bank)
+        assert len(other.local_ids(file)) == len(set(other.local_ids(file).values())) == len(bank)
         assert other.problems() == ()
 
 
@@ -203,7 +203,7 @@ def test_a_header_that_lacks_something_is_one_line(bank, tmp_path, key):
     without = {name: value for name, value in json.loads(header).items() if name != key}
     file.write_text("\n".join([json.dumps(without), *lines]) + "\n")
     with MemoryBank(None, EMBEDDER) as other:
-        for use in (other.import_, other.numbers):
+        for use in (other.import_, other.local_ids):
             with pytest.raises(BankError, match=f"line 1: {key}: Field required"):
                 use(file)
 
@@ -215,7 +215,7 @@ def test_a_line_that_is_no_item_is_one_line(bank, tmp_path, line):
     header, _, *lines = file.read_text().splitlines()
     file.write_text("\n".join([header, line, *lines]) + "\n")
     with MemoryBank(None, EMBEDDER) as other:
-        for use in (other.import_, other.numbers):
+        for use in (other.import_, other.local_ids):
             with pytest.raises(BankError, match="line 2: "):
                 use(file)
         assert len(other) == 0

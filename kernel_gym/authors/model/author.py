@@ -36,11 +36,11 @@ class ModelAuthor:
         if not isinstance(context_tokens, int) or context_tokens < 1:
             raise ConfigError(f"author: context_tokens is a number of tokens, not {context_tokens!r}")
         self.context_tokens = context_tokens
-        self.endpoint = Endpoint(EndpointSettings.of(settings, "author"))
+        self.endpoint = Endpoint(EndpointSettings.from_options(settings, "author"))
 
     def identity(self) -> str:
         """Model, sampling and prompts; not where it is reached."""
-        asked = [self.endpoint.settings.deciding(), self.context_tokens, self.language, prompts_digest()]
+        asked = [self.endpoint.settings.answer_settings(), self.context_tokens, self.language, prompts_digest()]
         return "openai " + hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 
     def record_to(self, path: Path) -> None:
@@ -72,7 +72,7 @@ class ReplayAuthor(ModelAuthor):
         first = next(iter(recorded), {"request": {"model": "none"}})["request"]
         asked = {name: first[name] for name in ("model", "temperature", "max_tokens", "extra") if name in first}
         super().__init__(context_tokens, language, **asked | settings)
-        self.endpoint.keep(recorded)
+        self.endpoint.use_transcript(recorded)
 
     def record_to(self, path: Path) -> None:
         """Nothing new can be said, so there is nothing to record."""

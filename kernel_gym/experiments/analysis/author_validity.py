@@ -26,7 +26,7 @@ from kernel_gym.envs.seeding import generator
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.experiments.statistics import Interval
 from kernel_gym.kernel import Kernel
-from kernel_gym.llm.endpoint import estimated_tokens
+from kernel_gym.llm.endpoint import estimate_tokens
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.item import MemoryItem
 from kernel_gym.tasks.task import Task
@@ -102,8 +102,8 @@ def estimate(design: Design, cases: Sequence[Case], author: ModelAuthor) -> Esti
         for i in range(len(cases))
         for repeat in range(design.repeats)
     ]
-    new = [prompt for prompt, nonce in asked if not author.endpoint.knows(prompt, nonce)]
-    tokens_in = sum(estimated_tokens(*(message["content"] for message in prompt)) for prompt in new)
+    new = [prompt for prompt, nonce in asked if not author.endpoint.has_answer(prompt, nonce)]
+    tokens_in = sum(estimate_tokens(*(message["content"] for message in prompt)) for prompt in new)
     settings = author.endpoint.settings
     out = len(new) * settings.max_tokens
     return Estimate(len(asked), len(asked) - len(new), tokens_in, out, settings.dollars(tokens_in, out))

@@ -276,9 +276,9 @@ class Replay:
             actions = []
             for i in range(envs.num_envs):
                 observation, info = view(observations, infos, i)
-                oracle.see(info)
+                oracle.remember_start_points(info)
                 if not info["start_due"] and not info["picked"] and observation["action_mask"][:-1].any():
-                    first[i] = info, observation["action_mask"].copy(), agent.worth(observation, info)
+                    first[i] = info, observation["action_mask"].copy(), agent.candidate_values(observation, info)
                 actions.append(agent.act(observation, info))
             with self._telling():
                 observations, _, _, _, infos = envs.step(np.asarray(actions))
@@ -309,13 +309,13 @@ def _state(seen: Seen, oracle: OracleAgent, kernels: int, verifier: Callable[[],
     shown = [pool[id].item for id in seen.attempt.context]
     others = {name: _items(kind(), seen) for name, kind in OTHERS.items()}
     contexts = {"nothing": [], **others, "agent": shown, "oracle": _items(oracle, seen)}
-    chances = {name: oracle.prospect(info, items) for name, items in contexts.items()}
+    chances = {name: oracle.success_chance(info, items) for name, items in contexts.items()}
     worth: Sequence[float | None] = seen.worth or [None] * len(pool)
     effects = []
     for candidate, value in zip(pool.values(), worth, strict=True):
-        alone = oracle.prospect(info, [candidate.item]) - chances["nothing"]
+        alone = oracle.success_chance(info, [candidate.item]) - chances["nothing"]
         rest = [item for item in shown if item.id != candidate.id]
-        left_out = chances["agent"] - oracle.prospect(info, rest) if len(rest) < len(shown) else None
+        left_out = chances["agent"] - oracle.success_chance(info, rest) if len(rest) < len(shown) else None
         item = candidate.item
         effects.append(Effect(item.id, candidate.kind, item.title, item.feasible, alone, left_out, value))
     asked = ("nothing", "agent", "oracle") if kernels else ()
@@ -357,7 +357,7 @@ def _passing(info: Info, items: Sequence[MemoryItem], oracle: OracleAgent, kerne
 
 def _oracle(config: RunConfig, draws: int) -> OracleAgent:
     """The picker that knows the run's author."""
-    return OracleAgent(0, draws=draws, **OracleAgent.suited(config.env))
+    return OracleAgent(0, draws=draws, **OracleAgent.options_for(config.env))
 
 
 def _plain(value: Interval | None) -> dict[str, float] | None:

@@ -19,8 +19,8 @@ class Learned:
 
 #: Who keeps numbers by item: the file that it leaves, what the numbers are called, who reads them.
 KEEPERS = {
-    value.FILE: ("Q", value.learned),
-    context_value.FILE: ("log-odds", context_value.learned),
+    value.FILE: ("Q", value.read_item_values),
+    context_value.FILE: ("log-odds", context_value.read_item_values),
 }
 
 

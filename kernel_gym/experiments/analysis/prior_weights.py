@@ -68,7 +68,9 @@ def _tried(run: Path, question: Question, watch: Watch) -> Iterator[Tried]:
         if visit.chosen and (outlook := agent.outlook(visit.seen.attempt.task)).record.attempts:
             contexts = list(_contexts(visit, number, question.seed))
             rows = np.array([features(outlook, context, None, None)[_COLUMNS] for context in contexts])
-            chances = [visit.oracle.prospect(visit.seen.state, [one.item for one in context]) for context in contexts]
+            chances = [
+                visit.oracle.success_chance(visit.seen.state, [one.item for one in context]) for context in contexts
+            ]
             odds = np.array([log(chance / (1 - chance)) for chance in np.clip(chances, 1e-5, 1 - 1e-3).tolist()])
             yield Tried(visit.seen.attempt.task, rows - rows.mean(0), odds - odds.mean())
         agent.learn(visit.seen.attempt)

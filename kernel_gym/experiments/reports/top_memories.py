@@ -51,7 +51,7 @@ def _learned(run: FinishedRun) -> dict[Stage, dict[int, float]]:
     if not (run.folder.agent / value.FILE).exists():
         return {}
     by_stage: dict[Stage, dict[int, float]] = {stage: {} for stage in Stage}
-    for item, values in value.learned(run.folder.agent).items():
+    for item, values in value.read_item_values(run.folder.agent).items():
         for stage in Stage:
             if found := [worth for state, worth in values.items() if state.partition(" of ")[0] == stage.value]:
                 by_stage[stage][item] = fmean(found)

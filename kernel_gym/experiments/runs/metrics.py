@@ -148,10 +148,10 @@ class Meter:
 
     def _memory(self, attempt: Attempt) -> dict[str, float]:
         if attempt.index == 0:
-            self._numbers.begin(attempt.task)
+            self._numbers.begin_episode(attempt.task)
         shown = attempt.context if attempt.start is None else (attempt.start, *attempt.context)
-        self._shown.update(self._numbers.of(attempt.task, id) for id in shown)
-        self._produced.update(self._numbers.of(attempt.task, id) for id in attempt.produced)
+        self._shown.update(self._numbers.number(attempt.task, id) for id in shown)
+        self._produced.update(self._numbers.number(attempt.task, id) for id in attempt.produced)
         both, all_ = len(self._produced & self._shown), len(self._produced)
         return {"memory/items": all_, "memory/shown": both / max(1, all_)}
 

@@ -113,7 +113,7 @@ def session_class(config: RunConfig) -> type[Session]:
 def make_agent(config: RunConfig) -> Agent:
     """The agent that a configuration names."""
     kind = plugins.load("kernel_gym.agents", config.agent)
-    suited = kind.suited(config.env) if hasattr(kind, "suited") else {}  # a plug-in may be any callable
+    suited = kind.options_for(config.env) if hasattr(kind, "options_for") else {}  # a plug-in may be any callable
     try:
         agent: Agent = kind(seed=config.seed, **{**suited, **config.agent_options})
     except TypeError as error:
@@ -212,16 +212,16 @@ class Session:
         file = self.folder.within(self.config.initial_memory)
         with factories.bank(options, factories.author(options).language) as bank:
             bank.import_(file)
-            self._known, self._numbers = len(bank), bank.numbers(file) if self.config.initial_agent else {}
+            self._known, self._numbers = len(bank), bank.local_ids(file) if self.config.initial_agent else {}
 
     def agent(self) -> Agent:
         """The agent, with what it had learned before if the configuration says so."""
         agent = make_agent(self.config)
         if self.config.initial_agent:
             agent.load(self.folder.within(self.config.initial_agent))
-            agent.renumber(self._numbers)
+            agent.remap_items(self._numbers)
         if self.config.env.memory == "fresh":
-            agent.begin_fresh(self._known)
+            agent.use_fresh_memory(self._known)
         return agent
 
     def _recording(self, name: str, part: Part, path: Path) -> Part:

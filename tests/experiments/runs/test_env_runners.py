@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("ray", reason="needs RLlib: pip install 'kernel_gym[rllib]'")
 
 from kernel_gym.agents.ppo import MaskedModule
-from kernel_gym.agents.scoring import Sizes
+from kernel_gym.agents.scoring import ScorerSizes
 from kernel_gym.envs.observation import Layout
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
@@ -40,7 +40,7 @@ def test_env_runners_of_a_cluster_share_one_bank(tmp_path: Path) -> None:
         ray.init(address=cluster.address, log_to_driver=False)
         register_env("kernels", kernels)
         options = {"suite": "basics", "picks": 2, "budget": 2, "workers": 1, "bank": str(bank)}
-        sizes = Sizes.of(Layout(8), 16)
+        sizes = ScorerSizes.of(Layout(8), 16)
         config = (
             PPOConfig()
             .environment("kernels", env_config=options)

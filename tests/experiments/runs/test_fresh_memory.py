@@ -36,18 +36,18 @@ def attempt(task: str, index: int, *shown: int, reward: float = 1.0, produced: t
 
 def test_own_items_of_an_episode_have_numbers_of_their_own() -> None:
     numbers = ItemNumbers(lasting=SEED)
-    assert numbers.of("s/a", SEED) == numbers.of("s/b", SEED) == SEED
-    first, other, second = numbers.of("s/a", OWN), numbers.of("s/b", OWN), numbers.of("s/a", OWN + 1)
+    assert numbers.number("s/a", SEED) == numbers.number("s/b", SEED) == SEED
+    first, other, second = numbers.number("s/a", OWN), numbers.number("s/b", OWN), numbers.number("s/a", OWN + 1)
     assert len({first, other, second, SEED}) == 4
-    assert numbers.of("s/a", OWN) == first
-    assert numbers.begin("s/a") == {first, second}
-    assert numbers.of("s/a", OWN) not in (first, second, other)
-    assert ItemNumbers().of("s/a", OWN) == ItemNumbers().of("s/b", OWN) == OWN
+    assert numbers.number("s/a", OWN) == first
+    assert numbers.begin_episode("s/a") == {first, second}
+    assert numbers.number("s/a", OWN) not in (first, second, other)
+    assert ItemNumbers().number("s/a", OWN) == ItemNumbers().number("s/b", OWN) == OWN
 
 
 def test_a_value_ends_with_the_episode_of_its_item(tmp_path: Path) -> None:
     agent = ValueAgent(alpha=0.2)
-    agent.begin_fresh(SEED)
+    agent.use_fresh_memory(SEED)
     agent.learn(attempt("s/a", 0, SEED))
     agent.learn(attempt("s/a", 1, SEED, OWN))
 
@@ -67,7 +67,7 @@ def test_a_value_ends_with_the_episode_of_its_item(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [ValueAgent, ContextValueAgent])
 def test_on_a_table_every_value_is_of_one_episode_or_of_the_seed(kind: type[ValueAgent | ContextValueAgent]) -> None:
     envs, agent = TabularVectorEnv(5, memory="fresh", budget=4), kind(0)
-    agent.begin_fresh(len(envs.bank))
+    agent.use_fresh_memory(len(envs.bank))
     episodes: Counter[str] = Counter()
     taught: dict[tuple[Any, ...], set[tuple[str, int]]] = defaultdict(set)
     observations, infos = envs.reset(seed=0)
@@ -95,7 +95,7 @@ def test_the_picker_that_knows_refines_the_start_point_of_its_own_task() -> None
         views = [view(observations, infos, i) for i in range(envs.num_envs)]
         actions = [int(np.flatnonzero(observation["action_mask"])[0]) for observation, _ in views]
         for (_, info), action in zip(views, actions, strict=True):
-            agent.see(info)
+            agent.remember_start_points(info)
             if info["start_due"]:
                 chosen[info["task"]] = info["candidates"][action].item.code
         for _, info in views:

@@ -209,7 +209,7 @@ def test_what_decides_the_answers_can_not_change_under_a_run(recorded: Path) -> 
             RunFolder.open(recorded, configuration(**options))
     RunFolder.open(recorded, configuration(timeout_s=1.0, price_in=2.0))
     assert set(EndpointSettings.model_fields) >= INCIDENTAL
-    assert not INCIDENTAL & set(EndpointSettings(model="m", extra={"a": 1}).deciding())
+    assert not INCIDENTAL & set(EndpointSettings(model="m", extra={"a": 1}).answer_settings())
 
 
 def test_a_wrong_option_leaves_the_folder_free(tmp_path: Path) -> None:

@@ -140,9 +140,9 @@ def test_an_agent_is_saved_on_the_way_and_can_be_gone_on_from(tmp_path: Path) ->
     assert not (tmp_path / "b" / "checkpoints").exists()
     saved = {int(path.name): path for path in (tmp_path / "a" / "checkpoints").iterdir()}
     assert sorted(saved) == [10, 20, 30, 40]
-    learned = [len(value.learned(saved[attempts])) for attempts in sorted(saved)]
+    learned = [len(value.read_item_values(saved[attempts])) for attempts in sorted(saved)]
     assert learned[0] < learned[-1]
-    assert value.learned(saved[40]) == value.learned(tmp_path / "a" / "agent")
+    assert value.read_item_values(saved[40]) == value.read_item_values(tmp_path / "a" / "agent")
     run(tmp_path / "c", config(initial_agent=str(saved[10])))
 
 
