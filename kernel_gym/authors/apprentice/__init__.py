@@ -3,7 +3,7 @@
 from kernel_gym.authors.apprentice.author import Apprentice, Choice, Explanation, naive, oracle
 from kernel_gym.authors.apprentice.behaviour.profile import Profile, load_profile, profile_names
 from kernel_gym.authors.apprentice.frontend.lowering import lower
-from kernel_gym.authors.apprentice.frontend.operators import Unsupported
+from kernel_gym.authors.apprentice.frontend.plan import Unsupported
 
 __all__ = [
     "Apprentice",

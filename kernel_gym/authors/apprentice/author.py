@@ -16,8 +16,7 @@ from kernel_gym.authors.apprentice.behaviour.profile import Profile, load_profil
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice, fluent
 from kernel_gym.authors.apprentice.behaviour.spelling_odds import Judge, Judgement
 from kernel_gym.authors.apprentice.frontend.lowering import lower
-from kernel_gym.authors.apprentice.frontend.operators import Unsupported
-from kernel_gym.authors.apprentice.frontend.plan import Plan
+from kernel_gym.authors.apprentice.frontend.plan import Plan, Unsupported
 from kernel_gym.authors.apprentice.language_backend import craft
 from kernel_gym.authors.contract import Context, StartPoint
 from kernel_gym.kernel import Kernel

@@ -20,8 +20,7 @@ from kernel_gym.authors.apprentice.behaviour.moves import moves
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import fluent
 from kernel_gym.authors.apprentice.behaviour.spelling_odds import Judge
 from kernel_gym.authors.apprentice.frontend.lowering import lower
-from kernel_gym.authors.apprentice.frontend.operators import Unsupported
-from kernel_gym.authors.apprentice.frontend.plan import Plan
+from kernel_gym.authors.apprentice.frontend.plan import Plan, Unsupported
 from kernel_gym.authors.apprentice.language_backend import craft
 from kernel_gym.authors.contract import Context, StartPoint
 from kernel_gym.tasks.task import Task

@@ -6,8 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from kernel_gym.authors.apprentice.frontend import plan_store
-from kernel_gym.authors.apprentice.frontend.operators import Unsupported
-from kernel_gym.authors.apprentice.frontend.plan import Plan
+from kernel_gym.authors.apprentice.frontend.plan import Plan, Unsupported
 from kernel_gym.authors.apprentice.frontend.reader import read
 from kernel_gym.errors import TaskError
 from kernel_gym.tasks.task import Task

@@ -8,6 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernel_gym.authors.apprentice.frontend.expression import Reduction
+from kernel_gym.errors import KernelGymError
+
+
+class Unsupported(KernelGymError):
+    """Raised for a task that has no plan: an operator, or a use of one, that the apprentice cannot lower."""
 
 
 @dataclass(frozen=True)

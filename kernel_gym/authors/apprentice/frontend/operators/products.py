@@ -3,49 +3,79 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy
 from sympy import expand
 
 from kernel_gym.authors.apprentice.frontend.expression import Reduce, Reorder, Tensor, Value, contiguous, reorder
-from kernel_gym.authors.apprentice.frontend.operators.table import Unsupported, apply, handles, reduce
+from kernel_gym.authors.apprentice.frontend.operators.table import apply, handles, reduce
 from kernel_gym.authors.apprentice.frontend.operators.windows import aligned, spread, window_count, windows
-from kernel_gym.authors.apprentice.frontend.plan import Either, Matrix, Pieces, Product
+from kernel_gym.authors.apprentice.frontend.plan import Either, Matrix, Pieces, Product, Unsupported
+from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
 from kernel_gym.authors.apprentice.frontend.sizes import Size, c_expression, product, row_major, size
-
-if TYPE_CHECKING:
-    from kernel_gym.authors.apprentice.frontend.reader import Reader
 
 #: Elements of gathered windows that are laid out at a time; one row more may come on top.
 PIECE = 4 << 20
 
 
 @handles("mm.default")
-def _mm(r: Reader, left: Value, right: Value) -> Value:
-    return r.product(_row(r, left, 0), _row(r, right, 0), 0)
+def _mm(plan: PlanBuilder, left: Value, right: Value) -> Value:
+    return _matrix_product(plan, left, right, 0)
 
 
 @handles("bmm.default")
-def _bmm(r: Reader, left: Value, right: Value) -> Value:
-    return r.product(_row(r, left, 1), _row(r, right, 1), 1)
+def _bmm(plan: PlanBuilder, left: Value, right: Value) -> Value:
+    return _matrix_product(plan, left, right, 1)
 
 
 @handles("addmm.default")
-def _addmm(r: Reader, bias: Value, left: Value, right: Value, *, beta: float = 1, alpha: float = 1) -> Value:
-    total = _mm(r, left, right)
-    scaled = total if alpha == 1 else apply(r, "mul", total, alpha)
-    return apply(r, "add", scaled, bias if beta == 1 else apply(r, "mul", bias, beta))
+def _addmm(plan: PlanBuilder, bias: Value, left: Value, right: Value, *, beta: float = 1, alpha: float = 1) -> Value:
+    total = _mm(plan, left, right)
+    scaled = total if alpha == 1 else apply(plan, "mul", total, alpha)
+    return apply(plan, "add", scaled, bias if beta == 1 else apply(plan, "mul", bias, beta))
 
 
-def _row(r: Reader, value: Value, batch: int) -> Tensor:
-    """An operand in global memory, as it is stored."""
-    return value if isinstance(value, Tensor) else r.tensor(value)
+def _matrix_product(plan: PlanBuilder, left: Value, right: Value, batch: int) -> Tensor:
+    """A matrix product over `batch` leading dimensions."""
+    operands = [plan.strided(operand) for operand in (left, right)]
+    x, y = (_dense(plan, operand, batch) for operand in operands)
+    value = by_vectors(plan, x, y, batch)
+    target = plan.scratch(value.shape)
+    nest, reach = plan.nest(value, target)
+    count = product(value.shape[:batch])
+    times, m, n, k = (c_expression(e) for e in (count, x.shape[-2], y.shape[-1], x.shape[-1]))
+    cube = Product("", _matrix(x, batch), _matrix(y, batch), target.buffer, times, m, n, k)
+    plan.add(Either("", (cube,), nest), reach)
+    return target
+
+
+def _dense(plan: PlanBuilder, tensor: Tensor, batch: int) -> Tensor:
+    """An operand whose matrices lie one behind the other, stored by rows or by columns; a copy if it is not."""
+    rows, columns = tensor.shape[-2:]
+    by_rows = row_major(tensor.shape)
+    by_columns = (*row_major((*tensor.shape[:batch], columns, rows))[:batch], size(1), rows)
+    fits = any(_walked(plan, tensor, strides) for strides in (by_rows, by_columns))
+    return tensor if fits and tensor.offset == 0 else plan.tensor(plan.copied(tensor))
+
+
+def _walked(plan: PlanBuilder, tensor: Tensor, strides: tuple[Size, ...]) -> bool:
+    """True if the tensor has these strides in every dimension that is not 1."""
+    same = plan.sizes.canonical
+    return all(
+        extent == 1 or same(stride) == same(other)
+        for extent, stride, other in zip(tensor.shape, tensor.strides, strides, strict=True)
+    )
+
+
+def _matrix(tensor: Tensor, batch: int) -> Matrix:
+    transposed = tensor.strides[-1] != 1 and tensor.shape[-1] != 1
+    return Matrix(tensor.buffer, transposed, c_expression(product(tensor.shape[:batch])), "")
 
 
 @handles("convolution.default")
 def _convolution(
-    r: Reader, x: Value, weight: Tensor, bias: Value | None, stride: Any, padding: Any, dilation: Any,
+    plan: PlanBuilder, x: Value, weight: Tensor, bias: Value | None, stride: Any, padding: Any, dilation: Any,
     transposed: bool, output_padding: Any, groups: int,
 ) -> Value:  # fmt: skip
     directions = len(x.shape) - 2
@@ -55,33 +85,33 @@ def _convolution(
     depthwise = not transposed and groups > 1 and weight.shape[1] == 1
     parts = x.shape[1] if depthwise else size(groups)
     if transposed:
-        source = _spread_out(r, x, kernel, strides, pads, hops, spread(output_padding, directions))
+        source = _spread_out(plan, x, kernel, strides, pads, hops, spread(output_padding, directions))
         filters, strides = _turned(weight, parts), [1] * directions
     else:
-        source, filters = r.padded(x, pads, pads, 0.0), _grouped(weight, parts)
+        source, filters = plan.padded(x, pads, pads, 0.0), _grouped(weight, parts)
     counts = [
-        window_count(r, extent, k, step, hop)
+        window_count(plan, extent, k, step, hop)
         for extent, k, step, hop in zip(source.shape[2:], kernel, strides, hops, strict=True)
     ]
-    view = windows(r, source, kernel, strides, hops, counts)
-    total = _convolve(r, view, filters, strides)
-    return total if bias is None else apply(r, "add", total, reorder(bias, (0,) + (None,) * directions))
+    view = windows(plan, source, kernel, strides, hops, counts)
+    total = _convolve(plan, view, filters, strides)
+    return total if bias is None else apply(plan, "add", total, reorder(bias, (0,) + (None,) * directions))
 
 
-def _convolve(r: Reader, view: Tensor, filters: Tensor, strides: list[int]) -> Tensor:
+def _convolve(plan: PlanBuilder, view: Tensor, filters: Tensor, strides: list[int]) -> Tensor:
     """The contraction as a stage: by vectors, or as a matrix product of the filters and the gathered windows."""
     directions = len(strides)
     _, each, inputs, *_ = filters.shape
-    value = _contract(r, view, filters, directions)
-    if r.sizes.value(each) == 1 and r.sizes.value(inputs) == 1:
-        dense = r.tensor(value)
+    value = _contract(plan, view, filters, directions)
+    if plan.sizes.value(each) == 1 and plan.sizes.value(inputs) == 1:
+        dense = plan.tensor(value)
         return contiguous(dense.buffer, _result_shape(view, filters, directions), "float32")
     if not isinstance(value, Reduce | Reorder):
         raise Unsupported("Unsupported: a convolution over nothing")
-    target = r.scratch(_result_shape(view, filters, directions))
-    dense = filters if filters.contiguous else r.tensor(r.copied(filters))
-    nest, reach = r.nest(value, Tensor(value.shape, "float32", target.buffer, row_major(value.shape)))
-    r.add(Either("", (gathered_product(r, view, dense, strides, target),), nest), reach)
+    target = plan.scratch(_result_shape(view, filters, directions))
+    dense = filters if filters.contiguous else plan.tensor(plan.copied(filters))
+    nest, reach = plan.nest(value, Tensor(value.shape, "float32", target.buffer, row_major(value.shape)))
+    plan.add(Either("", (gathered_product(plan, view, dense, strides, target),), nest), reach)
     return target
 
 
@@ -89,25 +119,25 @@ def _result_shape(view: Tensor, filters: Tensor, directions: int) -> tuple[Size,
     return (view.shape[0], filters.shape[0] * filters.shape[1], *view.shape[-directions:])
 
 
-def gathered_product(r: Reader, view: Tensor, filters: Tensor, strides: list[int], target: Tensor) -> Pieces:
+def gathered_product(plan: PlanBuilder, view: Tensor, filters: Tensor, strides: list[int], target: Tensor) -> Pieces:
     """Windows laid out as the columns of a matrix, as many samples at a time as the workspace takes, and multiplied."""
     directions = len(strides)
     groups, each, inputs, *kernel = filters.shape
     batch, channels = view.shape[:2]
     first, *rest = view.shape[-directions:]
     depth, inner = inputs * product(kernel), product(rest)
-    number = len(r.sizes.derived)
+    number = len(plan.sizes.derived)
     row = channels * product(kernel) * inner
-    rows = r.sizes.derive(f"pieceRows{number}", sympy.Min(first, sympy.floor(PIECE / row) + 1))
-    samples = r.sizes.derive(f"pieceSamples{number}", sympy.Min(batch, sympy.floor(PIECE / (row * rows)) + 1))
-    here = r.sizes.bound(f"samplesHere{number}", samples)
-    rows_here = r.sizes.bound(f"rowsHere{number}", rows)
+    rows = plan.sizes.derive(f"pieceRows{number}", sympy.Min(first, sympy.floor(PIECE / row) + 1))
+    samples = plan.sizes.derive(f"pieceSamples{number}", sympy.Min(batch, sympy.floor(PIECE / (row * rows)) + 1))
+    here = plan.sizes.bound(f"samplesHere{number}", samples)
+    rows_here = plan.sizes.bound(f"rowsHere{number}", rows)
     shape = (here, *view.shape[1:-directions], rows_here, *rest)
-    columns = r.scratch((samples, channels, *kernel, rows, *rest))
+    columns = plan.scratch((samples, channels, *kernel, rows, *rest))
     piece = Tensor(shape, view.dtype, view.buffer, view.strides, view.offset)
-    nest, reach = r.nest(r.copied(piece), Tensor(shape, "float32", columns.buffer, row_major(shape)))
+    nest, reach = plan.nest(plan.copied(piece), Tensor(shape, "float32", columns.buffer, row_major(shape)))
     nest = replace(nest, name=f"windows{number}")
-    r.reaches[nest.name] = reach
+    plan.reaches[nest.name] = reach
     pitch = first * inner
     n, m, k = (c_expression(expand(extent)) for extent in (rows_here * inner, each, depth))
     left = Matrix(filters.buffer, False, c_expression(groups), "")
@@ -131,7 +161,7 @@ def gathered_product(r: Reader, view: Tensor, filters: Tensor, strides: list[int
     return Pieces("", loops, inside, moves, (nest, cube))
 
 
-def _contract(r: Reader, view: Tensor, filters: Tensor, directions: int) -> Value:
+def _contract(plan: PlanBuilder, view: Tensor, filters: Tensor, directions: int) -> Value:
     """The sum over input channels and places: `filters` (group, out, in, places), `view` (batch, in, places, windows).
 
     The dimensions of the product are batch, group, out, in, places, windows; a single group has none of its own.
@@ -143,7 +173,7 @@ def _contract(r: Reader, view: Tensor, filters: Tensor, directions: int) -> Valu
     walk = (view.strides[0], view.strides[1] * inputs, *view.strides[1:])
     x = aligned(Tensor(grouped, view.dtype, view.buffer, walk, view.offset), (0, 1, 3, *range(4, rank)), rank)
     w = aligned(filters, (1, 2, 3, *range(4, 4 + directions)), rank)
-    total = reduce(r, "sum", apply(r, "mul", x, w), tuple(range(3, 4 + directions)), keep=False)
+    total = reduce(plan, "sum", apply(plan, "mul", x, w), tuple(range(3, 4 + directions)), keep=False)
     return total if groups != 1 else reorder(total, (0, 2, *range(3, 3 + directions)))
 
 
@@ -170,7 +200,7 @@ def _turned(weight: Tensor, groups: Size) -> Tensor:
 
 
 def _spread_out(
-    r: Reader,
+    plan: PlanBuilder,
     x: Value,
     kernel: tuple[Size, ...],
     strides: list[int],
@@ -180,10 +210,10 @@ def _spread_out(
 ) -> Tensor:
     """The input of a transposed convolution with zeros between and around, so that a plain convolution remains."""
     reach = [hop * (k - 1) - pad for hop, k, pad in zip(hops, kernel, pads, strict=True)]
-    return r.padded(x, reach, [room + more for room, more in zip(reach, extra, strict=True)], 0.0, strides)
+    return plan.padded(x, reach, [room + more for room, more in zip(reach, extra, strict=True)], 0.0, strides)
 
 
-def by_vectors(r: Reader, left: Tensor, right: Tensor, batch: int) -> Value:
+def by_vectors(plan: PlanBuilder, left: Tensor, right: Tensor, batch: int) -> Value:
     """A matrix product as a map and a reduction, so ordered that vectors are contiguous."""
     rank = batch + 3
     lead = tuple(range(batch))
@@ -192,7 +222,7 @@ def by_vectors(r: Reader, left: Tensor, right: Tensor, batch: int) -> Value:
     elif left.strides[-1] == 1:
         rows, columns, inner = batch, batch + 1, batch + 2
     else:
-        return by_vectors(r, left, r.tensor(right), batch)
+        return by_vectors(plan, left, plan.tensor(right), batch)
     x = aligned(left, (*lead, rows, inner), rank)
     y = aligned(right, (*lead, inner, columns), rank)
-    return reduce(r, "sum", apply(r, "mul", x, y), inner, keep=False)
+    return reduce(plan, "sum", apply(plan, "mul", x, y), inner, keep=False)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernel_gym.authors.apprentice.frontend.expression import Tensor, Value
 from kernel_gym.authors.apprentice.frontend.operators.table import handles
-
-if TYPE_CHECKING:
-    from kernel_gym.authors.apprentice.frontend.reader import Reader
+from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
 
 
 @handles("cumsum.default")
-def _cumsum(r: Reader, x: Value, axis: int, **_: Any) -> Tensor:
-    return r.scan(x, axis, "sum")
+def _cumsum(plan: PlanBuilder, x: Value, axis: int, **_: Any) -> Tensor:
+    return plan.scan(x, axis, "sum")
 
 
 @handles("cumprod.default")
-def _cumprod(r: Reader, x: Value, axis: int, **_: Any) -> Tensor:
-    return r.scan(x, axis, "prod")
+def _cumprod(plan: PlanBuilder, x: Value, axis: int, **_: Any) -> Tensor:
+    return plan.scan(x, axis, "prod")

@@ -7,7 +7,7 @@ for operators with several results. The table is open: a new operator is one dec
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernel_gym.authors.apprentice.frontend.expression import (
     Map,
@@ -16,18 +16,11 @@ from kernel_gym.authors.apprentice.frontend.expression import (
     Value,
     reorder,
 )
+from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
 from kernel_gym.authors.apprentice.frontend.sizes import ONE, Size, product
-from kernel_gym.errors import KernelGymError
-
-if TYPE_CHECKING:
-    from kernel_gym.authors.apprentice.frontend.reader import Reader
 
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}
-
-
-class Unsupported(KernelGymError):
-    """An operator, or a use of one, that the apprentice cannot lower."""
 
 
 def handles(*names: str) -> Callable[[Handler], Handler]:
@@ -44,33 +37,35 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
 # ---- building blocks -------------------------------------------------------------------------------------------
 
 
-def broadcast_shape(r: Reader, *values: Value | float) -> tuple[Size, ...]:
+def broadcast_shape(plan: PlanBuilder, *values: Value | float) -> tuple[Size, ...]:
     """The shape that values are broadcast to."""
     shapes = [value.shape for value in values if isinstance(value, Value)]
     rank = max((len(shape) for shape in shapes), default=0)
     result: list[Size] = []
     for axis in range(rank):
         extents = [shape[axis - rank + len(shape)] for shape in shapes if axis - rank + len(shape) >= 0]
-        large = [extent for extent in extents if r.sizes.value(extent) != 1]
+        large = [extent for extent in extents if plan.sizes.value(extent) != 1]
         for other in large[1:]:
-            r.sizes.unify(large[0], other)
+            plan.sizes.unify(large[0], other)
         open_ = [extent for extent in extents if extent != 1]
         result.append((large or open_ or extents)[0])
     return tuple(result)
 
 
-def apply(r: Reader, function: str, *arguments: Value | float, idiom: str = "", dtype: str = "float32") -> Map:
+def apply(plan: PlanBuilder, function: str, *arguments: Value | float, idiom: str = "", dtype: str = "float32") -> Map:
     """An elementwise function."""
-    return Map(broadcast_shape(r, *arguments), dtype, function, arguments, idiom)
+    return Map(broadcast_shape(plan, *arguments), dtype, function, arguments, idiom)
 
 
-def reduce(r: Reader, function: Reduction, value: Value, axes: Any, keep: bool = True, idiom: str = "") -> Value:
+def reduce(
+    plan: PlanBuilder, function: Reduction, value: Value, axes: Any, keep: bool = True, idiom: str = ""
+) -> Value:
     """A reduction over axes; none given means all."""
     rank = len(value.shape)
     chosen = sorted({axis % rank for axis in listed(axes)}) if axes not in (None, [], ()) else list(range(rank))
     if len(chosen) == rank > 1 and function in ("sum", "max", "min"):
         # Rows first, which many cores can share, and then what is left of them.
-        value = r.tensor(reduce(r, function, value, [rank - 1]))
+        value = plan.tensor(reduce(plan, function, value, [rank - 1]))
     shape = tuple(ONE if axis in chosen else extent for axis, extent in enumerate(value.shape))
     dtype = "int64" if function in ("argmax", "argmin") else value.dtype
     result: Value = Reduce(shape, dtype, function, value, tuple(chosen), idiom)

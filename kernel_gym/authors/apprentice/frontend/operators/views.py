@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernel_gym.authors.apprentice.frontend.expression import Broadcast, Position, Tensor, Value, reorder
-from kernel_gym.authors.apprentice.frontend.operators.table import Unsupported, apply, handles, listed, reduce
+from kernel_gym.authors.apprentice.frontend.operators.table import apply, handles, listed, reduce
+from kernel_gym.authors.apprentice.frontend.plan import Unsupported
+from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
 from kernel_gym.authors.apprentice.frontend.sizes import size
-
-if TYPE_CHECKING:
-    from kernel_gym.authors.apprentice.frontend.reader import Reader
 
 
 @handles("permute.default")
-def _permute(r: Reader, x: Value, order: list[int]) -> Value:
+def _permute(plan: PlanBuilder, x: Value, order: list[int]) -> Value:
     return reorder(x, tuple(axis % len(x.shape) for axis in order))
 
 
 @handles("unsqueeze.default")
-def _unsqueeze(r: Reader, x: Value, axis: int) -> Value:
+def _unsqueeze(plan: PlanBuilder, x: Value, axis: int) -> Value:
     rank = len(x.shape) + 1
     sources: list[int | None] = list(range(len(x.shape)))
     sources.insert(axis % rank, None)
@@ -26,22 +25,22 @@ def _unsqueeze(r: Reader, x: Value, axis: int) -> Value:
 
 
 @handles("squeeze.dims", "squeeze.dim")
-def _squeeze(r: Reader, x: Value, axes: Any) -> Value:
+def _squeeze(plan: PlanBuilder, x: Value, axes: Any) -> Value:
     dropped = {axis % len(x.shape) for axis in listed(axes) if x.shape[axis] == 1}
     return reorder(x, tuple(axis for axis in range(len(x.shape)) if axis not in dropped))
 
 
 @handles("view.default", "reshape.default", "_unsafe_view.default")
-def _view(r: Reader, x: Value, shape: list[int]) -> Value:
-    return r.view(x, tuple(shape))
+def _view(plan: PlanBuilder, x: Value, shape: list[int]) -> Value:
+    return plan.view(x, tuple(shape))
 
 
 @handles("expand.default")
-def _expand(r: Reader, x: Value, shape: list[int], **_: Any) -> Value:
+def _expand(plan: PlanBuilder, x: Value, shape: list[int], **_: Any) -> Value:
     shift = len(shape) - len(x.shape)
     target = tuple(
-        r.sizes.named(extent)
-        if index < shift or (r.sizes.value(x.shape[index - shift]) != extent and extent != -1)
+        plan.sizes.named(extent)
+        if index < shift or (plan.sizes.value(x.shape[index - shift]) != extent and extent != -1)
         else x.shape[index - shift]
         for index, extent in enumerate(shape)
     )
@@ -49,29 +48,29 @@ def _expand(r: Reader, x: Value, shape: list[int], **_: Any) -> Value:
 
 
 @handles("clone.default", "alias.default", "_to_copy.default", "contiguous.default")
-def _same(r: Reader, x: Value, **_: Any) -> Value:
+def _same(plan: PlanBuilder, x: Value, **_: Any) -> Value:
     return x
 
 
 @handles("slice.Tensor")
 def _slice(
-    r: Reader, x: Value, axis: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+    plan: PlanBuilder, x: Value, axis: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Value:
-    dense = r.strided(x)
+    dense = plan.strided(x)
     axis %= len(x.shape)
-    length = r.sizes.value(x.shape[axis])
+    length = plan.sizes.value(x.shape[axis])
     first = min(length, start if start is None or start >= 0 else length + start) if start else 0
     stop = length if end is None else min(length, end if end >= 0 else length + end)
     if step != 1:
         raise Unsupported(f"Unsupported: aten.slice.Tensor with step {step}")
-    extent = x.shape[axis] - first if stop == length else r.sizes.named(stop) - first
+    extent = x.shape[axis] - first if stop == length else plan.sizes.named(stop) - first
     shape = (*x.shape[:axis], extent, *x.shape[axis + 1 :])
     return Tensor(shape, dense.dtype, dense.buffer, dense.strides, dense.offset + first * dense.strides[axis])
 
 
 @handles("select.int")
-def _select(r: Reader, x: Value, axis: int, index: int) -> Value:
-    dense = r.strided(x)
+def _select(plan: PlanBuilder, x: Value, axis: int, index: int) -> Value:
+    dense = plan.strided(x)
     axis %= len(x.shape)
     place = index if index >= 0 else x.shape[axis] + index
     keep = [n for n in range(len(x.shape)) if n != axis]
@@ -80,8 +79,8 @@ def _select(r: Reader, x: Value, axis: int, index: int) -> Value:
 
 
 @handles("flip.default")
-def _flip(r: Reader, x: Value, axes: list[int]) -> Value:
-    dense = r.strided(x)
+def _flip(plan: PlanBuilder, x: Value, axes: list[int]) -> Value:
+    dense = plan.strided(x)
     chosen = {axis % len(x.shape) for axis in axes}
     offset = dense.offset + sum((x.shape[axis] - 1) * dense.strides[axis] for axis in chosen)
     strides = tuple(-stride if axis in chosen else stride for axis, stride in enumerate(dense.strides))
@@ -89,31 +88,31 @@ def _flip(r: Reader, x: Value, axes: list[int]) -> Value:
 
 
 @handles("cat.default")
-def _cat(r: Reader, parts: list[Value], axis: int = 0) -> Value:
+def _cat(plan: PlanBuilder, parts: list[Value], axis: int = 0) -> Value:
     axis %= len(parts[0].shape)
     extents = [part.shape[axis] for part in parts]
     shape = (*parts[0].shape[:axis], sum(extents, size(0)), *parts[0].shape[axis + 1 :])
-    whole = r.scratch(shape)
+    whole = plan.scratch(shape)
     at = size(0)
     for part, extent in zip(parts, extents, strict=True):
         place = (*part.shape[:axis], extent, *part.shape[axis + 1 :])
-        r.computed(part, Tensor(place, "float32", whole.buffer, whole.strides, at * whole.strides[axis]))
+        plan.computed(part, Tensor(place, "float32", whole.buffer, whole.strides, at * whole.strides[axis]))
         at = at + extent
     return whole
 
 
 @handles("arange.start_step", "arange.default")
-def _arange(r: Reader, first: int, end: int | None = None, step: int = 1, **_: Any) -> Value:
+def _arange(plan: PlanBuilder, first: int, end: int | None = None, step: int = 1, **_: Any) -> Value:
     first, end = (0, first) if end is None else (first, end)
-    count = r.sizes.named(end) if first == 0 and step == 1 else size(-(-(end - first) // step))
+    count = plan.sizes.named(end) if first == 0 and step == 1 else size(-(-(end - first) // step))
     return Position((count,), "float32", first, step)
 
 
 @handles("gather.default")
-def _gather(r: Reader, x: Value, axis: int, index: Value) -> Value:
+def _gather(plan: PlanBuilder, x: Value, axis: int, index: Value) -> Value:
     """One element of each row, picked by its position: the sum over the row of x where the position is the index."""
     axis %= len(x.shape)
     if axis != len(x.shape) - 1 or index.shape[axis] != 1:
         raise Unsupported("Unsupported: aten.gather.default other than of one element of each row")
-    here = apply(r, "eq", Position((x.shape[axis],), "float32"), index, dtype="bool")
-    return reduce(r, "sum", apply(r, "where", here, x, 0.0), axis)
+    here = apply(plan, "eq", Position((x.shape[axis],), "float32"), index, dtype="bool")
+    return reduce(plan, "sum", apply(plan, "where", here, x, 0.0), axis)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy
 
 from kernel_gym.authors.apprentice.frontend.expression import Tensor, Value
-from kernel_gym.authors.apprentice.frontend.operators.table import Unsupported, apply, handles, reduce
+from kernel_gym.authors.apprentice.frontend.operators.table import apply, handles, reduce
+from kernel_gym.authors.apprentice.frontend.plan import Unsupported
+from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
 from kernel_gym.authors.apprentice.frontend.sizes import ONE, Size, size
-
-if TYPE_CHECKING:
-    from kernel_gym.authors.apprentice.frontend.reader import Reader
 
 LOWEST = float("-inf")
 
@@ -24,15 +23,22 @@ def spread(values: Any, directions: int) -> list[int]:
     return listed * directions if len(listed) == 1 else listed
 
 
-def window_count(r: Reader, extent: Size, kernel: Size, stride: int, dilation: int, *, ceil: bool = False) -> Size:
+def window_count(
+    plan: PlanBuilder, extent: Size, kernel: Size, stride: int, dilation: int, *, ceil: bool = False
+) -> Size:
     """How many windows fit along a direction of a padded tensor."""
     room = sympy.expand(extent - dilation * (kernel - 1) - 1)
     count = room + 1 if stride == 1 else sympy.floor((room + (stride - 1 if ceil else 0)) / stride) + 1
-    return r.sizes.derive(f"windows{len(r.sizes.derived)}", count) if count.free_symbols else count
+    return plan.sizes.derive(f"windows{len(plan.sizes.derived)}", count) if count.free_symbols else count
 
 
 def windows(
-    r: Reader, x: Tensor, kernel: Sequence[Size], stride: Sequence[int], dilation: Sequence[int], counts: Sequence[Size]
+    plan: PlanBuilder,
+    x: Tensor,
+    kernel: Sequence[Size],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    counts: Sequence[Size],
 ) -> Tensor:
     """A view of a contiguous tensor: leading dimensions, then the places in a window, then the windows."""
     directions = len(kernel)
@@ -44,7 +50,15 @@ def windows(
 
 
 def _pool(
-    r: Reader, x: Value, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool, fill: float, directions: int
+    plan: PlanBuilder,
+    x: Value,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil: bool,
+    fill: float,
+    directions: int,
 ) -> tuple[Tensor, tuple[int, ...], list[int]]:
     """The windows of a pooling operator, the axes to reduce, and the kernel's sizes."""
     kernels = spread(kernel, directions)
@@ -52,39 +66,45 @@ def _pool(
     pads, dilations = spread(padding, directions), spread(dilation, directions)
     # With ceil_mode the last window may hang over the edge: pad by what it could need.
     extra = [step - 1 if ceil else 0 for step in strides]
-    around = r.padded(x, pads, [pad + more for pad, more in zip(pads, extra, strict=True)], fill)
+    around = plan.padded(x, pads, [pad + more for pad, more in zip(pads, extra, strict=True)], fill)
     places = [size(k) for k in kernels]
     base = [extent + 2 * pad for extent, pad in zip(x.shape[-directions:], pads, strict=True)]
     counts = [
-        window_count(r, extent, k, step, hop, ceil=ceil)
+        window_count(plan, extent, k, step, hop, ceil=ceil)
         for extent, k, step, hop in zip(base, places, strides, dilations, strict=True)
     ]
-    view = windows(r, around, places, strides, dilations, counts)
+    view = windows(plan, around, places, strides, dilations, counts)
     lead = len(x.shape) - directions
     return view, tuple(range(lead, lead + directions)), kernels
 
 
 def _max_pool(directions: int) -> Any:
     def handler(
-        r: Reader, x: Value, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil: bool = False
+        plan: PlanBuilder,
+        x: Value,
+        kernel: Any,
+        stride: Any = (),
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil: bool = False,
     ) -> Any:
-        view, axes, _ = _pool(r, x, kernel, stride, padding, dilation, ceil, LOWEST, directions)
+        view, axes, _ = _pool(plan, x, kernel, stride, padding, dilation, ceil, LOWEST, directions)
         # Held in memory: what follows may compare, and comparing gets in the way of taking rows together.
-        return (r.tensor(reduce(r, "max", view, axes, keep=False)), None)
+        return (plan.tensor(reduce(plan, "max", view, axes, keep=False)), None)
 
     return handler
 
 
 def _average_pool(directions: int) -> Any:
     def handler(
-        r: Reader, x: Value, kernel: Any, stride: Any = (), padding: Any = 0, ceil: bool = False,
+        plan: PlanBuilder, x: Value, kernel: Any, stride: Any = (), padding: Any = 0, ceil: bool = False,
         include_pad: bool = True, divisor: int | None = None,
     ) -> Value:  # fmt: skip
         if (any(spread(padding, directions)) and not include_pad) or (ceil and any(spread(padding, directions))):
             raise Unsupported("Unsupported: average pooling that leaves the padding out of the mean")
-        view, axes, kernels = _pool(r, x, kernel, stride, padding, 1, ceil, 0.0, directions)
-        total = reduce(r, "sum", view, axes, keep=False)
-        return apply(r, "mul", total, 1.0 / (divisor or prod(kernels)))
+        view, axes, kernels = _pool(plan, x, kernel, stride, padding, 1, ceil, 0.0, directions)
+        total = reduce(plan, "sum", view, axes, keep=False)
+        return apply(plan, "mul", total, 1.0 / (divisor or prod(kernels)))
 
     return handler
 
@@ -95,8 +115,8 @@ for _directions in (1, 2, 3):
 
 
 @handles("max_pool1d.default")
-def _max_pool1d(r: Reader, *arguments: Any, **settings: Any) -> Value:
-    return _max_pool(1)(r, *arguments, **settings)[0]  # type: ignore[no-any-return]
+def _max_pool1d(plan: PlanBuilder, *arguments: Any, **settings: Any) -> Value:
+    return _max_pool(1)(plan, *arguments, **settings)[0]  # type: ignore[no-any-return]
 
 
 def aligned(view: Tensor, positions: Sequence[int], rank: int) -> Tensor:
