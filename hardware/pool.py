@@ -1,7 +1,7 @@
-"""A pool of workers: each owns a device of its own and judges one request at a time.
+"""A pool of workers, each of which owns a device and judges one request at a time.
 
-Candidate code never runs in this process, so workers are threads; what dies with a bad kernel is a device's own
-process, and the worker gets a fresh device. `Workers` is the interface: a cluster can stand behind it as well.
+Candidate code never runs in this process, so workers are threads. When a kernel takes a device's own process down, the
+worker gets a fresh device. `Workers` is the interface, so that a cluster can take the place of the threads.
 """
 
 from __future__ import annotations
@@ -19,26 +19,29 @@ Request = TypeVar("Request")
 Result = TypeVar("Result")
 _Request = TypeVar("_Request", contravariant=True)
 
-#: How often a request is tried again on a fresh device after the infrastructure failed.
-RETRIES = 2
-
 
 class Workers(Protocol[_Request, Result]):
-    """Something that works requests off, wherever it does so."""
+    """Judges requests, in this process or elsewhere."""
 
     def submit(self, request: _Request) -> Future[Result]:
-        """Hand in a request; the future raises InfrastructureError if it could not be judged."""
+        """Queue a request.
+
+        Args:
+            request: What is to be judged.
+
+        Returns:
+            The future result. It raises InfrastructureError if the request could not be judged.
+        """
 
     def close(self) -> None:
-        """Finish nothing more, end every process and remove every file."""
+        """Stop all work, end every process and remove every file."""
 
 
 class Pool(Generic[Request, Result]):
-    """Threads that judge, each on its own device.
+    """Threads that judge requests, each on its own device.
 
-    `judge(device, request)` gives the result or raises InfrastructureError; then the device is replaced and the request
-    tried again, `RETRIES` times. After that `give_up` makes a result of the error, if it is given. A judgement that
-    takes longer than `patience` seconds has its device closed under it.
+    A device on which a request failed with InfrastructureError is replaced before the worker's next request. The
+    failed request is not tried again: the caller decides about that.
     """
 
     def __init__(
@@ -49,6 +52,15 @@ class Pool(Generic[Request, Result]):
         patience: float = 600.0,
         give_up: Callable[[InfrastructureError], Result] | None = None,
     ) -> None:
+        """Make a pool; threads and devices are started by the first request.
+
+        Args:
+            device: The device that every worker forks its own from. The pool closes it.
+            judge: Returns the result of a request on a device, or raises InfrastructureError.
+            workers: Number of threads, at least one.
+            patience: Seconds after which the device of a running request is closed.
+            give_up: Turns an InfrastructureError into a result. Without it the future raises the error.
+        """
         self._template = device
         self._judge = judge
         self._workers = max(1, workers)
@@ -61,7 +73,17 @@ class Pool(Generic[Request, Result]):
         self._closed = False
 
     def submit(self, request: Request) -> Future[Result]:
-        """Hand in one request."""
+        """Queue a request.
+
+        Args:
+            request: What is to be judged.
+
+        Returns:
+            The future result.
+
+        Raises:
+            InfrastructureError: If the pool is closed.
+        """
         if self._closed:
             raise InfrastructureError("the pool is closed")
         self._start()
@@ -70,7 +92,14 @@ class Pool(Generic[Request, Result]):
         return future
 
     def map(self, requests: Iterable[Request]) -> list[Result | InfrastructureError]:
-        """All results in the order of the requests; Ctrl-C cancels what has not begun."""
+        """Judge requests side by side. An interrupt cancels those that have not begun and closes the pool.
+
+        Args:
+            requests: What is to be judged.
+
+        Returns:
+            The results in the order of the requests, with the error in the place of a result that failed.
+        """
         futures = [self.submit(request) for request in requests]
         try:
             return [self._outcome(future) for future in futures]
@@ -109,27 +138,24 @@ class Pool(Generic[Request, Result]):
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                future.set_result(self._insist(index, request))
+                future.set_result(self._result(index, request))
             except BaseException as error:
                 future.set_exception(error)
 
-    def _insist(self, index: int, request: Request) -> Result:
-        for attempt in range(RETRIES + 1):
-            device = self._device(index)
-            alarm = Timer(self._patience, device.close)
-            alarm.daemon = True
-            alarm.start()
-            try:
-                return self._judge(device, request)
-            except InfrastructureError as error:
-                self._discard(index)
-                if attempt == RETRIES or self._closed:
-                    if self._give_up is None:
-                        raise
-                    return self._give_up(error)
-            finally:
-                alarm.cancel()
-        raise AssertionError("unreachable")
+    def _result(self, index: int, request: Request) -> Result:
+        device = self._device(index)
+        alarm = Timer(self._patience, device.close)
+        alarm.daemon = True
+        alarm.start()
+        try:
+            return self._judge(device, request)
+        except InfrastructureError as error:
+            self._discard(index)
+            if self._give_up is None:
+                raise
+            return self._give_up(error)
+        finally:
+            alarm.cancel()
 
     def _device(self, index: int) -> Device:
         with self._lock:

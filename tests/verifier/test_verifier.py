@@ -205,10 +205,10 @@ def test_infrastructure_errors_are_no_verdict_on_the_kernel(relu, python_kernel,
             verdict = verifier.verify(python_kernel(RELU), relu)
             assert isinstance(verdict, Unjudged)
             assert "the server is gone" in verdict.feedback
-            assert Broken.made == 3
+            assert Broken.made == 1, "the caller decides whether to try again"
 
 
-def test_infrastructure_errors_are_retried(relu, python_kernel, make_device):
+def test_the_request_after_an_infrastructure_error_gets_a_fresh_device(relu, python_kernel, make_device):
     class Flaky(make_device):
         forks = 0
 
@@ -220,7 +220,8 @@ def test_infrastructure_errors_are_retried(relu, python_kernel, make_device):
             raise InfrastructureError("no space left")
 
     with Verifier(Flaky()) as verifier:
-        assert verifier.verify(python_kernel(RELU), relu).feasible
+        verdicts = [verifier.verify(python_kernel(RELU), relu) for _ in range(3)]
+    assert [verdict.outcome for verdict in verdicts] == ["unjudged", "unjudged", "feasible"]
 
 
 def test_inspection_is_noted_and_may_decide(relu, python_kernel, device, make_device):
