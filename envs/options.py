@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -25,58 +28,66 @@ MemoryMode = Literal["shared", "fresh", "frozen"]
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What can be chosen; every part may be given by name or as an object."""
+    """The options of `KernelSynthesisEnv` and `KernelSynthesisVectorEnv`, their defaults and their meaning.
+
+    This is the one declaration: the configuration's `env` keys take their defaults from it, and the tables in the
+    environment's docstring and in the documentation are made by `reference_table`.
+
+    Raises:
+        ConfigError: A value is out of range, or not one of the allowed words.
+    """
 
     suite: str = "level1"
-    """suite whose tasks are worked on, unless `tasks` is given"""
+    """Suite whose tasks are worked on. `tasks` chooses some of them."""
     tasks: Sequence[str | Task] | None = None
-    """ids, files or Task objects; with a suite, ids may leave out its name"""
+    """Tasks to work on: ids, files or `Task` objects. Ids may leave out the suite's name. None: the whole suite."""
     device: Any = "ascend-sim"
-    """device by name or as an object; not used when `verifier` is given"""
+    """Device that kernels run on, by name or as an object. Not used when `verifier` is given."""
     device_options: Mapping[str, Any] = field(default_factory=dict)
-    """arguments of a device given by name"""
+    """Arguments of a device given by name."""
     verifier: KernelVerifier | None = None
-    """who judges; by default the verifier on `device`"""
+    """Object that judges the kernels. None: the verifier on `device`."""
     workers: int = 0
-    """kernels that the vector form has judged at the same time; 0: one a core"""
+    """Kernels that the vector form has judged at the same time; 0: one a core."""
     inspection: Mapping[str, Any] | Inspect = field(default_factory=dict)
-    """a second reader of kernels that passed every gate: settings of a model, or a function; empty for none"""
+    """Model that also reads kernels that passed every gate: its settings, or a function. Empty: none."""
     writers: int = 0
-    """times that the vector form asks the author at the same time; 0: as many as suit the author, one for a program"""
+    """Requests that the vector form sends to the author at the same time; 0: the author decides. That is one for a
+    program."""
     author: str | Author = "apprentice"
-    """who writes the kernels, by name or as an object"""
+    """Author of the kernels, by name or as an object."""
     author_options: Mapping[str, Any] = field(default_factory=dict)
-    """arguments of an author given by name"""
+    """Arguments of an author given by name."""
     budget: int = 30
-    """T: attempts a task, drafting and refining together"""
+    """T: attempts at a task, drafting and refining together."""
     picks: int = 5
-    """N: items that go into a context"""
+    """N: items in a context."""
     pool_factor: int = 4
-    """lambda: the pool has K = lambda * N slots"""
+    """lambda: the pool has K = lambda * N slots."""
     pool_schedule: Sequence[tuple[int, int]] = ()
-    """pairs (attempt, lambda): from that attempt of a task on, counted from 0, the pool is the one of that lambda;
-    K stays what `pool_factor` makes it, slots without a candidate are masked"""
+    """Pairs (attempt, lambda): the pool has this lambda from this attempt of a task on. Attempts count from 0. K stays
+    what `pool_factor` makes it; slots without a candidate are masked."""
     stages: Stages = "both"
-    """`draft` ends at the first feasible kernel, `refine` begins from kernels that the bank holds"""
+    """`draft` ends at the first feasible kernel, `refine` begins from kernels in the bank."""
     memory: MemoryMode = "shared"
-    """`shared` grows over all episodes, `fresh` begins every episode as constructed, `frozen` takes in no items"""
+    """`shared` grows, `fresh` is restored before every episode, `frozen` adds start points only."""
     statistics: bool = True
-    """whether what came of showing an item is put on record, which agents see; off in evaluations"""
+    """Whether the rewards of shown items are recorded, for agents to see. Evaluations switch it off."""
     curriculum: str | Order = "sequential"
-    """`sequential`, `mixed`, `levels`, or a function (tasks, round, rng) -> tasks in order, as `module:name` too"""
+    """`sequential`, `mixed`, `levels`, or a function (tasks, round, rng) -> tasks. `module:name` names one."""
     composition: Composition = "similarity"
-    """what fills the pool: nearest items, or `stratified` by kind and feasibility"""
+    """What fills the pool: the nearest items, or `stratified` by kind and feasibility."""
     embedder: str | Embedder = "static"
-    """how texts become vectors; not used when `bank` is an object"""
+    """Turns texts into vectors, by name or as an object. Not used when `bank` is an object."""
     embedder_options: Mapping[str, Any] = field(default_factory=dict)
-    """arguments of an embedder given by name"""
+    """Arguments of an embedder given by name."""
     bank: str | Path | MemoryBank | None = None
-    """the bank, or the file it is kept in; None keeps it in memory. An empty file is given the seed knowledge.
-    Processes may share a file, but `reset(seed=...)` puts it back for all of them"""
+    """Memory bank, or the file that it is kept in; None: in memory. An empty file is given the seed knowledge.
+    Processes may share a file, but `reset(seed=...)` restores it for all of them."""
     operators: Callable[[Task], Sequence[str]] | None = None
-    """ATen operators of a task; by default read from its exported graph"""
+    """Function that returns a task's ATen operators. None: they are read from its exported graph."""
     seed: int | None = None
-    """run seed until `reset(seed=...)` gives another; None draws one"""
+    """Run seed until `reset(seed=...)` gives another; None: drawn."""
 
     def __post_init__(self) -> None:
         for name, least in (("budget", 1), ("picks", 1), ("pool_factor", 1), ("workers", 0), ("writers", 0)):
@@ -90,18 +101,61 @@ class Options:
 
     @property
     def slots(self) -> int:
-        """K: for how many candidates there is an action."""
+        """K: the number of candidates that actions can pick."""
         return self.pool_factor * self.picks
 
     def width(self, attempt: int) -> int:
-        """How many candidates the pool of an attempt has at most: lambda * N, with the lambda of that moment."""
+        """Return how many candidates the pool of an attempt has at most: N times the lambda of that attempt."""
         past = [breadth for since, breadth in sorted(self.pool_schedule) if since <= attempt]
         return (past[-1] if past else self.pool_factor) * self.picks
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Options:
-        """Options from keyword arguments; an unknown one is an error."""
-        known = [option.name for option in fields(cls)]
-        if unknown := sorted(set(given) - set(known)):
-            raise ConfigError(f"unknown option {', '.join(unknown)}; known: {', '.join(known)}")
-        return cls(**given)
+    def of(cls, values: Mapping[str, Any]) -> Options:
+        """Make options from keyword arguments.
+
+        Args:
+            values: Values by option name.
+
+        Returns:
+            The options.
+
+        Raises:
+            ConfigError: There is no such option, or a value is not allowed.
+        """
+        names = [option.name for option in fields(cls)]
+        if unknown := sorted(set(values) - set(names)):
+            raise ConfigError(f"unknown option {', '.join(unknown)}; known: {', '.join(names)}")
+        return cls(**values)
+
+
+def meanings() -> dict[str, str]:
+    """Return the meaning of each option: the string under its field."""
+    tree = ast.parse(inspect.getsource(Options)).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    return {
+        declared.target.id: " ".join(text.value.value.split())
+        for declared, text in pairwise(tree.body)
+        if isinstance(declared, ast.AnnAssign)
+        and isinstance(declared.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
+    }
+
+
+def reference_table(summary: bool = False) -> str:
+    """Return all options as a Markdown table.
+
+    Args:
+        summary: Give only the first sentence of each meaning, as the docstring of `KernelSynthesisEnv` does.
+
+    Returns:
+        The table: one row for each option with its default and its meaning.
+    """
+    defaults = Options()
+    rows = ["| argument | default | meaning |", "|---|---|---|"]
+    for name, meaning in meanings().items():
+        text = meaning.partition(". ")[0].removesuffix(".") if summary else meaning
+        default = repr(getattr(defaults, name)).replace("'", '"')
+        rows.append(f"| {name} | {default} | {text} |")
+    return "\n".join(rows)

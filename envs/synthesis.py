@@ -89,27 +89,36 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     joined the bank; or `failure`, the infrastructure's error.
 
     ## Arguments
-    All by keyword; `kernel_gym.envs.options.Options` documents each. Parts can be given by name or as objects.
+    All by keyword. Parts can be given by name or as objects. `kernel_gym.envs.options.Options` says more on each.
 
     | argument | default | meaning |
     |---|---|---|
-    | suite, tasks | "level1", all of it | what is worked on: a suite, or ids, files or Task objects |
-    | author, author_options | "apprentice" | who writes the kernels |
-    | device, device_options, verifier | "ascend-sim" | where kernels run; who judges them |
-    | inspection | none | a model that reads kernels that passed; its opinion is noted in the verdict |
-    | workers, writers | 0, 0 | kernels judged (0: one a core), authors asked at the same time in the vector form |
-    | budget | 30 | T, attempts a task |
-    | picks | 5 | N, items in a context |
-    | pool_factor, pool_schedule | 4, none | lambda; pairs (attempt, lambda): from then on the pool of that lambda |
-    | stages | "both" | "draft" ends at the first feasible kernel, "refine" begins from kernels in the bank |
-    | memory | "shared" | "fresh": every episode begins as constructed; "frozen": no item joins, start points excepted |
-    | statistics | True | False: what came of showing items is not put on record |
-    | curriculum | "sequential" | "mixed", "levels", or a function (tasks, round, rng) -> tasks, as "module:name" too |
-    | composition | "similarity" | or "stratified" by kind and feasibility: what fills the pool |
-    | bank, embedder, embedder_options | in memory, "static" | the memory or its file; how texts become vectors |
-    | operators | from the exported graph | the ATen operators of a task |
-    | seed | drawn | run seed until `reset(seed=...)` gives one |
-    | render_mode | None | "ansi", "human" |
+    | suite | "level1" | Suite whose tasks are worked on |
+    | tasks | None | Tasks to work on: ids, files or `Task` objects |
+    | device | "ascend-sim" | Device that kernels run on, by name or as an object |
+    | device_options | {} | Arguments of a device given by name |
+    | verifier | None | Object that judges the kernels |
+    | workers | 0 | Kernels that the vector form has judged at the same time; 0: one a core |
+    | inspection | {} | Model that also reads kernels that passed every gate: its settings, or a function |
+    | writers | 0 | Requests that the vector form sends to the author at the same time; 0: the author decides |
+    | author | "apprentice" | Author of the kernels, by name or as an object |
+    | author_options | {} | Arguments of an author given by name |
+    | budget | 30 | T: attempts at a task, drafting and refining together |
+    | picks | 5 | N: items in a context |
+    | pool_factor | 4 | lambda: the pool has K = lambda * N slots |
+    | pool_schedule | () | Pairs (attempt, lambda): the pool has this lambda from this attempt of a task on |
+    | stages | "both" | `draft` ends at the first feasible kernel, `refine` begins from kernels in the bank |
+    | memory | "shared" | `shared` grows, `fresh` is restored before every episode, `frozen` adds start points only |
+    | statistics | True | Whether the rewards of shown items are recorded, for agents to see |
+    | curriculum | "sequential" | `sequential`, `mixed`, `levels`, or a function (tasks, round, rng) -> tasks |
+    | composition | "similarity" | What fills the pool: the nearest items, or `stratified` by kind and feasibility |
+    | embedder | "static" | Turns texts into vectors, by name or as an object |
+    | embedder_options | {} | Arguments of an embedder given by name |
+    | bank | None | Memory bank, or the file that it is kept in; None: in memory |
+    | operators | None | Function that returns a task's ATen operators |
+    | seed | None | Run seed until `reset(seed=...)` gives another; None: drawn |
+
+    and `render_mode`: "ansi", "human" or None.
 
     `reset(seed=s)` restores bank and curriculum as constructed and makes `s` the run seed; `reset()` keeps them and
     goes on. Everything random is derived from (run seed, task, attempt).

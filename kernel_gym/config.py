@@ -1,6 +1,7 @@
-"""Typed, layered configuration: packaged defaults, then a YAML file, then the command line; unknown keys are errors.
+"""Typed, layered configuration: defaults, then a YAML file, then the command line; unknown keys are errors.
 
-The layers resolve to one frozen `RunConfig`; its `digest` names everything that a run's results depend on.
+The layers resolve to one frozen `RunConfig`; its `digest` names everything that a run's results depend on. The defaults
+of `env` are those of `kernel_gym.envs.options.Options`, the other defaults are in `defaults.yaml`.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from kernel_gym.envs.options import MemoryMode, Options, Stages
+from kernel_gym.envs.pool import Composition
 from kernel_gym.errors import ConfigError
 from kernel_gym.llm import credentials
 
@@ -31,7 +34,10 @@ class _Frozen(BaseModel):
 
 
 class EnvConfig(_Frozen):
-    """What the environment is made of; every agent of a comparison gets the same."""
+    """The options of the environment that can be written in YAML; all agents of a comparison share them.
+
+    `table` is the tabular environment's: a file or `small`. Empty: kernels are judged on the device.
+    """
 
     table: str = ""
     device: str
@@ -45,10 +51,10 @@ class EnvConfig(_Frozen):
     picks: int = Field(ge=1, le=64)
     pool_factor: int = Field(ge=1, le=64)
     pool_schedule: tuple[tuple[int, int], ...]
-    stages: Literal["both", "draft", "refine"]
-    memory: Literal["shared", "fresh", "frozen"]
+    stages: Stages
+    memory: MemoryMode
     curriculum: str
-    composition: Literal["similarity", "stratified"]
+    composition: Composition
 
     @field_validator(*_OPTIONS)
     @classmethod
@@ -58,7 +64,7 @@ class EnvConfig(_Frozen):
 
 
 class RunConfig(_Frozen):
-    """One run: an agent, the tasks, the budget, the seed."""
+    """One run: an agent, the tasks, the budget, the seed and the environment's options."""
 
     agent: str
     agent_options: dict[str, Any]
@@ -77,7 +83,7 @@ class RunConfig(_Frozen):
 
     @property
     def digest(self) -> str:
-        """Content address of what decides the results; how many work and how a model is reached does not."""
+        """Hash of everything that decides the results: not the number of workers, nor how a model is reached."""
         data = self.model_dump(mode="json", exclude={"workers": True, "checkpoints": True, "env": {"writers"}})
         data["agent_options"].pop("ray_address", None)
         for part in _OPTIONS:
@@ -88,8 +94,20 @@ class RunConfig(_Frozen):
 def resolve(
     file: Path | None = None, overrides: Mapping[str, Any] | None = None, sets: Sequence[str] = ()
 ) -> RunConfig:
-    """Lay the layers over one another. `sets` are `key=value` words of the command line, keys dotted, values YAML."""
-    data = yaml.safe_load(files("kernel_gym").joinpath("defaults.yaml").read_text())
+    """Resolve the layers to one configuration.
+
+    Args:
+        file: YAML file laid over the defaults.
+        overrides: Nested values laid over the file.
+        sets: `key=value` words of the command line, keys dotted, values YAML; laid over everything.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        ConfigError: A file cannot be read, a key is unknown or a value is not allowed.
+    """
+    data = _defaults()
     if file is not None:
         _merge(data, _read(file))
     _merge(data, dict(overrides or {}))
@@ -99,6 +117,12 @@ def resolve(
         return RunConfig.model_validate(data)
     except ValidationError as error:
         raise ConfigError(_first_line(error)) from error
+
+
+def _defaults() -> dict[str, Any]:
+    data: dict[str, Any] = yaml.safe_load(files("kernel_gym").joinpath("defaults.yaml").read_text())
+    options = Options()
+    return data | {"env": {name: getattr(options, name) for name in EnvConfig.model_fields if hasattr(options, name)}}
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -112,7 +136,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def setting(word: str) -> dict[str, Any]:
-    """What a word like `env.picks=3` of the command line says, as nested data."""
+    """Return a word of the command line like `env.picks=3` as nested data."""
     key, separator, value = word.partition("=")
     if not separator or not key:
         raise ConfigError(f"a setting is key=value, not {word!r}; for example env.picks=3")
@@ -126,7 +150,7 @@ def setting(word: str) -> dict[str, Any]:
 
 
 def merged(base: Mapping[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:
-    """`layer` over `base`, mappings key by key; neither is changed."""
+    """Return `layer` laid over `base`, mappings key by key; neither is changed."""
     result = deepcopy(dict(base))
     _merge(result, layer)
     return result

@@ -1,10 +1,15 @@
-"""Configuration: layers in order, unknown keys refused, digests stable."""
+"""Configuration: layers in order, unknown keys refused, digests stable; options of the environment declared once."""
 
+from dataclasses import fields
+from inspect import cleandoc
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
-from kernel_gym.config import resolve
+from kernel_gym.config import EnvConfig, RunConfig, resolve
+from kernel_gym.envs.options import Composition, MemoryMode, Options, Stages, meanings, reference_table
+from kernel_gym.envs.synthesis import KernelSynthesisEnv
 from kernel_gym.errors import ConfigError
 
 
@@ -41,3 +46,35 @@ def test_digest_ignores_workers_only() -> None:
     base = resolve()
     assert resolve(overrides={"workers": 7}).digest == base.digest
     assert resolve(overrides={"seed": 1}).digest != base.digest
+
+
+NAMES = {option.name for option in fields(Options)}
+#: Options that cannot be written in YAML, or that a run decides.
+NOT_CONFIGURED = {"verifier", "bank", "operators", "statistics"}
+
+
+def test_every_option_of_the_environment_can_be_configured() -> None:
+    assert set(EnvConfig.model_fields) - NAMES == {"table"}
+    assert set(EnvConfig.model_fields) | set(RunConfig.model_fields) >= NAMES - NOT_CONFIGURED
+    assert not set(EnvConfig.model_fields) & set(RunConfig.model_fields)
+
+
+def test_defaults_are_those_of_the_environment() -> None:
+    config, options = resolve(), Options()
+    for name in set(EnvConfig.model_fields) - {"table"}:
+        assert getattr(config.env, name) == getattr(options, name), name
+    assert (config.suite, config.budget, config.workers) == (options.suite, options.budget, options.workers)
+    for name, field in EnvConfig.model_fields.items():  # keys that run folders of before may lack
+        if not field.is_required() and name != "table":
+            assert field.get_default(call_default_factory=True) == getattr(options, name), name
+
+
+def test_allowed_words_are_those_of_the_environment() -> None:
+    hints = get_type_hints(EnvConfig)
+    assert (hints["stages"], hints["memory"], hints["composition"]) == (Stages, MemoryMode, Composition)
+
+
+def test_the_docstring_holds_the_table_of_options() -> None:
+    assert set(meanings()) == NAMES
+    assert reference_table(summary=True) in cleandoc(KernelSynthesisEnv.__doc__ or "")
+    assert reference_table().count("\n") == len(NAMES) + 1
