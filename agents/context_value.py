@@ -1,17 +1,19 @@
-"""An agent of our own: values of whole contexts, learned over items and tasks, with their uncertainty.
+"""Show the author the context with the highest learned value: our design.
 
-A table of values per item learns slowly: every attempt adds items that have none. Here a value belongs to a context,
-computed from what the context shows for the task at hand (`features`), so what is learned holds for items and tasks
-that were never seen. Each gate that a kernel has to pass has a Bayesian logistic regression of its own:
+A table of values per item learns slowly, because every attempt adds items without a value. Here a value belongs to a
+whole context and is computed from what the context shows for the task (`support/context_features.py`). So it applies to
+items and tasks that were never seen. Each gate that a kernel has to pass has a Bayesian logistic regression of its own:
 
     P(compiles) = s(w1 . f),  P(correct | compiles) = s(w2 . f),  E[(1 + r2) / 2 | correct] = s(w3 . f)
 
-with s the logistic function, so that an attempt teaches even when it fails. For what the features can't tell, each item
-has an effect of its own, with a mean and a variance: an addition to the log-odds of the whole. Weights and effects are
-drawn from their posterior once an attempt (Thompson sampling). Picks are greedy: the candidate that adds most to the
-value of what is picked; when none adds anything, the kernel is generated with a shorter context. Picks complement each
-other because the features are those of a set: code that is shown twice covers no more, and a second account of the same
-failure says half as much. Nothing but the observation, `info` and finished attempts is looked at.
+with s the logistic function, so that the agent learns from failed attempts too. What the features do not explain goes
+into an effect of each item, a mean and a variance, which is added to the log-odds of the product. Weights and effects
+are drawn from their posterior once per attempt (Thompson sampling). Picks are greedy: the candidate that adds most to
+the value of the context so far. When no candidate adds anything, the kernel is generated with a shorter context. Picks
+complement each other because the features describe a set: code that is shown twice covers no more, and a second
+experience of the same failure counts half. The agent reads the observation, `info` and finished attempts only.
+
+Options of `ContextValueAgent`: `deviation`, `item_deviation` and `explore`.
 """
 
 from __future__ import annotations
@@ -45,30 +47,36 @@ from kernel_gym.envs.pool import Candidate
 from kernel_gym.errors import ConfigError
 from kernel_gym.memory.item import Stage
 
-#: What is learned is saved as.
+#: The file that `save` writes.
 FILE = "context_value.json"
+#: What the regressions predict, in the order in which `FEATURES` lists prior weights.
 GATES = ("compiles", "correct", "faster")
 
 
 @dataclass
 class GateModel:
-    """Bayesian logistic regression, updated by one Newton step an observation: a mean and a covariance of weights."""
+    """Bayesian logistic regression for one gate, updated by one Newton step per observation.
+
+    Args:
+        mean: Posterior mean of the weights.
+        covariance: Posterior covariance of the weights.
+    """
 
     mean: Weights
     covariance: Weights
 
     def draw(self, rng: np.random.Generator, scale: float) -> Weights:
-        """Weights from the posterior, its deviations multiplied by `scale`."""
+        """Draw weights from the posterior, with its deviations multiplied by `scale`."""
         spread: Weights = np.linalg.cholesky(self.covariance) @ rng.standard_normal(len(self.mean))
         return self.mean + scale * spread
 
     @property
     def doubt(self) -> float:
-        """Mean deviation of a weight."""
+        """Mean posterior deviation of a weight."""
         return float(np.sqrt(np.diag(self.covariance)).mean())
 
     def learn(self, features: Weights, target: float) -> float:
-        """Take in one observation, `target` in [0, 1]; what was predicted before."""
+        """Update with one observation, `target` in [0, 1]. Returns the prediction from before the update."""
         expected = logistic(float(self.mean @ features))
         along = self.covariance @ features
         steepness = expected * (1 - expected)
@@ -79,35 +87,46 @@ class GateModel:
 
 @dataclass
 class ItemEffects:
-    """What items do beyond what their features tell, by (stage, item): mean and variance of an addition to log-odds."""
+    """Effects of items that the features do not explain, as additions to the log-odds.
+
+    Args:
+        variance: Prior variance of an effect; its prior mean is 0.
+        table: Mean and variance by (stage, item).
+    """
 
     variance: float
     table: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
 
     def of(self, stage: Stage, item: int) -> tuple[float, float]:
-        """Mean and variance."""
+        """Return mean and variance of an item's effect."""
         return self.table.get((stage.value, item), (0.0, self.variance))
 
     def learn(self, stage: Stage, items: Sequence[int], expected: float, target: float) -> None:
-        """Share the error of an attempt among the items that were shown, the uncertain ones first."""
+        """Distribute the error of an attempt over the items that were shown, in proportion to their variance."""
         steepness = expected * (1 - expected)
-        known = [self.of(stage, item) for item in items]
-        together = 1 + steepness * sum(variance for _, variance in known)
-        for item, (mean, variance) in zip(items, known, strict=True):
-            gain = variance / together
+        effects = [self.of(stage, item) for item in items]
+        total = 1 + steepness * sum(variance for _, variance in effects)
+        for item, (mean, variance) in zip(items, effects, strict=True):
+            gain = variance / total
             self.table[stage.value, item] = (mean + gain * (target - expected), variance - steepness * variance * gain)
 
     def forget(self, items: Collection[int]) -> None:
-        """These will not be met again."""
+        """Drop the effects of items that will not occur again."""
         if items:
-            self.table = {row: known for row, known in self.table.items() if row[1] not in items}
+            self.table = {row: effect for row, effect in self.table.items() if row[1] not in items}
 
 
 class ContextValueAgent(Agent):
-    """Thompson sampling on the value of the whole context; picks what adds most, stops when nothing adds.
+    """Thompson sampling on the value of the whole context: pick what adds most, stop when nothing adds.
 
-    `deviation` is the prior's for every weight, `item_deviation` that of an item's own effect; `explore` multiplies the
-    posterior's deviations in a draw: 0 picks by the mean.
+    Args:
+        seed: Seed of the draws from the posterior.
+        deviation: Prior deviation of every weight.
+        item_deviation: Prior deviation of an item's own effect.
+        explore: Factor of the posterior's deviations in a draw; 0 picks by the mean.
+
+    Raises:
+        ConfigError: If an option is out of range.
     """
 
     def __init__(
@@ -123,8 +142,9 @@ class ContextValueAgent(Agent):
         self.effects = ItemEffects(item_deviation**2)
         self.gates = {(stage, gate): self._prior(i) for stage in Stage for i, gate in enumerate(GATES)}
         self.records: dict[str, TaskRecord] = {}
-        self.known: Counter[str] = Counter()
-        self._open = OpenAttempts[_Open]()
+        #: How many tasks' kernels have a statement.
+        self.statement_tasks: Counter[str] = Counter()
+        self._open = OpenAttempts[_OpenAttempt]()
         self._numbers = ItemNumbers()
 
     def _prior(self, gate: int) -> GateModel:
@@ -134,53 +154,53 @@ class ContextValueAgent(Agent):
     # Picking
 
     def act(self, observation: Observation, info: Info) -> int:
-        """The candidate that adds most to the value of the context; `K` once none adds anything."""
+        """Return the candidate that adds most to the value of the context; "generate now" once none adds anything."""
         slots, candidates = legal_slots(observation), info["candidates"]
         if not slots:
             return generate(observation)
-        now = self._attempt(info)
+        attempt = self._attempt(info)
         if info["start_due"]:
-            best = max(slots, key=lambda slot: now.value(candidates[slot], (), info))
-            now.start = candidates[best]
-            self._open.move(info["task"], now.start.id, (), now)
+            best = max(slots, key=lambda slot: attempt.value(candidates[slot], (), info))
+            attempt.start = candidates[best]
+            self._open.move(info["task"], attempt.start.id, (), attempt)
             return best
-        picked = [now.seen[id] for id in info["picked"]]
-        worth = {slot: now.value(now.start, [*picked, candidates[slot]], info) for slot in slots}
-        best = max(slots, key=lambda slot: worth[slot])
-        if worth[best] > now.value(now.start, picked, info):
-            self._open.move(info["task"], info["start"], (*info["picked"], candidates[best].id), now)
+        picked = [attempt.seen[id] for id in info["picked"]]
+        values = {slot: attempt.value(attempt.start, [*picked, candidates[slot]], info) for slot in slots}
+        best = max(slots, key=lambda slot: values[slot])
+        if values[best] > attempt.value(attempt.start, picked, info):
+            self._open.move(info["task"], info["start"], (*info["picked"], candidates[best].id), attempt)
             return best
         return generate(observation)
 
     def candidate_values(self, observation: Observation, info: Info) -> list[float]:
-        """What each candidate adds to the expected reward, by the posterior's mean."""
-        open_, candidates = self._known(info), info["candidates"]
-        now = _Open(
-            self.outlook(info["task"]), self._mean(info["stage"], info["task"]), start=open_.start if open_ else None
-        )
+        """Return what each candidate adds to the expected reward, by the posterior's mean."""
+        attempt, candidates = self._find(info), info["candidates"]
+        start, belief = attempt.start if attempt else None, self._mean(info["stage"], info["task"])
+        attempt = _OpenAttempt(self.outlook(info["task"]), belief, start=start)
         if info["start_due"]:
-            return [now.value(candidate, (), info) for candidate in candidates]
+            return [attempt.value(candidate, (), info) for candidate in candidates]
         picked = [candidate for candidate in candidates if candidate.id in info["picked"]]
-        before = now.value(now.start, picked, info)
-        return [now.value(now.start, [*picked, candidate], info) - before for candidate in candidates]
+        before = attempt.value(start, picked, info)
+        return [attempt.value(start, [*picked, candidate], info) - before for candidate in candidates]
 
-    def _attempt(self, info: Info) -> _Open:
-        """The attempt under way: what is known about its task, one draw, and the candidates it met."""
-        # Of attempts that the infrastructure failed, or that it is not to learn from, it is not told the end.
+    def _attempt(self, info: Info) -> _OpenAttempt:
+        """Return the present attempt, with one draw from the posterior and the candidates seen so far."""
+        # A first pick always begins a new attempt: the agent does not learn the end of attempts that the
+        # infrastructure failed, nor of those in an evaluation.
         begins = not info["picked"] and (info["start_due"] or info["start"] is None)
-        now = None if begins else self._known(info)
-        if now is None:
-            now = _Open(self.outlook(info["task"]), self._draw(info["stage"], info["task"]))
-            self._open.begin(info["task"], info["start"], info["picked"], now)
-        now.seen |= {candidate.id: candidate for candidate in info["candidates"]}
-        return now
+        attempt = None if begins else self._find(info)
+        if attempt is None:
+            attempt = _OpenAttempt(self.outlook(info["task"]), self._draw(info["stage"], info["task"]))
+            self._open.begin(info["task"], info["start"], info["picked"], attempt)
+        attempt.seen |= {candidate.id: candidate for candidate in info["candidates"]}
+        return attempt
 
-    def _known(self, info: Info) -> _Open | None:
+    def _find(self, info: Info) -> _OpenAttempt | None:
         return self._open.find(info["task"], info["start"], info["picked"])
 
     def outlook(self, task: str) -> TaskOutlook:
-        """What is known about a task now."""
-        return TaskOutlook(task, self.records, self.known)
+        """Return what is known about a task from the attempts so far."""
+        return TaskOutlook(task, self.records, self.statement_tasks)
 
     def _draw(self, stage: Stage, task: str) -> Belief:
         weights = {gate: self.gates[stage, gate].draw(self.rng, self.explore) for gate in GATES}
@@ -202,25 +222,26 @@ class ContextValueAgent(Agent):
     # Learning
 
     def learn(self, attempt: Attempt) -> Metrics:
-        """Tell every gate that the kernel reached what came of it, then count the attempt into the task's record."""
+        """Update every gate that the kernel reached, then the task's record."""
         if attempt.index == 0:
             self.effects.forget(self._numbers.begin_episode(attempt.task))
-        now = self._open.end(attempt.task, attempt.start, attempt.context)
+        open_attempt = self._open.end(attempt.task, attempt.start, attempt.context)
         record = self.records.setdefault(attempt.task, TaskRecord())
-        metrics = self._take(attempt, now) if now is not None else {}
-        self.known.update(statements(attempt.kernel.source) - record.statements.keys())
-        record.take(attempt)
+        metrics = self._update(attempt, open_attempt) if open_attempt is not None else {}
+        self.statement_tasks.update(statements(attempt.kernel.source) - record.statements.keys())
+        record.add(attempt)
         return metrics
 
-    def _take(self, attempt: Attempt, now: _Open) -> Metrics:
-        picks = [now.seen[id] for id in attempt.context if id in now.seen]
-        row = features(now.outlook, picks, now.start, attempt.best_us)
-        shown = [one.id for one in _shown(now.start, picks)]
-        expected = self._mean(attempt.stage, attempt.task).value(now.outlook.record, row, attempt.stage, shown)
+    def _update(self, attempt: Attempt, open_attempt: _OpenAttempt) -> Metrics:
+        outlook, start, seen = open_attempt.outlook, open_attempt.start, open_attempt.seen
+        picks = [seen[id] for id in attempt.context if id in seen]
+        row = features(outlook, picks, start, attempt.best_us)
+        shown = _shown_ids(start, picks)
+        expected = self._mean(attempt.stage, attempt.task).value(outlook.record, row, attempt.stage, shown)
         numbers = [self._numbers.number(attempt.task, id) for id in shown]
         self.effects.learn(attempt.stage, numbers, (1 + expected) / 2, (1 + attempt.reward) / 2)
         for gate, target in _outcomes(attempt).items():
-            self.gates[attempt.stage, gate].learn(gate_features(row, now.outlook.record, gate), target)
+            self.gates[attempt.stage, gate].learn(gate_features(row, outlook.record, gate), target)
         return {
             "error": abs(attempt.reward - expected),
             "items": float(len(self.effects.table)),
@@ -230,57 +251,62 @@ class ContextValueAgent(Agent):
 
     @property
     def values(self) -> dict[tuple[str, int], float]:
-        """What items add to the log-odds beyond their features, by stage and item."""
+        """Mean effects of items on the log-odds, by stage and item."""
         return {row: mean for row, (mean, _) in self.effects.table.items()}
 
     def remap_items(self, ids: Mapping[int, int]) -> None:
-        """Effects belong to items by id."""
-        kept = ((row, known) for row, known in self.effects.table.items() if row[1] in ids)
-        self.effects.table = {(stage, ids[item]): known for (stage, item), known in kept}
+        """Move effects to the new ids; effects of items that are not in the bank are dropped."""
+        rows = ((row, effect) for row, effect in self.effects.table.items() if row[1] in ids)
+        self.effects.table = {(stage, ids[item]): effect for (stage, item), effect in rows}
 
     def use_fresh_memory(self, lasting: int) -> None:
-        """Effects of an episode's own items are its own."""
+        """Keep the effects of different episodes' own items apart."""
         self._numbers = ItemNumbers(lasting)
 
     def save(self, path: Path) -> None:
-        """Write weights, records and the state of the generator; no effects of items that are gone with a run."""
+        """Write weights, effects, records and random state; effects of an episode's own items are left out."""
         path.mkdir(parents=True, exist_ok=True)
         data = {
             "features": list(FEATURES),
             "gates": [
-                [stage, gate, one.mean.tolist(), one.covariance.tolist()] for (stage, gate), one in self.gates.items()
+                [stage, gate, model.mean.tolist(), model.covariance.tolist()]
+                for (stage, gate), model in self.gates.items()
             ],
-            "effects": [[stage, item, *known] for (stage, item), known in self.effects.table.items() if item > 0],
+            "effects": [[stage, item, *effect] for (stage, item), effect in self.effects.table.items() if item > 0],
             "records": {task: vars(record) for task, record in self.records.items()},
-            "known": self.known,
+            "known": self.statement_tasks,
             "rng": self.rng.bit_generator.state,
         }
         (path / FILE).write_text(json.dumps(data))
 
     def load(self, path: Path) -> None:
-        """Read back what `save` wrote."""
+        """Read back what `save` wrote, also what earlier versions did.
+
+        Raises:
+            ConfigError: If the folder has no weights, or weights of other features.
+        """
         data = read_agent_file(path, FILE)
         if data.get("features") != list(FEATURES):
-            raise ConfigError("these weights belong to other features: the agent was saved by another version")
+            raise ConfigError("these weights belong to other features: another version saved the agent; train it again")
         self.gates = {
             (Stage(stage), gate): GateModel(np.array(mean), np.array(covariance))
             for stage, gate, mean, covariance in data["gates"]
         }
         self.effects.table = {(stage, item): (mean, variance) for stage, item, mean, variance in data["effects"]}
-        self.records = {task: TaskRecord(**_counted(record)) for task, record in data["records"].items()}
-        self.known = Counter(data["known"])
+        self.records = {task: TaskRecord(**_with_counters(record)) for task, record in data["records"].items()}
+        self.statement_tasks = Counter(data["known"])
         self.rng.bit_generator.state = data["rng"]
 
 
 @dataclass(frozen=True)
 class Belief:
-    """Weights of the gates and effects of items: the posterior's mean, or a draw from it."""
+    """Weights of the gates and effects of items: the posterior's mean, or one draw from it."""
 
     weights: Mapping[str, Weights]
     effect: Callable[[int], float]
 
     def value(self, record: TaskRecord, row: Weights, stage: Stage, shown: Sequence[int]) -> float:
-        """The expected reward of an attempt whose context has these features and items."""
+        """Return the expected reward of an attempt whose context has these features and items."""
         chance = {gate: logistic(float(self.weights[gate] @ gate_features(row, record, gate))) for gate in GATES}
         good = chance["compiles"] * chance["correct"] * (chance["faster"] if stage is Stage.REFINE else 1.0)
         odds = good / (1 - good) * exp(sum(map(self.effect, shown)))
@@ -288,8 +314,8 @@ class Belief:
 
 
 @dataclass
-class _Open:
-    """An attempt under way: what is known about its task, a belief, the candidates it met, the start point it chose."""
+class _OpenAttempt:
+    """An attempt that has not ended: its task's outlook, a belief, the candidates seen, the start point chosen."""
 
     outlook: TaskOutlook
     belief: Belief
@@ -297,17 +323,17 @@ class _Open:
     start: Candidate | None = None
 
     def value(self, start: Candidate | None, picks: Sequence[Candidate], info: Info) -> float:
-        """The expected reward of the attempt with this start point and these picks."""
+        """Return the expected reward of the attempt with this start point and these picks."""
         row = features(self.outlook, picks, start, info["best_us"])
-        return self.belief.value(self.outlook.record, row, info["stage"], [one.id for one in _shown(start, picks)])
+        return self.belief.value(self.outlook.record, row, info["stage"], _shown_ids(start, picks))
 
 
-def _shown(start: Candidate | None, picks: Sequence[Candidate]) -> list[Candidate]:
-    return [*([start] if start else []), *picks]
+def _shown_ids(start: Candidate | None, picks: Sequence[Candidate]) -> list[int]:
+    return [candidate.id for candidate in [*([start] if start else []), *picks]]
 
 
 def _outcomes(attempt: Attempt) -> dict[str, float]:
-    """The gates that an attempt's kernel reached, with what came of each."""
+    """Return the targets of the gates that an attempt's kernel reached."""
     verdict = attempt.verdict
     if not verdict.compiled:
         return {"compiles": 0.0}
@@ -317,12 +343,22 @@ def _outcomes(attempt: Attempt) -> dict[str, float]:
     return {"compiles": 1.0, "correct": 1.0, **faster}
 
 
-def _counted(record: dict[str, Any]) -> dict[str, Any]:
+def _with_counters(record: dict[str, Any]) -> dict[str, Any]:
     return {name: Counter(value) if isinstance(value, dict) else value for name, value in record.items()}
 
 
 def read_item_values(path: Path) -> dict[int, dict[str, float]]:
-    """What an item adds to the log-odds beyond its features, by item and then by stage."""
+    """Read the saved effects of items.
+
+    Args:
+        path: The folder that `ContextValueAgent.save` wrote.
+
+    Returns:
+        The mean effect on the log-odds, by item and then by stage.
+
+    Raises:
+        ConfigError: If the folder has no effects.
+    """
     effects: dict[int, dict[str, float]] = {}
     for stage, item, mean, _ in read_agent_file(path, FILE)["effects"]:
         effects.setdefault(item, {})[stage] = mean
@@ -330,5 +366,5 @@ def read_item_values(path: Path) -> dict[int, dict[str, float]]:
 
 
 def logistic(odds: float) -> float:
-    """1 / (1 + e^-odds), kept off 0 and 1."""
+    """Return 1 / (1 + e^-odds), kept away from exactly 0 and 1."""
     return 1 / (1 + exp(-max(-30.0, min(30.0, odds))))

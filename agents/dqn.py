@@ -1,6 +1,9 @@
-"""DQN through RLlib, on the same lock-step environment as everyone else; illegal actions have a value of -inf.
+"""Show the author what a policy trained with DQN picks (RLlib).
 
-Double Q-learning from prioritised replay; RLlib's own exploration and loss leave actions of value -inf alone.
+Algorithm: RLlib's double Q-learning from prioritised replay on the lock-step environment that all agents share, with
+the network of `scoring.py`. Illegal actions have the value -inf, which RLlib's exploration and loss ignore. Options of
+`DQNAgent`: constants of the algorithm, the network's width, the address of a Ray cluster, and `settings` for everything
+else that RLlib takes.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kernel_gym.agents.contract import Info, MakeEnv, Observation
-from kernel_gym.agents.rllib import RLlibAgent  # first: it says what is missing
+from kernel_gym.agents.rllib import RLlibAgent  # first: its error says which extra is missing
 from kernel_gym.agents.scoring import CandidateScorer, ScorerSizes
 
 from ray.rllib.algorithms.algorithm import Algorithm  # isort: skip
@@ -26,7 +29,7 @@ from ray.rllib.utils.schedules.scheduler import Scheduler  # isort: skip
 
 
 class MaskedQModule(DefaultDQNTorchRLModule):  # type: ignore[misc]
-    """The scorer as RLlib wants it: scores are values of actions. Encoders and heads of RLlib's own are not built."""
+    """The scorer as an RLModule: scores are values of actions. RLlib's own encoders and heads are not built."""
 
     def setup(self) -> None:
         """Build the network from `model_config`."""
@@ -36,38 +39,54 @@ class MaskedQModule(DefaultDQNTorchRLModule):  # type: ignore[misc]
         self.scorer = CandidateScorer(ScorerSizes(**self.model_config["sizes"]))
 
     def get_non_inference_attributes(self) -> list[str]:
-        """What acting does not need."""
+        """Return the names of attributes that acting does not need."""
         return ["_target_scorer"]
 
     def make_target_networks(self) -> None:
-        """A copy that follows slowly."""
+        """Make the target network."""
         self._target_scorer = make_target_network(self.scorer)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take weights; if they are those of a policy alone, the copy begins with them instead of at random."""
+        """Set the weights; a target network without weights of its own gets those of the scorer."""
         super().set_state(state)
         if hasattr(self, "_target_scorer") and not any(name.startswith("_target_scorer") for name in state):
             self._target_scorer.load_state_dict(self.scorer.state_dict())
 
     def get_target_network_pairs(self) -> list[tuple[Any, Any]]:
-        """What follows what."""
+        """Return the scorer with its target network."""
         return [(self.scorer, self._target_scorer)]
 
     def compute_q_values(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """The value of every legal action."""
+        """Return the values of actions, -inf for illegal ones."""
         return {QF_PREDS: self.scorer.masked(batch[Columns.OBS], -inf)[0]}
 
     def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """The same by the network that follows."""
+        """Return the same by the target network."""
         return {QF_PREDS: self._target_scorer.masked(batch[Columns.OBS], -inf)[0]}
 
     def get_initial_state(self) -> dict[str, Any]:
-        """It remembers nothing."""
+        """Return no state: the network is not recurrent."""
         return {}
 
 
 class DQNAgent(RLlibAgent):
-    """Deep Q-learning over picks. Constants are RLlib's but for those below, which suit short budgets."""
+    """Deep Q-learning over picks, trained by RLlib.
+
+    Constants are RLlib's except for the defaults below, which suit short budgets.
+
+    Args:
+        seed: Seed of training and of exploration in `act`.
+        hidden: Width of the network's hidden layers.
+        learning_rate: Learning rate.
+        gamma: Discount of rewards per step.
+        n_step: Rewards summed before the value of the next state is used. More than one did not keep the known optimum.
+        epsilon: Final probability of a random action.
+        explored_steps: Steps in which that probability falls from 1 to `epsilon`.
+        intensity: How often every step is used in training.
+        steps_per_report: Steps of every environment between two log entries.
+        ray_address: Address of a Ray cluster to train on; empty for a local Ray.
+        settings: More arguments for RLlib's `training(...)`.
+    """
 
     file = "dqn.pt"
 
@@ -86,28 +105,23 @@ class DQNAgent(RLlibAgent):
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(seed, hidden, ray_address, settings)
-        self.learning_rate, self.gamma = learning_rate, gamma
-        #: rewards looked ahead before the value of what follows is trusted; more than one unlearned the known optimum
-        self.n_step = n_step
-        #: exploration falls from 1 to `epsilon` within `explored_steps` steps
+        self.learning_rate, self.gamma, self.n_step = learning_rate, gamma, n_step
         self.epsilon, self.explored_steps = epsilon, explored_steps
-        #: how often every step is learned from
-        self.intensity = intensity
-        self.steps_per_report = steps_per_report
+        self.intensity, self.steps_per_report = intensity, steps_per_report
 
     def act(self, observation: Observation, info: Info) -> int:
-        """The action of the highest value, with a little exploration left; a random legal one before training."""
+        """Return the action with the highest value; with probability `epsilon`, or untrained, a random legal one."""
         values = self.scores(observation, -inf)
         if values is None or self.rng.random() < self.epsilon:
             return int(self.rng.choice(observation["action_mask"].nonzero()[0]))
         return int(values.argmax())
 
     def module(self) -> type:
-        """Scores as values."""
+        """Return the module class whose scores are values."""
         return MaskedQModule
 
     def config(self, num_envs: int) -> DQNConfig:
-        """One step of every environment at a time, then updates from replay."""
+        """Return the algorithm; every environment makes one step, then the network is updated from replay."""
         return (
             DQNConfig()
             .training(
@@ -129,6 +143,6 @@ class DQNAgent(RLlibAgent):
 
     def _build(self, make_env: MakeEnv) -> Algorithm:
         algorithm = super()._build(make_env)
-        # RLlib seeds everything but what is drawn from replay.
+        # RLlib does not seed the replay buffer.
         algorithm.local_replay_buffer.rng = np.random.default_rng(self.seed)
         return algorithm

@@ -1,6 +1,8 @@
-"""MaskablePPO of sb3-contrib on the same environment, with a plain network over the whole observation.
+"""Show the author what a policy trained with MaskablePPO picks (sb3-contrib).
 
-It shows that the environment is not shaped to one library; `ppo` has the network that suits pools.
+Algorithm: sb3-contrib's PPO with invalid-action masking, with a plain network over the whole observation. It shows that
+the environment also works with another library; the network of `ppo` suits pools better. Options of
+`MaskablePPOAgent`: constants of the algorithm.
 """
 
 from __future__ import annotations
@@ -25,11 +27,11 @@ except ImportError as error:
     raise ConfigError("the agent 'maskable-ppo' needs sb3-contrib: pip install 'kernel_gym[sb3]'") from error
 
 
-class LockStep(VecEnv):  # type: ignore[misc]
-    """The lock-step environment as stable-baselines3 wants it.
+class LockStepVecEnv(VecEnv):  # type: ignore[misc]
+    """The lock-step vector environment with the interface of stable-baselines3.
 
-    Our step after an end resets and ignores its action; to the learner it is the first step of the new episode, in
-    which only "generate now" is legal and nothing is paid.
+    After the end of an episode our next step resets and ignores its action. For the learner that is the first step of
+    the new episode: only "generate now" is legal, and the reward is 0.
     """
 
     def __init__(self, envs: gym.vector.VectorEnv[Any, Any, Any]) -> None:
@@ -37,16 +39,16 @@ class LockStep(VecEnv):  # type: ignore[misc]
         self._envs = envs
 
     def reset(self) -> Any:
-        """Begin."""
+        """Reset all environments."""
         self._observations, _ = self._envs.reset()
         return self._observations
 
     def step_async(self, actions: NDArray[np.int64]) -> None:
-        """Take down the actions."""
+        """Store the actions for `step_wait`."""
         self._actions = actions
 
     def step_wait(self) -> Any:
-        """Make the step."""
+        """Step all environments with the stored actions."""
         self._observations, rewards, terminated, truncated, _ = self._envs.step(self._actions)
         ended = terminated | truncated
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
@@ -56,33 +58,44 @@ class LockStep(VecEnv):  # type: ignore[misc]
         return self._observations, rewards.astype(np.float32), ended, infos
 
     def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
-        """Only masks can be asked for."""
+        """Return the action masks; there is no other method."""
         if method_name != "action_masks":
             raise AttributeError(method_name)
         return [mask > 0.5 for mask in self._observations["action_mask"]]
 
     def has_attr(self, attr_name: str) -> bool:
-        """It has masks."""
+        """Return whether the attribute is the action mask."""
         return attr_name == "action_masks"
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """Nothing is rendered."""
+        """Return None for every attribute: nothing is rendered."""
         return [None] * self.num_envs
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """There is nothing to set."""
+        """Raise: there is nothing to set."""
         raise AttributeError(attr_name)
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """It is not."""
+        """Return False: there are no wrappers."""
         return [False] * self.num_envs
 
     def close(self) -> None:
-        """The run closes its environments."""
+        """Do nothing: the run closes its environments."""
 
 
 class MaskablePPOAgent(Agent):
-    """PPO with invalid-action masking. Constants are the library's but for those below, which suit short budgets."""
+    """PPO with invalid-action masking over picks, trained by sb3-contrib.
+
+    Constants are the library's except for the defaults below, which suit short budgets.
+
+    Args:
+        seed: Seed of training and of the draws in `act`.
+        learning_rate: Learning rate.
+        gamma: Discount of rewards per step.
+        entropy: Coefficient of the entropy bonus.
+        epochs: Passes over each batch.
+        steps_per_batch: Steps of every environment in one batch.
+    """
 
     owns_loop = True
 
@@ -101,19 +114,19 @@ class MaskablePPOAgent(Agent):
         self.model: MaskablePPO | None = None
 
     def act(self, observation: Observation, info: Info) -> int:
-        """An action drawn from the trained policy; a random legal one before training."""
+        """Return an action drawn from the trained policy; a random legal one before training."""
         legal = observation["action_mask"] > 0.5
         if self.model is None:
             return int(self.rng.choice(legal.nonzero()[0]))
         batch, _ = self.model.policy.obs_to_tensor(dict(observation))
         with torch.no_grad():
-            drawn = self.model.policy.get_distribution(batch, action_masks=legal[None])
-        probabilities = drawn.distribution.probs[0].double().numpy() * legal
+            policy = self.model.policy.get_distribution(batch, action_masks=legal[None])
+        probabilities = policy.distribution.probs[0].double().numpy() * legal
         return int(self.rng.choice(len(legal), p=probabilities / probabilities.sum()))
 
     def fit(self, make_env: MakeEnv, budget: int, log: Callable[[Metrics, int], None]) -> None:
-        """Train until the environment says that the budget is spent."""
-        envs = LockStep(make_env.vector())
+        """Train until the environment raises `BudgetSpent`."""
+        envs = LockStepVecEnv(make_env.vector())
         model = MaskablePPO(
             "MultiInputPolicy",
             envs,
@@ -128,7 +141,7 @@ class MaskablePPOAgent(Agent):
         )
         if self.model is not None:
             model.set_parameters(self.model.get_parameters())
-        model.set_logger(Logger(None, [_Log(log)]))
+        model.set_logger(Logger(None, [_LogWriter(log)]))
         self.model = model
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
@@ -140,27 +153,31 @@ class MaskablePPOAgent(Agent):
             torch.set_num_threads(threads)
 
     def save(self, path: Path) -> None:
-        """Write the library's own archive."""
+        """Write the library's own archive; nothing before training."""
         if self.model is not None:
             path.mkdir(parents=True, exist_ok=True)
             self.model.save(path / "maskable_ppo.zip")
 
     def load(self, path: Path) -> None:
-        """Read it back."""
+        """Read back the archive.
+
+        Raises:
+            ConfigError: If the folder has no archive.
+        """
         file = path / "maskable_ppo.zip"
         if not file.exists():
             raise ConfigError(f"{file} holds no trained network: train the agent first")
         self.model = MaskablePPO.load(file, device="cpu")
 
 
-class _Log(KVWriter):  # type: ignore[misc]
-    """The library's figures, handed on."""
+class _LogWriter(KVWriter):  # type: ignore[misc]
+    """Passes the library's metrics on to the run's log."""
 
     def __init__(self, log: Callable[[Metrics, int], None]) -> None:
         self._log = log
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, Sequence[str]], step: int = 0) -> None:
-        """Hand on what is a number and no clock reading."""
+        """Log all numbers except timings."""
         numbers = {
             f"sb3/{key}": float(value)
             for key, value in key_values.items()
@@ -169,4 +186,4 @@ class _Log(KVWriter):  # type: ignore[misc]
         self._log(numbers, step)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""

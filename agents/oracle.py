@@ -1,8 +1,9 @@
-"""The picker that knows: a yardstick, not a method.
+"""Show the author the best picks by the simulated author's own probabilities: an upper reference, not a method.
 
-It looks into the simulated author and picks, one after the other, the memory that raises the chance of a good kernel
-most. No agent that sees only what it is shown can be expected to do better, one pick at a time; how far another stays
-behind it is that agent's regret. It works with the apprentice alone.
+Rule: ours. The agent reads the probabilities inside the apprentice and picks, one after the other, the candidate that
+raises the chance of a good kernel most. An agent that reads only its observation cannot be expected to do better, one
+pick at a time, so the distance to the oracle is an agent's regret. It works with the apprentice only. Options of
+`OracleAgent`: `profile`, `draws` and `language`.
 """
 
 from __future__ import annotations
@@ -28,12 +29,16 @@ from kernel_gym.tasks.task import Task
 
 
 class OracleAgent(Agent):
-    """Greedy on the author's own prospects; generates once no candidate raises them.
+    """Pick greedily by the author's own chance of success; generate once no candidate raises it.
 
-    `profile` and `language` are the author's, in a run those of its environment; `draws` is the number of schedules
-    that a chance is averaged over. The API pages that the environment adds are taken into account, as they would be
-    with the seed's pages and the default embedder. In refining it starts from the fastest, and wants a feasible kernel
-    with a move against the bottleneck.
+    The API pages that the environment adds are taken into account, as with the seed knowledge and the default embedder.
+    In refining the start point is the fastest one, and success is a feasible kernel with a move against the bottleneck.
+
+    Args:
+        seed: Not used: the rule is deterministic.
+        profile: The author profile; in a run that of its environment.
+        draws: Schedules that a chance is averaged over.
+        language: The author's language; in a run that of its device.
     """
 
     def __init__(self, seed: int = 0, profile: str = "middle", draws: int = 4, language: str = "ascendc") -> None:
@@ -44,35 +49,51 @@ class OracleAgent(Agent):
 
     @classmethod
     def options_for(cls, env: EnvConfig) -> dict[str, str]:
-        """Profile and language of the run's author."""
+        """Return profile and language of the run's author.
+
+        Raises:
+            ConfigError: If the run's author is not the apprentice.
+        """
         if env.author != "apprentice":
-            raise ConfigError(f"what memories do is known of the simulated author only, not of {env.author!r}")
+            raise ConfigError(
+                f"the oracle works with the simulated author only: use author=apprentice, not {env.author!r}"
+            )
         language = plugins.load("kernel_gym.devices", env.device).language
-        known = {"profile": "middle", "language": language, **env.author_options}
-        return {name: str(known[name]) for name in ("profile", "language")}
+        options = {"profile": "middle", "language": language, **env.author_options}
+        return {name: str(options[name]) for name in ("profile", "language")}
 
     def act(self, observation: Observation, info: Info) -> int:
-        """The candidate with the best prospect, or `K` if none is better than what is picked already."""
+        """Return the candidate that raises the chance of success most, or "generate now" if none raises it."""
         slots = legal_slots(observation)
         if info["start_due"]:
             self.remember_start_points(info)
             return min(slots, key=lambda slot: info["candidates"][slot].latency_us or float("inf"))
-        worth = dict(zip(slots, self.success_chances(info, slots), strict=True))
-        best = max(slots, key=lambda slot: worth[slot], default=-1)
-        return best if best >= 0 and worth[best] > self.success_chance(info, picked(info)) else generate(observation)
+        chances = dict(zip(slots, self.success_chances(info, slots), strict=True))
+        best = max(slots, key=lambda slot: chances[slot], default=-1)
+        better = best >= 0 and chances[best] > self.success_chance(info, picked_items(info))
+        return best if better else generate(observation)
 
     def remember_start_points(self, info: Info) -> None:
-        """Remember the start points on offer: later only the id of the chosen one is told."""
+        """Store the start points on offer: after the pick `info` has only the id of the chosen one."""
         # By task, too: with fresh memory those of other tasks may have the same ids.
-        self._starts |= {(info["task"], one.id): one.item for one in info["candidates"] if one.start}
+        starts = (candidate for candidate in info["candidates"] if candidate.start)
+        self._starts |= {(info["task"], candidate.id): candidate.item for candidate in starts}
 
     def success_chances(self, info: Info, slots: Sequence[int]) -> list[float]:
-        """The chance of a good kernel with each of these candidates beside what is picked."""
-        before = picked(info)
-        return [self.success_chance(info, [*before, info["candidates"][slot].item]) for slot in slots]
+        """Return the chance of success with each of these candidates added to the picks."""
+        picked = picked_items(info)
+        return [self.success_chance(info, [*picked, info["candidates"][slot].item]) for slot in slots]
 
     def success_chance(self, info: Info, items: Sequence[MemoryItem]) -> float:
-        """The chance of a good kernel for the task at hand, shown these items."""
+        """Return the author's chance of success with a context of these items.
+
+        Args:
+            info: The structured view of the state, which names task and start point.
+            items: The picked items.
+
+        Returns:
+            The probability of a feasible kernel, in refining of a better one.
+        """
         request = self.request(info, items)
         return foresee(self.author, request.task, request.context, request.start, self.draws).better
 
@@ -84,8 +105,8 @@ class OracleAgent(Agent):
         return generation_request(task, items, lambda _, code: pages.select_pages(ranked, code), start)
 
 
-def picked(info: Info) -> list[MemoryItem]:
-    """The items that are in the context already, in the order of the picks."""
+def picked_items(info: Info) -> list[MemoryItem]:
+    """Return the items that are picked already, in order."""
     by_id: dict[int, Candidate] = {candidate.id: candidate for candidate in info["candidates"]}
     return [by_id[id].item for id in info["picked"]]
 
@@ -105,5 +126,5 @@ def _seed(language: str) -> MemoryBank:
 @cache
 def _ranked_pages(task: Task, language: str) -> tuple[MemoryItem, ...]:
     bank = _seed(language)
-    found = bank.retrieve(describe(task), len(bank), (Kind.API,), language=language)
-    return tuple(one.item for one in found)
+    retrieved = bank.retrieve(describe(task), len(bank), (Kind.API,), language=language)
+    return tuple(page.item for page in retrieved)

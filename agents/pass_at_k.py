@@ -1,4 +1,8 @@
-"""Independent tries: the published baseline without any memory."""
+"""Show the author no memories: the paper's baseline "Pass@k".
+
+Rule: the paper's baseline of independent attempts (arXiv 2603.10846). The API pages that the environment
+adds by itself stay. It has no options.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,12 @@ from kernel_gym.agents.ranking import generate, legal_slots
 
 
 class PassAtKAgent(Agent):
-    """Shows nothing: every attempt is an independent try. What the environment adds by itself (API pages) stays."""
+    """Generate at once, without a pick.
+
+    Args:
+        seed: Not used: the rule is deterministic.
+    """
 
     def act(self, observation: Observation, info: Info) -> int:
-        """Generate at once; where a start point is due, the fastest."""
+        """Return "generate now", or the fastest start point where one is due."""
         return legal_slots(observation)[0] if info["start_due"] else generate(observation)

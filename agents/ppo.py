@@ -1,4 +1,9 @@
-"""PPO through RLlib, on the same lock-step environment as everyone else; illegal actions get no probability at all."""
+"""Show the author what a policy trained with PPO picks (RLlib).
+
+Algorithm: RLlib's proximal policy optimisation on the lock-step environment that all agents share, with the network of
+`scoring.py`. Illegal actions have probability zero. Options of `PPOAgent`: constants of the algorithm, the network's
+width, the address of a Ray cluster, and `settings` for everything else that RLlib takes.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ import torch
 from torch import Tensor
 
 from kernel_gym.agents.contract import Info, Observation
-from kernel_gym.agents.rllib import RLlibAgent  # first: it says what is missing
+from kernel_gym.agents.rllib import RLlibAgent  # first: its error says which extra is missing
 from kernel_gym.agents.scoring import ILLEGAL, CandidateScorer, ScorerSizes
 
 from ray.rllib.algorithms.ppo import PPOConfig  # isort: skip
@@ -19,7 +24,7 @@ from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule  # isor
 
 
 class MaskedModule(TorchRLModule, ValueFunctionAPI):  # type: ignore[misc]
-    """The scorer as RLlib wants it: scores are logits."""
+    """The scorer as an RLModule: scores are logits."""
 
     def setup(self) -> None:
         """Build the network from `model_config`."""
@@ -33,13 +38,27 @@ class MaskedModule(TorchRLModule, ValueFunctionAPI):  # type: ignore[misc]
         return {Columns.ACTION_DIST_INPUTS: logits, Columns.EMBEDDINGS: values}
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Tensor:
-        """Values of a batch; the train pass has computed them already."""
+        """Return the values of a batch; in training the forward pass has computed them already."""
         values: Tensor = self.scorer.masked(batch[Columns.OBS])[1] if embeddings is None else embeddings
         return values
 
 
 class PPOAgent(RLlibAgent):
-    """Proximal policy optimisation over picks. Constants are RLlib's but for those below, which suit short budgets."""
+    """Proximal policy optimisation over picks, trained by RLlib.
+
+    Constants are RLlib's except for the defaults below, which suit short budgets.
+
+    Args:
+        seed: Seed of training and of the draws in `act`.
+        hidden: Width of the network's hidden layers.
+        learning_rate: Learning rate.
+        gamma: Discount of rewards per step.
+        entropy: Coefficient of the entropy bonus.
+        epochs: Passes over each batch.
+        steps_per_batch: Steps of every environment in one batch; with five picks, about four attempts each.
+        ray_address: Address of a Ray cluster to train on; empty for a local Ray.
+        settings: More arguments for RLlib's `training(...)`.
+    """
 
     file = "ppo.pt"
 
@@ -57,16 +76,12 @@ class PPOAgent(RLlibAgent):
     ) -> None:
         super().__init__(seed, hidden, ray_address, settings)
         self.learning_rate, self.gamma, self.entropy = learning_rate, gamma, entropy
-        #: passes over each batch
-        self.epochs = epochs
-        #: steps of every environment that make one batch: with five picks, about four attempts each
-        self.steps_per_batch = steps_per_batch
+        self.epochs, self.steps_per_batch = epochs, steps_per_batch
 
     def act(self, observation: Observation, info: Info) -> int:
-        """An action drawn from the trained policy; a random legal one before training.
+        """Return an action drawn from the trained policy; a random legal one before training.
 
-        Drawn, not the most probable one: among memories that nothing is known of yet, a policy that always picks the
-        same never finds out.
+        The most probable action would never try memories about which nothing is known yet.
         """
         logits = self.scores(observation, ILLEGAL)
         if logits is None:
@@ -75,11 +90,11 @@ class PPOAgent(RLlibAgent):
         return int(self.rng.choice(len(probabilities), p=probabilities))
 
     def module(self) -> type:
-        """Scores as logits."""
+        """Return the module class whose scores are logits."""
         return MaskedModule
 
     def config(self, num_envs: int) -> PPOConfig:
-        """A batch is a few attempts of every environment."""
+        """Return the algorithm; a batch is a few attempts of every environment."""
         batch = self.steps_per_batch * num_envs
         return PPOConfig().training(
             train_batch_size_per_learner=batch,

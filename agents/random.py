@@ -1,4 +1,7 @@
-"""Picks at random: what a policy must beat."""
+"""Show the author candidates at random: the baseline that every policy must beat.
+
+Rule: ours. Context and start point are drawn uniformly from the legal candidates. It has no options.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,13 @@ from kernel_gym.agents.ranking import generate, legal_slots
 
 
 class RandomAgent(Agent):
-    """Fills the context with legal candidates, each as likely as any other; the start point likewise."""
+    """Fill the context with legal candidates drawn uniformly.
+
+    Args:
+        seed: Seed of the draws.
+    """
 
     def act(self, observation: Observation, info: Info) -> int:
-        """Any legal candidate; `K` only if there is none."""
+        """Return a legal candidate drawn uniformly; "generate now" only if there is none."""
         slots = legal_slots(observation)
         return int(self.rng.choice(slots)) if slots else generate(observation)

@@ -1,4 +1,8 @@
-"""Learning from one's own attempts alone: the published baseline without a shared memory."""
+"""Show the author earlier attempts at the same task only: the paper's baseline "Refinement".
+
+Rule: the paper's baseline without a shared memory (arXiv 2603.10846): the author sees the feedback on its
+own attempts and, once one is feasible, climbs from the fastest kernel. It has no options.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,12 @@ from kernel_gym.envs.pool import Candidate
 
 
 class RefinementAgent(RankingAgent):
-    """Shows the task's own attempts only, the latest first, and climbs from the fastest kernel."""
+    """Pick the task's own items, latest first, and the fastest start point.
+
+    Args:
+        seed: Not used: the rule is deterministic.
+    """
 
     def score(self, candidate: Candidate, info: Info) -> float | None:
-        """How recent the item is, if it comes from this task."""
+        """Return the item's id, which grows with time; None for items of other tasks."""
         return float(candidate.id) if candidate.item.task == info["task"] else None

@@ -1,7 +1,8 @@
-"""What RLlib's learners share: the lock-step environment handed over, a small and silent Ray, metrics, weights.
+"""Base class of the agents that RLlib trains, `ppo` and `dqn`.
 
-The environments run in this process (no remote runners): so a run is deterministic, and the bank is simply there. With
-the address of a Ray cluster the network is trained there, by one learner.
+It passes the lock-step environment to RLlib, starts a small and silent Ray, flattens metrics, and saves weights. The
+environments run in this process, without remote runners, so that a run is deterministic and uses one memory bank. With
+the address of a Ray cluster one learner trains the network there.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kernel_gym.agents.scoring import CandidateScorer, ScorerSizes
 from kernel_gym.envs.observation import Layout
 from kernel_gym.errors import ConfigError, InfrastructureError
 
-# Ray reports usage, asks for a token and starts a dashboard unless told otherwise before its first import.
+# Ray reads these at its first import: no usage report, no token, no change of the visible accelerators.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -40,13 +41,20 @@ except ImportError as error:
 
 
 class RLlibAgent(Agent):
-    """An agent that RLlib trains. `settings` go to the algorithm's `training(...)` as they are.
+    """An agent that RLlib trains.
 
-    `ray_address` is that of a running cluster; without one, a Ray of our own is started on this machine.
+    Args:
+        seed: Seed of training and of the draws in `act`.
+        hidden: Width of the network's hidden layers.
+        ray_address: Address of a running Ray cluster; empty to start a local Ray.
+        settings: Passed to the algorithm's `training(...)`.
+
+    Attributes:
+        file: Name of the file that the weights are saved in.
+        scorer: The network; None before training.
     """
 
     owns_loop = True
-    #: What its weights are saved as.
     file: str
 
     def __init__(self, seed: int, hidden: int, ray_address: str, settings: Mapping[str, Any] | None) -> None:
@@ -57,19 +65,24 @@ class RLlibAgent(Agent):
 
     @abstractmethod
     def config(self, num_envs: int) -> AlgorithmConfig:
-        """The algorithm with its constants, but for environment, module and seed."""
+        """Return the algorithm with its constants, without environment, module and seed."""
 
     @abstractmethod
     def module(self) -> type:
-        """The RLModule that holds the scorer."""
+        """Return the class of the RLModule that holds the scorer."""
 
     @abstractmethod
     def act(self, observation: Observation, info: Info) -> int:
-        """An action of the trained policy; a random legal one before training."""
+        """Return an action of the trained policy; a random legal one before training."""
 
     def fit(self, make_env: MakeEnv, budget: int, log: Callable[[Metrics, int], None]) -> None:
-        """Train until the environment says that the budget is spent; goes on from what was loaded."""
-        with _quietly(self.ray_address), _lost_workers():
+        """Train until the environment raises `BudgetSpent`, from the loaded weights if there are any.
+
+        Raises:
+            ConfigError: If RLlib refuses a setting or the cluster cannot be reached.
+            InfrastructureError: If Ray does not start or a worker of the cluster is lost.
+        """
+        with _silent_ray(self.ray_address), _lost_workers():
             algorithm = self._build(make_env)
             try:
                 while (result := _train_or_stop(algorithm)) is not None:
@@ -80,17 +93,21 @@ class RLlibAgent(Agent):
                 algorithm.stop()
 
     def save(self, path: Path) -> None:
-        """Write the network's weights and sizes, nothing else: optimiser, replay and exploration begin anew."""
+        """Write the network's weights and sizes; optimiser, replay and exploration are not saved."""
         if self.scorer is not None:
             path.mkdir(parents=True, exist_ok=True)
             scoring.save(self.scorer, path / self.file)
 
     def load(self, path: Path) -> None:
-        """Read them back."""
+        """Read back the network that `save` wrote.
+
+        Raises:
+            ConfigError: If the folder has no network.
+        """
         self.scorer = scoring.load(path / self.file)
 
     def scores(self, observation: Observation, illegal: float) -> torch.Tensor | None:
-        """The network's scores of one observation; None before training."""
+        """Return the network's scores of one observation, `illegal` for illegal actions; None before training."""
         if self.scorer is None:
             return None
         batch = {key: torch.as_tensor(value).unsqueeze(0) for key, value in observation.items()}
@@ -103,7 +120,7 @@ class RLlibAgent(Agent):
         spec = RLModuleSpec(module_class=self.module(), model_config={"sizes": vars(sizes)})
         config = (
             self.config(envs.num_envs)
-            .environment(_SHARED_ENVS, env_config={"envs": _Shared(envs)})
+            .environment(_SHARED_ENVS, env_config={"envs": _SharedEnvs(envs)})
             .env_runners(
                 num_env_runners=0,
                 num_envs_per_env_runner=envs.num_envs,
@@ -115,50 +132,50 @@ class RLlibAgent(Agent):
             .rl_module(rl_module_spec=spec)
             .debugging(seed=self.seed, log_level="ERROR")
         )
-        register_env(_SHARED_ENVS, lambda context: context["envs"].thing)
+        register_env(_SHARED_ENVS, lambda context: context["envs"].envs)
         try:
             algorithm = config.training(**self.settings).build_algo()
         except TypeError as error:
-            raise ConfigError(f"settings that RLlib does not take: {error}") from error
+            raise ConfigError(f"RLlib does not take these settings: {error}") from error
         if self.scorer is not None:
-            self._go_on(algorithm, self.scorer)
+            self._set_weights(algorithm, self.scorer)
         return algorithm
 
-    def _go_on(self, algorithm: Algorithm, scorer: CandidateScorer) -> None:
-        """Give learner and runner the weights that were loaded."""
+    def _set_weights(self, algorithm: Algorithm, scorer: CandidateScorer) -> None:
+        """Set the weights of learner and runner to those of `scorer`."""
         module = algorithm.get_module()
         module.scorer.load_state_dict(scorer.state_dict())
         algorithm.learner_group.set_weights({"default_policy": module.get_state()})
 
 
-class _Shared:
-    """Takes one object through RLlib's configuration, which copies and pickles everything else."""
+class _SharedEnvs:
+    """Passes the environments through RLlib's configuration, which copies and pickles its content, unchanged."""
 
-    def __init__(self, thing: Any) -> None:
-        self.thing = thing
+    def __init__(self, envs: Any) -> None:
+        self.envs = envs
         _SHARED[id(self)] = self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Shared:
+    def __deepcopy__(self, memo: dict[int, Any]) -> _SharedEnvs:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The environments hold open files and never leave this process.
-        return _shared, (id(self),)
+        return _find_shared, (id(self),)
 
 
-def _shared(key: int) -> _Shared | None:
+def _find_shared(key: int) -> _SharedEnvs | None:
     return _SHARED.get(key)
 
 
-#: What is shared at the moment, by identity: a pickle made in this process is read in this process.
-_SHARED: WeakValueDictionary[int, _Shared] = WeakValueDictionary()
+#: Shared environments by identity: a pickle made in this process is read in this process.
+_SHARED: WeakValueDictionary[int, _SharedEnvs] = WeakValueDictionary()
 
 
 _SHARED_ENVS = "kernel_gym.agents.rllib.shared"
 
 
 def flatten(result: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
-    """RLlib's nested result as flat scalars, for TensorBoard; settings and timers of its own machinery are left out."""
+    """Return RLlib's nested result as flat scalars for TensorBoard, without its settings and timers."""
     scalars: dict[str, float] = {}
     for key, value in result.items():
         if key in ("config", "timers", "perf", "hist_stats"):
@@ -171,7 +188,7 @@ def flatten(result: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
 
 
 def _train_or_stop(algorithm: Algorithm) -> dict[str, Any] | None:
-    """One batch and its updates; None once the environment's budget is spent."""
+    """Train on one batch. Returns RLlib's result; None once the environment's budget is spent."""
     try:
         return dict(algorithm.train())
     except BudgetSpent:
@@ -180,7 +197,7 @@ def _train_or_stop(algorithm: Algorithm) -> dict[str, Any] | None:
 
 @contextmanager
 def _lost_workers() -> Iterator[None]:
-    """A worker of the cluster that is gone is one line; what was attempted is in the journal."""
+    """Report a lost worker of the cluster in one line; the attempts so far are in the journal."""
     try:
         yield
     except (ray.exceptions.RayActorError, ray.exceptions.NodeDiedError, ConnectionError) as error:
@@ -188,12 +205,12 @@ def _lost_workers() -> Iterator[None]:
 
 
 @contextmanager
-def _quietly(address: str) -> Iterator[None]:
-    """A silent Ray for as long as it is needed, unless one runs already."""
+def _silent_ray(address: str) -> Iterator[None]:
+    """Run a silent Ray for the duration of the block, unless one runs already."""
     for name in ("ray", "ray.rllib", "ray.tune"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the network is small: threads would only wait for one another
+    torch.set_num_threads(1)  # the network is too small to gain from threads
     try:
         with _ray_if_needed(address):
             yield
@@ -201,14 +218,19 @@ def _quietly(address: str) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-#: Times that Ray is asked to start: on a busy machine the first may come to nothing.
+#: Attempts to start Ray: on a busy machine the first one may time out.
 STARTS = 3
 
 
 def _start(address: str) -> None:
-    own: dict[str, Any] = {"num_cpus": 1, "num_gpus": 0, "include_dashboard": False, "object_store_memory": 100 * 2**20}
-    settings: dict[str, Any] = {} if address else own
-    if not address:  # it would print pages of its log when one of its processes is lost; `apart` says that in a line
+    local: dict[str, Any] = {
+        "num_cpus": 1,
+        "num_gpus": 0,
+        "include_dashboard": False,
+        "object_store_memory": 100 * 2**20,
+    }
+    settings: dict[str, Any] = {} if address else local
+    if not address:  # Ray would print its log when one of its processes is lost; the run reports that in a line
         ray._private.worker.listen_error_messages = lambda worker, stopped: None
     for left in reversed(range(STARTS)):
         try:
@@ -222,8 +244,8 @@ def _start(address: str) -> None:
                 raise InfrastructureError(f"Ray can't be used {where}: {reason}; run the same command again") from error
 
 
-def _reach(address: str) -> None:
-    """Knock at a cluster's door: Ray itself tries for minutes before it says that nobody is there."""
+def _check_reachable(address: str) -> None:
+    """Fail fast if the cluster is unreachable: Ray itself tries for minutes."""
     host, separator, port = address.removeprefix("ray://").rpartition(":")
     if not separator:
         return
@@ -238,7 +260,7 @@ def _ray_if_needed(address: str) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    _reach(address)
+    _check_reachable(address)
     _start(address)
     try:
         yield

@@ -1,4 +1,7 @@
-"""The most similar items: retrieval as it usually is."""
+"""Show the author the items most similar to the task: plain dense retrieval.
+
+Rule: ours, the usual baseline. The start point is the fastest one. It has no options.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,12 @@ from kernel_gym.envs.pool import Candidate
 
 
 class SimilarityAgent(RankingAgent):
-    """The most similar items; the fastest start point."""
+    """Pick the most similar items and the fastest start point.
+
+    Args:
+        seed: Not used: the rule is deterministic.
+    """
 
     def score(self, candidate: Candidate, info: Info) -> float | None:
-        """Cosine of the item and the query."""
+        """Return the cosine similarity of the item and the query."""
         return candidate.similarity

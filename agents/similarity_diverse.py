@@ -1,4 +1,8 @@
-"""Similar kernels that passed and are unlike each other: a heuristic whose picks complement each other."""
+"""Show the author similar kernels that passed every gate and that differ from each other.
+
+Rule: ours, maximal marginal relevance. A candidate's score is its similarity to the task minus its greatest overlap in
+words with an earlier pick. The start point is the fastest one. Option: `relevance`, the weight of the two.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,11 @@ from kernel_gym.envs.pool import Candidate
 
 
 class SimilarityDiverseAgent(RankingAgent):
-    """Feasible traces by maximal marginal relevance: similar to the task, unlike what is picked already.
+    """Pick feasible traces by maximal marginal relevance, then the other items.
 
-    `relevance` in [0, 1] weighs the two: 1 is `similarity-feasible`.
+    Args:
+        seed: Not used: the rule is deterministic.
+        relevance: Weight of similarity in [0, 1]; the rest is the weight of overlap. 1 is `similarity-feasible`.
     """
 
     def __init__(self, seed: int = 0, relevance: float = 0.7) -> None:
@@ -18,14 +24,14 @@ class SimilarityDiverseAgent(RankingAgent):
         self.relevance = relevance
 
     def score(self, candidate: Candidate, info: Info) -> float | None:
-        """Similarity minus the greatest overlap with a pick, feasible traces first."""
-        chosen = set(info["picked"])
-        overlap = max((_overlap(candidate, pick) for pick in info["candidates"] if pick.id in chosen), default=0.0)
+        """Return the similarity minus the greatest overlap with a pick, raised for feasible traces."""
+        picked = set(info["picked"])
+        overlap = max((_overlap(candidate, pick) for pick in info["candidates"] if pick.id in picked), default=0.0)
         value = self.relevance * candidate.similarity - (1.0 - self.relevance) * overlap
         return value + (FEASIBLE_FIRST if is_feasible_trace(candidate) else 0.0)
 
 
-def _overlap(one: Candidate, other: Candidate) -> float:
-    """Words that both have, as a share of all words of the two."""
-    union = one.words | other.words
-    return len(one.words & other.words) / len(union) if union else 0.0
+def _overlap(candidate: Candidate, pick: Candidate) -> float:
+    """Return the share of the words of both that occur in both."""
+    union = candidate.words | pick.words
+    return len(candidate.words & pick.words) / len(union) if union else 0.0

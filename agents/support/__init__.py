@@ -1,1 +1,1 @@
-"""What several agents share."""
+"""Parts that agents use: features of a context, open attempts, item numbers, saved files."""

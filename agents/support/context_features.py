@@ -1,7 +1,7 @@
-"""What a context shows for a task, as numbers; what is known about a task from its attempts.
+"""Features of a context for a task, computed from its picks and from earlier attempts at all tasks.
 
-Features are those of a set of picks: code that is shown twice covers no more, and a second account of the same failure
-says half as much. Texts are taken apart into statements, names of the interface and ways to fail, nothing else.
+Features describe a set of picks: code that is shown twice covers no more, and a second experience of the same failure
+counts half. Of the texts only statements, API names and kinds of failure are used.
 """
 
 from __future__ import annotations
@@ -23,34 +23,38 @@ from kernel_gym.verdict import Verdict
 
 Weights = NDArray[np.float64]
 
-#: What a context is described by, with what is expected of each weight at the gates (compiles, correct, faster) before
-#: anything is learned. From `verified` to `length` the first two gates have what `scripts/credit.py --fit` found on
-#: operators of level 1, four fifths of it each, as a good kernel passes both; the others are guesses.
+#: The features of a context, each with the prior mean of its weight at the gates (compiles, correct, faster). From
+#: `verified` to `length` the weights of the first two gates are what `scripts/credit.py --fit` found on tasks of
+#: level 1, four fifths of it each, because a good kernel passes both gates. The other weights are guesses.
 FEATURES: dict[str, tuple[float, float, float]] = {
     "bias": (0.0, 0.0, 0.0),
-    "passed": (1.0, 1.0, 0.0),  # log-odds that attempts at this task passed the gate before
-    "verified": (3.0, 3.0, 0.0),  # share of the code this task needs that picked code shows which passed every gate
-    "compiled": (0.2, 0.2, 0.0),  # share that only code shows which compiled and then failed
-    "failed": (-1.3, -1.3, 0.0),  # share that only code shows which did not compile
-    "named": (1.5, 1.5, 0.0),  # share of the names this task's kernels use that picked code has: it brings their pages
-    "answered": (0.5, 0.5, 0.0),  # how often this task is expected to fail in the ways that picks tell of
-    "length": (-2.1, -2.1, 0.0),  # hundreds of thousands of characters of all picks
-    "practices": (0.05, 0.05, 0.1),  # similarity of those picked, added up; here and below
-    "practices that fit": (0.05, 0.05, 0.3),
-    "examples": (0.4, 0.4, 0.2),  # of picks that tell of kernels that passed
+    "passed": (1.0, 1.0, 0.0),  # log-odds that earlier attempts at this task passed the gate
+    "verified": (3.0, 3.0, 0.0),  # share of the statements this task needs that occur in picked, feasible code
+    "compiled": (0.2, 0.2, 0.0),  # share that occurs only in picked code that compiled and then failed
+    "failed": (-1.3, -1.3, 0.0),  # share that occurs only in picked code that did not compile
+    "named": (
+        1.5,
+        1.5,
+        0.0,
+    ),  # share of the API names of this task's kernels that occur in picked code
+    "answered": (0.5, 0.5, 0.0),  # expected rate of the failures that picked experiences describe
+    "length": (-2.1, -2.1, 0.0),  # length of all picks, in units of 100,000 characters
+    "practices": (0.05, 0.05, 0.1),  # sum of similarities of picked practices; likewise below
+    "practices that fit": (0.05, 0.05, 0.3),  # practices against the start point's bottleneck
+    "examples": (0.4, 0.4, 0.2),  # picks about feasible kernels
     "slower": (0.0, 0.0, -0.5),  # log(latency of the start point / best latency); refining only
     "worn": (0.0, 0.0, -0.1),  # log(1 + attempts that began from the start point); refining only
 }
-#: How many attempts of a task's own weigh as much as what all tasks' attempts say of a way to fail.
+#: Weight of the failure rate at other tasks, in attempts of the task itself.
 BORROWED = 3.0
-#: Characters of a text at which half of its lines are seen.
+#: Length of a text, in characters, at which half of its statements count as seen.
 GLANCE = 10_000
 _INDEX = {name: i for i, name in enumerate(FEATURES)}
 
 
 @dataclass
 class TaskRecord:
-    """What attempts at one task came to: their statements, how they failed, which gates they passed."""
+    """Counts over the attempts at one task: gates passed, statements and API names used, kinds of failure."""
 
     attempts: int = 0
     compiled: int = 0
@@ -59,8 +63,8 @@ class TaskRecord:
     names: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
 
-    def take(self, attempt: Attempt) -> None:
-        """Count an attempt in."""
+    def add(self, attempt: Attempt) -> None:
+        """Count an attempt."""
         self.attempts += 1
         self.compiled += bool(attempt.verdict.compiled)
         self.correct += attempt.verdict.feasible
@@ -70,66 +74,81 @@ class TaskRecord:
             self.failures[failure(attempt.verdict).words] += 1
 
     def passed(self, gate: str) -> float:
-        """Log-odds of passing a gate so far, one success and one failure assumed."""
+        """Return the log-odds of passing a gate so far, with one success and one failure assumed."""
         reached = self.attempts if gate == "compiles" else self.compiled
         passed = self.compiled if gate == "compiles" else self.correct
         return log((passed + 1) / (reached - passed + 1))
 
 
 class TaskOutlook:
-    """What is known about a task before an attempt: what its kernels need, and how they are going to fail.
+    """What is known about a task before an attempt: which statements its kernels need, and how they tend to fail.
 
-    A task's kernels are taken to need the statements that they were seen to have and that other tasks' kernels have
-    too, the more the oftener they were missing: one that some attempts have and others lack the author is unsure of.
-    How often an attempt fails in some way is estimated from this task's own attempts and, as if these were `BORROWED`
-    more attempts, from those of the tasks where it happened, if this one's kernels have a name the failure is about.
+    A task needs the statements that its kernels had and that other tasks' kernels have too. A statement that some
+    attempts lack weighs more: the author is unsure of it. The rate of a failure is estimated from the task's own
+    attempts and, with the weight of `BORROWED` more attempts, from the tasks where it occurred, if this task's kernels
+    use an API name that the failure mentions.
+
+    Args:
+        task: The task's id.
+        records: Records of all tasks, by task.
+        statement_tasks: How many tasks' kernels have a statement.
     """
 
-    def __init__(self, task: str, records: Mapping[str, TaskRecord], known: Mapping[str, int]) -> None:
+    def __init__(self, task: str, records: Mapping[str, TaskRecord], statement_tasks: Mapping[str, int]) -> None:
         self.record = records.get(task, TaskRecord())
         self._others = [record for name, record in records.items() if name != task]
         attempts, seen = max(1, self.record.attempts), self.record.statements.items()
-        self._needs = {one: 1.05 - count / attempts for one, count in seen if known.get(one, 0) > 1}
-        # Sums over sets of words: exact, so that their order, which differs from process to process, changes nothing.
+        self._needs = {line: 1.05 - count / attempts for line, count in seen if statement_tasks.get(line, 0) > 1}
+        # Exact sums: the order of sets of strings differs from process to process and must not change the result.
         self._total = fsum(self._needs.values())
         self._rates: dict[Failure, float] = {}
 
     def covered(self, shown: Mapping[str, float]) -> float:
-        """The share of what the task needs that these statements are, each counted as much as it is plain to see."""
-        seen = fsum(plain * self._needs.get(one, 0.0) for one, plain in shown.items())
+        """Return the share of the needed statements that are shown, weighted by their visibility."""
+        seen = fsum(visibility * self._needs.get(line, 0.0) for line, visibility in shown.items())
         return seen / self._total if self._total else 0.0
 
     def named(self, shown: frozenset[str]) -> float:
-        """The share of the names in this task's kernels that are among these, each counted as often as it was used."""
+        """Return the share of the API names in this task's kernels that are shown, weighted by their use."""
         used = self.record.names
-        return sum(used[one] for one in shown & used.keys()) / used.total() if used else 0.0
+        return sum(used[name] for name in shown & used.keys()) / used.total() if used else 0.0
 
-    def rate(self, way: Failure) -> float:
-        """How often an attempt is expected to fail in a way."""
-        if way not in self._rates:
-            met = [record for record in self._others if record.failures[way.words]]
-            concerned = met and (not way.names or any(name in self.record.names for name in way.names))
-            total = sum(record.attempts for record in met)
-            elsewhere = sum(record.failures[way.words] for record in met) / total if concerned else 0.0
-            own = self.record.failures[way.words]
-            self._rates[way] = (own + BORROWED * elsewhere) / (self.record.attempts + BORROWED)
-        return self._rates[way]
+    def rate(self, failure: Failure) -> float:
+        """Return the expected rate of a failure in attempts at the task."""
+        if failure not in self._rates:
+            records = [record for record in self._others if record.failures[failure.words]]
+            applies = records and (not failure.names or any(name in self.record.names for name in failure.names))
+            total = sum(record.attempts for record in records)
+            elsewhere = sum(record.failures[failure.words] for record in records) / total if applies else 0.0
+            own = self.record.failures[failure.words]
+            self._rates[failure] = (own + BORROWED * elsewhere) / (self.record.attempts + BORROWED)
+        return self._rates[failure]
 
 
 def features(
     outlook: TaskOutlook, picks: Sequence[Candidate], start: Candidate | None, best_us: float | None
 ) -> Weights:
-    """The numbers of `FEATURES` for a context, `passed` left at 0: it differs by gate."""
+    """Compute the features of a context.
+
+    Args:
+        outlook: What is known about the task.
+        picks: The picked candidates.
+        start: The start point in refining, else None.
+        best_us: Best latency of the task so far, in microseconds; None while drafting.
+
+    Returns:
+        The values of `FEATURES` in order. `passed` is 0: it differs by gate, see `gate_features`.
+    """
     passed = [pick for pick in picks if pick.item.feasible]
-    compiled, failed = ([pick for pick in picks if _outcome(pick) is one] for one in (True, False))
-    shown, half, wrong = _seen(passed), _seen(compiled), _seen(failed)
+    compiled, failed = ([pick for pick in picks if _compiled(pick) is outcome] for outcome in (True, False))
+    in_passed, in_compiled, in_failed = _visible(passed), _visible(compiled), _visible(failed)
     practices = [pick for pick in picks if pick.kind == "practice"]
     fitting = [pick for pick in practices if _fits(pick, start)]
     row = {
         "bias": 1.0,
-        "verified": outlook.covered(shown),
-        "compiled": outlook.covered(_without(half, shown)),
-        "failed": outlook.covered(_without(wrong, shown.keys() | half)),
+        "verified": outlook.covered(in_passed),
+        "compiled": outlook.covered(_without(in_compiled, in_passed)),
+        "failed": outlook.covered(_without(in_failed, in_passed.keys() | in_compiled)),
         "named": outlook.named(frozenset[str]().union(*(names(pick.item.code) for pick in picks))),
         "answered": _answered(outlook, picks),
         "length": sum(len(pick.item.text) for pick in picks) / 100_000,
@@ -144,34 +163,34 @@ def features(
     return vector
 
 
-def _seen(picks: Sequence[Candidate]) -> dict[str, float]:
-    """The statements that picks show, and how plainly: in a long text a line is easily missed."""
-    plain: dict[str, float] = {}
-    for pick in sorted(picks, key=lambda one: -len(one.item.text)):
-        plain |= dict.fromkeys(statements(pick.item.text), 1 / (1 + len(pick.item.text) / GLANCE))
-    return plain
+def _visible(picks: Sequence[Candidate]) -> dict[str, float]:
+    """Return the statements of picks with their visibility in (0, 1], which falls with the length of the text."""
+    visibility: dict[str, float] = {}
+    for pick in sorted(picks, key=lambda pick: -len(pick.item.text)):
+        visibility |= dict.fromkeys(statements(pick.item.text), 1 / (1 + len(pick.item.text) / GLANCE))
+    return visibility
 
 
 def _answered(outlook: TaskOutlook, picks: Sequence[Candidate]) -> float:
-    """The failures to be expected that experiences tell of; a second account of the same counts half, and so on."""
-    words = (pick.item.verdict for pick in picks if pick.kind == "experience")
-    told = Counter(failure(verdict) for verdict in words if verdict and not verdict.feasible)
-    return sum(outlook.rate(way) * 2 * (1 - 0.5**count) for way, count in told.items())
+    """Return the summed rates of failures that experiences describe; a second experience of one counts half."""
+    verdicts = (pick.item.verdict for pick in picks if pick.kind == "experience")
+    failures = Counter(failure(verdict) for verdict in verdicts if verdict and not verdict.feasible)
+    return sum(outlook.rate(kind) * 2 * (1 - 0.5**count) for kind, count in failures.items())
 
 
 def gate_features(row: Weights, record: TaskRecord, gate: str) -> Weights:
-    """The features as one gate sees them."""
-    mine = row.copy()
-    mine[_INDEX["passed"]] = record.passed(gate) if gate != "faster" else 0.0
-    return mine
+    """Return the features with `passed` filled in for one gate."""
+    filled = row.copy()
+    filled[_INDEX["passed"]] = record.passed(gate) if gate != "faster" else 0.0
+    return filled
 
 
-def _without(seen: Mapping[str, float], known: Collection[str]) -> dict[str, float]:
-    return {one: plain for one, plain in seen.items() if one not in known}
+def _without(visible: Mapping[str, float], excluded: Collection[str]) -> dict[str, float]:
+    return {line: visibility for line, visibility in visible.items() if line not in excluded}
 
 
-def _outcome(pick: Candidate) -> bool | None:
-    """Whether the kernel that a pick shows or tells of compiled; None if it passed every gate or there is none."""
+def _compiled(pick: Candidate) -> bool | None:
+    """Return whether a pick's infeasible kernel compiled; None if it is feasible or there is no kernel."""
     verdict = pick.item.verdict
     return None if verdict is None or verdict.feasible else bool(verdict.compiled)
 
@@ -186,18 +205,18 @@ _WORD = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\S")
 
 @lru_cache(maxsize=8192)
 def statements(text: str) -> frozenset[str]:
-    """The statements of a kernel, without what is its own: names that begin in lower case, numbers, comments."""
+    """Return the statements of a kernel, with names in lower case and numbers replaced and comments removed."""
     lines = (line.partition("//")[0].strip() for line in text.splitlines())
-    return frozenset("".join(map(_plain, _WORD.findall(line))) for line in lines if "(" in line or ";" in line)
+    return frozenset("".join(map(_placeholder, _WORD.findall(line))) for line in lines if "(" in line or ";" in line)
 
 
-def _plain(word: str) -> str:
+def _placeholder(word: str) -> str:
     return "v" if word[0].islower() or word[0] == "_" else "0" if word[0].isdigit() else word
 
 
 @lru_cache(maxsize=8192)
 def names(text: str) -> frozenset[str]:
-    """The names of the interface in a text: those that begin with a capital, without the commonest types."""
+    """Return the API names in a text: those that begin with a capital, without the most common types."""
     return frozenset(re.findall(r"\b[A-Z][A-Za-z]\w*", text)) - _TYPES
 
 
@@ -206,21 +225,26 @@ _TYPES = frozenset(("AscendC", "LocalTensor", "GlobalTensor", "TPosition", "Hint
 
 @dataclass(frozen=True)
 class Failure:
-    """A way to fail: the gate and what was said, without numbers and arguments; and the names it is about."""
+    """A kind of failure.
+
+    Args:
+        words: The outcome and the message without numbers and arguments.
+        names: The API names in the message.
+    """
 
     words: str
     names: frozenset[str] = field(compare=False)
 
 
 def failure(verdict: Verdict) -> Failure:
-    """The way in which a kernel failed."""
+    """Return the kind of failure of a verdict."""
     rule = getattr(verdict, "rule", "") or getattr(verdict, "cause", "")
     return _failure(verdict.outcome, rule, verdict.feedback)
 
 
 @lru_cache(maxsize=8192)
-def _failure(outcome: str, rule: str, said: str) -> Failure:
-    first = re.sub(r"^line \d+: ", "", said.strip().partition("\n")[0]).partition("|")[0]
+def _failure(outcome: str, rule: str, feedback: str) -> Failure:
+    first = re.sub(r"^line \d+: ", "", feedback.strip().partition("\n")[0]).partition("|")[0]
     about = first.partition("(")[0]
     words = rule or " ".join(re.findall(r"[A-Za-z_]+", about))
     return Failure(f"{outcome} {words}", names(about))

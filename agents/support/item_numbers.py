@@ -1,4 +1,4 @@
-"""Telling items apart where ids don't: with fresh memory, every episode gives the items of its own the same ids."""
+"""Numbers for memory items that stay unique with fresh memory, where every episode reuses the same ids."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from itertools import count
 
 
 class ItemNumbers:
-    """The number of an item, for those who keep something by item: its id, unless other items have the same one.
+    """Gives every memory item a number of its own.
 
-    Ids up to `lasting` are of items that every episode begins with; those above it are each episode's own, and get
-    numbers below 0, never the same twice. With None, as in shared memory, all ids last. An episode is known by its
-    task: two of one task at the same time are taken for one.
+    The number of an item that every episode starts with is its id. An item that belongs to one episode gets a number
+    below 0, never the same twice. An episode is identified by its task, so two simultaneous episodes of one task count
+    as one.
+
+    Args:
+        lasting: Ids up to this one mean the same item in every episode. None, for shared memory: all ids do.
     """
 
     def __init__(self, lasting: int | None = None) -> None:
@@ -20,7 +23,7 @@ class ItemNumbers:
         self._new = count(-1, -1)
 
     def number(self, task: str, id: int) -> int:
-        """The number of the item that has this id in the episode of a task."""
+        """Return the number of the item that has this id in the present episode of a task."""
         if self._lasting is None or id <= self._lasting:
             return id
         own = self._own[task]
@@ -29,5 +32,5 @@ class ItemNumbers:
         return own[id]
 
     def begin_episode(self, task: str) -> frozenset[int]:
-        """An episode of the task begins: the numbers of the last one's items, which nobody meets again."""
+        """Begin a new episode of a task. Returns the numbers of the last episode's own items, now out of use."""
         return frozenset(self._own.pop(task, {}).values())

@@ -1,7 +1,7 @@
-"""Attempts that have begun and not ended yet, for agents that keep something of their own for each.
+"""State that an agent stores for each attempt between its first pick and its end.
 
-Several benches may be at work on one task, and an agent isn't told at which one it acts. An attempt is found again by
-its state, the start point and the items picked so far: two attempts in the same state are alike, so either will do.
+Several episodes of one task may run side by side, and an agent is not told in which one it acts. So an attempt is found
+by its state: the start point and the items picked so far. Two attempts in the same state are interchangeable.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ T = TypeVar("T")
 
 State = tuple[int | None, tuple[int, ...]]
 
-#: Attempts remembered for a task. An agent isn't told the end of all: the oldest are forgotten.
+#: Attempts stored for a task. An agent does not learn the end of every attempt, so the oldest are dropped.
 REMEMBERED = 1024
 
 
 class OpenAttempts(Generic[T]):
-    """What an agent keeps for each attempt under way, by task."""
+    """Stores a value for each open attempt, by task and state."""
 
     def __init__(self) -> None:
         self._by_task: dict[str, list[tuple[State, T]]] = defaultdict(list)
 
-    def begin(self, task: str, start: int | None, picked: Sequence[int], kept: T) -> None:
-        """An attempt begins, or is met for the first time."""
-        here = self._by_task[task]
-        here.append(((start, tuple(picked)), kept))
-        del here[:-REMEMBERED]
+    def begin(self, task: str, start: int | None, picked: Sequence[int], stored: T) -> None:
+        """Store a value for an attempt that begins, or that is seen for the first time."""
+        attempts = self._by_task[task]
+        attempts.append(((start, tuple(picked)), stored))
+        del attempts[:-REMEMBERED]
 
     def find(self, task: str, start: int | None, picked: Sequence[int]) -> T | None:
-        """What is kept for the attempt in this state; None if it isn't known."""
-        place = self._place(task, (start, tuple(picked)))
-        return None if place is None else self._by_task[task][place][1]
+        """Return what is stored for the attempt in this state; None if there is none."""
+        index = self._index(task, (start, tuple(picked)))
+        return None if index is None else self._by_task[task][index][1]
 
-    def move(self, task: str, start: int | None, picked: Sequence[int], kept: T) -> None:
-        """The attempt for which `kept` is kept comes into another state."""
-        here = self._by_task[task]
-        place = next(place for place, (_, one) in enumerate(here) if one is kept)
-        here[place] = (start, tuple(picked)), kept
+    def move(self, task: str, start: int | None, picked: Sequence[int], stored: T) -> None:
+        """Give the attempt for which `stored` is stored a new state."""
+        attempts = self._by_task[task]
+        index = next(index for index, (_, value) in enumerate(attempts) if value is stored)
+        attempts[index] = (start, tuple(picked)), stored
 
     def end(self, task: str, start: int | None, picked: Sequence[int]) -> T | None:
-        """The attempt in this state has ended: what was kept for it is given back and forgotten."""
-        place = self._place(task, (start, tuple(picked)))
-        return None if place is None else self._by_task[task].pop(place)[1]
+        """Remove the attempt in this state. Returns what was stored for it; None if there is none."""
+        index = self._index(task, (start, tuple(picked)))
+        return None if index is None else self._by_task[task].pop(index)[1]
 
-    def _place(self, task: str, state: State) -> int | None:
-        """The newest in the state; the only one under way is meant whatever became of it."""
-        here = self._by_task.get(task, [])
-        if len(here) == 1:
+    def _index(self, task: str, state: State) -> int | None:
+        """Return the index of the newest attempt in the state; a task's only attempt matches any state."""
+        attempts = self._by_task.get(task, [])
+        if len(attempts) == 1:
             return 0
-        return next((place for place in reversed(range(len(here))) if here[place][0] == state), None)
+        return next((index for index in reversed(range(len(attempts))) if attempts[index][0] == state), None)

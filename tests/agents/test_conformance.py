@@ -1,4 +1,4 @@
-"""Every agent of ours keeps the contract."""
+"""Every shipped agent passes the conformance tests."""
 
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ class TestValue(AgentContract):
         return ValueAgent(seed)
 
 
-class TestComplement(AgentContract):
+class TestContextValue(AgentContract):
     def make(self, seed: int) -> Agent:
         return ContextValueAgent(seed)
 
@@ -74,20 +74,20 @@ class TestValueByTask(AgentContract):
         return ValueAgent(seed, key="task", epsilon=0.5)
 
 
-class TestKnowing(AgentContract):
+class TestOracle(AgentContract):
     attempts = 3
 
     def make(self, seed: int) -> Agent:
         return OracleAgent(seed, draws=1)
 
     def environment(self) -> gym.Env[Any, Any]:
-        """It looks into the author, who knows real operators only."""
+        """The oracle reads the apprentice's probabilities, which exist for real tasks only."""
         tasks = ("relu", "softmax")
         return gym.make("kernel_gym/KernelSynthesisTabular-v0", tasks=tasks, budget=4, picks=2, pool_factor=2)
 
 
 class Network(AgentContract):
-    """Agents that score candidates with a network: with one that nobody trained, as training is the library's."""
+    """Agents that score candidates with a network, tested with untrained weights."""
 
     def scorer(self, seed: int) -> Any:
         from kernel_gym.agents.scoring import CandidateScorer, ScorerSizes
@@ -123,27 +123,27 @@ class TestUntrainedPPO(AgentContract):
 
         return PPOAgent(seed)
 
-    def test_saved_and_loaded_it_goes_on_alike(self, tmp_path: Path) -> None:
-        """There is nothing to save: loading says so."""
+    def test_a_loaded_agent_acts_as_the_saved_one(self, tmp_path: Path) -> None:
+        """An untrained agent saves nothing, so loading is an error."""
         self.make(1).save(tmp_path)
         with pytest.raises(ConfigError, match="holds no trained network"):
             self.make(1).load(tmp_path)
 
 
 class TestMaskablePPO(AgentContract):
-    """Trained for a moment: its network is the library's."""
+    """Trained for a few steps, because only the library makes its network."""
 
     def make(self, seed: int) -> Agent:
         pytest.importorskip("sb3_contrib", reason="needs sb3-contrib: make test-sb3")
         from kernel_gym.agents.maskable_ppo import MaskablePPOAgent
 
         agent = MaskablePPOAgent(seed, steps_per_batch=8, epochs=1)
-        agent.fit(Shortly(self), 8, lambda metrics, step: None)
+        agent.fit(ShortTraining(self), 8, lambda metrics, step: None)
         return agent
 
 
-class Shortly:
-    """Environments that end the training after a few steps."""
+class ShortTraining:
+    """Makes environments that end the training after a few steps."""
 
     def __init__(self, contract: AgentContract) -> None:
         self.contract = contract

@@ -1,8 +1,9 @@
-"""Our own agent: what it sees in a context, how it learns, and that its picks complement each other."""
+"""The context-value agent: its features of a context, its learning, and picks that complement each other."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -12,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernel_gym  # noqa: F401
-from kernel_gym.agents.context_value import GATES, ContextValueAgent, GateModel, ItemEffects, logistic
+from kernel_gym.agents.context_value import (
+    FILE,
+    GATES,
+    ContextValueAgent,
+    GateModel,
+    ItemEffects,
+    logistic,
+    read_item_values,
+)
 from kernel_gym.agents.support.context_features import FEATURES, TaskOutlook, TaskRecord, failure, features, statements
 from kernel_gym.agents.support.open_attempts import REMEMBERED, OpenAttempts
 from kernel_gym.envs.attempt import Attempt
@@ -21,6 +30,7 @@ from kernel_gym.envs.pool import Candidate
 from kernel_gym.envs.tabular.environment import TabularVectorEnv
 from kernel_gym.envs.vector import view
 from kernel_gym.errors import ConfigError
+from kernel_gym.experiments.analysis import item_values
 from kernel_gym.experiments.runs.play import play
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
@@ -76,7 +86,7 @@ def records(**tasks: list[tuple[str, Verdict]]) -> dict[str, TaskRecord]:
     made = {f"s/{name}": TaskRecord() for name in tasks}
     for name, attempts in tasks.items():
         for source, verdict in attempts:
-            made[f"s/{name}"].take(attempt(source, verdict))
+            made[f"s/{name}"].add(attempt(source, verdict))
     return made
 
 
@@ -150,7 +160,7 @@ def test_failed_code_is_left_out_and_a_working_kernel_is_not() -> None:
     assert agent.act(mask, info([*broken, good])) == 3
 
 
-def test_worth_is_what_a_candidate_adds_and_changes_nothing() -> None:
+def test_candidate_values_are_what_a_candidate_adds_and_change_nothing() -> None:
     agent = ContextValueAgent(seed=3)
     state = agent.rng.bit_generator.state
     pool = [candidate(1, ADDS, Feasible("", latency=1.0)), candidate(2, EXPS * 40, Uncompilable("no"))]
@@ -205,12 +215,29 @@ def test_wrong_constants_are_refused() -> None:
             ContextValueAgent(**options)
 
 
+def test_folders_with_the_earlier_file_name_are_read(tmp_path: Path) -> None:
+    """Run folders from before the agent's new name have `complement.json`."""
+    agent = ContextValueAgent(seed=2)
+    for _ in play(gym.make("kernel_gym/KnownOptimum-v0"), agent, 20, seed=2):
+        pass
+    agent.save(tmp_path)
+    values = read_item_values(tmp_path)
+    (tmp_path / FILE).rename(tmp_path / "complement.json")
+    loaded = ContextValueAgent(seed=3)
+    loaded.load(tmp_path)
+    assert loaded.values == agent.values != {}
+    assert loaded.rng.bit_generator.state == agent.rng.bit_generator.state
+    assert read_item_values(tmp_path) == item_values.learned(tmp_path).values == values
+    ContextValueAgent(seed=4).save(tmp_path)
+    assert read_item_values(tmp_path) == {}, "the present name goes first"
+
+
 def test_every_gate_has_an_expectation_for_every_feature() -> None:
     assert all(len(weights) == len(GATES) for weights in FEATURES.values())
 
 
 def test_every_attempt_has_one_draw_of_its_own_also_where_nothing_is_learned() -> None:
-    """An evaluation doesn't tell the agent how attempts ended."""
+    """In an evaluation the agent does not learn how attempts ended."""
     env = gym.make("kernel_gym/KnownOptimum-v0", stages="both", picks=12, pool_factor=1, tasks_count=1)
     agent, beliefs, number = ContextValueAgent(1), list[tuple[int, Any]](), 0
     observation, told = env.reset(seed=1)
@@ -234,7 +261,7 @@ def test_every_attempt_has_one_draw_of_its_own_also_where_nothing_is_learned() -
 
 
 class ByTask(OpenAttempts[Any]):
-    """One attempt a task, whatever its state: all there is to know where no two benches have the same task."""
+    """One attempt per task, whatever its state: enough where no two episodes have the same task."""
 
     def __init__(self) -> None:
         self.kept: dict[str, Any] = {}
@@ -246,14 +273,14 @@ class ByTask(OpenAttempts[Any]):
         return self.kept.get(task)
 
     def move(self, task: str, start: int | None, picked: Sequence[int], kept: Any) -> None:
-        """It is found by its task."""
+        """Do nothing: an attempt is found by its task."""
 
     def end(self, task: str, start: int | None, picked: Sequence[int]) -> Any:
         return self.kept.pop(task, None)
 
 
 def work(agent: ContextValueAgent, tasks: Sequence[str], benches: int, steps: int, **options: Any) -> list[Any]:
-    """Actions, and what was said of every attempt, on a table."""
+    """Return actions, attempts and their metrics, from the tabular environment."""
     envs = TabularVectorEnv(benches, budget=6, tasks=tasks, **options)
     observations, infos = envs.reset(seed=3)
     done: list[Any] = []
@@ -269,22 +296,22 @@ TASKS = ("relu", "softmax", "gelu")
 
 
 @pytest.mark.parametrize("options", [{}, {"memory": "fresh"}])
-def test_with_one_bench_a_task_an_attempt_is_that_of_its_task(options: dict[str, Any]) -> None:
+def test_with_one_episode_per_task_an_attempt_is_found_by_its_task(options: dict[str, Any]) -> None:
     agent, by_task = ContextValueAgent(5), ContextValueAgent(5)
     by_task._open = ByTask()
     assert work(agent, TASKS, 3, 120, **options) == work(by_task, TASKS, 3, 120, **options)
     assert agent.rng.bit_generator.state == by_task.rng.bit_generator.state
 
 
-def test_benches_at_one_task_are_told_apart() -> None:
+def test_episodes_of_one_task_are_told_apart() -> None:
     class Checked(ContextValueAgent):
         stages: ClassVar[Counter[Stage]] = Counter()
 
-        def _take(self, attempt: Attempt, now: Any) -> Any:
-            assert (now.start and now.start.id) == attempt.start
-            assert set(attempt.context) <= now.seen.keys()
+        def _update(self, attempt: Attempt, open_attempt: Any) -> Any:
+            assert (open_attempt.start and open_attempt.start.id) == attempt.start
+            assert set(attempt.context) <= open_attempt.seen.keys()
             self.stages[attempt.stage] += 1
-            return super()._take(attempt, now)
+            return super()._update(attempt, open_attempt)
 
     agent = Checked(5)
     done = work(agent, ("relu",), 5, 120)
@@ -295,7 +322,7 @@ def test_benches_at_one_task_are_told_apart() -> None:
     assert len(agent.stages) == 2
 
 
-def test_attempts_that_nobody_tells_the_end_of_are_forgotten() -> None:
+def test_the_oldest_open_attempts_are_dropped() -> None:
     kept = OpenAttempts[int]()
     for number in range(2 * REMEMBERED):
         kept.begin("s/a", None, (number,), number)

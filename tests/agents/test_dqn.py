@@ -15,7 +15,7 @@ from ray.rllib.algorithms.algorithm import Algorithm
 
 from kernel_gym.agents.contract import Agent, MakeEnv
 from kernel_gym.agents.dqn import DQNAgent
-from kernel_gym.agents.rllib import _quietly
+from kernel_gym.agents.rllib import _silent_ray
 from kernel_gym.agents.scoring import CandidateScorer, ScorerSizes
 from kernel_gym.envs.known_optimum import KnownOptimumEnv
 from kernel_gym.envs.observation import Layout
@@ -52,7 +52,7 @@ def test_the_network_that_follows_begins_with_what_was_loaded() -> None:
     """It would pull the values back to random ones until it is first brought up to date."""
     agent = DQNAgent(seed=3)
     agent.scorer = CandidateScorer(ScorerSizes.of(Layout(int(KnownOptimumEnv().action_space.n) - 1), agent.hidden))
-    with _quietly(""):
+    with _silent_ray(""):
         algorithm = agent._build(KnownOptimum(10))
         learner = algorithm.learner_group._learner.module["default_policy"]
         for network in (learner.scorer, learner._target_scorer, algorithm.get_module().scorer):

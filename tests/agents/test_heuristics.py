@@ -1,4 +1,4 @@
-"""What the heuristics pick."""
+"""The picks of the heuristic agents."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def pool() -> tuple[Candidate, ...]:
 
 
 def picks(agent: Agent, count: int = 4) -> list[int]:
-    """Ids that an agent picks from the pool for task s/a, until it generates."""
+    """Return the ids that an agent picks from the pool for task s/a, until it generates."""
     candidates, mask, picked = pool(), np.ones(8, np.float32), list[int]()
     mask[6] = 0.0
     for _ in range(count):

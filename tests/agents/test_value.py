@@ -1,4 +1,4 @@
-"""The value agent: its updates, its bounds, and that it solves what can be solved."""
+"""The value agent: its updates, its bounds, and the known optimum."""
 
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ def test_what_it_learned_can_be_looked_at() -> None:
 
 
 def refining(agent: Any) -> tuple[float, float]:
-    """How often the useful memory is shown, and the mean reward, in the last refining attempts."""
+    """Return how often the useful memory is shown, and the mean reward, in the last refining attempts."""
     env = gym.make("kernel_gym/KnownOptimum-v0", stages="both", budget=20)
     last = [one for one in play(env, agent, 500, seed=2) if one.stage is Stage.REFINE][-200:]
     items = {item.id: item.text for item in env.unwrapped.bank.items()}  # type: ignore[attr-defined]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_gym.agents import context_value, value
+from kernel_gym.agents.support.agent_files import agent_file
 from kernel_gym.errors import ConfigError
 
 
@@ -27,7 +28,7 @@ KEEPERS = {
 def learned(path: Path) -> Learned:
     """What the agent of a run left in its folder."""
     for file, (symbol, read) in KEEPERS.items():
-        if (path / file).exists():
+        if agent_file(path, file).exists():
             return Learned(symbol, read(path))
     raise ConfigError(
         f"{path} holds nothing that was learned of items: only value ({value.FILE}) and context-value "
