@@ -1,72 +1,7 @@
 #!/usr/bin/env python
-"""Train several agents on the same tasks, seeds and budget, and compare them; run it again to resume."""
+"""The same as `kernel-gym compare`."""
 
-import argparse
-import os
-from pathlib import Path
-
-from kernel_gym.cli import command_line
-from kernel_gym.cli.run_options import add_run_arguments, given, run_config
-
-EXAMPLES = """
-scripts/compare.py --agents similarity,value --suite level1 --tasks relu,softmax --budget 9 --seeds 3 --out runs/c
-scripts/compare.py --agents value,my_agents:Mine --suite basics --budget 5 --seeds 2 --out runs/mine
-scripts/compare.py --agents value,dqn --suite level1 --set agent_options.value.epsilon=0.05 --out runs/greedier
-scripts/compare.py --study transfer --size quick --out runs/transfer
-"""
-
-
-def main() -> int:
-    """Run the comparison with progress and print the table."""
-    parser = command_line.parser(__doc__ or "", EXAMPLES)
-    parser.add_argument("--agents", type=command_line.words, default=(), help="comma-separated; first = reference")
-    parser.add_argument("--seeds", type=command_line.count, help="runs an agent (default 3)")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the comparison")
-    parser.add_argument(
-        "--parallel", type=command_line.count, default=os.cpu_count() or 1, help="runs at once (default: one a core)"
-    )
-    parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
-    parser.add_argument("--study", help="a named study instead: the same as scripts/study.py NAME")
-    parser.add_argument("--size", help="size of the study: quick (default) or full")
-    add_run_arguments(parser)
-    arguments = parser.parse_args()
-    if bool(arguments.study) == bool(arguments.agents):
-        parser.error("name either --agents or a --study")
-    if arguments.study and (said := given(arguments, "seeds", "json")):
-        parser.error(
-            f"a study says itself what is run: leave out {', '.join(said)}, or use scripts/study.py for a part"
-        )
-    if arguments.agents and arguments.size:
-        parser.error("--size is that of a --study; --tasks, --budget and --seeds say how large a comparison is")
-    return named(arguments) if arguments.study else compare(arguments)
-
-
-def named(arguments: argparse.Namespace) -> int:
-    """Run a named study and print its table."""
-    from kernel_gym.experiments.runs.progress import named_failures
-    from kernel_gym.experiments.studies import study_commands
-
-    asked = study_commands.Asked(arguments.study, arguments.size or "quick")
-    status = named_failures(study_commands.run(asked, arguments.out, arguments.parallel))
-    print(study_commands.write_results(asked, arguments.out))
-    return status
-
-
-def compare(arguments: argparse.Namespace) -> int:
-    """Make the runs and print what came out."""
-    from kernel_gym import plugins
-    from kernel_gym.experiments.studies import summary
-
-    if arguments.workers is None and arguments.parallel > 1:
-        arguments.workers = 1  # the runs fill the cores already
-    base = run_config(arguments, agent=arguments.agents[0], seed=0)
-    for agent in arguments.agents:
-        plugins.load("kernel_gym.agents", agent)
-    seeds = 3 if arguments.seeds is None else arguments.seeds
-    study = summary.crossed(base, arguments.agents, seeds, arguments.out)
-    what = f"{len(arguments.agents)} agents x {seeds} seeds: attempts"
-    return summary.carry_out(study, what, arguments.parallel, as_json=arguments.json)
-
+from kernel_gym.cli.main import script
 
 if __name__ == "__main__":
-    command_line.run(main)
+    script("compare")

@@ -1,61 +1,7 @@
 #!/usr/bin/env python
-"""Make a run into a dataset: one JSON line an attempt, with contexts, prompts, kernels, verdicts and rewards."""
+"""The same as `kernel-gym dataset`."""
 
-import argparse
-import json
-from collections import Counter
-from pathlib import Path
-
-from kernel_gym.cli import command_line
-from kernel_gym.errors import KernelGymError
-
-EXAMPLES = """
-scripts/dataset.py runs/model --out model.jsonl
-scripts/dataset.py runs/model runs/other --out feasible.jsonl --feasible
-scripts/dataset.py runs/c/value/seed-0 --out value.jsonl --json
-"""
-
-
-def main() -> int:
-    """Write the rows and say how many there are."""
-    parser = command_line.parser(__doc__ or "", EXAMPLES)
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="run folders")
-    parser.add_argument("--out", type=Path, required=True, help="file to write; one that exists is refused")
-    parser.add_argument("--feasible", action="store_true", help="only attempts whose kernel passed every gate")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
-    arguments = parser.parse_args()
-    counts = _write(arguments)
-    if arguments.json:
-        print(json.dumps({"file": str(arguments.out), **counts}))
-    else:
-        print(f"{counts['rows']} attempts, {counts['feasible']} feasible, {counts['prompts']} with prompts")
-        print(f"written to {arguments.out}")
-    return 0
-
-
-def _write(arguments: argparse.Namespace) -> dict[str, int]:
-    from kernel_gym.experiments.runs.dataset import RecordedRun
-
-    runs = [RecordedRun.open(path) for path in arguments.runs]
-    counts: Counter[str] = Counter(rows=0, feasible=0, prompts=0, without_kernel=0)
-    try:
-        file = arguments.out.open("x", encoding="utf-8")
-    except OSError as error:
-        raise KernelGymError(f"cannot write {arguments.out}: {error.strerror}") from None
-    with file:
-        for row in (row for run in runs for row in run.rows()):
-            feasible = row["verdict"]["feasible"]
-            if feasible or not arguments.feasible:
-                file.write(json.dumps(row) + "\n")
-                seen = {
-                    "rows": True,
-                    "feasible": feasible,
-                    "prompts": row["prompt"],
-                    "without_kernel": row["kernel"] is None,
-                }
-                counts.update(name for name, true in seen.items() if true)
-    return dict(counts)
-
+from kernel_gym.cli.main import script
 
 if __name__ == "__main__":
-    command_line.run(main)
+    script("dataset")

@@ -1,55 +1,93 @@
-"""What all command lines share: bad input is one line on stderr and exit status 2, Ctrl-C is quiet."""
+"""What all commands share: how they are parsed, how they end, and the types of their options.
+
+Bad input is one line on stderr and exit status 2. Ctrl-C prints one word and exits with status 130.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import NoReturn, Protocol
 
 from kernel_gym.errors import KernelGymError
 
 
-def parser(description: str, examples: str) -> argparse.ArgumentParser:
-    """An argument parser whose help ends with examples."""
-    return argparse.ArgumentParser(
-        description=description,
-        epilog="examples:\n" + "\n".join(f"  {line}" for line in examples.strip().splitlines()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+class UsageError(KernelGymError):
+    """Options that do not go together; the usage is printed above the message."""
 
 
-def run(main: Callable[[], int]) -> NoReturn:
-    """Run a command line's `main` and leave with its exit status."""
+class Failed(KernelGymError):
+    """The command ran and has no result; the exit status is 1."""
+
+
+class Command(Protocol):
+    """A module of `kernel_gym.cli.commands`. Its docstring is the description, EXAMPLES is the end of the help."""
+
+    EXAMPLES: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's options to the parser."""
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Run the command and return its exit status."""
+
+
+def describe(parser: argparse.ArgumentParser, command: Command) -> argparse.ArgumentParser:
+    """Give a parser the description, the options and the examples of a command."""
+    parser.description = command.__doc__
+    parser.epilog = "examples:\n" + "\n".join(f"  {line}" for line in command.EXAMPLES.strip().splitlines())
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    command.add_arguments(parser)
+    return parser
+
+
+def execute(command: Command, words: Sequence[str] | None = None, prog: str | None = None) -> NoReturn:
+    """Parse the command line, run the command, and exit with its status."""
+    parser = describe(argparse.ArgumentParser(prog=prog), command)
+
+    def main() -> int:
+        arguments = parser.parse_args(words)
+        try:
+            return command.run(arguments)
+        except UsageError as error:
+            parser.error(str(error))
+
+    run(main, parser.prog)
+
+
+def run(main: Callable[[], int], prog: str | None = None) -> NoReturn:
+    """Run `main` and exit with its status; an error that a user can mend is one line that begins with `prog`."""
+    prog = prog or sys.argv[0].rpartition("/")[2]
     try:
         status = main()
     except KernelGymError as error:
-        print(f"{sys.argv[0].rpartition('/')[2]}: {error}", file=sys.stderr)
-        status = 2
+        print(f"{prog}: {error}", file=sys.stderr)
+        status = 1 if isinstance(error, Failed) else 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         status = 130
-    except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader of the output, such as `head`, has ended
         sys.stderr.close()
         status = 0
     except OSError as error:  # a file or folder that is missing, a disk that is full
-        print(f"{sys.argv[0].rpartition('/')[2]}: {_in_words(error)}", file=sys.stderr)
+        print(f"{prog}: {_message(error)}", file=sys.stderr)
         status = 2
     sys.exit(status)
 
 
-def _in_words(error: OSError) -> str:
+def _message(error: OSError) -> str:
     reason = " ".join((error.strerror or str(error) or type(error).__name__).split())
     return f"{error.filename}: {reason.lower()}" if error.filename is not None else reason
 
 
 def count(text: str) -> int:
-    """A number of things, at least one."""
+    """Parse a positive whole number."""
     if not text.isascii() or not text.isdigit() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
     return int(text)
 
 
 def words(text: str) -> tuple[str, ...]:
-    """A comma-separated list of names."""
+    """Parse a comma-separated list of names."""
     return tuple(word.strip() for word in text.split(",") if word.strip())

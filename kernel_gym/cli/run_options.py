@@ -11,6 +11,8 @@ from kernel_gym.config import RunConfig, resolve
 from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
 
+#: The author profiles that come with the package.
+PROFILES = ("middle", "oracle", "placebo", "strong", "weak")
 _OPTIONS = (
     *("config", "suite", "tasks", "budget", "rounds", "tabular"),
     *("author", "model", "profile", "device", "workers", "set"),

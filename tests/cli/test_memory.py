@@ -148,7 +148,7 @@ def test_a_bad_option_is_refused(bank):
 
 
 def test_help_has_examples():
-    assert "scripts/memory.py search" in call("--help")
+    assert "kernel-gym memory search" in call("--help")
 
 
 def test_an_embedder_gets_its_options(bank, tmp_path):

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
-from types import ModuleType
-from typing import Any
 
 import pytest
 from exhibits import EXHIBITS
-from repository import ROOT
 
 from kernel_gym import suites
 from kernel_gym.authors.apprentice import lower, naive, oracle
@@ -20,6 +14,7 @@ from kernel_gym.authors.apprentice.ascendc.kernel_file import write_kernel
 from kernel_gym.authors.apprentice.ascendc.schedule import BEST, NAIVE, Schedule
 from kernel_gym.authors.apprentice.behaviour.idioms import idioms
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import fluent
+from kernel_gym.experiments.analysis.oracle_margins import measure
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites.headroom import exceptions, listed
@@ -122,25 +117,9 @@ def test_a_mean_is_rounded_once(draw: int, verifier: Verifier) -> None:
     assert verdict.feasible, verdict.feedback
 
 
-def _measured(task: Task, verifier: Verifier) -> Any:
-    """What `scripts/oracles.py` finds out about a task."""
-    return _script().measure(task, verifier)
-
-
-@cache
-def _script() -> ModuleType:
-    place = ROOT / "scripts" / "oracles.py"
-    spec = importlib.util.spec_from_file_location("oracles", place)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules["oracles"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("name", ["level1/relu", "level1/cumsum", "level2/gemm_bias_add_hardtanh_mish_group_norm"])
 def test_what_a_task_lacks_is_listed(name: str, verifier: Verifier) -> None:
-    margin = _measured(suites.find_task(name), verifier)
+    margin = measure(suites.find_task(name), verifier)
     assert margin.lacking().keys() == exceptions(name).keys(), margin
 
 
@@ -157,7 +136,7 @@ def test_exceptions_are_of_tasks_that_exist() -> None:
 @pytest.mark.parametrize("task", [pytest.param(t, id=t.id) for name in suites.SUITES for t in suites.load_suite(name)])
 def test_every_task_has_an_oracle_and_room_below_it(task: Task, verifier: Verifier) -> None:
     """Run by `make test-suites`."""
-    margin = _measured(task, verifier)
+    margin = measure(task, verifier)
     assert margin.oracle == "feasible", margin.feedback
     assert margin.slow_us is not None, margin
     assert margin.spread >= 1

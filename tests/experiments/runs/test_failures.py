@@ -184,11 +184,12 @@ def test_what_the_system_refuses_is_one_line(
 @pytest.mark.parametrize("agent", ["value", "context-value"])
 @pytest.mark.parametrize("content", [None, "{half", "[]"])
 def test_an_agent_that_was_never_saved_is_one_line(agent: str, content: str | None, tmp_path: Path) -> None:
+    file = f"{agent.replace('-', '_')}.json"
     if content is not None:
-        (tmp_path / f"{agent}.json").write_text(content)
+        (tmp_path / file).write_text(content)
     with pytest.raises(ConfigError) as error:
         plugins.make("kernel_gym.agents", agent, {}).load(tmp_path)
-    assert f"{agent}.json" in line(error)
+    assert file in line(error)
 
 
 def test_a_run_whose_empty_folder_was_dropped_goes_on_and_is_evaluated(tmp_path: Path) -> None:
@@ -208,7 +209,8 @@ def test_a_run_whose_empty_folder_was_dropped_goes_on_and_is_evaluated(tmp_path:
 def test_a_missing_extra_is_named(agent: str, package: str, extra: str) -> None:
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"
-        "from kernel_gym import command_line, plugins\n"
+        "from kernel_gym import plugins\n"
+        "from kernel_gym.cli import command_line\n"
         f"command_line.run(lambda: plugins.load('kernel_gym.agents', {agent!r}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)

@@ -1,0 +1,1 @@
+"""The sub-commands of `kernel-gym`, one module each."""

@@ -1,0 +1,144 @@
+"""Let an author write a kernel, and see why it came out as it did."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernel_gym import plugins, suites
+from kernel_gym.authors.contract import Context, Note, StartPoint
+from kernel_gym.cli.command_line import Failed
+from kernel_gym.cli.run_options import PROFILES
+from kernel_gym.errors import ConfigError
+from kernel_gym.kernel import Kernel
+from kernel_gym.verdict import Feasible
+
+if TYPE_CHECKING:
+    from kernel_gym.authors.apprentice import Explanation
+
+EXAMPLES = """
+kernel-gym author --task level1/relu --profile oracle
+kernel-gym author --task level1/softmax --profile weak --seed 3 --explain
+kernel-gym author --task level1/softmax --verified softmax.cpp --context notes.md --explain
+kernel-gym author --task level1/softmax --start softmax.cpp --explain --json
+kernel-gym author --task level1/softmax --profile oracle --device cuda
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--task", required=True, help="suite/name, suite/number or a .py file")
+    parser.add_argument("--author", default="apprentice", help="a registered author or module:Class")
+    parser.add_argument("--device", default="ascend-sim", help="whose language the author writes")
+    parser.add_argument("--profile", help=f"of the apprentice: {', '.join(PROFILES)}; default middle")
+    parser.add_argument("--seed", type=int, default=0, help="of everything random")
+    parser.add_argument("--context", nargs="*", type=Path, default=[], metavar="FILE", help="texts the author is shown")
+    parser.add_argument("--verified", nargs="*", type=Path, default=[], metavar="FILE", help="kernels known to work")
+    parser.add_argument("--start", type=Path, metavar="FILE", help="a working kernel to refine")
+    parser.add_argument("--explain", action="store_true", help="say why each idiom came out as it did")
+    parser.add_argument("--json", action="store_true", help="print data")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print a kernel."""
+    import numpy as np
+
+    from kernel_gym.authors.apprentice import Apprentice, Explanation
+
+    author = _author(arguments)
+    task = suites.find_task(arguments.task)
+    context, start = _context(arguments), _start(arguments)
+    rng = np.random.default_rng(arguments.seed)
+    if isinstance(author, Apprentice):
+        told = author.explain(task, context, start, rng)
+    else:
+        told = Explanation(author.write(task, context, start, rng))
+    if not told.kernel.source:
+        raise Failed(f"no kernel: {told.problem or 'the author has no answer'}")
+    _print(told, arguments)
+    return 0
+
+
+def _author(arguments: argparse.Namespace) -> Any:
+    from kernel_gym.authors.apprentice import Apprentice
+
+    kind = plugins.load("kernel_gym.authors", arguments.author)
+    if arguments.profile is not None and not issubclass(kind, Apprentice):
+        raise ConfigError(f"{arguments.author} has no profiles; leave --profile out")
+    given = {} if arguments.profile is None else {"profile": arguments.profile}
+    if "language" in signature(kind).parameters:
+        given["language"] = _language(arguments)
+    return kind(**given)
+
+
+def _context(arguments: argparse.Namespace) -> Context:
+    working = Feasible("Correct.", latency=1.0)
+    shown = [
+        Note(_kind(path), text, text if _kind(path) == "trace" else "")
+        for path in arguments.context
+        for text in [_text(path)]
+    ]
+    verified = [Note("trace", text, text, working) for text in map(_text, arguments.verified)]
+    return (*verified, *shown)
+
+
+def _start(arguments: argparse.Namespace) -> StartPoint | None:
+    if arguments.start is None:
+        return None
+    return StartPoint(Kernel(_text(arguments.start), _language(arguments)), Feasible("Correct.", latency=1.0))
+
+
+def _language(arguments: argparse.Namespace) -> str:
+    return str(plugins.load("kernel_gym.devices", arguments.device).language)
+
+
+def _kind(path: Path) -> Any:
+    return "trace" if path.suffix in (".cpp", ".asc", ".cu", ".h") else "practice"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _print(told: Explanation, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        print(json.dumps(_data(told) if arguments.explain else {"source": told.kernel.source}))
+        return
+    print(told.kernel.source, end="")
+    if arguments.explain:
+        for line in _lines(told):
+            print(line, file=sys.stderr)
+
+
+def _lines(told: Explanation) -> list[str]:
+    lines = [f"moves: {', '.join(told.course.moves) or 'none'}"] if told.course else []
+    width = max((len(choice.idiom) for choice in told.choices), default=0)
+    for choice in told.choices:
+        mark = "right" if choice.right else f"WRONG ({choice.spelling})"
+        reasons = ", ".join(f"{name} {value:+.2f}" for name, value in choice.judgement.reasons)
+        odds = f"drew {choice.draw:.3f} against {choice.judgement.probability:.3f}"
+        lines.append(f"{choice.idiom:{width}}  {mark:28} {odds}  [{reasons}]")
+    return lines
+
+
+def _data(told: Explanation) -> dict[str, Any]:
+    choices = [
+        {
+            "idiom": choice.idiom,
+            "right": choice.right,
+            "spelling": choice.spelling,
+            "draw": choice.draw,
+            "probability": choice.judgement.probability,
+            "reasons": dict(choice.judgement.reasons),
+        }
+        for choice in told.choices
+    ]
+    moves = list(told.course.moves) if told.course else []
+    return {"source": told.kernel.source, "moves": moves, "idioms": choices}

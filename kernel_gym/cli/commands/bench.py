@@ -1,0 +1,153 @@
+"""Print benchmark figures as JSON: verdicts, memory, author, attempts, and how torch builds the same operator."""
+
+import argparse
+import json
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from kernel_gym import plugins, suites
+from kernel_gym.cli import command_line
+from kernel_gym.cli.command_line import UsageError
+
+EXAMPLES = """
+kernel-gym bench
+kernel-gym bench --only verdicts
+"""
+CPP_RELU = """
+#include <torch/extension.h>
+torch::Tensor relu(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    const float *in = x.data_ptr<float>();
+    float *out = y.data_ptr<float>();
+    for (int64_t i = 0; i < x.numel(); ++i) out[i] = in[i] > 0 ? in[i] : 0;
+    return y;
+}
+"""
+
+
+def verdicts() -> dict[str, float]:
+    """The verifier on the simulator, with the oracle kernel of relu."""
+    from kernel_gym.authors.apprentice import oracle
+    from kernel_gym.benchmarks.verifier_speed import benchmark
+
+    device = plugins.load("kernel_gym.devices", "ascend-sim")()
+    try:
+        task = suites.find_task("level1/relu")
+        return benchmark(device, oracle(task), task)
+    finally:
+        device.close()
+
+
+def device() -> dict[str, float]:
+    """The simulator by itself: compiling, records a second, a product, memory."""
+    from kernel_gym.benchmarks.simulator_speed import benchmark
+    from kernel_gym.hardware.ascend_sim.device import AscendSim
+
+    with AscendSim() as simulator:
+        return benchmark(simulator)
+
+
+def memory() -> dict[str, float]:
+    """Embedding, searching and writing."""
+    from kernel_gym.benchmarks.memory_speed import benchmark
+
+    return benchmark()
+
+
+def author() -> dict[str, float]:
+    """Kernels that the apprentice writes a second on one core, operators lowered beforehand."""
+    import numpy as np
+
+    from kernel_gym.authors.apprentice import Apprentice
+
+    apprentice = Apprentice()
+    tasks = [suites.find_task(f"level1/{name}") for name in ("relu", "softmax", "layer_norm", "gelu")]
+    for task in tasks:
+        apprentice.write(task, (), None, np.random.default_rng(0))
+    started = time.perf_counter()
+    for i in range(400):
+        apprentice.write(tasks[i % 4], (), None, np.random.default_rng(i))
+    return {"kernels_written_per_second": 400 / (time.perf_counter() - started)}
+
+
+def attempts() -> dict[str, float]:
+    """Processor time of an attempt beside its verdict, by agent: a run made again, all verdicts known by then."""
+    figures = {}
+    for agent in ("value", "similarity-feasible"):
+        with TemporaryDirectory() as folder:
+            for again in ("first", "second"):
+                # A process each: the second run has to read and write everything anew.
+                with ProcessPoolExecutor(1, get_context("spawn")) as process:
+                    figures[f"attempt_cpu_ms_{agent}"] = process.submit(
+                        _attempt_ms, agent, Path(folder, again)
+                    ).result()
+    return figures
+
+
+def _attempt_ms(agent: str, out: Path) -> float:
+    """Milliseconds of this process's time that an attempt took, everything but the first at each operator."""
+    import torch._dynamo  # noqa: F401 - torch itself does so when an operator is solved: a second, once a process
+
+    from kernel_gym.config import resolve
+    from kernel_gym.experiments.runs.run_folder import RunFolder
+    from kernel_gym.experiments.runs.training import train
+
+    tasks = ["relu", "gelu", "softmax", "swish", "layer_norm"]
+    config = resolve(overrides={"agent": agent, "suite": "level1", "tasks": tasks, "budget": 20})
+    clock: list[float] = []
+    train(config, RunFolder.open(out, config), lambda done, of, solved: clock.append(time.process_time()))
+    return (clock[-1] - clock[len(tasks) - 1]) / (len(clock) - len(tasks)) * 1e3
+
+
+def tabular() -> dict[str, float]:
+    """Attempts a second of the tabular environment on one core."""
+    from kernel_gym.benchmarks.tabular_speed import benchmark
+
+    return benchmark()
+
+
+def load_inline() -> dict[str, float]:
+    """Building one C++ kernel of relu against torch's headers, for comparison."""
+    from torch.utils.cpp_extension import load_inline
+
+    with TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        load_inline(  # type: ignore[no-untyped-call]
+            "kernel_gym_bench_relu", [CPP_RELU], functions=["relu"], build_directory=folder
+        )
+        return {"load_inline_ms": (time.perf_counter() - started) * 1e3}
+
+
+PARTS = {
+    "verdicts": verdicts,
+    "device": device,
+    "memory": memory,
+    "author": author,
+    "attempts": attempts,
+    "tabular": tabular,
+    "load_inline": load_inline,
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--only", type=command_line.words, default=tuple(PARTS), help=f"of {', '.join(PARTS)}")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure and print."""
+    if unknown := set(arguments.only) - set(PARTS):
+        raise UsageError(f"no figures called {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    figures: dict[str, float] = {"cores": os.cpu_count() or 1}
+    for name in arguments.only:
+        figures |= PARTS[name]()
+    if "load_inline_ms" in figures and "verdict_cold_p50_s" in figures:
+        figures["load_inline_over_verdict"] = figures["load_inline_ms"] / 1e3 / figures["verdict_cold_p50_s"]
+    if "load_inline_ms" in figures and "compile_p50_ms" in figures:
+        figures["load_inline_over_compile"] = figures["load_inline_ms"] / figures["compile_p50_ms"]
+    print(json.dumps({name: round(value, 3) for name, value in figures.items()}, indent=1))
+    return 0

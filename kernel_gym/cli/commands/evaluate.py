@@ -1,0 +1,52 @@
+"""Evaluate trained agents on operators they have never seen: agent and memory stay as the runs left them."""
+
+import argparse
+import os
+from pathlib import Path
+
+from kernel_gym.cli import command_line
+from kernel_gym.cli.command_line import UsageError
+
+EXAMPLES = """
+kernel-gym evaluate runs/value --tasks level1/gelu,level1/softmax --budget 10 --out runs/value-unseen
+kernel-gym evaluate runs/main --operators 'level1 20 after 40' --budget 10 --out runs/main-unseen
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("runs", type=Path, nargs="+", help="run folders, or folders of studies: all complete runs")
+    parser.add_argument("--tasks", type=command_line.words, default=(), help="ids of unseen operators")
+    parser.add_argument("--operators", default="", help="or a stratified choice, such as 'level1 20 after 40'")
+    parser.add_argument("--budget", type=command_line.count, default=10, help="attempts an operator (default 10)")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the evaluation")
+    parser.add_argument(
+        "--parallel", type=command_line.count, default=os.cpu_count() or 1, help="runs at once (default: one a core)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the frozen agents and print the table."""
+    if bool(arguments.tasks) == bool(arguments.operators):
+        raise UsageError("name either --tasks or --operators")
+
+    from kernel_gym import suites
+    from kernel_gym.experiments.studies import evaluation, summary
+    from kernel_gym.experiments.studies.task_sampling import chosen
+
+    tasks = chosen(arguments.operators) if arguments.operators else [suites.find_task(name) for name in arguments.tasks]
+    runs = evaluation.complete_runs(arguments.runs)
+    study = evaluation.evaluation(runs, [task.id for task in tasks], arguments.budget, arguments.out)
+    what = f"{len(runs)} trained agents on {len(tasks)} unseen operators"
+    if not arguments.json:
+        print("verifications in training:", _words(evaluation.training_costs(runs)))
+    return summary.carry_out(study, what, arguments.parallel, as_json=arguments.json)
+
+
+def _words(costs: dict[str, set[int]]) -> str:
+    """One number if it is the same for all, else one for each agent."""
+    if len(common := set().union(*costs.values())) == 1:
+        return f"{common.pop():,} each"
+    each = (f"{agent} {' or '.join(f'{n:,}' for n in sorted(numbers))}" for agent, numbers in costs.items())
+    return "; ".join(each) + ": they differ, mind that in comparing"

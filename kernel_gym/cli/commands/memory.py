@@ -1,0 +1,239 @@
+"""Look into a memory bank: list, search and show items with their values, follow lineages, export and import."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from kernel_gym import plugins, suites
+from kernel_gym.cli import command_line
+from kernel_gym.config import setting
+from kernel_gym.errors import KernelGymError
+from kernel_gym.experiments.runs.run_folder import RunFolder
+from kernel_gym.memory import rows
+from kernel_gym.memory.bank import MemoryBank
+from kernel_gym.memory.item import Kind, MemoryItem, Outcomes, Stage
+from kernel_gym.memory.seed import seed_items
+
+EXAMPLES = """
+kernel-gym memory new bank.sqlite
+kernel-gym memory list bank.sqlite --kind trace --feasible
+kernel-gym memory list bank.sqlite --task level1/softmax --sort draft
+kernel-gym memory search bank.sqlite "softmax over the last dimension" --kind practice -k 5
+kernel-gym memory show bank.sqlite 12 --json
+kernel-gym memory list runs/value/bank.sqlite --agent runs/value/agent --sort refine
+kernel-gym memory lineage bank.sqlite 31
+kernel-gym memory export bank.sqlite memory.jsonl --exclude-tasks level1/relu,level1/gelu
+kernel-gym memory import bank.sqlite memory.jsonl
+kernel-gym memory search bank.sqlite "softmax" --embedder endpoint --embedder-option model=NAME
+kernel-gym memory check bank.sqlite
+"""
+Answer = list[dict[str, Any]] | dict[str, Any]
+SORTS = ("id", "latency", "uses", *(stage.value for stage in Stage))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    new = commands.add_parser("new", help="make a bank that holds the seed knowledge")
+    new.add_argument("--language", default="ascendc", help="whose seed knowledge (default: ascendc)")
+    listing = commands.add_parser("list", help="items in a table, with what came of showing them")
+    search = commands.add_parser("search", help="items by similarity to a text")
+    show = commands.add_parser("show", help="one item whole")
+    lineage = commands.add_parser("lineage", help="the start points and traces an item goes back to, and its children")
+    exporting = commands.add_parser(
+        "export", help="write items and statistics to a portable file, with where they come from"
+    )
+    importing = commands.add_parser("import", help="add the items of such a file")
+    checking = commands.add_parser(
+        "check", help="hold every item against its form and its address; exit status 1 if one is wrong"
+    )
+    for command in (new, listing, search, show, lineage, exporting, importing, checking):
+        command.add_argument("bank", type=Path, help="the bank's file")
+        command.add_argument("--json", action="store_true", help="print data instead of tables")
+        command.add_argument("--embedder", default="static", help="registered name or module:Class (default: static)")
+        command.add_argument(
+            "--embedder-option", action="append", default=[], metavar="KEY=VALUE", help="as the run had it"
+        )
+    for command in (listing, search, show, lineage):
+        command.add_argument("--agent", type=Path, help="folder of value or context-value: show its values of items")
+    for command in (listing, search):
+        command.add_argument("--kind", type=Kind, choices=list(Kind), help="only items of this kind")
+        command.add_argument("--task", help="only items of this task")
+        command.add_argument("--feasible", action="store_true", help="only items of kernels that passed every gate")
+    listing.add_argument("--sort", choices=SORTS, default="id", help="a stage: by recent outcome or learned value")
+    search.add_argument("query", help="text that items are compared with")
+    search.add_argument("-k", type=command_line.count, default=10, help="how many (default: 10)")
+    for command in (show, lineage):
+        command.add_argument("id", type=int, help="number of the item")
+    exporting.add_argument("file", type=Path, help="file to write, JSON lines")
+    exporting.add_argument(
+        "--exclude-tasks",
+        type=command_line.words,
+        default=(),
+        metavar="A,B",
+        help="leave out their items, and all statistics: they may be of these",
+    )
+    importing.add_argument("file", type=Path, help="file that `export` wrote")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run one command."""
+    options: dict[str, Any] = {}
+    for word in arguments.embedder_option:
+        options |= setting(word)
+    embedder = plugins.make("kernel_gym.embedders", arguments.embedder, options)
+    new, writes = arguments.command == "new", arguments.command in ("new", "import")
+    if new == arguments.bank.exists():
+        raise KernelGymError(f"{arguments.bank} {'exists already' if new else 'does not exist'}")
+    with MemoryBank(arguments.bank, embedder, read_only=not writes) as bank:
+        answer = COMMANDS[arguments.command](bank, arguments)
+    print(json.dumps(answer) if arguments.json else _words(answer))
+    return 1 if isinstance(answer, dict) and answer.get("problems") else 0
+
+
+def _new(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
+    added = bank.add(seed_items(arguments.language), attempt=False)
+    return {"items": len(added)}
+
+
+def _list(bank: MemoryBank, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    items = [
+        item for item in bank.items(arguments.kind, _task(bank, arguments)) if item.feasible or not arguments.feasible
+    ]
+    summaries = _summaries(bank, items, arguments)
+    return sorted(summaries, key=lambda summary: _rank(summary, arguments.sort))
+
+
+def _search(bank: MemoryBank, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    kinds = [arguments.kind] if arguments.kind else None
+    feasible = True if arguments.feasible else None
+    found = bank.retrieve(arguments.query, arguments.k, kinds, task=_task(bank, arguments), feasible=feasible)
+    summaries = _summaries(bank, [result.item for result in found], arguments)
+    return [{"similarity": one.similarity} | summary for one, summary in zip(found, summaries, strict=True)]
+
+
+def _show(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
+    item = bank.get(arguments.id)
+    (summary,) = _summaries(bank, [item], arguments)
+    return summary | rows.to_json(item) | {"origin": bank.origin(item.id)}
+
+
+def _lineage(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
+    lineage, children = bank.lineage(arguments.id), bank.children(arguments.id)
+    return {
+        "lineage": _summaries(bank, lineage, arguments),
+        "children": _summaries(bank, children, arguments),
+    }
+
+
+def _export(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
+    excluded = [_known(bank, name) for name in arguments.exclude_tasks]
+    known = RunFolder(arguments.bank.parent).origin
+    return {"items": bank.export(arguments.file, excluded, known), "file": str(arguments.file)}
+
+
+def _import(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
+    return {"new_items": bank.import_(arguments.file), "items": len(bank)}
+
+
+def _check(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
+    return {"items": len(bank), "problems": bank.problems()}
+
+
+COMMANDS: dict[str, Callable[[MemoryBank, argparse.Namespace], Answer]] = {
+    "new": _new,
+    "list": _list,
+    "search": _search,
+    "show": _show,
+    "lineage": _lineage,
+    "export": _export,
+    "import": _import,
+    "check": _check,
+}
+
+
+def _task(bank: MemoryBank, arguments: argparse.Namespace) -> str | None:
+    return None if arguments.task is None else _known(bank, arguments.task)
+
+
+def _known(bank: MemoryBank, name: str) -> str:
+    """The id of a task. One that is mistyped is an error: leaving out nothing would give a test's answers away."""
+    return name if bank.items(task=name) else suites.find_task(name).id
+
+
+def _summaries(bank: MemoryBank, items: Sequence[MemoryItem], arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    outcomes = bank.outcomes([item.id for item in items])
+    summaries = [_summary(item, outcomes[item.id]) for item in items]
+    if arguments.agent is not None:
+        from kernel_gym.experiments.analysis.item_values import learned
+
+        known = learned(arguments.agent)
+        summaries = [
+            summary | {"learned": known.values.get(summary["id"], {}), "learned_as": known.symbol}
+            for summary in summaries
+        ]
+    return summaries
+
+
+def _summary(item: MemoryItem, outcomes: dict[Stage, Outcomes]) -> dict[str, Any]:
+    verdict = item.verdict
+    return {
+        "id": item.id,
+        "kind": item.kind.value,
+        "task": item.task,
+        "title": item.title,
+        "outcome": verdict.outcome if verdict is not None else None,
+        "latency_us": verdict.latency_us if verdict is not None else None,
+        "born": item.born,
+        "values": {
+            stage.value: {"uses": record.uses, "mean": record.mean, "recent": record.recent}
+            for stage, record in outcomes.items()
+        },
+    }
+
+
+def _rank(summary: dict[str, Any], sort: str) -> tuple[float, int]:
+    values = summary["values"]
+    if sort == "latency":
+        return summary["latency_us"] or float("inf"), summary["id"]
+    if sort == "uses":
+        return -sum(record["uses"] for record in values.values()), summary["id"]
+    if sort in values and "learned" in summary:
+        return -max((q for name, q in summary["learned"].items() if name.startswith(sort)), default=0.0), summary["id"]
+    return -values[sort]["recent"] if sort in values else 0.0, summary["id"]
+
+
+def _words(answer: Answer) -> str:
+    if isinstance(answer, list):
+        return _table(answer)
+    if "problems" in answer:
+        return "\n".join(answer["problems"]) or f"whole: {answer['items']} items"
+    if "lineage" in answer:
+        return f"{_table(answer['lineage'])}\nchildren:\n{_table(answer['children'])}"
+    if "text" in answer:
+        origin = f", imported from {answer['origin']}" if answer["origin"] else ""
+        about = [f"{name}: {', '.join(answer[name])}" for name in ("names", "operators", "bottlenecks") if answer[name]]
+        return "\n".join([_table([answer]) + origin, *about, "", answer["text"]])
+    return ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in answer.items())
+
+
+def _table(summaries: Sequence[dict[str, Any]]) -> str:
+    return "\n".join(_line(summary) for summary in summaries) or "nothing"
+
+
+def _line(summary: dict[str, Any]) -> str:
+    similarity = f"{summary['similarity']:6.3f} " if "similarity" in summary else ""
+    latency = f"{summary['latency_us']:.2f} us" if summary["latency_us"] is not None else summary["outcome"] or ""
+    values = " ".join(
+        f"{stage} {record['recent']:+.2f} of {record['uses']}"
+        for stage, record in summary["values"].items()
+        if record["uses"]
+    )
+    symbol = summary.get("learned_as", "")
+    learned = "".join(f" {symbol}({name}) {value:+.2f}" for name, value in summary.get("learned", {}).items())
+    title = f"{summary['title'][:90]:90}"
+    return f"{summary['id']:5} {similarity}{summary['kind']:10} {latency:13} {title} {values}{learned}".rstrip()

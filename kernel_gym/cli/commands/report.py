@@ -1,0 +1,37 @@
+"""Write the report of a study, a comparison or a run: one HTML file that needs nothing else."""
+
+import argparse
+from pathlib import Path
+
+EXAMPLES = """
+kernel-gym report runs/main
+kernel-gym report runs/main --reference heuristic --run context-value/0 --out main.html
+kernel-gym report runs/mine --pictures pictures
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("folder", type=Path, help="folder of a study, a comparison or a run")
+    parser.add_argument(
+        "--reference",
+        default="",
+        help="contender that the others are compared with (default: as in the study or comparison)",
+    )
+    parser.add_argument("--run", default="", metavar="CONTENDER/SEED", help="run shown in detail (default: the best)")
+    parser.add_argument("--out", type=Path, help="file to write (default: report.html in the folder)")
+    parser.add_argument("--no-traces", action="store_true", help="don't run the fastest kernels again for their traces")
+    parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="write only the pictures, as SVG files")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the file and say where."""
+    from kernel_gym.experiments.reports.report import write_pictures, write_report
+
+    if arguments.pictures:
+        print(*write_pictures(arguments.folder, arguments.pictures, arguments.run), sep="\n")
+        return 0
+    out = arguments.out or arguments.folder / "report.html"
+    traces = not arguments.no_traces
+    print(write_report(arguments.folder, out, arguments.reference, traces=traces, detailed=arguments.run))
+    return 0

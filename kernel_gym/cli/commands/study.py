@@ -1,0 +1,55 @@
+"""Run a named study, or take it up where it was stopped; its table is written as Markdown into its folder."""
+
+import argparse
+import os
+from pathlib import Path
+
+from kernel_gym.cli import command_line
+
+EXAMPLES = """
+kernel-gym study --list
+kernel-gym study main --size quick --out runs/main-quick
+kernel-gym study main --size full --out runs/main --parallel 16
+kernel-gym study main --size full --out runs/main --agents value,heuristic --seeds 0
+kernel-gym study main --size full --out runs/main --table
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("name", nargs="?", help="study; --list names them")
+    parser.add_argument("--list", action="store_true", help="list the studies with their sizes")
+    parser.add_argument("--size", default="quick", help="quick (default; minutes) or full (hours)")
+    parser.add_argument("--out", type=Path, help="folder of the study (default runs/NAME-SIZE)")
+    parser.add_argument(
+        "--parallel", type=command_line.count, default=os.cpu_count() or 1, help="runs at once (default: one a core)"
+    )
+    parser.add_argument("--agents", type=command_line.words, default=(), help="only these; others may be added later")
+    parser.add_argument("--seeds", type=command_line.words, default=(), help="only these, comma-separated numbers")
+    parser.add_argument("--table", action="store_true", help="run nothing: the table of the runs that are complete")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run what is missing, show progress with the time left, write and print the table."""
+    if arguments.list or not arguments.name:
+        return _list()
+
+    from kernel_gym.experiments.runs.progress import named_failures
+    from kernel_gym.experiments.studies import study_commands
+
+    asked = study_commands.Asked(arguments.name, arguments.size, arguments.agents, arguments.seeds)
+    out = arguments.out or Path("runs") / f"{arguments.name}-{arguments.size}"
+    status = 0 if arguments.table else named_failures(study_commands.run(asked, out, arguments.parallel))
+    print(study_commands.write_results(asked, out))
+    print(f"table: {out / 'results.md'}; curves: tensorboard --logdir {out}")
+    return status
+
+
+def _list() -> int:
+    from kernel_gym.experiments.studies import study_commands, study_definition
+
+    for name in study_definition.names():
+        print(f"{name:20} {study_definition.load(name).question}")
+        for size, extent in study_commands.sizes(name).items():
+            print(f"{'':20} {size}: {extent}")
+    return 0

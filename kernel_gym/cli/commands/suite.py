@@ -1,0 +1,156 @@
+"""Look at operators: list a suite, show one task, audit a suite with null kernels."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+
+from kernel_gym import suites
+from kernel_gym.errors import TaskError
+from kernel_gym.tasks.specs import Signature
+from kernel_gym.tasks.task import Task
+
+EXAMPLES = """
+kernel-gym suite list
+kernel-gym suite list level2 --json
+kernel-gym suite show level1/softmax
+kernel-gym suite show path/to/19_ReLU.py
+kernel-gym suite audit level1
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    commands = parser.add_subparsers(dest="command", required=True)
+    listing = commands.add_parser("list", help="the tasks of suites or folders")
+    listing.add_argument("suites", nargs="*", default=list(suites.SUITES), help=f"default: {' '.join(suites.SUITES)}")
+    showing = commands.add_parser("show", help="one task: its module, cases, signature and ATen operators")
+    showing.add_argument("task", help="suite/name, suite/number or a .py file")
+    auditing = commands.add_parser("audit", help="hold null kernels against every task; exit 1 if one passes")
+    auditing.add_argument("names", nargs="+", help="suites, folders or single tasks")
+    for command in (listing, showing, auditing):
+        command.add_argument("--json", action="store_true", help="print data instead of tables")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run one of the three commands."""
+    command = {"list": _list, "show": _show, "audit": _audit}[arguments.command]
+    return command(arguments)
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    tasks = [task for name in arguments.suites for task in _loaded(name)]
+    if arguments.json:
+        print(json.dumps([_summary(task) for task in tasks]))
+        return 0
+    width = max((len(task.id) for task in tasks), default=0)
+    for task in tasks:
+        flags = "".join(f" [{flag}]" for flag in task.flags)
+        print(f"{task.id:{width}} {task.number or '':>4} {task.category:13} {task.description}{flags}")
+    counts = Counter(task.category for task in tasks)
+    print(f"{len(tasks)} tasks: " + ", ".join(f"{count} {category}" for category, count in sorted(counts.items())))
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from kernel_gym.tasks.operators import operators
+
+    task = suites.find_task(arguments.task)
+    signatures = {case.name: task.instance(case).signature for case in task.cases}
+    if arguments.json:
+        cases = {case.name: _case(case.role, dict(case.sizes), signatures[case.name]) for case in task.cases}
+        print(json.dumps({**_summary(task), "operators": operators(task), "cases": cases, "source": task.source}))
+        return 0
+    print(f"{task.id} ({task.category}): {task.description}")
+    for flag in task.flags:
+        print(f"  {flag}")
+    print(f"  operators: {', '.join(operators(task))}")
+    for case in task.cases:
+        print(f"  {case.name:9} {_words(signatures[case.name])}")
+    print(f"\n{task.source}")
+    return 0
+
+
+def _audit(arguments: argparse.Namespace) -> int:
+    from kernel_gym.verifier.audit import audit
+
+    tasks = [task for name in arguments.names for task in _named(name)]
+    found = [audit(task) for task in track(tasks, "audit", console=Console(stderr=True), disable=arguments.json)]
+    failed = [one for one in found if not one.ok]
+    if arguments.json:
+        rows = [{"task": one.task, "ok": one.ok, "passing": one.passing, "ignored": one.ignored} for one in found]
+        print(json.dumps(rows))
+    else:
+        for one in failed:
+            reasons = [f"a null kernel passes: {name}" for name in one.passing]
+            reasons += [f"argument {name} makes no difference" for name in one.ignored]
+            print(f"{one.task}: {'; '.join(reasons)}")
+        print(f"{len(found) - len(failed)} of {len(found)} tasks are fit to be judged")
+    return 1 if failed else 0
+
+
+def _named(name: str) -> tuple[Task, ...]:
+    """The tasks of a suite or a folder, or a single task."""
+    if name in suites.SUITES or not (name.endswith(".py") or "/" in name) or Path(name).is_dir():
+        return tuple(_loaded(name))
+    return (suites.find_task(name),)
+
+
+def _loaded(name: str) -> Iterator[Task]:
+    """Tasks of a suite; for files of a folder that cannot be loaded, a line says why."""
+    from kernel_gym.suites.problem_files import load_all
+
+    if name in suites.SUITES or not Path(name).is_dir():
+        yield from suites.load_suite(name)
+        return
+    for item in load_all(Path(name)):
+        if isinstance(item, TaskError):
+            print(item, file=sys.stderr)
+        else:
+            yield item
+
+
+def _summary(task: Task) -> dict[str, Any]:
+    return {
+        "id": task.id,
+        "number": task.number,
+        "level": task.level,
+        "category": task.category,
+        "description": task.description,
+        "flags": task.flags,
+    }
+
+
+def _case(role: str, sizes: dict[str, int], signature: Signature) -> dict[str, Any]:
+    return {
+        "role": role,
+        "sizes": sizes,
+        "inputs": [
+            {
+                "name": spec.name,
+                "shape": spec.shape,
+                "dtype": spec.dtype,
+                "origin": spec.origin,
+                "domain": spec.domain.kind,
+            }
+            for spec in signature.inputs
+        ],
+        "outputs": [{"shape": spec.shape, "dtype": spec.dtype} for spec in signature.outputs],
+        "ints": signature.ints,
+        "floats": signature.floats,
+    }
+
+
+def _words(signature: Signature) -> str:
+    inputs = ", ".join(f"{spec.name} {spec.dtype}{list(spec.shape)}" for spec in signature.inputs)
+    outputs = ", ".join(f"{spec.dtype}{list(spec.shape)}" for spec in signature.outputs)
+    attributes = ", ".join(str(value) for value in (*signature.ints, *signature.floats))
+    return f"{inputs} -> {outputs}" + (f"  ({attributes})" if attributes else "")

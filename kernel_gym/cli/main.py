@@ -1,0 +1,108 @@
+"""The command `kernel-gym`: finds the sub-command, and prints the help, the version and the shell completion."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import NoReturn, cast
+
+from kernel_gym.cli import command_line
+from kernel_gym.cli.command_line import Command
+from kernel_gym.version import __version__
+
+PROG = "kernel-gym"
+DESCRIPTION = "Kernel synthesis as a Gymnasium environment: write, verify and time kernels, train and compare agents."
+
+#: The commands by group, each with one line for `kernel-gym --help`.
+GROUPS: dict[str, dict[str, str]] = {
+    "this machine": {
+        "doctor": "say what works on this machine, with a self-test",
+        "completion": "print the completion script of a shell",
+    },
+    "tasks and kernels": {
+        "suite": "list, show and audit tasks",
+        "author": "let an author write a kernel",
+        "verify": "judge a kernel: compile, check, time",
+    },
+    "runs": {
+        "train": "train one agent and write a run folder",
+        "compare": "train several agents on the same tasks and seeds",
+        "evaluate": "evaluate trained agents on unseen tasks",
+        "study": "run a named study",
+    },
+    "results": {
+        "report": "write the HTML report of a run or study",
+        "validate": "judge the kernels of a run again",
+        "dataset": "export the attempts of runs as JSON lines",
+        "memory": "list, search, export and check memory banks",
+    },
+    "analysis": {
+        "credit": "compute what each memory did to a run's attempts",
+        "author-validity": "compare a model with the simulated author",
+        "gates": "count at which gates an author's drafts end",
+        "oracles": "judge the best and the slowest kernel of every task",
+        "placebo": "fit the skill of the placebo author",
+        "calibrate": "compare the simulator's timing with measurements",
+        "tabular": "make a table for the tabular environment",
+        "bench": "measure verdicts, memory, author and attempts",
+        "bench-cuda": "measure verdicts on an NVIDIA GPU",
+    },
+}
+COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the sub-command that the command line names, and exit with its status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words:
+        print(overview(), file=sys.stderr)
+        sys.exit(2)
+    name, *rest = words
+    if name in COMMANDS:
+        command_line.execute(load(name), rest, f"{PROG} {name}")
+    if name in ("-h", "--help"):
+        print(overview())
+    elif name == "--version":
+        print(PROG, __version__)
+    else:
+        print(f"{PROG}: {_unknown(name)}", file=sys.stderr)
+        sys.exit(2)
+    sys.exit(0)
+
+
+def script(name: str) -> NoReturn:
+    """Run a sub-command as a script of `scripts/`, which keeps the script's name in its messages."""
+    command_line.execute(load(name))
+
+
+def load(name: str) -> Command:
+    """Return the module of a sub-command."""
+    return cast(Command, import_module(f"kernel_gym.cli.commands.{name.replace('-', '_')}"))
+
+
+def overview() -> str:
+    """Return the text of `kernel-gym --help`."""
+    width = max(map(len, COMMANDS))
+    lines = [f"usage: {PROG} [--help] [--version] COMMAND ...", "", DESCRIPTION]
+    for group, commands in GROUPS.items():
+        lines += ["", f"{group}:", *(f"  {name:{width}}  {line}" for name, line in commands.items())]
+    return "\n".join([*lines, "", f"`{PROG} COMMAND --help` lists the options of a command, with examples."])
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return one parser for all sub-commands, which completion scripts are made from."""
+    whole = argparse.ArgumentParser(prog=PROG, description=DESCRIPTION)
+    whole.add_argument("--version", action="version", version=f"{PROG} {__version__}", help="print the version")
+    commands = whole.add_subparsers(metavar="COMMAND")
+    for name, line in COMMANDS.items():
+        command_line.describe(commands.add_parser(name, help=line), load(name))
+    return whole
+
+
+def _unknown(name: str) -> str:
+    near = get_close_matches(name, COMMANDS, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"{PROG} --help lists the commands"
+    return f"unknown {'option' if name.startswith('-') else 'command'} {name!r}; {hint}"
