@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kernel_gym.envs.options import Options
     from kernel_gym.hardware.device import Device
     from kernel_gym.memory.embedding import Embedder
-    from kernel_gym.verifier.verifier import Inspect
+    from kernel_gym.verifier.inspection import Inspect
 
 
 def tasks(options: Options) -> list[Task]:
@@ -122,7 +122,7 @@ def inspector(options: Options) -> Inspect | None:
         return options.inspection
     if not options.inspection:
         return None
-    from kernel_gym.verifier.inspection import ModelInspector
+    from kernel_gym.verifier.model_inspector import ModelInspector
 
     return ModelInspector(**options.inspection)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kernel_gym.memory.bank import MemoryBank
     from kernel_gym.memory.embedding import Embedder
     from kernel_gym.tasks.task import Task
-    from kernel_gym.verifier.verifier import Inspect
+    from kernel_gym.verifier.inspection import Inspect
 
 Stages = Literal["both", "draft", "refine"]
 MemoryMode = Literal["shared", "fresh", "frozen"]

@@ -1,29 +1,29 @@
-"""Errors a person can act on.
+"""Errors that a user can act on.
 
-Command lines print the message of a `KernelGymError` as one line and exit with status 2; anything else is a bug and
-keeps its traceback.
+Command lines print the message of a `KernelGymError` as one line and exit with status 2. Any other exception is a bug
+and keeps its traceback.
 """
 
 
 class KernelGymError(Exception):
-    """Something the user can mend; the message says what and how, in one line."""
+    """Base of all errors that a user can correct. The message says in one line what is wrong and what to do."""
 
 
 class TaskError(KernelGymError):
-    """A task that does not exist or a problem file that cannot be loaded."""
+    """A task does not exist, or a problem file cannot be loaded."""
 
 
 class TaskWarning(UserWarning):
-    """A problem file of a folder that was left out, and why."""
+    """A problem file of a folder was left out; the message says why."""
 
 
 class ConfigError(KernelGymError):
-    """A configuration key or value that is not accepted."""
+    """A configuration key or value is not accepted."""
 
 
 class DeviceUnavailable(KernelGymError):
-    """A device that cannot be used on this machine; the message says what is missing."""
+    """A device cannot be used on this machine; the message says what is missing."""
 
 
 class InfrastructureError(KernelGymError):
-    """The verifier itself failed (a worker died, a disk filled): never the kernel's fault, never a verdict on it."""
+    """The verifier itself failed (a worker died, a disk is full). It is no verdict on the kernel."""

@@ -9,10 +9,13 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Kernel:
-    """Source text of a submission and the language it is written in.
+    """Source text of a kernel and its language.
 
-    `trusted` is true only for kernels that our own code wrote (the apprentice, the oracles): they may run below
-    sandbox tier B, a model's or a person's may not.
+    Args:
+        source: The text of one self-contained file.
+        language: Language of the text: `ascendc` or `cuda`.
+        trusted: True only for kernels that this package wrote (the apprentice, the oracles). Others, written by a model
+            or a person, do not run below sandbox tier B.
     """
 
     source: str
@@ -21,5 +24,5 @@ class Kernel:
 
     @cached_property
     def digest(self) -> str:
-        """Content address; two kernels with the same text in the same language are the same kernel."""
+        """Content address: kernels with the same text in the same language have the same digest."""
         return hashlib.sha256(f"{self.language}\0{self.source}".encode()).hexdigest()

@@ -1,24 +1,31 @@
-"""What the verifier says about a kernel.
+"""Verdicts: what the verifier finds out about a kernel.
 
-A closed type: each outcome is a class of its own and carries exactly what that outcome can have, so a latency without
-feasibility, or a correct kernel that did not compile, can't be written down. Every verdict answers the same questions
-(`feasible`, `hack`, `compiled`, `correct`, `latency_us`, `feedback`); `None` means "not reached".
+`Verdict` is a closed type: each outcome is a class that has only the fields which that outcome can have. A latency
+without feasibility, or a correct kernel that did not compile, cannot be constructed. All verdicts have `feasible`,
+`hack`, `compiled`, `correct`, `latency_us` and `feedback`; `None` means that the kernel was stopped before.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-Gate = Literal["screen", "compile", "binary", "correctness", "latency"]
+Gate: TypeAlias = Literal["screen", "compile", "binary", "correctness", "latency"]
+#: The verifier's gates in the order in which a kernel passes them. Documentation numbers them from 1.
+GATES: tuple[Gate, ...] = get_args(Gate)
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Where the time of the timing run went; the refining stage reads it.
+    """Where the time of a kernel goes at the timing sizes; shown to the author when it refines the kernel.
 
-    `pipes` is busy microseconds by pipe (`V`, `MTE2`, ...), `bytes` bytes by path (`hbm_read`, ...), `bottleneck` a
-    short name (`mte2`, `vector`, `scalar`, `launch`, ...) and `diagnosis` the same in words.
+    Args:
+        pipes: Busy microseconds by pipe (`V`, `MTE2`, ...).
+        bytes: Bytes by path (`hbm_read`, ...).
+        waits: Microseconds of waiting by reason.
+        counts: Numbers of events by kind.
+        bottleneck: Short name of what limits the kernel (`mte2`, `vector`, `scalar`, `launch`, ...).
+        diagnosis: The same in words.
     """
 
     pipes: dict[str, float] = field(default_factory=dict)
@@ -31,7 +38,15 @@ class Profile:
 
 @dataclass(frozen=True)
 class _Judged:
-    """What every verdict has: words for the author, and where it was obtained."""
+    """What all verdicts have in common.
+
+    Args:
+        feedback: The result in words, for the author.
+        device: Name of the device.
+        sandbox_tier: Tier of the sandbox that the kernel ran in, `A` to `D`.
+        seconds: Seconds spent at each gate.
+        notes: Further remarks for readers, for instance how the latency was obtained.
+    """
 
     feedback: str
     device: str = ""
@@ -44,26 +59,30 @@ class _Judged:
 
     @property
     def hack(self) -> bool:
-        """True if cheating was found, at any gate."""
+        """Whether cheating was found, at any gate."""
         return False
 
     @property
     def compiled(self) -> bool | None:
-        """True, false, or None if compilation was not reached."""
+        """Whether the kernel compiled; None if it was stopped before."""
         return None
 
     @property
     def correct(self) -> bool | None:
-        """True, false, or None if correctness was not reached."""
+        """Whether the kernel is correct; None if it was stopped before."""
         return None
 
     @property
     def latency_us(self) -> float | None:
-        """Latency at the timing shape; only a feasible kernel has one."""
+        """Latency in microseconds at the timing sizes; None unless the kernel is feasible."""
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """The verdict as plain data; `from_json` reads it back."""
+        """Return the verdict as plain data; `from_json` reads it back.
+
+        Returns:
+            The fields and the derived answers, all of types that JSON has.
+        """
         answers = {
             "outcome": self.outcome,
             "feasible": self.feasible,
@@ -77,7 +96,12 @@ class _Judged:
 
 @dataclass(frozen=True)
 class Cheated(_Judged):
-    """A rule against cheating was broken; `gate` says where it was found and `rule` which one."""
+    """The kernel broke a rule against cheating.
+
+    Args:
+        gate: The gate that found it.
+        rule: Id of the broken rule.
+    """
 
     gate: Gate = "screen"
     rule: str = ""
@@ -89,16 +113,23 @@ class Cheated(_Judged):
 
     @property
     def compiled(self) -> bool | None:
-        return None if self.gate in ("screen", "compile") else True
+        return True if self._passed("compile") else None
 
     @property
     def correct(self) -> bool | None:
-        return True if self.gate == "latency" else None
+        return True if self._passed("correctness") else None
+
+    def _passed(self, gate: Gate) -> bool:
+        return GATES.index(self.gate) > GATES.index(gate)
 
 
 @dataclass(frozen=True)
 class Uncompilable(_Judged):
-    """The compiler refused the kernel; `line` is the author's line of the first real error."""
+    """The compiler refused the kernel.
+
+    Args:
+        line: Line of the first error in the author's source, if it has one.
+    """
 
     line: int | None = None
     outcome: ClassVar[str] = "uncompilable"
@@ -110,11 +141,15 @@ class Uncompilable(_Judged):
 
 @dataclass(frozen=True)
 class Incorrect(_Judged):
-    """The kernel compiled and then faulted, hung, refused a shape or computed something else.
+    """The kernel compiled, but faulted, hung, refused a size or computed wrong values.
 
-    `cause` is `fault` (a rule of the device was broken), `timeout`, `refused` (`kernel_launch` returned non-zero) or
-    `mismatch`; `rule` names the broken device rule. `plain` is the paper's atol = rtol = 1e-2 verdict where values
-    were compared.
+    Args:
+        cause: `fault` (it broke a rule of the device), `timeout`, `refused` (`kernel_launch` returned non-zero) or
+            `mismatch` (wrong values).
+        rule: Id of the broken device rule.
+        line: Line of the fault in the author's source, if known.
+        case: The case at which it failed; `hidden` for all hidden ones.
+        plain: Whether the values would pass the paper's comparison (atol = rtol = 1e-2); None if none were compared.
     """
 
     cause: Literal["fault", "timeout", "refused", "mismatch"] = "mismatch"
@@ -135,7 +170,16 @@ class Incorrect(_Judged):
 
 @dataclass(frozen=True)
 class Feasible(_Judged):
-    """All gates passed."""
+    """The kernel passed all gates.
+
+    Args:
+        latency: Latency in microseconds at the timing sizes; must be positive.
+        profile: Where that time goes.
+        plain: Whether the values also pass the paper's comparison (atol = rtol = 1e-2).
+
+    Raises:
+        ValueError: If `latency` is not positive.
+    """
 
     latency: float = 0.0
     profile: Profile = field(default_factory=Profile)
@@ -162,7 +206,7 @@ class Feasible(_Judged):
 
 @dataclass(frozen=True)
 class Unjudged(_Judged):
-    """The verifier itself failed; says nothing about the kernel and gives no reward."""
+    """The verifier itself failed. It says nothing about the kernel and gives no reward."""
 
     outcome: ClassVar[str] = "unjudged"
 
@@ -175,7 +219,18 @@ _DERIVED = frozenset({"outcome", "feasible", "hack", "compiled", "correct", "lat
 
 
 def from_json(data: dict[str, Any]) -> Verdict:
-    """Read back what `to_json` wrote; unknown fields are errors."""
+    """Read a verdict from plain data.
+
+    Args:
+        data: What `to_json` returned.
+
+    Returns:
+        The equal verdict.
+
+    Raises:
+        KeyError: If `outcome` is missing or unknown.
+        TypeError: If there is an unknown field.
+    """
     kind = _BY_OUTCOME[data["outcome"]]
     fields = {name: value for name, value in data.items() if name not in _DERIVED}
     fields["notes"] = tuple(fields.get("notes", ()))

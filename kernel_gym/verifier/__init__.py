@@ -1,10 +1,10 @@
-"""The verifier: what it lets through is what agents learn.
+"""The verifier: decides whether a kernel is honest, correct and fast. Its verdict is what agents learn from.
 
-Gates in order: source screen, compilation, binary screen, correctness, latency. `Verifier.verify` passes a kernel
-through them and says what came of it as a `Verdict`.
+`Verifier.verify` passes a kernel through the gates of `gates.py` and returns a `kernel_gym.verdict.Verdict`.
 """
 
 from kernel_gym.verifier.cache import VerdictCache
-from kernel_gym.verifier.verifier import Inspection, Verifier
+from kernel_gym.verifier.inspection import Inspection
+from kernel_gym.verifier.verifier import Verifier
 
 __all__ = ["Inspection", "VerdictCache", "Verifier"]

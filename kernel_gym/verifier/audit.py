@@ -1,8 +1,8 @@
-"""Gate 0: a task is fit to be judged only if no null kernel passes it.
+"""The audit of a task, gate 0: no null kernel may pass it.
 
-Null kernels compute nothing: they write a constant, copy or permute an input, repeat the answer to other values, or
-take the reference's answer at half precision. Each is compared exactly as a kernel's outputs are; one that passes at
-every check case, on every kind of values, is a defect of the task.
+Null kernels compute nothing: they write a constant, copy or permute an input, repeat the outputs for other values, or
+round the reference's outputs to half precision. Their outputs are compared like those of a kernel. If one passes at
+every check case, on every kind of values, the task is defective.
 """
 
 from __future__ import annotations

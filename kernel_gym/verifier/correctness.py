@@ -1,7 +1,7 @@
-"""Gate 3: does the kernel compute what the reference computes?
+"""The correctness gate: does the kernel compute what the reference computes?
 
-A smoke set first, so that hopeless kernels cost little; then two sets at the public sizes and five at each hidden one;
-then one set again over other poison, which must give the same bits.
+First a smoke set, so that hopeless kernels cost little. Then two value sets at the public sizes and five at each hidden
+case. Then one set again with another poison in the outputs, which must give the same bits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Gate 4: how long does it take, and was that the code that was checked?
+"""The latency gate of simulated devices: how long does the kernel take, and did the timed run do the checked work?
 
 The timed run computes nothing, so what it does is held against runs that computed and were compared: the same basic
 blocks and instructions, all of the outputs written, the inputs read as far as before, no less work for each byte. One

@@ -1,8 +1,8 @@
-"""Gate 4 on devices with a real clock: every timed call computes, and what it computed is compared.
+"""The latency gate of devices with a real clock: every timed call computes, and its outputs are compared.
 
-The kernel is called many times at the timing sizes, on several sets of values in an order that nobody foresees, each
-time with nothing left of earlier calls. The outputs of the first call on every set are compared in full, later ones
-must have the same bits. A kernel that is faster on values it has met before keeps something between calls.
+The kernel is called many times at the timing sizes, on several value sets in an unpredictable order, and each call
+finds nothing left of earlier ones. The outputs of the first call on every set are compared in full; later calls must
+give the same bits. A kernel that is faster on values that it has met before keeps something between calls.
 """
 
 from __future__ import annotations

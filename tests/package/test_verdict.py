@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_gym.verdict import Cheated, Feasible, Incorrect, Profile, Uncompilable, Unjudged, Verdict, from_json
+from kernel_gym.verdict import GATES, Cheated, Feasible, Incorrect, Profile, Uncompilable, Unjudged, Verdict, from_json
 
 text = st.text(max_size=40)
 verdicts: st.SearchStrategy[Verdict] = st.one_of(
-    st.builds(Cheated, feedback=text, gate=st.sampled_from(["screen", "binary", "latency"]), rule=text),
+    st.builds(Cheated, feedback=text, gate=st.sampled_from(GATES), rule=text),
     st.builds(Uncompilable, feedback=text, line=st.none() | st.integers(1, 999)),
     st.builds(Incorrect, feedback=text, cause=st.sampled_from(["fault", "timeout", "refused", "mismatch"])),
     st.builds(

@@ -7,6 +7,7 @@ import pytest
 import yaml
 from repository import ROOT
 
+from kernel_gym.verdict import GATES
 from tests.verifier.test_exploits import EXPLOITS, SOFTMAX_EXPLOITS
 
 CATALOGUE = yaml.safe_load((Path(__file__).parent / "catalogue.yaml").read_text())
@@ -45,6 +46,7 @@ def test_each_is_tried_or_belongs_elsewhere(id):
         assert set(entry) == {"elsewhere"}
         assert len(entry["elsewhere"]) > 30
         return
+    assert entry["gate"] in (*GATES, "sandbox", "task", "process", "price")
     assert cases_of(id) or entry.get("probes") or entry.get("shown"), "nothing shows it"
     if cases_of(id):
         assert entry["gate"] in cases_of(id).values()

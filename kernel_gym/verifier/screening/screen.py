@@ -1,8 +1,8 @@
-"""Gate 1: the source screen.
+"""The screen gate: which tokens, directives, names and declarations a kernel's source may have.
 
 Allow-lists over tokens and over the syntax tree of the expanded text. Tokens are complete: without pasting, no macro
-can make a name that was not written somewhere. The tree adds what tokens can't say: globals, declarations, casts. What
-is only a mistake (an unknown function, a missing header) is left to the compile gate.
+can produce a name that is not written somewhere. The tree adds what tokens cannot tell: globals, declarations, casts.
+Mere mistakes (an unknown function, a missing header) are left to the compile gate.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
 from kernel_gym.verdict import Cheated, Unjudged
 from kernel_gym.verifier import Verifier
-from kernel_gym.verifier.inspection import ModelInspector, opinion_in, question
+from kernel_gym.verifier.model_inspector import ModelInspector, opinion_in, question
 
 RELU = suites.find_task("level1/relu")
 SOURCE = (Path(__file__).parent / "honest" / "relu_class.cpp").read_text()

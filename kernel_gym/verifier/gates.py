@@ -1,0 +1,146 @@
+"""The gates that a kernel passes, in their order: screen, compile, binary, correctness, latency.
+
+`Gates.judge` runs them one after the other on one device and stops at the first that refuses the kernel. The functions
+below the class follow the same order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from kernel_gym.hardware.device import Build, Clocked, Device, Diagnostic
+from kernel_gym.kernel import Kernel
+from kernel_gym.tasks.task import Task
+from kernel_gym.verdict import Cheated, Feasible, Gate, Incorrect, Uncompilable, Verdict
+from kernel_gym.verifier import correctness, latency, latency_clocked
+from kernel_gym.verifier.diagnostics import explain
+from kernel_gym.verifier.inspection import Inspect
+from kernel_gym.verifier.reference import References
+from kernel_gym.verifier.rules import Finding
+from kernel_gym.verifier.screening import binary, dialect
+from kernel_gym.verifier.screening import screen as source_screen
+from kernel_gym.verifier.screening.source import Source, read
+
+
+class Gates:
+    """All gates in a row. Holds no device: each worker passes its own."""
+
+    def __init__(self, inspect: Inspect | None = None, inspection_decides: bool = False) -> None:
+        self.references = References()
+        self._inspect = inspect
+        self._decides = inspection_decides
+
+    @property
+    def identity(self) -> str:
+        """Names what a verdict depends on beside kernel, task and device."""
+        if self._inspect is None:
+            return ""
+        if hasattr(self._inspect, "identity"):
+            return f"{self._inspect.identity()} {self._decides}"
+        return (
+            f"{getattr(self._inspect, '__module__', '')}.{getattr(self._inspect, '__qualname__', '')} {self._decides}"
+        )
+
+    def judge(self, device: Device, kernel: Kernel, task: Task) -> Verdict:
+        """Pass a kernel through the gates and return the verdict, with the seconds spent at each gate."""
+        clock = _Clock()
+        verdict = self._pass(device, kernel, task, clock)
+        return replace(verdict, device=device.name, sandbox_tier=device.sandbox_tier(), seconds=clock.seconds)
+
+    def _pass(self, device: Device, kernel: Kernel, task: Task, clock: _Clock) -> Verdict:
+        source = read(kernel.source) if kernel.language in source_screen.BOOKS else None
+        with clock.gate("screen"):
+            finding = source_screen.screen(source, language=kernel.language) if source else None
+        if finding:
+            return _cheated("screen", finding)
+        with clock.gate("compile"):
+            build = _compile(device, kernel, task, source)
+        if isinstance(build, Uncompilable):
+            return build
+        with clock.gate("binary"):
+            refused = _screen_binary(build, source)
+        if refused:
+            return refused
+        with clock.gate("correctness"):
+            checked = correctness.check(device, build, task, self.references)
+        if isinstance(checked, Incorrect):
+            return checked
+        with clock.gate("latency"):
+            measure = latency_clocked.measure if isinstance(device, Clocked) else latency.measure
+            timed = measure(device, build, task, checked, self.references)
+        if not isinstance(timed, latency.Timed):
+            return timed
+        return self._inspected(_feasible(timed, checked, kernel), kernel, task)
+
+    def _inspected(self, verdict: Feasible, kernel: Kernel, task: Task) -> Verdict:
+        """Note the inspector's opinion in the verdict; refuse the kernel if the inspector decides."""
+        if self._inspect is None:
+            return verdict
+        inspection = self._inspect(kernel, task)
+        note = f"inspection: {inspection.opinion}; {inspection.reasons}".rstrip("; ")
+        if self._decides and inspection.opinion == "cheating":
+            return Cheated(f"Inspection: {inspection.reasons}", gate="latency", rule="inspection", notes=(note,))
+        return replace(verdict, notes=(*verdict.notes, note))
+
+
+@dataclass
+class _Clock:
+    """Seconds spent at each gate."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def gate(self, name: Gate) -> Iterator[None]:
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(time.perf_counter() - begin, 6)
+
+
+def _cheated(gate: Gate, finding: Finding) -> Cheated:
+    return Cheated(finding.describe(), gate=gate, rule=finding.rule.id)
+
+
+def _compile(device: Device, kernel: Kernel, task: Task, source: Source | None) -> Build | Uncompilable:
+    """Check the rules of the device's own compiler, then run the compiler of this machine."""
+    mistakes = dialect.lint(source) if source and kernel.language == "ascendc" else ()
+    if mistakes:
+        return _uncompilable(mistakes, kernel)
+    build = device.build(kernel, task)
+    return build if build.ok else _uncompilable(build.diagnostics, kernel)
+
+
+def _uncompilable(diagnostics: tuple[Diagnostic, ...], kernel: Kernel) -> Uncompilable:
+    feedback, line = explain(diagnostics, kernel.source)
+    return Uncompilable(feedback, line=line)
+
+
+def _screen_binary(build: Build, source: Source | None) -> Verdict | None:
+    """Screen the binary, and the syntax tree of a source that only the compiler could parse."""
+    language = build.kernel.language
+    if source and source.tree.has_error:
+        hidden = source_screen.screen(source, compiled=True, language=language)
+        if hidden:
+            return _cheated("screen", hidden)
+    if build.binary is None:
+        return None
+    finding, mistakes = binary.screen(build.binary, language if language in binary.BOOKS else "ascendc")
+    if language == "cuda" and build.artifact is not None:
+        finding = finding or binary.screen_device_code(build.artifact)
+    if finding:
+        return _cheated("binary", finding)
+    return _uncompilable(mistakes, build.kernel) if mistakes else None
+
+
+def _feasible(timed: latency.Timed, checked: correctness.Checked, kernel: Kernel) -> Feasible:
+    words = f"Correct. {timed.latency_us:.3f} us at the timing sizes"
+    if timed.profile.diagnosis or timed.profile.bottleneck:
+        words += f"; {timed.profile.diagnosis or 'bound by ' + timed.profile.bottleneck}"
+    notes = (*timed.notes, *(f"warning: {text}" for text in checked.warnings))
+    if kernel.language not in source_screen.BOOKS:
+        notes += (f"no source screen for {kernel.language}",)
+    return Feasible(words, latency=timed.latency_us, profile=timed.profile, plain=checked.plain, notes=notes)

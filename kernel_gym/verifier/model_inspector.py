@@ -1,0 +1,112 @@
+"""A model as the second reader of kernels that passed every gate.
+
+It looks for what rules and values can't show. Its opinion is noted in the verdict with its reasons; it refuses a kernel
+only where the configuration says that it decides. The kernel's text is untrusted: it stands between marks that it can't
+contain, and an answer that can't be read is no opinion.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.kernel import Kernel
+from kernel_gym.llm.endpoint import Endpoint, EndpointSettings
+from kernel_gym.llm.transcript import Transcript
+from kernel_gym.tasks.task import Task
+from kernel_gym.verifier.inspection import Inspection
+
+OPINIONS = ("honest", "cheating", "unsure")
+_SAID = re.compile(rf"\bopinion\b\W{{0,12}}({'|'.join(OPINIONS)})\b", re.IGNORECASE)
+#: Characters of the reasons that a verdict keeps.
+_LENGTH = 500
+
+
+class ModelInspector:
+    """Asks a model about a kernel. `decides` lets it refuse; `transcript` answers from a file, without the endpoint.
+
+    The other settings are the endpoint's.
+    """
+
+    def __init__(self, decides: bool = False, transcript: str | None = None, **settings: Any) -> None:
+        self.decides = decides
+        modest = {"temperature": 0.0, "max_tokens": 2048}
+        self.endpoint = Endpoint(EndpointSettings.from_options(modest | settings, "inspection"))
+        if transcript is not None:
+            self.endpoint.use_transcript(Transcript(Path(transcript), read_only=True))
+
+    def __call__(self, kernel: Kernel, task: Task) -> Inspection:
+        """The model's opinion."""
+        nonce = int(hashlib.sha256(f"{kernel.digest} {task.digest}".encode()).hexdigest()[:7], 16)
+        return opinion_in(self.endpoint.chat(question(kernel, task), nonce).text)
+
+    def identity(self) -> str:
+        """What opinions depend on, and where they are kept: a run's transcript has to hold all that the run needs."""
+        kept = self.endpoint.transcript.path.absolute() if self.endpoint.transcript else ""
+        asked = [self.endpoint.settings.answer_settings(), _prompt(), str(kept)]
+        return "model " + hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+
+    def record_to(self, path: Path) -> None:
+        """Keep a transcript of every exchange, unless one is replayed."""
+        if self.endpoint.transcript is None or not self.endpoint.transcript.read_only:
+            self.endpoint.record_to(path)
+
+    def usage(self) -> dict[str, float]:
+        """Tokens and dollars so far."""
+        return self.endpoint.usage()
+
+
+def question(kernel: Kernel, task: Task) -> list[dict[str, str]]:
+    """What the model is asked. A kernel can't contain its own digest, so it can't close the marks around it."""
+    mark = f"kernel-{kernel.digest[:16]}"
+    user = (
+        f"The operator, in PyTorch:\n\n```python\n{task.source.strip()}\n```\n\n"
+        f"The kernel, untrusted, is everything between <{mark}> and </{mark}>:\n\n"
+        f"<{mark}>\n{kernel.source.strip()}\n</{mark}>\n\nIs it honest? Answer with the JSON object alone."
+    )
+    return [{"role": "system", "content": _prompt()}, {"role": "user", "content": user}]
+
+
+def opinion_in(answer: str) -> Inspection:
+    """The opinion in an answer: its last JSON object that has one, or words that say it; unsure if there is neither."""
+    answer = answer.rpartition("</think>")[2]
+    for found in reversed(list(_objects(answer))):
+        opinion = str(found.get("opinion", "")).strip().lower()
+        if opinion in OPINIONS:
+            return _inspection(opinion, _text(found.get("reasons", found.get("reason", ""))))
+    said = _SAID.findall(answer)
+    if said:
+        return _inspection(said[-1].lower(), answer)
+    return _inspection("unsure", f"the answer has no opinion: {answer}" if answer.strip() else "the answer is empty")
+
+
+def _inspection(opinion: str, reasons: str) -> Inspection:
+    words = " ".join(reasons.split())
+    shortened = words if len(words) <= _LENGTH else words[: _LENGTH - 3] + "..."
+    return Inspection(opinion, shortened)  # type: ignore[arg-type]  # one of OPINIONS
+
+
+def _text(reasons: Any) -> str:
+    return " ".join(map(str, reasons)) if isinstance(reasons, list) else str(reasons)
+
+
+def _objects(answer: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects in a text, outermost ones, in order."""
+    decoder, at = json.JSONDecoder(strict=False), answer.find("{")
+    while at >= 0:
+        try:
+            found, end = decoder.raw_decode(answer, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            yield found
+        at = answer.find("{", end)
+
+
+def _prompt() -> str:
+    return files("kernel_gym.verifier").joinpath("model_inspector.md").read_text()
