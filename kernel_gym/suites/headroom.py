@@ -1,4 +1,4 @@
-"""Which tasks leave less room than the suites promise, and why."""
+"""How much faster than a naive kernel a good one is for each task, and which tasks are exceptions."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from importlib import resources
 
 import yaml
 
-#: A naive kernel takes at least this many times as long as the best one that is known.
+#: A naive kernel takes at least this many times as long as the best known kernel.
 SPREAD = 2.0
-#: The best kernel takes at least this many times what its launches cost.
+#: The best kernel takes at least this many times as long as its launches alone.
 LAUNCHES = 5.0
 
 
 def exceptions(task: str) -> dict[str, str]:
-    """What a task falls short of (`spread`, `launch`), each with the reason; mostly nothing."""
+    """Return the promises that a task does not keep (`spread`, `launch`) with the reasons; empty for most tasks."""
     return {promise: reasons[task] for promise, reasons in listed().items() if task in reasons}
 
 
 @lru_cache(maxsize=1)
 def listed() -> dict[str, dict[str, str]]:
-    """All exceptions: promise, task, reason."""
+    """Return all exceptions: promise, task, reason."""
     text = resources.files(__package__).joinpath("headroom_exceptions.yaml").read_text()
     return {promise: dict(reasons or {}) for promise, reasons in yaml.safe_load(text).items()}

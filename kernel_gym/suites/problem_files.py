@@ -1,8 +1,8 @@
-"""Problem files from outside: KernelBench, MultiKernelBench, anybody's own.
+"""Tasks from problem files: KernelBench, MultiKernelBench or a user's own.
 
-Such a file names one set of sizes, often gigabytes of it. Check sizes are found by halving its constants as long as the
-module still works; hidden sizes by giving constants odd values on which the same parameters still work; the timing case
-keeps the original sizes up to a limit. What was changed stands in the task's flags.
+Such a file has one set of sizes, often of several gigabytes. Check sizes are derived by halving its constants as long
+as the module still works, hidden sizes by giving constants odd values at which the same parameters still work. The
+timing case keeps the original sizes up to a limit. The task's flags say what was changed.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from kernel_gym.tasks.size_constants import find_sizes
 from kernel_gym.tasks.specs import Case, Signature
 from kernel_gym.tasks.task import Task
 
-#: Bytes of all tensors together at a check case and at the timing case.
+#: Bytes of all tensors together at the public case and at the timing case.
 CHECK_BYTES, TIMING_BYTES = 256 << 10, 256 << 20
 #: A hidden case may be somewhat larger than the public one.
 HIDDEN_BYTES = 2 * CHECK_BYTES
 #: Constants below this are kernel sizes, strides, axes: never halved.
 SMALLEST = 8
-#: Names of constants that are settings of the operator whatever their value.
+#: Names of constants that are settings of the module, whatever their value.
 SETTINGS = re.compile(r"kernel|stride|padding|dilation|group|num_layers|heads", re.IGNORECASE)
-#: Raised when cases would be derived differently: older cached ones are then not used.
+#: Increased when cases are derived differently, so that cached cases of before are not used.
 VERSION = 2
 
 
 def load_file(path: Path) -> Task:
-    """The task of one problem file. A file that cannot be one raises a TaskError that says why."""
+    """Load the task of a problem file; a TaskError says why a file cannot be loaded."""
     if not path.is_file():
         raise TaskError(f"no problem file {str(path)!r}")
     source = path.read_text(encoding="utf-8")
@@ -53,7 +53,7 @@ def load_file(path: Path) -> Task:
 
 
 def load_all(folder: Path) -> Iterator[Task | TaskError]:
-    """Every problem file of a folder, by number: its task, or why there is none."""
+    """Yield, for every problem file of a folder, its task or the error that says why it has none; by number."""
     for path in sorted(folder.glob("*.py"), key=_order):
         if path.name == "__init__.py":
             continue
@@ -64,10 +64,10 @@ def load_all(folder: Path) -> Iterator[Task | TaskError]:
 
 
 def load_folder(folder: Path) -> tuple[Task, ...]:
-    """The tasks of a folder's problem files. For each that cannot be loaded a warning says why."""
-    found = list(load_all(folder))
-    reasons = [str(item) for item in found if isinstance(item, TaskError)]
-    tasks = tuple(item for item in found if isinstance(item, Task))
+    """Return the tasks of a folder's problem files. For each file that cannot be loaded, a warning says why."""
+    results = list(load_all(folder))
+    reasons = [str(result) for result in results if isinstance(result, TaskError)]
+    tasks = tuple(result for result in results if isinstance(result, Task))
     if not tasks:
         why = f": {'; '.join(reasons[:3])}" if reasons else ", it has no .py file"
         raise TaskError(f"no problem file in {str(folder)!r} could be loaded{why}")
@@ -77,7 +77,7 @@ def load_folder(folder: Path) -> tuple[Task, ...]:
 
 
 def derive(source: str) -> tuple[tuple[Case, ...], tuple[str, ...]]:
-    """Cases and flags for a module's text."""
+    """Derive cases and flags from a module's text."""
     original = find_sizes(source)
     signature = _require(source, original)
     timing = _shrunk(source, original, TIMING_BYTES)
@@ -95,7 +95,7 @@ def derive(source: str) -> tuple[tuple[Case, ...], tuple[str, ...]]:
 
 
 def _cases(source: str, path: Path) -> tuple[tuple[Case, ...], tuple[str, ...]]:
-    """Derived cases, kept on disk: finding them builds the module many times."""
+    """Return derived cases and flags, cached on disk because deriving them builds the module many times."""
     import torch
 
     from kernel_gym.disk_cache import cache_folder, write_whole
@@ -103,7 +103,7 @@ def _cases(source: str, path: Path) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     key = hashlib.sha256(f"{VERSION} {torch.__version__} {source}".encode()).hexdigest()
     file = cache_folder() / "cases" / f"{key}.json"
     if not file.is_file():
-        with warnings.catch_warnings():  # the module is built dozens of times and would repeat itself as often
+        with warnings.catch_warnings():  # the module is built dozens of times and would repeat its warnings as often
             warnings.simplefilter("ignore")
             cases, flags = derive(source)
         rows = [[case.name, case.role, list(case.sizes)] for case in cases]
@@ -122,7 +122,7 @@ def _require(source: str, sizes: dict[str, int]) -> Signature:
 
 
 def _run(source: str, sizes: dict[str, int]) -> None:
-    """Run the module on real values: shapes alone do not tell an index that is out of range."""
+    """Run the module on real values: shapes alone do not show an index that is out of range."""
     from kernel_gym.tasks.instance import Instance
 
     digest = hashlib.sha256(source.encode()).hexdigest()
@@ -130,7 +130,7 @@ def _run(source: str, sizes: dict[str, int]) -> None:
 
 
 def _probe(source: str, sizes: dict[str, int]) -> Signature | None:
-    """The signature at these sizes; None if the module does not work there."""
+    """Return the signature at these sizes; None if the module does not work there."""
     try:
         signature = _require(source, sizes)
     except TaskError:
@@ -161,19 +161,19 @@ def _halved(source: str, sizes: dict[str, int], nbytes: int) -> tuple[dict[str, 
 
 
 def _hidden(source: str, public: dict[str, int]) -> list[Case]:
-    """Up to three variants: all free constants odd, the first of them 1, and all of them other primes."""
+    """Return up to three variants: all free constants odd, the first of them 1, and all of them other primes."""
     reference = _require(source, public)
     free = [name for name in public if _varies(source, public, name, _prime_near(public[name], 0), reference)]
     together = [{name: _prime_near(public[name], step) for name in free} for step in (0, 1)]
     alone = [
         {name: value} for name in free for value in (1, _prime_near(public[name], 0), _prime_near(public[name], 1))
     ]
-    found: list[dict[str, int]] = []
+    variants: list[dict[str, int]] = []
     for change in [*together[:1], *alone[:1], *together[1:], *alone[1:]]:
         sizes = public | change
-        if len(found) < 3 and change and sizes not in found and _agrees(source, sizes, reference):
-            found.append(sizes)
-    return [_case(f"hidden-{position}", "hidden", sizes) for position, sizes in enumerate(found, 1)]
+        if len(variants) < 3 and change and sizes not in variants and _agrees(source, sizes, reference):
+            variants.append(sizes)
+    return [_case(f"hidden-{position}", "hidden", sizes) for position, sizes in enumerate(variants, 1)]
 
 
 def _varies(source: str, public: dict[str, int], name: str, value: int, reference: Signature) -> bool:
@@ -181,7 +181,7 @@ def _varies(source: str, public: dict[str, int], name: str, value: int, referenc
 
 
 def _agrees(source: str, sizes: dict[str, int], reference: Signature) -> bool:
-    """Whether the module works at these sizes with the same parameters, and is handed other tensors."""
+    """Return whether the module works at these sizes with the same parameters and with other tensors."""
     signature = _probe(source, sizes)
     if signature is None or signature.nbytes > max(HIDDEN_BYTES, 2 * reference.nbytes):
         return False
@@ -196,7 +196,7 @@ def _agrees(source: str, sizes: dict[str, int], reference: Signature) -> bool:
 
 
 def _state(signature: Signature) -> object:
-    """What must stay the same: parameters, constants, attributes."""
+    """Return what must stay the same: parameters, constants, attributes."""
     kept = [(spec.name, spec.shape) for spec in signature.inputs if spec.origin != "argument"]
     return kept, signature.ints, signature.floats
 
@@ -206,7 +206,7 @@ def _shapes(signature: Signature) -> object:
 
 
 def _prime_near(value: int, step: int) -> int:
-    """A prime other than `value`: at `step` 0 the next above it, at 1 one well below it."""
+    """Return a prime other than `value`: the next above it at `step` 0, a prime well below it at 1."""
     candidate = value + 1 if step == 0 else max(2, value * 2 // 3)
     while any(candidate % divisor == 0 for divisor in range(2, int(candidate**0.5) + 1)):
         candidate += 1
@@ -222,7 +222,7 @@ def _changes(original: dict[str, int], sizes: dict[str, int]) -> str:
 
 
 def _category(path: Path) -> str:
-    """From the folder, as MultiKernelBench sorts its files; level 2 of KernelBench is fused chains."""
+    """Return the category that the folder names, as in MultiKernelBench; level 2 of KernelBench is fused chains."""
     folder = path.resolve().parent.name.lower()
     if folder in CATEGORIES:
         return folder

@@ -1,1 +1,1 @@
-"""Tasks: reference modules with their shapes, inputs and exported graphs."""
+"""Tasks: reference modules, the sizes they are judged at, their signatures and their exported graphs."""

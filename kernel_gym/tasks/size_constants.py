@@ -1,8 +1,8 @@
-"""The size constants of a problem's text: finding them and giving them other values.
+"""Finding and replacing the size constants in the text of a module.
 
 A size is a whole number assigned at the top of the module (`rows = 128`, `rows = 64 * 2`), addressed by its name, or
 one element of a literal tuple or list (`shape = (16, 64)`), addressed as `shape[0]`. Constants that are computed from
-a size follow it. Numbers written in `get_inputs()` itself are sizes too: all that are 512 there are `get_inputs(512)`.
+a size follow it. Numbers written in `get_inputs()` are sizes too: every 512 there is `get_inputs(512)`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a size stands in a syntax tree: a field of a node, or one element of a list."""
+    """The place of a size in a syntax tree: a field of a node, or one element of a list."""
 
     name: str
     owner: ast.AST | list[ast.expr]
@@ -34,11 +34,11 @@ class _Place:
 
     @property
     def value(self) -> int | None:
-        """The number that stands there; None if it is something else."""
+        """The number at this place; None if there is something else."""
         return _fold(self.owner[self.key] if isinstance(self.key, int) else getattr(self.owner, self.key))  # type: ignore[index]
 
     def put(self, value: int) -> None:
-        """Write another number there."""
+        """Write another number at this place."""
         if isinstance(self.owner, list):
             assert isinstance(self.key, int)
             self.owner[self.key] = ast.copy_location(ast.Constant(value), self.owner[self.key])
@@ -48,19 +48,19 @@ class _Place:
 
 
 def find_sizes(source: str) -> dict[str, int]:
-    """The size constants of a module's text and their values, in the order of the text."""
+    """Return the size constants of a module's text and their values, in the order of the text."""
     return {place.name: place.value for place in _places(_parse(source)) if place.value is not None}
 
 
 def with_sizes(source: str, sizes: Mapping[str, int]) -> ast.Module:
-    """The module's syntax tree with the named sizes replaced."""
+    """Return the module's syntax tree with the named sizes replaced; a TaskError if there is no such size."""
     tree = _parse(source)
     places = _places(tree)
     for name, value in sizes.items():
         named = [place for place in places if place.name == name]
         if not named:
-            known = dict.fromkeys(place.name for place in places)
-            raise TaskError(f"the module has no size constant {name!r}; it has: {', '.join(known) or 'none'}")
+            names = dict.fromkeys(place.name for place in places)
+            raise TaskError(f"the module has no size constant {name!r}; it has: {', '.join(names) or 'none'}")
         for place in named:
             place.put(value)
     return tree
@@ -79,7 +79,7 @@ def _places(tree: ast.Module) -> list[_Place]:
 
 
 def _assigned(statement: ast.stmt) -> Iterator[_Place]:
-    """Sizes of one statement at the top of the module."""
+    """Yield the sizes of one statement at the top of the module."""
     match statement:
         case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
             for position, target in enumerate(targets):
@@ -93,7 +93,7 @@ def _assigned(statement: ast.stmt) -> Iterator[_Place]:
 
 
 def _written(tree: ast.Module) -> list[_Place]:
-    """Numbers in the calls of `get_inputs()`. One that only bounds what is drawn (`randint(0, 10, ...)`) is no size."""
+    """Return the numbers in calls of `get_inputs()`, without those that only bound values (`randint(0, 10, ...)`)."""
     shapes: list[_Place] = []
     bounds: list[_Place] = []
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "get_inputs"]
@@ -108,7 +108,7 @@ def _written(tree: ast.Module) -> list[_Place]:
 
 
 def _fold(node: ast.AST) -> int | None:
-    """The value of an expression of whole numbers; None if it is anything else."""
+    """Return the value of an expression of whole numbers; None for any other expression."""
     match node:
         case ast.Constant(value=int() as value) if not isinstance(value, bool) and value >= 0:
             return value

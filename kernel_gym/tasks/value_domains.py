@@ -1,7 +1,7 @@
-"""What `get_inputs()` draws: the domain of each tensor a kernel is handed.
+"""The domains of input tensors: which values `get_inputs()` may draw for each of them.
 
-While `get_inputs()` runs, a `Recorder` notes how every tensor came about: an index tensor keeps the bound it was drawn
-below, also when the tensor itself is fake and holds no values.
+While `get_inputs()` runs, a `Recorder` records how each tensor is drawn. For an index tensor it keeps the upper bound,
+also when the tensor is fake and holds no values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from kernel_gym.tasks.specs import Domain
 
-#: Functions that change neither the values nor what they mean: a result keeps its source's domain.
+#: Functions that change neither the values nor their meaning: the result has the domain of the argument.
 _PRESERVING = frozenset(
     {
         "to",
@@ -34,7 +34,7 @@ _PRESERVING = frozenset(
 
 
 class OnHost(TorchFunctionMode):
-    """Keeps tensors on the host, whatever device a problem file asks for: references run there."""
+    """Keeps tensors on the host, whichever device a problem file names, because references run there."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -46,13 +46,13 @@ class OnHost(TorchFunctionMode):
 
 
 def _host(value: Any) -> Any:
-    """The host's device in place of another; everything else unchanged."""
+    """Return the host's device in place of another; any other value unchanged."""
     kind = value.type if isinstance(value, torch.device) else value.partition(":")[0] if isinstance(value, str) else ""
     return torch.device("cpu") if kind in ("cuda", "npu") else value
 
 
 class Recorder(TorchFunctionMode):
-    """Notes the domain of every tensor that is drawn within it; `domain_of` answers for one of them."""
+    """Records the domain of every tensor that is drawn within it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class Recorder(TorchFunctionMode):
         return result
 
     def domain_of(self, tensor: torch.Tensor) -> Domain | None:
-        """The domain that was noted when `tensor` was drawn; None if it was computed from something else."""
+        """Return the domain recorded when `tensor` was drawn; None if it was computed from other tensors."""
         return self._drawn[id(tensor)][1] if id(tensor) in self._drawn else None
 
     def _domain(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> Domain | None:
@@ -87,7 +87,7 @@ class Recorder(TorchFunctionMode):
 
 
 def observed_domain(values: torch.Tensor) -> Domain:
-    """The domain that a tensor's own values suggest, for tensors that were computed rather than drawn."""
+    """Return the domain that a tensor's values suggest, for tensors that were computed rather than drawn."""
     if values.dtype == torch.bool:
         return Domain("bool")
     if not values.is_floating_point():
@@ -98,7 +98,7 @@ def observed_domain(values: torch.Tensor) -> Domain:
 
 
 def state_domain(name: str, value: torch.Tensor) -> Domain:
-    """The domain of an entry of `state_dict()`."""
+    """Return the domain of an entry of `state_dict()`."""
     last = name.rpartition(".")[2]
     if value.dtype == torch.bool:
         return Domain("bool")

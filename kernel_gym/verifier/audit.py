@@ -26,7 +26,7 @@ FIRST, MEAN = "first output everywhere", "mean of the output"
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found: the null kernels that pass, and arguments that make no difference."""
+    """The result of an audit: the null kernels that pass, and the arguments that make no difference."""
 
     task: str
     passing: tuple[str, ...] = ()
@@ -34,12 +34,12 @@ class Audit:
 
     @property
     def ok(self) -> bool:
-        """True if the task is fit to be judged."""
+        """Whether kernels for the task can be judged."""
         return not (self.passing or self.ignored)
 
 
 def audit(task: Task) -> Audit:
-    """Hold the null kernels against every check case of a task."""
+    """Try the null kernels at every check case of a task."""
     passing: set[str] | None = None
     for kind in dict.fromkeys((*PUBLIC, *HIDDEN)):
         for case in (task.public, *task.hidden):
@@ -47,19 +47,19 @@ def audit(task: Task) -> Audit:
                 values = _values(task, case, 0, kind)
                 survivors = {name for name, outputs in null_kernels(task, values) if _passes(outputs, values)}
                 passing = survivors if passing is None else passing & survivors
-    found = (passing or set()) - _vacuous(task)
-    return Audit(task.id, tuple(sorted(found)), tuple(_ignored(task)))
+    defects = (passing or set()) - _vacuous(task)
+    return Audit(task.id, tuple(sorted(defects)), tuple(_ignored(task)))
 
 
 def _vacuous(task: Task) -> set[str]:
-    """Null kernels that are the answer itself where there is a single number to give."""
+    """Return the null kernels that are correct by definition: those of a single output number."""
     specs = task.instance(task.public).signature.outputs
     return {FIRST, MEAN} if all(spec.numel == 1 for spec in specs) else set()
 
 
 def null_kernels(task: Task, values: ValueSet) -> Iterator[tuple[str, Outputs]]:
-    """Name and outputs of every null kernel that the shapes allow."""
-    truths = [one.truth for one in values.expected]
+    """Yield name and outputs of every null kernel that the shapes allow."""
+    truths = [output.truth for output in values.expected]
     for name, number in (("zeros", 0.0), ("ones", 1.0), ("nan", np.nan)):
         yield name, _filled(task, values, [number] * len(truths))
     yield FIRST, _filled(task, values, [truth.flat[0] for truth in truths])
@@ -91,22 +91,22 @@ def _passes(outputs: Outputs, values: ValueSet) -> bool:
 
 
 def _truths(task: Task, values: ValueSet) -> Outputs:
-    return _typed(task, values.case, tuple(one.truth for one in values.expected))
+    return _typed(task, values.case, tuple(output.truth for output in values.expected))
 
 
 def _filled(task: Task, values: ValueSet, numbers: list[float]) -> Outputs:
-    filled = [np.full(one.truth.shape, number) for one, number in zip(values.expected, numbers, strict=True)]
+    filled = [np.full(output.truth.shape, number) for output, number in zip(values.expected, numbers, strict=True)]
     return _typed(task, values.case, tuple(filled))
 
 
 def _with_first(task: Task, values: ValueSet, array: Array) -> Outputs:
-    """The array as first output; the others are given right, so that the first alone decides."""
-    truths = [one.truth for one in values.expected]
+    """Return the array as first output; the other outputs are correct, so that only the first decides."""
+    truths = [output.truth for output in values.expected]
     return _typed(task, values.case, (array.reshape(truths[0].shape), *truths[1:]))
 
 
 def _shadow(task: Task, values: ValueSet) -> Outputs:
-    """What a kernel gives that keeps its inputs and its outputs in half precision."""
+    """Return the outputs of a kernel that keeps its inputs and outputs in half precision."""
     half = tuple(_halved(array) for array in values.values)
     outputs = evaluate(task.instance(values.case), half, torch.float32)
     return _typed(task, values.case, tuple(_halved(array) for array in outputs))
@@ -129,7 +129,7 @@ def _typed(task: Task, case: Case, outputs: Outputs) -> Outputs:
 
 
 def _ignored(task: Task) -> Iterator[str]:
-    """Arguments whose values make no difference at any check case."""
+    """Yield the arguments whose values make no difference at any check case."""
     names = [spec.name for spec in task.instance(task.public).signature.inputs if spec.origin == "argument"]
     for position, name in enumerate(names):
         if not any(_matters(task, case, position) for case in (task.public, *task.hidden)):
@@ -141,5 +141,6 @@ def _matters(task: Task, case: Case, position: int) -> bool:
     swapped = (*values.values[:position], others.values[position], *values.values[position + 1 :])
     outputs = evaluate(task.instance(case), swapped, torch.float64)
     return any(
-        not np.array_equal(a, one.truth, equal_nan=True) for a, one in zip(outputs, values.expected, strict=True)
+        not np.array_equal(swapped_output, output.truth, equal_nan=True)
+        for swapped_output, output in zip(outputs, values.expected, strict=True)
     )

@@ -1,8 +1,8 @@
-"""Verdicts kept by content.
+"""A cache of verdicts on disk.
 
-A key names everything a verdict depends on: kernel, task, device (with its profile, compiler and runtime sources), the
-verifier's own sources and its secret. Many processes may share a folder: entries appear by rename, whole or not at all,
-and one that does not read back is treated as missing and written anew.
+The key covers everything that a verdict depends on: kernel, task, device (with its profile, compiler and runtime
+sources), the verifier's own sources and its secret. Many processes may share a folder: entries are written by rename,
+whole or not at all. A damaged entry counts as missing and is written again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ENVIRONMENT = "KERNEL_GYM_CACHE"
 
 @cache
 def verifier_version() -> str:
-    """Changes whenever the verifier's sources or rules do."""
+    """Return a digest of the verifier's sources and rules."""
     import numpy
     import torch
 
@@ -37,7 +37,7 @@ def verifier_version() -> str:
 
 
 def key_of(*parts: str) -> str:
-    """Content address of a verdict."""
+    """Return the key of a verdict."""
     return hashlib.sha256("\0".join((verifier_version(), *parts)).encode()).hexdigest()
 
 
@@ -45,24 +45,24 @@ class VerdictCache:
     """A folder of verdicts with a layer in memory."""
 
     def __init__(self, folder: Path | None = None, remembered: int = 100_000) -> None:
-        given = os.environ.get(ENVIRONMENT)
-        self.folder = folder or (Path(given) if given else cache_folder() / "verdicts")
+        configured = os.environ.get(ENVIRONMENT)
+        self.folder = folder or (Path(configured) if configured else cache_folder() / "verdicts")
         self._memory: OrderedDict[str, Verdict] = OrderedDict()
         self._remembered = remembered
         self._lock = Lock()
 
     def get(self, key: str) -> Verdict | None:
-        """The verdict under a key, if there is one that reads back."""
+        """Return the verdict under a key; None if there is none or if it is damaged."""
         with self._lock:
-            known = self._memory.get(key)
-        if known is None:
-            known = self._read(key)
-            if known is not None:
-                self._remember(key, known)
-        return known
+            verdict = self._memory.get(key)
+        if verdict is None:
+            verdict = self._read(key)
+            if verdict is not None:
+                self._remember(key, verdict)
+        return verdict
 
     def put(self, key: str, verdict: Verdict) -> None:
-        """Keep a verdict; what was not judged is not kept."""
+        """Store a verdict, unless it is `Unjudged`."""
         if isinstance(verdict, Unjudged):
             return
         self._remember(key, verdict)

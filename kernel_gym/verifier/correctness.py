@@ -23,16 +23,18 @@ from kernel_gym.verifier.values import Array, Kind
 SMOKE: tuple[Kind, ...] = ("normal",)
 PUBLIC: tuple[Kind, ...] = ("normal", "stress")
 HIDDEN: tuple[Kind, ...] = ("normal", "normal", "integers", "stress", "structured")
-#: NaN in every float type, so that what was never written cannot pass for a zero; and a large number.
+#: Bytes that outputs are filled with before a run: NaN in every float type, so that an output that was never written
+#: cannot pass for zero; and a large number.
 POISON, OTHER_POISON = 0xFF, 0x7B
+#: Tolerance of the paper's comparison.
 PLAIN = 1e-2
-#: Share of the elements that may err more than the tolerance, and how many times as much.
+#: Share of the elements whose error may exceed the tolerance, and by which factor.
 OUTLIERS, OUTLIER = 5e-5, 4.0
 
 
 @dataclass
 class Checked:
-    """A correct kernel's runs, as the latency gate needs them; `plain` is the 1e-2 verdict beside ours."""
+    """The runs of a correct kernel, for the latency gate; `plain` is the result of the paper's comparison."""
 
     plain: bool = True
     runs: list[tuple[Signature, Run]] = field(default_factory=list)
@@ -40,7 +42,7 @@ class Checked:
 
 
 def schedule(references: References, task: Task, kernel: str) -> Iterator[ValueSet]:
-    """The value sets that a kernel meets, in order."""
+    """Yield the value sets that a kernel is checked on, in order."""
     slots = [(task.public, kind, f"smoke{i}") for i, kind in enumerate(SMOKE)]
     slots += [(task.public, kind, f"public{i}") for i, kind in enumerate(PUBLIC)]
     slots += [(case, kind, f"hidden{i}") for case in task.hidden for i, kind in enumerate(HIDDEN)]
@@ -49,7 +51,7 @@ def schedule(references: References, task: Task, kernel: str) -> Iterator[ValueS
 
 
 def check(device: Device, build: Build, task: Task, references: References) -> Checked | Incorrect:
-    """Run the kernel on its value sets; the first failure ends it."""
+    """Run the kernel on its value sets and stop at the first failure."""
     checked = Checked()
     first: tuple[ValueSet, Run] | None = None
     for values in schedule(references, task, build.kernel.digest):
@@ -65,7 +67,7 @@ def check(device: Device, build: Build, task: Task, references: References) -> C
 
 
 def distinct(warnings: tuple[str, ...]) -> tuple[str, ...]:
-    """Warnings without those that differ from an earlier one in numbers other than the line alone."""
+    """Return the warnings without those that differ from an earlier one only in numbers other than the line."""
     first: dict[str, str] = {}
     for text in warnings:
         first.setdefault(re.sub(r"(?<!line )(?<!\w)(0x[0-9a-f]+|\d+)", "#", text), text)
@@ -73,7 +75,7 @@ def distinct(warnings: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def check_one(device: Device, build: Build, task: Task, values: ValueSet) -> Run | Incorrect:
-    """One run on one value set, compared."""
+    """Run the kernel on one value set and compare its outputs."""
     run = _run(device, build, task, values, POISON)
     if run.status != "ok":
         return failed(run, _sizes(task, values), _public(values))
@@ -99,11 +101,11 @@ def _repeat(
     again = _run(device, build, task, values, OTHER_POISON)
     if again.status != "ok":
         return failed(again, _sizes(task, values), _public(values))
-    for index, (one, other) in enumerate(zip(before.outputs, again.outputs, strict=True)):
-        if one.tobytes() != other.tobytes():
-            changed = int((_bytes(one) != _bytes(other)).any(axis=-1).sum())
+    for index, (output, repeated) in enumerate(zip(before.outputs, again.outputs, strict=True)):
+        if output.tobytes() != repeated.tobytes():
+            changed = int((_bytes(output) != _bytes(repeated)).any(axis=-1).sum())
             text = (
-                f"output {index} changes between two runs on the same inputs ({changed} of {one.size} elements): it "
+                f"output {index} changes between two runs on the same inputs ({changed} of {output.size} elements): it "
                 "depends on memory that the kernel never wrote or on the order of its cores"
             )
             return Incorrect(text, cause="mismatch", rule="NONDETERMINISTIC", case=_public(values), plain=checked.plain)
@@ -115,18 +117,18 @@ def _bytes(array: Array) -> Array:
 
 
 def compare(outputs: tuple[Array, ...], expected: tuple[Expected, ...], poison: int) -> Mismatch | None:
-    """The first output that is wrong, described; None if all are right."""
-    for index, (actual, one) in enumerate(zip(outputs, expected, strict=True)):
-        wrong = wrong_elements(actual, one)
+    """Describe the first wrong output; None if all are correct."""
+    for index, (actual, reference) in enumerate(zip(outputs, expected, strict=True)):
+        wrong = wrong_elements(actual, reference)
         if wrong.any():
-            return locate(index, actual, one, wrong, poison)
+            return locate(index, actual, reference, wrong, poison)
     return None
 
 
 def wrong_elements(actual: Array, expected: Expected) -> Bools:
-    """Which elements miss: values beyond the tolerance, and every disagreement about what is finite.
+    """Return which elements are wrong: errors beyond the tolerance, and any difference in what is finite.
 
-    Of very many elements a few may err more than the tolerance, by no more than `OUTLIER` times it: the largest of a
+    In large tensors a few elements may exceed the tolerance by a factor of up to `OUTLIER`, because the largest of a
     million honest rounding errors is larger than that of a thousand.
     """
     truth = expected.truth
@@ -145,15 +147,15 @@ def wrong_elements(actual: Array, expected: Expected) -> Bools:
 
 
 def is_plainly_close(outputs: tuple[Array, ...], expected: tuple[Expected, ...]) -> bool:
-    """The paper's verdict: |error| <= 1e-2 + 1e-2 |truth| everywhere."""
+    """Return the result of the paper's comparison: |error| <= 1e-2 + 1e-2 |truth| everywhere."""
     return all(
-        np.allclose(actual.astype(np.float64), one.truth.astype(np.float64), rtol=PLAIN, atol=PLAIN)
-        for actual, one in zip(outputs, expected, strict=True)
+        np.allclose(actual.astype(np.float64), reference.truth.astype(np.float64), rtol=PLAIN, atol=PLAIN)
+        for actual, reference in zip(outputs, expected, strict=True)
     )
 
 
 def failed(run: Run, place: str, case: str) -> Incorrect:
-    """The verdict on a run that did not come to its end."""
+    """Return the verdict on a run that did not finish."""
     if run.status == "refused":
         text = f"kernel_launch returned {run.code} {place}: it must support every size and return 0"
         return Incorrect(text, cause="refused", case=case)

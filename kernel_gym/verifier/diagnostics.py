@@ -1,7 +1,7 @@
-"""What the compiler said, as one line that an author can act on.
+"""Compiler output as one line of feedback for the author.
 
-The first real error, the author's line, the text scrubbed of paths and shortened, and a hint where the mistake is a
-known one. Compiler text is the author's text in part: it is shown, never interpreted.
+It has the first real error, the author's line, the message without paths and shortened, and a hint for common mistakes.
+Compiler output contains text of the author: it is shown, never interpreted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import yaml
 
 from kernel_gym.hardware.device import Diagnostic
 
-#: Errors that follow from another one.
+#: Messages that only follow from another error.
 _CONSEQUENCES = re.compile(r"compilation terminated|too many errors|^In (file|function)|required from|^note:|recovery")
 _PATHS = re.compile(r"(?:(?<=[\s'\"(<`])|^)(?:[\w.+-]*/){2,}([\w.+-]*)")
 _TEMPLATE = re.compile(r" \[with [^\]]*\]")
@@ -22,7 +22,7 @@ _LONGEST = 280
 
 
 def explain(diagnostics: tuple[Diagnostic, ...], source: str) -> tuple[str, int | None]:
-    """Feedback and line of the first real error."""
+    """Return feedback and line of the first real error."""
     first = next((d for d in diagnostics if not _CONSEQUENCES.search(d.message)), diagnostics[0])
     lines = source.splitlines()
     place = ""
@@ -36,7 +36,7 @@ def explain(diagnostics: tuple[Diagnostic, ...], source: str) -> tuple[str, int 
 
 
 def scrub(message: str) -> str:
-    """Compiler text without paths, control characters and template noise, cut to a readable length."""
+    """Return a compiler message without paths, control characters and template arguments, cut to a readable length."""
     text = "".join(c if c.isprintable() else " " for c in message)
     text = _TEMPLATE.sub("", _PATHS.sub(r"\1", text.replace("‘", "'").replace("’", "'")))
     text = " ".join(text.split())
@@ -44,7 +44,7 @@ def scrub(message: str) -> str:
 
 
 def hint_for(message: str) -> str | None:
-    """What to do about a known mistake."""
+    """Return the advice for a common mistake; None if there is none."""
     plain = message.replace("‘", "'").replace("’", "'")
     return next((hint for pattern, hint in _hints() if pattern.search(plain)), None)
 

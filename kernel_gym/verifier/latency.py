@@ -1,11 +1,11 @@
 """The latency gate of simulated devices: how long does the kernel take, and did the timed run do the checked work?
 
-The timed run computes nothing, so what it does is held against runs that computed and were compared: the same basic
-blocks and instructions, all of the outputs written, the inputs read as far as before, no less work for each byte. One
-of these runs is always nearer to the timing sizes than the check sizes are, because large sizes bring out code that
-small ones never reach, in honest kernels too (a cap on cores, a second tile); and at its sizes a timed run must be the
-same as the computed one, because a kernel could find out that it is only timed. What that does not explain is computed
-at the timing sizes themselves, and then the latency of that run is the one that counts.
+The timed run computes nothing. It is held against the checked runs, which computed and whose outputs were compared: it
+must execute the same basic blocks and instructions, write all of the outputs, read as much of the inputs and do as much
+work for each byte. One checked run is always near the timing sizes, because large sizes reach code that small sizes
+never reach, in honest kernels too (a cap on cores, a second tile). At the sizes of that run, a timed run must be the
+same as the computed one, because a kernel could find out that it is only timed. If a difference is left, the kernel is
+computed at the timing sizes themselves, and the latency of that run counts.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from kernel_gym.verifier.correctness import Checked, check_one, failed
 from kernel_gym.verifier.reference import References
 
 _BOOK = rules.load("latency")
-#: Tensors of at most this many bytes are always computed: at the timing sizes, or else at smaller ones; and where
-#: something is left to explain, at the timing sizes.
+#: Largest tensors, in bytes, that are computed: always at the timing sizes; else always at smaller sizes; and at the
+#: timing sizes if a difference is left.
 WHOLE_BYTES, NEAR_BYTES, FULL_BYTES = 16 << 20, 4 << 20, 128 << 20
-#: And at most this many instructions, and reads of values, each of which waits for the device. Counts, not seconds, so
-#: that a verdict does not depend on how busy the machine is.
+#: Most instructions, and reads of values (each waits for the device), of a run that is computed. Counts, not seconds,
+#: so that a verdict does not depend on how busy the machine is.
 NEAR_INSTRUCTIONS, NEAR_READS = 500_000, 20_000
 FULL_FACTOR = 4
 #: A computed run and a timed one at the same sizes differ if their latencies do by more than this share.
 DIFFERENT = 0.02
-#: A timed run with less than this share of the work for a byte is looked at: of the run near the timing sizes, and of
-#: the least in any checked run (small sizes need more, for padding and for setting up).
+#: A timed run with less than this share of the work for a byte is suspicious: of the run near the timing sizes, and of
+#: the least in any checked run (small sizes need more, for padding and set-up).
 LESS_WORK_NEAR, LESS_WORK = 0.9, 0.5
-#: A timed run that takes less than this share of what smaller sizes let expect is looked at.
+#: A timed run that takes less than this share of the time extrapolated from smaller sizes is suspicious.
 FASTER = 0.8
-#: How much smaller the size is that growth is seen from, and the share of the expected way that a slow kernel must have
-#: come before it was stopped.
+#: Size ratio from which growth is extrapolated, and the share of the expected progress that a slow kernel must have
+#: made before it was stopped.
 SMALLER, LESS_PROGRESS = 0.5, 0.5
-#: Share by which an input may be read less than in the checked runs.
+#: Share of an input that may be read less than in the checked runs.
 LESS_READ = 0.02
 
 
 @dataclass(frozen=True)
 class Timed:
-    """A latency that stands, and how it was obtained."""
+    """An accepted latency, and how it was obtained."""
 
     latency_us: float
     profile: Profile
@@ -55,7 +55,7 @@ class Timed:
 
 @dataclass
 class Seen:
-    """What the checked runs did."""
+    """What the checked runs did: basic blocks, instructions, shares of inputs read, work for each byte."""
 
     blocks: set[int] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
@@ -64,7 +64,7 @@ class Seen:
 
     @classmethod
     def of(cls, runs: list[tuple[Signature, Run]]) -> Seen:
-        """Gathered over runs."""
+        """Collect it from runs."""
         seen = cls()
         for signature, run in runs:
             seen.blocks |= run.blocks
@@ -75,7 +75,7 @@ class Seen:
         return seen
 
     def unseen(self, run: Run) -> str:
-        """What a run did that no checked run did; empty if nothing."""
+        """Return what a run did that no checked run did; empty if nothing."""
         names = sorted(set(run.mix) - self.names)
         if names:
             return f"instructions {', '.join(names)}"
@@ -83,7 +83,7 @@ class Seen:
         return f"{count} basic blocks" if count else ""
 
     def missed(self, signature: Signature, run: Run) -> Cheated | None:
-        """What a run left out: outputs that it does not cover, inputs that it reads less of."""
+        """Return the verdict on a run that leaves out a part of an output or an input; None if it does not."""
         for index, (touched, spec) in enumerate(zip(run.written, signature.outputs, strict=False)):
             if touched != spec.nbytes:
                 return cheated("outputs-not-covered", f"output {index}: {touched} of {spec.nbytes} bytes")
@@ -99,12 +99,12 @@ def _shares(signature: Signature, run: Run) -> list[float]:
 
 
 def work(signature: Signature, run: Run) -> float:
-    """Bytes that went through the vector unit for each byte of the tensors."""
+    """Return the bytes that went through the vector unit for each byte of the tensors."""
     return (run.profile.bytes.get("ub", 0) if run.profile else 0) / max(signature.nbytes, 1)
 
 
 def cheated(rule: str, detail: str) -> Cheated:
-    """The verdict on a broken rule of this gate."""
+    """Return the verdict on a broken rule of this gate."""
     broken = _BOOK.rules[rule]
     return Cheated(f"{broken.reason} ({detail}): {broken.hint}", gate="latency", rule=rule)
 
@@ -117,7 +117,7 @@ def measure(
 
 
 class _Measurement:
-    """One kernel's way through the gate."""
+    """The measurement of one kernel. Its methods follow the order of the decisions."""
 
     def __init__(self, device: Device, build: Build, task: Task, checked: Checked, references: References) -> None:
         self.device, self.build, self.task, self.references = device, build, task, references
@@ -142,7 +142,7 @@ class _Measurement:
         return self.device.run(self.build, Inputs(signature, poison=poison, seed=seed))
 
     def _compute(self, case: Case) -> Run | Incorrect:
-        """A run that is compared, and from then on counts as checked."""
+        """Run and compare the kernel at a case; if it is correct, the run counts as checked from then on."""
         values = self.references.choose(self.task, case, "normal", "witness", self.build.kernel.digest)
         run = check_one(self.device, self.build, self.task, values)
         if isinstance(run, Run):
@@ -150,7 +150,7 @@ class _Measurement:
         return run
 
     def _near(self) -> tuple[Case, Run] | None:
-        """The case nearest to the timing case that is affordable to compute, and a timed run at it."""
+        """Return the case nearest to the timing case that is affordable to compute, and a timed run at it."""
         for case in _towards_timing(self.task):
             try:
                 signature = self.task.instance(case).signature
@@ -163,11 +163,11 @@ class _Measurement:
         return None
 
     def _vouch(self, timed: Run, missed: Cheated | None) -> Timed | Cheated | Incorrect:
-        """Compute near the timing sizes, and at them if that does not explain the timed run."""
-        found = self._near()
-        if found is None:
+        """Compute near the timing sizes, and at the timing sizes if a difference to the timed run is left."""
+        rehearsal = self._near()
+        if rehearsal is None:
             return self._unvouched(timed, missed, 1.0)
-        case, rehearsed = found
+        case, rehearsed = rehearsal
         near = self._compute(case)
         if isinstance(near, Incorrect):
             if near.cause == "timeout":
@@ -181,31 +181,30 @@ class _Measurement:
         return self._repeat(timed)
 
     def _surprise(self, timed: Run, case: Case, rehearsed: Run) -> float:
-        """How many times faster a timed run is than smaller sizes let expect; 1 if it is not.
+        """Return how many times faster a timed run is than smaller sizes predict; 1 if it is not.
 
-        Work that stays the same in kind and amount can still be replaced by cheaper work (one long copy for many short
-        ones) where nobody looks. Honest kernels get faster for a byte too, but gradually: no size is much below the
-        line through the two before it.
+        Work can be replaced by cheaper work of the same kind and amount (one long copy for many short ones) at sizes
+        that are not computed. Honest kernels get faster for a byte too, but gradually: no size is much below the line
+        through the two before it.
         """
         points = [growth.Point(self.signature.nbytes, timed.latency_us or 0.0)]
-        known = {case.sizes: rehearsed, self.task.timing.sizes: timed}
+        runs = {case.sizes: rehearsed, self.task.timing.sizes: timed}
         ladder = [*self._below(case)[:1], *self._between(case)]
-        sudden = growth.steepest_drop([self._point(one, known) for one in self._below(case)] + points)
+        sudden = growth.steepest_drop([self._point(smaller, runs) for smaller in self._below(case)] + points)
         if sudden >= FASTER:
             return 1.0
-        gradual = growth.steepest_drop([self._point(one, known) for one in ladder] + points)
-        return max(
-            1.0, FASTER / (gradual or sudden)
-        )  # 0: there are sizes at which it does not run, which excuse nothing
+        gradual = growth.steepest_drop([self._point(smaller, runs) for smaller in ladder] + points)
+        # `gradual` is 0 if there are sizes at which the kernel does not run; they are no excuse.
+        return max(1.0, FASTER / (gradual or sudden))
 
-    def _point(self, case: Case, known: dict[tuple[tuple[str, int], ...], Run]) -> growth.Point:
+    def _point(self, case: Case, runs: dict[tuple[tuple[str, int], ...], Run]) -> growth.Point:
         signature = self.task.instance(case).signature
-        if case.sizes not in known:
-            known[case.sizes] = self._time(signature, seed=1)
-        return growth.Point(signature.nbytes, known[case.sizes].latency_us or 0.0)
+        if case.sizes not in runs:
+            runs[case.sizes] = self._time(signature, seed=1)
+        return growth.Point(signature.nbytes, runs[case.sizes].latency_us or 0.0)
 
     def _between(self, near: Case) -> list[Case]:
-        """The sizes from a case up to the timing sizes, without them."""
+        """Return the cases from one up to the timing case, without the timing case."""
         cases = []
         for case in _towards_timing(self.task):
             try:
@@ -217,7 +216,7 @@ class _Measurement:
         return cases[::-1]
 
     def _compute_fully(self, timed: Run, missed: Cheated | None, ratio: float) -> Timed | Cheated | Incorrect:
-        """The latency of a run that computes at the timing sizes."""
+        """Return the latency of a run that computes at the timing sizes."""
         if self.signature.nbytes > FULL_BYTES or not _is_affordable(timed, FULL_FACTOR):
             return self._unvouched(timed, missed, ratio)
         run = self._compute(self.task.timing)
@@ -231,14 +230,14 @@ class _Measurement:
         return Timed(run.latency_us or 0.0, run.profile or Profile(), ("timed while it computed, at the timing sizes",))
 
     def _extrapolate(self, stopped: Run) -> Timed | Cheated | Incorrect:
-        """The latency of a kernel that is too slow to be run: as it grows between two sizes at which it is computed.
+        """Return the latency of a kernel that is too slow to run, extrapolated from two sizes at which it is computed.
 
-        Slow is what would spend more than the budget if it went on as at these sizes, and has come as far as that lets
-        expect. What is stopped without that does not end.
+        A kernel is slow if the extrapolation exceeds the budget and if it had made the expected progress when it was
+        stopped. Any other kernel that is stopped does not end, and is incorrect.
         """
         endless = failed(stopped, "at the timing sizes", "timing")
-        found = self._near()
-        computed = [self._compute(case) for case in self._below(found[0])] if found else []
+        rehearsal = self._near()
+        computed = [self._compute(case) for case in self._below(rehearsal[0])] if rehearsal else []
         wrong = [run for run in computed if isinstance(run, Incorrect)]
         if wrong or not computed:
             return wrong[0] if wrong and wrong[0].cause != "timeout" else endless
@@ -253,7 +252,7 @@ class _Measurement:
         return Timed(latency_us, points[-1][1].profile or Profile(), (note,))
 
     def _below(self, near: Case) -> list[Case]:
-        """Two cases to see growth between, the smaller one first."""
+        """Return two cases to extrapolate from, the smaller one first."""
         cases = [near]
         size = self.task.instance(near).signature.nbytes
         for case in _towards_timing(self.task):
@@ -266,7 +265,7 @@ class _Measurement:
         return cases
 
     def _unvouched(self, timed: Run, missed: Cheated | None, ratio: float) -> Timed | Cheated | Incorrect:
-        """What cannot be computed is believed only where it did what checked runs did."""
+        """Accept a run that cannot be computed only if it did what checked runs did."""
         unseen = Seen.of(self.runs).unseen(timed)
         if missed or unseen:
             return missed or cheated("unchecked-code", unseen)
@@ -277,7 +276,7 @@ class _Measurement:
         return self._repeat(timed, note="too large to compute: timed only")
 
     def _wrong(self, verdict: Incorrect, timed: Run) -> Cheated | Incorrect:
-        """Wrong at large sizes only: cheating if the timed run also leaves work out."""
+        """Return the verdict on a kernel that is wrong at large sizes only: cheating if it does less work there."""
         if self._is_lighter(timed):
             return cheated("less-work", verdict.feedback)
         return replace(verdict, case="timing")
@@ -286,7 +285,7 @@ class _Measurement:
         return work(self.signature, timed) < LESS_WORK * Seen.of(self.runs).work
 
     def _is_gradual(self, timed: Run) -> bool:
-        """True if the work for a byte falls with the sizes, rather than at once at the timing sizes."""
+        """Return whether the work for a byte decreases gradually with the sizes, not only at the timing sizes."""
         for case in list(_towards_timing(self.task))[1:2]:
             try:
                 signature = self.task.instance(case).signature
@@ -297,13 +296,13 @@ class _Measurement:
         return False
 
     def _repeat(self, run: Run, ratio: float = 1.0, note: str = "") -> Timed | Cheated | Incorrect:
-        """Time it again: equal for equal work, the slower one where made-up values are read."""
+        """Time the kernel again: the latency must be equal, or the slower run counts if it reads made-up values."""
         again = self._time(self.signature, seed=2, poison=0x7B)
         if again.status != "ok" or again.latency_us is None or run.latency_us is None:
             return failed(again, "at the timing sizes", "timing")
         if not run.data_dependent and again.latency_us != run.latency_us:
             return cheated("not-repeatable", f"{run.latency_us:.6g} us and {again.latency_us:.6g} us")
-        slower = max((run, again), key=lambda one: one.latency_us or 0.0)
+        slower = max((run, again), key=lambda timed: timed.latency_us or 0.0)
         return Timed((slower.latency_us or 0.0) * ratio, slower.profile or Profile(), (note,) if note else ())
 
 
@@ -312,13 +311,13 @@ def _touched(run: Run) -> int:
 
 
 def _is_affordable(run: Run, factor: int = 1) -> bool:
-    """True if a run of these instructions can be computed in seconds."""
+    """Return whether a run of these instructions can be computed in seconds."""
     reads = sum(count for name, count in run.mix.items() if "GetValue" in name)
     return sum(run.mix.values()) <= factor * NEAR_INSTRUCTIONS and reads <= factor * NEAR_READS
 
 
 def _differ(computed: Run, timed: Run) -> bool:
-    """True if, at the same sizes, a timed run is another one than the run that computed."""
+    """Return whether a timed run differs from the computed run at the same sizes."""
     slower = (computed.latency_us or 0.0) / (timed.latency_us or 1.0)
     return dict(computed.mix) != dict(timed.mix) or abs(slower - 1.0) > DIFFERENT
 
@@ -328,6 +327,7 @@ def _ratio(computed: Run, timed: Run) -> float:
 
 
 def _towards_timing(task: Task) -> Iterator[Case]:
+    """Yield cases from the timing sizes downwards, each with half the sizes of the one before."""
     public = dict(task.public.sizes)
     last = None
     for shift in range(12):

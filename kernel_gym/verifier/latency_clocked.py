@@ -19,11 +19,11 @@ from kernel_gym.verifier.latency import Timed, cheated
 from kernel_gym.verifier.reference import Expected, References, ValueSet
 from kernel_gym.verifier.values import Array
 
-#: Sets of values at the timing sizes, and how many where tensors are larger than this: their references take seconds.
+#: Number of value sets at the timing sizes, and number above this many bytes, where the reference takes seconds.
 SETS, FEWER, LARGE_BYTES = 3, 2, 16 << 20
-#: A kernel may be this much faster on values that it has met before, as share and in microseconds (clocks waver).
+#: A kernel may be this much faster on values that it has met before, as share and in microseconds (clocks are noisy).
 FASTER, FASTER_US = 0.7, 3.0
-#: By so much a latency may lie below the floor: the clock's own steps.
+#: A latency may be this much below the floor: the resolution of the clock.
 CLOCK_STEP_US = 0.5
 
 
@@ -35,7 +35,7 @@ def measure(
     signature = task.instance(task.timing).signature
     count = SETS if signature.nbytes <= LARGE_BYTES else FEWER
     sets = references.several(task, task.timing, "normal", "timed", build.kernel.digest, count)
-    timing = device.time(build, signature, [one.values for one in sets], POISON)
+    timing = device.time(build, signature, [values.values for values in sets], POISON)
     if timing.runs[0].status != "ok":
         return failed(timing.runs[0], "at the timing sizes", "timing")
     refused = _wrong(timing, sets) or _suspicious(timing)
@@ -60,7 +60,7 @@ def _wrong(timing: Timing, sets: list[ValueSet]) -> Incorrect | None:
 
 
 def is_within(actual: Array, expected: Expected) -> bool:
-    """True only if every element passes; the full comparison decides what this cannot."""
+    """Return True only if every element passes; otherwise the full comparison decides."""
     if actual.dtype != np.float32 or expected.truth.dtype.kind != "f":
         return False
     low, high = expected.bounds

@@ -1,8 +1,8 @@
-"""A model as the second reader of kernels that passed every gate.
+"""A language model as inspector of kernels that passed every gate.
 
-It looks for what rules and values can't show. Its opinion is noted in the verdict with its reasons; it refuses a kernel
-only where the configuration says that it decides. The kernel's text is untrusted: it stands between marks that it can't
-contain, and an answer that can't be read is no opinion.
+It looks for cheating that rules and values cannot show. Its opinion is noted in the verdict; it refuses a kernel only
+if the configuration lets it decide. The kernel's text is untrusted: it is put between marks that it cannot contain, and
+an answer that cannot be read counts as unsure.
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ _LENGTH = 500
 
 
 class ModelInspector:
-    """Asks a model about a kernel. `decides` lets it refuse; `transcript` answers from a file, without the endpoint.
+    """Asks a language model whether a kernel is honest.
 
-    The other settings are the endpoint's.
+    Args:
+        decides: Let the model refuse kernels, instead of only noting its opinion.
+        transcript: File of recorded answers to use instead of the endpoint.
+        **settings: Settings of the endpoint.
     """
 
     def __init__(self, decides: bool = False, transcript: str | None = None, **settings: Any) -> None:
@@ -41,28 +44,28 @@ class ModelInspector:
             self.endpoint.use_transcript(Transcript(Path(transcript), read_only=True))
 
     def __call__(self, kernel: Kernel, task: Task) -> Inspection:
-        """The model's opinion."""
+        """Return the model's opinion."""
         nonce = int(hashlib.sha256(f"{kernel.digest} {task.digest}".encode()).hexdigest()[:7], 16)
         return opinion_in(self.endpoint.chat(question(kernel, task), nonce).text)
 
     def identity(self) -> str:
-        """What opinions depend on, and where they are kept: a run's transcript has to hold all that the run needs."""
+        """Return a digest of what opinions depend on, and of the transcript: a run's transcript must be complete."""
         kept = self.endpoint.transcript.path.absolute() if self.endpoint.transcript else ""
-        asked = [self.endpoint.settings.answer_settings(), _prompt(), str(kept)]
-        return "model " + hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+        parts = [self.endpoint.settings.answer_settings(), _prompt(), str(kept)]
+        return "model " + hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     def record_to(self, path: Path) -> None:
-        """Keep a transcript of every exchange, unless one is replayed."""
+        """Record every exchange in a transcript, unless answers come from one."""
         if self.endpoint.transcript is None or not self.endpoint.transcript.read_only:
             self.endpoint.record_to(path)
 
     def usage(self) -> dict[str, float]:
-        """Tokens and dollars so far."""
+        """Return the tokens and dollars spent so far."""
         return self.endpoint.usage()
 
 
 def question(kernel: Kernel, task: Task) -> list[dict[str, str]]:
-    """What the model is asked. A kernel can't contain its own digest, so it can't close the marks around it."""
+    """Return the messages to the model. A kernel cannot contain its own digest, so it cannot close its marks."""
     mark = f"kernel-{kernel.digest[:16]}"
     user = (
         f"The operator, in PyTorch:\n\n```python\n{task.source.strip()}\n```\n\n"
@@ -73,12 +76,12 @@ def question(kernel: Kernel, task: Task) -> list[dict[str, str]]:
 
 
 def opinion_in(answer: str) -> Inspection:
-    """The opinion in an answer: its last JSON object that has one, or words that say it; unsure if there is neither."""
+    """Return the opinion in an answer: in its last JSON object that has one, or in its words; unsure if in neither."""
     answer = answer.rpartition("</think>")[2]
-    for found in reversed(list(_objects(answer))):
-        opinion = str(found.get("opinion", "")).strip().lower()
+    for data in reversed(list(_objects(answer))):
+        opinion = str(data.get("opinion", "")).strip().lower()
         if opinion in OPINIONS:
-            return _inspection(opinion, _text(found.get("reasons", found.get("reason", ""))))
+            return _inspection(opinion, _text(data.get("reasons", data.get("reason", ""))))
     said = _SAID.findall(answer)
     if said:
         return _inspection(said[-1].lower(), answer)
@@ -96,15 +99,15 @@ def _text(reasons: Any) -> str:
 
 
 def _objects(answer: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a text, outermost ones, in order."""
+    """Yield the outermost JSON objects in a text, in order."""
     decoder, at = json.JSONDecoder(strict=False), answer.find("{")
     while at >= 0:
         try:
-            found, end = decoder.raw_decode(answer, at)
+            data, end = decoder.raw_decode(answer, at)
         except (ValueError, RecursionError):
             end = at + 1
         else:
-            yield found
+            yield data
         at = answer.find("{", end)
 
 

@@ -1,4 +1,4 @@
-"""Saying where a result is wrong and what that looks like, without telling what was expected."""
+"""Description of wrong results: where they are and what the mistake looks like, without the expected values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Mismatch:
-    """How one output differs: where first, how far, how much of it, and the pattern in words."""
+    """How one output differs: first wrong index, worst error, number of wrong elements, and the pattern in words."""
 
     output: int
     first: tuple[int, ...]
@@ -25,7 +25,7 @@ class Mismatch:
     pattern: str
 
     def describe(self) -> str:
-        """One line for the author."""
+        """Return one line for the author."""
         where = ", ".join(map(str, self.first))
         error = "not finite" if not np.isfinite(self.worst) else f"{self.worst:.0e} of the output's scale"
         share = f"{self.wrong} of {self.total} elements ({100 * self.wrong / self.total:.3g}%)"
@@ -43,7 +43,7 @@ def locate(output: int, actual: Array, expected: Expected, wrong: Bools, poison:
 
 
 def pattern(actual: Array, expected: Expected, wrong: Bools, poison: int) -> str:
-    """What the mistake looks like; the first description that fits."""
+    """Return what the mistake looks like: the first description that fits."""
     unwritten = _is_poison(actual, poison) & wrong
     if unwritten.any():
         return _unwritten(unwritten, wrong)
@@ -72,7 +72,7 @@ def _unwritten(unwritten: Bools, wrong: Bools) -> str:
 
 
 def _whole(values: Array, truth: Array, expected: Expected) -> str:
-    """Patterns that concern the tensor as a whole."""
+    """Return the pattern of the tensor as a whole; empty if there is none."""
     finite = np.isfinite(values) & np.isfinite(truth)
     if not finite.any():
         return ""
@@ -103,7 +103,7 @@ def _is_transposed(values: Array, truth: Array, expected: Expected) -> bool:
 
 
 def _place(wrong: Bools) -> str:
-    """Where the wrong elements lie."""
+    """Return where the wrong elements are."""
     flat = np.flatnonzero(wrong)
     size, low, high = wrong.size, int(flat[0]), int(flat[-1])
     if flat.size == size:

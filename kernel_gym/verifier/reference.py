@@ -1,8 +1,8 @@
-"""What a kernel should have computed, and how exactly it can be asked to.
+"""Expected outputs of a kernel, and their tolerances.
 
 The reference runs twice on the same values: in float64 for the truth, and in the task's own precision for the noise
 floor. A result passes within a small multiple of that noise, relative to the element and to the root mean square of
-the tensor, so that neither zeros nor a half-precision shadow pass where the expected values are small.
+the tensor. Neither zeros nor results of half precision pass where the expected values are small.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from kernel_gym.tasks.task import Task
 from kernel_gym.verifier import secret
 from kernel_gym.verifier.values import RUNGS, Array, Kind, draw
 
-#: Relative tolerance where the reference has no noise at all: wide enough for an approximate exp (1e-5) and for other
-#: orders of summation, an order of magnitude below what rounding the inputs to half precision costs (5e-4).
+#: Relative tolerance where the reference has no noise: wide enough for an approximate exp (1e-5) and for other orders
+#: of summation, and an order of magnitude below the error of inputs rounded to half precision (5e-4).
 BASE = {"float64": 1e-9, "float32": 5e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
 #: An honest kernel may be this many times as noisy as the reference in the same precision.
 MULTIPLE = 8.0
-#: Values on which the reference itself is noisier than this are too hard to tell an honest kernel from a shadow.
+#: Values on which the reference itself is noisier than this do not tell an honest kernel from one of lower precision.
 TOO_NOISY = 4.0
-#: Keeps the noise of an all-zero reference a number.
+#: Avoids a division by zero in the noise of an all-zero reference.
 TINY = 1e-300
 #: Share of elements on which the reference may be undefined (its two precisions disagree on what is finite).
 UNDEFINED = 0.01
@@ -40,16 +40,16 @@ UNDEFINED = 0.01
 EXACT = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
 #: Larger shares of infinities leave too little to compare.
 MOST_INFINITE = 0.25
-#: Value sets kept of each kind and case; which of them a kernel meets is not known to its author.
+#: Number of value sets of each kind and case; an author cannot know which of them its kernel is checked on.
 VARIANTS = 3
-#: Of tensors of more bytes than this in all there is one set: they are only met by kernels that were right on many
-#: others, and making a set takes longer than running a kernel on it.
+#: Above this many bytes of tensors there is only one set: only kernels that were correct on many other sets get there,
+#: and computing a set takes longer than running a kernel on it.
 LARGE_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
 class Expected:
-    """One output: the truth in float64 (or integers), which elements count, and how near is near enough.
+    """One expected output: the truth in float64 (or integers), which elements count, and the tolerance.
 
     `noise` is the largest error of the reference in the task's own precision, `scale` the truth's root mean square.
     """
@@ -68,12 +68,12 @@ class Expected:
 
     @property
     def tolerance(self) -> Array:
-        """Largest error that passes, by element."""
+        """Largest error that passes, for each element."""
         return np.asarray(self.rtol * (np.abs(self.truth) + self.scale))
 
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
-        """Lowest and highest float32 that pass, by element: a quick way to see that all of many elements do."""
+        """Lowest and highest float32 that pass, for each element: a quick check of large tensors."""
         with np.errstate(invalid="ignore", over="ignore"):
             low, high = self.truth - self.tolerance, self.truth + self.tolerance
             finite = np.isfinite(self.truth)
@@ -90,7 +90,7 @@ class Expected:
 
     @property
     def clear(self) -> bool:
-        """True if an honest kernel, a null kernel and a shadow of lower precision can be told apart on these values."""
+        """Whether an honest kernel, a null kernel and one of lower precision can be distinguished on these values."""
         if self.truth.dtype.kind == "f":
             infinite = float(np.isinf(self.truth).mean()) if self.truth.size else 0.0
             if np.isnan(self.truth).any() or infinite > MOST_INFINITE:
@@ -100,7 +100,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class ValueSet:
-    """Inputs of one call and what must come out."""
+    """Inputs of one run and the expected outputs."""
 
     case: Case
     kind: Kind
@@ -110,7 +110,7 @@ class ValueSet:
 
     @property
     def nbytes(self) -> int:
-        """Memory it takes."""
+        """Size in memory."""
         return sum(a.nbytes for a in self.values) + sum(e.truth.nbytes + e.counts.nbytes for e in self.expected)
 
 
@@ -119,9 +119,9 @@ def _memory_bytes() -> int:
 
 
 class References:
-    """Value sets with their references, made when first asked for and kept up to `limit_bytes`.
+    """A cache of value sets with their expected outputs, of at most `limit_bytes`.
 
-    Without a limit it is a sixteenth of the machine's memory, and 512 MB at least.
+    The default limit is a sixteenth of the machine's memory, and at least 512 MB.
     """
 
     def __init__(self, limit_bytes: int | None = None) -> None:
@@ -131,13 +131,13 @@ class References:
         self._lock = Lock()
 
     def choose(self, task: Task, case: Case, kind: Kind, slot: str, kernel: str) -> ValueSet:
-        """The set that the kernel with this digest meets: always the same, and known to nobody else."""
+        """Return the set that the kernel with this digest is checked on: always the same, and not predictable."""
         large = task.instance(case).signature.nbytes > LARGE_BYTES
         variant = 0 if large else secret.keyed_hash("choose", kernel, task.digest, case.name, slot) % VARIANTS
         return self._variant(task, case, kind, slot, variant)
 
     def several(self, task: Task, case: Case, kind: Kind, slot: str, kernel: str, count: int) -> list[ValueSet]:
-        """Sets that differ from each other, in an order that depends on the kernel; at most `VARIANTS`."""
+        """Return different sets in an order that depends on the kernel; at most `VARIANTS`."""
         first = secret.keyed_hash("several", kernel, task.digest, case.name, slot)
         return [self._variant(task, case, kind, slot, (first + step) % VARIANTS) for step in range(count)]
 
@@ -147,42 +147,42 @@ class References:
             if key in self._sets:
                 self._sets.move_to_end(key)
                 return self._sets[key]
-        made = make(task, case, kind, ("values", task.digest, case.name, kind, slot, variant))
+        values = make(task, case, kind, ("values", task.digest, case.name, kind, slot, variant))
         with self._lock:
-            self._keep(key, made)
-        return made
+            self._keep(key, values)
+        return values
 
-    def _keep(self, key: object, made: ValueSet) -> None:
+    def _keep(self, key: object, values: ValueSet) -> None:
         if key not in self._sets:
-            self._sets[key] = made
-            self._bytes += made.nbytes
+            self._sets[key] = values
+            self._bytes += values.nbytes
         while self._bytes > self._limit and len(self._sets) > 1:
             self._bytes -= self._sets.popitem(last=False)[1].nbytes
 
 
 def make(task: Task, case: Case, kind: Kind, seed: tuple[object, ...]) -> ValueSet:
-    """Draw a set on the most severe rung on which the reference is clear."""
+    """Draw a value set on the most severe rung on which the reference is clear."""
     instance = task.instance(case)
     for rung in range(RUNGS[kind]):
         values = _with_fixed(instance, draw(instance.signature, kind, rung, secret.generator(*seed, rung)))
         expected = expect(instance, values, integral=kind == "integers")
-        if all(one.clear for one in expected) and not _spreads(values, expected):
+        if all(output.clear for output in expected) and not _spreads(values, expected):
             return ValueSet(case, kind, rung, values, expected)
-    if kind != "normal":  # not defined on this kind at all: ordinary values instead
+    if kind != "normal":  # the reference is not defined on this kind: ordinary values instead
         return make(task, case, "normal", (*seed, "ordinary"))
-    if all(one.undefined <= UNDEFINED for one in expected):
+    if all(output.undefined <= UNDEFINED for output in expected):
         return ValueSet(case, kind, rung, values, expected)
     raise TaskError(f"{task.id}: the reference disagrees with itself in float64 at case {case.name!r}: mend the task")
 
 
 def _spreads(values: tuple[Array, ...], expected: tuple[Expected, ...]) -> bool:
-    """True if an infinity reaches many outputs: there honest kernels that multiply by zero make NaN of it."""
+    """Return whether an infinity reaches many outputs: honest kernels that multiply by zero would produce NaN there."""
     infinite = sum(int(np.isinf(array).sum()) for array in values if array.dtype.kind == "f")
-    return sum(int((~np.isfinite(one.truth)).sum()) for one in expected) > 2 * infinite > 0
+    return sum(int((~np.isfinite(output.truth)).sum()) for output in expected) > 2 * infinite > 0
 
 
 def _with_fixed(instance: Instance, values: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Masks, tables and constants keep the values that belong to the operator."""
+    """Return the values with masks, tables and constants replaced by those that the module defines."""
     fixed = instance.fixed_inputs()
     return tuple(
         _to_numpy(fixed[i]).astype(array.dtype).reshape(array.shape) if i in fixed else array
@@ -191,20 +191,20 @@ def _with_fixed(instance: Instance, values: tuple[Array, ...]) -> tuple[Array, .
 
 
 def expect(instance: Instance, values: tuple[Array, ...], integral: bool = False) -> tuple[Expected, ...]:
-    """Run the reference on `values`; `integral` asks for exactness where the operator is linear."""
+    """Return the expected outputs on `values`; with `integral` they are exact where the module is linear."""
     truths = evaluate(instance, values, torch.float64)
     natives = evaluate(instance, values)
-    made = tuple(
+    outputs = tuple(
         _expected(truth, native, spec.dtype)
         for truth, native, spec in zip(truths, natives, instance.signature.outputs, strict=True)
     )
-    if integral and all(_is_integral(one) for one in made) and _is_linear(instance, values):
-        return tuple(replace(one, exact=True) for one in made)
-    return made
+    if integral and all(map(_is_integral, outputs)) and _is_linear(instance, values):
+        return tuple(replace(output, exact=True) for output in outputs)
+    return outputs
 
 
 def evaluate(instance: Instance, values: tuple[Array, ...], dtype: torch.dtype | None = None) -> tuple[Array, ...]:
-    """The reference on arrays; floats come back as float64."""
+    """Run the reference on arrays; floats are returned as float64."""
     with torch.no_grad():
         outputs = instance.evaluate([_to_torch(array) for array in values], dtype)
     return tuple(_to_numpy(tensor) for tensor in outputs)
@@ -246,7 +246,7 @@ def _is_integral(expected: Expected) -> bool:
 
 
 def _is_linear(instance: Instance, values: tuple[Array, ...]) -> bool:
-    """True if the operator is affine in each of its float inputs and small enough to be exact in any order."""
+    """Return whether the module is affine in each float input, with sums that are exact in any order."""
     floats = [i for i, spec in enumerate(instance.signature.inputs) if "float" in spec.dtype]
     outputs = instance.signature.outputs
     largest = evaluate(instance, tuple(np.abs(a) if i in floats else a for i, a in enumerate(values)), torch.float64)
@@ -256,7 +256,7 @@ def _is_linear(instance: Instance, values: tuple[Array, ...]) -> bool:
 
 
 def _is_affine(instance: Instance, values: tuple[Array, ...], index: int) -> bool:
-    """f(a + b) + f(0) = f(a) + f(b) in the input at `index`, with integers and in float64: exact if true at all."""
+    """Return whether f(a + b) + f(0) = f(a) + f(b) in the input at `index`; exact, with integers in float64."""
 
     def at(array: Array) -> tuple[Array, ...]:
         return evaluate(instance, (*values[:index], array, *values[index + 1 :]), torch.float64)

@@ -1,4 +1,4 @@
-"""Rules as data: an id, a reason and a hint, and the lists that a screen allows."""
+"""Rules of the gates as data, read from `rule_books/*.yaml`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import yaml
 
 @dataclass(frozen=True)
 class Rule:
-    """Why something is refused and what to do instead."""
+    """A rule: why something is refused and what to do instead."""
 
     id: str
     reason: str
@@ -21,14 +21,14 @@ class Rule:
 
 @dataclass(frozen=True)
 class Finding:
-    """One place where a rule is broken."""
+    """A place where a kernel breaks a rule."""
 
     rule: Rule
     line: int | None
     detail: str
 
     def describe(self) -> str:
-        """One line for the author."""
+        """Return one line for the author."""
         where = f"line {self.line}: " if self.line else ""
         return f"{where}{self.rule.reason} (`{_short(self.detail)}`): {self.rule.hint}"
 
@@ -40,19 +40,19 @@ def _short(text: str) -> str:
 
 @dataclass(frozen=True)
 class RuleBook:
-    """What one YAML file says: its rules by id and its lists by name."""
+    """The content of one YAML file: its rules by id and its lists by name."""
 
     rules: dict[str, Rule]
     lists: dict[str, frozenset[str]]
 
     def finding(self, rule: str, line: int | None, detail: str) -> Finding:
-        """A broken rule of this book."""
+        """Return the finding for a broken rule of this book."""
         return Finding(self.rules[rule], line, detail)
 
 
 @cache
 def load(name: str) -> RuleBook:
-    """The rule book `rule_books/name.yaml`; one that `extends` another says only where it differs."""
+    """Read `rule_books/NAME.yaml`. A book that `extends` another has only the differences."""
     data: dict[str, Any] = yaml.safe_load(files(__package__).joinpath("rule_books", f"{name}.yaml").read_text())
     base = load(data.pop("extends")) if "extends" in data else RuleBook({}, {})
     rules = {rule["id"]: Rule(**rule) for rule in data.pop("rules")}

@@ -1,8 +1,8 @@
-"""The verifier's secret: what keeps value sets unknown to authors and the same on repetition.
+"""The verifier's secret, from which value sets are drawn: unknown to authors, the same at every repetition.
 
-The secret is a random file of this machine, readable by its owner only. Value sets are drawn from it, so the numbers in
-a verdict's feedback may differ between machines while outcomes do not, but for kernels at the edge of a tolerance. Set
-`KERNEL_GYM_SECRET` to share one secret between machines, for instance to reproduce a run bit for bit elsewhere.
+The secret is a random file of this machine, readable by its owner only. Numbers in a verdict's feedback may therefore
+differ between machines; outcomes do not, except for kernels at the edge of a tolerance. Set `KERNEL_GYM_SECRET` to
+share a secret between machines, for instance to reproduce a run bit for bit.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ ENVIRONMENT = "KERNEL_GYM_SECRET"
 
 
 def secret() -> bytes:
-    """The secret of this machine; made on first use."""
-    given = os.environ.get(ENVIRONMENT)
-    return given.encode() if given else _of_file(cache_folder() / "secret")
+    """Return the secret of this machine; it is created on first use."""
+    shared = os.environ.get(ENVIRONMENT)
+    return shared.encode() if shared else _of_file(cache_folder() / "secret")
 
 
 @lru_cache
@@ -44,15 +44,15 @@ def _of_file(path: Path) -> bytes:
 
 
 def keyed_hash(*parts: object) -> int:
-    """A number that only a holder of the secret can compute from `parts`."""
+    """Return a number that only a holder of the secret can compute from `parts`."""
     return int.from_bytes(hmac.digest(secret(), repr(parts).encode(), "sha256")[:16], "big")
 
 
 def generator(*parts: object) -> np.random.Generator:
-    """A random generator derived from the secret and `parts`."""
+    """Return a random generator derived from the secret and `parts`."""
     return np.random.default_rng(keyed_hash(*parts))
 
 
 def fingerprint() -> str:
-    """Names the secret without telling it."""
+    """Return a digest that identifies the secret without revealing it."""
     return hashlib.sha256(b"fingerprint" + secret()).hexdigest()[:16]

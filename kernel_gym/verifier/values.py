@@ -1,9 +1,10 @@
-"""Values that kernels are checked on.
+"""Random values on which kernels are checked.
 
-Four kinds of sets, each against another way of passing without being right: `normal` (random scale and offset per
-tensor), `integers` (small and exact, so that a linear operator must be exact too), `stress` (large magnitudes, ties,
-spikes, infinities where the operator is defined on them) and `structured` (every row another, so that swapped rows and
-transpositions show). A kind has rungs from severe to tame; the reference decides which rung an operator is defined on.
+There are four kinds, each against another way of passing without being correct: `normal` (random scale and offset per
+tensor), `integers` (small and exact, so that the results of linear functions must be exact), `stress` (large
+magnitudes, ties, spikes, and infinities where the reference is defined on them) and `structured` (all rows differ, so
+that swapped rows and transpositions show). Each kind has rungs from severe to tame; the reference decides which rung is
+used.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ RUNGS: dict[Kind, int] = {"normal": 2, "integers": 2, "stress": len(SPIKES), "st
 
 
 def draw(signature: Signature, kind: Kind, rung: int, rng: np.random.Generator) -> tuple[Array, ...]:
-    """One set of values for every input of `signature`."""
+    """Draw one value set: an array for every input of `signature`."""
     return tuple(
         np.asarray(_tensor(spec, kind, rung, rng), dtype=numpy_dtype(spec.dtype)).reshape(spec.shape)
         for spec in signature.inputs
@@ -108,7 +109,7 @@ def _structured(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles
 
 
 def _fit(values: Doubles, spec: InputSpec, rung: int) -> Doubles:
-    """Values folded into the tensor's domain."""
+    """Return the values, mapped into the tensor's domain."""
     if spec.domain.kind == "positive":
         return np.clip(np.abs(values), 0.25 if rung else 2.0**-6, 1e4)
     if spec.domain.kind == "unit":

@@ -1,6 +1,6 @@
-"""Fused chains: a convolution or a product of matrices, and what is done to its result.
+"""Fused chains: a base layer (a convolution or a matrix product) followed by steps.
 
-A chain is a base and steps. A step is an expression in `x`, or an assignment that keeps something for later.
+A step is an expression in `x`, or an assignment that keeps a value for later steps.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 
 @dataclass(frozen=True)
 class Base:
-    """What a chain begins with: a layer called `layer`, its arguments, and the sizes it is run at."""
+    """The layer that a chain begins with: its name, the expression that constructs it, its arguments and its sizes."""
 
     title: str
     layer: str
-    made: str
+    constructor: str
     shape: str
     sizes: CaseSizes
     arguments: str
@@ -32,16 +32,16 @@ def chain(
     *steps: str,
     layers: Mapping[str, str] | None = None,
     inputs: Mapping[str, str] | None = None,
-    made: str = "",
+    constructor: str = "",
     keeps_input: bool = False,
     repaired: str = "",
     redundant: str = "",
     **settings: object,
 ) -> TaskDefinition:
-    """One row of level 2.
+    """Return the definition of one task of level 2.
 
-    `layers` are further parts of the module, `inputs` further arguments of `forward`. `made` makes the base's layer in
-    another way; `keeps_input` keeps what it is applied to as `original`.
+    `layers` are further layers of the module, `inputs` further arguments of `forward`. `constructor` replaces the
+    expression that constructs the base layer; `keeps_input` keeps its input as `original`.
     """
     constants = {**base.settings, **settings}
     return TaskDefinition(
@@ -52,7 +52,7 @@ def chain(
         base.sizes,
         forward="\n".join(["original = x"] * keeps_input + _statements(base.layer, steps)),
         inputs={"x": f"torch.randn({base.shape})", **(inputs or {})},
-        layers={base.layer: made or base.made, **(layers or {})},
+        layers={base.layer: constructor or base.constructor, **(layers or {})},
         settings=constants,
         init=" ".join([base.arguments, *constants]),
         repaired=repaired,
@@ -61,7 +61,7 @@ def chain(
 
 
 def parameter(*shape: str) -> str:
-    """What makes a random parameter of a shape."""
+    """Return the expression that constructs a random parameter of a shape."""
     return f"nn.Parameter(torch.randn({', '.join(shape)}))"
 
 

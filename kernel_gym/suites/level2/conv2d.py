@@ -10,7 +10,7 @@ from kernel_gym.suites.level2.chain import Base, chain, parameter
 CONV2D = Base(
     title="2-D convolution",
     layer="conv",
-    made="nn.Conv2d(in_channels, out_channels, kernel_size)",
+    constructor="nn.Conv2d(in_channels, out_channels, kernel_size)",
     shape="batch, in_channels, height, width",
     sizes=CaseSizes(
         "batch in_channels out_channels height width",

@@ -10,7 +10,7 @@ from kernel_gym.suites.level2.chain import Base, chain, parameter
 CONV3D = Base(
     title="3-D convolution",
     layer="conv",
-    made="nn.Conv3d(in_channels, out_channels, kernel_size)",
+    constructor="nn.Conv3d(in_channels, out_channels, kernel_size)",
     shape="batch, in_channels, depth, height, width",
     sizes=CaseSizes(
         "batch in_channels out_channels depth height width",

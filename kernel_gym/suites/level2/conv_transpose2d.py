@@ -10,7 +10,7 @@ from kernel_gym.suites.level2.chain import Base, chain, parameter
 CONV_TRANSPOSE2D = Base(
     title="2-D transposed convolution",
     layer="conv",
-    made="nn.ConvTranspose2d(in_channels, out_channels, kernel_size, stride, padding, output_padding)",
+    constructor="nn.ConvTranspose2d(in_channels, out_channels, kernel_size, stride, padding, output_padding)",
     shape="batch, in_channels, height, width",
     sizes=CaseSizes(
         "batch in_channels out_channels height width",

@@ -10,7 +10,7 @@ from kernel_gym.suites.level2.chain import Base, chain, parameter
 CONV_TRANSPOSE3D = Base(
     title="3-D transposed convolution",
     layer="conv",
-    made="nn.ConvTranspose3d(in_channels, out_channels, kernel_size, stride, padding, output_padding)",
+    constructor="nn.ConvTranspose3d(in_channels, out_channels, kernel_size, stride, padding, output_padding)",
     shape="batch, in_channels, depth, height, width",
     sizes=CaseSizes(
         "batch in_channels out_channels depth height width",

@@ -10,7 +10,7 @@ from kernel_gym.suites.level2.chain import Base, chain, parameter
 GEMM = Base(
     title="Linear layer",
     layer="gemm",
-    made="nn.Linear(in_features, out_features)",
+    constructor="nn.Linear(in_features, out_features)",
     shape="batch, in_features",
     sizes=CaseSizes(
         "batch in_features out_features",
@@ -51,7 +51,7 @@ DEFINITIONS = (
         "x / 2",
         "torch.sum(x, dim=1, keepdim=True)",
         "x * self.scaling_factor",
-        made=WITHOUT_BIAS,
+        constructor=WITHOUT_BIAS,
         scaling_factor=1.5,
     ),
     _gemm(
@@ -235,7 +235,7 @@ DEFINITIONS = (
         layers={**GROUP_NORM, "bias": parameter("1", "out_features", "1", "1")},
         num_groups=8,
     ),
-    _gemm(76, "gemm_add_relu", "x + self.bias", "torch.relu(x)", made=WITHOUT_BIAS, layers={"bias": FEATURES}),
+    _gemm(76, "gemm_add_relu", "x + self.bias", "torch.relu(x)", constructor=WITHOUT_BIAS, layers={"bias": FEATURES}),
     _gemm(
         80,
         "gemm_max_subtract_gelu",

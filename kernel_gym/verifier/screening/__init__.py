@@ -1,1 +1,1 @@
-"""Static checks of a kernel: its source text, its dialect and its binary."""
+"""Static checks of a kernel: of its source text (`screen`), its dialect (`dialect`) and its binary (`binary`)."""

@@ -1,7 +1,8 @@
-"""The binary screen: what the compiler made of the source.
+"""The binary gate: which symbols, sections and instructions a kernel's binary may have.
 
-Text can be disguised, symbols can't: whatever a kernel calls outside itself is an undefined symbol of its binary,
-whatever it keeps between calls lies in a writable section, whatever runs before it is called is in a table of its own.
+Text can be disguised, symbols cannot: every function that a kernel calls outside itself is an undefined symbol of its
+binary, all data that it keeps between calls is in a writable section, and all code that runs before it is called is in
+a table of constructors.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ _BOOK = rules.load("binary")
 #: The rule book of each language.
 BOOKS = {"ascendc": "binary", "cuda": "binary_cuda"}
 _WRITE, _ALLOC, _TLS = 0x1, 0x2, 0x400
-#: What the start-up files of a toolchain put into .data and .bss: a handle, a flag.
+#: Bytes that the start-up files of a toolchain put into .data and .bss: a handle, a flag.
 _OWN_DATA = 64
-#: Where a kernel's code must end: up to there the simulator notes which basic blocks ran.
+#: Address at which a kernel's code must end: the simulator records basic blocks only below it.
 MOST_CODE = 4 << 20
-#: How an x86-64 compiler names a call through a pointer that it has been told to leave to others.
+#: Prefix of the symbols that an x86-64 compiler emits for calls through pointers.
 _THUNK = "__x86_indirect_thunk"
-#: And what it is on aarch64: br and blr of a register.
+#: Calls through pointers on aarch64: br and blr of a register.
 _BRANCH_MASK, _BRANCHES = 0xFFFFFC1F, (0xD61F0000, 0xD63F0000)
 _OWN_CONSTRUCTORS = {".init_array": 1, ".fini_array": 1, ".preinit_array": 0, ".ctors": 0, ".dtors": 0}
 
 
 def screen(path: Path, language: str = "ascendc") -> tuple[Finding | None, tuple[Diagnostic, ...]]:
-    """The first broken rule, and mistakes that the compiler could not see (maths, calls through pointers)."""
+    """Return the first broken rule, and mistakes that the compiler cannot see (maths, calls through pointers)."""
     image, book = BytesIO(path.read_bytes()), rules.load(BOOKS[language])
     try:
         elf = ELFFile(image)
@@ -47,7 +48,7 @@ def screen(path: Path, language: str = "ascendc") -> tuple[Finding | None, tuple
 
 
 def screen_device_code(path: Path) -> Finding | None:
-    """The first function that code for a GPU needs from outside itself and may not have."""
+    """Return the first forbidden function that code for a GPU needs from outside itself."""
     book = rules.load(BOOKS["cuda"])
     with path.open("rb") as file:
         table = ELFFile(file).get_section_by_name(".symtab")
@@ -60,7 +61,7 @@ def screen_device_code(path: Path) -> Finding | None:
 
 
 def findings(elf: ELFFile, book: RuleBook = _BOOK) -> Iterator[Finding]:
-    """Every broken rule."""
+    """Yield every broken rule."""
     if elf.header.e_type != "ET_DYN":
         yield _BOOK.finding("malformed", None, str(elf.header.e_type))
     yield from _segments(elf)
@@ -113,7 +114,7 @@ def _symbols(elf: ELFFile, table: str, book: RuleBook) -> Iterator[Finding]:
 
 
 def is_allowed(name: str, book: RuleBook = _BOOK) -> bool:
-    """True for symbols that the device's runtime or the compiler provide."""
+    """Return True for symbols that the device's runtime or the compiler provide."""
     bare = name.partition("@")[0]
     return bare in book.lists["symbols"] or bare.startswith(tuple(book.lists["symbol_prefixes"]))
 
@@ -127,8 +128,8 @@ def _is_mistake(name: str, book: RuleBook) -> bool:
 
 
 def _calls_through_pointers(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:
-    """Nobody could say what such a call runs, so there must be none; device code has none either."""
-    if book is not _BOOK:  # other hosts may: their process holds nothing that they could reach
+    """Find calls through pointers: their targets are unknown, and device code cannot have them either."""
+    if book is not _BOOK:  # allowed in host code for other devices, whose process holds nothing worth reaching
         return
     text = elf.get_section_by_name(".text")
     names = [symbol.name for symbol in symbols.of(elf)]
@@ -142,7 +143,7 @@ def _calls_through_pointers(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic
 
 
 def _too_much_code(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:
-    """Basic blocks are told apart within the first bytes of a binary only."""
+    """Find code beyond `MOST_CODE`, where basic blocks are not recorded."""
     text = elf.get_section_by_name(".text")
     if book is _BOOK and text and text.header.sh_addr + text.header.sh_size > MOST_CODE:
         yield Diagnostic(

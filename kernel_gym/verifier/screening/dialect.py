@@ -1,6 +1,6 @@
-"""Mistakes that the device compiler refuses and g++ does not: reported at the compile gate, with a hint.
+"""The compile gate, first part: mistakes that the device compiler refuses and g++ accepts, with a hint for each.
 
-Types are inferred only as far as the file itself tells them; where that is not enough, nothing is said.
+Types are inferred only from the file itself; where that is not enough, nothing is reported.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _ARITHMETIC = frozenset({"+", "-", "*", "/"})
 
 
 def lint(source: Source) -> tuple[Diagnostic, ...]:
-    """All mistakes, in the order of their lines; none if the text does not parse, which is the compiler's to say."""
+    """Return all mistakes in the order of their lines; none if the text does not parse, which the compiler reports."""
     stray = [t for t in source.tokens if t.kind == "stray"]
     if stray:
         rule = _BOOK.rules["stray-character"]
         return (Diagnostic(f"{rule.reason} ({stray[0].text!a}); {rule.hint}", stray[0].line),)
     if source.tree.has_error:
         return ()
-    found = sorted(findings(source), key=lambda finding: finding.line or 0)
-    return tuple(Diagnostic(f"{f.rule.reason} ('{f.detail}'); {f.rule.hint}", f.line) for f in found)
+    mistakes = sorted(findings(source), key=lambda finding: finding.line or 0)
+    return tuple(Diagnostic(f"{f.rule.reason} ('{f.detail}'); {f.rule.hint}", f.line) for f in mistakes)
 
 
 def findings(source: Source) -> Iterator[Finding]:
-    """Every mistake."""
+    """Yield every mistake."""
     for directive in source.directives:
         if directive.name == "include" and included(directive) not in _INCLUDES:
             yield _BOOK.finding("missing-header", directive.line, included(directive))
@@ -64,13 +64,13 @@ def _entry_points(functions: list[Node]) -> Iterator[Finding]:
 
 def _std(node: Node) -> Iterator[Finding]:
     written = syntax.text(node).replace(" ", "")
-    found = re.match(r"(?:::)?std::(\w+)", written)
-    if found and found.group(1) not in _BOOK.lists["std_names"]:
-        yield _BOOK.finding("std-name", syntax.line(node), f"std::{found.group(1)}")
+    match = re.match(r"(?:::)?std::(\w+)", written)
+    if match and match.group(1) not in _BOOK.lists["std_names"]:
+        yield _BOOK.finding("std-name", syntax.line(node), f"std::{match.group(1)}")
 
 
 class _Names:
-    """What the file declares outside of function bodies: member types, functions, constants."""
+    """The names that the file declares outside of function bodies: member types, functions, constants."""
 
     def __init__(self, root: Node) -> None:
         self.root = root
@@ -79,12 +79,13 @@ class _Names:
     @cached_property
     def members(self) -> dict[str, str]:
         """Types of data members by name; members of several types under one name are left out."""
-        found: dict[str, set[str]] = {}
+        types_by_name: dict[str, set[str]] = {}
         for node in syntax.walk(self.root):
             if node.type == "field_declaration" and not _is_fixed(node):
-                for one in syntax.declarators(node):
-                    found.setdefault(syntax.name_of(one), set()).add(_type(node) if _is_plain(one) else "")
-        return {name: types.pop() for name, types in found.items() if len(types) == 1}
+                for declarator in syntax.declarators(node):
+                    types = types_by_name.setdefault(syntax.name_of(declarator), set())
+                    types.add(_type(node) if _is_plain(declarator) else "")
+        return {name: types.pop() for name, types in types_by_name.items() if len(types) == 1}
 
     @cached_property
     def declared(self) -> frozenset[str]:
@@ -92,11 +93,13 @@ class _Names:
         nodes = (
             n for n in syntax.walk(self.root) if n.type in ("declaration", "field_declaration", "parameter_declaration")
         )
-        return self.functions | {syntax.name_of(one) for node in nodes for one in syntax.declarators(node)}
+        return self.functions | {
+            syntax.name_of(declarator) for node in nodes for declarator in syntax.declarators(node)
+        }
 
 
 def _is_fixed(node: Node) -> bool:
-    """Constants are folded by the compiler, and folded casts are allowed."""
+    """Return whether a declaration is constant: the compiler folds constants, and folded casts are allowed."""
     return any(syntax.text(c) in ("constexpr", "const", "static") for c in node.children)
 
 
@@ -121,11 +124,11 @@ class _Device:
                 self._declare(node)
 
     def _declare(self, node: Node) -> None:
-        for one in syntax.declarators(node):
-            name = syntax.name_of(one)
+        for declarator in syntax.declarators(node):
+            name = syntax.name_of(declarator)
             if _type(node) == "GM_ADDR" or "_Nonnull" in syntax.text(node).partition("=")[0]:
                 self.in_global_memory.add(name)
-            plain = _is_plain(one) or one.type == "reference_declarator"
+            plain = _is_plain(declarator) or declarator.type == "reference_declarator"
             is_fixed = _is_fixed(node) and node.type == "declaration"
             kept = "" if is_fixed or not plain else _type(node)
             self.types[name] = kept if self.types.get(name, kept) == kept else ""  # shadowed by another type: unknown
@@ -161,7 +164,7 @@ class _Device:
         return self.kind(operand) if operand is not None else ""
 
     def kind(self, node: Node) -> str:
-        """`float`, `unsigned`, or nothing if it is neither or unknown. Literals and constants are nothing."""
+        """Return `float`, `unsigned`, or nothing for other and unknown types, integer literals and constants."""
         cast = syntax.as_cast(node)
         if cast is not None:
             return _kind(syntax.text(cast.type).replace(" ", ""))

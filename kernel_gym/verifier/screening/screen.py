@@ -23,10 +23,10 @@ BOOKS = {"ascendc": "screen", "cuda": "screen_cuda"}
 
 
 def screen(source: Source, compiled: bool = False, language: str = "ascendc") -> Finding | None:
-    """The first broken rule, or None.
+    """Return the first broken rule, or None.
 
-    Where the text does not parse, a mistake can look like a global; then the tree is looked at only once the compiler
-    has taken the text (`compiled`).
+    If the text does not parse, a mistake can look like a global. Then the tree is screened only after the compiler has
+    accepted the text (`compiled`).
     """
     book = rules.load(BOOKS[language])
     try:
@@ -36,7 +36,7 @@ def screen(source: Source, compiled: bool = False, language: str = "ascendc") ->
 
 
 def findings(source: Source, with_tree: bool = True, book: RuleBook | None = None) -> Iterator[Finding]:
-    """Every broken rule; of Ascend C unless another book is given."""
+    """Yield every broken rule of a book; by default of the book for Ascend C."""
     book = book or rules.load(BOOKS["ascendc"])
     yield from _characters(book, source)
     for directive in source.directives:
@@ -73,14 +73,14 @@ def _directive(book: RuleBook, directive: Directive) -> Iterator[Finding]:
 
 
 def included(directive: Directive) -> str:
-    """The file that an #include names; empty if a macro computes it."""
+    """Return the file that an #include names; empty if a macro computes it."""
     text = "".join(t.text for t in directive.rest)
-    found = re.fullmatch(r"""<([^<>"]+)>|"([^"]+)\"""", text)
-    return (found.group(1) or found.group(2)) if found else ""
+    match = re.fullmatch(r"""<([^<>"]+)>|"([^"]+)\"""", text)
+    return (match.group(1) or match.group(2)) if match else ""
 
 
 def is_foreign(name: str) -> bool:
-    """True for paths that reach outside the include folders; a header that merely does not exist is a compile error."""
+    """Return True for paths outside the include folders; a header that only does not exist is a compile error."""
     return not re.fullmatch(r"[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*(\.h|\.hpp)?", name)
 
 
@@ -100,7 +100,7 @@ def _macros(book: RuleBook, source: Source) -> Iterator[Finding]:
 
 
 def _is_constant(book: RuleBook, macro: Macro) -> bool:
-    """A number, a name or arithmetic on them: nothing that could hide a declaration."""
+    """Return whether a macro is a number, a name or arithmetic on them, which cannot hide a declaration."""
     plain = all(
         t.kind in ("number", "name") or t.text in ("+", "-", "/", "%", "(", ")", "<<", ">>", "::") for t in macro.body
     )
@@ -114,7 +114,7 @@ def _names(book: RuleBook, source: Source) -> Iterator[Finding]:
 
 
 def _namespaces(book: RuleBook, source: Source) -> Iterator[Finding]:
-    """The runtime's own namespace, wherever it is named as one; in a macro any mention could become one."""
+    """Find uses of the runtime's own namespace; in a macro, any mention counts."""
     reserved = book.lists["reserved_namespaces"]
     for before, token, after in zip(source.expanded, source.expanded[1:], source.expanded[2:], strict=False):
         named = after.text == "::" or before.text in ("namespace", "::")

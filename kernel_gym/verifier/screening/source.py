@@ -1,9 +1,9 @@
-"""Reading a kernel's source: tokens, directives, macros, and a syntax tree in the author's lines.
+"""Reads a kernel's source: tokens, directives, macros, and a syntax tree with the author's line numbers.
 
-The screen must see what the compiler will see, so the text is lexed as a compiler does it (joined lines, comments,
-literals), the author's macros are expanded, and only then parsed. Both branches of conditionals are kept: what hides in
-the one that is not compiled today is looked at too. What Ascend C and CUDA add to C++ is rewritten into words that the
-grammar knows, without moving a line.
+The screen must see what the compiler will see. So the text is lexed as a compiler does it (joined lines, comments,
+literals), the author's macros are expanded, and the result is parsed. Both branches of conditionals are kept, so that
+nothing can hide in the branch that is not compiled. Keywords of Ascend C and CUDA are rewritten into words that the C++
+grammar has, without changing line numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import tree_sitter_cpp
 
 TokenKind = Literal["name", "number", "string", "char", "punct", "stray"]
 
-#: Words of Ascend C and CUDA, and the qualifiers of C++ that stand for them in the syntax tree (no kernel needs those).
+#: Keywords of Ascend C and CUDA, and the C++ qualifiers that replace them in the syntax tree (no kernel needs these).
 DEVICE, ENTRY, SPACE = "constinit", "consteval", "_Nonnull"
 REWRITTEN = {
     "__aicore__": DEVICE,
@@ -52,9 +52,9 @@ REWRITTEN = {
     "__cluster_dims__": "",
     "__maxnreg__": "",
 }
-#: Words that vanish with the argument in parentheses behind them.
+#: Keywords that are removed together with the argument in parentheses behind them.
 WITH_ARGUMENT = ("__mix__", "__inout_pipe__", "__launch_bounds__", "__cluster_dims__", "__maxnreg__")
-#: More tokens than this after expansion are no kernel: macros that double themselves.
+#: Most tokens after expansion; more come from macros that double themselves.
 MAX_TOKENS = 200_000
 
 _LEXER = re.compile(
@@ -76,7 +76,7 @@ _LEXER = re.compile(
 
 
 class Unreadable(Exception):
-    """The text cannot be screened; `rule` says which rule of the screen that breaks."""
+    """The text cannot be screened; `rule` is the rule of the screen that it breaks."""
 
     def __init__(self, rule: str, line: int, detail: str) -> None:
         super().__init__(detail)
@@ -84,7 +84,7 @@ class Unreadable(Exception):
 
 
 class Token(NamedTuple):
-    """One token, the author's line it stands on, and whether white space comes before it."""
+    """One token, its line in the author's source, and whether white space is before it."""
 
     kind: TokenKind
     text: str
@@ -92,7 +92,7 @@ class Token(NamedTuple):
     spaced: bool = False
 
 
-#: A token on its way through the expander, with the macros it may not expand again.
+#: A token in the expander, with the macros that it must not expand again.
 _Waiting: TypeAlias = "tuple[Token, frozenset[str]]"
 
 
@@ -108,7 +108,7 @@ class Directive:
 
 @dataclass(frozen=True)
 class Macro:
-    """A definition by the author; `parameters` is None if it takes none."""
+    """A macro that the author defined; `parameters` is None for a macro without parameter list."""
 
     name: str
     parameters: tuple[str, ...] | None
@@ -118,7 +118,7 @@ class Macro:
 
 @dataclass(frozen=True)
 class Source:
-    """A kernel's text, read."""
+    """A kernel's source, lexed."""
 
     text: str
     tokens: tuple[Token, ...]
@@ -127,8 +127,8 @@ class Source:
 
     @cached_property
     def macros(self) -> tuple[Macro, ...]:
-        """All definitions, in order."""
-        return tuple(made for d in self.directives if d.name == "define" and (made := _macro(d)))
+        """All macro definitions, in order."""
+        return tuple(macro for d in self.directives if d.name == "define" and (macro := _macro(d)))
 
     @cached_property
     def expanded(self) -> tuple[Token, ...]:
@@ -146,13 +146,13 @@ class Source:
 
     @cached_property
     def all_names(self) -> tuple[Token, ...]:
-        """Every name, those in macro bodies and conditions included."""
+        """Every name, including those in macro bodies and conditions."""
         hidden = [t for d in self.directives if d.name != "include" for t in d.rest]
         return tuple(t for t in (*self.tokens, *hidden) if t.kind == "name")
 
     @cached_property
     def parsed(self) -> bytes:
-        """The text that the tree is made of."""
+        """The text that is parsed."""
         return _layout(_without_launches(_rewritten(self.expanded))).encode()
 
     @cached_property
@@ -193,15 +193,15 @@ def read(text: str) -> Source:
 
 
 def _splice(text: str) -> tuple[str, _Lines]:
-    """Join lines that end in a backslash, remembering where the author's lines begin."""
+    """Join lines that end in a backslash; also return where the author's lines begin."""
     text = text.replace("\r\n", "\n")
     parts = re.split(r"\\[ \t]*\n", text)
     starts, line, offset = [0], 1, 0
     numbers = [1]
     for index, part in enumerate(parts):
-        for found in re.finditer("\n", part):
+        for newline in re.finditer("\n", part):
             line += 1
-            starts.append(offset + found.end())
+            starts.append(offset + newline.end())
             numbers.append(line)
         offset += len(part)
         if index + 1 < len(parts):
@@ -212,7 +212,7 @@ def _splice(text: str) -> tuple[str, _Lines]:
 
 
 class _Lines:
-    """The author's line at an offset; asked from the front to the back."""
+    """The author's line numbers by offset; offsets must be requested in ascending order."""
 
     def __init__(self, starts: list[int], numbers: list[int]) -> None:
         self._ends, self._numbers, self._index = [*starts[1:], sys.maxsize], numbers, 0
@@ -275,7 +275,7 @@ class _Expander:
 
 
 def _arguments(waiting: deque[_Waiting]) -> list[list[_Waiting]]:
-    """Take a parenthesised list of arguments off the front."""
+    """Remove a parenthesised list of arguments from the front and return it."""
     waiting.popleft()
     arguments: list[list[_Waiting]] = [[]]
     depth = 0
@@ -308,7 +308,7 @@ def _by_parameter(parameters: tuple[str, ...], arguments: list[list[_Waiting]]) 
 
 
 def _rewritten(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The languages' own words as the grammar knows them."""
+    """Yield the tokens with keywords of Ascend C and CUDA replaced by words of the C++ grammar."""
     skip = 0
     for index, token in enumerate(tokens):
         if skip:
@@ -325,7 +325,7 @@ def _rewritten(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _without_launches(tokens: Iterator[Token]) -> Iterator[Token]:
-    """`kernel<<<a, b, c>>>(arguments)` becomes `kernel(a, b, c)(arguments)`, which is C++."""
+    """Rewrite `kernel<<<a, b, c>>>(arguments)` to `kernel(a, b, c)(arguments)`, which is C++."""
     open_launches = 0
     waiting = list(tokens)
     index = 0
@@ -344,7 +344,7 @@ def _without_launches(tokens: Iterator[Token]) -> Iterator[Token]:
 
 
 def _layout(tokens: Iterator[Token]) -> str:
-    """Text with every token on its line."""
+    """Return a text with every token on its line."""
     parts: list[str] = []
     line = 1
     for token in tokens:

@@ -1,4 +1,4 @@
-"""Questions about the syntax tree of a kernel."""
+"""Queries on the syntax tree of a kernel."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ _FUNCTION_LIKE = ("function_definition", "lambda_expression")
 _CASTS = ("static_cast", "reinterpret_cast", "const_cast", "dynamic_cast")
 
 
-@lru_cache(maxsize=64)  # screen and linter look at the same trees several times, and making nodes is what costs
+@lru_cache(maxsize=64)  # the same trees are walked several times, and creating nodes is expensive
 def walk(node: Node) -> tuple[Node, ...]:
-    """The node and everything below it, in the order of the text."""
-    found, waiting = [], [node]
+    """Return the node and all nodes below it, in the order of the text."""
+    nodes, waiting = [], [node]
     while waiting:
         current = waiting.pop()
-        found.append(current)
+        nodes.append(current)
         waiting += current.children[::-1]
-    return tuple(found)
+    return tuple(nodes)
 
 
 def text(node: Node | None) -> str:
-    """The text of a node; empty for None."""
+    """Return the text of a node; empty for None."""
     return node.text.decode(errors="replace") if node is not None and node.text is not None else ""
 
 
 def line(node: Node) -> int:
-    """The author's line, from 1."""
+    """Return the author's line of a node, from 1."""
     return node.start_point[0] + 1
 
 
 def is_within(node: Node, kind: str) -> bool:
-    """True if a parent is of this kind."""
+    """Return whether a parent is of this kind."""
     return enclosing(node, kind) is not None
 
 
 def enclosing(node: Node, *kinds: str) -> Node | None:
-    """The nearest parent of one of these kinds."""
+    """Return the nearest parent of one of these kinds."""
     parent = node.parent
     while parent is not None and parent.type not in kinds:
         parent = parent.parent
@@ -48,13 +48,13 @@ def enclosing(node: Node, *kinds: str) -> Node | None:
 
 
 def declarators(node: Node) -> list[Node]:
-    """The declarators of a declaration, initialisers stripped."""
-    found = node.children_by_field_name("declarator")
-    return [one.child_by_field_name("declarator") or one if one.type == "init_declarator" else one for one in found]
+    """Return the declarators of a declaration without initialisers."""
+    children = node.children_by_field_name("declarator")
+    return [(c.child_by_field_name("declarator") or c) if c.type == "init_declarator" else c for c in children]
 
 
 def name_of(declarator: Node | None) -> str:
-    """The name inside pointers, arrays, references and parameter lists."""
+    """Return the name inside pointers, arrays, references and parameter lists."""
     while declarator is not None:
         inner = declarator.child_by_field_name("declarator")
         if inner is None and declarator.type in ("reference_declarator", "parenthesized_declarator"):
@@ -68,7 +68,7 @@ def name_of(declarator: Node | None) -> str:
 
 
 def _function_declarator(node: Node | None) -> Node | None:
-    """The function declarator under pointers and references; a pointer to a function is a variable, not a function."""
+    """Return the function declarator under pointers and references; None for a pointer to a function, a variable."""
     while node is not None and node.type in ("pointer_declarator", "reference_declarator", "init_declarator"):
         node = node.child_by_field_name("declarator") or next(
             (c for c in node.named_children if c.type.endswith("declarator")), None
@@ -80,13 +80,13 @@ def _function_declarator(node: Node | None) -> Node | None:
 
 
 def declared_functions(node: Node) -> list[str]:
-    """Names of the functions that a declaration or definition declares."""
-    found = [_function_declarator(one) for one in node.children_by_field_name("declarator")]
-    return [name_of(one).replace(" ", "").rpartition("::")[2] for one in found if one is not None]
+    """Return the names of the functions that a declaration or definition declares."""
+    functions = [_function_declarator(child) for child in node.children_by_field_name("declarator")]
+    return [name_of(function).replace(" ", "").rpartition("::")[2] for function in functions if function is not None]
 
 
 def defined_functions(root: Node) -> frozenset[str]:
-    """Names of all functions and classes with a body in the file; a class name is called to construct."""
+    """Return the names of all functions and classes that the file defines; a class name is called as constructor."""
     names: set[str] = set()
     for node in walk(root):
         if node.type == "function_definition":
@@ -97,7 +97,7 @@ def defined_functions(root: Node) -> frozenset[str]:
 
 
 def is_lasting(node: Node, storage: set[str]) -> bool:
-    """True for variables that outlive a call: globals, statics, static members."""
+    """Return True for variables that outlive a call: globals, statics, static members."""
     if not declarators(node):
         return False
     if "static" in storage:
@@ -107,17 +107,17 @@ def is_lasting(node: Node, storage: set[str]) -> bool:
 
 
 def is_constant(node: Node) -> bool:
-    """True if a declaration makes constants: `constexpr`, or `const` on what is declared rather than pointed to."""
+    """Return whether a declaration is constant: `constexpr`, or `const` on the variable rather than its target."""
     qualifiers = {text(child) for child in node.children if child.type == "type_qualifier"}
     if "constexpr" in qualifiers:
         return True
-    pointers = [one for one in declarators(node) if one.type == "pointer_declarator"]
-    fixed = all("const" in {text(c) for c in one.children if c.type == "type_qualifier"} for one in pointers)
+    pointers = [declarator for declarator in declarators(node) if declarator.type == "pointer_declarator"]
+    fixed = all("const" in {text(c) for c in pointer.children if c.type == "type_qualifier"} for pointer in pointers)
     return fixed and ("const" in qualifiers or bool(pointers))
 
 
 def callee(node: Node) -> str:
-    """The unqualified name of a called function; empty for member calls and names of other namespaces than `std`."""
+    """Return the unqualified name of a called function; empty for member calls and namespaces other than `std`."""
     function = node.child_by_field_name("function")
     written = text(function).replace(" ", "")
     if function is None or function.type not in ("identifier", "qualified_identifier", "template_function"):
@@ -127,14 +127,14 @@ def callee(node: Node) -> str:
 
 @dataclass(frozen=True)
 class Cast:
-    """A conversion that the author wrote: to which type, of what."""
+    """An explicit conversion: the target type and the value."""
 
     type: Node
     value: Node
 
 
 def as_cast(node: Node) -> Cast | None:
-    """The cast that a node is, whichever way it is spelled."""
+    """Return the cast that a node is, in any spelling; None if it is no cast."""
     kind = node.type
     if kind == "cast_expression":
         target, value = node.child_by_field_name("type"), node.child_by_field_name("value")
@@ -152,13 +152,13 @@ def as_cast(node: Node) -> Cast | None:
 
 
 def is_plain_pointer(target: Node) -> bool:
-    """True for a pointer that is not in one of the device's address spaces."""
+    """Return True for a pointer that is not in one of the device's address spaces."""
     written = text(target)
     return "*" in written and SPACE not in written
 
 
 def is_number_or_code(value: Node, functions: frozenset[str]) -> bool:
-    """True for number literals and addresses of the file's functions, also in arithmetic."""
+    """Return True for number literals and addresses of the file's functions, also in arithmetic."""
     if value.type in ("parenthesized_expression", "binary_expression", "unary_expression"):
         operands = value.named_children
         return bool(operands) and all(is_number_or_code(child, functions) for child in operands)
@@ -173,10 +173,10 @@ def is_number_or_code(value: Node, functions: frozenset[str]) -> bool:
 
 
 def is_device_function(node: Node) -> bool:
-    """True for functions that run on the device."""
+    """Return True for functions that run on the device."""
     return bool({text(c) for c in node.children if c.type == "type_qualifier"} & {DEVICE, ENTRY})
 
 
 def is_entry(node: Node) -> bool:
-    """True for kernels: functions that the host launches."""
+    """Return True for kernels: functions that the host launches."""
     return ENTRY in {text(c) for c in node.children if c.type == "type_qualifier"}
