@@ -1,4 +1,4 @@
-"""The simplest operators: a first kernel, a smoke test."""
+"""The simplest tasks, for a first kernel or a smoke test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KernelBench's level 1: single operators, one file for each family."""
+"""KernelBench's level 1: single operators, one module for each family."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 """Convolutions: standard, transposed, depthwise and pointwise, in one to three dimensions.
 
-A row is a kind (`Conv2d`, `ConvTranspose3d`, ...), a shape of input and kernel, and settings. Inputs are square (one
-size for all directions) or not; so are kernels.
+A definition has a kind (`Conv2d`, `ConvTranspose3d`, ...), a shape of input and kernel, and settings. Inputs are square
+(one size for all directions) or not; so are kernels.
 """
 
 from __future__ import annotations
 
 from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 
-#: CaseSizes by the number of directions and whether the input is square. Channels are multiples of 4, for grouped ones.
+#: Sizes by the number of directions and by whether the input is square. Channels are multiples of 4, for groups.
 SIZES: dict[tuple[int, bool], CaseSizes] = {
     (1, True): CaseSizes(
         "batch in_channels out_channels length",
@@ -41,7 +41,7 @@ SIZES: dict[tuple[int, bool], CaseSizes] = {
         timing=(2, 16, 16, 16, 24, 32),
     ),
 }
-#: CaseSizes of the operators that keep the number of channels.
+#: Sizes of the convolutions that keep the number of channels.
 DEPTHWISE: dict[bool, CaseSizes] = {
     True: CaseSizes(
         "batch channels size", public=(2, 8, 20), hidden=((1, 3, 23), (3, 1, 17), (1, 13, 9)), timing=(8, 64, 128)
@@ -70,7 +70,7 @@ def _definition(
 def _convolution(
     number: int, name: str, directions: int, square: bool = True, *, transposed: bool = False, **settings: object
 ) -> TaskDefinition:
-    """Standard or transposed convolution without bias; `settings` are arguments of the layer."""
+    """Define a standard or transposed convolution without bias; `settings` are arguments of the layer."""
     layer = f"Conv{'Transpose' if transposed else ''}{directions}d"
     keywords = ", ".join(f"{key}={key}" for key in settings if key != "kernel_size")
     kind = "transposed convolution" if transposed else "convolution"

@@ -1,4 +1,4 @@
-"""Losses: one number out of a batch."""
+"""Losses: one number for a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KernelBench's level 2: fused chains, one file for each layer that they begin with."""
+"""KernelBench's level 2: fused chains, one module for each layer that a chain begins with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chains on a product with a matrix of weights."""
+"""Chains on a linear layer."""
 
 from __future__ import annotations
 
