@@ -36,9 +36,9 @@ def test_a_degenerate_task_is_found_out(forward: str, null: str):
 
 
 def test_an_argument_without_effect_is_found_out():
-    found = audit(made("torch.exp(x) + 0 * y", x="torch.randn(rows, columns)", y="torch.randn(rows, columns)"))
-    assert found.ignored == ("y",)
-    assert not found.ok
+    result = audit(made("torch.exp(x) + 0 * y", x="torch.randn(rows, columns)", y="torch.randn(rows, columns)"))
+    assert result.ignored == ("y",)
+    assert not result.ok
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_sample_of_our_tasks_is_fit(name: str):
 @pytest.mark.parametrize("name", SUITES)
 def test_all_our_tasks_are_fit(name: str):
     """`make test-suites`."""
-    assert [one.task for one in map(audit, load_suite(name)) if not one.ok] == []
+    assert [result.task for result in map(audit, load_suite(name)) if not result.ok] == []
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

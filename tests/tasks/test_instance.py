@@ -140,7 +140,7 @@ def test_a_reference_that_writes_to_its_input_does_not_reach_ours():
     values = [torch.randn(8, 4), torch.randn(4)]
     before = [value.clone() for value in values]
     instance.evaluate(values)
-    assert all(torch.equal(one, other) for one, other in zip(values, before, strict=True))
+    assert all(torch.equal(value, other) for value, other in zip(values, before, strict=True))
 
 
 def test_threads_do_not_mix_their_parameters():

@@ -27,8 +27,8 @@ def run(source: str, **sizes: int) -> dict[str, object]:
 
 
 def test_finds_whole_numbers_only():
-    found = find_sizes(TEXT)
-    assert found == {"batch": 16, "rows": 4, "columns": 16, "shape[1]": 3, "shape[2]": 5, "power": 1024}
+    sizes = find_sizes(TEXT)
+    assert sizes == {"batch": 16, "rows": 4, "columns": 16, "shape[1]": 3, "shape[2]": 5, "power": 1024}
 
 
 def test_dependent_constants_follow():

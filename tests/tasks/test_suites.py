@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from kernel_gym.errors import TaskError
-from kernel_gym.suites import SUITES, find_task, load_suite
+from kernel_gym.suites import SUITES, find_task, load_suite, task_id
 from kernel_gym.suites.definitions import CATEGORIES, CaseSizes, TaskDefinition
 from kernel_gym.tasks.instance import Instance
 from kernel_gym.tasks.task import Task
@@ -41,6 +41,13 @@ def test_a_level_has_each_of_its_hundred_numbers_once(level: str):
 )
 def test_numbers_are_kernelbench_s(number: str, name: str):
     assert find_task(f"level1/{number}") is find_task(f"level1/{name}")
+
+
+def test_a_bare_name_belongs_to_the_suite():
+    relu = find_task("level1/relu")
+    assert find_task("relu", "level1") is find_task("19", suite="level1") is relu
+    assert find_task("level1/relu", "level2") is relu
+    assert [task_id(name, "level1") for name in ("relu", "level2/x", "x.py")] == ["level1/relu", "level2/x", "x.py"]
 
 
 def test_every_category_is_a_known_one():

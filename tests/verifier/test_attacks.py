@@ -239,8 +239,8 @@ ATTACKS = MEMORY | VALUES | TEXT | PROCESS | TIMING
 
 @pytest.fixture(scope="module")
 def verifier():
-    with Verifier(AscendSim(), cache=False, unsafe=True) as made:
-        yield made
+    with Verifier(AscendSim(), cache=False, unsafe=True) as judge:
+        yield judge
 
 
 @pytest.fixture(scope="module")

@@ -58,8 +58,8 @@ def write_and_read(folder):
     for _ in range(20):
         for index in range(15):
             key, verdict = key_of(str(index)), Uncompilable("x" * 5000, line=index)
-            found = VerdictCache(folder).get(key)
-            assert found is None or found == verdict, found
+            stored = VerdictCache(folder).get(key)
+            assert stored is None or stored == verdict, stored
             cache.put(key, verdict)
 
 

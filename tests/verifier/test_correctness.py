@@ -192,10 +192,10 @@ def test_references_stay_within_their_memory(relu):
 @pytest.mark.parametrize("dtype", ["torch.float16", "torch.bfloat16", "torch.float32"])
 def test_every_kind_of_values_fits_every_float_type(make_task, kind, dtype):
     task = make_task("x * 2", inputs=f"torch.randn(rows, columns).to({dtype})")
-    made = make(task, task.public, kind, ("s",))
-    assert made.values[0].dtype == numpy_dtype(dtype.removeprefix("torch."))
-    doubled = tuple((made.values[0].astype(np.float32) * 2).astype(made.values[0].dtype) for _ in range(1))
-    assert compare(doubled, made.expected, POISON) is None
+    values = make(task, task.public, kind, ("s",))
+    assert values.values[0].dtype == numpy_dtype(dtype.removeprefix("torch."))
+    doubled = tuple((values.values[0].astype(np.float32) * 2).astype(values.values[0].dtype) for _ in range(1))
+    assert compare(doubled, values.expected, POISON) is None
 
 
 @settings(max_examples=60, deadline=None)
@@ -239,26 +239,26 @@ def test_untouched_outputs_never_pass(poison, shape):
     outputs = empty_outputs(signature, poison)
     truth = np.linspace(1.0, 2.0, outputs[0].size).reshape(shape)
     expected = Expected(truth, np.ones(shape, bool), base=5e-5, scale=1.5)
-    found = compare(outputs, (expected,), poison)
-    assert found is not None
-    assert "nothing was written" in found.pattern
+    mismatch = compare(outputs, (expected,), poison)
+    assert mismatch is not None
+    assert "nothing was written" in mismatch.pattern
 
 
 def test_infinities_must_match(make_task):
     task = make_task("torch.relu(x)")
-    made = make(task, task.public, "stress", ("s", 1))
-    assert made.rung == 0
-    native = evaluate(task.instance(task.public), made.values)[0].astype(np.float32)
-    assert compare((native,), made.expected, POISON) is None
+    values = make(task, task.public, "stress", ("s", 1))
+    assert values.rung == 0
+    native = evaluate(task.instance(task.public), values.values)[0].astype(np.float32)
+    assert compare((native,), values.expected, POISON) is None
 
 
-def test_tables_of_the_operator_are_not_drawn(make_task):
+def test_tables_of_the_module_are_not_drawn(make_task):
     task = make_task("x * self.mask", init="self.register_buffer('mask', torch.tril(torch.ones(rows, columns)))")
-    made = make(task, task.public, "normal", ("s",))
-    assert np.array_equal(made.values[1], np.tril(np.ones((8, 40))))
+    values = make(task, task.public, "normal", ("s",))
+    assert np.array_equal(values.values[1], np.tril(np.ones((8, 40))))
 
 
-def test_values_are_tamed_until_the_operator_is_defined(make_task):
+def test_values_are_tamed_until_the_reference_is_defined(make_task):
     task = make_task("x - x.mean()")
     assert make(task, task.public, "stress", ("s",)).rung > 0
     assert np.isfinite(make(task, task.public, "stress", ("s",)).expected[0].truth).all()

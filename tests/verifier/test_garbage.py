@@ -86,11 +86,11 @@ def resident_bytes() -> int:
 
 
 def children() -> list[str]:
-    found = []
+    processes = []
     for thread in Path("/proc/self/task").iterdir():
         with suppress(FileNotFoundError):  # a thread may end meanwhile
-            found += (thread / "children").read_text().split()
-    return found
+            processes += (thread / "children").read_text().split()
+    return processes
 
 
 def leftovers(folder: Path) -> tuple[int, int, int]:

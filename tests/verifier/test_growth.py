@@ -10,9 +10,9 @@ from kernel_gym.verifier.growth import Point, exponent, line, predict, steepest_
 @given(st.floats(1, 3), st.integers(1, 1000), st.integers(2, 64), st.integers(1, 4096), st.floats(0.1, 1e6))
 def test_powers_are_continued(power, small, ratio, further, first):
     points = [Point(small, first), Point(small * ratio, first * ratio**power)]
-    wanted = small * ratio * further
+    size = small * ratio * further
     assert exponent(points) == pytest.approx(power, rel=1e-6)
-    assert predict(points, wanted) == pytest.approx(first * (ratio * further) ** power, rel=1e-5)
+    assert predict(points, size) == pytest.approx(first * (ratio * further) ** power, rel=1e-5)
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.floats(0, 1e6), st.floats(0, 1e6), st.integers(1, 1000))
@@ -29,9 +29,9 @@ def test_one_point_grows_in_proportion():
 @given(st.floats(0, 100), st.floats(0, 10), st.integers(1, 1000), st.integers(1, 1000), st.integers(0, 10**6))
 def test_lines_are_continued_and_never_fall(start, slope, small, step, further):
     points = [Point(small, start + slope * small), Point(small + step, start + slope * (small + step))]
-    wanted = small + step + further
-    assert line(points, wanted) == pytest.approx(start + slope * wanted, rel=1e-6)
-    assert line(points[::-1], wanted) == points[0].figure
+    size = small + step + further
+    assert line(points, size) == pytest.approx(start + slope * size, rel=1e-6)
+    assert line(points[::-1], size) == points[0].figure
 
 
 @given(st.lists(st.floats(0.5, 100), min_size=3, max_size=8), st.floats(0.1, 0.8))

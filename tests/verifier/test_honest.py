@@ -23,20 +23,20 @@ SAMPLE = VARIANTS[:: len(VARIANTS) // 40]
 
 def refused(kernels) -> dict[str, str]:
     """Which of the kernels (name, task, text) are not feasible, and why."""
-    found = {}
+    reasons = {}
     with Verifier(AscendSim(), cache=False, unsafe=True, workers=2) as verifier:
         futures = {name: verifier.submit(Kernel(text), suites.find_task(task)) for name, task, text in kernels}
         for name, future in futures.items():
             if not future.result().feasible:
-                found[name] = future.result().feedback
-    return found
+                reasons[name] = future.result().feedback
+    return reasons
 
 
 def judge(chosen, capsys) -> None:
-    found = refused((name, TASKS.get(origin, "level1/relu"), text) for name, origin, text in chosen)
+    reasons = refused((name, TASKS.get(origin, "level1/relu"), text) for name, origin, text in chosen)
     with capsys.disabled():
-        print(f"\n{len(chosen) - len(found)} of {len(chosen)} honest variants are feasible")
-    assert found == {}
+        print(f"\n{len(chosen) - len(reasons)} of {len(chosen)} honest variants are feasible")
+    assert reasons == {}
 
 
 @needs_compiler
@@ -61,19 +61,19 @@ def test_all_honest_variants_are_feasible(capsys):
 def test_every_oracle_is_feasible(suite, capsys):
     """Half an hour: `python -m pytest -m slow tests/verifier/test_honest.py -k oracle`."""
     tasks = suites.load_suite(suite)
-    found = refused((task.id, task.id, oracle(task).source) for task in tasks)
+    reasons = refused((task.id, task.id, oracle(task).source) for task in tasks)
     with capsys.disabled():
-        print(f"\n{len(tasks) - len(found)} of {len(tasks)} oracles of {suite} are feasible")
-    assert found == {}
+        print(f"\n{len(tasks) - len(reasons)} of {len(tasks)} oracles of {suite} are feasible")
+    assert reasons == {}
 
 
 def test_honest_variants_are_not_refused(capsys):
     refused_by_text = {}
     for name, _, text in VARIANTS:
         source = read(text)
-        found = [finding.describe() for finding in findings(source)] + [str(d) for d in dialect.lint(source)]
-        if found or source.tree.has_error:
-            refused_by_text[name] = found or "does not parse"
+        reasons = [finding.describe() for finding in findings(source)] + [str(d) for d in dialect.lint(source)]
+        if reasons or source.tree.has_error:
+            refused_by_text[name] = reasons or "does not parse"
     with capsys.disabled():
         print(f"\n{len(VARIANTS)} honest variants screened")
     assert refused_by_text == {}

@@ -60,10 +60,10 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_opinions_are_found_in_what_models_say(answer: str, opinion: str, reasons: str | None) -> None:
-    found = opinion_in(answer)
-    assert found.opinion == opinion
-    assert reasons is None or found.reasons == reasons
-    assert len(found.reasons) <= 500
+    inspection = opinion_in(answer)
+    assert inspection.opinion == opinion
+    assert reasons is None or inspection.reasons == reasons
+    assert len(inspection.reasons) <= 500
 
 
 @given(st.text(max_size=300))
@@ -149,9 +149,9 @@ def test_a_transcript_answers_for_the_model(verdicts: Any, tmp_path: Path) -> No
 
 def test_it_is_reached_by_configuration(tmp_path: Path) -> None:
     config = resolve(sets=["env.inspection.model=reader", "env.inspection.decides=true"])
-    made = factories.inspector(Options(inspection=config.env.inspection))
-    assert isinstance(made, ModelInspector)
-    assert made.decides
+    inspector = factories.inspector(Options(inspection=config.env.inspection))
+    assert isinstance(inspector, ModelInspector)
+    assert inspector.decides
     assert factories.inspector(Options()) is None
     RunFolder.open(tmp_path / "run", config)
     assert json.dumps(config.env.inspection) == '{"model": "reader", "decides": true}'

@@ -25,8 +25,8 @@ def relu():
 
 @pytest.fixture(scope="module")
 def verifier():
-    with Verifier(AscendSim(), cache=False, unsafe=True) as made:
-        yield made
+    with Verifier(AscendSim(), cache=False, unsafe=True) as judge:
+        yield judge
 
 
 @pytest.fixture

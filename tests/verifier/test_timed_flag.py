@@ -58,8 +58,8 @@ uint32_t forged(const KernelArgs *a) {
 
 @pytest.fixture(scope="module")
 def judge():
-    with Verifier(AscendSim(), cache=False) as made:
-        yield made
+    with Verifier(AscendSim(), cache=False) as judge:
+        yield judge
 
 
 def test_reading_before_the_arguments_gains_nothing(judge) -> None:

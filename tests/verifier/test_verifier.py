@@ -22,8 +22,8 @@ def wide(relu):
 
 @pytest.fixture
 def verifier(device):
-    with Verifier(device) as made:
-        yield made
+    with Verifier(device) as judge:
+        yield judge
 
 
 def test_a_good_kernel_is_feasible(verifier, relu, python_kernel):

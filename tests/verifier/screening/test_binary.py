@@ -35,8 +35,8 @@ def build(tmp_path, text, *flags):
 
 
 def rule_of(path):
-    found, _ = binary.screen(path)
-    return found.rule.id if found else None
+    finding, _ = binary.screen(path)
+    return finding.rule.id if finding else None
 
 
 def test_an_honest_binary_passes(tmp_path):
@@ -61,8 +61,8 @@ def test_an_honest_binary_passes(tmp_path):
     ],
 )
 def test_what_text_can_hide_symbols_show(tmp_path, code, rule):
-    found = rule_of(build(tmp_path, HONEST + code))
-    assert found == rule if rule else found in ("constructor", "mutable-data", None)
+    rule_broken = rule_of(build(tmp_path, HONEST + code))
+    assert rule_broken == rule if rule else rule_broken in ("constructor", "mutable-data", None)
 
 
 def test_a_global_object_with_a_constructor_is_refused_alone(tmp_path):
@@ -80,8 +80,8 @@ def test_libraries_and_writable_code(tmp_path):
 
 def test_missing_maths_is_a_mistake_not_cheating(tmp_path):
     text = 'extern "C" float sqrtf(float); ' + HONEST + "float f(float x) { return sqrtf(x); }"
-    found, mistakes = binary.screen(build(tmp_path, text, "-fno-builtin"))
-    assert found is None
+    finding, mistakes = binary.screen(build(tmp_path, text, "-fno-builtin"))
+    assert finding is None
     assert "sqrtf" in mistakes[0].message
 
 
@@ -107,8 +107,8 @@ def test_garbage_is_malformed(tmp_path):
 def test_code_beyond_what_is_covered_is_a_mistake(tmp_path, monkeypatch):
     path = build(tmp_path, HONEST)
     monkeypatch.setattr(binary, "MOST_CODE", 64)
-    found, mistakes = binary.screen(path)
-    assert found is None
+    finding, mistakes = binary.screen(path)
+    assert finding is None
     assert "of code" in mistakes[0].message
 
 

@@ -84,8 +84,7 @@ HONEST_LINES = [
 
 @pytest.mark.parametrize("line", HONEST_LINES)
 def test_honest_declarations_pass(line):
-    found = list(findings(read(with_line(line))))
-    assert [f.describe() for f in found] == []
+    assert [finding.describe() for finding in findings(read(with_line(line)))] == []
 
 
 HONEST_STATEMENTS = [
@@ -186,11 +185,11 @@ CHEATS = [
 
 @pytest.mark.parametrize(("line", "rule"), CHEATS)
 def test_evasions_are_refused(line, rule):
-    found = screen(read(with_line(line)), compiled=True)
-    assert found is not None
-    assert found.rule.id == rule, found.describe()
-    assert found.rule.hint
-    assert found.line is not None
+    finding = screen(read(with_line(line)), compiled=True)
+    assert finding is not None
+    assert finding.rule.id == rule, finding.describe()
+    assert finding.rule.hint
+    assert finding.line is not None
 
 
 CHEATING_STATEMENTS = [
@@ -218,15 +217,15 @@ CHEATING_STATEMENTS = [
 @pytest.mark.parametrize(("line", "rule"), CHEATING_STATEMENTS)
 @pytest.mark.parametrize("where", [in_compute, in_launch])
 def test_cheating_statements_are_refused(line, rule, where):
-    found = screen(read(where(line)), compiled=True)
-    assert found is not None
-    assert found.rule.id == rule, found.describe()
+    finding = screen(read(where(line)), compiled=True)
+    assert finding is not None
+    assert finding.rule.id == rule, finding.describe()
 
 
 def test_findings_carry_the_line_of_the_author():
-    found = screen(read("#define X \\\n  1\n\n/* a\n b */\nint counter;\n"))
-    assert found is not None
-    assert found.line == 6
+    finding = screen(read("#define X \\\n  1\n\n/* a\n b */\nint counter;\n"))
+    assert finding is not None
+    assert finding.line == 6
 
 
 def test_every_rule_has_a_reason_and_a_hint():
