@@ -6,7 +6,7 @@ PACKAGES := envs agents memory hardware
 TYPES_DIR ?= build/types
 
 .DEFAULT_GOAL := help
-.PHONY: help merged format imports hooks wheel coverage install demo test test-slow test-suites test-model test-browser test-sb3 test-cuda test-npu lint types check bench bench-cuda calibrate clean
+.PHONY: help docs docs-serve merged format imports hooks wheel coverage install demo test test-slow test-suites test-model test-browser test-sb3 test-cuda test-npu lint types check bench bench-cuda calibrate clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,8 +16,18 @@ install: $(STAMP)  ## make .venv with everything the demo and the tests need
 # One stamp for the whole environment: made anew when the declared dependencies change.
 $(STAMP): setup.cfg constraints.txt pyproject.toml
 	test -x $(BIN)/python || $$(command -v $(PYTHON) || command -v python3) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[rllib,dev]'
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[rllib,docs,dev]'
 	touch $@
+
+# The site, under build/site: no warning, no network.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
+
+docs: install  ## build the documentation site into build/site
+	$(BIN)/python docs/diagrams.py
+	$(MKDOCS) build --strict --quiet
+
+docs-serve: install  ## serve the documentation site on localhost:8000
+	$(MKDOCS) serve
 
 # CUDA's compiler library, headers and binding, for the targets that run on an NVIDIA GPU.
 CUDA := $(VENV)/.cuda
@@ -64,7 +74,7 @@ test-browser: install  ## the report in Chromium
 # The agent of stable-baselines3: the contract, the known optimum, a failure on its way through the library.
 test-sb3: install  ## the agent of Stable-Baselines3
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[sb3]'
-	$(BIN)/python -m pytest -rs -k 'MaskablePPO or maskable or another_library' tests/agents
+	$(BIN)/python -m pytest -rs -k 'MaskablePPO or maskable or another_library or baselines3' tests/agents tests/docs
 
 # The acceptance test of the Ascend device, for a machine with an NPU, its driver, CANN and torch_npu.
 test-npu: install  ## the Ascend device, on a machine with an NPU

@@ -1,4 +1,4 @@
-"""The method's page has the constants that the code has."""
+"""The pages of the method have the constants that the code has."""
 
 import inspect
 import re
@@ -10,7 +10,8 @@ from kernel_gym.agents.context_value import ContextValueAgent
 from kernel_gym.agents.oracle import OracleAgent
 from kernel_gym.agents.support.context_features import BORROWED, FEATURES, GLANCE
 
-PAGE = (ROOT / "docs" / "method.md").read_text()
+METHOD = ROOT / "docs" / "method"
+PAGE = (METHOD / "agents.md").read_text()
 
 
 @pytest.mark.parametrize("name", FEATURES)
@@ -23,7 +24,8 @@ def test_prior_weights_are_as_documented(name: str) -> None:
 def test_constants_are_as_documented() -> None:
     defaults = inspect.signature(ContextValueAgent).parameters
     for name in ("deviation", "item_deviation", "explore"):
-        assert f"`{name}` {defaults[name].default}" in PAGE
+        assert f"| `{name}` | {defaults[name].default} |" in PAGE
     assert f"weight of {BORROWED:g} attempts" in PAGE
     assert f"1 / (1 + n / {GLANCE})" in PAGE
-    assert f"over {inspect.signature(OracleAgent).parameters['draws'].default} schedules" in PAGE
+    draws = inspect.signature(OracleAgent).parameters["draws"].default
+    assert f"over {draws} schedules" in (METHOD / "credit.md").read_text()
