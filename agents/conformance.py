@@ -58,8 +58,6 @@ class AgentContract:
         Returns:
             A new environment; by default the one with a known optimum.
         """
-        import kernel_gym  # noqa: F401 - registers the environments
-
         return gym.make("kernel_gym/KnownOptimum-v0", stages="both", memory="shared", budget=8)
 
     def test_actions_are_legal(self) -> None:
