@@ -95,13 +95,15 @@ _install_finder()
 _register_all()
 
 
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
-    if name not in _DEFINED_IN:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(_import_module(_DEFINED_IN[name]), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker knows the names from the imports above, and reports any other
+
+    def __getattr__(name: str) -> object:
+        """Import a public name when it is first used."""
+        if name not in _DEFINED_IN:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(_import_module(_DEFINED_IN[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
