@@ -15,7 +15,7 @@ from kernel_gym import plugins, suites
 from kernel_gym.agents.contract import Agent, Info, Observation
 from kernel_gym.agents.ranking import generate, legal_slots
 from kernel_gym.authors.apprentice import Apprentice
-from kernel_gym.authors.apprentice.behaviour.foresight import foresee
+from kernel_gym.authors.apprentice.prediction import predict
 from kernel_gym.config import EnvConfig
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.envs.prompt_context import GenerationRequest, describe, generation_request
@@ -95,7 +95,7 @@ class OracleAgent(Agent):
             The probability of a feasible kernel, in refining of a better one.
         """
         request = self.request(info, items)
-        return foresee(self.author, request.task, request.context, request.start, self.draws).better
+        return predict(self.author, request.task, request.context, request.start, self.draws).better
 
     def request(self, info: Info, items: Sequence[MemoryItem]) -> GenerationRequest:
         """Return what the author is asked when these items are picked, API pages included."""

@@ -19,7 +19,7 @@ from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
 from kernel_gym.authors.apprentice.author import named_stream
 from kernel_gym.authors.apprentice.behaviour.moves import Move
 from kernel_gym.authors.apprentice.behaviour.profile import Profile
-from kernel_gym.authors.apprentice.language_backend import craft
+from kernel_gym.authors.apprentice.language_backend import backend
 from kernel_gym.envs.tabular.batched_rng import Streams
 from kernel_gym.envs.tabular.item_arrays import Flags, Lore, Numbers, Places
 from kernel_gym.memory import pages
@@ -64,7 +64,7 @@ class TabularAuthor:
 
     def __init__(self, lore: Lore, profile: Profile) -> None:
         self.lore, self.profile = lore, profile
-        self.ways = craft(lore.table.language).ways
+        self.schedules = backend(lore.table.language).schedules
         self.names = [idiom.id for idiom in lore.known]
         self._drafting = [move for move in lore.moves if move.draft]
         self._streams: dict[tuple[int, int], Streams] = {}
@@ -87,7 +87,7 @@ class TabularAuthor:
         self._known_rungs: dict[tuple[int, int], int] = {}
         self._moved: dict[tuple[int, int, int], int] = {}
         self._drafted: dict[tuple[int, bytes], int] = {}
-        self._best = self._number(self.ways.best)
+        self._best = self._number(self.schedules.best)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TabularAuthor:
         return self  # what it remembers depends on nothing but the lore
@@ -138,7 +138,7 @@ class TabularAuthor:
         ]
 
     def _odds(self, shown: Places) -> Numbers:
-        """Log-odds of every idiom, one row a context: `Judge.judge` without a start point."""
+        """Log-odds of every idiom, one row a context: `SpellingOdds.estimate` without a start point."""
         profile = self.profile
         attention = profile.span / (profile.span + self.lore.readings.lengths[shown].sum(axis=1))
         noticed = np.minimum(1.0, attention[:, None, None] * self._noticed[shown])
@@ -187,7 +187,7 @@ class TabularAuthor:
         """The schedule of a draft that reached these rungs; moves that don't matter are at the end of their ladder."""
         key = (task, rungs.tobytes())
         if key not in self._drafted:
-            schedule = self.ways.first
+            schedule = self.schedules.first
             for move, rung in zip(self._drafting, rungs.tolist(), strict=True):
                 schedule = move.at(schedule, rung if move.id in self._rows[task].moves else len(move.ladder) - 1)
             self._drafted[key] = self._number(schedule)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kernel_gym import plugins, suites
 from kernel_gym.authors.apprentice.behaviour.idioms import Idiom
 from kernel_gym.authors.apprentice.behaviour.moves import Move
-from kernel_gym.authors.apprentice.language_backend import craft
+from kernel_gym.authors.apprentice.language_backend import backend
 from kernel_gym.envs.observation import Vector, project
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.envs.prompt_context import describe, profile
@@ -88,7 +88,7 @@ class Lore:
     @cached_property
     def moves(self) -> tuple[Move, ...]:
         """The moves of the language."""
-        return craft(self.table.language).ways.moves()
+        return backend(self.table.language).schedules.moves()
 
     def _left_behind(self) -> list[MemoryItem]:
         made = []
@@ -100,7 +100,7 @@ class Lore:
         return made
 
     def _needed(self) -> list[Idiom]:
-        idioms = craft(self.table.language).idioms
+        idioms = backend(self.table.language).idioms
         wanted = {name for task in self.table.tasks for some in task.needed.values() for name in some}
         return [idiom for idiom in idioms.values() if idiom.id in wanted]
 

@@ -16,9 +16,9 @@ import numpy as np
 from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
 from kernel_gym.authors.apprentice.behaviour.idioms import Idiom, Spelling
 from kernel_gym.authors.apprentice.behaviour.profile import Profile
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
 from kernel_gym.authors.apprentice.frontend.lowering import lower
-from kernel_gym.authors.apprentice.language_backend import craft
+from kernel_gym.authors.apprentice.language_backend import backend
 from kernel_gym.envs.factories import exported_operators
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.tabular.author import TabularAuthor, Written
@@ -62,16 +62,16 @@ class Tabulation:
 
     def __init__(self, tasks: Sequence[Task], judge: Judging, embedder: Embedder, language: str = "ascendc") -> None:
         self.tasks, self._judge, self._embedder = list(tasks), judge, embedder
-        self._craft = craft(language)
+        self._backend = backend(language)
         self._plans = [lower(task) for task in self.tasks]
         self.table = Table(language, {}, [self._first(i) for i in range(len(self.tasks))])
         for i in range(len(self.tasks)):
-            for schedule in (self._craft.naive, self._craft.best):
+            for schedule in (self._backend.schedules.naive, self._backend.schedules.best):
                 self.add(i, schedule, {})
 
     def _first(self, i: int) -> TaskTable:
-        ways = self._craft.ways
-        moves = tuple(move.id for move in ways.moves() if ways.matters(move, self._plans[i]))
+        schedules = self._backend.schedules
+        moves = tuple(move.id for move in schedules.moves() if schedules.matters(move, self._plans[i]))
         return TaskTable(self.tasks[i].id, tuple(exported_operators(self.tasks[i])), moves)
 
     def add(self, i: int, schedule: Schedule, wrong: dict[str, str]) -> Verdict:
@@ -92,9 +92,9 @@ class Tabulation:
             name = wrong.get(idiom.id)
             return next((one for one in idiom.wrong if one.name == name), idiom.right)
 
-        voice = Voice(self._craft.idioms, choose)
-        source = self._craft.write(self._plans[i], schedule, voice)
-        return source, tuple(voice.spoken)
+        spelling = SpellingChoice(self._backend.idioms, choose)
+        source = self._backend.write(self._plans[i], schedule, spelling)
+        return source, tuple(spelling.chosen)
 
     def play(self, profile: Profile, attempts: int, seed: int, **options: Any) -> Iterator[tuple[int, Written]]:
         """Random picks on the table as it is; what the author decided in each attempt."""
@@ -123,7 +123,7 @@ class Tabulation:
             tell(f"{task.id}: {len(self.table.tasks[i].rows)} kernels judged")
 
     def _harmful(self, key: Wanted) -> bool:
-        idioms = self._craft.idioms
+        idioms = self._backend.idioms
         spelled = ((idioms[name], spelling) for name, spelling in key[2])
         return any(
             idiom.effect_of(one) != "slow" for idiom, spelling in spelled for one in idiom.wrong if one.name == spelling

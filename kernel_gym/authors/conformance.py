@@ -1,6 +1,6 @@
 """The contract of authors as tests that a plug-in author inherits.
 
-    class TestMyAuthor(GeneratorContract):
+    class TestMyAuthor(AuthorContract):
         def make(self) -> Generator:
             return MyAuthor()
 
@@ -29,7 +29,7 @@ _NOTES: Context = (
 )
 
 
-class GeneratorContract:
+class AuthorContract:
     """What every author must do; inherit and say how yours is made."""
 
     task = "level1/relu"

@@ -96,8 +96,8 @@ def _start_point(known: Lore, start: int, children: Sequence[int]) -> StartPoint
 def test_the_author_decides_as_the_live_one(known: Lore, profile: str) -> None:
     exact = 0
     for task, written, told in _both(known, profile, 40, 5):
-        assert told.course is not None
-        assert written.schedule == told.course.schedule
+        assert told.schedule_choice is not None
+        assert written.schedule == told.schedule_choice.schedule
         if written.schedule in known.table.tasks[task].needed:
             wrong = {choice.idiom: choice.spelling for choice in told.choices if not choice.right}
             assert written.wrong == wrong
@@ -138,9 +138,9 @@ def test_a_table_of_a_live_run_repeats_the_run(judge: Any, memory: str, tmp_path
     tabulation = Tabulation(tasks, judge, live.bank.embedder)
     decided = {(task.id, one.kernel.source): (task, one) for task, one in author.told}
     for task, one in decided.values():
-        assert one.course is not None
+        assert one.schedule_choice is not None
         wrong = {choice.idiom: choice.spelling for choice in one.choices if not choice.right}
-        tabulation.add(tasks.index(task), one.course.schedule, wrong)
+        tabulation.add(tasks.index(task), one.schedule_choice.schedule, wrong)
     tabulation.table.save(tmp_path / "run.json.xz")
     tabular = TabularEnv(table=tmp_path / "run.json.xz", memory=memory, budget=4, picks=3)
     for seed, steps in enumerate(told):

@@ -9,7 +9,7 @@ from exhibits import task
 
 from kernel_gym.authors.apprentice import lower
 from kernel_gym.authors.apprentice.behaviour.idioms import Idiom, Spelling, idioms
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice, fluent
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice, always_right
 from kernel_gym.authors.apprentice.cuda.kernel_file import write_kernel
 from kernel_gym.authors.apprentice.cuda.schedule import BEST, NAIVE, CudaSchedule
 from kernel_gym.kernel import Kernel
@@ -46,9 +46,9 @@ def exhibits() -> dict[str, tuple[Task, CudaSchedule]]:
     found: dict[str, tuple[Task, CudaSchedule]] = {}
     for shown in EXHIBITS:
         for schedule in SCHEDULES:
-            voice = fluent(idioms("cuda"))
-            write_kernel(lower(shown), schedule, voice)
-            for name in voice.spoken:
+            spelling = always_right(idioms("cuda"))
+            write_kernel(lower(shown), schedule, spelling)
+            for name in spelling.chosen:
                 found.setdefault(name, (shown, schedule))
     return found
 
@@ -56,8 +56,8 @@ def exhibits() -> dict[str, tuple[Task, CudaSchedule]]:
 def with_mistake(idiom: Idiom, mistake: Spelling) -> tuple[Kernel, Task]:
     """A kernel that is right but for one idiom, and its task."""
     shown, schedule = exhibits()[idiom.id]
-    voice = Voice(idioms("cuda"), lambda other: mistake if other.id == idiom.id else other.right)
-    return Kernel(write_kernel(lower(shown), schedule, voice), "cuda", trusted=True), shown
+    spelling = SpellingChoice(idioms("cuda"), lambda other: mistake if other.id == idiom.id else other.right)
+    return Kernel(write_kernel(lower(shown), schedule, spelling), "cuda", trusted=True), shown
 
 
 def without_mistake(idiom: Idiom) -> tuple[Kernel, Task]:

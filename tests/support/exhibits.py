@@ -8,7 +8,7 @@ from kernel_gym import suites
 from kernel_gym.authors.apprentice.ascendc.kernel_file import write_kernel
 from kernel_gym.authors.apprentice.ascendc.schedule import BEST, Schedule
 from kernel_gym.authors.apprentice.behaviour.idioms import Idiom, Spelling, idioms
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice, fluent
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice, always_right
 from kernel_gym.authors.apprentice.frontend.lowering import lower
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Case
@@ -98,9 +98,9 @@ def _needs() -> dict[str, tuple[Task, Schedule]]:
         for s in (BEST, Schedule(resident=False, batch=1), Schedule(bursts=False))
     ]
     for shown, schedule in pairs:
-        voice = fluent(idioms())
-        write_kernel(lower(shown), schedule, voice)
-        for name in voice.spoken:
+        spelling = always_right(idioms())
+        write_kernel(lower(shown), schedule, spelling)
+        for name in spelling.chosen:
             found.setdefault(name, (shown, schedule))
     return found
 
@@ -108,11 +108,11 @@ def _needs() -> dict[str, tuple[Task, Schedule]]:
 def with_mistake(idiom: Idiom, mistake: Spelling) -> tuple[Kernel, Task]:
     """A kernel that is right but for one idiom, and its task."""
     shown, schedule = exhibit(idiom.id)
-    voice = Voice(idioms(), lambda other: mistake if other.id == idiom.id else other.right)
-    return Kernel(write_kernel(lower(shown), schedule, voice), trusted=True), shown
+    spelling = SpellingChoice(idioms(), lambda other: mistake if other.id == idiom.id else other.right)
+    return Kernel(write_kernel(lower(shown), schedule, spelling), trusted=True), shown
 
 
 def without_mistake(idiom: Idiom) -> tuple[Kernel, Task]:
     """The same kernel with everything right."""
     shown, schedule = exhibit(idiom.id)
-    return Kernel(write_kernel(lower(shown), schedule, fluent(idioms())), trusted=True), shown
+    return Kernel(write_kernel(lower(shown), schedule, always_right(idioms())), trusted=True), shown

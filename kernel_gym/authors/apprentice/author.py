@@ -1,4 +1,4 @@
-"""The apprentice: writes a kernel as well as its profile and its context let it."""
+"""The apprentice: an author that writes a kernel as well as its profile and its context let it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from zlib import crc32
 import numpy as np
 
 from kernel_gym.authors.apprentice.behaviour.idioms import Idiom, Spelling
-from kernel_gym.authors.apprentice.behaviour.moves import Course, draft, refine
+from kernel_gym.authors.apprentice.behaviour.moves import ScheduleChoice, draft, refine
 from kernel_gym.authors.apprentice.behaviour.profile import Profile, load_profile
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice, fluent
-from kernel_gym.authors.apprentice.behaviour.spelling_odds import Judge, Judgement
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice, always_right
+from kernel_gym.authors.apprentice.behaviour.spelling_odds import Estimate, SpellingOdds
 from kernel_gym.authors.apprentice.frontend.lowering import lower
 from kernel_gym.authors.apprentice.frontend.plan import Plan, Unsupported
-from kernel_gym.authors.apprentice.language_backend import craft
+from kernel_gym.authors.apprentice.language_backend import backend
 from kernel_gym.authors.contract import Context, StartPoint
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
@@ -25,13 +25,13 @@ from kernel_gym.tasks.task import Task
 
 @dataclass(frozen=True)
 class Choice:
-    """How one idiom came out, and why."""
+    """How one idiom was spelled, and why: right if `draw` is below the estimated probability."""
 
     idiom: str
     spelling: str
     right: bool
     draw: float
-    judgement: Judgement
+    estimate: Estimate
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Explanation:
     """A kernel with the choices that made it; `problem` says why there is no kernel."""
 
     kernel: Kernel
-    course: Course | None = None
+    schedule_choice: ScheduleChoice | None = None
     choices: tuple[Choice, ...] = ()
     problem: str = ""
 
@@ -47,28 +47,56 @@ class Explanation:
 class Apprentice:
     """A simulated author of Ascend C or CUDA.
 
-    It knows how to compose a kernel but not the dialect: each idiom is spelled right with a probability that depends on
-    what the text of its context shows. All randomness comes from the generator passed in, one stream per idiom, so two
-    contexts under the same seed differ only in the idioms whose probability crossed their draw.
+    It can compose a kernel for any task that it can lower, but it does not know the language's dialect by heart. Each
+    idiom is spelled right with a probability that depends on what the notes of the context show. All randomness comes
+    from the generator that is passed in, with one stream per idiom: two contexts under the same seed differ only in the
+    idioms whose probability crossed their draw.
+
+    Args:
+        profile: The author profile: a `Profile`, or the name of one (`weak`, `middle`, `strong`, `placebo`, `oracle`).
+            `middle~7` is a profile drawn around `middle` with seed 7.
+        language: The language to write, `ascendc` or `cuda`.
+
+    Raises:
+        ConfigError: The profile or the language is unknown.
+
+    Example:
+        >>> import numpy as np
+        >>> from kernel_gym import suites
+        >>> from kernel_gym.authors.apprentice import Apprentice
+        >>> author = Apprentice("weak")
+        >>> kernel = author.write(suites.find_task("level1/relu"), (), None, np.random.default_rng(0))
+        >>> kernel.language
+        'ascendc'
     """
 
     language = "ascendc"
 
     def __init__(self, profile: str | Profile = "middle", language: str = "ascendc") -> None:
-        self.craft = craft(language)
+        self.backend = backend(language)
         self.language = language
         self.profile = load_profile(profile) if isinstance(profile, str) else profile
 
     def identity(self) -> str:
-        """Changes with the profile, the idioms, the moves and the code that writes."""
+        """Return a string that changes with the profile, the idioms, the moves and the code that writes."""
         return f"apprentice/{self.language}/{self.profile.name}/{self.profile.digest()}/{_own_digest()}"
 
     def write(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Kernel:
-        """Draft a kernel, or refine `start`; empty if the task cannot be lowered."""
+        """Draft a kernel, or refine `start`.
+
+        Args:
+            task: The task to write a kernel for.
+            context: The notes that the author is shown.
+            start: The kernel to refine; None to draft a new one.
+            rng: The source of all randomness.
+
+        Returns:
+            A kernel in the author's language; its source is empty if the task cannot be lowered.
+        """
         return self.explain(task, context, start, rng).kernel
 
     def explain(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Explanation:
-        """As `write`, with every choice."""
+        """Write a kernel as `write` does, and return it with every choice that was made."""
         root = int(rng.integers(2**63))
         try:
             plan = lower(task)
@@ -76,55 +104,77 @@ class Apprentice:
             return Explanation(Kernel("", self.language, trusted=True), problem=str(error))
         if not self.profile.reads:
             context, start = (), None
-        course = self.course(plan, context, start, root)
-        judge = Judge(self.profile, context, start, course.risks, self.language)
+        schedule_choice = self.choose_schedule(plan, context, start, root)
+        odds = SpellingOdds(self.profile, context, start, schedule_choice.risks, self.language)
         choices: dict[str, Choice] = {}
 
         def choose(idiom: Idiom) -> Spelling:
-            judgement = judge.judge(idiom)
+            estimate = odds.estimate(idiom)
             stream = named_stream(root, idiom.id)
             draw, which = stream.random(2)
-            spelling = idiom.right if draw < judgement.probability else _mistake(idiom, which)
-            choices[idiom.id] = Choice(idiom.id, spelling.name, spelling.right, float(draw), judgement)
+            spelling = idiom.right if draw < estimate.probability else _mistake(idiom, which)
+            choices[idiom.id] = Choice(idiom.id, spelling.name, spelling.right, float(draw), estimate)
             return spelling
 
-        source = self.craft.write(plan, course.schedule, Voice(self.craft.idioms, choose))
-        return Explanation(Kernel(source, self.language, trusted=True), course, tuple(choices.values()))
+        source = self.backend.write(plan, schedule_choice.schedule, SpellingChoice(self.backend.idioms, choose))
+        return Explanation(Kernel(source, self.language, trusted=True), schedule_choice, tuple(choices.values()))
 
-    def course(self, plan: Plan, context: Context, start: StartPoint | None, root: int) -> Course:
-        """The schedule that the author settles on, and the moves that lead to it."""
+    def choose_schedule(self, plan: Plan, context: Context, start: StartPoint | None, root: int) -> ScheduleChoice:
+        """Choose the schedule of one attempt; `root` seeds the random streams."""
 
         def stream(name: str) -> np.random.Generator:
             return named_stream(root, name)
 
         if start is None:
-            return draft(plan, self.profile, context, stream, self.craft.ways)
-        return refine(plan, self.profile, context, start, stream, self.craft.ways)
+            return draft(plan, self.profile, context, stream, self.backend.schedules)
+        return refine(plan, self.profile, context, start, stream, self.backend.schedules)
 
 
 def oracle(task: Task, language: str = "ascendc") -> Kernel:
-    """The kernel with every idiom right and the best schedule; raises if the task cannot be lowered."""
-    return _fluently(task, language, best=True)
+    """Return the kernel with every idiom right and the best schedule.
+
+    Args:
+        task: The task to write a kernel for.
+        language: The language to write, `ascendc` or `cuda`.
+
+    Returns:
+        The fastest kernel that the apprentice can write.
+
+    Raises:
+        Unsupported: The task cannot be lowered.
+    """
+    return _without_mistakes(task, language, best=True)
 
 
 def naive(task: Task, language: str = "ascendc") -> Kernel:
-    """The kernel with every idiom right and a careful beginner's schedule; raises if the task cannot be lowered."""
-    return _fluently(task, language, best=False)
+    """Return the kernel with every idiom right and a careful beginner's schedule.
+
+    Args:
+        task: The task to write a kernel for.
+        language: The language to write, `ascendc` or `cuda`.
+
+    Returns:
+        A correct and slow kernel.
+
+    Raises:
+        Unsupported: The task cannot be lowered.
+    """
+    return _without_mistakes(task, language, best=False)
 
 
-def _fluently(task: Task, language: str, *, best: bool) -> Kernel:
-    known = craft(language)
-    source = known.write(lower(task), known.best if best else known.naive, fluent(known.idioms))
-    return Kernel(source, language, trusted=True)
+def _without_mistakes(task: Task, language: str, *, best: bool) -> Kernel:
+    writer = backend(language)
+    schedule = writer.schedules.best if best else writer.schedules.naive
+    return Kernel(writer.write(lower(task), schedule, always_right(writer.idioms)), language, trusted=True)
 
 
 def named_stream(root: int, name: str) -> np.random.Generator:
-    """The stream of one choice: it does not depend on which other choices are made."""
+    """Return the random stream of one choice; it does not depend on which other choices are made."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([root, crc32(name.encode())])))
 
 
 def _mistake(idiom: Idiom, which: float) -> Spelling:
-    """A wrong spelling, by weight."""
+    """Return a wrong spelling, drawn by weight with `which` between 0 and 1."""
     total = sum(spelling.weight for spelling in idiom.wrong)
     for spelling in idiom.wrong:
         which -= spelling.weight / total
@@ -135,13 +185,13 @@ def _mistake(idiom: Idiom, which: float) -> Spelling:
 
 @lru_cache(maxsize=1)
 def _own_digest() -> str:
-    """Changes with the idioms, the moves and the code that writes."""
+    """Return a hash of the apprentice's sources and data."""
     total = hashlib.sha256()
-    waiting = [resources.files(__package__)]
-    while waiting:
-        for item in sorted(waiting.pop().iterdir(), key=lambda found: found.name):
+    folders = [resources.files(__package__)]
+    while folders:
+        for item in sorted(folders.pop().iterdir(), key=lambda entry: entry.name):
             if item.is_dir():
-                waiting.append(item)
+                folders.append(item)
             elif item.name.endswith((".py", ".yaml")):
                 total.update(item.name.encode() + item.read_bytes())
     return total.hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Text with indentation, and numbers as C literals."""
+"""Writes lines of C with indentation; wraps long calls and formats numbers as C literals."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ _INDENT = "    "
 _WIDTH = 110
 
 
-class Script:
-    """Lines of a source file under construction."""
+class CodeWriter:
+    """Collects the lines of a source file, indented by the current depth."""
 
     def __init__(self, depth: int = 0) -> None:
         self.lines: list[str] = []
         self._depth = depth
 
     def add(self, *texts: str) -> None:
-        """Append texts at the present depth; a text may have several lines."""
+        """Append texts at the current depth; a text may have several lines."""
         pad = _INDENT * self._depth
         for text in texts:
             self.lines += [pad + line if line else "" for line in text.split("\n")]
 
     @contextmanager
     def block(self, head: str, tail: str = "}") -> Iterator[None]:
-        """A braced block."""
+        """Write a braced block around the lines that are added inside the `with` statement."""
         self.add(f"{head} {{" if head else "{")
         self._depth += 1
         yield
@@ -33,7 +33,7 @@ class Script:
 
     @contextmanager
     def function(self, head: str) -> Iterator[None]:
-        """A function whose brace stands on a line of its own."""
+        """Write a function, with the opening brace on a line of its own."""
         self.add(head, "{")
         self._depth += 1
         yield
@@ -42,41 +42,41 @@ class Script:
 
     @contextmanager
     def outdented(self) -> Iterator[None]:
-        """One level less, for `public:` and `private:`."""
+        """Indent one level less, for `public:` and `private:`."""
         self._depth -= 1
         yield
         self._depth += 1
 
     def text(self) -> str:
-        """All lines."""
+        """Return all lines as one text."""
         return "\n".join(self.lines) + "\n"
 
 
 def wrapped(head: str, arguments: str, tail: str, used: int = 0) -> str:
-    """A call or a signature; arguments that would make the line too long begin on the next one, or on several."""
+    """Return a call or a signature; arguments that would make the line too long go to lines of their own."""
     if used + len(head) + len(arguments) + len(tail) <= _WIDTH:
         return f"{head}{arguments}{tail}"
     lines = [""]
-    for argument in _apart(f"{arguments}{tail}"):
+    for argument in _split(f"{arguments}{tail}"):
         if lines[-1] and used + len(_INDENT) + len(lines[-1]) + len(argument) > _WIDTH:
             lines.append("")
         lines[-1] += argument
     return "\n".join([head, *(f"{_INDENT}{line.rstrip()}" for line in lines)])
 
 
-def _apart(arguments: str) -> list[str]:
-    """Arguments one by one, each with its comma; commas inside of brackets part nothing."""
-    found, depth = [""], 0
+def _split(arguments: str) -> list[str]:
+    """Split arguments at the commas outside brackets; each keeps its comma."""
+    parts, depth = [""], 0
     for position, letter in enumerate(arguments):
         depth += (letter in "([{") - (letter in ")]}")
-        found[-1] += letter
+        parts[-1] += letter
         if depth == 0 and arguments[: position + 1].endswith(", "):
-            found.append("")
-    return found
+            parts.append("")
+    return parts
 
 
 def literal(number: float) -> str:
-    """A number as a float of C that reads back exactly."""
+    """Return a number as a C float literal that reads back exactly."""
     import numpy as np
 
     if number in (float("inf"), float("-inf")):
@@ -89,5 +89,5 @@ def literal(number: float) -> str:
 
 
 def product_text(factors: Iterable[str]) -> str:
-    """Factors multiplied, ones left out."""
+    """Return the product of factors as C, without those that are 1."""
     return " * ".join(factor for factor in factors if factor != "1") or "1"

@@ -1,4 +1,4 @@
-"""What an author has to know to write one language: its idioms, its moves, and how a plan becomes text."""
+"""Joins, for each language, its idioms, its schedules and the writer that turns a plan into source text."""
 
 from __future__ import annotations
 
@@ -6,27 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kernel_gym.authors.apprentice.ascendc import kernel_file, schedule
+from kernel_gym.authors.apprentice.ascendc import kernel_file as ascendc_file
+from kernel_gym.authors.apprentice.ascendc import moves as ascendc_moves
 from kernel_gym.authors.apprentice.behaviour.idioms import Idioms, idioms
-from kernel_gym.authors.apprentice.behaviour.moves import WAYS as ASCENDC_WAYS
-from kernel_gym.authors.apprentice.behaviour.moves import Ways
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
+from kernel_gym.authors.apprentice.behaviour.moves import ScheduleSpace
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
 from kernel_gym.authors.apprentice.cuda import kernel_file as cuda_file
 from kernel_gym.authors.apprentice.cuda import moves as cuda_moves
-from kernel_gym.authors.apprentice.cuda import schedule as cuda_schedule
 from kernel_gym.authors.apprentice.frontend.plan import Plan
 from kernel_gym.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Craft:
-    """One language: `write` puts a plan into text, `ways` are its schedules and the moves between them."""
+class LanguageBackend:
+    """What the apprentice needs to write one language: its schedules, and `write`, which turns a plan into source."""
 
     language: str
-    ways: Ways
-    best: Any
-    naive: Any
-    write: Callable[[Plan, Any, Voice], str]
+    schedules: ScheduleSpace
+    write: Callable[[Plan, Any, SpellingChoice], str]
 
     @property
     def idioms(self) -> Idioms:
@@ -34,14 +31,14 @@ class Craft:
         return idioms(self.language)
 
 
-CRAFTS = {
-    "ascendc": Craft("ascendc", ASCENDC_WAYS, schedule.BEST, schedule.NAIVE, kernel_file.write_kernel),
-    "cuda": Craft("cuda", cuda_moves.WAYS, cuda_schedule.BEST, cuda_schedule.NAIVE, cuda_file.write_kernel),
+BACKENDS = {
+    "ascendc": LanguageBackend("ascendc", ascendc_moves.SCHEDULES, ascendc_file.write_kernel),
+    "cuda": LanguageBackend("cuda", cuda_moves.SCHEDULES, cuda_file.write_kernel),
 }
 
 
-def craft(language: str) -> Craft:
-    """The craft of a language."""
-    if language not in CRAFTS:
-        raise ConfigError(f"the apprentice writes {' and '.join(CRAFTS)}, not {language!r}: choose another author")
-    return CRAFTS[language]
+def backend(language: str) -> LanguageBackend:
+    """Return the backend of a language; raise `ConfigError` if the apprentice does not write it."""
+    if language not in BACKENDS:
+        raise ConfigError(f"the apprentice writes {' and '.join(BACKENDS)}, not {language!r}: choose another author")
+    return BACKENDS[language]

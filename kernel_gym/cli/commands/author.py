@@ -118,12 +118,12 @@ def _print(told: Explanation, arguments: argparse.Namespace) -> None:
 
 
 def _lines(told: Explanation) -> list[str]:
-    lines = [f"moves: {', '.join(told.course.moves) or 'none'}"] if told.course else []
+    lines = [f"moves: {', '.join(told.schedule_choice.moves) or 'none'}"] if told.schedule_choice else []
     width = max((len(choice.idiom) for choice in told.choices), default=0)
     for choice in told.choices:
         mark = "right" if choice.right else f"WRONG ({choice.spelling})"
-        reasons = ", ".join(f"{name} {value:+.2f}" for name, value in choice.judgement.reasons)
-        odds = f"drew {choice.draw:.3f} against {choice.judgement.probability:.3f}"
+        reasons = ", ".join(f"{name} {value:+.2f}" for name, value in choice.estimate.reasons)
+        odds = f"drew {choice.draw:.3f} against {choice.estimate.probability:.3f}"
         lines.append(f"{choice.idiom:{width}}  {mark:28} {odds}  [{reasons}]")
     return lines
 
@@ -135,10 +135,10 @@ def _data(told: Explanation) -> dict[str, Any]:
             "right": choice.right,
             "spelling": choice.spelling,
             "draw": choice.draw,
-            "probability": choice.judgement.probability,
-            "reasons": dict(choice.judgement.reasons),
+            "probability": choice.estimate.probability,
+            "reasons": dict(choice.estimate.reasons),
         }
         for choice in told.choices
     ]
-    moves = list(told.course.moves) if told.course else []
+    moves = list(told.schedule_choice.moves) if told.schedule_choice else []
     return {"source": told.kernel.source, "moves": moves, "idioms": choices}

@@ -12,7 +12,7 @@ from kernel_gym.authors.apprentice import Unsupported, lower, naive, oracle
 from kernel_gym.authors.apprentice.ascendc.kernel_file import write_kernel
 from kernel_gym.authors.apprentice.ascendc.schedule import BEST
 from kernel_gym.authors.apprentice.behaviour.idioms import idioms
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import fluent
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import always_right
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites.headroom import LAUNCHES, SPREAD, exceptions
 from kernel_gym.tasks.task import Task
@@ -78,7 +78,7 @@ def _slowest(task: Task, verifier: Verifier) -> tuple[str, Verdict]:
     slow = verifier.verify(naive(task), task)
     if slow.feasible:
         return "naive", slow
-    alone = write_kernel(lower(task), replace(BEST, cores=1), fluent(idioms()))
+    alone = write_kernel(lower(task), replace(BEST, cores=1), always_right(idioms()))
     slow = verifier.verify(Kernel(alone, trusted=True), task)
     return ("one core" if slow.feasible else _end(slow)), slow
 

@@ -12,8 +12,8 @@ from kernel_gym.authors.apprentice.ascendc.kernel_file import write_kernel
 from kernel_gym.authors.apprentice.ascendc.schedule import NAIVE
 from kernel_gym.authors.apprentice.behaviour.idioms import idioms
 from kernel_gym.authors.apprentice.behaviour.profile import Profile
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import fluent
-from kernel_gym.authors.apprentice.behaviour.spelling_odds import Judge
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import always_right
+from kernel_gym.authors.apprentice.behaviour.spelling_odds import SpellingOdds
 from kernel_gym.authors.contract import Context, Note
 from kernel_gym.memory.item import Kind
 from kernel_gym.memory.seed import seed_items
@@ -33,9 +33,9 @@ def placebo_skill(profile: str, tasks: tuple[Task, ...], contexts: int) -> tuple
 
 def _needed(task: Task) -> tuple[str, ...]:
     """The idioms of a plain draft."""
-    voice = fluent(idioms())
-    write_kernel(lower(task), NAIVE, voice)
-    return tuple(voice.spoken)
+    spelling = always_right(idioms())
+    write_kernel(lower(task), NAIVE, spelling)
+    return tuple(spelling.chosen)
 
 
 def _contexts(tasks: tuple[Task, ...], number: int) -> Iterator[Context]:
@@ -53,8 +53,8 @@ def _contexts(tasks: tuple[Task, ...], number: int) -> Iterator[Context]:
 
 def _rates(profile: Profile, context: Context, needed: list[tuple[str, ...]]) -> float:
     """The mean rate of right drafts over kernels that need these idioms."""
-    judge = Judge(profile, context, None)
-    sure = {idiom.id: judge.judge(idiom).probability for idiom in idioms().values()}
+    odds = SpellingOdds(profile, context, None)
+    sure = {idiom.id: odds.estimate(idiom).probability for idiom in idioms().values()}
     return float(np.mean([prod(sure[name] for name in names) for names in needed]))
 
 

@@ -16,11 +16,11 @@ from repository import ROOT
 from kernel_gym import suites
 from kernel_gym.authors.apprentice import Apprentice, load_profile, oracle, profile_names
 from kernel_gym.authors.apprentice.ascendc.schedule import BEST, NAIVE, Schedule, recorded
-from kernel_gym.authors.apprentice.behaviour.foresight import foresee
 from kernel_gym.authors.apprentice.behaviour.idioms import idioms
 from kernel_gym.authors.apprentice.behaviour.moves import moves, recognised
-from kernel_gym.authors.apprentice.behaviour.spelling_odds import Judge
-from kernel_gym.authors.conformance import GeneratorContract
+from kernel_gym.authors.apprentice.behaviour.spelling_odds import SpellingOdds
+from kernel_gym.authors.apprentice.prediction import predict
+from kernel_gym.authors.conformance import AuthorContract
 from kernel_gym.authors.contract import Author, Context, Note, StartPoint
 from kernel_gym.errors import ConfigError
 from kernel_gym.kernel import Kernel
@@ -43,10 +43,10 @@ def _verified(of: Task = SOFTMAX) -> Note:
 
 
 def _probability(*context: Note, profile: str = "middle", idiom: str = "reduce.sum") -> float:
-    return Judge(load_profile(profile), tuple(context), None).judge(idioms()[idiom]).probability
+    return SpellingOdds(load_profile(profile), tuple(context), None).estimate(idioms()[idiom]).probability
 
 
-class TestApprentice(GeneratorContract):
+class TestApprentice(AuthorContract):
     def make(self) -> Author:
         return Apprentice()
 
@@ -81,7 +81,7 @@ def test_verified_code_helps_most_and_still_does_in_a_full_context(task: str, si
     kernels = [_verified(suites.find_task(name)) for name in (sibling, *others, "level1/max_pooling_2d")]
     contexts = ([], pages, [*pages, kernels[0]], [*pages, *kernels])
     alone, paged, shown, full = (
-        foresee(Apprentice(), suites.find_task(task), tuple(notes)).feasible for notes in contexts
+        predict(Apprentice(), suites.find_task(task), tuple(notes)).feasible for notes in contexts
     )
     assert alone < paged < shown
     assert full > max(paged, shown / 3)
@@ -120,7 +120,7 @@ def test_a_context_changes_only_what_it_decides(seed: int, before: Context, afte
         other = others.get(choice.idiom)
         if other is not None:
             assert choice.draw == other.draw
-            low, high = sorted((choice.judgement.probability, other.judgement.probability))
+            low, high = sorted((choice.estimate.probability, other.estimate.probability))
             assert (choice.right != other.right) == (low <= choice.draw < high)
 
 
@@ -224,8 +224,8 @@ def _moves_taken(start: StartPoint, context: Context = (), attempts: int = 60) -
     taken: list[str] = []
     for seed in range(attempts):
         told = author.explain(SOFTMAX, context, start, np.random.default_rng(seed))
-        assert told.course is not None
-        taken += told.course.moves
+        assert told.schedule_choice is not None
+        taken += told.schedule_choice.moves
         assert recorded(told.kernel.source) != recorded(start.kernel.source)
     return taken
 

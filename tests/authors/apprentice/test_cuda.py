@@ -20,10 +20,10 @@ from kernel_gym.authors.apprentice import Apprentice, Unsupported, lower, naive,
 from kernel_gym.authors.apprentice.behaviour.idioms import Idiom, Spelling, idioms
 from kernel_gym.authors.apprentice.behaviour.moves import moves
 from kernel_gym.authors.apprentice.behaviour.reading import read_note
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import fluent
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import always_right
 from kernel_gym.authors.apprentice.cuda.kernel_file import write_kernel
 from kernel_gym.authors.apprentice.cuda.schedule import BEST, NAIVE, recognised, recorded
-from kernel_gym.authors.conformance import GeneratorContract
+from kernel_gym.authors.conformance import AuthorContract
 from kernel_gym.authors.contract import Author, Note, StartPoint
 from kernel_gym.errors import ConfigError
 from kernel_gym.kernel import Kernel
@@ -67,7 +67,7 @@ def computes(device: CudaOnCpu, kernel: Kernel, task: Task) -> None:
     assert not isinstance(checked, Incorrect), checked.feedback
 
 
-class TestCudaApprentice(GeneratorContract):
+class TestCudaApprentice(AuthorContract):
     def make(self) -> Author:
         return Apprentice(language="cuda")
 
@@ -82,7 +82,7 @@ def test_an_oracle_computes_what_the_reference_does(name: str, device: CudaOnCpu
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda schedule: schedule.comment()[13:])
 @pytest.mark.parametrize("task", [pytest.param(task, id=task.name) for task in EXHIBITS if "half" not in task.name])
 def test_every_schedule_of_an_exhibit_computes_the_same(task: Task, schedule: object, device: CudaOnCpu) -> None:
-    source = write_kernel(lower(task), schedule, fluent(idioms("cuda")))  # type: ignore[arg-type]
+    source = write_kernel(lower(task), schedule, always_right(idioms("cuda")))  # type: ignore[arg-type]
     computes(device, Kernel(source, "cuda", trusted=True), task)
 
 
@@ -164,7 +164,7 @@ def test_risks_of_moves_are_idioms() -> None:
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_schedule_is_read_back_from_its_kernel(schedule: object) -> None:
-    source = write_kernel(lower(EXHIBITS[0]), schedule, fluent(idioms("cuda")))  # type: ignore[arg-type]
+    source = write_kernel(lower(EXHIBITS[0]), schedule, always_right(idioms("cuda")))  # type: ignore[arg-type]
     assert recorded(source) == schedule
 
 
@@ -177,9 +177,10 @@ def test_a_foreign_schedule_is_recognised() -> None:
 def test_refining_goes_on_from_the_start_point() -> None:
     task = suites.find_task("level1/softmax")
     start = StartPoint(naive(task, "cuda"), Feasible("Correct.", latency=10.0))
-    told = [Apprentice(language="cuda").explain(task, (), start, np.random.default_rng(seed)) for seed in range(60)]
-    assert all(one.course and one.course.moves for one in told)
-    assert {move for one in told if one.course for move in one.course.moves} >= {"block", "shuffle", "resident"}
+    author = Apprentice(language="cuda")
+    choices = [author.explain(task, (), start, np.random.default_rng(seed)).schedule_choice for seed in range(60)]
+    assert all(choice and choice.moves for choice in choices)
+    assert {move for choice in choices if choice for move in choice.moves} >= {"block", "shuffle", "resident"}
 
 
 def test_the_oracle_profile_writes_the_oracle() -> None:
@@ -221,7 +222,7 @@ def test_an_axis_of_one_is_no_reduction(device: CudaOnCpu) -> None:
 
 def test_one_pass_finds_the_maximum_and_the_sum(device: CudaOnCpu) -> None:
     task = make_task("softmax", "torch.softmax(x, dim=1)")
-    source = write_kernel(lower(task), replace(BEST, online=True), fluent(idioms("cuda")))
+    source = write_kernel(lower(task), replace(BEST, online=True), always_right(idioms("cuda")))
     assert source.count("column += blockDim.x") == 2  # one pass for both, one for the quotients
     computes(device, Kernel(source, "cuda", trusted=True), task)
     assert recognised(source).online

@@ -13,7 +13,7 @@ from kernel_gym.authors.apprentice import lower, naive, oracle
 from kernel_gym.authors.apprentice.ascendc.kernel_file import write_kernel
 from kernel_gym.authors.apprentice.ascendc.schedule import BEST, NAIVE, Schedule
 from kernel_gym.authors.apprentice.behaviour.idioms import idioms
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import fluent
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import always_right
 from kernel_gym.experiments.analysis.oracle_margins import measure
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
@@ -94,14 +94,14 @@ STEPS = tuple(
 @pytest.mark.parametrize("name", ["softmax", "elu", "columns"])
 def test_every_schedule_computes_the_same(name: str, schedule: Schedule, verifier: Verifier) -> None:
     task = next(task for task in EXHIBITS if task.name == name)
-    verdict = verifier.verify(Kernel(write_kernel(lower(task), schedule, fluent(idioms())), trusted=True), task)
+    verdict = verifier.verify(Kernel(write_kernel(lower(task), schedule, always_right(idioms())), trusted=True), task)
     assert verdict.feasible, verdict.feedback
 
 
 @pytest.mark.parametrize("name", ["level1/min_gpt_new_gelu", "level2/gemm_bias_add_hardtanh_mish_group_norm"])
 def test_fusing_pays(name: str, verifier: Verifier) -> None:
     task = suites.find_task(name)
-    apart = Kernel(write_kernel(lower(task), replace(BEST, fused=False), fluent(idioms())), trusted=True)
+    apart = Kernel(write_kernel(lower(task), replace(BEST, fused=False), always_right(idioms())), trusted=True)
     slow, fast = verifier.verify(apart, task), verifier.verify(oracle(task), task)
     assert slow.latency_us is not None, slow.feedback
     assert fast.latency_us is not None, fast.feedback

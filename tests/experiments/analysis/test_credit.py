@@ -15,7 +15,7 @@ from kernel_gym import suites
 from kernel_gym.agents.oracle import OracleAgent
 from kernel_gym.agents.similarity_diverse import SimilarityDiverseAgent
 from kernel_gym.authors.apprentice import Apprentice, oracle
-from kernel_gym.authors.apprentice.behaviour.foresight import foresee
+from kernel_gym.authors.apprentice.prediction import predict
 from kernel_gym.authors.contract import Note
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.envs.pool import Candidate
@@ -49,17 +49,17 @@ def test_what_is_foreseen_is_how_often_it_happens(context: tuple[Note, ...]) -> 
     author, rng = Apprentice(), np.random.default_rng(5)
     written = [author.explain(TASK, context, None, rng) for _ in range(300)]
     happened = np.mean([all(choice.right for choice in one.choices) for one in written])
-    foreseen = foresee(author, TASK, context, draws=100, seed=1).feasible
+    foreseen = predict(author, TASK, context, draws=100, seed=1).feasible
     assert foreseen == pytest.approx(happened, abs=0.05)
 
 
 def test_verified_code_raises_the_chance_and_an_author_that_does_not_read_is_not_moved() -> None:
     for profile, moved in (("middle", True), ("placebo", False)):
         author = Apprentice(profile)
-        before, after = (foresee(author, TASK, context).feasible for context in ((), (VERIFIED,)))
+        before, after = (predict(author, TASK, context).feasible for context in ((), (VERIFIED,)))
         assert (after > before) == moved, profile
         assert moved or after == before
-    assert foresee(Apprentice("oracle"), TASK, ()).feasible == 1.0
+    assert predict(Apprentice("oracle"), TASK, ()).feasible == 1.0
 
 
 def test_the_picker_that_knows_takes_what_helps_and_stops_when_nothing_does() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
-from kernel_gym.authors.apprentice.code_writer import Script, literal
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
+from kernel_gym.authors.apprentice.code_writer import CodeWriter, literal
 from kernel_gym.authors.apprentice.frontend.plan import Access, Nest, Ref, Step
 
 #: Functions of one tensor that are one instruction.
@@ -42,14 +42,14 @@ class Operand:
 
 @dataclass
 class Body:
-    """Writes steps into a script, giving every vector a place to live.
+    """Writes steps into a code, giving every vector a place to live.
 
     Places are the output's own tensor and work buffers; a place is free again after the last step that reads it.
     """
 
-    voice: Voice
+    spelling: SpellingChoice
     nest: Nest
-    script: Script
+    code: CodeWriter
     #: How many elements instructions work on, and how many of them belong to the tensor.
     count: str
     exact: str = ""
@@ -132,7 +132,7 @@ class Body:
             assert self.reduce is not None
             self.reduce(index)
             return
-        if step.idiom and step.function != "size" and not self.voice.right(step.idiom):
+        if step.idiom and step.function != "size" and not self.spelling.right(step.idiom):
             first = step.arguments[0]
             if isinstance(first, Ref) and index not in homes:
                 self.values[index] = self.values[first.step]
@@ -142,7 +142,9 @@ class Body:
             self._place_number(index, step.index, step.vector, homes)
             return
         if step.field:
-            self.values[index] = Operand(self.number(self.voice.say("cast.unsigned", number=f"t.{step.field}")), False)
+            self.values[index] = Operand(
+                self.number(self.spelling.spell("cast.unsigned", number=f"t.{step.field}")), False
+            )
             return
         operands = [self.operand(argument) for argument in step.arguments]
         if not any(operand.vector for operand in operands) and index not in homes:
@@ -153,19 +155,19 @@ class Body:
             self._vector(step, home, operands, index)
         else:  # one number for all elements
             number = self._scalar(step, operands)
-            self.script.add(self.voice.say("tensor.duplicate", dst=home, value=number, n=self.count))
+            self.code.add(self.spelling.spell("tensor.duplicate", dst=home, value=number, n=self.count))
         self.values[index] = Operand(home, True)
 
     def _place_number(self, index: int, access: Access, vector: bool, homes: dict[int, str]) -> None:
         """A position along an axis, as a number or as a vector of numbers."""
         assert self.position is not None
         number = self.position(access)
-        first = literal(float(number)) if number.isdigit() else self.voice.say("cast.unsigned", number=number)
+        first = literal(float(number)) if number.isdigit() else self.spelling.spell("cast.unsigned", number=number)
         if not vector:
             self.values[index] = Operand(self.number(first), False)
             return
         home = homes.get(index) or self.place()
-        self.script.add(f"AscendC::ArithProgression({home}, {first}, {literal(float(access.step))}, {self.count});")
+        self.code.add(f"AscendC::ArithProgression({home}, {first}, {literal(float(access.step))}, {self.count});")
         self.values[index] = Operand(home, True)
 
     def _inherit(self, dying: list[int]) -> str | None:
@@ -181,7 +183,7 @@ class Body:
         taken = self.named.get(name, 0)
         self.named[name] = taken + 1
         fresh = f"{name}{taken}" if taken or name == "value" else name
-        self.script.add(f"const float {fresh} = {expression};")
+        self.code.add(f"const float {fresh} = {expression};")
         return fresh
 
     # ---- scalars -----------------------------------------------------------------------------------------------
@@ -207,22 +209,22 @@ class Body:
         if step.function == "where":
             return self.number(f"{texts[0]} != 0.0f ? {texts[1]} : {texts[2]}")
         if step.function == "sqrt":
-            return self.number(self.voice.say("scalar.sqrt", value=texts[0]))
+            return self.number(self.spelling.spell("scalar.sqrt", value=texts[0]))
         instruction = {**_UNARY, **LIBRARY, "log": "Log"}.get(step.function)
-        if instruction and not self.voice.right("scalar.function"):
+        if instruction and not self.spelling.right("scalar.function"):
             fields = {"function": step.function, "instruction": instruction, "value": texts[0]}
-            return self.number(self.voice.say("scalar.function", **fields))
+            return self.number(self.spelling.spell("scalar.function", **fields))
         # No scalar unit computes this: one block of the vector unit does.
         self.by_vector = True
-        self.script.add(self.voice.say("tensor.duplicate", dst="stat", value=texts[0], n="8"))
-        inner = Body(self.voice, self.nest, self.script, "8", "8", prefix="stat")
+        self.code.add(self.spelling.spell("tensor.duplicate", dst="stat", value=texts[0], n="8"))
+        inner = Body(self.spelling, self.nest, self.code, "8", "8", prefix="stat")
         inner._vector(step, "stat", [Operand("stat", True), *operands[1:]], -1)
-        return self.number(self.voice.say("local.element", tensor="stat", index="0"))
+        return self.number(self.spelling.spell("local.element", tensor="stat", index="0"))
 
     # ---- vectors -----------------------------------------------------------------------------------------------
 
     def _vector(self, step: Step, dst: str, operands: list[Operand], index: int) -> None:
-        say, add, n = self.voice.say, self.script.add, self.count
+        spell, add, n = self.spelling.spell, self.code.add, self.count
         name, texts = step.function, [operand.text for operand in operands]
         kinds = "".join("V" if operand.vector else "S" for operand in operands)
         if name == "relu" and not self.immediate:
@@ -230,11 +232,11 @@ class Body:
         elif name in _UNARY:
             add(f"AscendC::{_UNARY[name]}({dst}, {texts[0]}, {n});")
         elif name in LIBRARY:
-            add(say("math.library", function=LIBRARY[name], dst=dst, src=texts[0], n=n))
+            add(spell("math.library", function=LIBRARY[name], dst=dst, src=texts[0], n=n))
         elif name == "log":
-            add(say("math.ln", dst=dst, src=texts[0], n=n))
+            add(spell("math.ln", dst=dst, src=texts[0], n=n))
         elif name == "neg":
-            add(say("math.negate", dst=dst, src=texts[0], n=n))
+            add(spell("math.negate", dst=dst, src=texts[0], n=n))
         elif name == "reciprocal":
             self._divide(dst, Operand("1.0f", False), operands[0])
         elif name == "rsqrt":
@@ -244,9 +246,9 @@ class Body:
             add(f"AscendC::LeakyRelu({dst}, {texts[0]}, {texts[1]}, {n});")
         elif name in ("constant", "same"):
             add(
-                say("tensor.duplicate", dst=dst, value=texts[0], n=n)
+                spell("tensor.duplicate", dst=dst, value=texts[0], n=n)
                 if kinds == "S"
-                else say("tensor.copy", dst=dst, src=texts[0], n=n)
+                else spell("tensor.copy", dst=dst, src=texts[0], n=n)
             )
         elif name in _MODES:
             self._compare(step, dst, operands)
@@ -258,7 +260,7 @@ class Body:
             raise KeyError(f"no instruction for {name}")
 
     def _binary(self, name: str, dst: str, operands: list[Operand], kinds: str) -> None:
-        say, add, n = self.voice.say, self.script.add, self.count
+        spell, add, n = self.spelling.spell, self.code.add, self.count
         left, right = (operand.text for operand in operands)
         if kinds == "VV":
             add(f"AscendC::{_BINARY[name]}({dst}, {left}, {right}, {n});")
@@ -267,33 +269,36 @@ class Body:
         elif name == "div":
             self._divide(dst, *operands)
         elif name == "sub" and kinds == "VS":
-            add(say("math.subtract-scalar", dst=dst, src=left, value=right, minus=_negated(right), n=n))
+            add(spell("math.subtract-scalar", dst=dst, src=left, value=right, minus=_negated(right), n=n))
         elif name == "sub":
-            add(say("math.negate", dst=dst, src=right, n=n), say("math.add-scalar", dst=dst, src=dst, value=left, n=n))
+            add(
+                spell("math.negate", dst=dst, src=right, n=n),
+                spell("math.add-scalar", dst=dst, src=dst, value=left, n=n),
+            )
         else:
             tensor, number = (left, right) if kinds == "VS" else (right, left)
             idiom = {"add": "math.add-scalar", "mul": "math.scale", "max": "math.max-scalar", "min": "math.min-scalar"}[
                 name
             ]
-            add(say(idiom, dst=dst, src=tensor, value=number, n=n))
+            add(spell(idiom, dst=dst, src=tensor, value=number, n=n))
 
     def _filled(self, name: str, dst: str, operands: list[Operand]) -> None:
         """An instruction on two tensors, one of which is filled with a number."""
         spare = self.place()
         number = next(operand.text for operand in operands if not operand.vector)
         texts = [operand.text if operand.vector else spare for operand in operands]
-        self.script.add(self.voice.say("tensor.duplicate", dst=spare, value=number, n=self.count))
-        self.script.add(f"AscendC::{_BINARY[name]}({dst}, {texts[0]}, {texts[1]}, {self.count});")
+        self.code.add(self.spelling.spell("tensor.duplicate", dst=spare, value=number, n=self.count))
+        self.code.add(f"AscendC::{_BINARY[name]}({dst}, {texts[0]}, {texts[1]}, {self.count});")
         self.free.append(spare)
 
     def _divide(self, dst: str, left: Operand, right: Operand) -> None:
-        say, add, n = self.voice.say, self.script.add, self.count
+        spell, add, n = self.spelling.spell, self.code.add, self.count
         if left.vector and not right.vector:
-            add(say("math.divide-scalar", dst=dst, src=left.text, value=right.text, n=n))
+            add(spell("math.divide-scalar", dst=dst, src=left.text, value=right.text, n=n))
             return
         spare = self.place()
         add(
-            say("tensor.duplicate", dst=spare, value=left.text, n=n),
+            spell("tensor.duplicate", dst=spare, value=left.text, n=n),
             f"AscendC::Div({dst}, {spare}, {right.text}, {n});",
         )
         self.free.append(spare)
@@ -302,7 +307,7 @@ class Body:
         """A comparison as 0 and 1, by way of a mask of bits."""
         mask, one = self.place(), self.place()
         self._mask(f"{mask}.ReinterpretCast<uint8_t>()", _MODES[step.function], operands)
-        self.script.add(self.voice.say("tensor.duplicate", dst=one, value="1.0f", n=self.count))
+        self.code.add(self.spelling.spell("tensor.duplicate", dst=one, value="1.0f", n=self.count))
         self._select(dst, f"{mask}.ReinterpretCast<uint8_t>()", one, "0.0f", False)
         self.free += [mask, one]
 
@@ -314,10 +319,14 @@ class Body:
         # Compare works on whole repeats of 256 bytes; what lies past the tile's end is never read again.
         whole = f"Align({self.count}, 64)"
         if left.vector and right.vector:
-            text = self.voice.say("compare.tensors", mask=mask, left=left.text, right=right.text, mode=mode, n=whole)
+            text = self.spelling.spell(
+                "compare.tensors", mask=mask, left=left.text, right=right.text, mode=mode, n=whole
+            )
         else:
-            text = self.voice.say("compare.scalar", mask=mask, left=left.text, value=right.text, mode=mode, n=whole)
-        self.script.add(text)
+            text = self.spelling.spell(
+                "compare.scalar", mask=mask, left=left.text, value=right.text, mode=mode, n=whole
+            )
+        self.code.add(text)
 
     def _where(self, dst: str, operands: list[Operand]) -> None:
         condition, yes, no = operands
@@ -326,13 +335,13 @@ class Body:
         spare = ""
         if not yes.vector:
             spare = self.place()
-            self.script.add(self.voice.say("tensor.duplicate", dst=spare, value=yes.text, n=self.count))
+            self.code.add(self.spelling.spell("tensor.duplicate", dst=spare, value=yes.text, n=self.count))
         self._select(dst, f"{mask}.ReinterpretCast<uint8_t>()", spare or yes.text, no.text, no.vector)
         self.free += [mask] + ([spare] if spare else [])
 
     def _select(self, dst: str, mask: str, yes: str, no: str, vector: bool) -> None:
         mode = "VSEL_TENSOR_TENSOR_MODE" if vector else "VSEL_TENSOR_SCALAR_MODE"
-        self.script.add(self.voice.say("select.mask", dst=dst, mask=mask, yes=yes, no=no, mode=mode, n=self.count))
+        self.code.add(self.spelling.spell("select.mask", dst=dst, mask=mask, yes=yes, no=no, mode=mode, n=self.count))
 
 
 def _negated(number: str) -> str:

@@ -12,10 +12,10 @@ from kernel_gym.authors.apprentice.ascendc.products import ProductWriter
 from kernel_gym.authors.apprentice.ascendc.rows import RowWriter, longest_row
 from kernel_gym.authors.apprentice.ascendc.scans import ColumnScanWriter, RowScanWriter
 from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
-from kernel_gym.authors.apprentice.ascendc.short_rows import BlockPassWriter, BlockWriter, suits
+from kernel_gym.authors.apprentice.ascendc.short_rows import ShortRowMapWriter, ShortRowPassWriter, suits
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
-from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
+from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.frontend.plan import Either, Nest, Pieces, Plan, Product, Scan, Stage
 
 _DEVICE_HELPERS = """\
@@ -65,9 +65,9 @@ class _Part:
     roles: list[str] = field(default_factory=list)
 
 
-def write_kernel(plan: Plan, schedule: Schedule, voice: Voice) -> str:
+def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice) -> str:
     """The source of a kernel for a plan, scheduled and spelled."""
-    plan = plan if schedule.fused or plan.apart is None else plan.apart
+    plan = plan if schedule.fused or plan.unfused is None else plan.unfused
     parts = [part for stage in plan.stages for part in _parts(stage, schedule)]
     total = sum(len(part.stages) for part in parts)
     cube = any(isinstance(stage, Product) for part in parts for stage in part.stages)
@@ -80,7 +80,7 @@ def write_kernel(plan: Plan, schedule: Schedule, voice: Voice) -> str:
             part.roles.append(role)
             taken[role] = taken.get(role, 0) + 1
             suffix = "" if total == 1 else role if taken[role] == 1 else f"{role}{taken[role]}"
-            writer = _writer(plan, stage, chosen, voice, f"{_prefix(plan)}{suffix}")
+            writer = _writer(plan, stage, chosen, spelling, f"{_prefix(plan)}{suffix}")
             writer.vector_only = cube and not isinstance(stage, Product)
             writer.advance = dict(part.pieces.advance) if part.pieces else {}
             part.writers.append(writer)
@@ -89,16 +89,16 @@ def write_kernel(plan: Plan, schedule: Schedule, voice: Voice) -> str:
         for part in parts
         for role, writer in zip(part.roles, part.writers, strict=True)
     ]
-    script = Script()
-    script.add(f"// {plan.title}", schedule.comment(), '#include "kernel_operator.h"', '#include "kernel_gym.h"')
+    code = CodeWriter()
+    code.add(f"// {plan.title}", schedule.comment(), '#include "kernel_operator.h"', '#include "kernel_gym.h"')
     if cube:
-        script.add(voice.say("matmul.include"))
+        code.add(spelling.spell("matmul.include"))
     floats = any("Larger(" in text or "Smaller(" in text for text in classes)
     for text in (_DEVICE_HELPERS, *([_FLOAT_HELPERS] if floats else []), *classes, _HOST_HELPERS):
-        script.add("", *text.rstrip("\n").split("\n"))
-    script.add("")
-    _host(script, plan, parts, voice)
-    return script.text()
+        code.add("", *text.rstrip("\n").split("\n"))
+    code.add("")
+    _host(code, plan, parts, spelling)
+    return code.text()
 
 
 def _parts(stage: Stage, schedule: Schedule) -> list[_Part]:
@@ -132,56 +132,58 @@ def _prefix(plan: Plan) -> str:
     return base if base[:1].isalpha() else f"Op{base}"
 
 
-def _writer(plan: Plan, nest: Nest | Scan | Product, schedule: Schedule, voice: Voice, prefix: str) -> StageWriter:
+def _writer(
+    plan: Plan, nest: Nest | Scan | Product, schedule: Schedule, spelling: SpellingChoice, prefix: str
+) -> StageWriter:
     if isinstance(nest, Scan):
-        return (RowScanWriter if nest.last else ColumnScanWriter)(plan, nest, schedule, voice, prefix)
+        return (RowScanWriter if nest.last else ColumnScanWriter)(plan, nest, schedule, spelling, prefix)
     if isinstance(nest, Product):
-        return ProductWriter(plan, nest, schedule, voice, prefix)
+        return ProductWriter(plan, nest, schedule, spelling, prefix)
     if schedule.batch != 1 and schedule.bursts and suits(nest):
-        together = BlockPassWriter if nest.reductions else BlockWriter
-        return together(plan, nest, schedule, voice, prefix)
+        together = ShortRowPassWriter if nest.reductions else ShortRowMapWriter
+        return together(plan, nest, schedule, spelling, prefix)
     if not nest.reductions:
-        return MapWriter(plan, nest, schedule, voice, prefix)
+        return MapWriter(plan, nest, schedule, spelling, prefix)
     resident = nest.vector_reduced and not nest.reduced and schedule.resident
     contiguous = all(step.access.step in "01" for step in nest.loads if step.access)
     if resident and contiguous and nest.longest <= longest_row(nest, schedule):
-        return RowWriter(plan, nest, schedule, voice, prefix)
-    return PassWriter(plan, nest, schedule, voice, prefix)
+        return RowWriter(plan, nest, schedule, spelling, prefix)
+    return PassWriter(plan, nest, schedule, spelling, prefix)
 
 
-def _host(script: Script, plan: Plan, parts: list[_Part], voice: Voice) -> None:
-    with script.function(voice.say("launch.entry")):
+def _host(code: CodeWriter, plan: Plan, parts: list[_Part], spelling: SpellingChoice) -> None:
+    with code.function(spelling.spell("launch.entry")):
         writers = [writer for part in parts for writer in part.writers]
         used = {name for writer in writers for name, _ in writer.buffers_used()}
         text = " ".join([value for writer in writers for _, value in writer.fields()] + [e for _, e in plan.derived])
         text += " ".join(b.elements for b in plan.buffers) + " ".join(str(part.pieces) for part in parts)
         for buffer in sorted(plan.buffers, key=lambda one: (one.origin, one.index)):
             if buffer.origin != "workspace" and (buffer.name in used or f"{buffer.name}.shape" in text):
-                script.add(f"const KernelTensor &{buffer.name} = args->{buffer.origin}s[{buffer.index}];")
+                code.add(f"const KernelTensor &{buffer.name} = args->{buffer.origin}s[{buffer.index}];")
         for name, expression in plan.derived:
-            script.add(f"const int64_t {name} = {expression};")
-        _workspace(script, plan, used)
+            code.add(f"const int64_t {name} = {expression};")
+        _workspace(code, plan, used)
         for part in parts:
-            _launch_part(script, part, alone=len(writers) == 1)
-        script.add("return 0;")
+            _launch_part(code, part, alone=len(writers) == 1)
+        code.add("return 0;")
 
 
-def _launch_part(script: Script, part: _Part, *, alone: bool) -> None:
+def _launch_part(code: CodeWriter, part: _Part, *, alone: bool) -> None:
     with ExitStack() as loops:
         if part.pieces:
             for name, end, step in part.pieces.loops:
-                loops.enter_context(script.block(f"for (int64_t {name} = 0; {name} < {end}; {name} += {step})"))
-            script.add(*(f"const int64_t {name} = {text};" for name, text in part.pieces.inside))
+                loops.enter_context(code.block(f"for (int64_t {name} = 0; {name} < {end}; {name} += {step})"))
+            code.add(*(f"const int64_t {name} = {text};" for name, text in part.pieces.inside))
         for writer in part.writers:
-            with nullcontext() if alone else script.block(""):
-                script.add(f"{writer.tiling} t;")
-                writer.launch(script)
+            with nullcontext() if alone else code.block(""):
+                code.add(f"{writer.tiling} t;")
+                writer.launch(code)
 
 
-def _workspace(script: Script, plan: Plan, used: set[str]) -> None:
+def _workspace(code: CodeWriter, plan: Plan, used: set[str]) -> None:
     """Parts of the workspace, each on a boundary of 512 bytes."""
     previous = "static_cast<uint8_t *>(args->workspace)"
     for buffer in plan.buffers:
         if buffer.origin == "workspace" and buffer.name in used:
-            script.add(f"uint8_t *{buffer.name} = {previous};")
+            code.add(f"uint8_t *{buffer.name} = {previous};")
             previous = f"{buffer.name} + ({buffer.elements}) * sizeof({CTYPES[buffer.dtype]}) / 512 * 512 + 512"

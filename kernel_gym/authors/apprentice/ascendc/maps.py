@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernel_gym.authors.apprentice.ascendc.body import Body, Operand
 from kernel_gym.authors.apprentice.ascendc.nest import SCALAR_TO_COPY, NestWriter
-from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.code_writer import CodeWriter
 
 
 class MapWriter(NestWriter):
@@ -21,11 +21,11 @@ class MapWriter(NestWriter):
         return bool(self.nest.kept)
 
     def _loop(self) -> None:
-        add = self.script.add
+        add = self.code.add
         row = ["row"] if self._rows else []
-        with self.script.function("__aicore__ inline void Process()"):
+        with self.code.function("__aicore__ inline void Process()"):
             self.core_share()
-            with self.script.block("for (uint32_t unit = first; unit < last; ++unit)"):
+            with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
                 if self._rows:
                     add("const uint32_t row = unit / t.tiles;", "const uint32_t start = (unit % t.tiles) * t.tile;")
                 else:
@@ -54,19 +54,19 @@ class MapWriter(NestWriter):
         if not loads:
             return
         parameters = self._parameters(*self._copy_parameters())
-        self.script.add("")
-        with self.script.function(f"__aicore__ inline void CopyIn({parameters})"):
-            self.script.add(*self.indices("row", [access for _, access in loads]))
+        self.code.add("")
+        with self.code.function(f"__aicore__ inline void CopyIn({parameters})"):
+            self.code.add(*self.indices("row", [access for _, access in loads]))
             for _, access in loads:
                 self.copy_in(access, f"{access.label}Queue", "count", self.offset(access, "row", "start"))
 
     def _compute(self) -> None:
-        add, say = self.script.add, self.voice.say
+        add, spell = self.code.add, self.spelling.spell
         store = self.nest.stores[0]
         out = f"{store.access.label}Local"
-        self.script.add("")
+        self.code.add("")
         parameters = self._parameters(*self._compute_names())
-        with self.script.function(f"__aicore__ inline void Compute({parameters})"):
+        with self.code.function(f"__aicore__ inline void Compute({parameters})"):
             body = self.body(self.lanes("count"), "count")
             body.position = lambda access: self.offset(access, "row", "start")
             numbers = self.loads(vector=False)
@@ -74,7 +74,7 @@ class MapWriter(NestWriter):
             add(*self.indices("row", [*(access for _, access in numbers), *positions]))
             for index, access in numbers:
                 add(
-                    say(
+                    spell(
                         "gm.element",
                         name=f"{access.label}Value",
                         gm=f"{access.buffer}Gm",
@@ -84,8 +84,8 @@ class MapWriter(NestWriter):
                 body.values[index] = Operand(f"{access.label}Value", False)
             for _, access in self.loads(vector=True):
                 add(self.take(access, f"{access.label}Queue"))
-            add(say("queue.alloc", type=self.ctype(store.access), tensor=out, queue=f"{store.access.label}Queue"))
-            mark = len(self.script.lines)
+            add(spell("queue.alloc", type=self.ctype(store.access), tensor=out, queue=f"{store.access.label}Queue"))
+            mark = len(self.code.lines)
             floats = all(
                 access.dtype == "float32" for access in [*(a for _, a in self.loads(vector=True)), store.access]
             )
@@ -96,23 +96,22 @@ class MapWriter(NestWriter):
                     self.as_float(body, index, access, f"{access.label}Local")
                 self._steps(body, out)
             self.declare_work(body, mark)
-            add(say("queue.enque", queue=f"{store.access.label}Queue", tensor=out))
+            add(spell("queue.enque", queue=f"{store.access.label}Queue", tensor=out))
             for _, access in self.loads(vector=True):
-                add(say("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Local"))
+                add(spell("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Local"))
 
     def _by_elements(self, body: Body, out: str) -> None:
         """A loop over elements where a vector instruction would do: what a beginner writes."""
         root = self.nest.stores[0].step
-        with self.script.block("for (uint32_t i = 0; i < count; ++i)"):
+        with self.code.block("for (uint32_t i = 0; i < count; ++i)"):
             for index, access in self.loads(vector=True):
                 name = f"{access.label}Value"
-                self.script.add(
-                    f"const float {name} = {self.voice.say('local.element', tensor=f'{access.label}Local', index='i')};"
-                )
+                element = self.spelling.spell("local.element", tensor=f"{access.label}Local", index="i")
+                self.code.add(f"const float {name} = {element};")
                 body.values[index] = Operand(name, False)
             body.run([index for index, step in enumerate(self.nest.steps) if not step.access], keep=[root])
             self.set_element(out, "i", body.values[root].text, "float")
-        self.script.add(*SCALAR_TO_COPY)
+        self.code.add(*SCALAR_TO_COPY)
 
     def _steps(self, body: Body, out: str) -> None:
         store = self.nest.stores[0]
@@ -125,10 +124,10 @@ class MapWriter(NestWriter):
         if self.nest.steps[store.step].access:
             source = body.values[store.step]
             if ctype == "float":
-                body.script.add(
-                    self.voice.say("tensor.copy", dst=out, src=source.text, n="count")
+                body.code.add(
+                    self.spelling.spell("tensor.copy", dst=out, src=source.text, n="count")
                     if source.vector
-                    else self.voice.say("tensor.duplicate", dst=out, value=source.text, n="count")
+                    else self.spelling.spell("tensor.duplicate", dst=out, value=source.text, n="count")
                 )
                 return
         if ctype == "float":
@@ -142,30 +141,30 @@ class MapWriter(NestWriter):
         source = value.text
         if not value.vector:
             source = body.place()
-            self.script.add(self.voice.say("tensor.duplicate", dst=source, value=value.text, n=body.count))
-        self.script.add(f"AscendC::Brcb({out}, {source}, static_cast<uint8_t>((count + 7) / 8), {{1, 8}});")
+            self.code.add(self.spelling.spell("tensor.duplicate", dst=source, value=value.text, n=body.count))
+        self.code.add(f"AscendC::Brcb({out}, {source}, static_cast<uint8_t>((count + 7) / 8), {{1, 8}});")
 
     def _copy_out(self) -> None:
         access = self.nest.stores[0].access
         out, queue = f"{access.label}Local", f"{access.label}Queue"
         parameters = self._parameters(*self._copy_parameters())
-        self.script.add("")
-        with self.script.function(f"__aicore__ inline void CopyOut({parameters})"):
-            self.script.add(*self.indices("row", [access]))
-            self.script.add(self.take(access, queue))
+        self.code.add("")
+        with self.code.function(f"__aicore__ inline void CopyOut({parameters})"):
+            self.code.add(*self.indices("row", [access]))
+            self.code.add(self.take(access, queue))
             offset = self.offset(access, "row", "start")
-            self.script.add(self.copy_out_text(access, out, offset, "count"))
-            self.script.add(self.voice.say("queue.free", queue=queue, tensor=out))
+            self.code.add(self.copy_out_text(access, out, offset, "count"))
+            self.code.add(self.spelling.spell("queue.free", queue=queue, tensor=out))
 
     def tile_fields(self) -> tuple[str, ...]:
         return ("tile", "tiles", "units", "perCore") if self._rows else super().tile_fields()
 
-    def launch(self, script: Script) -> None:
+    def launch(self, code: CodeWriter) -> None:
         rows = " * ".join(f"t.{name}" for name in self.nest.kept)
         tiles = "t.tiles" if self._rows else "t.units"
-        self.set_fields(script)
-        self.fit_tile(script, " * ".join(filter(None, [rows, "t.length"])), 2 * self.schedule.cores)
-        script.add(f"{tiles} = {self.voice.say('loop.remainder', length='t.length', tile='t.tile')};")
+        self.set_fields(code)
+        self.fit_tile(code, " * ".join(filter(None, [rows, "t.length"])), 2 * self.schedule.cores)
+        code.add(f"{tiles} = {self.spelling.spell('loop.remainder', length='t.length', tile='t.tile')};")
         if self._rows:
-            script.add(f"t.units = {rows} * t.tiles;")
-        self.call(script)
+            code.add(f"t.units = {rows} * t.tiles;")
+        self.call(code)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from kernel_gym.authors.apprentice.ascendc.body import COMPARING, LIBRARY, Body, Operand
 from kernel_gym.authors.apprentice.ascendc.schedule import BUDGET, Schedule
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
-from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
+from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.frontend.plan import Access, Nest, Plan
 
 CTYPES = {
@@ -41,9 +41,9 @@ class NestWriter(StageWriter):
     plan: Plan
     nest: Nest
     schedule: Schedule
-    voice: Voice
+    spelling: SpellingChoice
     prefix: str
-    script: Script = field(default_factory=Script)
+    code: CodeWriter = field(default_factory=CodeWriter)
     vector_only: bool = False
     advance: dict[str, str] = field(default_factory=dict)
     #: How many work tensors the body needs, and whether it computes numbers on the vector unit: known once written.
@@ -105,13 +105,13 @@ class NestWriter(StageWriter):
     def copy_in(self, access: Access, queue: str, count: str, offset: str) -> None:
         """Load a tile into a queue."""
         local, ctype = f"{access.label}In", self.ctype(access)
-        self.script.add(self.voice.say("queue.alloc", type=ctype, tensor=local, queue=queue))
+        self.code.add(self.spelling.spell("queue.alloc", type=ctype, tensor=local, queue=queue))
         self.load(access, local, count, offset)
-        self.script.add(self.voice.say("queue.enque", queue=queue, tensor=local))
+        self.code.add(self.spelling.spell("queue.enque", queue=queue, tensor=local))
 
     def body(self, count: str, exact: str) -> Body:
         """What writes the steps on `count` elements, of which `exact` belong to the tensor."""
-        return Body(self.voice, self.nest, self.script, count, exact, immediate=self.schedule.immediate)
+        return Body(self.spelling, self.nest, self.code, count, exact, immediate=self.schedule.immediate)
 
     def near(self, access: Access) -> bool:
         """True if elements are loaded together with what lies between them."""
@@ -121,28 +121,28 @@ class NestWriter(StageWriter):
         """Copy a tile from global memory; elements that lie apart are put together by `as_float`."""
         source, ctype = f"{access.buffer}Gm", self.ctype(access)
         if access.step == "1":
-            self.script.add(self.copy_in_text(access, local, offset, count))
+            self.code.add(self.copy_in_text(access, local, offset, count))
         elif access.step == "-1":
             begin = f"{offset} - ({count} - 1)"
-            self.script.add(self.copy_in_text(access, local, begin, count))
+            self.code.add(self.copy_in_text(access, local, begin, count))
         elif self.near(access):
             # The elements between are loaded too: one long burst is faster than many short ones.
             whole = f"(({count} - 1) * {access.step} + 1)"
-            self.script.add(self.copy_in_text(access, local, offset, whole))
+            self.code.add(self.copy_in_text(access, local, offset, whole))
         else:
             fields = {"dst": local, "src": source, "offset": offset, "n": count, "step": access.step}
-            self.script.add(self.voice.say("copy.strided-in", type=ctype, **fields))
+            self.code.add(self.spelling.spell("copy.strided-in", type=ctype, **fields))
 
     def copy_in_text(self, access: Access, local: str, offset: str, n: str) -> str:
         """The statement that copies contiguous elements."""
         fields = {"type": self.ctype(access), "dst": local, "src": f"{access.buffer}Gm", "offset": offset, "n": n}
-        return self.voice.say("copy.in", pad=self.padding(access, n), **fields)
+        return self.spelling.spell("copy.in", pad=self.padding(access, n), **fields)
 
     def copy_out_text(self, access: Access, local: str, offset: str, count: str) -> str:
         """The statement that writes a tile."""
         fields = {"dst": f"{access.buffer}Gm", "src": local, "offset": offset, "n": count, "step": access.step}
         idiom = "copy.out" if access.step in "01" else "copy.strided-out"
-        return self.voice.say(idiom, type=self.ctype(access), **fields)
+        return self.spelling.spell(idiom, type=self.ctype(access), **fields)
 
     def padding(self, access: Access, n: str) -> str:
         """How a copy fills its last block: with zeros where a mask will look at it."""
@@ -153,7 +153,7 @@ class NestWriter(StageWriter):
         """How many elements instructions work on: whole bytes of a mask where there is one."""
         if not self.masked:
             return count
-        self.script.add(f"const uint32_t lanes = Align({count}, 8);")
+        self.code.add(f"const uint32_t lanes = Align({count}, 8);")
         return "lanes"
 
     @property
@@ -167,12 +167,12 @@ class NestWriter(StageWriter):
     def set_element(self, local: str, index: str, value: str, ctype: str) -> None:
         """Statement by which the scalar unit writes one element."""
         text = value if ctype == "float" else f"static_cast<{ctype}>({value})"
-        self.script.add(self.voice.say("local.write", tensor=local, index=index, value=text))
+        self.code.add(self.spelling.spell("local.write", tensor=local, index=index, value=text))
 
     def take(self, access: Access, queue: str) -> str:
         """Statement that takes a loaded tile out of its queue."""
         local, ctype = f"{access.label}Local", self.ctype(access)
-        return self.voice.say("queue.deque", type=ctype, tensor=local, queue=queue)
+        return self.spelling.spell("queue.deque", type=ctype, tensor=local, queue=queue)
 
     def as_float(self, body: Body, index: int, access: Access, local: str) -> None:
         """Make a loaded tile available to the body as floats, one after another."""
@@ -186,7 +186,7 @@ class NestWriter(StageWriter):
         home = body.place()
         if self.masked and ctype != "float":
             # What a mask looks at beyond the last element must be there.
-            self.script.add(self.voice.say("tensor.duplicate", dst=home, value="0.0f", n=body.count))
+            self.code.add(self.spelling.spell("tensor.duplicate", dst=home, value="0.0f", n=body.count))
         self.convert(body, home, "float", local, ctype)
         body.values[index] = Operand(home, True)
 
@@ -194,15 +194,15 @@ class NestWriter(StageWriter):
         """Put elements that lie apart on chip next to each other."""
         home, places, n = body.place(), self.places(access), body.exact
         if access.step == "-1":
-            self.script.add(
+            self.code.add(
                 f"AscendC::ArithProgression({places}, static_cast<int32_t>(({n} - 1) * sizeof(float)), "
                 f"-static_cast<int32_t>(sizeof(float)), {n});"
             )
         if self.masked:
             # What a mask looks at beyond the last element must be there.
-            self.script.add(self.voice.say("tensor.duplicate", dst=home, value="0.0f", n=body.count))
+            self.code.add(self.spelling.spell("tensor.duplicate", dst=home, value="0.0f", n=body.count))
         where = f"{places}.ReinterpretCast<uint32_t>()"
-        self.script.add(self.voice.say("gather.offsets", dst=home, src=local, offsets=where, n=n))
+        self.code.add(self.spelling.spell("gather.offsets", dst=home, src=local, offsets=where, n=n))
         body.values[index] = Operand(home, True)
 
     def places(self, access: Access) -> str:
@@ -227,16 +227,16 @@ class NestWriter(StageWriter):
 
     def convert(self, body: Body, dst: str, to: str, src: str, source: str) -> None:
         """Change a tensor's element type; bytes go by way of half."""
-        add, n = self.script.add, body.exact
+        add, n = self.code.add, body.exact
         if "uint8_t" in (to, source) or "int8_t" in (to, source):
             spare = body.place()
             middle = f"{spare}.ReinterpretCast<half>()"
-            add(self.voice.say("cast.round", dst=middle, src=src, mode="CAST_NONE", n=n))
-            add(self.voice.say("cast.round", dst=dst, src=middle, mode="CAST_NONE", n=n))
+            add(self.spelling.spell("cast.round", dst=middle, src=src, mode="CAST_NONE", n=n))
+            add(self.spelling.spell("cast.round", dst=dst, src=middle, mode="CAST_NONE", n=n))
             body.free.append(spare)
             return
         widening = to == "float" and source in ("half", "bfloat16_t")
-        add(self.voice.say("cast.round", dst=dst, src=src, mode="CAST_NONE" if widening else "CAST_RINT", n=n))
+        add(self.spelling.spell("cast.round", dst=dst, src=src, mode="CAST_NONE" if widening else "CAST_RINT", n=n))
 
     # ---- on-chip memory ------------------------------------------------------------------------------------------
 
@@ -247,23 +247,27 @@ class NestWriter(StageWriter):
         return [(access.buffer, self.ctype(access)) for access in self.accesses()]
 
     def init_lines(self) -> None:
-        add, tile = self.script.add, self.tile_text()
+        add, tile = self.code.add, self.tile_text()
         for access in self.queued_loads() + self.queued_stores():
             size = f"{tile} * sizeof({self.ctype(access)})" if access.step in "01" else self.queue_bytes(access)
-            add(self.voice.say("queue.init", queue=f"{access.label}Queue", buffers=self.schedule.buffers, bytes=size))
+            add(
+                self.spelling.spell(
+                    "queue.init", queue=f"{access.label}Queue", buffers=self.schedule.buffers, bytes=size
+                )
+            )
         for access in self.apart():
-            add(self.voice.say("buffer.init", buffer=f"{access.label}Places", bytes=f"{tile} * sizeof(int32_t)"))
+            add(self.spelling.spell("buffer.init", buffer=f"{access.label}Places", bytes=f"{tile} * sizeof(int32_t)"))
             self.places_lines(access)
         for n in range(self.work):
-            add(self.voice.say("buffer.init", buffer=f"workBuf{n}", bytes=f"{tile} * sizeof(float)"))
+            add(self.spelling.spell("buffer.init", buffer=f"workBuf{n}", bytes=f"{tile} * sizeof(float)"))
         if self.needs_stat():
-            add(self.voice.say("buffer.init", buffer="statBuf", bytes="64"))
+            add(self.spelling.spell("buffer.init", buffer="statBuf", bytes="64"))
 
     def places_lines(self, access: Access) -> None:
         """Statements that compute the byte offsets of elements that lie apart."""
         if access.step != "-1":
             places = f"{self.places(access)}, 0, {self._spacing(access)}, {self.tile_text()}"
-            self.script.add(f"AscendC::ArithProgression({places});")
+            self.code.add(f"AscendC::ArithProgression({places});")
 
     def tile_text(self) -> str:
         """Elements of a tile, as device arithmetic."""
@@ -283,10 +287,10 @@ class NestWriter(StageWriter):
         buffers = {f"work{n}": f"workBuf{n}" for n in range(body.made)}
         buffers |= {"stat": "statBuf"} if self.needs_stat() else {}
         names = [
-            self.voice.say("buffer.get", type="float", tensor=name, buffer=buffer, elements="64")
+            self.spelling.spell("buffer.get", type="float", tensor=name, buffer=buffer, elements="64")
             for name, buffer in buffers.items()
         ]
-        self.script.lines[mark:mark] = [f"        {name}" for name in names]
+        self.code.lines[mark:mark] = [f"        {name}" for name in names]
 
     def needs_stat(self) -> bool:
         """True if numbers pass through a small tensor."""
@@ -294,7 +298,7 @@ class NestWriter(StageWriter):
 
     def members(self) -> None:
         super().members()
-        add = self.script.add
+        add = self.code.add
         for access in self.queued_loads():
             add(f"AscendC::TQue<AscendC::TPosition::VECIN, 1> {access.label}Queue;")
         for access in self.queued_stores():
@@ -325,10 +329,10 @@ class NestWriter(StageWriter):
             wanted = min(wanted, 1984)  # a copy has at most 4095 bursts, Brcb 255 repeats of eight elements
         return max(64, min(fits, wanted) // 64 * 64)
 
-    def fit_tile(self, script: Script, total: str, share: int) -> None:
+    def fit_tile(self, code: CodeWriter, total: str, share: int) -> None:
         """Host statement that chooses the tile: of `total` elements, each of `share` units should get some."""
         wanted = wanted_tile(total, share, "t.length")
-        script.add(self.voice.say("tile.fit", wanted=wanted, capacity=self.capacity()))
+        code.add(self.spelling.spell("tile.fit", wanted=wanted, capacity=self.capacity()))
 
 
 def in_bytes(elements: str, ctype: str) -> str:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from kernel_gym.authors.apprentice.ascendc.body import Body, Operand
 from kernel_gym.authors.apprentice.ascendc.nest import COPY_TO_REUSE, SCALAR_TO_COPY, NestWriter
 from kernel_gym.authors.apprentice.ascendc.rows import HIGHEST, LOWEST
-from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.frontend.plan import Access, Ref
 
 _START = {"sum": "0.0f", "prod": "1.0f", "max": LOWEST, "min": HIGHEST, "argmax": LOWEST, "argmin": HIGHEST}
@@ -42,10 +42,10 @@ class PassWriter(NestWriter):
         return self.nest.steps[self.root].inside
 
     def process(self) -> None:
-        add = self.script.add
-        with self.script.function("__aicore__ inline void Process()"):
+        add = self.code.add
+        with self.code.function("__aicore__ inline void Process()"):
             self.core_share()
-            with self.script.block("for (uint32_t unit = first; unit < last; ++unit)"):
+            with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
                 if self.rowwise:
                     add("Row(unit);")
                 elif self.nest.kept:
@@ -55,18 +55,18 @@ class PassWriter(NestWriter):
                     add("Columns(0, unit * t.tile, Min(t.tile, t.length - unit * t.tile));")
         add("")
         head = "Row(uint32_t row)" if self.rowwise else "Columns(uint32_t row, uint32_t start, uint32_t count)"
-        with self.script.function(f"__aicore__ inline void {head}"):
+        with self.code.function(f"__aicore__ inline void {head}"):
             self._unit()
 
     def _unit(self) -> None:
         body = self.body("lanes" if self.masked else "count", "count")
         if self.masked and not self.rowwise:
             self.lanes("count")
-        mark = len(self.script.lines)
+        mark = len(self.code.lines)
         walks = [step.access or step.index for step in self.nest.steps]
         accesses = [walk for walk in walks if walk] + [self.store]
         body.position = self._offset
-        self.script.add(*self.indices("row", accesses))
+        self.code.add(*self.indices("row", accesses))
         body.reduce = lambda index: self._accumulate(body, index)
         levels = max(step.level for step in self.nest.steps)
         self._outside(body, 0)
@@ -130,18 +130,18 @@ class PassWriter(NestWriter):
                 if number and number.step == "0":
                     self._number(body, index, number)
             for _, access in queued:
-                self.script.add(self.take(access, f"{access.label}Queue"))
+                self.code.add(self.take(access, f"{access.label}Queue"))
             for index, access in queued:
                 self.as_float(body, index, access, f"{access.label}Local")
             yield [index for index in steps if not self.nest.steps[index].access]
             for _, access in queued:
-                self.script.add(
-                    self.voice.say("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Local")
+                self.code.add(
+                    self.spelling.spell("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Local")
                 )
 
     def _offset(self, access: Access) -> str:
         loaded = any(step.access is access or step.index is access for step in self.nest.steps)
-        if loaded and access.reduced and not self.voice.right("axis.stride"):
+        if loaded and access.reduced and not self.spelling.right("axis.stride"):
             # The axis is taken for the contiguous one.
             return self.offset(access, "row", "start", "axis").replace("axis * ", "axis + 0 * ")
         return self.offset(access, "row", "start", "axis")
@@ -150,8 +150,8 @@ class PassWriter(NestWriter):
     def _tiles(self) -> Iterator[None]:
         axis = " * ".join(f"t.{name}" for name in self.nest.reduced)
         if axis:
-            with self.script.block(f"for (uint32_t axis = 0; axis < {axis}; ++axis)"):
-                self.script.add(*self._axis_indices())
+            with self.code.block(f"for (uint32_t axis = 0; axis < {axis}; ++axis)"):
+                self.code.add(*self._axis_indices())
                 if self.rowwise:
                     with self._row_tiles():
                         yield
@@ -163,8 +163,8 @@ class PassWriter(NestWriter):
 
     @contextmanager
     def _row_tiles(self) -> Iterator[None]:
-        with self.script.block("for (uint32_t start = 0; start < t.length; start += t.tile)"):
-            self.script.add("const uint32_t count = Min(t.tile, t.length - start);")
+        with self.code.block("for (uint32_t start = 0; start < t.length; start += t.tile)"):
+            self.code.add("const uint32_t count = Min(t.tile, t.length - start);")
             self.lanes("count")
             yield
 
@@ -181,7 +181,9 @@ class PassWriter(NestWriter):
 
     def _number(self, body: Body, index: int, access: Access) -> None:
         name = f"{access.label}Value"
-        self.script.add(self.voice.say("gm.element", name=name, gm=f"{access.buffer}Gm", offset=self._offset(access)))
+        self.code.add(
+            self.spelling.spell("gm.element", name=name, gm=f"{access.buffer}Gm", offset=self._offset(access))
+        )
         body.values[index] = Operand(name, False)
 
     # ---- accumulators ------------------------------------------------------------------------------------------
@@ -195,19 +197,19 @@ class PassWriter(NestWriter):
         step = self.nest.steps[index]
         reduction = step.reduction or "sum"
         bound = reduction not in ("sum", "prod")
-        begin = self.voice.say("reduce.start", value=_START[reduction]) if bound else _START[reduction]
+        begin = self.spelling.spell("reduce.start", value=_START[reduction]) if bound else _START[reduction]
         if self.rowwise:
-            self.script.add(f"float {self._total(index)} = {begin};")
+            self.code.add(f"float {self._total(index)} = {begin};")
             if reduction.startswith("arg"):
-                self.script.add(f"float {self._total(index)}At = 0.0f;")
+                self.code.add(f"float {self._total(index)}At = 0.0f;")
             body.values[index] = Operand(self._total(index) + ("At" if reduction.startswith("arg") else ""), False)
             return
         home = body.place()
-        self.script.add(self.voice.say("tensor.duplicate", dst=home, value=begin, n=body.count))
+        self.code.add(self.spelling.spell("tensor.duplicate", dst=home, value=begin, n=body.count))
         if reduction.startswith("arg"):
             best = home
             home = body.place()
-            self.script.add(self.voice.say("tensor.duplicate", dst=home, value="0.0f", n=body.count))
+            self.code.add(self.spelling.spell("tensor.duplicate", dst=home, value="0.0f", n=body.count))
             self.best = {**getattr(self, "best", {}), index: best}
         body.values[index] = Operand(home, True)
 
@@ -223,29 +225,29 @@ class PassWriter(NestWriter):
             value = source.text
             if not source.vector:
                 value = body.place()
-                self.script.add(self.voice.say("tensor.duplicate", dst=value, value=source.text, n=body.count))
+                self.code.add(self.spelling.spell("tensor.duplicate", dst=value, value=source.text, n=body.count))
                 body.free.append(value)
-            self.script.add(f"AscendC::{_MERGE[step.reduction or 'sum']}({home}, {home}, {value}, {body.count});")
+            self.code.add(f"AscendC::{_MERGE[step.reduction or 'sum']}({home}, {home}, {value}, {body.count});")
 
     def _accumulate_row(self, body: Body, index: int, source: Operand) -> None:
         step = self.nest.steps[index]
-        reduction, total, say = step.reduction or "sum", self._total(index), self.voice.say
+        reduction, total, spell = step.reduction or "sum", self._total(index), self.spelling.spell
         work = body.place()
         arg = reduction.startswith("arg")
         idiom = f"reduce.{reduction[-3:]}" + ("-index" if arg else "")
-        self.script.add(say(idiom, dst="stat", src=source.text, work=work, n="count"))
+        self.code.add(spell(idiom, dst="stat", src=source.text, work=work, n="count"))
         body.free.append(work)
-        part = say("local.element", tensor="stat", index="0")
+        part = spell("local.element", tensor="stat", index="0")
         if arg:
             sign = ">" if reduction == "argmax" else "<"
-            with self.script.block(f"if ({part} {sign} {total})"):
-                place = say("reduce.index", tensor="stat", index="0")
-                offset = self.voice.say("cast.unsigned", number="start")
-                self.script.add(f"{total} = {part};", f"{total}At = {offset} + {place};")
+            with self.code.block(f"if ({part} {sign} {total})"):
+                place = spell("reduce.index", tensor="stat", index="0")
+                offset = self.spelling.spell("cast.unsigned", number="start")
+                self.code.add(f"{total} = {part};", f"{total}At = {offset} + {place};")
         elif reduction == "sum":
-            self.script.add(f"{total} += {part};")
+            self.code.add(f"{total} += {part};")
         else:
-            self.script.add(f"{total} = {'Larger' if reduction == 'max' else 'Smaller'}({total}, {part});")
+            self.code.add(f"{total} = {'Larger' if reduction == 'max' else 'Smaller'}({total}, {part});")
 
     def _accumulate_index(self, body: Body, index: int, source: Operand) -> None:
         step = self.nest.steps[index]
@@ -254,9 +256,9 @@ class PassWriter(NestWriter):
         mask, here = body.place(), body.place()
         bits = f"{mask}.ReinterpretCast<uint8_t>()"
         body._mask(bits, mode, [source, Operand(best, True)])
-        self.script.add(
-            self.voice.say(
-                "tensor.duplicate", dst=here, value=self.voice.say("cast.unsigned", number="axis"), n=body.count
+        self.code.add(
+            self.spelling.spell(
+                "tensor.duplicate", dst=here, value=self.spelling.spell("cast.unsigned", number="axis"), n=body.count
             )
         )
         body._select(home, bits, here, home, True)
@@ -281,27 +283,27 @@ class PassWriter(NestWriter):
         """Load a vector that does not change along the reduced axis, and keep it."""
         queue, home = f"{access.label}Queue", body.place()
         self.copy_in(access, queue, "count", self._offset(access))
-        self.script.add(self.take(access, queue))
+        self.code.add(self.take(access, queue))
         if self.ctype(access) == "float":
-            self.script.add(self.voice.say("tensor.copy", dst=home, src=f"{access.label}Local", n=body.count))
+            self.code.add(self.spelling.spell("tensor.copy", dst=home, src=f"{access.label}Local", n=body.count))
         else:
             self.convert(body, home, "float", f"{access.label}Local", self.ctype(access))
-        self.script.add(self.voice.say("queue.free", queue=queue, tensor=f"{access.label}Local"))
+        self.code.add(self.spelling.spell("queue.free", queue=queue, tensor=f"{access.label}Local"))
         body.values[index] = Operand(home, True)
 
     def _write_pass(self, body: Body) -> None:
-        add, say = self.script.add, self.voice.say
+        add, spell = self.code.add, self.spelling.spell
         access, out, queue = self.store, f"{self.store.label}Local", f"{self.store.label}Queue"
         ctype = self.ctype(access)
         with self._loop(body, self._needed([self.root])) as steps:
-            add(say("queue.alloc", type=ctype, tensor=out, queue=queue))
+            add(spell("queue.alloc", type=ctype, tensor=out, queue=queue))
             outside = [index for index in body.values if not self.nest.steps[index].inside]
             if ctype == "float":
                 body.run(steps, keep=outside, homes={self.root: out})
             else:
                 body.run(steps, keep=[self.root, *outside])
                 self.convert(body, out, ctype, body.values[self.root].text, "float")
-            add(say("queue.enque", queue=queue, tensor=out))
+            add(spell("queue.enque", queue=queue, tensor=out))
             self._store_tile(queue, "count", self._offset(access))
 
     @property
@@ -315,15 +317,15 @@ class PassWriter(NestWriter):
         return [] if self.direct else super().queued_stores()
 
     def _write_result(self, body: Body) -> None:
-        add, say = self.script.add, self.voice.say
+        add, spell = self.code.add, self.spelling.spell
         if self.direct:
-            add(say("sync.vector-to-copy"))
+            add(spell("sync.vector-to-copy"))
             home = body.values[self.root].text
             add(self.copy_out_text(self.store, home, self.offset(self.store, "row", "start"), "count"), *COPY_TO_REUSE)
             return
         access, out, queue = self.store, f"{self.store.label}Local", f"{self.store.label}Queue"
         ctype = self.ctype(access)
-        add(say("queue.alloc", type=ctype, tensor=out, queue=queue))
+        add(spell("queue.alloc", type=ctype, tensor=out, queue=queue))
         ready = self.root in body.values
         if self.rowwise:
             if not ready:
@@ -336,39 +338,39 @@ class PassWriter(NestWriter):
                 body.run([self.root], keep=[self.root, *body.values])
             self.convert(body, out, ctype, body.values[self.root].text, "float")
         elif ready:
-            add(say("tensor.copy", dst=out, src=body.values[self.root].text, n="count"))
+            add(spell("tensor.copy", dst=out, src=body.values[self.root].text, n="count"))
         else:
             body.run([self.root], homes={self.root: out})
-        add(say("queue.enque", queue=queue, tensor=out))
+        add(spell("queue.enque", queue=queue, tensor=out))
         self._store_tile(queue, "1" if self.rowwise else "count", self.offset(access, "row", "start"))
 
     def _store_tile(self, queue: str, count: str, offset: str) -> None:
-        access, say = self.store, self.voice.say
+        access, spell = self.store, self.spelling.spell
         ready = f"{access.label}Ready"
-        self.script.add(say("queue.deque", type=self.ctype(access), tensor=ready, queue=queue))
-        self.script.add(self.copy_out_text(access, ready, offset, count))
-        self.script.add(say("queue.free", queue=queue, tensor=ready))
+        self.code.add(spell("queue.deque", type=self.ctype(access), tensor=ready, queue=queue))
+        self.code.add(self.copy_out_text(access, ready, offset, count))
+        self.code.add(spell("queue.free", queue=queue, tensor=ready))
 
     # ---- sizes -------------------------------------------------------------------------------------------------
 
     def tile_fields(self) -> tuple[str, ...]:
         return ("tile", "tiles", "units", "perCore") if not self.rowwise and self.nest.kept else super().tile_fields()
 
-    def launch(self, script: Script) -> None:
+    def launch(self, code: CodeWriter) -> None:
         rows = " * ".join(f"t.{name}" for name in self.nest.kept) or "1"
-        self.set_fields(script)
+        self.set_fields(code)
         self.fit_tile(
-            script, "t.length" if self.rowwise else f"{rows} * t.length", 1 if self.rowwise else 2 * self.schedule.cores
+            code, "t.length" if self.rowwise else f"{rows} * t.length", 1 if self.rowwise else 2 * self.schedule.cores
         )
         if self.rowwise:
-            script.add(f"t.units = {rows};")
+            code.add(f"t.units = {rows};")
         else:
-            count = self.voice.say("loop.remainder", length="t.length", tile="t.tile")
-            script.add(
+            count = self.spelling.spell("loop.remainder", length="t.length", tile="t.tile")
+            code.add(
                 *(
                     [f"t.tiles = {count};", f"t.units = {rows} * t.tiles;"]
                     if self.nest.kept
                     else [f"t.units = {count};"]
                 )
             )
-        self.call(script)
+        self.call(code)

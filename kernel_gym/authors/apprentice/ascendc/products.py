@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
-from kernel_gym.authors.apprentice.code_writer import Script, wrapped
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
+from kernel_gym.authors.apprentice.code_writer import CodeWriter, wrapped
 from kernel_gym.authors.apprentice.frontend.plan import Matrix, Plan, Product
 
 _TYPE = "AscendC::MatmulType<AscendC::TPosition::GM, CubeFormat::ND, float>"
@@ -20,9 +20,9 @@ class ProductWriter(StageWriter):
     plan: Plan
     product: Product
     schedule: Schedule
-    voice: Voice
+    spelling: SpellingChoice
     prefix: str
-    script: Script = field(default_factory=Script)
+    code: CodeWriter = field(default_factory=CodeWriter)
     vector_only: bool = False
     advance: dict[str, str] = field(default_factory=dict)
 
@@ -44,24 +44,24 @@ class ProductWriter(StageWriter):
         return [*super().struct_lines(), "    TCubeTiling cube;"]
 
     def process(self) -> None:
-        add, cube = self.script.add, "t.cube"
-        with self.script.function("__aicore__ inline void Process()"):
+        add, cube = self.code.add, "t.cube"
+        with self.code.function("__aicore__ inline void Process()"):
             self.core_share()
-            with self.script.block("for (uint32_t unit = first; unit < last; ++unit)"):
+            with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
                 add("const uint32_t which = unit / (t.rowBlocks * t.columnBlocks);")
                 add(f"const uint32_t row = unit / t.columnBlocks % t.rowBlocks * {cube}.baseM;")
                 add(f"const uint32_t column = unit % t.columnBlocks * {cube}.baseN;")
                 self._operand("A", self.product.left, "m", "row", True)
                 self._operand("B", self.product.right, "n", "column", False)
                 add(
-                    self.voice.say(
+                    self.spelling.spell(
                         "matmul.tail", rows=f"Min({cube}.baseM, t.m - row)", columns=f"Min({cube}.baseN, t.n - column)"
                     )
                 )
                 step = "t.step" if self.product.pitch else "t.m * t.n"
                 pitch = "t.pitch" if self.product.pitch else "t.n"
                 target = f"{self.product.target}Gm[which * {step} + row * {pitch} + column]"
-                add(self.voice.say("matmul.iterate", target=target), "mm.End();")
+                add(self.spelling.spell("matmul.iterate", target=target), "mm.End();")
 
     def _operand(self, letter: str, matrix: Matrix, extent: str, place: str, left: bool) -> None:
         """Hand over the block's rows of A or columns of B."""
@@ -72,42 +72,42 @@ class ProductWriter(StageWriter):
             "tensor": f"{matrix.buffer}Gm[{which} + {inner}]",
             "transposed": str(matrix.transposed).lower(),
         }
-        self.script.add(self.voice.say("matmul.operand", **fields))
+        self.code.add(self.spelling.spell("matmul.operand", **fields))
 
     def init_lines(self) -> None:
-        self.script.add(self.voice.say("matmul.register"))
+        self.code.add(self.spelling.spell("matmul.register"))
         if self.product.pitch:
-            self.script.add("mm.SetOrgShape(t.m, t.n, t.k, t.k, t.pitch);")
+            self.code.add("mm.SetOrgShape(t.m, t.n, t.k, t.k, t.pitch);")
 
     def members(self) -> None:
         super().members()
-        self.script.add(f"using Matrix = {_TYPE};", "AscendC::Matmul<Matrix, Matrix, Matrix> mm;")
+        self.code.add(f"using Matrix = {_TYPE};", "AscendC::Matmul<Matrix, Matrix, Matrix> mm;")
 
-    def launch(self, script: Script) -> None:
-        self.set_fields(script)
+    def launch(self, code: CodeWriter) -> None:
+        self.set_fields(code)
         rows, columns, depth = (128, 128, 4) if self.schedule.tile == 0 else (64, 64, 1)
-        script.add("// Blocks of C that fill the cube unit's buffers, two at a time.")
-        script.add("t.cube.M = t.m;", "t.cube.N = t.n;", "t.cube.Ka = t.k;", "t.cube.Kb = t.k;")
-        script.add(
+        code.add("// Blocks of C that fill the cube unit's buffers, two at a time.")
+        code.add("t.cube.M = t.m;", "t.cube.N = t.n;", "t.cube.Ka = t.k;", "t.cube.Kb = t.k;")
+        code.add(
             f"t.cube.baseM = AtMost(t.m, {rows});",
             f"t.cube.baseN = AtMost(t.n, {columns});",
             "t.cube.baseK = AtMost(t.k, 64);",
         )
-        script.add(
+        code.add(
             "t.cube.singleCoreM = t.cube.baseM;", "t.cube.singleCoreN = t.cube.baseN;", "t.cube.singleCoreK = t.k;"
         )
-        script.add(f"t.cube.depthA1 = {depth};", f"t.cube.depthB1 = {depth};")
-        script.add("t.rowBlocks = (t.m + t.cube.baseM - 1) / t.cube.baseM;")
-        script.add("t.columnBlocks = (t.n + t.cube.baseN - 1) / t.cube.baseN;")
-        script.add("t.units = t.batch * t.rowBlocks * t.columnBlocks;")
-        self.call(script)
+        code.add(f"t.cube.depthA1 = {depth};", f"t.cube.depthB1 = {depth};")
+        code.add("t.rowBlocks = (t.m + t.cube.baseM - 1) / t.cube.baseM;")
+        code.add("t.columnBlocks = (t.n + t.cube.baseN - 1) / t.cube.baseN;")
+        code.add("t.units = t.batch * t.rowBlocks * t.columnBlocks;")
+        self.call(code)
 
-    def call(self, script: Script) -> None:
+    def call(self, code: CodeWriter) -> None:
         """A block of a mixed launch has one cube core and two vector cores that ask it."""
         arguments = [f"(GM_ADDR)({self.pointer(name)})" for name, _ in self.buffers_used()]
         blocks = max(1, self.schedule.cores // 2)
-        script.add(f"const uint32_t blocks = AtMost((t.units + 1) / 2, {blocks});", "t.cube.usedCoreNum = 2 * blocks;")
-        script.add("t.perCore = (t.units + 2 * blocks - 1) / (2 * blocks);")
+        code.add(f"const uint32_t blocks = AtMost((t.units + 1) / 2, {blocks});", "t.cube.usedCoreNum = 2 * blocks;")
+        code.add("t.perCore = (t.units + 2 * blocks - 1) / (2 * blocks);")
         text = wrapped("", ", ".join([*arguments, "t"]), "", used=len(self.kernel) + 40)
         fields = {"kernel": self.kernel, "cores": "blocks", "arguments": text}
-        script.add(self.voice.say("launch.call", **fields))
+        code.add(self.spelling.spell("launch.call", **fields))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernel_gym.authors.apprentice.ascendc.body import Body, Operand
 from kernel_gym.authors.apprentice.ascendc.nest import COPY_TO_VECTOR, SCALAR_TO_COPY, NestWriter, in_bytes
 from kernel_gym.authors.apprentice.ascendc.schedule import BUDGET, Schedule
-from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.frontend.plan import Access, Nest
 
 LOWEST, HIGHEST = "-1.0f / 0.0f", "1.0f / 0.0f"
@@ -40,12 +40,12 @@ class RowWriter(NestWriter):
         return " * ".join(f"t.{name}" for name in self.nest.kept) or "1"
 
     def process(self) -> None:
-        add = self.script.add
-        with self.script.function("__aicore__ inline void Process()"):
+        add = self.code.add
+        with self.code.function("__aicore__ inline void Process()"):
             self.core_share()
             if self.shared():
                 self._share()
-            with self.script.block("for (uint32_t unit = first; unit < last; ++unit)"):
+            with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
                 total = self.total_rows()
                 add("const uint32_t row = unit * t.batch;", f"const uint32_t rows = Min(t.batch, {total} - row);")
                 add("CopyIn(row, rows);", "Compute(row, rows);", "CopyOut(row, rows);")
@@ -57,18 +57,18 @@ class RowWriter(NestWriter):
         """Load the vectors that all rows use, once."""
         for _, access in self.shared():
             local = f"{access.label}Shared"
-            self.script.add(f"{local} = {access.label}Buf.Get<{self.ctype(access)}>();")
+            self.code.add(f"{local} = {access.label}Buf.Get<{self.ctype(access)}>();")
             self.load(access, local, "t.length", self.offset(access, "0", "0"))
-        self.script.add(*COPY_TO_VECTOR)
+        self.code.add(*COPY_TO_VECTOR)
 
     def _copy_in(self) -> None:
-        self.script.add("")
-        with self.script.function("__aicore__ inline void CopyIn(uint32_t row, uint32_t rows)"):
+        self.code.add("")
+        with self.code.function("__aicore__ inline void CopyIn(uint32_t row, uint32_t rows)"):
             for _, access in self.own():
                 local, queue = f"{access.label}Local", f"{access.label}Queue"
-                self.script.add(self.voice.say("queue.alloc", type=self.ctype(access), tensor=local, queue=queue))
+                self.code.add(self.spelling.spell("queue.alloc", type=self.ctype(access), tensor=local, queue=queue))
                 self._load_rows(access, local)
-                self.script.add(self.voice.say("queue.enque", queue=queue, tensor=local))
+                self.code.add(self.spelling.spell("queue.enque", queue=queue, tensor=local))
 
     def _load_rows(self, access: Access, local: str) -> None:
         if access.step == "1" and access.flat and self.schedule.bursts:
@@ -76,7 +76,7 @@ class RowWriter(NestWriter):
             gap = in_bytes(f"({pitch} - t.length)", self.ctype(access)) if pitch != "t.length" else "0"
             source = f"{access.buffer}Gm"
             offset = self.offset(access, "row", "0")
-            text = self.voice.say(
+            text = self.spelling.spell(
                 "copy.rows-in",
                 type=self.ctype(access),
                 dst=local,
@@ -87,32 +87,32 @@ class RowWriter(NestWriter):
                 gap=gap,
                 pad=self.padding(access, "t.length"),
             )
-            self.script.add(text)
+            self.code.add(text)
             return
-        with self.script.block("for (uint32_t r = 0; r < rows; ++r)"):
-            self.script.add(*self.indices("(row + r)", [access]))
+        with self.code.block("for (uint32_t r = 0; r < rows; ++r)"):
+            self.code.add(*self.indices("(row + r)", [access]))
             self.load(access, f"{local}[r * t.pitch]", "t.length", self.offset(access, "(row + r)", "0"))
 
     def _compute(self) -> None:
-        add, say = self.script.add, self.voice.say
+        add, spell = self.code.add, self.spelling.spell
         out = f"{self.store.label}Local"
-        self.script.add("")
-        with self.script.function("__aicore__ inline void Compute(uint32_t row, uint32_t rows)"):
+        self.code.add("")
+        with self.code.function("__aicore__ inline void Compute(uint32_t row, uint32_t rows)"):
             for _, access in self.own():
                 add(self.take(access, f"{access.label}Queue"))
-            add(say("queue.alloc", type=self.ctype(self.store), tensor=out, queue=f"{self.store.label}Queue"))
-            mark = len(self.script.lines)
-            with self.script.block("for (uint32_t r = 0; r < rows; ++r)"):
+            add(spell("queue.alloc", type=self.ctype(self.store), tensor=out, queue=f"{self.store.label}Queue"))
+            mark = len(self.code.lines)
+            with self.code.block("for (uint32_t r = 0; r < rows; ++r)"):
                 body = self._row(out)
             self.declare_work(body, mark)
             if not self.whole:
                 add(*SCALAR_TO_COPY)
-            add(say("queue.enque", queue=f"{self.store.label}Queue", tensor=out))
+            add(spell("queue.enque", queue=f"{self.store.label}Queue", tensor=out))
             for _, access in self.own():
-                add(say("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Local"))
+                add(spell("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Local"))
 
     def _row(self, out: str) -> Body:
-        add = self.script.add
+        add = self.code.add
         body = self.body("t.pitch" if self.masked else "t.length", "t.length")
         body.reduce = lambda index: reduce_row(self, body, index)
         body.position = lambda access: self.offset(access, "(row + r)", "0")
@@ -122,14 +122,14 @@ class RowWriter(NestWriter):
         for index, access in numbers:
             name = f"{access.label}Value"
             add(
-                self.voice.say(
+                self.spelling.spell(
                     "gm.element", name=name, gm=f"{access.buffer}Gm", offset=self.offset(access, "(row + r)", "0")
                 )
             )
             body.values[index] = Operand(name, False)
         for index, access in self.own():
             row = f"{access.label}Row"
-            part = self.voice.say("local.slice", tensor=f"{access.label}Local", start="r * t.pitch", n="t.length")
+            part = self.spelling.spell("local.slice", tensor=f"{access.label}Local", start="r * t.pitch", n="t.length")
             add(f"AscendC::LocalTensor<{self.ctype(access)}> {row} = {part};")
             self.as_float(body, index, access, row)
         for index, access in self.shared():
@@ -138,7 +138,7 @@ class RowWriter(NestWriter):
         return body
 
     def _result(self, body: Body, out: str) -> None:
-        add, target = self.script.add, self.nest.stores[0].step
+        add, target = self.code.add, self.nest.stores[0].step
         steps = [index for index, step in enumerate(self.nest.steps) if not step.access]
         ctype = self.ctype(self.store)
         if self.whole:
@@ -156,17 +156,17 @@ class RowWriter(NestWriter):
     def _copy_out(self) -> None:
         access = self.store
         out, queue, ctype = f"{access.label}Local", f"{access.label}Queue", self.ctype(access)
-        self.script.add("")
-        with self.script.function("__aicore__ inline void CopyOut(uint32_t row, uint32_t rows)"):
-            self.script.add(self.take(access, queue))
+        self.code.add("")
+        with self.code.function("__aicore__ inline void CopyOut(uint32_t row, uint32_t rows)"):
+            self.code.add(self.take(access, queue))
             offset = self.offset(access, "row", "0")
             if self.whole and not self.schedule.bursts:
-                with self.script.block("for (uint32_t r = 0; r < rows; ++r)"):
+                with self.code.block("for (uint32_t r = 0; r < rows; ++r)"):
                     offset = self.offset(access, "(row + r)", "0")
-                    self.script.add(self.copy_out_text(access, f"{out}[r * t.pitch]", offset, "t.length"))
+                    self.code.add(self.copy_out_text(access, f"{out}[r * t.pitch]", offset, "t.length"))
             elif self.whole:
-                self.script.add(
-                    self.voice.say(
+                self.code.add(
+                    self.spelling.spell(
                         "copy.rows-out",
                         gap="0",
                         type=ctype,
@@ -178,15 +178,17 @@ class RowWriter(NestWriter):
                     )
                 )
             else:
-                self.script.add(
-                    self.voice.say("copy.out", type=ctype, dst=f"{access.buffer}Gm", src=out, offset=offset, n="rows")
+                self.code.add(
+                    self.spelling.spell(
+                        "copy.out", type=ctype, dst=f"{access.buffer}Gm", src=out, offset=offset, n="rows"
+                    )
                 )
-            self.script.add(self.voice.say("queue.free", queue=queue, tensor=out))
+            self.code.add(self.spelling.spell("queue.free", queue=queue, tensor=out))
 
     # ---- sizes -------------------------------------------------------------------------------------------------
 
     def init_lines(self) -> None:
-        add, say = self.script.add, self.voice.say
+        add, spell = self.code.add, self.spelling.spell
         # A comparison looks at whole repeats: the last row needs room behind it.
         spare = " + 64" if self.masked else ""
         several, one = f"(t.batch * t.pitch{spare}) * sizeof({{}})", f"(t.pitch{spare}) * sizeof({{}})"
@@ -194,7 +196,7 @@ class RowWriter(NestWriter):
             several, one = "t.batch * t.pitch * sizeof({})", "t.pitch * sizeof({})"
         for _, access in self.own():
             add(
-                say(
+                spell(
                     "queue.init",
                     queue=f"{access.label}Queue",
                     buffers=self.schedule.buffers,
@@ -202,10 +204,10 @@ class RowWriter(NestWriter):
                 )
             )
         for _, access in self.shared():
-            add(say("buffer.init", buffer=f"{access.label}Buf", bytes=one.format(self.ctype(access))))
+            add(spell("buffer.init", buffer=f"{access.label}Buf", bytes=one.format(self.ctype(access))))
         size = several if self.whole else "Align(t.batch, 8) * sizeof({})"
         add(
-            say(
+            spell(
                 "queue.init",
                 queue=f"{self.store.label}Queue",
                 buffers=self.schedule.buffers,
@@ -213,14 +215,14 @@ class RowWriter(NestWriter):
             )
         )
         for n in range(self.work):
-            add(say("buffer.init", buffer=f"workBuf{n}", bytes="Align(t.pitch, 64) * sizeof(float)"))
-        add(say("buffer.init", buffer="statBuf", bytes="64"))
+            add(spell("buffer.init", buffer=f"workBuf{n}", bytes="Align(t.pitch, 64) * sizeof(float)"))
+        add(spell("buffer.init", buffer="statBuf", bytes="64"))
 
     def members(self) -> None:
         super().members()
         for _, access in self.shared():
-            self.script.add(f"AscendC::TBuf<AscendC::TPosition::VECCALC> {access.label}Buf;")
-            self.script.add(f"AscendC::LocalTensor<{self.ctype(access)}> {access.label}Shared;")
+            self.code.add(f"AscendC::TBuf<AscendC::TPosition::VECCALC> {access.label}Buf;")
+            self.code.add(f"AscendC::LocalTensor<{self.ctype(access)}> {access.label}Shared;")
 
     def queued_loads(self) -> list[Access]:
         return [access for _, access in self.own()]
@@ -233,19 +235,19 @@ class RowWriter(NestWriter):
         tensors = (len(self.own()) + self.whole) * self.schedule.buffers + len(self.shared()) + self.work
         return (BUDGET - 4096) // (4 * tensors) // 64 * 64
 
-    def launch(self, script: Script) -> None:
-        self.set_fields(script)
-        script.add("t.pitch = (t.length + 7) / 8 * 8;")
-        with script.block(f"if (t.length > {self.longest()})"):
-            script.add("return 1;  // a row must fit on chip")
+    def launch(self, code: CodeWriter) -> None:
+        self.set_fields(code)
+        code.add("t.pitch = (t.length + 7) / 8 * 8;")
+        with code.block(f"if (t.length > {self.longest()})"):
+            code.add("return 1;  // a row must fit on chip")
         each = 4 * self.schedule.buffers * (len(self.own()) + self.whole)
         fixed = 4 * (len(self.shared()) + self.work)
         room = f"({BUDGET - 4096} - {fixed} * t.pitch) / ({max(each, 4)} * t.pitch)"
-        script.add(f"const uint32_t rows = {self.total_rows()};")
+        code.add(f"const uint32_t rows = {self.total_rows()};")
         limit = f"AtMost({room}, {self.schedule.batch})" if self.schedule.batch else f"AtMost({room}, 128)"
-        script.add(f"t.batch = AtMost({limit}, (rows + {2 * self.schedule.cores - 1}) / {2 * self.schedule.cores});")
-        script.add(f"t.units = {self.voice.say('loop.remainder', length='rows', tile='t.batch')};")
-        self.call(script)
+        code.add(f"t.batch = AtMost({limit}, (rows + {2 * self.schedule.cores - 1}) / {2 * self.schedule.cores});")
+        code.add(f"t.units = {self.spelling.spell('loop.remainder', length='rows', tile='t.batch')};")
+        self.call(code)
 
 
 def longest_row(nest: Nest, schedule: Schedule) -> int:
@@ -262,7 +264,7 @@ def reduce_row(writer: NestWriter, body: Body, index: int) -> None:
     reduction = step.reduction or "sum"
     arg = reduction.startswith("arg")
     idiom = f"reduce.{reduction[-3:]}" + ("-index" if arg else "")
-    writer.script.add(writer.voice.say(idiom, dst="stat", src=source.text, work=work, n=body.exact))
+    writer.code.add(writer.spelling.spell(idiom, dst="stat", src=source.text, work=work, n=body.exact))
     body.free.append(work)
-    found = writer.voice.say("reduce.index" if arg else "local.element", tensor="stat", index="0")
+    found = writer.spelling.spell("reduce.index" if arg else "local.element", tensor="stat", index="0")
     body.values[index] = Operand(body.number(found, f"row{reduction[0].upper()}{reduction[1:]}"), False)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from kernel_gym.authors.apprentice.ascendc.nest import wanted_tile
 from kernel_gym.authors.apprentice.ascendc.schedule import BUDGET, Schedule
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
-from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
+from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.frontend.plan import Plan, Scan
 
 _MERGE = {"sum": "Add", "prod": "Mul"}
@@ -23,9 +23,9 @@ class ScanWriter(StageWriter):
     plan: Plan
     scan: Scan
     schedule: Schedule
-    voice: Voice
+    spelling: SpellingChoice
     prefix: str
-    script: Script = field(default_factory=Script)
+    code: CodeWriter = field(default_factory=CodeWriter)
     vector_only: bool = False
     advance: dict[str, str] = field(default_factory=dict)
 
@@ -41,33 +41,33 @@ class ScanWriter(StageWriter):
 
     def load(self, offset: str) -> None:
         """Copy a tile in and take it out of its queue."""
-        say, name = self.voice.say, self.scan.source
-        self.script.add(say("queue.alloc", type="float", tensor=f"{name}In", queue=f"{name}Queue"))
+        spell, name = self.spelling.spell, self.scan.source
+        self.code.add(spell("queue.alloc", type="float", tensor=f"{name}In", queue=f"{name}Queue"))
         fields = {"dst": f"{name}In", "src": f"{name}Gm", "offset": offset, "n": "count", "pad": "false, 0, 0, 0"}
-        self.script.add(say("copy.in", type="float", **fields))
-        self.script.add(say("queue.enque", queue=f"{name}Queue", tensor=f"{name}In"))
-        self.script.add(say("queue.deque", type="float", tensor=f"{name}Local", queue=f"{name}Queue"))
+        self.code.add(spell("copy.in", type="float", **fields))
+        self.code.add(spell("queue.enque", queue=f"{name}Queue", tensor=f"{name}In"))
+        self.code.add(spell("queue.deque", type="float", tensor=f"{name}Local", queue=f"{name}Queue"))
 
     def store(self, offset: str) -> None:
         """Hand the result's tile over and copy it out."""
-        say, name = self.voice.say, self.scan.target
-        self.script.add(say("queue.enque", queue=f"{name}Queue", tensor=f"{name}Local"))
-        self.script.add(say("queue.free", queue=f"{self.scan.source}Queue", tensor=f"{self.scan.source}Local"))
-        self.script.add(say("queue.deque", type="float", tensor=f"{name}Ready", queue=f"{name}Queue"))
+        spell, name = self.spelling.spell, self.scan.target
+        self.code.add(spell("queue.enque", queue=f"{name}Queue", tensor=f"{name}Local"))
+        self.code.add(spell("queue.free", queue=f"{self.scan.source}Queue", tensor=f"{self.scan.source}Local"))
+        self.code.add(spell("queue.deque", type="float", tensor=f"{name}Ready", queue=f"{name}Queue"))
         fields = {"dst": f"{name}Gm", "src": f"{name}Ready", "offset": offset, "n": "count"}
-        self.script.add(say("copy.out", type="float", **fields))
-        self.script.add(say("queue.free", queue=f"{name}Queue", tensor=f"{name}Ready"))
+        self.code.add(spell("copy.out", type="float", **fields))
+        self.code.add(spell("queue.free", queue=f"{name}Queue", tensor=f"{name}Ready"))
 
     def queue_lines(self, tile: str) -> None:
         """Give both queues their buffers."""
         for name in (self.scan.source, self.scan.target):
             fields = {"queue": f"{name}Queue", "buffers": self.schedule.buffers, "bytes": f"{tile} * sizeof(float)"}
-            self.script.add(self.voice.say("queue.init", **fields))
+            self.code.add(self.spelling.spell("queue.init", **fields))
 
     def members(self) -> None:
         super().members()
-        self.script.add(f"AscendC::TQue<AscendC::TPosition::VECIN, 1> {self.scan.source}Queue;")
-        self.script.add(f"AscendC::TQue<AscendC::TPosition::VECOUT, 1> {self.scan.target}Queue;")
+        self.code.add(f"AscendC::TQue<AscendC::TPosition::VECIN, 1> {self.scan.source}Queue;")
+        self.code.add(f"AscendC::TQue<AscendC::TPosition::VECOUT, 1> {self.scan.target}Queue;")
 
 
 class RowScanWriter(ScanWriter):
@@ -78,95 +78,95 @@ class RowScanWriter(ScanWriter):
     """
 
     def process(self) -> None:
-        add = self.script.add
-        with self.script.function("__aicore__ inline void Process()"):
-            add(self.voice.say("buffer.get", type="float", tensor="line", buffer="lineBuf", elements="t.tile"))
-            add(self.voice.say("tensor.duplicate", dst="line", value=_NEUTRAL[self.scan.function], n="8"))
+        add = self.code.add
+        with self.code.function("__aicore__ inline void Process()"):
+            add(self.spelling.spell("buffer.get", type="float", tensor="line", buffer="lineBuf", elements="t.tile"))
+            add(self.spelling.spell("tensor.duplicate", dst="line", value=_NEUTRAL[self.scan.function], n="8"))
             add("AscendC::ArithProgression(placeBuf.Get<int32_t>(), 0, 4, t.tile);")
             self.core_share()
-            with self.script.block("for (uint32_t row = first; row < last; ++row)"):
+            with self.code.block("for (uint32_t row = first; row < last; ++row)"):
                 add(f"float carry = {_NEUTRAL[self.scan.function]};")
-                with self.script.block("for (uint32_t start = 0; start < t.axis; start += t.tile)"):
+                with self.code.block("for (uint32_t start = 0; start < t.axis; start += t.tile)"):
                     add("carry = ScanTile(row * t.axis + start, Min(t.tile, t.axis - start), carry);")
         add("")
-        with self.script.function("__aicore__ inline float ScanTile(uint32_t offset, uint32_t count, float carry)"):
+        with self.code.function("__aicore__ inline float ScanTile(uint32_t offset, uint32_t count, float carry)"):
             self._tile()
 
     def _tile(self) -> None:
-        add, say, out = self.script.add, self.voice.say, f"{self.scan.target}Local"
+        add, spell, out = self.code.add, self.spelling.spell, f"{self.scan.target}Local"
         for name in ("line", "moved"):
-            add(say("buffer.get", type="float", tensor=name, buffer=f"{name}Buf", elements="t.tile"))
+            add(spell("buffer.get", type="float", tensor=name, buffer=f"{name}Buf", elements="t.tile"))
         add("AscendC::LocalTensor<uint32_t> places = placeBuf.Get<uint32_t>();")
         self.load("offset")
-        add(say("tensor.copy", dst="line[8]", src=f"{self.scan.source}Local", n="count"))
+        add(spell("tensor.copy", dst="line[8]", src=f"{self.scan.source}Local", n="count"))
         near = self.merge("line[8]", "line[8]", "moved", "count")
         far = self.merge("line[8 + step]", "line[8 + step]", "moved", "count - step")
-        add(say("scan.doubling", line="line", moved="moved", places="places", n="count", near=near, far=far))
-        add(say("queue.alloc", type="float", tensor=out, queue=f"{self.scan.target}Queue"))
-        add(say(_CARRY[self.scan.function], dst=out, src="line[8]", value="carry", n="count"))
-        add(f"carry = {say('local.element', tensor=out, index='count - 1')};")
+        add(spell("scan.doubling", line="line", moved="moved", places="places", n="count", near=near, far=far))
+        add(spell("queue.alloc", type="float", tensor=out, queue=f"{self.scan.target}Queue"))
+        add(spell(_CARRY[self.scan.function], dst=out, src="line[8]", value="carry", n="count"))
+        add(f"carry = {spell('local.element', tensor=out, index='count - 1')};")
         self.store("offset")
         add("return carry;")
 
     def init_lines(self) -> None:
-        say, add = self.voice.say, self.script.add
+        spell, add = self.spelling.spell, self.code.add
         self.queue_lines("t.tile")
-        add(say("buffer.init", buffer="lineBuf", bytes="(t.tile + 8) * sizeof(float)"))
-        add(say("buffer.init", buffer="movedBuf", bytes="t.tile * sizeof(float)"))
-        add(say("buffer.init", buffer="placeBuf", bytes="t.tile * sizeof(int32_t)"))
+        add(spell("buffer.init", buffer="lineBuf", bytes="(t.tile + 8) * sizeof(float)"))
+        add(spell("buffer.init", buffer="movedBuf", bytes="t.tile * sizeof(float)"))
+        add(spell("buffer.init", buffer="placeBuf", bytes="t.tile * sizeof(int32_t)"))
 
     def members(self) -> None:
         super().members()
-        self.script.add("AscendC::TBuf<AscendC::TPosition::VECCALC> lineBuf, movedBuf, placeBuf;")
+        self.code.add("AscendC::TBuf<AscendC::TPosition::VECCALC> lineBuf, movedBuf, placeBuf;")
 
-    def launch(self, script: Script) -> None:
-        self.set_fields(script)
+    def launch(self, code: CodeWriter) -> None:
+        self.set_fields(code)
         capacity = min((BUDGET - 1024) // (4 * (2 * self.schedule.buffers + 3)) // 64 * 64, self.schedule.tile or 4096)
-        script.add(self.voice.say("tile.fit", wanted="t.axis", capacity=capacity), "t.units = t.rows;")
-        self.call(script)
+        code.add(self.spelling.spell("tile.fit", wanted="t.axis", capacity=capacity), "t.units = t.rows;")
+        self.call(code)
 
 
 class ColumnScanWriter(ScanWriter):
     """Along an axis that is not the last: a running vector for each tile of what lies inside."""
 
     def process(self) -> None:
-        add, say = self.script.add, self.voice.say
-        with self.script.function("__aicore__ inline void Process()"):
-            add(say("buffer.get", type="float", tensor="total", buffer="totalBuf", elements="t.tile"))
+        add, spell = self.code.add, self.spelling.spell
+        with self.code.function("__aicore__ inline void Process()"):
+            add(spell("buffer.get", type="float", tensor="total", buffer="totalBuf", elements="t.tile"))
             self.core_share()
-            with self.script.block("for (uint32_t unit = first; unit < last; ++unit)"):
+            with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
                 add("const uint32_t row = unit / t.tiles;", "const uint32_t start = (unit % t.tiles) * t.tile;")
                 add("const uint32_t count = Min(t.tile, t.length - start);")
-                add(say("tensor.duplicate", dst="total", value=_NEUTRAL[self.scan.function], n="count"))
-                with self.script.block("for (uint32_t axis = 0; axis < t.axis; ++axis)"):
+                add(spell("tensor.duplicate", dst="total", value=_NEUTRAL[self.scan.function], n="count"))
+                with self.code.block("for (uint32_t axis = 0; axis < t.axis; ++axis)"):
                     self._step()
 
     def _step(self) -> None:
         out = f"{self.scan.target}Local"
-        self.script.add("const uint32_t offset = (row * t.axis + axis) * t.length + start;")
+        self.code.add("const uint32_t offset = (row * t.axis + axis) * t.length + start;")
         self.load("offset")
-        self.script.add(self.merge("total", "total", f"{self.scan.source}Local", "count"))
-        self.script.add(self.voice.say("queue.alloc", type="float", tensor=out, queue=f"{self.scan.target}Queue"))
-        self.script.add(self.voice.say("tensor.copy", dst=out, src="total", n="count"))
+        self.code.add(self.merge("total", "total", f"{self.scan.source}Local", "count"))
+        self.code.add(self.spelling.spell("queue.alloc", type="float", tensor=out, queue=f"{self.scan.target}Queue"))
+        self.code.add(self.spelling.spell("tensor.copy", dst=out, src="total", n="count"))
         self.store("offset")
 
     def init_lines(self) -> None:
         self.queue_lines("t.tile")
-        self.script.add(self.voice.say("buffer.init", buffer="totalBuf", bytes="t.tile * sizeof(float)"))
+        self.code.add(self.spelling.spell("buffer.init", buffer="totalBuf", bytes="t.tile * sizeof(float)"))
 
     def members(self) -> None:
         super().members()
-        self.script.add("AscendC::TBuf<AscendC::TPosition::VECCALC> totalBuf;")
+        self.code.add("AscendC::TBuf<AscendC::TPosition::VECCALC> totalBuf;")
 
     def tile_fields(self) -> tuple[str, ...]:
         return ("tile", "tiles", "units", "perCore")
 
-    def launch(self, script: Script) -> None:
-        self.set_fields(script)
+    def launch(self, code: CodeWriter) -> None:
+        self.set_fields(code)
         fits = (BUDGET - 1024) // (4 * (2 * self.schedule.buffers + 1)) // 64 * 64
         capacity = min(fits, self.schedule.tile or 8192)
         wanted = wanted_tile("t.rows * t.length", 2 * self.schedule.cores, "t.length")
-        script.add(self.voice.say("tile.fit", wanted=wanted, capacity=capacity))
-        script.add(f"t.tiles = {self.voice.say('loop.remainder', length='t.length', tile='t.tile')};")
-        script.add("t.units = t.rows * t.tiles;")
-        self.call(script)
+        code.add(self.spelling.spell("tile.fit", wanted=wanted, capacity=capacity))
+        code.add(f"t.tiles = {self.spelling.spell('loop.remainder', length='t.length', tile='t.tile')};")
+        code.add("t.units = t.rows * t.tiles;")
+        self.call(code)

@@ -1,4 +1,7 @@
-"""How a kernel uses the machine: cores, tiles, buffers. Written into the kernel as a comment and read back from it."""
+"""The schedule of an Ascend C kernel: how it uses cores, tiles and buffers.
+
+A kernel records its schedule in a comment, so that a later attempt can refine it.
+"""
 
 from __future__ import annotations
 
@@ -58,13 +61,33 @@ BEST = Schedule()
 
 
 def recorded(source: str) -> Schedule | None:
-    """The schedule that a kernel's comment states."""
-    found = re.search(r"^// schedule: (.*)$", source, re.MULTILINE)
-    if not found:
+    """Return the schedule that a kernel's comment records; None if it has no such comment."""
+    comment = re.search(r"^// schedule: (.*)$", source, re.MULTILINE)
+    if not comment:
         return None
-    stated = dict(re.findall(r"(\w+)=(\d+)", found[1]))
-    known = {item.name: item.type for item in fields(Schedule)}
+    stated = dict(re.findall(r"(\w+)=(\d+)", comment[1]))
+    types = {item.name: item.type for item in fields(Schedule)}
     values: dict[str, Any] = {
-        name: int(text) if known[name] == "int" else text != "0" for name, text in stated.items() if name in known
+        name: int(text) if types[name] == "int" else text != "0" for name, text in stated.items() if name in types
     }
     return replace(Schedule(), **values)
+
+
+def recognised(source: str) -> Schedule:
+    """Return the schedule of a kernel by another author, as far as its text shows it."""
+
+    def number(pattern: str, default: int) -> int:
+        match = re.search(pattern, source)
+        return int(match[1]) if match else default
+
+    scalar_loop = re.search(r"for\s*\([^)]*\)\s*\{?[^}]*SetValue\s*\([^}]*GetValue", source) is not None
+    return Schedule(
+        cores=number(r"<<<\s*(\d+)", number(r"(?:cores|blockDim|BLOCK_DIM|blocks)\w*\s*=\s*(\d+)", 8)),
+        tile=number(r"(?i)tile\w*\s*=\s*(\d+)", 1024),
+        buffers=number(r"InitBuffer\(\s*\w*[qQ]\w*\s*,\s*(\d)\s*,", 1),
+        batch=1,
+        resident=True,
+        vector=not scalar_loop,
+        fused=source.count("<<<") <= 1,
+        cube="REGIST_MATMUL_OBJ" in source,
+    )

@@ -6,7 +6,7 @@ from kernel_gym.authors.apprentice.ascendc.body import COMPARING
 from kernel_gym.authors.apprentice.ascendc.maps import MapWriter
 from kernel_gym.authors.apprentice.ascendc.nest import NestWriter, in_bytes, near, place
 from kernel_gym.authors.apprentice.ascendc.passes import PassWriter
-from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.frontend.plan import Access, Nest
 
 #: Rows up to this length are taken together.
@@ -35,7 +35,7 @@ def suits(nest: Nest) -> bool:
     )
 
 
-class RowsTogether(NestWriter):
+class ShortRowWriter(NestWriter):
     """A unit of work is a block of neighbouring rows; on chip each row begins on a block of 32 bytes.
 
     `row` counts along the innermost kept loop, `outer` along all others together.
@@ -72,11 +72,11 @@ class RowsTogether(NestWriter):
         n = f"((t.length - 1) * {access.step} + 1)" if apart else "t.length"
         fields = {"dst": local, "src": f"{access.buffer}Gm", "offset": offset, "rows": "rows", "n": n}
         fields |= {"gap": _gap(access, n), "pad": self.padding(access, n)}
-        self.script.add(self.voice.say("copy.rows-in", type="float", **fields))
+        self.code.add(self.spelling.spell("copy.rows-in", type="float", **fields))
 
     def copy_out_text(self, access: Access, local: str, offset: str, count: str) -> str:
         fields = {"dst": f"{access.buffer}Gm", "src": local, "offset": offset, "rows": "rows"}
-        return self.voice.say("copy.rows-out", type="float", n="t.length", gap=_gap(access, "t.length"), **fields)
+        return self.spelling.spell("copy.rows-out", type="float", n="t.length", gap=_gap(access, "t.length"), **fields)
 
     def tile_text(self) -> str:
         return "Align(t.batch * t.pitch, 64)"
@@ -87,44 +87,42 @@ class RowsTogether(NestWriter):
 
     def places_lines(self, access: Access) -> None:
         """Byte offsets of elements that lie apart, row by row."""
-        with self.script.block("for (uint32_t r = 0; r < t.batch; ++r)"):
+        with self.code.block("for (uint32_t r = 0; r < t.batch; ++r)"):
             begin = f"static_cast<int32_t>(r * Align((t.length - 1) * {access.step} + 1, 8) * sizeof(float))"
             fields = f"{self.places(access)}[r * t.pitch], {begin}, {4 * int(access.step)}, t.pitch"
-            self.script.add(f"AscendC::ArithProgression({fields});")
+            self.code.add(f"AscendC::ArithProgression({fields});")
 
     def tile_fields(self) -> tuple[str, ...]:
         return ("pitch", "batch", "blocks", "units", "perCore")
 
-    def launch(self, script: Script) -> None:
-        self.set_fields(script)
+    def launch(self, code: CodeWriter) -> None:
+        self.set_fields(code)
         outer = " * ".join(f"t.{name}" for name in self.nest.kept[:-1]) or "1"
         limit = min(BURSTS, self.schedule.batch or BURSTS)
-        script.add("t.pitch = (t.length + 7) / 8 * 8;")
-        script.add(f"const uint32_t share = {outer} * t.{self.innermost} / {2 * self.schedule.cores} + 1;")
-        script.add(
-            f"t.batch = AtMost(AtMost({self.capacity()} / t.pitch, {limit}), AtMost(share, t.{self.innermost}));"
-        )
-        script.add(f"t.blocks = {self.voice.say('loop.remainder', length=f't.{self.innermost}', tile='t.batch')};")
-        script.add(f"t.units = {outer} * t.blocks;")
-        self.call(script)
+        code.add("t.pitch = (t.length + 7) / 8 * 8;")
+        code.add(f"const uint32_t share = {outer} * t.{self.innermost} / {2 * self.schedule.cores} + 1;")
+        code.add(f"t.batch = AtMost(AtMost({self.capacity()} / t.pitch, {limit}), AtMost(share, t.{self.innermost}));")
+        code.add(f"t.blocks = {self.spelling.spell('loop.remainder', length=f't.{self.innermost}', tile='t.batch')};")
+        code.add(f"t.units = {outer} * t.blocks;")
+        self.call(code)
 
     def capacity(self) -> int:
         return max(SHORT, super().capacity())
 
     def block_loop(self) -> None:
         """Statements that find the rows of a unit."""
-        self.script.add("const uint32_t row = (unit % t.blocks) * t.batch;")
-        self.script.add(f"const uint32_t rows = Min(t.batch, t.{self.innermost} - row);")
+        self.code.add("const uint32_t row = (unit % t.blocks) * t.batch;")
+        self.code.add(f"const uint32_t rows = Min(t.batch, t.{self.innermost} - row);")
 
 
-class BlockWriter(RowsTogether, MapWriter):
+class ShortRowMapWriter(ShortRowWriter, MapWriter):
     """An elementwise nest."""
 
     def _loop(self) -> None:
-        add = self.script.add
-        with self.script.function("__aicore__ inline void Process()"):
+        add = self.code.add
+        with self.code.function("__aicore__ inline void Process()"):
             self.core_share()
-            with self.script.block("for (uint32_t unit = first; unit < last; ++unit)"):
+            with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
                 self.block_loop()
                 if self.loads(vector=True):
                     add("CopyIn(unit / t.blocks, row, rows);")
@@ -140,18 +138,18 @@ class BlockWriter(RowsTogether, MapWriter):
         return ["outer", "row", "rows"]
 
 
-class BlockPassWriter(RowsTogether, PassWriter):
+class ShortRowPassWriter(ShortRowWriter, PassWriter):
     """A nest that reduces over an axis that is not the last."""
 
     def process(self) -> None:
-        add = self.script.add
-        with self.script.function("__aicore__ inline void Process()"):
+        add = self.code.add
+        with self.code.function("__aicore__ inline void Process()"):
             self.core_share()
-            with self.script.block("for (uint32_t unit = first; unit < last; ++unit)"):
+            with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
                 self.block_loop()
                 add("Columns(unit / t.blocks, row, rows);")
         add("")
-        with self.script.function("__aicore__ inline void Columns(uint32_t outer, uint32_t row, uint32_t rows)"):
+        with self.code.function("__aicore__ inline void Columns(uint32_t outer, uint32_t row, uint32_t rows)"):
             add("const uint32_t count = rows * t.pitch;")
             self._unit()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
-from kernel_gym.authors.apprentice.code_writer import Script, wrapped
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
+from kernel_gym.authors.apprentice.code_writer import CodeWriter, wrapped
 from kernel_gym.authors.apprentice.frontend.plan import Plan
 
 
@@ -15,10 +15,10 @@ class StageWriter(Protocol):
 
     plan: Plan
     schedule: Schedule
-    voice: Voice
+    spelling: SpellingChoice
     #: Name of the operator in camel case; all names of the stage begin with it.
     prefix: str
-    script: Script
+    code: CodeWriter
     #: True if the file also has kernels for the cube unit, which this one is not.
     vector_only: bool
     #: Elements by which the host advances a buffer's address.
@@ -38,7 +38,7 @@ class StageWriter(Protocol):
     def init_lines(self) -> None:
         """Write the statements of `Init` that carve up the on-chip memory."""
 
-    def launch(self, script: Script) -> None:
+    def launch(self, code: CodeWriter) -> None:
         """Write the host statements that compute the tiling and start the kernel."""
 
     def tile_fields(self) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ class StageWriter(Protocol):
 
     def members(self) -> None:
         """Write the members of the class."""
-        self.script.add("AscendC::TPipe pipe;")
+        self.code.add("AscendC::TPipe pipe;")
 
     def struct_lines(self) -> list[str]:
         """The members of the tiling struct."""
@@ -68,72 +68,72 @@ class StageWriter(Protocol):
 
     def write(self) -> str:
         """The tiling struct, the class and the device function."""
-        outer, self.script = self.script, Script(depth=1)
+        outer, self.code = self.code, CodeWriter(depth=1)
         # Process comes first: what it needs decides which buffers Init makes.
         self.process()
-        inner, self.script = self.script, outer
-        self.script.add(f"struct {self.tiling} {{", *self.struct_lines(), "};", "")
+        inner, self.code = self.code, outer
+        self.code.add(f"struct {self.tiling} {{", *self.struct_lines(), "};", "")
         self._class(inner)
         self._entry()
-        return self.script.text()
+        return self.code.text()
 
-    def _class(self, inner: Script) -> None:
-        with self.script.block(f"class Kernel{self.prefix}", "};"):
-            with self.script.outdented():
-                self.script.add("public:")
-            self.script.add(f"__aicore__ inline Kernel{self.prefix}() {{}}", "")
+    def _class(self, inner: CodeWriter) -> None:
+        with self.code.block(f"class Kernel{self.prefix}", "};"):
+            with self.code.outdented():
+                self.code.add("public:")
+            self.code.add(f"__aicore__ inline Kernel{self.prefix}() {{}}", "")
             self._init()
-            self.script.add("")
-            self.script.lines += inner.lines
-            self.script.add("")
-            with self.script.outdented():
-                self.script.add("private:")
+            self.code.add("")
+            self.code.lines += inner.lines
+            self.code.add("")
+            with self.code.outdented():
+                self.code.add("private:")
             self.members()
             for name, ctype in self.buffers_used():
-                self.script.add(f"AscendC::GlobalTensor<{ctype}> {name}Gm;")
-            self.script.add(f"{self.tiling} t;")
-        self.script.add("")
+                self.code.add(f"AscendC::GlobalTensor<{ctype}> {name}Gm;")
+            self.code.add(f"{self.tiling} t;")
+        self.code.add("")
 
     def _gm_parameters(self) -> str:
         return ", ".join(f"GM_ADDR {name}" for name, _ in self.buffers_used())
 
     def _init(self) -> None:
         parameters = f"{self._gm_parameters()}, const {self.tiling} &tiling"
-        with self.script.function(wrapped("__aicore__ inline void Init(", parameters, ")")):
-            self.script.add("t = tiling;")
+        with self.code.function(wrapped("__aicore__ inline void Init(", parameters, ")")):
+            self.code.add("t = tiling;")
             for name, ctype in self.buffers_used():
-                self.script.add(self.voice.say("gm.buffer", gm=f"{name}Gm", type=ctype, pointer=name))
+                self.code.add(self.spelling.spell("gm.buffer", gm=f"{name}Gm", type=ctype, pointer=name))
             self.init_lines()
 
     def _entry(self) -> None:
         parameters = f"{self._gm_parameters()}, {self.tiling} tiling"
         head = wrapped(f'extern "C" __global__ __aicore__ void {self.kernel}(', parameters, ")")
         names = ", ".join(name for name, _ in self.buffers_used())
-        with self.script.function(head):
+        with self.code.function(head):
             if self.vector_only:
-                self.script.add(self.voice.say("matmul.core-type"))
-            self.script.add(
-                f"Kernel{self.prefix} op;", self.voice.say("launch.tiling", arguments=names), "op.Process();"
+                self.code.add(self.spelling.spell("matmul.core-type"))
+            self.code.add(
+                f"Kernel{self.prefix} op;", self.spelling.spell("launch.tiling", arguments=names), "op.Process();"
             )
 
     # ---- cores and launch ----------------------------------------------------------------------------------------
 
     def core_share(self) -> None:
         """Statements that give every core its part of the units."""
-        self.script.add(self.voice.say("core.offset"), self.voice.say("core.last"))
+        self.code.add(self.spelling.spell("core.offset"), self.spelling.spell("core.last"))
 
-    def set_fields(self, script: Script) -> None:
+    def set_fields(self, code: CodeWriter) -> None:
         """Host statements that set the sizes."""
-        script.add(*(f"t.{name} = {text};" for name, text in self.fields()))
+        code.add(*(f"t.{name} = {text};" for name, text in self.fields()))
 
-    def call(self, script: Script) -> None:
+    def call(self, code: CodeWriter) -> None:
         """Host statements: share the units among cores and start the kernel."""
         arguments = [f"(GM_ADDR)({self.pointer(name)})" for name, _ in self.buffers_used()]
-        script.add(f"const uint32_t cores = AtMost(t.units, {self.schedule.cores});")
-        script.add("t.perCore = (t.units + cores - 1) / cores;")
+        code.add(f"const uint32_t cores = AtMost(t.units, {self.schedule.cores});")
+        code.add("t.perCore = (t.units + cores - 1) / cores;")
         text = wrapped("", ", ".join([*arguments, "t"]), "", used=len(self.kernel) + 40)
         fields = {"kernel": self.kernel, "cores": "cores", "arguments": text}
-        script.add(self.voice.say("launch.call", **fields))
+        code.add(self.spelling.spell("launch.call", **fields))
 
     def pointer(self, buffer: str) -> str:
         """A buffer's address in host code."""

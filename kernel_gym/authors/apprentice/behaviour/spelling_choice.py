@@ -1,4 +1,4 @@
-"""How an author puts things: for each idiom one spelling, chosen when it is first needed and kept for the kernel."""
+"""The spellings of one kernel: one for each idiom, chosen when the idiom is first needed and kept to the end."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from kernel_gym.authors.apprentice.behaviour.idioms import Idiom, Idioms, Spelli
 Choose = Callable[[Idiom], Spelling]
 
 
-class Voice:
-    """Spells idioms. `spoken` holds what was chosen, in the order of need."""
+class SpellingChoice:
+    """Spells idioms for the code writers. `chosen` holds the spellings by idiom, in the order of first use."""
 
     def __init__(self, idioms: Idioms, choose: Choose) -> None:
         self._idioms = idioms
         self._choose = choose
-        self.spoken: dict[str, Spelling] = {}
+        self.chosen: dict[str, Spelling] = {}
 
-    def say(self, idiom: str, **fields: object) -> str:
-        """The idiom's text with its fields filled in."""
+    def spell(self, idiom: str, **fields: object) -> str:
+        """Return the idiom's text in the chosen spelling, with its fields filled in."""
         return self.spelling(idiom).text.format_map(fields)
 
     def right(self, idiom: str) -> bool:
-        """True if the author has this idiom right."""
+        """Return whether the right spelling was chosen for this idiom."""
         return self.spelling(idiom).right
 
     def spelling(self, idiom: str) -> Spelling:
-        """The spelling chosen for an idiom."""
-        if idiom not in self.spoken:
-            self.spoken[idiom] = self._choose(self._idioms[idiom])
-        return self.spoken[idiom]
+        """Return the spelling of an idiom; choose it if this is the first use."""
+        if idiom not in self.chosen:
+            self.chosen[idiom] = self._choose(self._idioms[idiom])
+        return self.chosen[idiom]
 
 
-def fluent(idioms: Idioms) -> Voice:
-    """A voice that has everything right: the oracle's."""
-    return Voice(idioms, lambda idiom: idiom.right)
+def always_right(idioms: Idioms) -> SpellingChoice:
+    """Return the oracle's choice: the right spelling of every idiom."""
+    return SpellingChoice(idioms, lambda idiom: idiom.right)

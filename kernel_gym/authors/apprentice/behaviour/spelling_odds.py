@@ -1,4 +1,4 @@
-"""How sure an author is of an idiom, given what it has read."""
+"""The odds that an idiom comes out right, given the profile, the notes of the context and the start point."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from kernel_gym.authors.contract import Context, StartPoint
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """The probability of the right spelling, and what it comes from: (source, log-odds) pairs."""
+class Estimate:
+    """The probability of the right spelling, with its reasons as (source, log-odds) pairs."""
 
     probability: float
     reasons: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass
-class Judge:
-    """Judges idioms for one attempt: a profile, the notes it was shown, the kernel it starts from."""
+class SpellingOdds:
+    """Estimates, for one attempt, how likely each idiom is spelled right."""
 
     profile: Profile
     context: Context
@@ -37,33 +37,37 @@ class Judge:
         length = sum(reading.length for reading in self.readings)
         self.attention = self.profile.span / (self.profile.span + length)
 
-    def judge(self, idiom: Idiom) -> Judgement:
-        """How likely the idiom comes out right."""
+    def estimate(self, idiom: Idiom) -> Estimate:
+        """Return the probability that the idiom comes out right, with its reasons."""
         if self.profile.fluent:
-            return Judgement(1.0, (("oracle", float("inf")),))
+            return Estimate(1.0, (("oracle", float("inf")),))
         copied = self._copied(idiom)
         if copied is not None:
             return copied
         prior = idiom.prior.probability
         reasons = [("prior", log(prior / (1 - prior)) + self.profile.skill)]
         gains, losses = self._evidence(idiom)
-        gain, loss = self._together(gains), self._together(losses)
+        gain, loss = self._combined(gains), self._combined(losses)
         reasons += [(name, value) for name, value in gains] + [(name, -value) for name, value in losses]
         clash = self.profile.conflict * min(gain, loss)
         if clash:
             reasons.append(("conflicting spellings", -clash))
         odds = reasons[0][1] + gain - loss - clash
-        return Judgement(1 / (1 + exp(-odds)), tuple(reasons))
+        return Estimate(1 / (1 + exp(-odds)), tuple(reasons))
 
-    def _copied(self, idiom: Idiom) -> Judgement | None:
-        """A start point is copied, so what it spells right stays right."""
+    def _copied(self, idiom: Idiom) -> Estimate | None:
+        """Return the estimate for an idiom that the start point spells right; None if it does not.
+
+        A refining attempt copies the start point, so what is right there mostly stays right.
+        """
         if self.start is None or not shows(idiom.right.pattern, self.start.kernel.source):
             return None
         if idiom.id in self.risks:
-            return Judgement(self.profile.care, (("touched by a move", 0.0),))
-        return Judgement(self.profile.copying, (("copied from the start point", 0.0),))
+            return Estimate(self.profile.care, (("touched by a move", 0.0),))
+        return Estimate(self.profile.copying, (("copied from the start point", 0.0),))
 
     def _evidence(self, idiom: Idiom) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
+        """Return the evidence of all notes for and against the right spelling."""
         gains: list[tuple[str, float]] = []
         losses: list[tuple[str, float]] = []
         for number, reading in enumerate(self.readings):
@@ -82,7 +86,7 @@ class Judge:
         return gains, losses
 
     def _gain(self, idiom: Idiom, reading: Reading, right: bool, pointed: bool, taught: bool) -> tuple[float, str]:
-        """The strongest thing that a note says for the right spelling."""
+        """Return the strongest evidence of a note for the right spelling: its weight and a label."""
         options = [(0.0, "")]
         if right and reading.feasible:
             options.append((self.profile.verified, "verified code shows it"))
@@ -96,7 +100,7 @@ class Judge:
             options.append((self.profile.hinted, "a failure points at it"))
         return max(options)
 
-    def _together(self, evidence: Sequence[tuple[str, float]]) -> float:
-        """Pieces of evidence added up, each further one counting less."""
+    def _combined(self, evidence: Sequence[tuple[str, float]]) -> float:
+        """Return the sum of the evidence, strongest first, each further piece discounted by `repetition`."""
         ordered = sorted((value for _, value in evidence), reverse=True)
         return sum(value * self.profile.repetition**rank for rank, value in enumerate(ordered))

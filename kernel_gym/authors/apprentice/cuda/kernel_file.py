@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
-from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
+from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.cuda import quads, rows
 from kernel_gym.authors.apprentice.cuda.nests import NestWriter
 from kernel_gym.authors.apprentice.cuda.products import LARGE_TILE, ProductWriter, SizedTileWriter, TileWriter
@@ -38,7 +38,7 @@ class _Part:
     writers: list[StageWriter] = field(default_factory=list)
 
 
-def write_kernel(plan: Plan, schedule: CudaSchedule, voice: Voice) -> str:
+def write_kernel(plan: Plan, schedule: CudaSchedule, spelling: SpellingChoice) -> str:
     """The source of a kernel for a plan, scheduled and spelled."""
     parts = [part for stage in plan.stages for part in _parts(stage, schedule)]
     alone = sum(len(part.stages) for part in parts) == 1
@@ -46,25 +46,25 @@ def write_kernel(plan: Plan, schedule: CudaSchedule, voice: Voice) -> str:
     for part in parts:
         for stage in part.stages:
             number += 1
-            writer = _writer(plan, stage, schedule, voice, _prefix(plan, None if alone else number))
+            writer = _writer(plan, stage, schedule, spelling, _prefix(plan, None if alone else number))
             writer.advance = dict(part.pieces.advance) if part.pieces else {}
             part.writers.append(writer)
     writers = [writer for part in parts for writer in part.writers]
     kernels = [writer.write() for writer in writers]
     used = sorted({name for writer in writers for name in writer.helpers})
-    helpers = [rows.helper(name, voice, shuffle=schedule.shuffle) for name in used]
-    script = Script()
-    script.add(f"// {plan.title}", schedule.comment(), voice.say("include.header"), *_headers(plan, voice))
+    helpers = [rows.helper(name, spelling, shuffle=schedule.shuffle) for name in used]
+    code = CodeWriter()
+    code.add(f"// {plan.title}", schedule.comment(), spelling.spell("include.header"), *_headers(plan, spelling))
     for text in (*helpers, *kernels, _HOST):
-        script.add("", *text.rstrip("\n").split("\n"))
-    script.add("")
-    _host(script, plan, parts, voice)
-    return script.text()
+        code.add("", *text.rstrip("\n").split("\n"))
+    code.add("")
+    _host(code, plan, parts, spelling)
+    return code.text()
 
 
-def _headers(plan: Plan, voice: Voice) -> list[str]:
+def _headers(plan: Plan, spelling: SpellingChoice) -> list[str]:
     found = dict.fromkeys(buffer.dtype for buffer in plan.buffers if buffer.dtype in HALVES)
-    return [voice.say(HALVES[dtype][0]) for dtype in found]
+    return [spelling.spell(HALVES[dtype][0]) for dtype in found]
 
 
 def _parts(stage: Stage, schedule: CudaSchedule) -> list[_Part]:
@@ -88,57 +88,59 @@ def _prefix(plan: Plan, number: int | None) -> str:
     return base if number is None else f"{base}{number}"
 
 
-def _writer(plan: Plan, stage: Nest | Scan | Product, schedule: CudaSchedule, voice: Voice, prefix: str) -> StageWriter:
+def _writer(
+    plan: Plan, stage: Nest | Scan | Product, schedule: CudaSchedule, spelling: SpellingChoice, prefix: str
+) -> StageWriter:
     if isinstance(stage, Scan):
         scans = BlockScanWriter if stage.last and schedule.shuffle else ScanWriter
-        return scans(plan, schedule, voice, prefix, scan=stage)
+        return scans(plan, schedule, spelling, prefix, scan=stage)
     if isinstance(stage, Product):
         tiles = SizedTileWriter if schedule.tile >= LARGE_TILE else TileWriter
-        return (ProductWriter if schedule.tile == 1 else tiles)(plan, schedule, voice, prefix, product=stage)
+        return (ProductWriter if schedule.tile == 1 else tiles)(plan, schedule, spelling, prefix, product=stage)
     if stage.reductions and stage.vector_reduced:
-        return rows.RowWriter(plan, schedule, voice, prefix, nest=stage)
+        return rows.RowWriter(plan, schedule, spelling, prefix, nest=stage)
     if stage.reductions and len(stage.loads) > 1:
         # A window under a filter: each result is work enough for a thread of its own, and large blocks end late.
         schedule = replace(schedule, stride=False, block=min(schedule.block, FILTER_BLOCK))
     kind = quads.QuadWriter if quads.suits(stage, schedule) else NestWriter
-    return kind(plan, schedule, voice, prefix, nest=stage)
+    return kind(plan, schedule, spelling, prefix, nest=stage)
 
 
-def _host(script: Script, plan: Plan, parts: list[_Part], voice: Voice) -> None:
-    with script.function(voice.say("launch.entry")):
+def _host(code: CodeWriter, plan: Plan, parts: list[_Part], spelling: SpellingChoice) -> None:
+    with code.function(spelling.spell("launch.entry")):
         writers = [writer for part in parts for writer in part.writers]
         used = {name for writer in writers for name in writer.buffers_used()}
         text = " ".join([value for writer in writers for _, value in writer.fields()] + [e for _, e in plan.derived])
         text += " ".join(b.elements for b in plan.buffers) + " ".join(str(part.pieces) for part in parts)
         for buffer in plan.buffers:
             if buffer.origin != "workspace" and (buffer.name in used or f"{buffer.name}.shape" in text):
-                script.add(f"const KernelTensor &{buffer.name} = args->{buffer.origin}s[{buffer.index}];")
+                code.add(f"const KernelTensor &{buffer.name} = args->{buffer.origin}s[{buffer.index}];")
         for name, expression in plan.derived:
-            script.add(f"const long long {name} = {expression};")
-        _workspace(script, plan, used, voice)
+            code.add(f"const long long {name} = {expression};")
+        _workspace(code, plan, used, spelling)
         for part in parts:
-            _launch_part(script, part, alone=len(writers) == 1)
-        script.add("return 0;")
+            _launch_part(code, part, alone=len(writers) == 1)
+        code.add("return 0;")
 
 
-def _launch_part(script: Script, part: _Part, *, alone: bool) -> None:
+def _launch_part(code: CodeWriter, part: _Part, *, alone: bool) -> None:
     with ExitStack() as loops:
         if part.pieces:
             for name, end, step in part.pieces.loops:
-                loops.enter_context(script.block(f"for (long long {name} = 0; {name} < {end}; {name} += {step})"))
-            script.add(*(f"const long long {name} = {text};" for name, text in part.pieces.inside))
+                loops.enter_context(code.block(f"for (long long {name} = 0; {name} < {end}; {name} += {step})"))
+            code.add(*(f"const long long {name} = {text};" for name, text in part.pieces.inside))
         for writer in part.writers:
-            with nullcontext() if alone else script.block(""):
-                writer.launch(script)
+            with nullcontext() if alone else code.block(""):
+                writer.launch(code)
 
 
-def _workspace(script: Script, plan: Plan, used: set[str], voice: Voice) -> None:
+def _workspace(code: CodeWriter, plan: Plan, used: set[str], spelling: SpellingChoice) -> None:
     """Parts of the workspace, each on a boundary of 512 bytes."""
     previous = ""
     for buffer in plan.buffers:
         if buffer.origin == "workspace" and buffer.name in used:
             if not previous:
-                script.add(voice.say("workspace.base"))
+                code.add(spelling.spell("workspace.base"))
                 previous = "workspace"
-            script.add(f"char *{buffer.name} = {previous};")
+            code.add(f"char *{buffer.name} = {previous};")
             previous = f"{buffer.name} + ({buffer.elements}) * sizeof({CTYPES[buffer.dtype]}) / 512 * 512 + 512"

@@ -1,10 +1,8 @@
-"""Which CUDA moves there are, and for which plans they change anything."""
+"""The CUDA schedules: where drafts begin, and for which plans each move changes anything."""
 
 from __future__ import annotations
 
-from functools import partial
-
-from kernel_gym.authors.apprentice.behaviour.moves import Move, Ways, moves
+from kernel_gym.authors.apprentice.behaviour.moves import Move, ScheduleSpace
 from kernel_gym.authors.apprentice.cuda import quads
 from kernel_gym.authors.apprentice.cuda.schedule import BEST, NAIVE, SHARED_FLOATS, recognised, recorded
 from kernel_gym.authors.apprentice.frontend.plan import Either, Nest, Plan, Scan
@@ -14,7 +12,7 @@ _INTRINSIC = frozenset({"exp", "log", "sigmoid"})
 
 
 def matters(move: Move, plan: Plan) -> bool:
-    """True if the move changes anything in kernels for this plan."""
+    """Return whether the move changes anything in kernels for this plan."""
     nests = [stage for stage in plan.stages if isinstance(stage, Nest)]
     rows = [nest for nest in nests if nest.reductions and nest.vector_reduced]
     if move.field == "tile":
@@ -34,4 +32,4 @@ def matters(move: Move, plan: Plan) -> bool:
     return True
 
 
-WAYS = Ways(NAIVE, BEST, partial(moves, "cuda"), recorded, recognised, matters)
+SCHEDULES = ScheduleSpace("cuda", NAIVE, NAIVE, BEST, recorded, recognised, matters)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.cuda.stage import INT_ELEMENTS, StageWriter
 from kernel_gym.authors.apprentice.cuda.steps import RESULTS, Steps, needed, stored
 from kernel_gym.authors.apprentice.frontend.plan import Access, Nest, Ref, Store
@@ -25,7 +25,7 @@ class NestWriter(StageWriter):
     nest: Nest = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        self.steps = Steps(self.nest, self.voice, self.script, self.address, self.buffer, self.schedule.fast)
+        self.steps = Steps(self.nest, self.spelling, self.code, self.address, self.buffer, self.schedule.fast)
         self.partial: dict[int, str] = {}
 
     # ---- shape -----------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ class NestWriter(StageWriter):
         terms = [self.sized(access.offset)] if access.offset != "0" else []
         terms += [self._scaled(f"i{n}", stride) for n, stride in enumerate(access.kept) if stride != "0"]
         reduced = list(access.reduced)
-        if reduced and access.buffer and reduced[-1] not in ("0", "1") and not self.voice.right("axis.stride"):
+        if reduced and access.buffer and reduced[-1] not in ("0", "1") and not self.spelling.right("axis.stride"):
             reduced[-1] = "1"
         terms += [self._scaled(f"k{n}", stride) for n, stride in enumerate(reduced) if stride != "0"]
         if access.step != "0":
@@ -78,11 +78,11 @@ class NestWriter(StageWriter):
         rest = whole
         for n in range(len(loops) - 1, 0, -1):
             loop, size = loops[n]
-            self.script.add(f"const {self.index} {loop} = {rest} % {size};")
+            self.code.add(f"const {self.index} {loop} = {rest} % {size};")
             inner = [extent for _, extent in loops[n:]]
             rest = f"{whole} / ({' * '.join(inner)})" if len(inner) > 1 else f"{whole} / {inner[0]}"
         if loops:
-            self.script.add(f"const {self.index} {loops[0][0]} = {rest};")
+            self.code.add(f"const {self.index} {loops[0][0]} = {rest};")
 
     def kept_loops(self) -> list[tuple[str, str]]:
         """Kept loops as (index, size)."""
@@ -100,11 +100,11 @@ class NestWriter(StageWriter):
     def _each_result(self) -> Iterator[None]:
         count = self.results
         if self.schedule.stride:
-            with self.script.block(self.voice.say("loop.stride", type=self.index, n=count)):
+            with self.code.block(self.spelling.spell("loop.stride", type=self.index, n=count)):
                 yield
             return
-        self.script.add(f"const {self.index} i = {self.voice.say('index.global')};")
-        self.script.add(self.voice.say("bounds.check", n=count))
+        self.code.add(f"const {self.index} i = {self.spelling.spell('index.global')};")
+        self.code.add(self.spelling.spell("bounds.check", n=count))
         yield
 
     def passes(self) -> None:
@@ -163,16 +163,16 @@ class NestWriter(StageWriter):
         """The loops over everything that is reduced."""
         depth = []
         for n, name in enumerate(self.nest.reduced):
-            block = self.script.block(f"for ({self.index} k{n} = 0; k{n} < {self.named(name)}; ++k{n})")
+            block = self.code.block(f"for ({self.index} k{n} = 0; k{n} < {self.named(name)}; ++k{n})")
             block.__enter__()
             depth.append(block)
             if n == 0:
-                self.script.add(*(f"float {partial} = 0.0f;" for partial in self.partial.values()))
+                self.code.add(*(f"float {partial} = 0.0f;" for partial in self.partial.values()))
         yield
         for n, block in reversed(list(enumerate(depth))):
             if n == 0:
                 totals = {self.result_name(index): partial for index, partial in self.partial.items()}
-                self.script.add(*(f"{total} = {total} + {partial};" for total, partial in totals.items()))
+                self.code.add(*(f"{total} = {total} + {partial};" for total, partial in totals.items()))
             block.__exit__(None, None, None)
 
     # ---- reductions ------------------------------------------------------------------------------------------------
@@ -187,24 +187,24 @@ class NestWriter(StageWriter):
         """Declare what a reduction gathers."""
         step, name = self.nest.steps[index], self.result_name(index)
         if step.function.startswith("arg"):
-            best = self.voice.say("reduce.lowest") if step.function == "argmax" else "__int_as_float(0x7f800000)"
-            self.script.add(f"float {name}Value = {best};", f"{self.index} {name} = 0;")
+            best = self.spelling.spell("reduce.lowest") if step.function == "argmax" else "__int_as_float(0x7f800000)"
+            self.code.add(f"float {name}Value = {best};", f"{self.index} {name} = 0;")
             return
         start = STARTS.get(step.function) or (
-            self.voice.say("reduce.lowest") if step.function == "max" else "__int_as_float(0x7f800000)"
+            self.spelling.spell("reduce.lowest") if step.function == "max" else "__int_as_float(0x7f800000)"
         )
-        self.script.add(f"float {name} = {start};")
+        self.code.add(f"float {name} = {start};")
 
     def merge(self, index: int) -> None:
         """Take in one more value."""
         step, name = self.nest.steps[index], self.partial.get(index) or self.result_name(index)
         value = self.steps.names[self.source(index)]
         if not step.function.startswith("arg"):
-            self.script.add(f"{name} = {MERGES[step.function].format(name, value)};")
+            self.code.add(f"{name} = {MERGES[step.function].format(name, value)};")
             return
         sign = ">" if step.function == "argmax" else "<"
-        with self.script.block(f"if ({value} {sign} {name}Value)"):
-            self.script.add(f"{name}Value = {value};", f"{name} = {self.position()};")
+        with self.code.block(f"if ({value} {sign} {name}Value)"):
+            self.code.add(f"{name}Value = {value};", f"{name} = {self.position()};")
 
     def position(self) -> str:
         """The place of an element among those that are reduced."""
@@ -237,12 +237,12 @@ class NestWriter(StageWriter):
         with self.reduced_loop(-1):
             for index in needed(self.nest, [store.step], known):
                 self.write_inside(index, -1)
-            self.script.add(self.assignment(store))
+            self.code.add(self.assignment(store))
         self.steps.forget(known)
 
     def store_once(self, store: Store) -> None:
         """Write a result that is one number."""
-        self.script.add(self.assignment(store))
+        self.code.add(self.assignment(store))
 
     def assignment(self, store: Store) -> str:
         """The statement that stores a result."""
@@ -258,8 +258,8 @@ class NestWriter(StageWriter):
 
     # ---- the launch ------------------------------------------------------------------------------------------------
 
-    def launch(self, script: Script) -> None:
+    def launch(self, code: CodeWriter) -> None:
         """A thread for each result, or fewer that take several."""
-        self.set_fields(script)
-        self.covering(script, self.results)
-        self.call(script, self.blocks(), self.voice.say("launch.threads", block=self.schedule.block))
+        self.set_fields(code)
+        self.covering(code, self.results)
+        self.call(code, self.blocks(), self.spelling.spell("launch.threads", block=self.schedule.block))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.cuda.stage import StageWriter
 from kernel_gym.authors.apprentice.frontend.plan import Matrix, Product
 
@@ -57,7 +57,7 @@ class ProductWriter(StageWriter):
     def body(self) -> None:
         """One product after another."""
         m, n, depth = (self.named(name) for name in ("m", "n", "depth"))
-        with self.script.block(f"for (int b = blockIdx.z; b < {self.named('batch')}; b += gridDim.z)"):
+        with self.code.block(f"for (int b = blockIdx.z; b < {self.named('batch')}; b += gridDim.z)"):
             p = self.product
             # Sizes may be large: the first factor makes the arithmetic long.
             for base, matrix, count, each in (
@@ -65,34 +65,34 @@ class ProductWriter(StageWriter):
                 ("right", p.right, "rights", f"{depth} * {n}"),
             ):
                 start = f"static_cast<long long>(b % {self.named(count)}) * {each}"
-                self.script.add(f"const float *{base} = {self.buffer(matrix.buffer)} + {start};")
+                self.code.add(f"const float *{base} = {self.buffer(matrix.buffer)} + {start};")
             step = self.named("step")
-            self.script.add(f"float *result = {self.buffer(p.target)} + static_cast<long long>(b) * {step};")
+            self.code.add(f"float *result = {self.buffer(p.target)} + static_cast<long long>(b) * {step};")
             self.one()
 
     def one(self) -> None:
         """One product."""
         m, n, depth = (self.named(name) for name in ("m", "n", "depth"))
-        self.script.add("const int column = blockIdx.x * blockDim.x + threadIdx.x;")
-        self.script.add("const int row = blockIdx.y * blockDim.y + threadIdx.y;")
-        with self.script.block(f"if (row < {m} && column < {n})"):
-            self.script.add("float sum = 0.0f;")
-            with self.script.block(f"for (int k = 0; k < {depth}; ++k)"):
+        self.code.add("const int column = blockIdx.x * blockDim.x + threadIdx.x;")
+        self.code.add("const int row = blockIdx.y * blockDim.y + threadIdx.y;")
+        with self.code.block(f"if (row < {m} && column < {n})"):
+            self.code.add("float sum = 0.0f;")
+            with self.code.block(f"for (int k = 0; k < {depth}; ++k)"):
                 left = self.operand(self.product.left, "row", "k")
                 right = self.operand(self.product.right, "k", "column")
-                self.script.add(f"sum += {left} * {right};")
-            self.script.add(f"result[row * {self.named('pitch')} + column] = sum;")
+                self.code.add(f"sum += {left} * {right};")
+            self.code.add(f"result[row * {self.named('pitch')} + column] = sum;")
 
-    def launch(self, script: Script) -> None:
+    def launch(self, code: CodeWriter) -> None:
         """A block for each tile of the result."""
-        self.set_fields(script)
+        self.set_fields(code)
         tile = self.tile
         m, n, batch = (self.named(name) for name in ("m", "n", "batch"))
-        blocks = ", ".join(self.voice.say("launch.blocks", n=size, block=tile) for size in (n, m))
-        script.add(
+        blocks = ", ".join(self.spelling.spell("launch.blocks", n=size, block=tile) for size in (n, m))
+        code.add(
             f"const dim3 blocks({blocks}, AtMost({batch}, 65535));", f"const dim3 threads({self.side}, {self.side});"
         )
-        self.call(script, "blocks", "threads")
+        self.call(code, "blocks", "threads")
 
 
 @dataclass
@@ -111,25 +111,25 @@ class TileWriter(ProductWriter):
 
     def one(self) -> None:
         """Tile after tile along the depth."""
-        say, add, tile = self.voice.say, self.script.add, self.tile
-        add(say("shared.declare", type="float", name="leftTile", size=f"{DEPTH}][{tile + 1}"))
-        add(say("shared.declare", type="float", name="rightTile", size=f"{DEPTH}][{tile + 1}"))
+        spell, add, tile = self.spelling.spell, self.code.add, self.tile
+        add(spell("shared.declare", type="float", name="leftTile", size=f"{DEPTH}][{tile + 1}"))
+        add(spell("shared.declare", type="float", name="rightTile", size=f"{DEPTH}][{tile + 1}"))
         add("const int thread = threadIdx.y * blockDim.x + threadIdx.x;")
         add(f"const int top = blockIdx.y * {tile}, edge = blockIdx.x * {tile};")
         add(f"float sums[{self.each}][{self.each}] = {{}};")
-        with self.script.block(f"for (int k = 0; k < {self.named('depth')}; k += {DEPTH})"):
+        with self.code.block(f"for (int k = 0; k < {self.named('depth')}; k += {DEPTH})"):
             self._load()
-            add(say("sync.block"))
+            add(spell("sync.block"))
             self._multiply()
             # Nobody may fill the tiles again while others still read them.
-            add(say("sync.block"))
+            add(spell("sync.block"))
         self._store()
 
     def _load(self) -> None:
         """Neighbouring threads read neighbouring elements, whichever way an operand is stored."""
         tile = self.tile
         m, n, depth = (self.named(name) for name in ("m", "n", "depth"))
-        with self.script.block(f"for (int e = thread; e < {DEPTH * tile}; e += {self.side * self.side})"):
+        with self.code.block(f"for (int e = thread; e < {DEPTH * tile}; e += {self.side * self.side})"):
             for matrix, name, first, size in (
                 (self.product.left, "left", "top", m),
                 (self.product.right, "right", "edge", n),
@@ -137,37 +137,37 @@ class TileWriter(ProductWriter):
                 along_depth = matrix.transposed != (name == "left")
                 inner, outer = ("kk", "o") if along_depth else ("o", "kk")
                 wide = DEPTH if along_depth else tile
-                with self.script.block(""):
-                    self.script.add(f"const int {inner} = e % {wide}, {outer} = e / {wide};")
+                with self.code.block(""):
+                    self.code.add(f"const int {inner} = e % {wide}, {outer} = e / {wide};")
                     row, column = (f"({first} + o)", "(k + kk)") if name == "left" else ("(k + kk)", f"({first} + o)")
                     element = self.operand(matrix, row, column)
                     inside = f"{first} + o < {size} && k + kk < {depth}"
-                    value = self.voice.say("matmul.guard", inside=inside, element=element)
-                    self.script.add(f"{name}Tile[kk][o] = {value};")
+                    value = self.spelling.spell("matmul.guard", inside=inside, element=element)
+                    self.code.add(f"{name}Tile[kk][o] = {value};")
 
     def _multiply(self) -> None:
         side = self.side
-        self.script.add("#pragma unroll")
+        self.code.add("#pragma unroll")
         left, right = f"leftTile[kk][threadIdx.y + {side} * y]", f"rightTile[kk][threadIdx.x + {side} * x]"
-        with self.script.block(f"for (int kk = 0; kk < {DEPTH}; ++kk)"), self._each_result():
-            self.script.add(f"sums[y][x] += {left} * {right};")
+        with self.code.block(f"for (int kk = 0; kk < {DEPTH}; ++kk)"), self._each_result():
+            self.code.add(f"sums[y][x] += {left} * {right};")
 
     @contextmanager
     def _each_result(self) -> Iterator[None]:
         """Over the results of one thread."""
         each = self.each
         with (
-            self.script.block(f"for (int y = 0; y < {each}; ++y)"),
-            self.script.block(f"for (int x = 0; x < {each}; ++x)"),
+            self.code.block(f"for (int y = 0; y < {each}; ++y)"),
+            self.code.block(f"for (int x = 0; x < {each}; ++x)"),
         ):
             yield
 
     def _store(self) -> None:
         with self._each_result():
-            self.script.add(f"const int row = top + threadIdx.y + {self.side} * y;")
-            self.script.add(f"const int column = edge + threadIdx.x + {self.side} * x;")
-            with self.script.block(f"if (row < {self.named('m')} && column < {self.named('n')})"):
-                self.script.add(f"result[row * {self.named('pitch')} + column] = sums[y][x];")
+            self.code.add(f"const int row = top + threadIdx.y + {self.side} * y;")
+            self.code.add(f"const int column = edge + threadIdx.x + {self.side} * x;")
+            with self.code.block(f"if (row < {self.named('m')} && column < {self.named('n')})"):
+                self.code.add(f"result[row * {self.named('pitch')} + column] = sums[y][x];")
 
 
 @dataclass
@@ -176,7 +176,7 @@ class SizedTileWriter(ProductWriter):
 
     def __post_init__(self) -> None:
         self.large, self.small = (
-            TileWriter(self.plan, schedule, self.voice, prefix, product=self.product)
+            TileWriter(self.plan, schedule, self.spelling, prefix, product=self.product)
             for schedule, prefix in (
                 (self.schedule, self.prefix),
                 (replace(self.schedule, tile=SMALL_TILE), f"{self.prefix}_small"),
@@ -187,11 +187,11 @@ class SizedTileWriter(ProductWriter):
         """Both device functions."""
         return f"{self.small.write()}\n{self.large.write()}"
 
-    def launch(self, script: Script) -> None:
+    def launch(self, code: CodeWriter) -> None:
         """By the number of results."""
         self.small.advance = self.large.advance = self.advance
         p = self.product
-        with script.block(f"if (({p.batch}) * ({p.m}) * ({p.n}) < {FEW})"):
-            self.small.launch(script)
-        with script.block("else"):
-            self.large.launch(script)
+        with code.block(f"if (({p.batch}) * ({p.m}) * ({p.n}) < {FEW})"):
+            self.small.launch(code)
+        with code.block("else"):
+            self.large.launch(code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.cuda.nests import NestWriter
 from kernel_gym.authors.apprentice.cuda.schedule import CudaSchedule
 from kernel_gym.authors.apprentice.frontend.plan import Nest
@@ -41,44 +41,44 @@ class QuadWriter(NestWriter):
         sizes = [step.field for step in self.nest.steps if step.field]
         parameters = [f"float {name}" for name in names] + [f"{self.index} {self.named(name)}" for name in sizes]
         self.sizes_used = [self.named(name) for name in sizes]
-        head = self.voice.say("device.function", type="float", name=f"{self.prefix}_element")
-        with self.script.function(f"{head}({', '.join(parameters)})"):
+        head = self.spelling.spell("device.function", type="float", name=f"{self.prefix}_element")
+        with self.code.function(f"{head}({', '.join(parameters)})"):
             for index, access in (*self.walked, *self.single):
                 self.steps.names[index] = f"{access.label}Value"
             for index in range(len(self.nest.steps)):
                 self.steps.write(index)
-            self.script.add(f"return {self.steps.names[self.nest.stores[0].step]};")
-        self.script.add("")
+            self.code.add(f"return {self.steps.names[self.nest.stores[0].step]};")
+        self.code.add("")
 
     def body(self) -> None:
         """Whole quads, and then the rest."""
         out, length = self.buffer(self.nest.stores[0].access.buffer), self.named(self.nest.vector)
-        self.script.add(
-            f"const {self.index} first = {self.voice.say('index.global')};",
+        self.code.add(
+            f"const {self.index} first = {self.spelling.spell('index.global')};",
             f"const {self.index} step = gridDim.x * blockDim.x;",
             f"const {self.index} quads = {length} / 4;",
         )
-        self.script.add(
+        self.code.add(
             *(f"const float {access.label}Value = {self.buffer(access.buffer)}[0];" for _, access in self.single)
         )
-        with self.script.block(f"for ({self.index} i = first; i < quads; i += step)"):
+        with self.code.block(f"for ({self.index} i = first; i < quads; i += step)"):
             for _, access in self.walked:
-                self.script.add(
+                self.code.add(
                     f"const float4 {access.label}4 = reinterpret_cast<const float4 *>({self.buffer(access.buffer)})[i];"
                 )
-            self.script.add("float4 result;")
+            self.code.add("float4 result;")
             for part in "xyzw":
-                self.script.add(f"result.{part} = {self._element([f'{a.label}4.{part}' for _, a in self.walked])};")
-            self.script.add(f"reinterpret_cast<float4 *>({out})[i] = result;")
-        with self.script.block(f"for ({self.index} i = 4 * quads + first; i < {length}; i += step)"):
-            self.script.add(f"{out}[i] = {self._element([f'{self.buffer(a.buffer)}[i]' for _, a in self.walked])};")
+                self.code.add(f"result.{part} = {self._element([f'{a.label}4.{part}' for _, a in self.walked])};")
+            self.code.add(f"reinterpret_cast<float4 *>({out})[i] = result;")
+        with self.code.block(f"for ({self.index} i = 4 * quads + first; i < {length}; i += step)"):
+            self.code.add(f"{out}[i] = {self._element([f'{self.buffer(a.buffer)}[i]' for _, a in self.walked])};")
 
     def _element(self, values: list[str]) -> str:
         held = [f"{access.label}Value" for _, access in self.single]
         return f"{self.prefix}_element({', '.join([*values, *held, *self.sizes_used])})"
 
-    def launch(self, script: Script) -> None:
+    def launch(self, code: CodeWriter) -> None:
         """A thread for every quad, or fewer that take several."""
-        self.set_fields(script)
-        self.covering(script, f"({self.results} + 3) / 4")
-        self.call(script, self.blocks(), self.voice.say("launch.threads", block=self.schedule.block))
+        self.set_fields(code)
+        self.covering(code, f"({self.results} + 3) / 4")
+        self.call(code, self.blocks(), self.spelling.spell("launch.threads", block=self.schedule.block))

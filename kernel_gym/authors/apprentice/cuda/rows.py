@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
-from kernel_gym.authors.apprentice.code_writer import Script, product_text
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
+from kernel_gym.authors.apprentice.code_writer import CodeWriter, product_text
 from kernel_gym.authors.apprentice.cuda.nests import MERGES, STARTS, NestWriter
 from kernel_gym.authors.apprentice.cuda.schedule import SHARED_FLOATS
 from kernel_gym.authors.apprentice.cuda.steps import needed, number
@@ -44,8 +44,8 @@ class RowWriter(NestWriter):
     def body(self) -> None:
         """One row."""
         if self.kept:
-            self.script.add("extern __shared__ float row[];")
-        self.script.add(f"const {self.index} i = blockIdx.x;")
+            self.code.add("extern __shared__ float row[];")
+        self.code.add(f"const {self.index} i = blockIdx.x;")
         self.take_apart("i", self.kept_loops())
         self.passes()
 
@@ -72,7 +72,7 @@ class RowWriter(NestWriter):
         inner = power.arguments[0] if power.function == "exp" else None
         shifted = steps[inner.step] if isinstance(inner, Ref) else None
         wanted = (Ref(self.source(highest)), Ref(highest))
-        right = self.voice.right("numeric.max-subtraction")
+        right = self.spelling.right("numeric.max-subtraction")
         return (
             (highest, total) if right and shifted and (shifted.function, shifted.arguments) == ("sub", wanted) else None
         )
@@ -88,16 +88,14 @@ class RowWriter(NestWriter):
                 self.write_inside(index, 0)
             value = self.steps.names[self.source(highest)]
             # Minus infinity adds nothing, and has no distance from itself.
-            with self.script.block(f"if ({value} != {number(float('-inf'))})"):
-                self.script.add(f"const float larger = fmaxf({most}, {value});")
-                self.script.add(
-                    f"{sum_} = {sum_} * expf({most} - larger) + expf({value} - larger);", f"{most} = larger;"
-                )
+            with self.code.block(f"if ({value} != {number(float('-inf'))})"):
+                self.code.add(f"const float larger = fmaxf({most}, {value});")
+                self.code.add(f"{sum_} = {sum_} * expf({most} - larger) + expf({value} - larger);", f"{most} = larger;")
         self.steps.forget(known)
         self.helpers |= {"max", "sum"}
-        self.script.add(f"const float overall = block_max({most});")
-        self.script.add(f"{sum_} = block_sum({most} == overall ? {sum_} : {sum_} * expf({most} - overall));")
-        self.script.add(f"{most} = overall;")
+        self.code.add(f"const float overall = block_max({most});")
+        self.code.add(f"{sum_} = block_sum({most} == overall ? {sum_} : {sum_} * expf({most} - overall));")
+        self.code.add(f"{most} = overall;")
         self.steps.names |= {highest: most, total: sum_}
 
     @property
@@ -111,7 +109,7 @@ class RowWriter(NestWriter):
         names = [*self.nest.reduced, self.nest.vector]
         inner = "column" if len(names) == 1 else "r"
         count = self.sizes(tuple(names))
-        with self.script.block(f"for ({self.index} {inner} = threadIdx.x; {inner} < {count}; {inner} += blockDim.x)"):
+        with self.code.block(f"for ({self.index} {inner} = threadIdx.x; {inner} < {count}; {inner} += blockDim.x)"):
             if inner == "r":
                 loops = [(f"k{n}", self.named(name)) for n, name in enumerate(self.nest.reduced)]
                 self.take_apart("r", [*loops, ("column", self.named(self.nest.vector))])
@@ -126,7 +124,7 @@ class RowWriter(NestWriter):
             self.steps.held.pop(index, None)
             self.steps.write(index)
             if level == 0:
-                self.script.add(f"row[{start}column] = {self.steps.names[index]};")
+                self.code.add(f"row[{start}column] = {self.steps.names[index]};")
         else:
             self.steps.held[index] = f"row[{start}column]"
             self.steps.write(index)
@@ -145,94 +143,96 @@ class RowWriter(NestWriter):
         step, name = self.nest.steps[index], self.result_name(index)
         if step.function.startswith("arg"):
             self.helpers.add(step.function)
-            self.script.add(f"{name} = block_{step.function}({name}Value, {name});")
+            self.code.add(f"{name} = block_{step.function}({name}Value, {name});")
         else:
             self.helpers.add(step.function)
-            self.script.add(f"{name} = block_{step.function}({name});")
+            self.code.add(f"{name} = block_{step.function}({name});")
         super().close(index)
 
     def store_once(self, store: Store) -> None:
         """One thread writes what is one number for the row."""
-        with self.script.block("if (threadIdx.x == 0)"):
+        with self.code.block("if (threadIdx.x == 0)"):
             super().store_once(store)
 
-    def launch(self, script: Script) -> None:
+    def launch(self, code: CodeWriter) -> None:
         """A block for each row."""
-        self.set_fields(script)
+        self.set_fields(code)
         shared = "0"
         if self.kept:
-            shared = self.voice.say("shared.size", n=product_text([str(len(self.kept)), self.named(self.nest.vector)]))
-        self.call(script, self.results, self.voice.say("launch.threads", block=self.threads), shared)
+            shared = self.spelling.spell(
+                "shared.size", n=product_text([str(len(self.kept)), self.named(self.nest.vector)])
+            )
+        self.call(code, self.results, self.spelling.spell("launch.threads", block=self.threads), shared)
 
     def address(self, access: Access) -> str:
         """As for any nest; rows have no axis to mistake."""
         return self._written(access)
 
 
-def helper(function: str, voice: Voice, *, shuffle: bool) -> str:
+def helper(function: str, spelling: SpellingChoice, *, shuffle: bool) -> str:
     """The device function by which a block puts the parts of its threads together."""
     if function.startswith("arg"):
-        return _arg_helper(function, voice)
-    return _shuffled(function, voice) if shuffle else _tree(function, voice)
+        return _arg_helper(function, spelling)
+    return _shuffled(function, spelling) if shuffle else _tree(function, spelling)
 
 
-def _start(function: str, voice: Voice) -> str:
+def _start(function: str, spelling: SpellingChoice) -> str:
     if function in STARTS:
         return STARTS[function]
-    return voice.say("reduce.lowest") if function == "max" else "__int_as_float(0x7f800000)"
+    return spelling.spell("reduce.lowest") if function == "max" else "__int_as_float(0x7f800000)"
 
 
-def _shuffled(function: str, voice: Voice) -> str:
-    script, merge = Script(), MERGES[function]
-    shuffled = voice.say("shuffle.mask", value="value", offset="offset")
-    head = voice.say("device.function", type="float", name=f"block_{function}")
-    with script.function(f"{head}(float value)"):
-        script.add(voice.say("shared.declare", type="float", name="partial", size=32))
-        script.add("const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;")
-        with script.block("for (int offset = 16; offset > 0; offset /= 2)"):
-            script.add(f"value = {merge.format('value', shuffled)};")
+def _shuffled(function: str, spelling: SpellingChoice) -> str:
+    code, merge = CodeWriter(), MERGES[function]
+    shuffled = spelling.spell("shuffle.mask", value="value", offset="offset")
+    head = spelling.spell("device.function", type="float", name=f"block_{function}")
+    with code.function(f"{head}(float value)"):
+        code.add(spelling.spell("shared.declare", type="float", name="partial", size=32))
+        code.add("const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;")
+        with code.block("for (int offset = 16; offset > 0; offset /= 2)"):
+            code.add(f"value = {merge.format('value', shuffled)};")
         # The call before may still be reading.
-        script.add(voice.say("sync.block"))
-        with script.block("if (lane == 0)"):
-            script.add("partial[warp] = value;")
-        script.add(voice.say("sync.block"))
-        script.add(f"value = lane < blockDim.x / 32 ? partial[lane] : {_start(function, voice)};")
-        with script.block("for (int offset = 16; offset > 0; offset /= 2)"):
-            script.add(f"value = {merge.format('value', shuffled)};")
-        script.add("return __shfl_sync(0xffffffffu, value, 0);")
-    return script.text()
+        code.add(spelling.spell("sync.block"))
+        with code.block("if (lane == 0)"):
+            code.add("partial[warp] = value;")
+        code.add(spelling.spell("sync.block"))
+        code.add(f"value = lane < blockDim.x / 32 ? partial[lane] : {_start(function, spelling)};")
+        with code.block("for (int offset = 16; offset > 0; offset /= 2)"):
+            code.add(f"value = {merge.format('value', shuffled)};")
+        code.add("return __shfl_sync(0xffffffffu, value, 0);")
+    return code.text()
 
 
-def _tree(function: str, voice: Voice) -> str:
-    script, merge = Script(), MERGES[function]
-    head = voice.say("device.function", type="float", name=f"block_{function}")
-    with script.function(f"{head}(float value)"):
-        script.add(voice.say("shared.declare", type="float", name="parts", size=1024))
-        script.add(voice.say("sync.block"), "parts[threadIdx.x] = value;", voice.say("sync.block"))
-        with script.block("for (int half = 512; half > 0; half /= 2)"):
-            with script.block("if (threadIdx.x < half && threadIdx.x + half < blockDim.x)"):
+def _tree(function: str, spelling: SpellingChoice) -> str:
+    code, merge = CodeWriter(), MERGES[function]
+    head = spelling.spell("device.function", type="float", name=f"block_{function}")
+    with code.function(f"{head}(float value)"):
+        code.add(spelling.spell("shared.declare", type="float", name="parts", size=1024))
+        code.add(spelling.spell("sync.block"), "parts[threadIdx.x] = value;", spelling.spell("sync.block"))
+        with code.block("for (int half = 512; half > 0; half /= 2)"):
+            with code.block("if (threadIdx.x < half && threadIdx.x + half < blockDim.x)"):
                 merged = merge.format("parts[threadIdx.x]", "parts[threadIdx.x + half]")
-                script.add(f"parts[threadIdx.x] = {merged};")
-            script.add(voice.say("sync.block"))
-        script.add("return parts[0];")
-    return script.text()
+                code.add(f"parts[threadIdx.x] = {merged};")
+            code.add(spelling.spell("sync.block"))
+        code.add("return parts[0];")
+    return code.text()
 
 
-def _arg_helper(function: str, voice: Voice) -> str:
-    script, sign = Script(), ">" if function == "argmax" else "<"
-    head = voice.say("device.function", type="int", name=f"block_{function}")
-    with script.function(f"{head}(float value, int place)"):
-        script.add(voice.say("shared.declare", type="float", name="values", size=1024))
-        script.add(voice.say("shared.declare", type="int", name="places", size=1024))
-        script.add(voice.say("sync.block"), "values[threadIdx.x] = value;", "places[threadIdx.x] = place;")
-        script.add(voice.say("sync.block"))
-        with script.block("for (int half = 512; half > 0; half /= 2)"):
-            with script.block("if (threadIdx.x < half && threadIdx.x + half < blockDim.x)"):
-                script.add("const int other = threadIdx.x + half;")
+def _arg_helper(function: str, spelling: SpellingChoice) -> str:
+    code, sign = CodeWriter(), ">" if function == "argmax" else "<"
+    head = spelling.spell("device.function", type="int", name=f"block_{function}")
+    with code.function(f"{head}(float value, int place)"):
+        code.add(spelling.spell("shared.declare", type="float", name="values", size=1024))
+        code.add(spelling.spell("shared.declare", type="int", name="places", size=1024))
+        code.add(spelling.spell("sync.block"), "values[threadIdx.x] = value;", "places[threadIdx.x] = place;")
+        code.add(spelling.spell("sync.block"))
+        with code.block("for (int half = 512; half > 0; half /= 2)"):
+            with code.block("if (threadIdx.x < half && threadIdx.x + half < blockDim.x)"):
+                code.add("const int other = threadIdx.x + half;")
                 # Of equal values the first one counts.
                 tie = "values[other] == values[threadIdx.x] && places[other] < places[threadIdx.x]"
-                with script.block(f"if (values[other] {sign} values[threadIdx.x] || ({tie}))"):
-                    script.add("values[threadIdx.x] = values[other];", "places[threadIdx.x] = places[other];")
-            script.add(voice.say("sync.block"))
-        script.add("return places[0];")
-    return script.text()
+                with code.block(f"if (values[other] {sign} values[threadIdx.x] || ({tie}))"):
+                    code.add("values[threadIdx.x] = values[other];", "places[threadIdx.x] = places[other];")
+            code.add(spelling.spell("sync.block"))
+        code.add("return places[0];")
+    return code.text()

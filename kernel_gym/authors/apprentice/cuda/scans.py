@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.cuda.stage import StageWriter
 from kernel_gym.authors.apprentice.frontend.plan import Scan
 
@@ -34,22 +34,22 @@ class ScanWriter(StageWriter):
     def body(self) -> None:
         """A line for each thread."""
         axis, length = self.named("axis"), self.named("length")
-        self.script.add(f"const int i = {self.voice.say('index.global')};")
-        self.script.add(self.voice.say("bounds.check", n=self.lines))
+        self.code.add(f"const int i = {self.spelling.spell('index.global')};")
+        self.code.add(self.spelling.spell("bounds.check", n=self.lines))
         start = f"i * {axis}" if self.scan.last else f"i / {length} * {axis} * {length} + i % {length}"
-        step = "k" if self.scan.last or not self.voice.right("axis.stride") else f"k * {length}"
-        self.script.add(f"const int start = {start};", f"float running = {_STARTS[self.scan.function]};")
-        with self.script.block(f"for (int k = 0; k < {axis}; ++k)"):
-            self.script.add(
+        step = "k" if self.scan.last or not self.spelling.right("axis.stride") else f"k * {length}"
+        self.code.add(f"const int start = {start};", f"float running = {_STARTS[self.scan.function]};")
+        with self.code.block(f"for (int k = 0; k < {axis}; ++k)"):
+            self.code.add(
                 f"running = running {_SIGNS[self.scan.function]} {self.buffer(self.scan.source)}[start + {step}];"
             )
-            self.script.add(f"{self.buffer(self.scan.target)}[start + {step}] = running;")
+            self.code.add(f"{self.buffer(self.scan.target)}[start + {step}] = running;")
 
-    def launch(self, script: Script) -> None:
+    def launch(self, code: CodeWriter) -> None:
         """A thread for each line."""
-        self.set_fields(script)
-        self.covering(script, self.lines)
-        self.call(script, "blocks", self.voice.say("launch.threads", block=self.schedule.block))
+        self.set_fields(code)
+        self.covering(code, self.lines)
+        self.call(code, "blocks", self.spelling.spell("launch.threads", block=self.schedule.block))
 
 
 @dataclass
@@ -60,33 +60,33 @@ class BlockScanWriter(ScanWriter):
         """Scan within warps, then over the warps' totals, then add what came before."""
         axis, sign, start = self.named("axis"), _SIGNS[self.scan.function], _STARTS[self.scan.function]
         source, target = self.buffer(self.scan.source), self.buffer(self.scan.target)
-        add, say = self.script.add, self.voice.say
-        add(say("shared.declare", type="float", name="totals", size=32))
+        add, spell = self.code.add, self.spelling.spell
+        add(spell("shared.declare", type="float", name="totals", size=32))
         add("const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;", f"float carried = {start};")
-        with self.script.block(f"for (int k = 0; k < {axis}; k += blockDim.x)"):
+        with self.code.block(f"for (int k = 0; k < {axis}; k += blockDim.x)"):
             add(f"const int place = blockIdx.x * {axis} + k + threadIdx.x;")
             add(f"const bool inside = k + threadIdx.x < {axis};", f"float value = inside ? {source}[place] : {start};")
             self._within_warp("value", sign)
-            with self.script.block("if (lane == 31)"):
+            with self.code.block("if (lane == 31)"):
                 add("totals[warp] = value;")
-            add(say("sync.block"))
+            add(spell("sync.block"))
             add(f"float before = lane < blockDim.x / 32 ? totals[lane] : {start};")
             self._within_warp("before", sign)
             add("const float all = __shfl_sync(0xffffffffu, before, blockDim.x / 32 - 1);")
             add("const float earlier = __shfl_sync(0xffffffffu, before, warp - (warp > 0));")
-            with self.script.block("if (warp > 0)"):
+            with self.code.block("if (warp > 0)"):
                 add(f"value = value {sign} earlier;")
-            with self.script.block("if (inside)"):
+            with self.code.block("if (inside)"):
                 add(f"{target}[place] = carried {sign} value;")
-            add(f"carried = carried {sign} all;", say("sync.block"))
+            add(f"carried = carried {sign} all;", spell("sync.block"))
 
     def _within_warp(self, name: str, sign: str) -> None:
-        with self.script.block("for (int offset = 1; offset < 32; offset *= 2)"):
-            self.script.add(f"const float below = __shfl_up_sync(0xffffffffu, {name}, offset);")
-            with self.script.block("if (lane >= offset)"):
-                self.script.add(f"{name} = below {sign} {name};")
+        with self.code.block("for (int offset = 1; offset < 32; offset *= 2)"):
+            self.code.add(f"const float below = __shfl_up_sync(0xffffffffu, {name}, offset);")
+            with self.code.block("if (lane >= offset)"):
+                self.code.add(f"{name} = below {sign} {name};")
 
-    def launch(self, script: Script) -> None:
+    def launch(self, code: CodeWriter) -> None:
         """A block for each row."""
-        self.set_fields(script)
-        self.call(script, self.lines, self.voice.say("launch.threads", block=self.schedule.block))
+        self.set_fields(code)
+        self.call(code, self.lines, self.spelling.spell("launch.threads", block=self.schedule.block))

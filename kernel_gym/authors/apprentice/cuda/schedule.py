@@ -1,4 +1,7 @@
-"""How a CUDA kernel uses the machine. Written into the kernel as a comment and read back from it."""
+"""The schedule of a CUDA kernel: how it uses blocks, threads and shared memory.
+
+A kernel records its schedule in a comment, so that a later attempt can refine it.
+"""
 
 from __future__ import annotations
 
@@ -42,17 +45,17 @@ BEST = CudaSchedule()
 
 
 def recorded(source: str) -> CudaSchedule | None:
-    """The schedule that a kernel's comment states."""
-    found = re.search(r"^// schedule: (.*)$", source, re.MULTILINE)
-    if not found:
+    """Return the schedule that a kernel's comment records; None if it has no such comment."""
+    comment = re.search(r"^// schedule: (.*)$", source, re.MULTILINE)
+    if not comment:
         return None
-    stated = dict(re.findall(r"(\w+)=(\d+)", found[1]))
-    known = {item.name: type(getattr(BEST, item.name)) for item in fields(CudaSchedule)}
-    return replace(BEST, **{name: known[name](int(text)) for name, text in stated.items() if name in known})
+    stated = dict(re.findall(r"(\w+)=(\d+)", comment[1]))
+    types = {item.name: type(getattr(BEST, item.name)) for item in fields(CudaSchedule)}
+    return replace(BEST, **{name: types[name](int(text)) for name, text in stated.items() if name in types})
 
 
 def recognised(source: str) -> CudaSchedule:
-    """The schedule of a kernel that somebody else wrote, as far as its text gives it away."""
+    """Return the schedule of a kernel by another author, as far as its text shows it."""
     block = re.search(r"(?i)(?:block\w*|threads\w*)\s*=\s*(\d+)", source)
     tile = re.search(r"(?i)\btile\w*\s*=\s*(\d+)|#define\s+\w*TILE\w*\s+(\d+)", source)
     return CudaSchedule(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
-from kernel_gym.authors.apprentice.code_writer import Script
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
+from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.cuda.schedule import BLOCKS, CudaSchedule
 from kernel_gym.authors.apprentice.cuda.steps import CTYPES
 from kernel_gym.authors.apprentice.frontend.plan import Plan
@@ -22,13 +22,13 @@ _LOCAL = re.compile(
 
 @dataclass
 class StageWriter:
-    """Writes one stage as a device function and its launch. Subclasses write the body and say how it is launched."""
+    """Writes one stage as a device function and its launch. Subclasses write the body and spell how it is launched."""
 
     plan: Plan
     schedule: CudaSchedule
-    voice: Voice
+    spelling: SpellingChoice
     prefix: str
-    script: Script = field(default_factory=Script)
+    code: CodeWriter = field(default_factory=CodeWriter)
     advance: dict[str, str] = field(default_factory=dict)
     #: Helper functions of the device that the body calls.
     helpers: set[str] = field(default_factory=set)
@@ -47,7 +47,7 @@ class StageWriter:
         """Sizes that the device function is handed: name and host expression."""
         raise NotImplementedError
 
-    def launch(self, script: Script) -> None:
+    def launch(self, code: CodeWriter) -> None:
         """Host statements that start the kernel."""
         raise NotImplementedError
 
@@ -69,11 +69,11 @@ class StageWriter:
     def write(self) -> str:
         """The device code."""
         self.before()
-        with self.script.function(
-            self.voice.say("kernel.qualifier", kernel=self.kernel, parameters=self._parameters())
+        with self.code.function(
+            self.spelling.spell("kernel.qualifier", kernel=self.kernel, parameters=self._parameters())
         ):
             self.body()
-        return self.script.text()
+        return self.code.text()
 
     def _parameters(self) -> str:
         buffers = [f"{self.pointer_type(name)}{self.buffer(name)}" for name in self.buffers_used()]
@@ -98,25 +98,25 @@ class StageWriter:
 
     # ---- the launch ------------------------------------------------------------------------------------------------
 
-    def set_fields(self, script: Script) -> None:
+    def set_fields(self, code: CodeWriter) -> None:
         """Host statements that compute the sizes."""
         for name, text in self.fields():
-            script.add(f"const {self.index} {self.named(name)} = static_cast<{self.index}>({text});")
+            code.add(f"const {self.index} {self.named(name)} = static_cast<{self.index}>({text});")
 
-    def covering(self, script: Script, count: str) -> None:
+    def covering(self, code: CodeWriter, count: str) -> None:
         """Host statements: how many blocks `count` elements take."""
-        text = self.voice.say("launch.blocks", n=count, block=self.schedule.block)
-        script.add(f"const {self.index} blocks = {text};")
+        text = self.spelling.spell("launch.blocks", n=count, block=self.schedule.block)
+        code.add(f"const {self.index} blocks = {text};")
 
     def blocks(self) -> str:
         """The number of blocks to start: as many as keep the GPU busy if threads take several elements each."""
         return f"AtMost(blocks, {BLOCKS})" if self.schedule.stride else "blocks"
 
-    def call(self, script: Script, blocks: str, threads: str, shared: str = "0") -> None:
+    def call(self, code: CodeWriter, blocks: str, threads: str, shared: str = "0") -> None:
         """The launch itself."""
         arguments = [self.pointer(name) for name in self.buffers_used()] + [self.named(n) for n, _ in self.fields()]
         given = {"kernel": self.kernel, "blocks": blocks, "threads": threads, "shared": shared}
-        script.add(self.voice.say("launch.call", **given, arguments=", ".join(arguments)))
+        code.add(self.spelling.spell("launch.call", **given, arguments=", ".join(arguments)))
 
     def pointer(self, buffer: str) -> str:
         """A buffer's address in host code."""
@@ -125,5 +125,5 @@ class StageWriter:
         if held.origin == "workspace":
             base = f"reinterpret_cast<{kind}>({buffer})"
         else:
-            base = self.voice.say("tensor.pointer", type=kind, tensor=buffer, element=CTYPES[held.dtype])
+            base = self.spelling.spell("tensor.pointer", type=kind, tensor=buffer, element=CTYPES[held.dtype])
         return f"{base} + {self.advance[buffer]}" if buffer in self.advance else base

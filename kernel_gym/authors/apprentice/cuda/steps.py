@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import Voice
-from kernel_gym.authors.apprentice.code_writer import Script, literal
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
+from kernel_gym.authors.apprentice.code_writer import CodeWriter, literal
 from kernel_gym.authors.apprentice.frontend.plan import Access, Nest, Ref, Step
 
 CTYPES = {
@@ -39,11 +39,11 @@ RESULTS = {
 
 @dataclass
 class Steps:
-    """Writes steps into a script; `names` says what each result is called."""
+    """Writes steps into a code; `names` says what each result is called."""
 
     nest: Nest
-    voice: Voice
-    script: Script
+    spelling: SpellingChoice
+    code: CodeWriter
     #: Where an access finds its element: the text of an index.
     address: Callable[[Access], str]
     #: What a buffer is called in device code.
@@ -59,12 +59,12 @@ class Steps:
         if index in self.names:
             return
         first = step.arguments[0] if step.arguments else None
-        if step.idiom and isinstance(first, Ref) and step.function != "size" and not self.voice.right(step.idiom):
+        if step.idiom and isinstance(first, Ref) and step.function != "size" and not self.spelling.right(step.idiom):
             self.names[index] = self.names[first.step]
             return
         kind = "bool" if step.boolean else "float"
         name = f"{step.access.label}Value" if step.access else f"v{index}"
-        self.script.add(f"const {kind} {name} = {self._expression(index, step)};")
+        self.code.add(f"const {kind} {name} = {self._expression(index, step)};")
         self.names[index] = name
 
     def _expression(self, index: int, step: Step) -> str:

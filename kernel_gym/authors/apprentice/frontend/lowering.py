@@ -43,10 +43,10 @@ def _read(task: Task) -> Plan | str:
     except TaskError as error:
         return f"Unsupported: {error}"
     try:
-        apart = read(program, task.name, _title(task), shapes, twin, names, fused=False)
+        unfused = read(program, task.name, _title(task), shapes, twin, names, fused=False)
     except Unsupported:  # what is only a view as long as it is fused
         return plan
-    return replace(plan, apart=apart) if len(apart.stages) > len(plan.stages) else plan
+    return replace(plan, unfused=unfused) if len(unfused.stages) > len(plan.stages) else plan
 
 
 def _title(task: Task) -> str:

@@ -43,7 +43,7 @@ class Access:
     step: str
     offset: str = "0"
     flat: bool = False
-    #: What the access is called in the kernel: the buffer's name, numbered if it is walked in several ways.
+    #: What the access is called in the kernel: the buffer's name, numbered if it is walked in several schedules.
     label: str = ""
 
 
@@ -194,7 +194,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Either:
-    """Two ways to compute the same: on the cube unit, or by vector instructions."""
+    """Two schedules to compute the same: on the cube unit, or by vector instructions."""
 
     name: str
     cube: tuple[Product | Pieces, ...]
@@ -218,7 +218,7 @@ class Plan:
     derived: tuple[tuple[str, str], ...]
     stages: tuple[Stage, ...]
     #: The same with a launch for every operator of the graph, if that makes a difference.
-    apart: Plan | None = None
+    unfused: Plan | None = None
 
     def buffer(self, name: str) -> Buffer:
         """The buffer with this name."""

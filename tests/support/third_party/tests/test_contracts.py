@@ -3,7 +3,7 @@
 from kernel_gym_extras.parts import Fluent, Letters, Newest
 
 from kernel_gym.agents.conformance import AgentContract
-from kernel_gym.authors.conformance import GeneratorContract
+from kernel_gym.authors.conformance import AuthorContract
 from kernel_gym.memory.conformance import EmbedderConformance
 
 
@@ -12,7 +12,7 @@ class TestNewest(AgentContract):
         return Newest(seed)
 
 
-class TestFluent(GeneratorContract):
+class TestFluent(AuthorContract):
     def make(self):
         return Fluent()
 

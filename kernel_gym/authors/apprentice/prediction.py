@@ -1,0 +1,85 @@
+"""Predicts the outcome of the apprentice's next attempt without writing and verifying a kernel.
+
+Every idiom is an independent draw with a known probability, so the chance that a kernel of one schedule is right is the
+product over its idioms. Schedules are drawn, and the prediction is the mean over the draws. Contexts that are compared
+under one seed get the same draws. Only the verifier knows what a kernel is really worth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from kernel_gym.authors.apprentice.author import Apprentice
+from kernel_gym.authors.apprentice.behaviour.idioms import Idiom
+from kernel_gym.authors.apprentice.behaviour.moves import moves
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import always_right
+from kernel_gym.authors.apprentice.behaviour.spelling_odds import SpellingOdds
+from kernel_gym.authors.apprentice.frontend.lowering import lower
+from kernel_gym.authors.apprentice.frontend.plan import Plan, Unsupported
+from kernel_gym.authors.apprentice.language_backend import backend
+from kernel_gym.authors.contract import Context, StartPoint
+from kernel_gym.tasks.task import Task
+from kernel_gym.verdict import Feasible
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The chance that an attempt gives a feasible kernel, and that it gives a feasible and better one.
+
+    In refining, `better` is the chance that the kernel is feasible and takes a move against the start point's
+    bottleneck. In drafting it equals `feasible`.
+    """
+
+    feasible: float
+    better: float
+
+
+def predict(
+    author: Apprentice, task: Task, context: Context, start: StartPoint | None = None, draws: int = 4, seed: int = 0
+) -> Prediction:
+    """Return the mean over `draws` schedules; under one seed every context gets the same draws."""
+    try:
+        plan = lower(task)
+    except Unsupported:
+        return Prediction(0.0, 0.0)
+    roots = np.random.default_rng(seed).integers(2**63, size=draws)
+    chances = [_chances(author, plan, context, start, int(root)) for root in roots]
+    return Prediction(*(float(np.mean(column)) for column in zip(*chances, strict=True)))
+
+
+def _chances(
+    author: Apprentice, plan: Plan, context: Context, start: StartPoint | None, root: int
+) -> tuple[float, float]:
+    """Return the chances (feasible, better) for the schedule that `root` draws."""
+    if not author.profile.reads:
+        context, start = (), None
+    choice = author.choose_schedule(plan, context, start, root)
+    odds = SpellingOdds(author.profile, context, start, choice.risks, author.language)
+    needed = _needed(author.language, plan, choice.schedule)
+    right = prod(_harmless(idiom, odds.estimate(idiom).probability) for idiom in needed)
+    if start is None:
+        return right, right
+    bottleneck = start.verdict.profile.bottleneck if isinstance(start.verdict, Feasible) else ""
+    fits = {move.id for move in moves(author.language) if bottleneck in move.fits}
+    return right, right * (not fits.isdisjoint(choice.moves))
+
+
+def _harmless(idiom: Idiom, right: float) -> float:
+    """Return the chance that an idiom keeps the kernel feasible: spelled right, or wrong in a way that is only slow."""
+    total = sum(spelling.weight for spelling in idiom.wrong)
+    slow = sum(spelling.weight for spelling in idiom.wrong if idiom.effect_of(spelling) == "slow")
+    return right + (1 - right) * slow / total
+
+
+@lru_cache(maxsize=4096)
+def _needed(language: str, plan: Plan, schedule: Any) -> tuple[Idiom, ...]:
+    """Return the idioms that a kernel of this plan and schedule uses."""
+    writer = backend(language)
+    spelling = always_right(writer.idioms)
+    writer.write(plan, schedule, spelling)
+    return tuple(writer.idioms[name] for name in spelling.chosen)
