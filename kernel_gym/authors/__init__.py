@@ -1,4 +1,8 @@
-"""Authors: whoever writes a kernel from a task and the memories it is shown."""
+"""Authors write a kernel from a task and the memories that they are shown.
+
+`contract.py` defines what an author is, and `conformance.py` tests whether a class is one. There are two kinds of
+author: `apprentice/` is a simulated one that needs no model, and `model/` asks a language model.
+"""
 
 from kernel_gym.authors.contract import Author, Context, Note, StartPoint
 

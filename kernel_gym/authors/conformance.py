@@ -1,10 +1,13 @@
-"""The contract of authors as tests that a plug-in author inherits.
+"""Tests of the author contract, for authors to inherit.
+
+    from kernel_gym.authors.conformance import AuthorContract
+
 
     class TestMyAuthor(AuthorContract):
-        def make(self) -> Generator:
+        def make(self) -> Author:
             return MyAuthor()
 
-Run with pytest. Nothing is compiled: an author is asked for kernels with and without a context.
+Run them with pytest. They ask for kernels with and without a context and compile nothing.
 """
 
 from __future__ import annotations
@@ -30,26 +33,31 @@ _NOTES: Context = (
 
 
 class AuthorContract:
-    """What every author must do; inherit and say how yours is made."""
+    """What every author must do. Inherit and override `make`; override `task` if the author cannot write relu."""
 
+    #: The id of the task that kernels are asked for.
     task = "level1/relu"
 
     @abstractmethod
     def make(self) -> Author:
-        """A new author."""
+        """Make the author to test.
+
+        Returns:
+            A new author, equal to those of earlier calls.
+        """
 
     def _task(self) -> Task:
         return suites.find_task(self.task)
 
-    def test_is_a_generator(self) -> None:
-        """It has a language, an identity and `write`."""
+    def test_is_an_author(self) -> None:
+        """It has a language, a `write` method and the same identity each time it is made."""
         author = self.make()
         assert isinstance(author, Author)
         assert author.language
         assert author.identity() == self.make().identity()
 
     def test_writes_its_language(self) -> None:
-        """The answer is a Kernel in the author's language, with or without a context."""
+        """`write` returns a kernel in the author's language, with and without a context."""
         author = self.make()
         for context in ((), _NOTES):
             kernel = author.write(self._task(), context, None, np.random.default_rng(0))
@@ -57,7 +65,7 @@ class AuthorContract:
             assert kernel.language == author.language
 
     def test_refines(self) -> None:
-        """A start point is accepted, with and without children."""
+        """`write` accepts a start point, with and without children."""
         author = self.make()
         draft = author.write(self._task(), (), None, np.random.default_rng(0))
         for children in ((), ("cores=48; 2.00x as fast as the start point",)):
@@ -65,7 +73,7 @@ class AuthorContract:
             assert isinstance(author.write(self._task(), _NOTES, start, np.random.default_rng(1)), Kernel)
 
     def test_same_seed_same_kernel(self) -> None:
-        """All randomness comes from the generator that is passed in."""
+        """The same random generator gives the same kernel."""
         first = self.make().write(self._task(), _NOTES, None, np.random.default_rng(7))
         again = self.make().write(self._task(), _NOTES, None, np.random.default_rng(7))
         assert first.source == again.source

@@ -1,7 +1,23 @@
-"""The Generator contract: a task and a context in, a kernel out.
+"""The contract of authors: a task and a context in, a kernel out.
 
-An author sees text, never the bank: the environment turns the picked memories into `Note`s. That keeps the learned part
-(what is shown) and the frozen part (who writes) apart.
+An author sees text, never the memory bank: the environment turns the picked memories into notes. This separates the
+learned part (which memories are shown) from the fixed part (who writes the kernel).
+
+A minimal author:
+
+    class Constant:
+        language = "ascendc"
+
+        def __init__(self, source: str) -> None:
+            self.source = source
+
+        def identity(self) -> str:
+            return f"constant {Kernel(self.source).digest}"
+
+        def write(self, task, context, start, rng) -> Kernel:
+            return Kernel(self.source, self.language)
+
+`kernel_gym.authors.conformance` tests whether a class keeps this contract.
 """
 
 from __future__ import annotations
@@ -21,11 +37,19 @@ NoteKind = Literal["trace", "experience", "practice", "api"]
 
 @dataclass(frozen=True)
 class Note:
-    """One memory as the author sees it.
+    """One memory as the author reads it.
 
-    `text` is all there is to read: prose, an API page, or a kernel's source with its verdict. `code` is the part of it
-    that is kernel source; `verdict` what the verifier said about that code. `same_task` marks the author's own earlier
-    attempts.
+    Args:
+        kind: What the memory is: `trace` (a kernel with its verdict), `experience`, `practice` or `api` (an API page).
+        text: Everything there is to read: prose, an API page, or a kernel's source with its verdict.
+        code: The part of `text` that is kernel source; empty if there is none.
+        verdict: What the verifier said about `code`; None if it was never verified.
+        same_task: True for earlier attempts at the task at hand.
+
+    Example:
+        >>> note = Note("practice", "Double buffering: give every queue two buffers.")
+        >>> note.kind
+        'practice'
     """
 
     kind: NoteKind
@@ -37,9 +61,13 @@ class Note:
 
 @dataclass(frozen=True)
 class StartPoint:
-    """The feasible kernel that a refining attempt begins from, its verdict with the profile, what its children gave.
+    """The feasible kernel that a refining attempt begins from.
 
-    `children` holds one line for each earlier attempt from this start point: what was changed and what came of it.
+    Args:
+        kernel: The kernel to refine.
+        verdict: Its verdict; a feasible one has the profile of where the time goes.
+        children: One line for each earlier attempt from this start point, with what was changed and what it gave, such
+            as `cores=48; 2.00x as fast as the start point`.
     """
 
     kernel: Kernel
@@ -47,28 +75,62 @@ class StartPoint:
     children: tuple[str, ...] = ()
 
 
+#: The notes that an author is shown in one attempt, in the order of the picks, API pages last.
 Context = tuple[Note, ...]
 
 
 @runtime_checkable
 class Author(Protocol):
-    """Writes kernels of one language. `identity` names everything its output depends on besides its arguments."""
+    """Writes kernels in one language.
 
+    Any class with these members is an author. A package registers its authors under the entry-point group
+    `kernel_gym.authors`; `module:Class` names one without registration.
+    """
+
+    #: The language of the kernels, such as `ascendc` or `cuda`. It must be one that the device runs.
     language: str
 
     def identity(self) -> str:
-        """A string that changes whenever `write` could answer differently."""
+        """Return a string that names everything the output of `write` depends on besides its arguments.
+
+        Returns:
+            A string that changes whenever `write` could answer differently, for example with the model or the prompts.
+        """
 
     def write(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Kernel:
-        """Draft a kernel, or refine `start`. An author that has no answer returns a Kernel with empty source."""
+        """Draft a kernel, or refine `start`.
+
+        Args:
+            task: The task to write a kernel for.
+            context: The notes that the author is shown.
+            start: The kernel to refine; None to draft a new one.
+            rng: The source of all randomness: the same arguments and the same generator give the same kernel.
+
+        Returns:
+            A kernel in the author's language. An author that has no answer returns a kernel with an empty source.
+
+        Raises:
+            InfrastructureError: The author could not be reached; the environment may ask again.
+        """
 
 
 @runtime_checkable
 class Recording(Protocol):
-    """What an author that costs money adds: a transcript that answers what was asked before, and what it used."""
+    """An author that keeps a transcript of paid requests and counts what they cost.
+
+    An author may implement this in addition to `Author`. A run then keeps the transcript in its run folder.
+    """
 
     def record_to(self, path: Path) -> None:
-        """Keep the transcript at `path`, and answer from what is there already."""
+        """Keep the transcript at `path`, and answer requests that it already holds from there.
+
+        Args:
+            path: The transcript file; it is created if it does not exist.
+        """
 
     def usage(self) -> dict[str, float]:
-        """`tokens_in`, `tokens_out`, `dollars` so far."""
+        """Return what the requests so far have used.
+
+        Returns:
+            The totals by name: `tokens_in`, `tokens_out` and `dollars`.
+        """

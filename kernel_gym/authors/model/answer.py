@@ -1,8 +1,8 @@
-"""The kernel in a model's answer.
+"""Finds the kernel in a model's answer.
 
-Models answer with prose around the code, with several blocks, with a fence that is never closed because the answer was
-cut, with a diff instead of a file, with no fence at all, or after thinking aloud. What can be read as one whole file is
-taken; the verifier judges the rest.
+Models write prose around the code, several blocks, a fence that is never closed because the answer was cut, a diff
+instead of a file, code without a fence, or their thoughts before the answer. Whatever can be read as one whole file is
+the kernel; the verifier does the rest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,15 @@ _HUNK = re.compile(r"^@@.*?$", re.MULTILINE)
 
 
 def kernel_source(answer: str, start: str = "") -> str:
-    """The source in an answer; a diff is applied to `start`. Empty if there is none."""
+    """Return the kernel source in an answer.
+
+    Args:
+        answer: The model's reply.
+        start: The source that a diff in the answer is applied to.
+
+    Returns:
+        The source; empty if the answer has none.
+    """
     answer = answer.rpartition("</think>")[2]
     blocks = [match.group(3) for match in _FENCE.finditer(answer)]
     whole = [block for block in blocks if "kernel_launch" in block and not _is_diff(block)]
@@ -33,7 +41,7 @@ def _is_diff(block: str) -> bool:
 
 
 def _unfenced(answer: str) -> str:
-    """Code without a fence: from the first include to the last brace at the start of a line."""
+    """Return code without a fence: from the first include to the last brace at the start of a line."""
     begin = re.search(r"^[ \t]*#[ \t]*include\b", answer, re.MULTILINE)
     if begin is None or "kernel_launch" not in answer[begin.start() :]:
         return ""
@@ -43,7 +51,10 @@ def _unfenced(answer: str) -> str:
 
 
 def apply_diff(source: str, diff: str) -> str | None:
-    """Apply a unified diff by what its hunks say (models get line numbers wrong); None if one fits nowhere."""
+    """Return the source with a unified diff applied; None if a hunk fits nowhere.
+
+    Hunks are placed by their text, since models get line numbers wrong.
+    """
     lines = source.splitlines()
     at = 0
     for hunk in _HUNK.split(diff)[1:]:
@@ -52,15 +63,15 @@ def apply_diff(source: str, diff: str) -> str | None:
             rows.pop()
         old = [row[1:] for row in rows if row[:1] != "+"]
         new = [row[1:] for row in rows if row[:1] != "-"]
-        found = next((i for i in range(at, len(lines) - len(old) + 1) if lines[i : i + len(old)] == old), None)
-        if not rows or found is None:
+        place = next((i for i in range(at, len(lines) - len(old) + 1) if lines[i : i + len(old)] == old), None)
+        if not rows or place is None:
             return None
-        lines[found : found + len(old)] = new
-        at = found + len(new)
+        lines[place : place + len(old)] = new
+        at = place + len(new)
     return "\n".join(lines) + "\n"
 
 
 def _clean(source: str) -> str:
-    """The file with one line end at its end; no NUL bytes, no carriage returns."""
+    """Return the source with one newline at its end, without NUL bytes and carriage returns."""
     text = source.replace("\r\n", "\n").replace("\0", "").strip("\n")
     return text + "\n" if text.strip() else ""

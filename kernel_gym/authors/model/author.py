@@ -1,4 +1,4 @@
-"""A model as the author: `--author openai --model NAME`; `replay` answers from a transcript."""
+"""The authors `openai`, which asks a model, and `replay`, which answers from a transcript."""
 
 from __future__ import annotations
 
@@ -20,13 +20,19 @@ from kernel_gym.tasks.task import Task
 
 
 class ModelAuthor:
-    """Asks a model for every kernel, in one of the languages that the prompts know.
+    """An author that asks a language model for every kernel.
 
-    `context_tokens` bounds the prompt; the other settings are the endpoint's.
+    Args:
+        context_tokens: The longest prompt, in tokens. Notes that do not fit are cut or left out.
+        language: The language to write, `ascendc` or `cuda`.
+        **settings: The endpoint's settings, such as `model`, `base_url` and `temperature`; see `EndpointSettings`.
+
+    Raises:
+        ConfigError: There is no prompt for the language, or a setting is invalid.
     """
 
     language = "ascendc"
-    #: How many questions the vector environment asks at once unless it is told otherwise.
+    #: How many requests the vector environment sends at once by default.
     writers = 8
 
     def __init__(self, context_tokens: int = 24_000, language: str = "ascendc", **settings: Any) -> None:
@@ -39,28 +45,49 @@ class ModelAuthor:
         self.endpoint = Endpoint(EndpointSettings.from_options(settings, "author"))
 
     def identity(self) -> str:
-        """Model, sampling and prompts; not where it is reached."""
-        asked = [self.endpoint.settings.answer_settings(), self.context_tokens, self.language, prompts_digest()]
-        return "openai " + hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+        """Return a string that changes with the model, the sampling and the prompts, but not with the address."""
+        deciding = [self.endpoint.settings.answer_settings(), self.context_tokens, self.language, prompts_digest()]
+        return "openai " + hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()[:16]
 
     def record_to(self, path: Path) -> None:
-        """Keep a transcript of every exchange; what it holds already is not asked again."""
+        """Keep a transcript of every exchange at `path`; requests that it already holds are answered from it."""
         self.endpoint.record_to(path)
 
     def usage(self) -> dict[str, float]:
-        """Tokens and dollars so far."""
+        """Return the tokens and dollars used so far."""
         return self.endpoint.usage()
 
     def write(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Kernel:
-        """One question, one kernel; an answer without code is a kernel without source."""
+        """Ask the model once for a kernel.
+
+        Args:
+            task: The task to write a kernel for.
+            context: The notes that the model is shown.
+            start: The kernel to refine; None to draft a new one.
+            rng: Draws the nonce that distinguishes this request from the same request in another attempt.
+
+        Returns:
+            The kernel in the answer; its source is empty if the answer has no code.
+
+        Raises:
+            InfrastructureError: The endpoint failed.
+            ConfigError: The endpoint refused the request, or the spending limit is reached.
+        """
         reply = self.endpoint.chat(messages(task, context, start, self.context_tokens, self.language), nonce_of(rng))
         return Kernel(kernel_source(reply.text, start.kernel.source if start else ""), self.language)
 
 
 class ReplayAuthor(ModelAuthor):
-    """Answers from a transcript alone: the same run again, without the endpoint.
+    """An author that answers from a transcript alone: it repeats a run without the endpoint.
 
-    Settings that the questions depend on are the transcript's, unless they are given.
+    Args:
+        transcript: The transcript file of the run to repeat.
+        context_tokens: The longest prompt, in tokens; it must be the recorded run's.
+        language: The language of the recorded run.
+        **settings: Settings of the endpoint; those that requests depend on default to the transcript's.
+
+    Raises:
+        ConfigError: The transcript cannot be read, or a setting is invalid.
     """
 
     writers = 1
@@ -70,14 +97,14 @@ class ReplayAuthor(ModelAuthor):
     ) -> None:
         recorded = Transcript(Path(transcript), read_only=True)
         first = next(iter(recorded), {"request": {"model": "none"}})["request"]
-        asked = {name: first[name] for name in ("model", "temperature", "max_tokens", "extra") if name in first}
-        super().__init__(context_tokens, language, **asked | settings)
+        defaults = {name: first[name] for name in ("model", "temperature", "max_tokens", "extra") if name in first}
+        super().__init__(context_tokens, language, **defaults | settings)
         self.endpoint.use_transcript(recorded)
 
     def record_to(self, path: Path) -> None:
-        """Nothing new can be said, so there is nothing to record."""
+        """Do nothing: every answer is already in the transcript."""
 
 
 def nonce_of(rng: np.random.Generator) -> int:
-    """What tells a question from the same question in another attempt; servers take it as the seed."""
+    """Draw the number that distinguishes equal requests of different attempts; servers use it as the seed."""
     return int(rng.integers(2**31))

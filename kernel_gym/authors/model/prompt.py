@@ -1,8 +1,8 @@
-"""What a model is told, within a budget of tokens.
+"""Composes the request to a model, within a budget of tokens.
 
-Always: the format, the operator, the start point with its profile and what the latest attempts from it came to. Then as
-much as fits, in this order: the picked memories in the order of the picks, then API pages. A memory that does not fit
-whole is cut, with a mark, if at least half of it fits.
+The prompt always has the format and the task, and in refining the start point with its profile and the results of the
+latest attempts from it. Then follow the picked memories, in the order of the picks, and the API pages, as far as they
+fit. A memory that does not fit is cut, with a mark, if at least half of it fits; otherwise it is left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kernel_gym.tasks.specs import Signature
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Feasible
 
-#: Earlier attempts from the same start point that are told, the latest ones.
+#: How many earlier attempts from the same start point are listed; the latest ones are.
 CHILDREN = 12
 _CUT = "\n[cut]"
 #: Characters that the templates put around a memory.
@@ -29,21 +29,34 @@ _FRAME = 20
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _Section:
+    """One memory in the prompt."""
+
     heading: str
     text: str
 
 
-#: For each language what a model is told of it, and the example.
+#: For each language its system prompt and its example kernel.
 LANGUAGES = {"ascendc": ("system.md", "example.cpp"), "cuda": ("system_cuda.md", "example_cuda.cu")}
 
 
 def messages(
     task: Task, context: Context, start: StartPoint | None, budget: int, language: str = "ascendc"
 ) -> list[dict[str, str]]:
-    """The messages of one request, of at most about `budget` tokens."""
-    told, example = LANGUAGES[language]
-    system = _template(told).render(example=_file(example).rstrip())
+    """Return the messages of one request.
+
+    Args:
+        task: The task to write a kernel for.
+        context: The notes to show, the most important first.
+        start: The kernel to refine; None to draft a new one.
+        budget: About how many tokens the messages may have.
+        language: The language to write, a key of `LANGUAGES`.
+
+    Returns:
+        The system message and the user message.
+    """
+    system_file, example = LANGUAGES[language]
+    system = _template(system_file).render(example=_file(example).rstrip())
     template = _template("draft.md" if start is None else "refine.md")
     fixed = {
         "task": task,
@@ -58,7 +71,8 @@ def messages(
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
-def _fitting(context: Context, room: int) -> Iterator[_Shown]:
+def _fitting(context: Context, room: int) -> Iterator[_Section]:
+    """Yield the notes that fit into `room` characters, API pages last."""
     ordered = [note for note in context if note.kind != "api"] + [note for note in context if note.kind == "api"]
     for note in ordered:
         heading, text = _heading(note), note.text.strip()
@@ -68,7 +82,7 @@ def _fitting(context: Context, room: int) -> Iterator[_Shown]:
                 continue
             text = text[:space] + _CUT
         room -= len(heading) + len(text) + _FRAME
-        yield _Shown(heading, f"```cpp\n{text}\n```" if note.kind == "trace" else text)
+        yield _Section(heading, f"```cpp\n{text}\n```" if note.kind == "trace" else text)
 
 
 def _heading(note: Note) -> str:
@@ -83,7 +97,7 @@ def _heading(note: Note) -> str:
 
 
 def _shapes(task: Task) -> Iterator[str]:
-    """The public shapes and the shape that is timed: what an author may know."""
+    """Yield the public shapes and the shape that is timed; an author may know no others."""
     for case in (task.public, task.timing):
         signature = task.instance(case).signature
         yield f"{'Timed' if case.role == 'timing' else 'For example'}: {_describe(signature)}"
@@ -103,7 +117,7 @@ def _diagnosis(start: StartPoint | None) -> str:
 
 @cache
 def prompts_digest() -> str:
-    """Changes whenever one of the prompt files does."""
+    """Return a hash of all prompt files."""
     names = ("draft.md", "refine.md", *(name for pair in LANGUAGES.values() for name in pair))
     return hashlib.sha256("\0".join(_file(name) for name in names).encode()).hexdigest()[:16]
 

@@ -15,9 +15,9 @@ from repository import ROOT
 
 from kernel_gym import suites
 from kernel_gym.authors.apprentice import Apprentice, load_profile, oracle, profile_names
-from kernel_gym.authors.apprentice.ascendc.schedule import BEST, NAIVE, Schedule, recorded
+from kernel_gym.authors.apprentice.ascendc.schedule import BEST, NAIVE, Schedule, recognised, recorded
 from kernel_gym.authors.apprentice.behaviour.idioms import idioms
-from kernel_gym.authors.apprentice.behaviour.moves import moves, recognised
+from kernel_gym.authors.apprentice.behaviour.moves import moves
 from kernel_gym.authors.apprentice.behaviour.spelling_odds import SpellingOdds
 from kernel_gym.authors.apprentice.prediction import predict
 from kernel_gym.authors.conformance import AuthorContract

@@ -1,4 +1,4 @@
-"""The steps of a nest as vector instructions on local tensors."""
+"""Writes the steps of a loop nest as vector instructions on local tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kernel_gym.authors.apprentice.frontend.plan import Access, Nest, Ref, Step
 
 #: Functions of one tensor that are one instruction.
 _UNARY = {"exp": "Exp", "abs": "Abs", "sqrt": "Sqrt", "relu": "Relu"}
-#: Functions of one tensor from the library, which borrow the buffer that InitBuffer leaves over.
+#: Functions of one tensor from the library, which use the memory that InitBuffer leaves free.
 LIBRARY = {
     "tanh": "Tanh",
     "erf": "Erf",
@@ -28,7 +28,7 @@ _SIGNS = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}
 _MODES = {"gt": "GT", "lt": "LT", "ge": "GE", "le": "LE", "eq": "EQ", "ne": "NE"}
 
 
-#: Functions that go by way of a mask of bits.
+#: Functions that are computed through a bit mask.
 COMPARING = frozenset({*_MODES, "where"})
 
 
@@ -42,9 +42,9 @@ class Operand:
 
 @dataclass
 class Body:
-    """Writes steps into a code, giving every vector a place to live.
+    """Writes steps and assigns every vector a place: a work tensor, or the output's own tensor.
 
-    Places are the output's own tensor and work buffers; a place is free again after the last step that reads it.
+    A place is free again after the last step that reads it.
     """
 
     spelling: SpellingChoice
@@ -63,16 +63,16 @@ class Body:
     lent: set[str] = field(default_factory=set)
     #: False: numbers fill a tensor before they are used.
     immediate: bool = True
-    #: Called for steps that reduce; where the result goes depends on the shape of the nest.
+    #: Called for steps that reduce; the kind of nest decides where the result goes.
     reduce: Callable[[int], None] | None = None
-    #: Called for steps that are positions along an axis: the number as C.
+    #: Called for steps that are positions along an axis; returns the number as C.
     position: Callable[[Access], str] | None = None
 
     def run(self, steps: Sequence[int], keep: Sequence[int] = (), homes: dict[int, str] | None = None) -> None:
-        """Write `steps` in order. Values in `keep` stay alive; `homes` says which tensor a result must end in."""
+        """Write `steps` in order. Values in `keep` stay live; `homes` says which tensor a result must end up in."""
         homes = homes or {}
         last = self._last_uses(steps, keep)
-        # The tensor that the last step fills is a place to work in until then.
+        # The tensor that the last step fills can serve as a work tensor until then.
         lent = homes.get(steps[-1]) if steps and not keep else None
         if lent:
             self.free.append(lent)
@@ -95,7 +95,7 @@ class Body:
         return {index: position for index, position in last.items() if index not in keep}
 
     def _release(self, position: int, last: dict[int, int], homes: dict[int, str], current: int) -> None:
-        """Free the places of values that were read for the last time; the result may have moved into one of them."""
+        """Free the places of values that were read for the last time, except the one that the result has taken over."""
         taken = self.values[current].text if last.get(current, position + 1) > position else ""
         for index, end in last.items():
             operand = self.values.get(index)
@@ -108,20 +108,20 @@ class Body:
         return name.startswith(self.prefix) or name in self.lent
 
     def place(self) -> str:
-        """A work tensor that nobody uses."""
+        """Return a free work tensor; add one if there is none."""
         if self.free:
             return self.free.pop()
         self.made += 1
         return f"{self.prefix}{self.made - 1}"
 
     def commit(self, keep: set[int]) -> None:
-        """Forget all values but those in `keep`, and free their places: a loop over tiles has ended."""
+        """Forget all values except those in `keep` and free their places, at the end of a loop over tiles."""
         self.values = {index: value for index, value in self.values.items() if index in keep}
         held = {value.text for value in self.values.values()}
         self.free = [name for n in range(self.made) if (name := f"{self.prefix}{n}") not in held]
 
     def operand(self, argument: Ref | float) -> Operand:
-        """An argument as C."""
+        """Return an argument as C."""
         if isinstance(argument, Ref):
             return self.values[argument.step]
         return Operand(literal(float(argument)), False)
@@ -153,13 +153,13 @@ class Body:
         home = homes.get(index) or self._inherit(dying) or self.place()
         if any(operand.vector for operand in operands):
             self._vector(step, home, operands, index)
-        else:  # one number for all elements
+        else:  # the same number for all elements
             number = self._scalar(step, operands)
             self.code.add(self.spelling.spell("tensor.duplicate", dst=home, value=number, n=self.count))
         self.values[index] = Operand(home, True)
 
     def _place_number(self, index: int, access: Access, vector: bool, homes: dict[int, str]) -> None:
-        """A position along an axis, as a number or as a vector of numbers."""
+        """Write a position along an axis, as a number or as a vector of numbers."""
         assert self.position is not None
         number = self.position(access)
         first = literal(float(number)) if number.isdigit() else self.spelling.spell("cast.unsigned", number=number)
@@ -171,7 +171,7 @@ class Body:
         self.values[index] = Operand(home, True)
 
     def _inherit(self, dying: list[int]) -> str | None:
-        """The place of an operand that dies here: instructions may work in place."""
+        """Return the place of an operand that is read here for the last time; instructions may work in place."""
         for index in dying:
             operand = self.values.get(index)
             if operand and operand.vector and self._is_place(operand.text) and operand.text not in self.free:
@@ -179,7 +179,7 @@ class Body:
         return None
 
     def number(self, expression: str, name: str = "value") -> str:
-        """A local float that holds an expression; a name that is taken gets a number."""
+        """Write a local float that holds an expression, and return its name, numbered if the name is taken."""
         taken = self.named.get(name, 0)
         self.named[name] = taken + 1
         fresh = f"{name}{taken}" if taken or name == "value" else name
@@ -214,7 +214,7 @@ class Body:
         if instruction and not self.spelling.right("scalar.function"):
             fields = {"function": step.function, "instruction": instruction, "value": texts[0]}
             return self.number(self.spelling.spell("scalar.function", **fields))
-        # No scalar unit computes this: one block of the vector unit does.
+        # The scalar unit cannot compute this, so the vector unit does, on one block.
         self.by_vector = True
         self.code.add(self.spelling.spell("tensor.duplicate", dst="stat", value=texts[0], n="8"))
         inner = Body(self.spelling, self.nest, self.code, "8", "8", prefix="stat")
@@ -283,7 +283,7 @@ class Body:
             add(spell(idiom, dst=dst, src=tensor, value=number, n=n))
 
     def _filled(self, name: str, dst: str, operands: list[Operand]) -> None:
-        """An instruction on two tensors, one of which is filled with a number."""
+        """Write an instruction on two tensors, one of which is filled with a number."""
         spare = self.place()
         number = next(operand.text for operand in operands if not operand.vector)
         texts = [operand.text if operand.vector else spare for operand in operands]
@@ -304,19 +304,19 @@ class Body:
         self.free.append(spare)
 
     def _compare(self, step: Step, dst: str, operands: list[Operand]) -> None:
-        """A comparison as 0 and 1, by way of a mask of bits."""
-        mask, one = self.place(), self.place()
+        """Write a comparison that gives 0 or 1, by way of a bit mask."""
+        mask, ones = self.place(), self.place()
         self._mask(f"{mask}.ReinterpretCast<uint8_t>()", _MODES[step.function], operands)
-        self.code.add(self.spelling.spell("tensor.duplicate", dst=one, value="1.0f", n=self.count))
-        self._select(dst, f"{mask}.ReinterpretCast<uint8_t>()", one, "0.0f", False)
-        self.free += [mask, one]
+        self.code.add(self.spelling.spell("tensor.duplicate", dst=ones, value="1.0f", n=self.count))
+        self._select(dst, f"{mask}.ReinterpretCast<uint8_t>()", ones, "0.0f", False)
+        self.free += [mask, ones]
 
     def _mask(self, mask: str, mode: str, operands: list[Operand]) -> None:
         left, right = operands
         if not left.vector:
             left, right = right, left
             mode = {"GT": "LT", "LT": "GT", "GE": "LE", "LE": "GE"}.get(mode, mode)
-        # Compare works on whole repeats of 256 bytes; what lies past the tile's end is never read again.
+        # Compare works on whole repeats of 256 bytes; elements past the tile's end are never read again.
         whole = f"Align({self.count}, 64)"
         if left.vector and right.vector:
             text = self.spelling.spell(

@@ -1,4 +1,4 @@
-"""A whole submission: the head, one class per stage, the host function."""
+"""Writes a whole Ascend C file: the header, one class per stage and the host function."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ static uint32_t AtMost(uint32_t n, uint32_t limit)
 
 @dataclass
 class _Part:
-    """Stages that are launched one after another, perhaps for pieces of a batch."""
+    """Stages that are launched one after another, repeated for pieces of a batch if `pieces` is set."""
 
     stages: list[Nest | Scan | Product]
     pieces: Pieces | None = None
@@ -66,14 +66,23 @@ class _Part:
 
 
 def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice) -> str:
-    """The source of a kernel for a plan, scheduled and spelled."""
+    """Return the source of a kernel.
+
+    Args:
+        plan: What the kernel computes.
+        schedule: How it uses the machine.
+        spelling: The spellings of its idioms.
+
+    Returns:
+        The source text of the whole file.
+    """
     plan = plan if schedule.fused or plan.unfused is None else plan.unfused
     parts = [part for stage in plan.stages for part in _parts(stage, schedule)]
     total = sum(len(part.stages) for part in parts)
     cube = any(isinstance(stage, Product) for part in parts for stage in part.stages)
     taken: dict[str, int] = {}
     for part in parts:
-        # The windows of a convolution are gathered row by row only at sizes that no device is given.
+        # Gathering the windows of a convolution row by row would exceed the limits of every device.
         chosen = replace(schedule, batch=0, bursts=True) if part.pieces else schedule
         for stage in part.stages:
             role = _role(stage, part)
@@ -116,7 +125,7 @@ def _headed(role: str, text: str) -> str:
 
 
 def _role(stage: Nest | Scan | Product, part: _Part) -> str:
-    """What a stage does, as a part of its name."""
+    """Return what a stage does, as a part of its name."""
     match stage:
         case Product():
             return "Matmul"
@@ -140,8 +149,8 @@ def _writer(
     if isinstance(nest, Product):
         return ProductWriter(plan, nest, schedule, spelling, prefix)
     if schedule.batch != 1 and schedule.bursts and suits(nest):
-        together = ShortRowPassWriter if nest.reductions else ShortRowMapWriter
-        return together(plan, nest, schedule, spelling, prefix)
+        writer = ShortRowPassWriter if nest.reductions else ShortRowMapWriter
+        return writer(plan, nest, schedule, spelling, prefix)
     if not nest.reductions:
         return MapWriter(plan, nest, schedule, spelling, prefix)
     resident = nest.vector_reduced and not nest.reduced and schedule.resident
@@ -157,7 +166,7 @@ def _host(code: CodeWriter, plan: Plan, parts: list[_Part], spelling: SpellingCh
         used = {name for writer in writers for name, _ in writer.buffers_used()}
         text = " ".join([value for writer in writers for _, value in writer.fields()] + [e for _, e in plan.derived])
         text += " ".join(b.elements for b in plan.buffers) + " ".join(str(part.pieces) for part in parts)
-        for buffer in sorted(plan.buffers, key=lambda one: (one.origin, one.index)):
+        for buffer in sorted(plan.buffers, key=lambda item: (item.origin, item.index)):
             if buffer.origin != "workspace" and (buffer.name in used or f"{buffer.name}.shape" in text):
                 code.add(f"const KernelTensor &{buffer.name} = args->{buffer.origin}s[{buffer.index}];")
         for name, expression in plan.derived:
@@ -181,7 +190,7 @@ def _launch_part(code: CodeWriter, part: _Part, *, alone: bool) -> None:
 
 
 def _workspace(code: CodeWriter, plan: Plan, used: set[str]) -> None:
-    """Parts of the workspace, each on a boundary of 512 bytes."""
+    """Write the addresses of the parts of the workspace, each aligned to 512 bytes."""
     previous = "static_cast<uint8_t *>(args->workspace)"
     for buffer in plan.buffers:
         if buffer.origin == "workspace" and buffer.name in used:

@@ -1,4 +1,4 @@
-"""Elementwise nests: one loop over tiles, everything fused in between."""
+"""Writes elementwise loop nests: one loop over tiles, with copy in, computation and copy out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kernel_gym.authors.apprentice.code_writer import CodeWriter
 
 
 class MapWriter(NestWriter):
-    """A unit of work is one tile of the vector dimension of one row."""
+    """Writes a nest without reductions. A unit of work is one tile of the vector dimension of one row."""
 
     def process(self) -> None:
         self._loop()
@@ -37,7 +37,7 @@ class MapWriter(NestWriter):
                 add(f"CopyOut({', '.join([*row, 'start', 'count'])});")
 
     def _compute_names(self) -> list[str]:
-        """What `Compute` needs to know beside the number of elements."""
+        """Return the parameters of `Compute`."""
         positions = [step.index for step in self.nest.steps if step.index]
         numbers = [access for _, access in self.loads(vector=False)] + positions
         row = self._rows and any(stride != "0" for access in numbers for stride in access.kept)
@@ -101,7 +101,7 @@ class MapWriter(NestWriter):
                 add(spell("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Local"))
 
     def _by_elements(self, body: Body, out: str) -> None:
-        """A loop over elements where a vector instruction would do: what a beginner writes."""
+        """Write a scalar loop over elements, as a beginner does, in place of vector instructions."""
         root = self.nest.stores[0].step
         with self.code.block("for (uint32_t i = 0; i < count; ++i)"):
             for index, access in self.loads(vector=True):
@@ -137,7 +137,7 @@ class MapWriter(NestWriter):
         self.convert(body, out, ctype, body.values[store.step].text, "float")
 
     def _spread(self, body: Body, out: str, value: Operand) -> None:
-        """Give every element of the result a block of its own, so that they can be written apart."""
+        """Write the broadcast of every element of the result to a block of its own, for a strided copy out."""
         source = value.text
         if not value.vector:
             source = body.place()

@@ -1,4 +1,8 @@
-"""What all loop nests share when they are written: buffers, copies, offsets, the class around them, the launch."""
+"""The base of the writers of loop nests: buffers, copies, offsets and tile sizes.
+
+A nest has kept loops, reduced loops and one vector dimension. A unit of work is a part of the kept loops and of the
+vector dimension; units are shared among the cores.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,7 @@ SCALAR_TO_COPY = (
 
 @dataclass
 class NestWriter(StageWriter):
-    """Writes one nest as a kernel class. Subclasses write `Process` and what it calls."""
+    """Writes one loop nest as a kernel class. Subclasses write `Process` and the methods it calls."""
 
     plan: Plan
     nest: Nest
@@ -46,16 +50,16 @@ class NestWriter(StageWriter):
     code: CodeWriter = field(default_factory=CodeWriter)
     vector_only: bool = False
     advance: dict[str, str] = field(default_factory=dict)
-    #: How many work tensors the body needs, and whether it computes numbers on the vector unit: known once written.
+    #: How many work tensors the body needs, and whether it computes scalars on the vector unit; set by writing it.
     work: int = 0
     numbers_by_vector: bool = False
 
     def ctype(self, access: Access) -> str:
-        """The C type of a buffer's elements."""
+        """Return the C type of a buffer's elements."""
         return CTYPES[access.dtype]
 
     def loads(self, *, vector: bool) -> list[tuple[int, Access]]:
-        """The steps that read vectors (or single numbers) from global memory."""
+        """Return the steps that read vectors (or, if not `vector`, single numbers) from global memory."""
         return [
             (index, step.access)
             for index, step in enumerate(self.nest.steps)
@@ -63,29 +67,29 @@ class NestWriter(StageWriter):
         ]
 
     def accesses(self) -> list[Access]:
-        """One access for each buffer that the nest touches, inputs first."""
-        found: dict[str, Access] = {}
+        """Return one access for each buffer that the nest reads or writes, inputs first."""
+        by_buffer: dict[str, Access] = {}
         for access in [step.access for step in self.nest.loads if step.access] + [s.access for s in self.nest.stores]:
-            found.setdefault(access.buffer, access)
-        return list(found.values())
+            by_buffer.setdefault(access.buffer, access)
+        return list(by_buffer.values())
 
     # ---- offsets -----------------------------------------------------------------------------------------------
 
     def offset(self, access: Access, row: str, start: str, axis: str = "") -> str:
-        """Where a tile begins in its buffer."""
+        """Return where a tile begins in its buffer."""
         kept = [stride for stride in access.kept if stride != "0"]
         if access.flat and kept:
             parts = [(row, access.kept[-1])]
         else:
             parts = [(f"i{n}", stride) for n, stride in enumerate(access.kept) if stride != "0"]
-        one = len(access.reduced) == 1
-        parts += [(axis if one else f"k{n}", stride) for n, stride in enumerate(access.reduced) if stride != "0"]
+        single = len(access.reduced) == 1
+        parts += [(axis if single else f"k{n}", stride) for n, stride in enumerate(access.reduced) if stride != "0"]
         if start != "0" and access.step != "0":
             parts.append((start, access.step))
         return place(access.offset, parts)
 
     def indices(self, row: str, accesses: list[Access]) -> list[str]:
-        """Statements that take a row's number apart, where an offset needs the parts."""
+        """Return the statements that split a row's number into the indices of the kept loops that offsets need."""
         if all(access.flat for access in accesses):
             return []
         lines, rest = [], row
@@ -103,22 +107,22 @@ class NestWriter(StageWriter):
     # ---- pieces ------------------------------------------------------------------------------------------------
 
     def copy_in(self, access: Access, queue: str, count: str, offset: str) -> None:
-        """Load a tile into a queue."""
+        """Write the load of a tile into a queue."""
         local, ctype = f"{access.label}In", self.ctype(access)
         self.code.add(self.spelling.spell("queue.alloc", type=ctype, tensor=local, queue=queue))
         self.load(access, local, count, offset)
         self.code.add(self.spelling.spell("queue.enque", queue=queue, tensor=local))
 
     def body(self, count: str, exact: str) -> Body:
-        """What writes the steps on `count` elements, of which `exact` belong to the tensor."""
+        """Return a writer of steps on `count` elements, of which `exact` belong to the tensor."""
         return Body(self.spelling, self.nest, self.code, count, exact, immediate=self.schedule.immediate)
 
     def near(self, access: Access) -> bool:
-        """True if elements are loaded together with what lies between them."""
+        """Return whether elements are loaded together with those between them."""
         return self.schedule.bursts and near(access.step)
 
     def load(self, access: Access, local: str, count: str, offset: str) -> None:
-        """Copy a tile from global memory; elements that lie apart are put together by `as_float`."""
+        """Write the copy of a tile from global memory; `as_float` gathers elements that are not contiguous."""
         source, ctype = f"{access.buffer}Gm", self.ctype(access)
         if access.step == "1":
             self.code.add(self.copy_in_text(access, local, offset, count))
@@ -126,7 +130,7 @@ class NestWriter(StageWriter):
             begin = f"{offset} - ({count} - 1)"
             self.code.add(self.copy_in_text(access, local, begin, count))
         elif self.near(access):
-            # The elements between are loaded too: one long burst is faster than many short ones.
+            # One long burst with the elements between is faster than many short ones.
             whole = f"(({count} - 1) * {access.step} + 1)"
             self.code.add(self.copy_in_text(access, local, offset, whole))
         else:
@@ -134,23 +138,23 @@ class NestWriter(StageWriter):
             self.code.add(self.spelling.spell("copy.strided-in", type=ctype, **fields))
 
     def copy_in_text(self, access: Access, local: str, offset: str, n: str) -> str:
-        """The statement that copies contiguous elements."""
+        """Return the statement that copies contiguous elements."""
         fields = {"type": self.ctype(access), "dst": local, "src": f"{access.buffer}Gm", "offset": offset, "n": n}
         return self.spelling.spell("copy.in", pad=self.padding(access, n), **fields)
 
     def copy_out_text(self, access: Access, local: str, offset: str, count: str) -> str:
-        """The statement that writes a tile."""
+        """Return the statement that writes a tile."""
         fields = {"dst": f"{access.buffer}Gm", "src": local, "offset": offset, "n": count, "step": access.step}
         idiom = "copy.out" if access.step in "01" else "copy.strided-out"
         return self.spelling.spell(idiom, type=self.ctype(access), **fields)
 
     def padding(self, access: Access, n: str) -> str:
-        """How a copy fills its last block: with zeros where a mask will look at it."""
+        """Return how a copy pads its last block: with zeros if a mask reads it."""
         tail = f"static_cast<uint8_t>(Align({n}, 8) - {n})"
         return f"true, 0, {tail}, 0" if self.masked and access.dtype == "float32" else "false, 0, 0, 0"
 
     def lanes(self, count: str) -> str:
-        """How many elements instructions work on: whole bytes of a mask where there is one."""
+        """Return how many elements instructions work on: whole bytes of a mask if there is one."""
         if not self.masked:
             return count
         self.code.add(f"const uint32_t lanes = Align({count}, 8);")
@@ -158,24 +162,24 @@ class NestWriter(StageWriter):
 
     @property
     def masked(self) -> bool:
-        """True if the nest compares: a mask has eight elements in a byte, so all eight must be there."""
+        """True if the nest compares: a byte of a mask stands for eight elements, so all eight must exist."""
         indexed = (
             any(step.reduction in ("argmax", "argmin") for step in self.nest.steps) and not self.nest.vector_reduced
         )
         return indexed or any(step.function in COMPARING and step.vector for step in self.nest.steps)
 
     def set_element(self, local: str, index: str, value: str, ctype: str) -> None:
-        """Statement by which the scalar unit writes one element."""
+        """Write the statement by which the scalar unit stores one element."""
         text = value if ctype == "float" else f"static_cast<{ctype}>({value})"
         self.code.add(self.spelling.spell("local.write", tensor=local, index=index, value=text))
 
     def take(self, access: Access, queue: str) -> str:
-        """Statement that takes a loaded tile out of its queue."""
+        """Return the statement that takes a loaded tile out of its queue."""
         local, ctype = f"{access.label}Local", self.ctype(access)
         return self.spelling.spell("queue.deque", type=ctype, tensor=local, queue=queue)
 
     def as_float(self, body: Body, index: int, access: Access, local: str) -> None:
-        """Make a loaded tile available to the body as floats, one after another."""
+        """Make a loaded tile available to the body as contiguous floats."""
         ctype = self.ctype(access)
         if access.step != "1":
             self._gather(body, index, access, local)
@@ -185,13 +189,13 @@ class NestWriter(StageWriter):
             return
         home = body.place()
         if self.masked and ctype != "float":
-            # What a mask looks at beyond the last element must be there.
+            # A mask also reads elements beyond the last one.
             self.code.add(self.spelling.spell("tensor.duplicate", dst=home, value="0.0f", n=body.count))
         self.convert(body, home, "float", local, ctype)
         body.values[index] = Operand(home, True)
 
     def _gather(self, body: Body, index: int, access: Access, local: str) -> None:
-        """Put elements that lie apart on chip next to each other."""
+        """Write the gathering of elements that are not contiguous on chip."""
         home, places, n = body.place(), self.places(access), body.exact
         if access.step == "-1":
             self.code.add(
@@ -199,34 +203,34 @@ class NestWriter(StageWriter):
                 f"-static_cast<int32_t>(sizeof(float)), {n});"
             )
         if self.masked:
-            # What a mask looks at beyond the last element must be there.
+            # A mask also reads elements beyond the last one.
             self.code.add(self.spelling.spell("tensor.duplicate", dst=home, value="0.0f", n=body.count))
         where = f"{places}.ReinterpretCast<uint32_t>()"
         self.code.add(self.spelling.spell("gather.offsets", dst=home, src=local, offsets=where, n=n))
         body.values[index] = Operand(home, True)
 
     def places(self, access: Access) -> str:
-        """The tensor that holds byte offsets of elements that lie apart."""
+        """Return the tensor that holds the byte offsets of elements that are not contiguous."""
         return f"{access.label}Places.Get<int32_t>()"
 
-    def apart(self) -> list[Access]:
-        """Loads whose elements lie apart in memory."""
-        found = {a.label: a for _, a in self.loads(vector=True) if a.step != "1"}
-        return list(found.values())
+    def strided(self) -> list[Access]:
+        """Return the loads whose elements are not contiguous in memory."""
+        by_label = {a.label: a for _, a in self.loads(vector=True) if a.step != "1"}
+        return list(by_label.values())
 
     def queue_bytes(self, access: Access) -> str:
-        """On-chip bytes for a tile of an access."""
+        """Return the on-chip bytes of a tile of an access, as device arithmetic."""
         return f"{self.tile_text()} * {self._spacing(access)}"
 
     def _spacing(self, access: Access) -> int:
-        """On-chip bytes for an element of an access."""
+        """Return the on-chip bytes of one element of an access."""
         width = _BYTES[self.ctype(access)]
         if access.step in ("0", "1", "-1"):
             return width
         return int(access.step) * width if self.near(access) and access not in self.queued_stores() else 32
 
     def convert(self, body: Body, dst: str, to: str, src: str, source: str) -> None:
-        """Change a tensor's element type; bytes go by way of half."""
+        """Write the conversion of a tensor's element type; bytes are converted by way of half."""
         add, n = self.code.add, body.exact
         if "uint8_t" in (to, source) or "int8_t" in (to, source):
             spare = body.place()
@@ -255,7 +259,7 @@ class NestWriter(StageWriter):
                     "queue.init", queue=f"{access.label}Queue", buffers=self.schedule.buffers, bytes=size
                 )
             )
-        for access in self.apart():
+        for access in self.strided():
             add(self.spelling.spell("buffer.init", buffer=f"{access.label}Places", bytes=f"{tile} * sizeof(int32_t)"))
             self.places_lines(access)
         for n in range(self.work):
@@ -264,25 +268,25 @@ class NestWriter(StageWriter):
             add(self.spelling.spell("buffer.init", buffer="statBuf", bytes="64"))
 
     def places_lines(self, access: Access) -> None:
-        """Statements that compute the byte offsets of elements that lie apart."""
+        """Write the statements that compute the byte offsets of elements that are not contiguous."""
         if access.step != "-1":
             places = f"{self.places(access)}, 0, {self._spacing(access)}, {self.tile_text()}"
             self.code.add(f"AscendC::ArithProgression({places});")
 
     def tile_text(self) -> str:
-        """Elements of a tile, as device arithmetic."""
+        """Return the elements of a tile, as device arithmetic."""
         return "t.tile"
 
     def queued_loads(self) -> list[Access]:
-        """Accesses that go through an input queue."""
+        """Return the accesses that go through an input queue."""
         return [access for _, access in self.loads(vector=True)]
 
     def queued_stores(self) -> list[Access]:
-        """Accesses that go through an output queue."""
+        """Return the accesses that go through an output queue."""
         return [store.access for store in self.nest.stores]
 
     def declare_work(self, body: Body, mark: int) -> None:
-        """Insert, at a line, the tensors that the body turned out to work in."""
+        """Insert, at line `mark`, the declarations of the work tensors that the body used."""
         self.work, self.numbers_by_vector = body.made, body.by_vector
         buffers = {f"work{n}": f"workBuf{n}" for n in range(body.made)}
         buffers |= {"stat": "statBuf"} if self.needs_stat() else {}
@@ -293,7 +297,7 @@ class NestWriter(StageWriter):
         self.code.lines[mark:mark] = [f"        {name}" for name in names]
 
     def needs_stat(self) -> bool:
-        """True if numbers pass through a small tensor."""
+        """Return whether scalars pass through a small tensor."""
         return self.numbers_by_vector or bool(self.nest.reductions)
 
     def members(self) -> None:
@@ -308,65 +312,65 @@ class NestWriter(StageWriter):
             add(f"AscendC::TBuf<AscendC::TPosition::VECCALC> {names};")
         if self.needs_stat():
             add("AscendC::TBuf<AscendC::TPosition::VECCALC> statBuf;")
-        if self.apart():
-            names = ", ".join(f"{access.label}Places" for access in self.apart())
+        if self.strided():
+            names = ", ".join(f"{access.label}Places" for access in self.strided())
             add(f"AscendC::TBuf<AscendC::TPosition::VECCALC> {names};")
 
     # ---- sizes -------------------------------------------------------------------------------------------------
 
     def bytes_per_element(self) -> int:
-        """On-chip bytes that one element of a tile costs."""
+        """Return the on-chip bytes that one element of a tile takes."""
         queued = sum(self._spacing(access) for access in self.queued_loads() + self.queued_stores())
-        queued += sum(4 for _ in self.apart())
+        queued += sum(4 for _ in self.strided())
         library = any(step.function in LIBRARY for step in self.nest.steps)
         return queued * self.schedule.buffers + 4 * self.work + (16 if library else 0)
 
     def capacity(self) -> int:
-        """The largest tile that fits, in whole repeats of 64 floats."""
+        """Return the largest tile that fits, in whole repeats of 64 floats."""
         fits = (BUDGET - 1024) // max(1, self.bytes_per_element()) // 64 * 64
-        wanted = self.schedule.tile or 16384
+        limit = self.schedule.tile or 16384
         if any(self._spacing(access) == 32 for access in self.queued_loads() + self.queued_stores()):
-            wanted = min(wanted, 1984)  # a copy has at most 4095 bursts, Brcb 255 repeats of eight elements
-        return max(64, min(fits, wanted) // 64 * 64)
+            limit = min(limit, 1984)  # a copy has at most 4095 bursts, Brcb 255 repeats of eight elements
+        return max(64, min(fits, limit) // 64 * 64)
 
     def fit_tile(self, code: CodeWriter, total: str, share: int) -> None:
-        """Host statement that chooses the tile: of `total` elements, each of `share` units should get some."""
+        """Write the host statement that chooses the tile: each of `share` units gets some of `total` elements."""
         wanted = wanted_tile(total, share, "t.length")
         code.add(self.spelling.spell("tile.fit", wanted=wanted, capacity=self.capacity()))
 
 
 def in_bytes(elements: str, ctype: str) -> str:
-    """A number of elements as a number of bytes, as copies want it."""
+    """Return a number of elements as a number of bytes, in the type that copies take."""
     return f"static_cast<uint32_t>({elements} * sizeof({ctype}))"
 
 
 def wanted_tile(total: str, share: int, length: str) -> str:
-    """The tile that gives each of `share` units some of `total` elements, as host arithmetic."""
+    """Return the tile that gives each of `share` units some of `total` elements, as host arithmetic."""
     return length if share == 1 else f"AtMost({total} / {share}, {length})"
 
 
 def near(step: str) -> bool:
-    """True if elements lie so close that it is cheaper to load what is between them."""
+    """Return whether elements lie so close that it is cheaper to load those between them as well."""
     return step.isdigit() and 2 <= int(step) <= 16
 
 
 def place(offset: str, parts: list[tuple[str, str]]) -> str:
-    """An offset plus indices times strides."""
+    """Return an offset plus indices times strides."""
     terms = ([offset] if offset != "0" else []) + [_scaled(*part) for part in _nested(parts)]
     return (terms[0].strip("()") if terms == ["(row + r)"] else " + ".join(terms)) or "0"
 
 
 def _nested(parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Indices and strides with long products written as people do: (i * rows + j) * length."""
-    found = [parts[0]] if parts else []
+    """Return indices and strides with long products factored: (i * rows + j) * length."""
+    terms = [parts[0]] if parts else []
     for index, stride in parts[1:]:
-        outer, wide = found[-1]
+        outer, wide = terms[-1]
         long = wide.count(" * ") > 1 or " + " in outer
         if long and wide.endswith(f" * {stride}"):
-            found[-1] = (f"{_scaled(outer, wide.removesuffix(f' * {stride}'))} + {index}", stride)
+            terms[-1] = (f"{_scaled(outer, wide.removesuffix(f' * {stride}'))} + {index}", stride)
         else:
-            found.append((index, stride))
-    return found
+            terms.append((index, stride))
+    return terms
 
 
 def _scaled(index: str, stride: str) -> str:

@@ -1,4 +1,4 @@
-"""Nests that reduce in several passes over tiles: along rows too long for the chip, or over an inner axis."""
+"""Writes nests that reduce in several passes over tiles: along rows too long for the chip, or over an inner axis."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ _MERGE = {"sum": "Add", "prod": "Mul", "max": "Max", "min": "Min"}
 
 
 class PassWriter(NestWriter):
-    """A unit of work is a row (reduced along the vector dimension) or one tile of the vector dimension.
+    """Writes a reduction in passes.
 
-    Every pass walks the reduced axis once: the first passes accumulate, the last one writes.
+    A unit of work is a row, if the vector dimension is reduced, and otherwise one tile of the vector dimension. Every
+    pass walks the reduced axis once: the first passes accumulate, the last one writes.
     """
 
     @property
     def rowwise(self) -> bool:
-        """True if the vector dimension itself is reduced: results are numbers."""
+        """True if the vector dimension itself is reduced, so that results are numbers."""
         return self.nest.vector_reduced
 
     @property
     def store(self) -> Access:
-        """Where the result goes."""
+        """The access that the result is written to."""
         return self.nest.stores[0].access
 
     @property
@@ -38,7 +39,7 @@ class PassWriter(NestWriter):
 
     @property
     def whole(self) -> bool:
-        """True if the result has a value for every element that was reduced."""
+        """True if the result has a value for every reduced element."""
         return self.nest.steps[self.root].inside
 
     def process(self) -> None:
@@ -85,14 +86,14 @@ class PassWriter(NestWriter):
     # ---- passes ------------------------------------------------------------------------------------------------
 
     def _needed(self, targets: list[int]) -> list[int]:
-        """Steps inside the loop that the targets are made from, in order."""
-        wanted, queue = set(targets), list(targets)
+        """Return the steps inside the loop that the targets are computed from, in order."""
+        needed, queue = set(targets), list(targets)
         while queue:
             for argument in self.nest.steps[queue.pop()].arguments:
-                if isinstance(argument, Ref) and argument.step not in wanted and self.nest.steps[argument.step].inside:
-                    wanted.add(argument.step)
+                if isinstance(argument, Ref) and argument.step not in needed and self.nest.steps[argument.step].inside:
+                    needed.add(argument.step)
                     queue.append(argument.step)
-        return sorted(wanted)
+        return sorted(needed)
 
     def _pass(self, body: Body, level: int) -> None:
         reducing = [i for i, step in enumerate(self.nest.steps) if step.reduction and step.level == level]
@@ -120,7 +121,7 @@ class PassWriter(NestWriter):
 
     @contextmanager
     def _loop(self, body: Body, steps: list[int]) -> Iterator[list[int]]:
-        """The loop over the reduced axis: loads what the steps need and yields those still to be computed."""
+        """Write the loop over the reduced axis and its loads; yield the steps that are still to be computed."""
         with self._tiles():
             loads = [(index, self.nest.steps[index].access) for index in steps if self.nest.steps[index].access]
             queued = [(index, access) for index, access in loads if access and access.step != "0"]
@@ -142,7 +143,7 @@ class PassWriter(NestWriter):
     def _offset(self, access: Access) -> str:
         loaded = any(step.access is access or step.index is access for step in self.nest.steps)
         if loaded and access.reduced and not self.spelling.right("axis.stride"):
-            # The axis is taken for the contiguous one.
+            # The mistake: the reduced axis is taken for the contiguous one.
             return self.offset(access, "row", "start", "axis").replace("axis * ", "axis + 0 * ")
         return self.offset(access, "row", "start", "axis")
 
@@ -268,7 +269,7 @@ class PassWriter(NestWriter):
     # ---- results -----------------------------------------------------------------------------------------------
 
     def _outside(self, body: Body, level: int) -> None:
-        """Steps that need no loop, once what they need is there."""
+        """Write the steps that need no loop and whose operands are complete at this level."""
         for index, step in enumerate(self.nest.steps):
             if step.inside or step.level != level or step.reduction or index in body.values:
                 continue
@@ -280,7 +281,7 @@ class PassWriter(NestWriter):
                 body.run([index], keep=[index, *body.values])
 
     def _hold(self, body: Body, index: int, access: Access) -> None:
-        """Load a vector that does not change along the reduced axis, and keep it."""
+        """Write the load of a vector that does not change along the reduced axis, and keep it on chip."""
         queue, home = f"{access.label}Queue", body.place()
         self.copy_in(access, queue, "count", self._offset(access))
         self.code.add(self.take(access, queue))
@@ -308,7 +309,7 @@ class PassWriter(NestWriter):
 
     @property
     def direct(self) -> bool:
-        """True if the result is an accumulator as it is: it is copied out of its buffer, past the queue."""
+        """True if the result is an unchanged accumulator, which is copied out of its buffer without a queue."""
         step = self.nest.steps[self.root]
         plain = step.reduction in _MERGE and self.ctype(self.store) == "float" and self.store.step == "1"
         return plain and not self.rowwise

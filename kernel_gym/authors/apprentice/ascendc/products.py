@@ -1,4 +1,4 @@
-"""Matrix products on the cube unit, through the Matmul library."""
+"""Writes matrix products on the cube unit, through the Matmul library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TYPE = "AscendC::MatmulType<AscendC::TPosition::GM, CubeFormat::ND, float>"
 
 @dataclass
 class ProductWriter(StageWriter):
-    """A unit of work is one block of one result."""
+    """Writes a product. A unit of work is one block of one result matrix."""
 
     plan: Plan
     product: Product
@@ -64,7 +64,7 @@ class ProductWriter(StageWriter):
                 add(self.spelling.spell("matmul.iterate", target=target), "mm.End();")
 
     def _operand(self, letter: str, matrix: Matrix, extent: str, place: str, left: bool) -> None:
-        """Hand over the block's rows of A or columns of B."""
+        """Write the statement that passes the block's rows of A or columns of B to the library."""
         inner = f"{place} * t.k" if matrix.transposed != left else place
         which = f"which % t.{'left' if left else 'right'}Count * t.{extent} * t.k"
         fields = {
@@ -103,7 +103,7 @@ class ProductWriter(StageWriter):
         self.call(code)
 
     def call(self, code: CodeWriter) -> None:
-        """A block of a mixed launch has one cube core and two vector cores that ask it."""
+        """Write the launch; each of its blocks has one cube core and two vector cores."""
         arguments = [f"(GM_ADDR)({self.pointer(name)})" for name, _ in self.buffers_used()]
         blocks = max(1, self.schedule.cores // 2)
         code.add(f"const uint32_t blocks = AtMost((t.units + 1) / 2, {blocks});", "t.cube.usedCoreNum = 2 * blocks;")

@@ -1,4 +1,4 @@
-"""Nests that reduce along contiguous rows which fit on chip: several rows are loaded at once and stay there."""
+"""Writes nests that reduce along contiguous rows that fit on chip: several rows are loaded at once and stay there."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ REDUCERS = {"sum": "ReduceSum", "max": "ReduceMax", "min": "ReduceMin", "argmax"
 
 
 class RowWriter(NestWriter):
-    """A unit of work is a batch of rows; `pitch` is a row's length on chip, in whole blocks."""
+    """Writes a row reduction. A unit of work is a batch of rows; `pitch` is a row's length on chip, in whole blocks."""
 
     def shared(self) -> list[tuple[int, Access]]:
-        """Vectors that all rows use: loaded once."""
+        """Return the loads of vectors that all rows use; they are loaded once."""
         if not self.nest.kept:
             return []
         return [item for item in self.loads(vector=True) if all(stride == "0" for stride in item[1].kept)]
 
     def own(self) -> list[tuple[int, Access]]:
-        """Vectors that every row has for itself."""
+        """Return the loads of vectors that each row has its own of."""
         return [item for item in self.loads(vector=True) if item not in self.shared()]
 
     @property
     def store(self) -> Access:
-        """Where the result goes."""
+        """The access that the result is written to."""
         return self.nest.stores[0].access
 
     @property
     def whole(self) -> bool:
-        """True if the result has a value for every element, not one for every row."""
+        """True if the result has a value for every element, false if one for every row."""
         return self.nest.steps[self.nest.stores[0].step].inside
 
     def total_rows(self) -> str:
-        """Number of rows, as arithmetic over fields."""
+        """Return the number of rows, as arithmetic over fields."""
         return " * ".join(f"t.{name}" for name in self.nest.kept) or "1"
 
     def process(self) -> None:
@@ -54,7 +54,7 @@ class RowWriter(NestWriter):
         self._copy_out()
 
     def _share(self) -> None:
-        """Load the vectors that all rows use, once."""
+        """Write the load of the vectors that all rows use."""
         for _, access in self.shared():
             local = f"{access.label}Shared"
             self.code.add(f"{local} = {access.label}Buf.Get<{self.ctype(access)}>();")
@@ -189,11 +189,11 @@ class RowWriter(NestWriter):
 
     def init_lines(self) -> None:
         add, spell = self.code.add, self.spelling.spell
-        # A comparison looks at whole repeats: the last row needs room behind it.
+        # A comparison reads whole repeats, so the last row needs room behind it.
         spare = " + 64" if self.masked else ""
-        several, one = f"(t.batch * t.pitch{spare}) * sizeof({{}})", f"(t.pitch{spare}) * sizeof({{}})"
+        several, single = f"(t.batch * t.pitch{spare}) * sizeof({{}})", f"(t.pitch{spare}) * sizeof({{}})"
         if not spare:
-            several, one = "t.batch * t.pitch * sizeof({})", "t.pitch * sizeof({})"
+            several, single = "t.batch * t.pitch * sizeof({})", "t.pitch * sizeof({})"
         for _, access in self.own():
             add(
                 spell(
@@ -204,7 +204,7 @@ class RowWriter(NestWriter):
                 )
             )
         for _, access in self.shared():
-            add(spell("buffer.init", buffer=f"{access.label}Buf", bytes=one.format(self.ctype(access))))
+            add(spell("buffer.init", buffer=f"{access.label}Buf", bytes=single.format(self.ctype(access))))
         size = several if self.whole else "Align(t.batch, 8) * sizeof({})"
         add(
             spell(
@@ -231,7 +231,7 @@ class RowWriter(NestWriter):
         return ("pitch", "batch", "units", "perCore")
 
     def longest(self) -> int:
-        """The longest row that fits on chip with this nest's buffers, in elements."""
+        """Return the longest row that fits on chip with this nest's buffers, in elements."""
         tensors = (len(self.own()) + self.whole) * self.schedule.buffers + len(self.shared()) + self.work
         return (BUDGET - 4096) // (4 * tensors) // 64 * 64
 
@@ -251,13 +251,13 @@ class RowWriter(NestWriter):
 
 
 def longest_row(nest: Nest, schedule: Schedule) -> int:
-    """How many elements a row may have so that one row of everything fits on chip, with four tensors to work in."""
+    """Return the longest row of which one of every tensor and four work tensors fit on chip, in elements."""
     tensors = sum(step.access is not None and step.access.step != "0" for step in nest.steps) + 1
     return (BUDGET - 4096) // (4 * (tensors * schedule.buffers + 4)) // 64 * 64
 
 
 def reduce_row(writer: NestWriter, body: Body, index: int) -> None:
-    """Reduce a row that is on chip to one number."""
+    """Write the reduction of a row on chip to one number."""
     step = writer.nest.steps[index]
     source = body.operand(step.arguments[0])
     work = body.place()
@@ -266,5 +266,5 @@ def reduce_row(writer: NestWriter, body: Body, index: int) -> None:
     idiom = f"reduce.{reduction[-3:]}" + ("-index" if arg else "")
     writer.code.add(writer.spelling.spell(idiom, dst="stat", src=source.text, work=work, n=body.exact))
     body.free.append(work)
-    found = writer.spelling.spell("reduce.index" if arg else "local.element", tensor="stat", index="0")
-    body.values[index] = Operand(body.number(found, f"row{reduction[0].upper()}{reduction[1:]}"), False)
+    result = writer.spelling.spell("reduce.index" if arg else "local.element", tensor="stat", index="0")
+    body.values[index] = Operand(body.number(result, f"row{reduction[0].upper()}{reduction[1:]}"), False)

@@ -1,4 +1,4 @@
-"""Running sums and products along an axis, written as kernel classes."""
+"""Writes running sums and products along an axis."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CARRY = {"sum": "math.add-scalar", "prod": "math.scale"}
 
 @dataclass
 class ScanWriter(StageWriter):
-    """What both directions share: one tensor in, one out."""
+    """The base of both scan writers: one tensor in, one out."""
 
     plan: Plan
     scan: Scan
@@ -36,11 +36,11 @@ class ScanWriter(StageWriter):
         return list(self.scan.fields)
 
     def merge(self, dst: str, left: str, right: str, n: str) -> str:
-        """The instruction that takes two parts together."""
+        """Return the instruction that combines two parts."""
         return f"AscendC::{_MERGE[self.scan.function]}({dst}, {left}, {right}, {n});"
 
     def load(self, offset: str) -> None:
-        """Copy a tile in and take it out of its queue."""
+        """Write the copy of a tile into its queue and out of it."""
         spell, name = self.spelling.spell, self.scan.source
         self.code.add(spell("queue.alloc", type="float", tensor=f"{name}In", queue=f"{name}Queue"))
         fields = {"dst": f"{name}In", "src": f"{name}Gm", "offset": offset, "n": "count", "pad": "false, 0, 0, 0"}
@@ -49,7 +49,7 @@ class ScanWriter(StageWriter):
         self.code.add(spell("queue.deque", type="float", tensor=f"{name}Local", queue=f"{name}Queue"))
 
     def store(self, offset: str) -> None:
-        """Hand the result's tile over and copy it out."""
+        """Write the copy of the result's tile to global memory."""
         spell, name = self.spelling.spell, self.scan.target
         self.code.add(spell("queue.enque", queue=f"{name}Queue", tensor=f"{name}Local"))
         self.code.add(spell("queue.free", queue=f"{self.scan.source}Queue", tensor=f"{self.scan.source}Local"))
@@ -59,7 +59,7 @@ class ScanWriter(StageWriter):
         self.code.add(spell("queue.free", queue=f"{name}Queue", tensor=f"{name}Ready"))
 
     def queue_lines(self, tile: str) -> None:
-        """Give both queues their buffers."""
+        """Write the statements that give both queues their buffers."""
         for name in (self.scan.source, self.scan.target):
             fields = {"queue": f"{name}Queue", "buffers": self.schedule.buffers, "bytes": f"{tile} * sizeof(float)"}
             self.code.add(self.spelling.spell("queue.init", **fields))
@@ -71,10 +71,10 @@ class ScanWriter(StageWriter):
 
 
 class RowScanWriter(ScanWriter):
-    """Along the last axis: each tile is scanned in doubling steps, then what came before is carried in.
+    """Writes a scan along the last axis: each tile is scanned in doubling steps, then the carry is added.
 
-    In `line`, eight neutral elements stand before the tile. Steps of less than a block of 32 bytes shift by Gather,
-    longer ones by offset.
+    In `line`, eight neutral elements precede the tile. Steps shorter than a block of 32 bytes shift by Gather, longer
+    ones by offset.
     """
 
     def process(self) -> None:
@@ -127,7 +127,7 @@ class RowScanWriter(ScanWriter):
 
 
 class ColumnScanWriter(ScanWriter):
-    """Along an axis that is not the last: a running vector for each tile of what lies inside."""
+    """Writes a scan along another axis: a running vector for each tile of the inner dimensions."""
 
     def process(self) -> None:
         add, spell = self.code.add, self.spelling.spell

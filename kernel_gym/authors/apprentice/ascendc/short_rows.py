@@ -1,4 +1,4 @@
-"""Short rows taken together: many rows make one tile."""
+"""Writes nests with short rows: many rows are copied and computed together, as one tile."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from kernel_gym.authors.apprentice.ascendc.passes import PassWriter
 from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.frontend.plan import Access, Nest
 
-#: Rows up to this length are taken together.
+#: Rows up to this length are handled together.
 SHORT = 2048
-#: Bursts of one copy.
+#: The most bursts of one copy.
 BURSTS = 4095
 
 
 def suits(nest: Nest) -> bool:
-    """True if rows are short and every operand has them evenly spaced along the innermost kept loop."""
+    """Return whether rows are short and every operand has them evenly spaced along the innermost kept loop."""
     vectors = [step.access for step in nest.loads if step.access and step.access.step != "0"]
     numbers = [step.access for step in nest.loads if step.access and step.access.step == "0"]
     stores = [store.access for store in nest.stores]
-    # A mask looks at what pads a row: elements that are put together leave nothing there.
+    # A mask also reads the padding of a row, which gathered elements do not have.
     compares = any(step.function in COMPARING or (step.reduction or "").startswith("arg") for step in nest.steps)
     even = all(access.step == "1" or (near(access.step) and not compares) for access in vectors)
     steps = even and all(access.step == "1" for access in stores)
@@ -36,9 +36,10 @@ def suits(nest: Nest) -> bool:
 
 
 class ShortRowWriter(NestWriter):
-    """A unit of work is a block of neighbouring rows; on chip each row begins on a block of 32 bytes.
+    """The base of the writers for short rows. A unit of work is a block of neighbouring rows.
 
-    `row` counts along the innermost kept loop, `outer` along all others together.
+    On chip each row begins on a block of 32 bytes. `row` counts along the innermost kept loop, `outer` along all other
+    kept loops as one.
     """
 
     @property
@@ -47,7 +48,7 @@ class ShortRowWriter(NestWriter):
         return self.nest.kept[-1]
 
     def indices(self, row: str, accesses: list[Access]) -> list[str]:
-        """Statements that take the number of all outer loops together apart."""
+        """Return the statements that split `outer` into the indices of the outer kept loops."""
         names = self.nest.kept[:-1]
         lines = []
         for n in range(len(names)):
@@ -61,15 +62,15 @@ class ShortRowWriter(NestWriter):
 
     def offset(self, access: Access, row: str, start: str, axis: str = "") -> str:
         parts = [(f"i{n}", stride) for n, stride in enumerate(access.kept[:-1]) if stride != "0"]
-        one = len(access.reduced) == 1
-        parts += [("axis" if one else f"k{n}", stride) for n, stride in enumerate(access.reduced) if stride != "0"]
+        single = len(access.reduced) == 1
+        parts += [("axis" if single else f"k{n}", stride) for n, stride in enumerate(access.reduced) if stride != "0"]
         if access.step != "0":
             parts.append(("row", access.kept[-1]))
         return place(access.offset, parts)
 
     def load(self, access: Access, local: str, count: str, offset: str) -> None:
-        apart = access.step != "1"
-        n = f"((t.length - 1) * {access.step} + 1)" if apart else "t.length"
+        strided = access.step != "1"
+        n = f"((t.length - 1) * {access.step} + 1)" if strided else "t.length"
         fields = {"dst": local, "src": f"{access.buffer}Gm", "offset": offset, "rows": "rows", "n": n}
         fields |= {"gap": _gap(access, n), "pad": self.padding(access, n)}
         self.code.add(self.spelling.spell("copy.rows-in", type="float", **fields))
@@ -82,11 +83,11 @@ class ShortRowWriter(NestWriter):
         return "Align(t.batch * t.pitch, 64)"
 
     def queue_bytes(self, access: Access) -> str:
-        # What pads a row on chip looks past the end of the last one.
+        # The padding of the last row extends past its end.
         return f"(t.batch * Align(t.length * {access.step}, 8) + {8 * int(access.step)}) * sizeof(float)"
 
     def places_lines(self, access: Access) -> None:
-        """Byte offsets of elements that lie apart, row by row."""
+        """Write the byte offsets of elements that are not contiguous, row by row."""
         with self.code.block("for (uint32_t r = 0; r < t.batch; ++r)"):
             begin = f"static_cast<int32_t>(r * Align((t.length - 1) * {access.step} + 1, 8) * sizeof(float))"
             fields = f"{self.places(access)}[r * t.pitch], {begin}, {4 * int(access.step)}, t.pitch"
@@ -110,13 +111,13 @@ class ShortRowWriter(NestWriter):
         return max(SHORT, super().capacity())
 
     def block_loop(self) -> None:
-        """Statements that find the rows of a unit."""
+        """Write the statements that find the rows of a unit."""
         self.code.add("const uint32_t row = (unit % t.blocks) * t.batch;")
         self.code.add(f"const uint32_t rows = Min(t.batch, t.{self.innermost} - row);")
 
 
 class ShortRowMapWriter(ShortRowWriter, MapWriter):
-    """An elementwise nest."""
+    """Writes an elementwise nest with short rows."""
 
     def _loop(self) -> None:
         add = self.code.add
@@ -139,7 +140,7 @@ class ShortRowMapWriter(ShortRowWriter, MapWriter):
 
 
 class ShortRowPassWriter(ShortRowWriter, PassWriter):
-    """A nest that reduces over an axis that is not the last."""
+    """Writes a nest with short rows that reduces over an axis other than the last."""
 
     def process(self) -> None:
         add = self.code.add

@@ -1,4 +1,4 @@
-"""What all stages share when they are written: a tiling struct, a class with Init and Process, a launch."""
+"""The base of all stage writers: a tiling struct, a class with Init and Process, and a launch."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from kernel_gym.authors.apprentice.frontend.plan import Plan
 
 
 class StageWriter(Protocol):
-    """Writes one stage as a kernel class and its launch. Subclasses say what is in them."""
+    """Writes one stage as a kernel class and its launch. Subclasses fill in the parts."""
 
     plan: Plan
     schedule: Schedule
     spelling: SpellingChoice
-    #: Name of the operator in camel case; all names of the stage begin with it.
+    #: The name of the stage in camel case; all its names begin with it.
     prefix: str
     code: CodeWriter
-    #: True if the file also has kernels for the cube unit, which this one is not.
+    #: True if other stages of the file use the cube unit and this one does not.
     vector_only: bool
-    #: Elements by which the host advances a buffer's address.
+    #: By buffer, the number of elements by which the host advances its address.
     advance: dict[str, str]
 
-    # ---- what subclasses say -------------------------------------------------------------------------------------
+    # ---- for subclasses ---------------------------------------------------------------------------------------
 
     def buffers_used(self) -> list[tuple[str, str]]:
-        """The global tensors by name, each with its C type, inputs first."""
+        """Return the global tensors, each as (name, C type), inputs first."""
 
     def fields(self) -> list[tuple[str, str]]:
-        """Fields of the tiling with their host expressions, sizes first."""
+        """Return the fields of the tiling with their host expressions, sizes first."""
 
     def process(self) -> None:
         """Write `Process` and the methods it calls."""
 
     def init_lines(self) -> None:
-        """Write the statements of `Init` that carve up the on-chip memory."""
+        """Write the statements of `Init` that divide the on-chip memory."""
 
     def launch(self, code: CodeWriter) -> None:
         """Write the host statements that compute the tiling and start the kernel."""
 
     def tile_fields(self) -> tuple[str, ...]:
-        """Fields of the tiling that the host's tiling code sets."""
+        """Return the fields of the tiling that the host computes from the sizes."""
         return ("tile", "units", "perCore")
 
     def members(self) -> None:
@@ -50,7 +50,7 @@ class StageWriter(Protocol):
         self.code.add("AscendC::TPipe pipe;")
 
     def struct_lines(self) -> list[str]:
-        """The members of the tiling struct."""
+        """Return the members of the tiling struct."""
         names = [name for name, _ in self.fields()] + list(self.tile_fields())
         return [f"    uint32_t {', '.join(names)};"]
 
@@ -67,9 +67,9 @@ class StageWriter(Protocol):
         return f"{self.prefix}KernelTiling"
 
     def write(self) -> str:
-        """The tiling struct, the class and the device function."""
+        """Write the tiling struct, the class and the device function; return them as text."""
         outer, self.code = self.code, CodeWriter(depth=1)
-        # Process comes first: what it needs decides which buffers Init makes.
+        # Process is written first, because its needs decide which buffers Init makes.
         self.process()
         inner, self.code = self.code, outer
         self.code.add(f"struct {self.tiling} {{", *self.struct_lines(), "};", "")
@@ -119,15 +119,15 @@ class StageWriter(Protocol):
     # ---- cores and launch ----------------------------------------------------------------------------------------
 
     def core_share(self) -> None:
-        """Statements that give every core its part of the units."""
+        """Write the statements that give every core its share of the units."""
         self.code.add(self.spelling.spell("core.offset"), self.spelling.spell("core.last"))
 
     def set_fields(self, code: CodeWriter) -> None:
-        """Host statements that set the sizes."""
+        """Write the host statements that set the sizes."""
         code.add(*(f"t.{name} = {text};" for name, text in self.fields()))
 
     def call(self, code: CodeWriter) -> None:
-        """Host statements: share the units among cores and start the kernel."""
+        """Write the host statements that share the units among cores and start the kernel."""
         arguments = [f"(GM_ADDR)({self.pointer(name)})" for name, _ in self.buffers_used()]
         code.add(f"const uint32_t cores = AtMost(t.units, {self.schedule.cores});")
         code.add("t.perCore = (t.units + cores - 1) / cores;")
@@ -136,7 +136,7 @@ class StageWriter(Protocol):
         code.add(self.spelling.spell("launch.call", **fields))
 
     def pointer(self, buffer: str) -> str:
-        """A buffer's address in host code."""
+        """Return a buffer's address in host code."""
         base = buffer if self.plan.buffer(buffer).origin == "workspace" else f"{buffer}.ptr"
         return f"(float *){base} + {self.advance[buffer]}" if buffer in self.advance else base
 

@@ -1,4 +1,7 @@
-"""Idioms: the pieces of dialect that a kernel needs, with their right and wrong spellings, as data."""
+"""Idioms: the pieces of dialect that a kernel needs, with their right and wrong spellings.
+
+They are data, in `idioms/*.yaml` of each language's folder.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ class _Record(BaseModel):
 
 
 class Prior(_Record):
-    """How often authors get an idiom right without help: from counts of real attempts, or a guess."""
+    """How often authors get an idiom right without help: from counts in real attempts, or a guess."""
 
     errors: int | None = None
     uses: int | None = None
@@ -28,7 +31,7 @@ class Prior(_Record):
 
     @property
     def probability(self) -> float:
-        """Counts are smoothed by one success and one failure, so that no idiom is certain."""
+        """The probability; counts are smoothed by one success and one failure, so that no idiom is certain."""
         if self.guess is not None:
             return self.guess
         if self.errors is None or not self.uses:
@@ -37,14 +40,14 @@ class Prior(_Record):
 
 
 class Spelling(_Record):
-    """One way to put an idiom; `seen` are regular expressions that recognise it in any source or text."""
+    """One way to write an idiom; `seen` holds regular expressions that recognise it in a source or a text."""
 
     name: str = "right"
     text: str = ""
     seen: tuple[str, ...] = ()
     weight: float = 1.0
     effect: Effect | None = None
-    #: For a mistake that leaves something out: code that matches this, and not the right spelling, makes it.
+    #: For a mistake that leaves something out: code that matches this but not the right spelling has the mistake.
     when: str = ""
 
     @property
@@ -59,10 +62,10 @@ class Spelling(_Record):
 
 
 class Idiom(_Record):
-    """A piece of dialect.
+    """A piece of dialect that an author may get wrong.
 
-    `teaches` are the API names whose pages explain it; `symptoms` recognise it in what a compiler, a device or a
-    verifier says about a kernel that got it wrong.
+    `teaches` names the API pages that explain it. `symptoms` holds regular expressions that recognise the mistake in a
+    message of the compiler, the device or the verifier.
     """
 
     id: str
@@ -75,7 +78,7 @@ class Idiom(_Record):
     symptoms: tuple[str, ...] = ()
 
     def effect_of(self, spelling: Spelling) -> Effect:
-        """What a wrong spelling leads to."""
+        """Return what a wrong spelling leads to."""
         return spelling.effect or self.effect
 
     @cached_property
@@ -85,7 +88,7 @@ class Idiom(_Record):
 
     @cached_property
     def teaching_pattern(self) -> re.Pattern[str] | None:
-        """The names of the pages that teach it."""
+        """The names of the pages that teach it, as one pattern."""
         names = (
             rf"(?<!\w){re.escape(name)}(?!\w)" if name.isidentifier() else re.escape(name) for name in self.teaches
         )
@@ -93,7 +96,7 @@ class Idiom(_Record):
 
 
 class Count(_Record):
-    """A mistake that was counted: the gate at which attempts ended, how many, what was said of what."""
+    """A mistake counted in real attempts: the gate that stopped them, how many there were, and the message."""
 
     gate: Effect
     attempts: int
@@ -109,21 +112,21 @@ class Idioms(dict[str, Idiom]):
 
 @lru_cache(maxsize=8)
 def idioms(language: str = "ascendc") -> Idioms:
-    """The idioms of a language that come with the package."""
-    found = Idioms()
+    """Return the idioms of a language."""
+    result = Idioms()
     folder = resources.files("kernel_gym.authors.apprentice").joinpath(language, "idioms")
     for file in sorted(folder.iterdir(), key=lambda item: item.name):
         if file.name.endswith(".yaml"):
             for record in yaml.safe_load(file.read_text()):
                 idiom = Idiom.model_validate(record)
-                if idiom.id in found:
+                if idiom.id in result:
                     raise ConfigError(f"idiom {idiom.id!r} is defined twice")
-                found[idiom.id] = idiom
-    return found
+                result[idiom.id] = idiom
+    return result
 
 
 @lru_cache(maxsize=1)
 def counts() -> tuple[Count, ...]:
-    """The counted mistakes that at least three attempts made."""
+    """Return the counted mistakes that at least three attempts made."""
     text = resources.files(__package__).joinpath("counts.yaml").read_text()
     return tuple(Count.model_validate(record) for record in yaml.safe_load(text))

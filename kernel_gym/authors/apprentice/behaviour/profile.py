@@ -1,4 +1,4 @@
-"""Profiles: what an author is like. Constants of the mechanism, frozen and hashed."""
+"""Author profiles: the constants of the apprentice's mechanism, in `profiles/*.yaml`."""
 
 from __future__ import annotations
 
@@ -17,34 +17,37 @@ from kernel_gym.errors import ConfigError
 
 
 class Profile(BaseModel):
-    """Weights are log-odds: how far a fully noticed piece of evidence moves the odds of the right spelling."""
+    """The constants of one author.
+
+    Weights are log-odds: how far a fully noticed piece of evidence moves the odds of the right spelling.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     about: str = ""
-    #: False: context and start point are ignored (placebo).
+    #: False: the author ignores context and start point (placebo).
     reads: bool = True
-    #: True: every idiom is right and the schedule is the best known (oracle).
+    #: True: every idiom is right and the schedule is the best one (oracle).
     fluent: bool = False
     #: Added to the log-odds of every prior.
     skill: float = 0.0
 
-    #: A page that teaches the idiom.
+    #: Weight of a page that teaches the idiom.
     page: float = Field(1.5, ge=0)
-    #: The right spelling in verified code.
+    #: Weight of the right spelling in feasible code.
     verified: float = Field(5.0, ge=0)
-    #: The right spelling in code that compiled, for idioms that a compiler checks.
+    #: Weight of the right spelling in code that compiled, for idioms that a compiler checks.
     compiled: float = Field(3.0, ge=0)
-    #: The right spelling in code or prose of unknown worth.
+    #: Weight of the right spelling in other code or prose.
     shown: float = Field(1.0, ge=0)
-    #: A failure whose message points at the idiom.
+    #: Weight of a failure whose message points at the idiom.
     hinted: float = Field(1.6, ge=0)
-    #: The wrong spelling in a failed kernel that nothing corrects.
+    #: Weight, against the right spelling, of the wrong one in a failed kernel whose message does not point at it.
     misled: float = Field(1.2, ge=0)
-    #: How much of the smaller side is lost when both spellings are seen.
+    #: Fraction of the weaker side that is subtracted when both spellings are seen.
     conflict: float = Field(0.5, ge=0)
-    #: Each further piece of the same evidence counts this much of the one before.
+    #: Each further piece of evidence counts this fraction of the one before.
     repetition: float = Field(0.5, ge=0, lt=1)
 
     #: Characters of context at which half of every item is read: 32,000 tokens of four characters, a length at which
@@ -52,10 +55,10 @@ class Profile(BaseModel):
     span: float = Field(128_000, gt=0)
     #: Characters of one item at which half of an idiom in it is noticed.
     focus: float = Field(12000, gt=0)
-    #: What a comment beside the spelling adds to how plainly it shows.
+    #: Relative gain in attention from a comment beside the spelling.
     comment: float = Field(0.25, ge=0)
 
-    #: Probability that an idiom of the start point is copied as it is.
+    #: Probability that an idiom of the start point is copied unchanged.
     copying: float = Field(0.985, ge=0, le=1)
     #: Probability that an idiom which a move puts at risk survives the change.
     care: float = Field(0.8, ge=0, le=1)
@@ -68,11 +71,11 @@ class Profile(BaseModel):
     fitting: float = Field(1.5, ge=0)
 
     def digest(self) -> str:
-        """A hash of everything in the profile."""
+        """Return a hash of everything in the profile."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
     def sampled(self, seed: int) -> Profile:
-        """Another author of this kind: every constant drawn around this profile's, as far as `ranges.yaml` says."""
+        """Return a profile with every constant drawn around this one's, within the range that `ranges.yaml` gives."""
         drawn: dict[str, Any] = {"name": f"{self.name}~{seed}", "about": f"{self.about} Drawn with seed {seed}."}
         for name, spread in _ranges().items():
             # A stream for each field: a new one leaves the others as they are.
@@ -82,7 +85,7 @@ class Profile(BaseModel):
 
 
 def _moved(value: float, unit: float, spread: dict[str, float]) -> float:
-    """A value moved by a part of its range, `unit` between -1 and 1."""
+    """Return a value moved within its range by `unit`, between -1 and 1."""
     ((kind, size),) = spread.items()
     if kind == "factor":
         return value * exp(unit * log(size))
@@ -93,19 +96,30 @@ def _moved(value: float, unit: float, spread: dict[str, float]) -> float:
 
 @lru_cache(maxsize=1)
 def _ranges() -> dict[str, dict[str, float]]:
-    read: dict[str, dict[str, float]] = yaml.safe_load(resources.files(__package__).joinpath("ranges.yaml").read_text())
-    return read
+    text = resources.files(__package__).joinpath("ranges.yaml").read_text()
+    ranges: dict[str, dict[str, float]] = yaml.safe_load(text)
+    return ranges
 
 
 def profile_names() -> tuple[str, ...]:
-    """The profiles that come with the package."""
+    """Return the names of the profiles in the package."""
     files = resources.files(__package__).joinpath("profiles").iterdir()
     return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
 
 
 @lru_cache(maxsize=256)
 def load_profile(name: str) -> Profile:
-    """A profile by name; `middle~7` is an author drawn around `middle` with seed 7."""
+    """Return a profile by name.
+
+    Args:
+        name: The name of a profile; `middle~7` is a profile drawn around `middle` with seed 7.
+
+    Returns:
+        The profile.
+
+    Raises:
+        ConfigError: There is no such profile.
+    """
     base, sampled, seed = name.partition("~")
     file = resources.files(__package__).joinpath("profiles", f"{base}.yaml")
     if not file.is_file():

@@ -1,4 +1,4 @@
-"""What a note shows of an idiom, and how plainly."""
+"""Reads a note: finds what it shows of each idiom."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from kernel_gym.authors.contract import Note
 
 @dataclass(frozen=True)
 class Sight:
-    """One idiom in one note: which spellings show, whether a message points at it, how plainly (0 to 1)."""
+    """What one note shows of one idiom.
+
+    `right` and `wrong` say which spellings appear. `pointed`: a message of a failure points at the idiom. `taught`:
+    the note is an API page about it. `commented`: a comment stands beside the right spelling.
+    """
 
     right: bool = False
     wrong: bool = False
@@ -23,7 +27,7 @@ class Sight:
 
 @dataclass(frozen=True)
 class Reading:
-    """A note as an author reads it: what is known about its code, and what it shows of each idiom."""
+    """A note as the apprentice reads it: what the verdict says of its code, and what it shows of each idiom."""
 
     kind: str
     length: int
@@ -34,7 +38,7 @@ class Reading:
 
 
 def read_note(note: Note, language: str = "ascendc") -> Reading:
-    """What a note shows of a language's idioms; cached by its text."""
+    """Return what a note shows of a language's idioms; cached by its text."""
     verdict = note.verdict
     feedback = verdict.feedback if verdict else ""
     state = (bool(verdict and verdict.feasible), bool(verdict and verdict.compiled), verdict is not None)
@@ -68,19 +72,19 @@ def _sight(idiom: Idiom, kind: str, text: str, code: str, remarks: str, failed: 
     return Sight(right is not None, wrong, pointed, taught, right is not None and _commented(source, right.start()))
 
 
-@lru_cache(maxsize=65536)  # start points and notes are looked through again and again
+@lru_cache(maxsize=65536)  # the same start points and notes are read many times
 def shows(pattern: re.Pattern[str] | None, text: str) -> bool:
-    """True if a text has what the pattern looks for."""
+    """Return whether the pattern occurs in a text."""
     return pattern is not None and pattern.search(text) is not None
 
 
 def _left_out(idiom: Idiom, code: str) -> bool:
-    """True if code needs the idiom and has no trace of it."""
+    """Return whether code needs the idiom and lacks it."""
     return any(spelling.when and re.search(spelling.when, code) for spelling in idiom.wrong)
 
 
 def _commented(source: str, position: int) -> bool:
-    """True if the line, or the one before it, has a comment."""
+    """Return whether the line, or the one before it, has a comment."""
     start = source.rfind("\n", 0, max(0, source.rfind("\n", 0, position)))
     end = source.find("\n", position)
     return "//" in source[start + 1 : end if end >= 0 else None]

@@ -1,4 +1,4 @@
-"""A whole CUDA submission: includes, device functions, the host function."""
+"""Writes a whole CUDA file: includes, device functions and the host function."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
 from kernel_gym.authors.apprentice.code_writer import CodeWriter
-from kernel_gym.authors.apprentice.cuda import quads, rows
-from kernel_gym.authors.apprentice.cuda.nests import NestWriter
+from kernel_gym.authors.apprentice.cuda import float4, rows
+from kernel_gym.authors.apprentice.cuda.nest import NestWriter
 from kernel_gym.authors.apprentice.cuda.products import LARGE_TILE, ProductWriter, SizedTileWriter, TileWriter
 from kernel_gym.authors.apprentice.cuda.scans import BlockScanWriter, ScanWriter
 from kernel_gym.authors.apprentice.cuda.schedule import CudaSchedule
@@ -23,15 +23,15 @@ static long long AtMost(long long n, long long limit)
 }
 """
 
-#: Loops of a sum over channels and a window along one direction.
+#: The reduced loops of a convolution along one direction: channels and places in the window.
 LINE = 2
-#: Threads of a block, at most, where every result is a window under a filter.
+#: The most threads of a block if every result is a sum over a window.
 FILTER_BLOCK = 128
 
 
 @dataclass
 class _Part:
-    """Stages that are launched one after another, perhaps for pieces of a batch."""
+    """Stages that are launched one after another, repeated for pieces of a batch if `pieces` is set."""
 
     stages: list[Nest | Scan | Product]
     pieces: Pieces | None = None
@@ -39,7 +39,16 @@ class _Part:
 
 
 def write_kernel(plan: Plan, schedule: CudaSchedule, spelling: SpellingChoice) -> str:
-    """The source of a kernel for a plan, scheduled and spelled."""
+    """Return the source of a kernel.
+
+    Args:
+        plan: What the kernel computes.
+        schedule: How it uses the machine.
+        spelling: The spellings of its idioms.
+
+    Returns:
+        The source text of the whole file.
+    """
     parts = [part for stage in plan.stages for part in _parts(stage, schedule)]
     alone = sum(len(part.stages) for part in parts) == 1
     number = 0
@@ -63,18 +72,18 @@ def write_kernel(plan: Plan, schedule: CudaSchedule, spelling: SpellingChoice) -
 
 
 def _headers(plan: Plan, spelling: SpellingChoice) -> list[str]:
-    found = dict.fromkeys(buffer.dtype for buffer in plan.buffers if buffer.dtype in HALVES)
-    return [spelling.spell(HALVES[dtype][0]) for dtype in found]
+    dtypes = dict.fromkeys(buffer.dtype for buffer in plan.buffers if buffer.dtype in HALVES)
+    return [spelling.spell(HALVES[dtype][0]) for dtype in dtypes]
 
 
 def _parts(stage: Stage, schedule: CudaSchedule) -> list[_Part]:
     match stage:
         case Either(cube=(Product() as product,)):
-            # A matrix and a vector: rows are summed up as they are read, nothing is used twice.
+            # A matrix times a vector: nothing is used twice, so rows are summed as they are read.
             narrow = "1" in (product.m, product.n) and stage.vector.vector_reduced
             return [_Part([stage.vector if narrow else product])]
         case Either():
-            # Gathered windows pay where the window is a line; a larger one is read in place.
+            # Gathering windows pays off if a window is a line; larger ones are read in place.
             if schedule.tile == 1 or len(stage.vector.reduced) > LINE:
                 return [_Part([stage.vector])]
             return [part for each in stage.cube for part in _parts(each, schedule)]
@@ -100,9 +109,9 @@ def _writer(
     if stage.reductions and stage.vector_reduced:
         return rows.RowWriter(plan, schedule, spelling, prefix, nest=stage)
     if stage.reductions and len(stage.loads) > 1:
-        # A window under a filter: each result is work enough for a thread of its own, and large blocks end late.
+        # A convolution: each result is enough work for one thread, and large blocks would finish late.
         schedule = replace(schedule, stride=False, block=min(schedule.block, FILTER_BLOCK))
-    kind = quads.QuadWriter if quads.suits(stage, schedule) else NestWriter
+    kind = float4.Float4Writer if float4.suits(stage, schedule) else NestWriter
     return kind(plan, schedule, spelling, prefix, nest=stage)
 
 
@@ -135,7 +144,7 @@ def _launch_part(code: CodeWriter, part: _Part, *, alone: bool) -> None:
 
 
 def _workspace(code: CodeWriter, plan: Plan, used: set[str], spelling: SpellingChoice) -> None:
-    """Parts of the workspace, each on a boundary of 512 bytes."""
+    """Write the addresses of the parts of the workspace, each aligned to 512 bytes."""
     previous = ""
     for buffer in plan.buffers:
         if buffer.origin == "workspace" and buffer.name in used:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel_gym.authors.apprentice.behaviour.moves import Move, ScheduleSpace
-from kernel_gym.authors.apprentice.cuda import quads
+from kernel_gym.authors.apprentice.cuda import float4
 from kernel_gym.authors.apprentice.cuda.schedule import BEST, NAIVE, SHARED_FLOATS, recognised, recorded
 from kernel_gym.authors.apprentice.frontend.plan import Either, Nest, Plan, Scan
 
@@ -24,7 +24,7 @@ def matters(move: Move, plan: Plan) -> bool:
     if move.field == "stride":
         return len(nests) > len(rows)
     if move.field == "vector":
-        return any(quads.suits(nest, BEST) for nest in nests)
+        return any(float4.suits(nest, BEST) for nest in nests)
     if move.field == "online":
         return any([step.function for step in nest.reductions] == ["max", "sum"] for nest in rows)
     if move.field == "fast":

@@ -1,4 +1,4 @@
-"""Matrix products: each thread its own sum, or tiles in shared memory."""
+"""Writes matrix products: a sum per thread, or tiles in shared memory."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.cuda.stage import StageWriter
 from kernel_gym.authors.apprentice.frontend.plan import Matrix, Product
 
-#: Depth of a tile, and how many results a thread of the largest tiles keeps in each direction.
+#: The depth of a tile, and the results of one thread in each direction for the largest tiles.
 DEPTH = 16
 EACH = 4
 SMALL_TILE, LARGE_TILE = 16, 16 * EACH
-#: Fewer results than this take too few of the largest tiles to keep a large GPU busy.
+#: Fewer results than this give too few of the largest tiles to keep a large GPU busy.
 FEW = 32 * LARGE_TILE**2
 
 
 @dataclass
 class ProductWriter(StageWriter):
-    """`batch` products: a grid over columns, rows and the batch; every thread sums up one result."""
+    """Writes products with a grid over columns, rows and the batch, in which every thread sums one result."""
 
     product: Product = field(kw_only=True)
 
     @property
     def side(self) -> int:
-        """Threads of a block in each direction."""
+        """The threads of a block in each direction."""
         return 16
 
     @property
     def tile(self) -> int:
-        """Results of a block in each direction."""
+        """The results of a block in each direction."""
         return 16
 
     def buffers_used(self) -> dict[str, bool]:
-        """Both operands and the target."""
+        """Return both operands and the target."""
         return {self.product.left.buffer: False, self.product.right.buffer: False, self.product.target: True}
 
     def fields(self) -> list[tuple[str, str]]:
-        """Sizes, how far apart rows and results lie, and how many matrices each operand has."""
+        """Return the sizes, the distances of rows and of results, and the number of matrices of each operand."""
         p = self.product
         pitch = p.pitch or p.n
         return [
@@ -48,18 +48,18 @@ class ProductWriter(StageWriter):
         ]  # fmt: skip
 
     def operand(self, matrix: Matrix, row: str, column: str) -> str:
-        """An element of an operand."""
+        """Return an element of an operand."""
         rows, columns = ("m", "depth") if matrix is self.product.left else ("depth", "n")
         first, second, width = (column, row, rows) if matrix.transposed else (row, column, columns)
         base = "left" if matrix is self.product.left else "right"
         return f"{base}[{first} * {self.named(width)} + {second}]"
 
     def body(self) -> None:
-        """One product after another."""
+        """Write the loop over products."""
         m, n, depth = (self.named(name) for name in ("m", "n", "depth"))
         with self.code.block(f"for (int b = blockIdx.z; b < {self.named('batch')}; b += gridDim.z)"):
             p = self.product
-            # Sizes may be large: the first factor makes the arithmetic long.
+            # Sizes may be large: the cast of the first factor makes the arithmetic long long.
             for base, matrix, count, each in (
                 ("left", p.left, "lefts", f"{m} * {depth}"),
                 ("right", p.right, "rights", f"{depth} * {n}"),
@@ -68,10 +68,10 @@ class ProductWriter(StageWriter):
                 self.code.add(f"const float *{base} = {self.buffer(matrix.buffer)} + {start};")
             step = self.named("step")
             self.code.add(f"float *result = {self.buffer(p.target)} + static_cast<long long>(b) * {step};")
-            self.one()
+            self.product_lines()
 
-    def one(self) -> None:
-        """One product."""
+    def product_lines(self) -> None:
+        """Write the computation of one product."""
         m, n, depth = (self.named(name) for name in ("m", "n", "depth"))
         self.code.add("const int column = blockIdx.x * blockDim.x + threadIdx.x;")
         self.code.add("const int row = blockIdx.y * blockDim.y + threadIdx.y;")
@@ -84,7 +84,7 @@ class ProductWriter(StageWriter):
             self.code.add(f"result[row * {self.named('pitch')} + column] = sum;")
 
     def launch(self, code: CodeWriter) -> None:
-        """A block for each tile of the result."""
+        """Write the launch: a block for each tile of the result."""
         self.set_fields(code)
         tile = self.tile
         m, n, batch = (self.named(name) for name in ("m", "n", "batch"))
@@ -97,20 +97,20 @@ class ProductWriter(StageWriter):
 
 @dataclass
 class TileWriter(ProductWriter):
-    """Blocks load tiles of both operands into shared memory, and every thread adds up `each` x `each` results."""
+    """Writes products by tiles of both operands in shared memory; every thread sums `each` x `each` results."""
 
     @property
     def each(self) -> int:
-        """Results of a thread in each direction."""
+        """The results of a thread in each direction."""
         return EACH if self.schedule.tile >= LARGE_TILE else 1
 
     @property
     def tile(self) -> int:
-        """Results of a block in each direction."""
+        """The results of a block in each direction."""
         return self.side * self.each
 
-    def one(self) -> None:
-        """Tile after tile along the depth."""
+    def product_lines(self) -> None:
+        """Write the loop over tiles along the depth."""
         spell, add, tile = self.spelling.spell, self.code.add, self.tile
         add(spell("shared.declare", type="float", name="leftTile", size=f"{DEPTH}][{tile + 1}"))
         add(spell("shared.declare", type="float", name="rightTile", size=f"{DEPTH}][{tile + 1}"))
@@ -121,12 +121,12 @@ class TileWriter(ProductWriter):
             self._load()
             add(spell("sync.block"))
             self._multiply()
-            # Nobody may fill the tiles again while others still read them.
+            # No thread may refill the tiles while others still read them.
             add(spell("sync.block"))
         self._store()
 
     def _load(self) -> None:
-        """Neighbouring threads read neighbouring elements, whichever way an operand is stored."""
+        """Write the loads of both tiles; neighbouring threads read neighbouring elements, transposed or not."""
         tile = self.tile
         m, n, depth = (self.named(name) for name in ("m", "n", "depth"))
         with self.code.block(f"for (int e = thread; e < {DEPTH * tile}; e += {self.side * self.side})"):
@@ -154,7 +154,7 @@ class TileWriter(ProductWriter):
 
     @contextmanager
     def _each_result(self) -> Iterator[None]:
-        """Over the results of one thread."""
+        """Write the loops over the results of one thread."""
         each = self.each
         with (
             self.code.block(f"for (int y = 0; y < {each}; ++y)"),
@@ -172,7 +172,7 @@ class TileWriter(ProductWriter):
 
 @dataclass
 class SizedTileWriter(ProductWriter):
-    """Two kernels, of which the host chooses: the largest tiles, or small ones where results are few."""
+    """Writes two kernels; the host chooses large tiles, or small ones if there are few results."""
 
     def __post_init__(self) -> None:
         self.large, self.small = (
@@ -184,11 +184,11 @@ class SizedTileWriter(ProductWriter):
         )
 
     def write(self) -> str:
-        """Both device functions."""
+        """Write both device functions and return them as text."""
         return f"{self.small.write()}\n{self.large.write()}"
 
     def launch(self, code: CodeWriter) -> None:
-        """By the number of results."""
+        """Write the launch, which chooses by the number of results."""
         self.small.advance = self.large.advance = self.advance
         p = self.product
         with code.block(f"if (({p.batch}) * ({p.m}) * ({p.n}) < {FEW})"):

@@ -1,4 +1,4 @@
-"""Nests that reduce along rows: a block of threads for each row."""
+"""Writes nests that reduce along rows, with one block of threads per row."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
 from kernel_gym.authors.apprentice.code_writer import CodeWriter, product_text
-from kernel_gym.authors.apprentice.cuda.nests import MERGES, STARTS, NestWriter
+from kernel_gym.authors.apprentice.cuda.nest import MERGES, STARTS, NestWriter
 from kernel_gym.authors.apprentice.cuda.schedule import SHARED_FLOATS
 from kernel_gym.authors.apprentice.cuda.steps import needed, number
 from kernel_gym.authors.apprentice.frontend.plan import Access, Ref, Store
 
-#: Rows that are worth all the threads that a block can have.
+#: Rows from this length on get as many threads as a block can have.
 LONG = 8192
 
 
 @dataclass
 class RowWriter(NestWriter):
-    """The threads of a block share a row: each takes every n-th element, and the block puts the parts together."""
+    """Writes a row reduction: each thread of a block takes every n-th element, and the block combines the parts."""
 
-    #: Loads that are kept in shared memory: step, and where the row begins there.
+    #: The loads that are kept in shared memory: by step, the offset of the row there.
     kept: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -42,7 +42,7 @@ class RowWriter(NestWriter):
             self.kept = {index: f"{n} * {length} + " if n else "" for n, index in enumerate(whole)}
 
     def body(self) -> None:
-        """One row."""
+        """Write the computation of one row."""
         if self.kept:
             self.code.add("extern __shared__ float row[];")
         self.code.add(f"const {self.index} i = blockIdx.x;")
@@ -50,48 +50,50 @@ class RowWriter(NestWriter):
         self.passes()
 
     def passes(self) -> None:
-        """As for any nest; a softmax's two reductions may share a pass."""
+        """Write the passes as for any nest; the two reductions of a softmax may share one pass."""
         pair = self._online() if self.schedule.online else None
         if pair is None:
             super().passes()
             return
         self.prepare(0)
-        self._together(*pair)
+        self._online_pass(*pair)
         self.prepare(max(step.level for step in self.nest.reductions))
         for store in self.nest.stores:
             self.store(store)
 
     def _online(self) -> tuple[int, int] | None:
-        """The maximum of a row and the sum of exp(value - maximum), if these are all that is reduced."""
+        """Return the maximum of a row and the sum of exp(value - maximum), if there are no other reductions."""
         steps = self.nest.steps
-        found = [index for index, step in enumerate(steps) if step.reduction]
-        if [steps[index].function for index in found] != ["max", "sum"]:
+        reductions = [index for index, step in enumerate(steps) if step.reduction]
+        if [steps[index].function for index in reductions] != ["max", "sum"]:
             return None
-        highest, total = found
+        highest, total = reductions
         power = steps[self.source(total)]
         inner = power.arguments[0] if power.function == "exp" else None
         shifted = steps[inner.step] if isinstance(inner, Ref) else None
-        wanted = (Ref(self.source(highest)), Ref(highest))
+        difference = (Ref(self.source(highest)), Ref(highest))
         right = self.spelling.right("numeric.max-subtraction")
         return (
-            (highest, total) if right and shifted and (shifted.function, shifted.arguments) == ("sub", wanted) else None
+            (highest, total)
+            if right and shifted and (shifted.function, shifted.arguments) == ("sub", difference)
+            else None
         )
 
-    def _together(self, highest: int, total: int) -> None:
-        """One pass: whenever a larger value comes, the sum so far is scaled to it."""
+    def _online_pass(self, highest: int, total: int) -> None:
+        """Write one pass for both: the sum so far is rescaled at each larger value."""
         most, sum_ = self.result_name(highest), self.result_name(total)
         self.open(highest)
         self.open(total)
-        known = dict(self.steps.names)
+        names = dict(self.steps.names)
         with self.reduced_loop(0):
-            for index in needed(self.nest, [self.source(highest)], known):
+            for index in needed(self.nest, [self.source(highest)], names):
                 self.write_inside(index, 0)
             value = self.steps.names[self.source(highest)]
-            # Minus infinity adds nothing, and has no distance from itself.
+            # Minus infinity adds nothing, and minus infinity minus itself is not a number.
             with self.code.block(f"if ({value} != {number(float('-inf'))})"):
                 self.code.add(f"const float larger = fmaxf({most}, {value});")
                 self.code.add(f"{sum_} = {sum_} * expf({most} - larger) + expf({value} - larger);", f"{most} = larger;")
-        self.steps.forget(known)
+        self.steps.forget(names)
         self.helpers |= {"max", "sum"}
         self.code.add(f"const float overall = block_max({most});")
         self.code.add(f"{sum_} = block_sum({most} == overall ? {sum_} : {sum_} * expf({most} - overall));")
@@ -100,12 +102,12 @@ class RowWriter(NestWriter):
 
     @property
     def several_loops(self) -> bool:
-        """All loops are one here, and its threads share the sum."""
+        """False: all reduced loops are one here, and the threads share the sum."""
         return False
 
     @contextmanager
     def reduced_loop(self, level: int) -> Iterator[None]:
-        """The threads' share of the row."""
+        """Write the loop over a thread's share of the row."""
         names = [*self.nest.reduced, self.nest.vector]
         inner = "column" if len(names) == 1 else "r"
         count = self.sizes(tuple(names))
@@ -116,7 +118,7 @@ class RowWriter(NestWriter):
             yield
 
     def write_inside(self, index: int, level: int) -> None:
-        """Loads come from shared memory once they are there."""
+        """Write a step; loads come from shared memory once they are there."""
         start = self.kept.get(index)
         if start is None:
             self.steps.write(index)
@@ -130,16 +132,16 @@ class RowWriter(NestWriter):
             self.steps.write(index)
 
     def _first_pass(self) -> set[int]:
-        """Loads that the first pass reads, and leaves in shared memory."""
+        """Return the loads that the first pass reads and leaves in shared memory."""
         first = [i for i, step in enumerate(self.nest.steps) if step.reduction and step.level == 1]
         return set(needed(self.nest, first))
 
     def position(self) -> str:
-        """The place of an element of the row."""
+        """Return the position of an element in the row."""
         return "r" if self.nest.reduced else "column"
 
     def close(self, index: int) -> None:
-        """Put the threads' parts together; every thread has the result then."""
+        """Write the combination of the threads' parts; every thread then has the result."""
         step, name = self.nest.steps[index], self.result_name(index)
         if step.function.startswith("arg"):
             self.helpers.add(step.function)
@@ -150,12 +152,12 @@ class RowWriter(NestWriter):
         super().close(index)
 
     def store_once(self, store: Store) -> None:
-        """One thread writes what is one number for the row."""
+        """Write the store of a row's single number by one thread."""
         with self.code.block("if (threadIdx.x == 0)"):
             super().store_once(store)
 
     def launch(self, code: CodeWriter) -> None:
-        """A block for each row."""
+        """Write the launch: a block for each row."""
         self.set_fields(code)
         shared = "0"
         if self.kept:
@@ -165,12 +167,12 @@ class RowWriter(NestWriter):
         self.call(code, self.results, self.spelling.spell("launch.threads", block=self.threads), shared)
 
     def address(self, access: Access) -> str:
-        """As for any nest; rows have no axis to mistake."""
+        """Return the index of an element, always with the right strides."""
         return self._written(access)
 
 
 def helper(function: str, spelling: SpellingChoice, *, shuffle: bool) -> str:
-    """The device function by which a block puts the parts of its threads together."""
+    """Return the device function by which a block combines the parts of its threads."""
     if function.startswith("arg"):
         return _arg_helper(function, spelling)
     return _shuffled(function, spelling) if shuffle else _tree(function, spelling)
@@ -191,7 +193,7 @@ def _shuffled(function: str, spelling: SpellingChoice) -> str:
         code.add("const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;")
         with code.block("for (int offset = 16; offset > 0; offset /= 2)"):
             code.add(f"value = {merge.format('value', shuffled)};")
-        # The call before may still be reading.
+        # Threads may still be reading for the previous call.
         code.add(spelling.spell("sync.block"))
         with code.block("if (lane == 0)"):
             code.add("partial[warp] = value;")
@@ -229,7 +231,7 @@ def _arg_helper(function: str, spelling: SpellingChoice) -> str:
         with code.block("for (int half = 512; half > 0; half /= 2)"):
             with code.block("if (threadIdx.x < half && threadIdx.x + half < blockDim.x)"):
                 code.add("const int other = threadIdx.x + half;")
-                # Of equal values the first one counts.
+                # Of equal values the first one wins.
                 tie = "values[other] == values[threadIdx.x] && places[other] < places[threadIdx.x]"
                 with code.block(f"if (values[other] {sign} values[threadIdx.x] || ({tie}))"):
                     code.add("values[threadIdx.x] = values[other];", "places[threadIdx.x] = places[other];")

@@ -1,4 +1,4 @@
-"""Running sums and products."""
+"""Writes running sums and products along an axis."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _STARTS = {"sum": "0.0f", "prod": "1.0f"}
 
 @dataclass
 class ScanWriter(StageWriter):
-    """One thread follows one line, element by element."""
+    """Writes a scan in which one thread walks one line, element by element."""
 
     scan: Scan = field(kw_only=True)
 
     def buffers_used(self) -> dict[str, bool]:
-        """Source and target."""
+        """Return source and target."""
         return {self.scan.source: False, self.scan.target: True}
 
     def fields(self) -> list[tuple[str, str]]:
-        """The plan's sizes."""
+        """Return the plan's sizes."""
         return list(self.scan.fields)
 
     @property
     def lines(self) -> str:
-        """How many lines there are."""
+        """The number of lines."""
         return self.named("rows") if self.scan.last else f"{self.named('rows')} * {self.named('length')}"
 
     def body(self) -> None:
-        """A line for each thread."""
+        """Write the scan of one line."""
         axis, length = self.named("axis"), self.named("length")
         self.code.add(f"const int i = {self.spelling.spell('index.global')};")
         self.code.add(self.spelling.spell("bounds.check", n=self.lines))
@@ -46,7 +46,7 @@ class ScanWriter(StageWriter):
             self.code.add(f"{self.buffer(self.scan.target)}[start + {step}] = running;")
 
     def launch(self, code: CodeWriter) -> None:
-        """A thread for each line."""
+        """Write the launch: a thread for each line."""
         self.set_fields(code)
         self.covering(code, self.lines)
         self.call(code, "blocks", self.spelling.spell("launch.threads", block=self.schedule.block))
@@ -54,10 +54,10 @@ class ScanWriter(StageWriter):
 
 @dataclass
 class BlockScanWriter(ScanWriter):
-    """A block follows one row, as many elements at a time as it has threads, and carries the total over."""
+    """Writes a scan in which one block walks one row, an element per thread at a time, and carries the total on."""
 
     def body(self) -> None:
-        """Scan within warps, then over the warps' totals, then add what came before."""
+        """Write the scan within warps, then over the warps' totals, then the addition of the carry."""
         axis, sign, start = self.named("axis"), _SIGNS[self.scan.function], _STARTS[self.scan.function]
         source, target = self.buffer(self.scan.source), self.buffer(self.scan.target)
         add, spell = self.code.add, self.spelling.spell
@@ -87,6 +87,6 @@ class BlockScanWriter(ScanWriter):
                 self.code.add(f"{name} = below {sign} {name};")
 
     def launch(self, code: CodeWriter) -> None:
-        """A block for each row."""
+        """Write the launch: a block for each row."""
         self.set_fields(code)
         self.call(code, self.lines, self.spelling.spell("launch.threads", block=self.schedule.block))

@@ -1,4 +1,4 @@
-"""What all stages share when they are written: the device function around them, its parameters, the launch."""
+"""The base of all stage writers: the device function, its parameters and the launch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kernel_gym.authors.apprentice.cuda.schedule import BLOCKS, CudaSchedule
 from kernel_gym.authors.apprentice.cuda.steps import CTYPES
 from kernel_gym.authors.apprentice.frontend.plan import Plan
 
-#: Beyond this many elements, indices need more than an int.
+#: From this many elements on, indices are long long.
 INT_ELEMENTS = 1 << 30
 #: Names of variables that device code declares.
 _LOCAL = re.compile(
@@ -22,7 +22,7 @@ _LOCAL = re.compile(
 
 @dataclass
 class StageWriter:
-    """Writes one stage as a device function and its launch. Subclasses write the body and spell how it is launched."""
+    """Writes one stage as a device function and its launch. Subclasses write the body and the launch."""
 
     plan: Plan
     schedule: CudaSchedule
@@ -30,29 +30,29 @@ class StageWriter:
     prefix: str
     code: CodeWriter = field(default_factory=CodeWriter)
     advance: dict[str, str] = field(default_factory=dict)
-    #: Helper functions of the device that the body calls.
+    #: The device helper functions that the body calls.
     helpers: set[str] = field(default_factory=set)
 
-    # ---- what subclasses say ---------------------------------------------------------------------------------------
+    # ---- for subclasses -----------------------------------------------------------------------------------------
 
     def body(self) -> None:
         """Write the statements of the device function."""
         raise NotImplementedError
 
     def buffers_used(self) -> dict[str, bool]:
-        """The buffers that the stage touches; true if it writes them."""
+        """Return the buffers that the stage uses; true for those that it writes."""
         raise NotImplementedError
 
     def fields(self) -> list[tuple[str, str]]:
-        """Sizes that the device function is handed: name and host expression."""
+        """Return the sizes that the device function receives, each as (name, host expression)."""
         raise NotImplementedError
 
     def launch(self, code: CodeWriter) -> None:
-        """Host statements that start the kernel."""
+        """Write the host statements that start the kernel."""
         raise NotImplementedError
 
     def before(self) -> None:
-        """Device functions that come before the kernel."""
+        """Write device functions that the kernel calls."""
 
     @property
     def index(self) -> str:
@@ -67,7 +67,7 @@ class StageWriter:
         return f"{self.prefix}_kernel"
 
     def write(self) -> str:
-        """The device code."""
+        """Write the device code and return it as text."""
         self.before()
         with self.code.function(
             self.spelling.spell("kernel.qualifier", kernel=self.kernel, parameters=self._parameters())
@@ -80,46 +80,46 @@ class StageWriter:
         return ", ".join(buffers + [f"{self.index} {self.named(name)}" for name, _ in self.fields()])
 
     def pointer_type(self, buffer: str) -> str:
-        """The C type of a buffer's address."""
+        """Return the C type of a buffer's address."""
         written = self.buffers_used()[buffer]
         return f"{'' if written else 'const '}{CTYPES[self.plan.buffer(buffer).dtype]} *"
 
     def buffer(self, name: str) -> str:
-        """A buffer as device code calls it: by its name, unless the kernel needs that for itself."""
+        """Return a buffer's name in device code: its own, unless a variable of the kernel has it."""
         return f"{name}Data" if _LOCAL.fullmatch(name) else name
 
     def named(self, size: str) -> str:
-        """A size as the kernel calls it: by its name, unless a buffer has it."""
+        """Return a size's name in the kernel: its own, unless a buffer has it."""
         return f"{size}Size" if any(buffer.name == size for buffer in self.plan.buffers) else size
 
     def sized(self, text: str) -> str:
-        """Arithmetic of the plan (`t.rows * t.length`) over the kernel's parameters."""
-        return re.sub(r"\bt\.(\w+)", lambda found: self.named(found[1]), text)
+        """Return arithmetic of the plan (`t.rows * t.length`) over the kernel's parameters."""
+        return re.sub(r"\bt\.(\w+)", lambda match: self.named(match[1]), text)
 
     # ---- the launch ------------------------------------------------------------------------------------------------
 
     def set_fields(self, code: CodeWriter) -> None:
-        """Host statements that compute the sizes."""
+        """Write the host statements that compute the sizes."""
         for name, text in self.fields():
             code.add(f"const {self.index} {self.named(name)} = static_cast<{self.index}>({text});")
 
     def covering(self, code: CodeWriter, count: str) -> None:
-        """Host statements: how many blocks `count` elements take."""
+        """Write the host statement that computes how many blocks cover `count` elements."""
         text = self.spelling.spell("launch.blocks", n=count, block=self.schedule.block)
         code.add(f"const {self.index} blocks = {text};")
 
     def blocks(self) -> str:
-        """The number of blocks to start: as many as keep the GPU busy if threads take several elements each."""
+        """Return the number of blocks to start; with a grid-stride loop, at most as many as keep the GPU busy."""
         return f"AtMost(blocks, {BLOCKS})" if self.schedule.stride else "blocks"
 
     def call(self, code: CodeWriter, blocks: str, threads: str, shared: str = "0") -> None:
-        """The launch itself."""
+        """Write the launch itself."""
         arguments = [self.pointer(name) for name in self.buffers_used()] + [self.named(n) for n, _ in self.fields()]
-        given = {"kernel": self.kernel, "blocks": blocks, "threads": threads, "shared": shared}
-        code.add(self.spelling.spell("launch.call", **given, arguments=", ".join(arguments)))
+        fields = {"kernel": self.kernel, "blocks": blocks, "threads": threads, "shared": shared}
+        code.add(self.spelling.spell("launch.call", **fields, arguments=", ".join(arguments)))
 
     def pointer(self, buffer: str) -> str:
-        """A buffer's address in host code."""
+        """Return a buffer's address in host code."""
         kind = self.pointer_type(buffer).removesuffix(" *") + " *"
         held = self.plan.buffer(buffer)
         if held.origin == "workspace":

@@ -1,4 +1,4 @@
-"""The steps of a nest as CUDA expressions on single numbers."""
+"""Writes the steps of a loop nest as CUDA expressions on single numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CTYPES = {
     "uint8": "unsigned char", "int16": "short", "int32": "int", "int64": "long long", "uint32": "unsigned int",
     "bool": "unsigned char",
 }  # fmt: skip
-#: Element types that need a header, and how their elements become floats and back.
+#: Element types that need a header: its idiom, and the conversions to float and back.
 HALVES = {
     "float16": ("half.include", "__half2float({0})", "__float2half({0})"),
     "bfloat16": ("bfloat16.include", "__bfloat162float({0})", "__float2bfloat16({0})"),
@@ -29,9 +29,9 @@ _FUNCTIONS = {
     "gt": "{0} > {1}", "lt": "{0} < {1}", "ge": "{0} >= {1}", "le": "{0} <= {1}", "eq": "{0} == {1}",
     "ne": "{0} != {1}", "where": "{0} ? {1} : {2}",
 }  # fmt: skip
-#: Approximate intrinsics, for schedules that take them.
+#: Approximate intrinsics, for schedules with `fast`.
 _FAST = {"exp": "__expf({0})", "log": "__logf({0})", "sigmoid": "__fdividef(1.0f, 1.0f + __expf(-{0}))"}
-#: What results of reductions are called.
+#: The names of results of reductions.
 RESULTS = {
     "sum": "total", "max": "highest", "min": "lowest", "prod": "product", "argmax": "place", "argmin": "place",
 }  # fmt: skip
@@ -39,22 +39,22 @@ RESULTS = {
 
 @dataclass
 class Steps:
-    """Writes steps into a code; `names` says what each result is called."""
+    """Writes steps; `names` holds the name of each result."""
 
     nest: Nest
     spelling: SpellingChoice
     code: CodeWriter
-    #: Where an access finds its element: the text of an index.
+    #: Returns the index of an access's element, as C.
     address: Callable[[Access], str]
-    #: What a buffer is called in device code.
+    #: Returns a buffer's name in device code.
     buffer: Callable[[str], str]
     fast: bool = False
     names: dict[int, str] = field(default_factory=dict)
-    #: Loads that are served from shared memory: the text that stands for them.
+    #: For loads that come from shared memory: the element there, as C.
     held: dict[int, str] = field(default_factory=dict)
 
     def write(self, index: int) -> None:
-        """The statement that computes a step, unless it is known already."""
+        """Write the statement that computes a step, unless it was written before."""
         step = self.nest.steps[index]
         if index in self.names:
             return
@@ -80,16 +80,16 @@ class Steps:
         return table[step.function].format(*(self.operand(argument) for argument in step.arguments))
 
     def operand(self, argument: Ref | float) -> str:
-        """An argument as C."""
+        """Return an argument as C."""
         return self.names[argument.step] if isinstance(argument, Ref) else number(float(argument))
 
-    def forget(self, known: dict[int, str]) -> None:
-        """Back to what was known before: a loop has ended."""
-        self.names = dict(known)
+    def forget(self, names: dict[int, str]) -> None:
+        """Return to the names before a loop, at its end."""
+        self.names = dict(names)
 
 
 def loaded(dtype: str, element: str) -> str:
-    """An element of memory as a float, or as a truth value."""
+    """Return an element of memory as a float, or as a truth value."""
     if dtype == "float32":
         return element
     if dtype == "bool":
@@ -98,7 +98,7 @@ def loaded(dtype: str, element: str) -> str:
 
 
 def stored(dtype: str, value: str) -> str:
-    """A number as an element of memory."""
+    """Return a number as an element of memory."""
     if dtype == "float32":
         return value
     if dtype == "bool":
@@ -107,19 +107,19 @@ def stored(dtype: str, value: str) -> str:
 
 
 def number(value: float) -> str:
-    """A number as CUDA; infinities as the bits that they are."""
+    """Return a number as CUDA; infinities by their bits."""
     if value == float("-inf"):
         return "__int_as_float(0xff800000)"
     return "__int_as_float(0x7f800000)" if value == float("inf") else literal(value)
 
 
-def needed(nest: Nest, wanted: list[int], known: Collection[int] = ()) -> list[int]:
-    """The steps that `wanted` are computed from and they themselves, in order, as far as they are not known."""
-    found: set[int] = set()
-    waiting = list(wanted)
+def needed(nest: Nest, targets: list[int], written: Collection[int] = ()) -> list[int]:
+    """Return the targets and the steps that they are computed from, in order, without those already written."""
+    steps: set[int] = set()
+    waiting = list(targets)
     while waiting:
         index = waiting.pop()
-        if index not in found and index not in known:
-            found.add(index)
+        if index not in steps and index not in written:
+            steps.add(index)
             waiting += [argument.step for argument in nest.steps[index].arguments if isinstance(argument, Ref)]
-    return sorted(found)
+    return sorted(steps)

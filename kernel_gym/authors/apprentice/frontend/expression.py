@@ -1,6 +1,6 @@
-"""What a task computes, as lazy expressions over tensors: maps, reductions and views that have not been placed yet.
+"""What a task computes, as trees of lazy values: maps, reductions and views over tensors.
 
-Nothing here knows of tiles or cores. `regions` cuts these trees into loop nests.
+Values know nothing of tiles or cores. `fusion.py` turns trees of them into loop nests.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kernel_gym.authors.apprentice.frontend.sizes import ZERO, Size, row_major
+from kernel_gym.authors.apprentice.frontend.sizes import ONE, ZERO, Size, row_major
 
 Reduction = Literal["sum", "max", "min", "prod", "argmax", "argmin"]
 
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A value of the graph with its shape and element type; subclasses say how it comes about."""
+    """A value of the graph with its shape and element type. Subclasses define how it is computed."""
 
     shape: tuple[Size, ...]
     dtype: str
@@ -23,7 +23,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Tensor(Value):
-    """Elements in global memory: a buffer of the kernel seen through strides."""
+    """A value in global memory: a buffer of the kernel, viewed through strides."""
 
     buffer: str = ""
     strides: tuple[Size, ...] = ()
@@ -31,7 +31,7 @@ class Tensor(Value):
 
     @property
     def contiguous(self) -> bool:
-        """True if the elements lie one after another in the order of the shape."""
+        """True if the elements lie in memory in the order of the shape, without gaps."""
         return self.offset == 0 and self.strides == row_major(self.shape)
 
 
@@ -39,8 +39,8 @@ class Tensor(Value):
 class Map(Value):
     """An elementwise function of values (broadcast to the shape) and numbers.
 
-    `idiom` names a piece of know-how that the step embodies; an author who lacks it leaves the step out (`argument 0`
-    passes through) or gets it wrong as the idiom says.
+    `idiom` names the piece of know-how behind the function, if there is one. An author who gets the idiom wrong leaves
+    the function out and uses its first argument, or writes the idiom's wrong spelling.
     """
 
     function: str = ""
@@ -50,7 +50,7 @@ class Map(Value):
 
 @dataclass(frozen=True, eq=False)
 class Reduce(Value):
-    """A reduction over axes that stay as dimensions of 1."""
+    """A reduction over axes, which remain as dimensions of 1."""
 
     function: Reduction = "sum"
     argument: Value = field(default_factory=lambda: Value((), "float32"))
@@ -60,7 +60,10 @@ class Reduce(Value):
 
 @dataclass(frozen=True, eq=False)
 class Reorder(Value):
-    """A view that only moves, drops and adds dimensions of 1: dimension i is `sources[i]` of the argument, or new."""
+    """A view that permutes dimensions, and drops or adds dimensions of 1.
+
+    Dimension i is dimension `sources[i]` of the argument, or a new 1 where that is None.
+    """
 
     argument: Value = field(default_factory=lambda: Value((), "float32"))
     sources: tuple[int | None, ...] = ()
@@ -75,28 +78,26 @@ class Broadcast(Value):
 
 @dataclass(frozen=True, eq=False)
 class Extent(Value):
-    """A size of the run as a number to calculate with."""
+    """A run-time size as a number to compute with."""
 
     extent: Size = ZERO
 
 
 @dataclass(frozen=True, eq=False)
 class Position(Value):
-    """Numbers from `first` in steps of `step`, along the only dimension."""
+    """The numbers from `first` in steps of `step`, along the only dimension."""
 
     first: int = 0
     step: int = 1
 
 
 def contiguous(buffer: str, shape: tuple[Size, ...], dtype: str) -> Tensor:
-    """A tensor that fills a buffer."""
+    """Return a tensor that fills a buffer."""
     return Tensor(shape, dtype, buffer, row_major(shape))
 
 
 def reorder(value: Value, sources: tuple[int | None, ...]) -> Value:
-    """The value with its dimensions moved, dropped or added; views of tensors stay tensors, nested views collapse."""
-    from kernel_gym.authors.apprentice.frontend.sizes import ONE
-
+    """Return the value with its dimensions permuted, dropped or added; a view of a tensor is a tensor."""
     shape = tuple(ONE if source is None else value.shape[source] for source in sources)
     if isinstance(value, Tensor):
         strides = tuple(ZERO if source is None else value.strides[source] for source in sources)
@@ -110,7 +111,7 @@ def reorder(value: Value, sources: tuple[int | None, ...]) -> Value:
 
 
 def _through(inner: Reorder, source: int | None, sources: tuple[int | None, ...]) -> int | None:
-    """Which dimension of the innermost value a source means; a dropped 1 that comes back is found again."""
+    """Return the dimension of the innermost value that a source means; a 1 that was dropped may be added again."""
     if source is not None:
         return inner.sources[source]
     dropped = set(range(len(inner.argument.shape))) - set(inner.sources)

@@ -1,4 +1,4 @@
-"""From a task to its plan, once: export, read, remember."""
+"""Lowers a task to its plan, and remembers the plan in memory and on disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,17 @@ from kernel_gym.tasks.task import Task
 
 
 def lower(task: Task) -> Plan:
-    """The plan of a task; raises `Unsupported` with the operator that stands in the way."""
+    """Return the plan of a task.
+
+    Args:
+        task: The task to lower.
+
+    Returns:
+        The plan: stages that compute the task's outputs for any of its shapes.
+
+    Raises:
+        Unsupported: The task uses an operator that the apprentice cannot lower; the message names it.
+    """
     plan = _lower(task, task.digest)
     if isinstance(plan, str):
         raise Unsupported(plan)
@@ -22,16 +32,17 @@ def lower(task: Task) -> Plan:
 
 @lru_cache(maxsize=1024)
 def _lower(task: Task, digest: str) -> Plan | str:
-    # The name and the title are the task's, not its content's.
+    # The digest covers the content; the plan also has the name and the title.
     key = f"{digest} {task.name} {task.description}"
-    known = plan_store.load(key)
-    if known is None:
-        known = _read(task)
-        plan_store.store(key, known)
-    return known
+    plan = plan_store.load(key)
+    if plan is None:
+        plan = _read(task)
+        plan_store.store(key, plan)
+    return plan
 
 
 def _read(task: Task) -> Plan | str:
+    """Return the plan, or the reason why there is none."""
     signature = task.instance(task.public).signature
     names = [spec.name for spec in signature.inputs]
     shapes = [tuple(spec.shape for spec in task.instance(case).signature.inputs) for case in task.cases]
@@ -44,7 +55,7 @@ def _read(task: Task) -> Plan | str:
         return f"Unsupported: {error}"
     try:
         unfused = read(program, task.name, _title(task), shapes, twin, names, fused=False)
-    except Unsupported:  # what is only a view as long as it is fused
+    except Unsupported:  # a value that is a view only as long as it is fused
         return plan
     return replace(plan, unfused=unfused) if len(unfused.stages) > len(plan.stages) else plan
 

@@ -1,6 +1,7 @@
 """The plan of a kernel: stages, one launch each, with every size as host arithmetic in C.
 
-A plan holds no choices. How many cores, which tile, which spelling: that is the author's, stage by stage.
+A plan says what is computed, in loop nests, products and scans. It does not say how: the schedule chooses cores and
+tiles, and the spelling choice the idioms.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Access:
-    """How a loop nest walks a buffer: a stride for each loop, in elements, over fields of the tiling.
+    """How a loop nest walks a buffer: a stride for each loop, in elements, as arithmetic over fields of the tiling.
 
-    `kept` belongs to the loops whose index survives in the result, `reduced` to those that are summed away, `step` to
-    the vector dimension (`0`: the same element throughout, `1`: contiguous). If `flat`, the kept loops walk the buffer
-    as one loop would.
+    `kept` has the strides of the loops whose index remains in the result and `reduced` those of the reduced loops.
+    `step` is the stride of the vector dimension (`0`: the same element throughout, `1`: contiguous). If `flat`, the
+    kept loops walk the buffer as a single loop would.
     """
 
     buffer: str
@@ -43,23 +44,23 @@ class Access:
     step: str
     offset: str = "0"
     flat: bool = False
-    #: What the access is called in the kernel: the buffer's name, numbered if it is walked in several schedules.
+    #: The name of the access in the kernel: the buffer's name, numbered if it is walked in several ways.
     label: str = ""
 
 
 @dataclass(frozen=True)
 class Ref:
-    """The result of an earlier step."""
+    """A reference to the result of an earlier step."""
 
     step: int
 
 
 @dataclass(frozen=True)
 class Step:
-    """One operation on the elements of a loop nest.
+    """One operation in the body of a loop nest.
 
-    `vector`: has a value for each element along the vector dimension. `inside`: has a value for each reduced index.
-    `level`: how many reductions must be complete before it can be computed.
+    `vector` is true if it has a value for each element along the vector dimension, `inside` if it has a value for each
+    reduced index. `level` is the number of reductions that must be complete before it can be computed.
     """
 
     function: str
@@ -71,21 +72,21 @@ class Step:
     inside: bool = False
     level: int = 0
     boolean: bool = False
-    #: Field that holds the number, for a step that is a size of the run.
+    #: For a step that is a run-time size: the field that holds it.
     field: str = ""
-    #: How the number comes about, for a step that is a position along an axis.
+    #: For a step that is a position along an axis: the strides and the offset that give the number.
     index: Access | None = None
 
 
 @dataclass(frozen=True)
 class Store:
-    """A step's result written to global memory."""
+    """Writes a step's result to global memory."""
 
     step: int
     access: Access
 
 
-#: A loop over more elements than this runs into the device's limit of instructions.
+#: A scalar loop over more elements than this exceeds the device's limit of instructions.
 SCALAR_ELEMENTS = 5_000_000
 #: Functions that the scalar unit can compute, element by element.
 SCALAR_FUNCTIONS = frozenset({"add", "sub", "mul", "div", "max", "min", "relu", "neg", "leaky_relu", "abs", "same"})
@@ -109,7 +110,7 @@ class Nest:
     vector_reduced: bool
     steps: tuple[Step, ...]
     stores: tuple[Store, ...]
-    #: The longest vector dimension at any case of the task, and the most elements.
+    #: The longest vector dimension and the most elements at any case of the task.
     longest: int = 0
     elements: int = 0
 
@@ -120,7 +121,7 @@ class Nest:
 
     @property
     def scalar_possible(self) -> bool:
-        """True if a loop over elements could compute it in time: few of them, no function of the vector unit alone."""
+        """True if a scalar loop could compute the nest: few elements, and no function that only the vector unit has."""
         if self.elements > SCALAR_ELEMENTS:
             return False
         simple = all(step.access or step.field or step.function in SCALAR_FUNCTIONS for step in self.steps)
@@ -134,9 +135,9 @@ class Nest:
 
 @dataclass(frozen=True)
 class Scan:
-    """A running sum or product along an axis of a contiguous tensor seen as (rows, axis, length).
+    """A running sum or product along an axis of a contiguous tensor, viewed as (rows, axis, length).
 
-    Along the last axis there is no `length`: `fields` has then only `rows` and `axis`.
+    If the axis is the `last` one, there is no `length`, and `fields` has only `rows` and `axis`.
     """
 
     name: str
@@ -150,7 +151,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class Matrix:
-    """An operand of a product: `count` matrices `step` elements apart, in turn; columns contiguous if transposed."""
+    """An operand of a product: `count` matrices, `step` elements apart; columns are contiguous if `transposed`."""
 
     buffer: str
     transposed: bool
@@ -160,7 +161,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Product:
-    """`batch` products of matrices (m, k) and (k, n) on the cube unit; the result's rows are `pitch` apart."""
+    """`batch` products of matrices (m, k) and (k, n) on the cube unit; result rows are `pitch` elements apart."""
 
     name: str
     left: Matrix
@@ -171,17 +172,17 @@ class Product:
     n: str
     k: str
     pitch: str = ""
-    #: Elements from one result to the next; m * n if they lie one behind the other.
+    #: Elements from one result matrix to the next; m * n if empty.
     step: str = ""
     longest: int = 0
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Stages that the host repeats for pieces of a batch, because the workspace cannot hold the whole.
+    """Stages that the host repeats for pieces of a batch, because the workspace cannot hold the whole batch.
 
-    `loops` are (variable, end, step) of the host's loops, `inside` variables that it computes in the innermost one, and
-    `advance` says by how many elements each buffer's address moves.
+    `loops` holds (variable, end, step) of the host's loops. `inside` holds the variables that are computed in the
+    innermost one. `advance` says by how many elements each buffer's address moves.
     """
 
     name: str
@@ -194,13 +195,13 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Either:
-    """Two schedules to compute the same: on the cube unit, or by vector instructions."""
+    """Two ways to compute the same result: on the cube unit, or by vector instructions."""
 
     name: str
     cube: tuple[Product | Pieces, ...]
     vector: Nest
     longest: int = 0
-    #: True if vectors would take millions of instructions at some case.
+    #: True if vector instructions would be too many at some case of the task.
     heavy: bool = False
 
 
@@ -209,7 +210,7 @@ Stage = Nest | Scan | Product | Pieces | Either
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything an author needs to write a kernel for a task."""
+    """What a kernel for a task computes: its buffers and its stages, in order."""
 
     name: str
     title: str
@@ -217,7 +218,7 @@ class Plan:
     #: Variables that the host computes first: name and expression.
     derived: tuple[tuple[str, str], ...]
     stages: tuple[Stage, ...]
-    #: The same with a launch for every operator of the graph, if that makes a difference.
+    #: The same plan with a launch for every operator of the graph; None if fusion changes nothing.
     unfused: Plan | None = None
 
     def buffer(self, name: str) -> Buffer:

@@ -1,18 +1,18 @@
-"""The buffers and stages of a plan under construction: what operators use to place their values in memory."""
+"""A plan under construction: its buffers, its stages and what operators need to add to them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import isclose
+from math import isclose, prod
 from typing import Any
 
 from sympy import expand, sympify
 
 from kernel_gym.authors.apprentice.frontend.expression import Broadcast, Extent, Map, Tensor, Value, contiguous
+from kernel_gym.authors.apprentice.frontend.fusion import IterationSpace, fuse
 from kernel_gym.authors.apprentice.frontend.plan import Buffer, Nest, Scan, Stage, Unsupported
-from kernel_gym.authors.apprentice.frontend.regions import Reach, cut
 from kernel_gym.authors.apprentice.frontend.sizes import Size, Sizes, c_expression, product, row_major, size
 from kernel_gym.authors.apprentice.frontend.workspace import renamed
 
@@ -32,13 +32,13 @@ class PlanBuilder:
     sizes: Sizes = field(default_factory=Sizes)
     buffers: list[Buffer] = field(default_factory=list)
     stages: list[Stage] = field(default_factory=list)
-    reaches: dict[str, Reach] = field(default_factory=dict)
+    spaces: dict[str, IterationSpace] = field(default_factory=dict)
     #: Parts of the workspace that turned out to be outputs.
     moved: dict[str, str] = field(default_factory=dict)
     _held: dict[int, tuple[Value, Tensor]] = field(default_factory=dict)
 
     def input(self, name: str, index: int, extents: tuple[int, ...], dtype: str) -> Tensor:
-        """An input of the kernel. A dimension that is 1 at every case is broadcast, so it becomes a literal 1."""
+        """Declare an input. A dimension that is 1 at every case is broadcast, so it becomes a literal 1."""
         if any(index >= len(shapes) for shapes in self.cases):
             raise Unsupported(f"Unsupported: the constant {name}, which not every case has")
         shapes_seen = [extents, *(shapes[index] for shapes in self.cases)]
@@ -53,7 +53,7 @@ class PlanBuilder:
         self.buffers.append(Buffer(name, dtype, origin, index, c_expression(product(shape)), len(shape)))
 
     def tensor(self, value: Value) -> Tensor:
-        """The value in global memory, contiguous; computed by a stage of its own if it isn't there yet."""
+        """Return the value in global memory, contiguous; add a stage that computes it if it is not there yet."""
         if isinstance(value, Tensor) and value.contiguous:
             return value
         if id(value) not in self._held:
@@ -61,47 +61,47 @@ class PlanBuilder:
         return self._held[id(value)][1]
 
     def strided(self, value: Value) -> Tensor:
-        """The value in global memory, seen through strides."""
+        """Return the value in global memory, viewed through strides."""
         return value if isinstance(value, Tensor) else self.tensor(value)
 
     def scratch(self, shape: tuple[Size, ...]) -> Tensor:
-        """A new part of the workspace."""
+        """Declare a new part of the workspace."""
         index = sum(buffer.origin == "workspace" for buffer in self.buffers)
         self._declare(f"temp{index}", "float32", "workspace", index, shape)
         return contiguous(f"temp{index}", shape, "float32")
 
     def computed(self, value: Value, target: Tensor) -> Tensor:
-        """Compute a value into a target, which may be a part of a larger tensor."""
-        nest, reach = cut(value, target, self.sizes, self.tensor)
-        self.add(nest, reach)
+        """Add the stage that computes a value into a target, which may be a part of a larger tensor."""
+        nest, space = fuse(value, target, self.sizes, self.tensor)
+        self.add(nest, space)
         return target
 
     def padded(
-        self, value: Value, before: Sequence[Any], after: Sequence[Any], fill: float, apart: Sequence[int] = ()
+        self, value: Value, before: Sequence[Any], after: Sequence[Any], fill: float, spacing: Sequence[int] = ()
     ) -> Tensor:
-        """The value with its last dimensions padded by `fill`, and `apart - 1` fills between its elements."""
-        apart = list(apart) or [1] * len(before)
-        known = [self.sizes.value(sympify(n)) for n in (*before, *after)]
-        if not any(known) and all(step == 1 for step in apart):
+        """Return the value padded with `fill` along its last dimensions, elements `spacing` apart."""
+        spacing = list(spacing) or [1] * len(before)
+        widths = [self.sizes.value(sympify(n)) for n in (*before, *after)]
+        if not any(widths) and all(step == 1 for step in spacing):
             return self.tensor(value)
-        if min(known) < 0:
+        if min(widths) < 0:
             raise Unsupported("Unsupported: a convolution whose padding is larger than its window")
         lead = len(value.shape) - len(before)
         wide = tuple(
             (extent - 1) * step + 1 + low + high
-            for extent, step, low, high in zip(value.shape[lead:], apart, before, after, strict=True)
+            for extent, step, low, high in zip(value.shape[lead:], spacing, before, after, strict=True)
         )
         named = tuple(self.sizes.derive(f"padded{len(self.sizes.derived)}", expand(e)) for e in wide)
         whole = self.scratch((*value.shape[:lead], *named))
         self.computed(Broadcast(whole.shape, "float32", fill), whole)
         inner = whole.strides[lead:]
         offset = expand(sum(low * stride for low, stride in zip(before, inner, strict=True)))
-        steps = tuple(expand(stride * step) for stride, step in zip(inner, apart, strict=True))
+        steps = tuple(expand(stride * step) for stride, step in zip(inner, spacing, strict=True))
         self.computed(value, Tensor(value.shape, "float32", whole.buffer, (*whole.strides[:lead], *steps), offset))
         return whole
 
     def scan(self, value: Value, axis: int, function: str) -> Tensor:
-        """A running sum or product along an axis."""
+        """Add the stage of a running sum or product along an axis; return its result."""
         source, target = self.tensor(value), self.scratch(value.shape)
         axis %= len(value.shape)
         parts = {
@@ -112,29 +112,33 @@ class PlanBuilder:
         last = parts["length"] == 1
         fields = tuple((name, c_expression(extent)) for name, extent in parts.items() if name != "length" or not last)
         self.add(
-            Scan("", function, fields, source.buffer, target.buffer, last), Reach(parts["axis" if last else "length"])
+            Scan("", function, fields, source.buffer, target.buffer, last),
+            IterationSpace(parts["axis" if last else "length"]),
         )
         return target
 
-    def nest(self, value: Value, target: Tensor) -> tuple[Nest, Reach]:
-        """The loop nest that computes a value into a target."""
-        return cut(value, target, self.sizes, self.tensor)
+    def nest(self, value: Value, target: Tensor) -> tuple[Nest, IterationSpace]:
+        """Return the loop nest that computes a value into a target, without adding it."""
+        return fuse(value, target, self.sizes, self.tensor)
 
     def copied(self, tensor: Tensor) -> Value:
-        """The tensor as a value that has to be computed: a copy."""
+        """Return a copy of the tensor, as a value that has to be computed."""
         return Map(tensor.shape, tensor.dtype, "same", (tensor,))
 
-    def add(self, stage: Stage, reach: Reach) -> None:
-        """Append a stage and remember its reach."""
+    def add(self, stage: Stage, space: IterationSpace) -> None:
+        """Append a stage and remember its iteration space."""
         name = f"stage{len(self.stages)}"
         self.stages.append(replace(stage, name=name))
-        self.reaches[name] = reach
+        self.spaces[name] = space
 
     def sized_number(self, here: float, there: float, shapes: dict[str, tuple[int, ...]]) -> Value:
-        """A number that depends on a size: a root of it, or one over that."""
+        """Return a number that depends on a size as a root of the size, or one over the root.
+
+        The number is `here` at the public case and `there` at another case with these shapes.
+        """
         for symbol, value in self.sizes.values.items():
-            found = re.fullmatch(r"(\w+)\.shape\[(\d)\]", str(symbol))
-            other = shapes[found[1]][int(found[2])] if found else value
+            dimension = re.fullmatch(r"(\w+)\.shape\[(\d)\]", str(symbol))
+            other = shapes[dimension[1]][int(dimension[2])] if dimension else value
             for roots in (0, 1, 2):
                 power = 0.5**roots
                 for sign in (1, -1):
@@ -145,15 +149,12 @@ class PlanBuilder:
         raise Unsupported(f"Unsupported: the number {here:.6g}, which changes with the sizes in an unknown way")
 
     def view(self, value: Value, shape: Sequence[int]) -> Value:
-        """The value with another shape of the same number of elements, given at the public case."""
-        given = self.sizes.value(product(value.shape))
-        known = 1
-        for extent in shape:
-            known *= extent if extent != -1 else 1
-        return self.reshape(value, self.sizes.regroup(value.shape, [n if n != -1 else given // known for n in shape]))
+        """Return the value with another shape, given as numbers at the public case; -1 takes what is left."""
+        rest = self.sizes.value(product(value.shape)) // prod(extent for extent in shape if extent != -1)
+        return self.reshape(value, self.sizes.regroup(value.shape, [n if n != -1 else rest for n in shape]))
 
     def reshape(self, value: Value, shape: tuple[Size, ...]) -> Value:
-        """The value with another shape of the same number of elements."""
+        """Return the value with another shape of the same number of elements."""
         if shape == value.shape:
             return value
         if isinstance(value, Broadcast) and not isinstance(value.argument, Value):
@@ -162,7 +163,7 @@ class PlanBuilder:
         return Tensor(shape, dense.dtype, dense.buffer, row_major(shape), dense.offset)
 
     def output(self, value: Value, name: str, index: int, dtype: str) -> None:
-        """Make a value the n-th output; what a stage has computed into the workspace just changes its place."""
+        """Make a value the n-th output; a stage that computes it into the workspace writes to the output instead."""
         self._declare(name, dtype, "output", index, value.shape)
         if isinstance(value, Tensor) and value.contiguous and dtype == "float32" and value.buffer not in self.moved:
             held = next(buffer for buffer in self.buffers if buffer.name == value.buffer)
@@ -172,7 +173,7 @@ class PlanBuilder:
         self.computed(value, contiguous(name, value.shape, dtype))
 
     def moved_stages(self) -> list[Stage]:
-        """The stages, with what became an output in its new place."""
+        """Return the stages, with outputs in place of the parts of the workspace that became outputs."""
         return [renamed(stage, self.moved) for stage in self.stages]
 
 

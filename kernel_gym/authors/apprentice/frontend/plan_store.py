@@ -1,4 +1,4 @@
-"""Plans on disk: exporting a module takes seconds, reading its plan back takes none."""
+"""Caches plans on disk, since exporting a module takes seconds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kernel_gym.disk_cache import cache_folder
 
 
 def load(digest: str) -> Plan | str | None:
-    """The plan of a task, or the reason why it has none; None if neither is known."""
+    """Return the stored plan of a task, or the reason why it has none; None if nothing is stored."""
     file = _file(digest)
     if not file.is_file():
         return None
@@ -27,7 +27,7 @@ def load(digest: str) -> Plan | str | None:
 
 
 def store(digest: str, plan: Plan | str) -> None:
-    """Remember a plan, or why there is none; other processes see all of it or nothing."""
+    """Store a plan, or the reason why there is none; other processes see the whole file or none."""
     file = _file(digest)
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_suffix(f".{os.getpid()}.tmp")
@@ -42,7 +42,7 @@ def _file(digest: str) -> Path:
 
 @lru_cache(maxsize=1)
 def _version() -> str:
-    """Changes with the code that makes plans and with torch."""
+    """Return a hash of the code that makes plans and of the version of torch."""
     total = hashlib.sha256(torch.__version__.encode())
     for file in sorted(Path(__file__).parent.rglob("*.py")):
         total.update(file.read_bytes())

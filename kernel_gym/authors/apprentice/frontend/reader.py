@@ -1,4 +1,4 @@
-"""From an exported ATen graph to a plan."""
+"""Reads an exported ATen graph into a plan."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CODES = {
 #: By node, for numbers that differ at another case: the other number and the shapes of the inputs there.
 Numbers = dict[str, tuple[float, dict[str, tuple[int, ...]]]]
 
-#: A product that takes more vectors than this is left to the cube unit.
+#: A product that takes more vectors than this is always computed on the cube unit.
 HEAVY = 200_000
 
 
@@ -42,11 +42,22 @@ def read(
     inputs: Sequence[str] = (),
     fused: bool = True,
 ) -> Plan:
-    """The plan of an exported module; `cases` are shapes of all inputs that the kernel will also meet.
+    """Return the plan of an exported module.
 
-    `twin` gives the same module at another case: numbers in which the two differ depend on the sizes. `inputs` are the
-    names of the kernel's inputs in order; without it, tensor arguments come first and then the program's state. Unless
-    `fused`, every operator's result goes to memory.
+    Args:
+        program: The module, exported at the public case.
+        name: The name of the plan, from which the kernel's names are made.
+        title: The first comment of the kernel.
+        cases: The shapes of all inputs at every case of the task.
+        twin: Exports the same module at another case; numbers in which the two differ depend on the sizes.
+        inputs: The names of the kernel's inputs in order; by default the tensor arguments, then the program's state.
+        fused: False to write every operator's result to memory.
+
+    Returns:
+        The plan.
+
+    Raises:
+        Unsupported: The graph has an operator, or a use of one, that has no handler.
     """
     builder = PlanBuilder(cases)
     numbers = _numbers(program, twin)
@@ -61,7 +72,7 @@ def read(
             raise Unsupported(f"Unsupported: output {index} is not a tensor")
         label = "out" if len(program.graph_signature.output_specs) == 1 else f"out{index}"
         builder.output(values[spec.arg.name], label, index, _CODES[metas[spec.arg.name].dtype])
-    stages = tuple(_known(builder, stage, cases) for stage in builder.moved_stages())
+    stages = tuple(_with_sizes(builder, stage, cases) for stage in builder.moved_stages())
     derived = tuple(
         (str(symbol), c_expression(text))
         for symbol, text in builder.sizes.derived.items()
@@ -73,12 +84,12 @@ def read(
 
 
 def _in_memory(builder: PlanBuilder, value: Any) -> Any:
-    """An operator's result, computed by a stage of its own."""
+    """Return an operator's result in memory, computed by a stage of its own."""
     return builder.tensor(value) if isinstance(value, Map | Reduce) and value.dtype == "float32" else value
 
 
 def _numbers(program: ExportedProgram, twin: Callable[[], ExportedProgram] | None) -> Numbers:
-    """Factors that differ at another case, by node: the other number, and the shapes of the inputs there."""
+    """Return the factors that differ at another case, by node."""
     scaled = ("aten.mul.Scalar", "aten.mul.Tensor", "aten.div.Tensor")
     factors = [
         node for node in program.graph.nodes if str(node.target) in scaled and isinstance(node.args[1], int | float)
@@ -97,13 +108,13 @@ def _numbers(program: ExportedProgram, twin: Callable[[], ExportedProgram] | Non
     return {node.name: (number, shapes) for node, number in pairs if number != node.args[1]}
 
 
-def _known(builder: PlanBuilder, stage: Any, cases: Sequence[Shapes]) -> Any:
-    """The stage with what is known about its size at all cases."""
+def _with_sizes(builder: PlanBuilder, stage: Any, cases: Sequence[Shapes]) -> Any:
+    """Return the stage with its largest sizes over all cases."""
     if isinstance(stage, Pieces):
-        return replace(stage, stages=tuple(_known(builder, part, cases) for part in stage.stages))
-    if stage.name not in builder.reaches:
+        return replace(stage, stages=tuple(_with_sizes(builder, part, cases) for part in stage.stages))
+    if stage.name not in builder.spaces:
         return stage
-    reach = builder.reaches[stage.name]
+    space = builder.spaces[stage.name]
     inputs = [buffer for buffer in builder.buffers if buffer.origin == "input"]
     index = {f"{b.name}.shape[{axis}]": (b.index, axis) for b in inputs for axis in range(b.rank)}
     at = [{name: shapes[i][axis] for name, (i, axis) in index.items()} for shapes in cases]
@@ -112,15 +123,15 @@ def _known(builder: PlanBuilder, stage: Any, cases: Sequence[Shapes]) -> Any:
         return max([builder.sizes.value(extent), *(builder.sizes.value_at(extent, shapes) for shapes in at)])
 
     if isinstance(stage, Either):
-        cube = tuple(_known(builder, part, cases) for part in stage.cube)
-        return replace(stage, cube=cube, longest=largest(reach.length), heavy=largest(reach.vectors) > HEAVY)
+        cube = tuple(_with_sizes(builder, part, cases) for part in stage.cube)
+        return replace(stage, cube=cube, longest=largest(space.length), heavy=largest(space.vectors) > HEAVY)
     if isinstance(stage, Nest):
-        return replace(stage, longest=largest(reach.length), elements=largest(reach.length * reach.vectors))
-    return replace(stage, longest=largest(reach.length))
+        return replace(stage, longest=largest(space.length), elements=largest(space.length * space.vectors))
+    return replace(stage, longest=largest(space.length))
 
 
 def _inputs(program: ExportedProgram, builder: PlanBuilder, names: Sequence[str]) -> list[tuple[str, Any]]:
-    """Placeholders by name, with the index each has among the kernel's inputs."""
+    """Declare the inputs in the order of the kernel; return the values of all placeholders by name."""
     metas = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     specs = program.graph_signature.input_specs
     tensors = [
@@ -132,27 +143,28 @@ def _inputs(program: ExportedProgram, builder: PlanBuilder, names: Sequence[str]
         if spec.target in state:
             order[spec.arg.name] = len(tensors) + state.index(spec.target)
     lifted = len(tensors) + len(state)
-    found: list[tuple[str, Any]] = []
+    values: list[tuple[str, Any]] = []
     for spec in specs:
         meta = metas[spec.arg.name]
         if not isinstance(meta, torch.Tensor):
-            found.append((spec.arg.name, meta))
+            values.append((spec.arg.name, meta))
             continue
         if spec.arg.name not in order:
             order[spec.arg.name] = lifted
             lifted += 1
         label, shape = _identifier(spec.target or spec.arg.name), tuple(int(n) for n in meta.shape)
-        found.append((spec.arg.name, builder.input(label, order[spec.arg.name], shape, _CODES[meta.dtype])))
-    return found
+        values.append((spec.arg.name, builder.input(label, order[spec.arg.name], shape, _CODES[meta.dtype])))
+    return values
 
 
 def _identifier(name: str) -> str:
-    """A name as a C identifier in camel case."""
+    """Return a name as a C identifier in camel case."""
     words = [word for word in re.split(r"\W+|_", name) if word]
     return words[0] + "".join(word[:1].upper() + word[1:] for word in words[1:])
 
 
 def _call(builder: PlanBuilder, node: torch.fx.Node, values: dict[str, Any], numbers: Numbers) -> Any:
+    """Return the value of one node, from the handler of its operator."""
     if node.target is operator.getitem:
         source, index = node.args
         return values[str(source)][index]
@@ -160,13 +172,13 @@ def _call(builder: PlanBuilder, node: torch.fx.Node, values: dict[str, Any], num
     if handler is None:
         raise Unsupported(f"Unsupported: {node.target}")
 
-    def known(argument: Any) -> Any:
+    def resolved(argument: Any) -> Any:
         if isinstance(argument, torch.fx.Node):
             return values[argument.name]
         if isinstance(argument, int | float) and node.name in numbers:
             return builder.sized_number(argument, *numbers[node.name])
-        return [known(item) for item in argument] if isinstance(argument, list | tuple) else argument
+        return [resolved(item) for item in argument] if isinstance(argument, list | tuple) else argument
 
     return handler(
-        builder, *(known(argument) for argument in node.args), **{k: known(v) for k, v in node.kwargs.items()}
+        builder, *(resolved(argument) for argument in node.args), **{k: resolved(v) for k, v in node.kwargs.items()}
     )

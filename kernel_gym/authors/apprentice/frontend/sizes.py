@@ -1,8 +1,8 @@
-"""Sizes that are only known at run time: dimensions as expressions over the shapes that `kernel_launch` is handed.
+"""Sizes that are known only at run time: dimensions as expressions over the shapes that `kernel_launch` receives.
 
 A size is a sympy polynomial. Its atoms are dimensions of inputs (printed as `x.shape[1]`) and numbers that the host
-computes from other sizes (the width of a convolution's output). Every atom has the value it takes at the public case,
-which decides questions of structure: which dimension is broadcast, how a view splits a dimension.
+computes from other sizes (the width of a convolution's output). Each atom also has its value at the public case, which
+decides questions of structure: which dimension is broadcast, how a view splits a dimension.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from typing import Any, TypeAlias
 
 import sympy
 
-#: A sympy expression; sympy does not tell its types.
+#: A sympy expression; sympy has no types.
 Size: TypeAlias = Any
 ONE: Size = sympy.Integer(1)
 ZERO: Size = sympy.Integer(0)
 
 
 def size(value: int) -> Size:
-    """A literal size."""
+    """Return a literal size."""
     return sympy.Integer(value)
 
 
 def product(sizes: Iterable[Size]) -> Size:
-    """The product of sizes; 1 if there are none."""
+    """Return the product of sizes; 1 if there are none."""
     return sympy.Mul(*sizes)
 
 
 def row_major(shape: Sequence[Size]) -> tuple[Size, ...]:
-    """Strides of a contiguous tensor."""
+    """Return the strides of a contiguous tensor."""
     return tuple(product(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 @dataclass
 class Sizes:
-    """The atoms of one plan: what each is at the public case, and how the host computes the derived ones."""
+    """The atoms of one plan: their values at the public case, and how the host computes the derived ones."""
 
     values: dict[Size, int] = field(default_factory=dict)
     derived: dict[Size, Size] = field(default_factory=dict)
@@ -45,69 +45,69 @@ class Sizes:
     local: set[Size] = field(default_factory=set)
 
     def atom(self, name: str, value: int) -> Size:
-        """A dimension of an input, read as `name` in host code."""
+        """Add a dimension of an input, written `name` in host code."""
         symbol = sympy.Symbol(name, positive=True, integer=True)
         self.values[symbol] = value
         return symbol
 
     def derive(self, name: str, expression: Size) -> Size:
-        """A number that the host computes by `expression` into a variable called `name`."""
+        """Add a number that the host computes by `expression` into a variable called `name`."""
         symbol = sympy.Symbol(name, positive=True, integer=True)
         self.values[symbol] = self.value(expression)
         self.derived[symbol] = expression
         return symbol
 
     def bound(self, name: str, expression: Size) -> Size:
-        """A number that the host computes inside a loop; never more than `expression`."""
+        """Add a number that the host computes inside a loop; it is at most `expression`."""
         symbol = self.derive(name, expression)
         self.local.add(symbol)
         return symbol
 
     def value(self, expression: Size) -> int:
-        """What an expression is at the public case."""
+        """Return the value of an expression at the public case."""
         if isinstance(expression, sympy.Integer):
             return int(expression)
-        known: dict[Any, Any] = {atom: self.values[atom] for atom in expression.free_symbols}
-        return int(expression.subs(known))
+        values: dict[Any, Any] = {atom: self.values[atom] for atom in expression.free_symbols}
+        return int(expression.subs(values))
 
     def value_at(self, expression: Size, shapes: dict[str, int]) -> int:
-        """What an expression is at other shapes, given by the names of the dimensions."""
-        known: dict[Any, Any] = {}
+        """Return the value of an expression at other shapes, given by the names of the dimensions."""
+        values: dict[Any, Any] = {}
         for atom in expression.free_symbols:
-            known[atom] = self.value_at(self.derived[atom], shapes) if atom in self.derived else shapes[str(atom)]
-        return int(expression.subs(known))
+            values[atom] = self.value_at(self.derived[atom], shapes) if atom in self.derived else shapes[str(atom)]
+        return int(expression.subs(values))
 
     def unify(self, left: Size, right: Size) -> None:
-        """Note that two sizes are equal in every run: an elementwise operator met both."""
+        """Record that two sizes are equal in every run, because an elementwise operator combines them."""
         left, right = self.canonical(left), self.canonical(right)
         if left != right and left.is_Symbol and right.is_Symbol:
             self.aliases[right] = left
 
     def canonical(self, expression: Size) -> Size:
-        """The expression with equal sizes written the same way."""
+        """Return the expression with equal sizes written the same way."""
         while any(symbol in self.aliases for symbol in expression.free_symbols):
             expression = expression.subs(self.aliases)
         return expression
 
     def named(self, value: int) -> Size:
-        """The dimension of an input that has this value at the public case; a literal if there is none."""
-        found = [atom for atom, known in self.values.items() if known == value and atom not in self.derived]
-        return found[0] if found and value > 1 else size(value)
+        """Return the dimension of an input that has this value at the public case; a literal if there is none."""
+        atoms = [atom for atom, number in self.values.items() if number == value and atom not in self.derived]
+        return atoms[0] if atoms and value > 1 else size(value)
 
     def same(self, left: Size, right: Size) -> bool:
-        """True if two sizes agree at the public case."""
+        """Return whether two sizes are equal at the public case."""
         return left == right or self.value(left) == self.value(right)
 
     def regroup(self, shape: Sequence[Size], target: Sequence[int]) -> tuple[Size, ...]:
-        """The sizes of `shape` viewed as `target`: dimensions are merged, or split into literal factors and a rest."""
+        """Return the sizes of `shape` viewed as `target`: dimensions merged, or split into literals and a rest."""
         result: list[Size] = []
         source = [(expression, self.value(expression)) for expression in shape]
-        wanted = list(target)
-        while wanted:
-            taken, goal = _matching_group(source, wanted)
+        remaining = list(target)
+        while remaining:
+            taken, goal = _matching_group(source, remaining)
             merged = product(expression for expression, _ in source[:taken])
-            result += self._split(merged, wanted[:goal])
-            source, wanted = source[taken:], wanted[goal:]
+            result += self._split(merged, remaining[:goal])
+            source, remaining = source[taken:], remaining[goal:]
         return tuple(result)
 
     def _split(self, merged: Size, factors: Sequence[int]) -> list[Size]:
@@ -115,34 +115,34 @@ class Sizes:
         atoms = sorted((atom for atom in sympy.Mul.make_args(merged) if atom.is_Symbol), key=str)
         rest = merged
         for index, factor in enumerate(factors):
-            known = next((atom for atom in atoms if self.values[atom] == factor), None)
-            if result[index] is None and known is not None and result.count(None) > 1:
-                atoms.remove(known)
-                result[index], rest = known, rest / known
+            match = next((atom for atom in atoms if self.values[atom] == factor), None)
+            if result[index] is None and match is not None and result.count(None) > 1:
+                atoms.remove(match)
+                result[index], rest = match, rest / match
         return self._with_literals(result, factors, rest)
 
     def _with_literals(self, result: list[Size | None], factors: Sequence[int], rest: Size) -> list[Size]:
-        """The largest open factor takes up what varies; the others (heads, groups, a window) are literal."""
-        open_ = [index for index, known in enumerate(result) if known is None]
+        """Fill the open factors: the largest becomes the rest, the others (heads, groups, a window) are literal."""
+        open_ = [index for index, factor in enumerate(result) if factor is None]
         varying = max(open_, key=lambda index: factors[index], default=-1)
         literal = prod(factors[index] for index in open_ if index != varying)
         return [
-            rest / literal if index == varying else size(factors[index]) if known is None else known
-            for index, known in enumerate(result)
+            rest / literal if index == varying else size(factors[index]) if factor is None else factor
+            for index, factor in enumerate(result)
         ]
 
 
-def _matching_group(source: Sequence[tuple[Size, int]], wanted: Sequence[int]) -> tuple[int, int]:
-    """How many leading source and target dimensions have the same product."""
+def _matching_group(source: Sequence[tuple[Size, int]], target: Sequence[int]) -> tuple[int, int]:
+    """Return how many leading source and target dimensions have the same product."""
     taken, goal = min(1, len(source)), 1
     left = prod(value for _, value in source[:taken])
-    right = wanted[0]
+    right = target[0]
     while left != right:
         if left < right:
             left *= source[taken][1]
             taken += 1
         else:
-            right *= wanted[goal]
+            right *= target[goal]
             goal += 1
     # Trailing ones belong to the last group, so that nothing is left over.
     while taken < len(source) and source[taken][1] == 1:
@@ -151,7 +151,7 @@ def _matching_group(source: Sequence[tuple[Size, int]], wanted: Sequence[int]) -
 
 
 def c_expression(expression: Size) -> str:
-    """A size as integer arithmetic of C."""
+    """Return a size as integer arithmetic of C."""
     if isinstance(expression, sympy.Min):
         return f"AtMost({', '.join(c_expression(argument) for argument in expression.args)})"
     if isinstance(expression, sympy.floor):

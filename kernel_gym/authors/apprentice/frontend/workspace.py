@@ -1,4 +1,4 @@
-"""Which parts of the workspace stages use, and how they share them."""
+"""Shares parts of the workspace among stages that do not need them at the same time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kernel_gym.authors.apprentice.frontend.plan import Access, Either, Pieces, 
 
 
 def shared(plan: Plan) -> Plan:
-    """The plan with parts of the workspace used again, for results of the same size, after they were last read."""
+    """Return the plan with parts of the workspace reused for results of the same size, once they were last read."""
     used = [touched(stage) for stage in plan.stages]
     temporary = {buffer.name: buffer.elements for buffer in plan.buffers if buffer.origin == "workspace"}
     spare: list[str] = []
@@ -31,7 +31,7 @@ def shared(plan: Plan) -> Plan:
 
 
 def touched(stage: Any) -> set[str]:
-    """The buffers that a stage reads or writes."""
+    """Return the buffers that a stage reads or writes."""
     match stage:
         case Either():
             return touched(stage.vector).union(*(touched(part) for part in stage.cube))
@@ -45,7 +45,7 @@ def touched(stage: Any) -> set[str]:
 
 
 def renamed(stage: Any, names: Mapping[str, str]) -> Any:
-    """A stage whose buffers have other names."""
+    """Return the stage with its buffers renamed."""
     if isinstance(stage, Either):
         cube = tuple(renamed(part, names) for part in stage.cube)
         return replace(stage, cube=cube, vector=renamed(stage.vector, names))

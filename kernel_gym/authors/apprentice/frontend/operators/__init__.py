@@ -1,4 +1,7 @@
-"""What each ATen operator means, in maps, reductions, views and products."""
+"""What each ATen operator means, as maps, reductions, views and products.
+
+`table.py` has the table of handlers and the building blocks; every other module registers the handlers of one family.
+"""
 
 from kernel_gym.authors.apprentice.frontend.operators import elementwise, products, reductions, scans, views, windows
 from kernel_gym.authors.apprentice.frontend.operators.table import HANDLERS

@@ -1,4 +1,4 @@
-"""Products that sum over an axis: matrix multiplication and convolution."""
+"""Matrix multiplication and convolution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kernel_gym.authors.apprentice.frontend.plan import Either, Matrix, Pieces, 
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
 from kernel_gym.authors.apprentice.frontend.sizes import Size, c_expression, product, row_major, size
 
-#: Elements of gathered windows that are laid out at a time; one row more may come on top.
+#: Elements of gathered windows that are laid out at a time, to within one row.
 PIECE = 4 << 20
 
 
@@ -37,21 +37,21 @@ def _addmm(plan: PlanBuilder, bias: Value, left: Value, right: Value, *, beta: f
 
 
 def _matrix_product(plan: PlanBuilder, left: Value, right: Value, batch: int) -> Tensor:
-    """A matrix product over `batch` leading dimensions."""
+    """Add the stage of a matrix product over `batch` leading dimensions; return its result."""
     operands = [plan.strided(operand) for operand in (left, right)]
     x, y = (_dense(plan, operand, batch) for operand in operands)
     value = by_vectors(plan, x, y, batch)
     target = plan.scratch(value.shape)
-    nest, reach = plan.nest(value, target)
+    nest, space = plan.nest(value, target)
     count = product(value.shape[:batch])
     times, m, n, k = (c_expression(e) for e in (count, x.shape[-2], y.shape[-1], x.shape[-1]))
     cube = Product("", _matrix(x, batch), _matrix(y, batch), target.buffer, times, m, n, k)
-    plan.add(Either("", (cube,), nest), reach)
+    plan.add(Either("", (cube,), nest), space)
     return target
 
 
 def _dense(plan: PlanBuilder, tensor: Tensor, batch: int) -> Tensor:
-    """An operand whose matrices lie one behind the other, stored by rows or by columns; a copy if it is not."""
+    """Return the operand, copied unless its matrices lie one behind the other and are stored by rows or by columns."""
     rows, columns = tensor.shape[-2:]
     by_rows = row_major(tensor.shape)
     by_columns = (*row_major((*tensor.shape[:batch], columns, rows))[:batch], size(1), rows)
@@ -60,7 +60,7 @@ def _dense(plan: PlanBuilder, tensor: Tensor, batch: int) -> Tensor:
 
 
 def _walked(plan: PlanBuilder, tensor: Tensor, strides: tuple[Size, ...]) -> bool:
-    """True if the tensor has these strides in every dimension that is not 1."""
+    """Return whether the tensor has these strides in every dimension that is not 1."""
     same = plan.sizes.canonical
     return all(
         extent == 1 or same(stride) == same(other)
@@ -99,7 +99,7 @@ def _convolution(
 
 
 def _convolve(plan: PlanBuilder, view: Tensor, filters: Tensor, strides: list[int]) -> Tensor:
-    """The contraction as a stage: by vectors, or as a matrix product of the filters and the gathered windows."""
+    """Add the contraction as a stage: by vectors, or as a matrix product of the filters and the gathered windows."""
     directions = len(strides)
     _, each, inputs, *_ = filters.shape
     value = _contract(plan, view, filters, directions)
@@ -110,8 +110,8 @@ def _convolve(plan: PlanBuilder, view: Tensor, filters: Tensor, strides: list[in
         raise Unsupported("Unsupported: a convolution over nothing")
     target = plan.scratch(_result_shape(view, filters, directions))
     dense = filters if filters.contiguous else plan.tensor(plan.copied(filters))
-    nest, reach = plan.nest(value, Tensor(value.shape, "float32", target.buffer, row_major(value.shape)))
-    plan.add(Either("", (gathered_product(plan, view, dense, strides, target),), nest), reach)
+    nest, space = plan.nest(value, Tensor(value.shape, "float32", target.buffer, row_major(value.shape)))
+    plan.add(Either("", (gathered_product(plan, view, dense, strides, target),), nest), space)
     return target
 
 
@@ -120,7 +120,7 @@ def _result_shape(view: Tensor, filters: Tensor, directions: int) -> tuple[Size,
 
 
 def gathered_product(plan: PlanBuilder, view: Tensor, filters: Tensor, strides: list[int], target: Tensor) -> Pieces:
-    """Windows laid out as the columns of a matrix, as many samples at a time as the workspace takes, and multiplied."""
+    """Return the stages that lay windows out as columns of a matrix, as many at a time as fit, and multiply them."""
     directions = len(strides)
     groups, each, inputs, *kernel = filters.shape
     batch, channels = view.shape[:2]
@@ -135,9 +135,9 @@ def gathered_product(plan: PlanBuilder, view: Tensor, filters: Tensor, strides: 
     shape = (here, *view.shape[1:-directions], rows_here, *rest)
     columns = plan.scratch((samples, channels, *kernel, rows, *rest))
     piece = Tensor(shape, view.dtype, view.buffer, view.strides, view.offset)
-    nest, reach = plan.nest(plan.copied(piece), Tensor(shape, "float32", columns.buffer, row_major(shape)))
+    nest, space = plan.nest(plan.copied(piece), Tensor(shape, "float32", columns.buffer, row_major(shape)))
     nest = replace(nest, name=f"windows{number}")
-    plan.reaches[nest.name] = reach
+    plan.spaces[nest.name] = space
     pitch = first * inner
     n, m, k = (c_expression(expand(extent)) for extent in (rows_here * inner, each, depth))
     left = Matrix(filters.buffer, False, c_expression(groups), "")
@@ -162,7 +162,9 @@ def gathered_product(plan: PlanBuilder, view: Tensor, filters: Tensor, strides: 
 
 
 def _contract(plan: PlanBuilder, view: Tensor, filters: Tensor, directions: int) -> Value:
-    """The sum over input channels and places: `filters` (group, out, in, places), `view` (batch, in, places, windows).
+    """Return the sum over input channels and places.
+
+    `filters` is (group, out, in, places), `view` is (batch, in, places, windows).
 
     The dimensions of the product are batch, group, out, in, places, windows; a single group has none of its own.
     """
@@ -178,19 +180,19 @@ def _contract(plan: PlanBuilder, view: Tensor, filters: Tensor, directions: int)
 
 
 def _grouped(weight: Tensor, groups: Size) -> Tensor:
-    """Filters (out, in / groups, places) as (group, out / groups, in / groups, places)."""
+    """View filters (out, in / groups, places) as (group, out / groups, in / groups, places)."""
     each = _share(weight.shape[0], groups)
     shape = (groups, each, *weight.shape[1:])
     return Tensor(shape, weight.dtype, weight.buffer, (weight.strides[0] * each, *weight.strides), weight.offset)
 
 
 def _share(channels: Size, groups: Size) -> Size:
-    """Channels of one group; as many groups as channels leave one, whatever the channels are called."""
+    """Return the channels of one group; 1 if the number of groups is itself a run-time size."""
     return channels / groups if groups.is_Integer else sympy.Integer(1)
 
 
 def _turned(weight: Tensor, groups: Size) -> Tensor:
-    """Filters (in, out / groups, places) of a transposed convolution, grouped and with their places reversed."""
+    """View filters (in, out / groups, places) of a transposed convolution grouped and with their places reversed."""
     inputs, outputs, *kernel = weight.shape
     step_in, step_out, *steps = weight.strides
     offset = weight.offset + sum((k - 1) * step for k, step in zip(kernel, steps, strict=True))
@@ -208,13 +210,13 @@ def _spread_out(
     hops: list[int],
     extra: list[int],
 ) -> Tensor:
-    """The input of a transposed convolution with zeros between and around, so that a plain convolution remains."""
-    reach = [hop * (k - 1) - pad for hop, k, pad in zip(hops, kernel, pads, strict=True)]
-    return plan.padded(x, reach, [room + more for room, more in zip(reach, extra, strict=True)], 0.0, strides)
+    """Pad the input of a transposed convolution with zeros between and around, so that a plain convolution remains."""
+    before = [hop * (k - 1) - pad for hop, k, pad in zip(hops, kernel, pads, strict=True)]
+    return plan.padded(x, before, [low + more for low, more in zip(before, extra, strict=True)], 0.0, strides)
 
 
 def by_vectors(plan: PlanBuilder, left: Tensor, right: Tensor, batch: int) -> Value:
-    """A matrix product as a map and a reduction, so ordered that vectors are contiguous."""
+    """Return a matrix product as a map and a reduction, with the loops ordered so that vectors are contiguous."""
     rank = batch + 3
     lead = tuple(range(batch))
     if right.strides[-1] == 1 or right.shape[-1] == 1:

@@ -1,4 +1,4 @@
-"""Reductions, and what is made of them: softmax, norms."""
+"""Reductions, softmax and norms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _mean(plan: PlanBuilder, x: Value, axes: Any = None, keep: bool = False, **_
 
 
 def mean(plan: PlanBuilder, x: Value, axes: Any, keep: bool = True) -> Value:
-    """The mean over axes; the divisor is a size of the run."""
+    """Return the mean over axes; the divisor is a run-time size."""
     total = reduce(plan, "sum", x, axes, keep)
     return apply(plan, "div", total, Extent((), "float32", extent(x, axes)), idiom="numeric.mean-divisor")
 
@@ -74,7 +74,7 @@ def _vector_norm(
 
 
 def _shifted(plan: PlanBuilder, x: Value, axis: int) -> Value:
-    """x minus its maximum: exp of it cannot overflow."""
+    """Return x minus its maximum, so that exp of it cannot overflow."""
     return apply(plan, "sub", x, reduce(plan, "max", x, axis), idiom="numeric.max-subtraction")
 
 
@@ -91,7 +91,7 @@ def _log_softmax(plan: PlanBuilder, x: Value, axis: int, half_to_float: bool = F
 
 
 def normalised(plan: PlanBuilder, x: Value, axes: Any, epsilon: float) -> Value:
-    """x with mean 0 and variance 1 over axes."""
+    """Return x normalised to mean 0 and variance 1 over axes."""
     centred = apply(plan, "sub", x, mean(plan, x, axes))
     variance = mean(plan, apply(plan, "mul", centred, centred), axes)
     deviation = apply(plan, "sqrt", apply(plan, "add", variance, epsilon))
@@ -99,7 +99,7 @@ def normalised(plan: PlanBuilder, x: Value, axes: Any, epsilon: float) -> Value:
 
 
 def scaled(plan: PlanBuilder, x: Value, weight: Value | None, bias: Value | None) -> Value:
-    """x * weight + bias, each optional."""
+    """Return x * weight + bias, each optional."""
     if weight is not None:
         x = apply(plan, "mul", x, weight)
     return x if bias is None else apply(plan, "add", x, bias)
@@ -114,7 +114,7 @@ def _layer_norm(
 
 
 def per_channel(value: Value | None, rank: int) -> Value | None:
-    """A vector of channels lined up with dimension 1."""
+    """Return a vector of channels aligned with dimension 1."""
     return None if value is None else reorder(value, (0,) + (None,) * (rank - 2))
 
 

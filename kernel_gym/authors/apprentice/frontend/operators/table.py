@@ -1,7 +1,7 @@
-"""The table of ATen operators, and the blocks that their meanings are built from.
+"""The table of handlers of ATen operators, and the building blocks that handlers use.
 
-A handler gets the reader and the node's arguments (tensors already turned into values) and returns a value, or a tuple
-for operators with several results. The table is open: a new operator is one decorated function.
+A handler gets the plan under construction and the node's arguments, with tensors as values. It returns a value, or a
+tuple for an operator with several results. To support a new operator, add a function decorated with `handles`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HANDLERS: dict[str, Handler] = {}
 
 
 def handles(*names: str) -> Callable[[Handler], Handler]:
-    """Register a handler for ATen operators."""
+    """Register a function as the handler of ATen operators."""
 
     def register(handler: Handler) -> Handler:
         for name in names:
@@ -38,7 +38,7 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
 
 
 def broadcast_shape(plan: PlanBuilder, *values: Value | float) -> tuple[Size, ...]:
-    """The shape that values are broadcast to."""
+    """Return the shape that values are broadcast to; dimensions that meet here are equal in every run."""
     shapes = [value.shape for value in values if isinstance(value, Value)]
     rank = max((len(shape) for shape in shapes), default=0)
     result: list[Size] = []
@@ -53,18 +53,18 @@ def broadcast_shape(plan: PlanBuilder, *values: Value | float) -> tuple[Size, ..
 
 
 def apply(plan: PlanBuilder, function: str, *arguments: Value | float, idiom: str = "", dtype: str = "float32") -> Map:
-    """An elementwise function."""
+    """Return an elementwise function of values."""
     return Map(broadcast_shape(plan, *arguments), dtype, function, arguments, idiom)
 
 
 def reduce(
     plan: PlanBuilder, function: Reduction, value: Value, axes: Any, keep: bool = True, idiom: str = ""
 ) -> Value:
-    """A reduction over axes; none given means all."""
+    """Return a reduction over axes; over all if none are given."""
     rank = len(value.shape)
     chosen = sorted({axis % rank for axis in listed(axes)}) if axes not in (None, [], ()) else list(range(rank))
     if len(chosen) == rank > 1 and function in ("sum", "max", "min"):
-        # Rows first, which many cores can share, and then what is left of them.
+        # Rows are reduced first, which many cores can share, and then their results.
         value = plan.tensor(reduce(plan, function, value, [rank - 1]))
     shape = tuple(ONE if axis in chosen else extent for axis, extent in enumerate(value.shape))
     dtype = "int64" if function in ("argmax", "argmin") else value.dtype
@@ -73,12 +73,12 @@ def reduce(
 
 
 def listed(axes: Any) -> list[int]:
-    """Axes as a list."""
+    """Return axes as a list."""
     return [axes] if isinstance(axes, int) else list(axes)
 
 
 def extent(value: Value, axes: Any) -> Size:
-    """How many elements a reduction over axes takes together."""
+    """Return how many elements a reduction over axes combines into one."""
     rank = len(value.shape)
     chosen = {axis % rank for axis in listed(axes)} if axes not in (None, [], ()) else set(range(rank))
     return product(value.shape[axis] for axis in chosen)

@@ -1,4 +1,4 @@
-"""Views: nothing is computed, indices change."""
+"""Views: operators that compute nothing and only change indices."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _arange(plan: PlanBuilder, first: int, end: int | None = None, step: int = 1
 
 @handles("gather.default")
 def _gather(plan: PlanBuilder, x: Value, axis: int, index: Value) -> Value:
-    """One element of each row, picked by its position: the sum over the row of x where the position is the index."""
+    """Pick one element of each row, as the sum over the row of x where the position equals the index."""
     axis %= len(x.shape)
     if axis != len(x.shape) - 1 or index.shape[axis] != 1:
         raise Unsupported("Unsupported: aten.gather.default other than of one element of each row")

@@ -18,7 +18,7 @@ LOWEST = float("-inf")
 
 
 def spread(values: Any, directions: int) -> list[int]:
-    """A setting for each direction; one number stands for all."""
+    """Return a setting for each direction; a single number applies to all."""
     listed = [values] if isinstance(values, int) else list(values)
     return listed * directions if len(listed) == 1 else listed
 
@@ -26,7 +26,7 @@ def spread(values: Any, directions: int) -> list[int]:
 def window_count(
     plan: PlanBuilder, extent: Size, kernel: Size, stride: int, dilation: int, *, ceil: bool = False
 ) -> Size:
-    """How many windows fit along a direction of a padded tensor."""
+    """Return how many windows fit along one direction of a padded tensor."""
     room = sympy.expand(extent - dilation * (kernel - 1) - 1)
     count = room + 1 if stride == 1 else sympy.floor((room + (stride - 1 if ceil else 0)) / stride) + 1
     return plan.sizes.derive(f"windows{len(plan.sizes.derived)}", count) if count.free_symbols else count
@@ -40,7 +40,7 @@ def windows(
     dilation: Sequence[int],
     counts: Sequence[Size],
 ) -> Tensor:
-    """A view of a contiguous tensor: leading dimensions, then the places in a window, then the windows."""
+    """View a contiguous tensor as leading dimensions, then the places in a window, then the windows."""
     directions = len(kernel)
     lead, inner = x.strides[:-directions], x.strides[-directions:]
     shape = (*x.shape[:-directions], *kernel, *counts)
@@ -60,11 +60,11 @@ def _pool(
     fill: float,
     directions: int,
 ) -> tuple[Tensor, tuple[int, ...], list[int]]:
-    """The windows of a pooling operator, the axes to reduce, and the kernel's sizes."""
+    """Return the windows of a pooling operator, the axes to reduce, and the sizes of a window."""
     kernels = spread(kernel, directions)
     strides = spread(stride or kernels, directions)
     pads, dilations = spread(padding, directions), spread(dilation, directions)
-    # With ceil_mode the last window may hang over the edge: pad by what it could need.
+    # With ceil_mode the last window may extend beyond the edge: pad by as much as it could need.
     extra = [step - 1 if ceil else 0 for step in strides]
     around = plan.padded(x, pads, [pad + more for pad, more in zip(pads, extra, strict=True)], fill)
     places = [size(k) for k in kernels]
@@ -89,7 +89,7 @@ def _max_pool(directions: int) -> Any:
         ceil: bool = False,
     ) -> Any:
         view, axes, _ = _pool(plan, x, kernel, stride, padding, dilation, ceil, LOWEST, directions)
-        # Held in memory: what follows may compare, and comparing gets in the way of taking rows together.
+        # Stored in memory: a comparison fused into this nest would rule out handling short rows together.
         return (plan.tensor(reduce(plan, "max", view, axes, keep=False)), None)
 
     return handler
@@ -120,7 +120,7 @@ def _max_pool1d(plan: PlanBuilder, *arguments: Any, **settings: Any) -> Value:
 
 
 def aligned(view: Tensor, positions: Sequence[int], rank: int) -> Tensor:
-    """A tensor with its dimensions at the given positions of a larger rank, ones elsewhere."""
+    """View a tensor with its dimensions at the given positions of a larger rank, and 1 elsewhere."""
     shape, strides = [ONE] * rank, [sympy.Integer(0)] * rank
     for extent, stride, position in zip(view.shape, view.strides, positions, strict=True):
         shape[position], strides[position] = extent, stride

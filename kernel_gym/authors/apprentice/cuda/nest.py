@@ -1,4 +1,4 @@
-"""Loop nests: elements each thread for itself, and the passes of a reduction."""
+"""Writes loop nests with one thread per result, including the passes of a reduction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kernel_gym.authors.apprentice.cuda.stage import INT_ELEMENTS, StageWriter
 from kernel_gym.authors.apprentice.cuda.steps import RESULTS, Steps, needed, stored
 from kernel_gym.authors.apprentice.frontend.plan import Access, Nest, Ref, Store
 
-#: What a reduction starts from, and how it takes in one more value.
+#: The start value of a reduction, and the merge of one more value.
 STARTS = {"sum": "0.0f", "prod": "1.0f"}
 MERGES = {
     "sum": "{0} + {1}", "prod": "{0} * {1}", "max": "fmaxf({0}, {1})", "min": "fminf({0}, {1})",
@@ -20,7 +20,7 @@ MERGES = {
 
 @dataclass
 class NestWriter(StageWriter):
-    """A nest as a kernel whose threads each compute one result, looping over what is reduced."""
+    """Writes a nest as a kernel whose threads each compute one result, with loops over the reduced axes."""
 
     nest: Nest = field(kw_only=True)
 
@@ -32,31 +32,31 @@ class NestWriter(StageWriter):
 
     @property
     def index(self) -> str:
-        """An int holds every index at every case of the task, or it takes more."""
+        """The type of indices: int, unless a case of the task has too many elements."""
         return "int" if self.nest.elements < INT_ELEMENTS else "long long"
 
     def buffers_used(self) -> dict[str, bool]:
-        """Inputs first."""
-        found = {step.access.buffer: False for step in self.nest.loads if step.access}
-        return found | {store.access.buffer: True for store in self.nest.stores}
+        """Return the buffers of the nest, inputs first."""
+        loaded = {step.access.buffer: False for step in self.nest.loads if step.access}
+        return loaded | {store.access.buffer: True for store in self.nest.stores}
 
     def fields(self) -> list[tuple[str, str]]:
-        """The plan's sizes."""
+        """Return the plan's sizes."""
         return list(self.nest.fields)
 
     def sizes(self, names: tuple[str, ...]) -> str:
-        """The product of loop sizes."""
+        """Return the product of loop sizes."""
         return " * ".join(self.named(name) for name in names) or "1"
 
     @property
     def results(self) -> str:
-        """How many results the nest has: for each kept index, and along the vector dimension unless it's reduced."""
+        """How many results the nest has: the kept loops, times the vector dimension unless it is reduced."""
         return self.sizes(self.nest.kept if self.nest.vector_reduced else (*self.nest.kept, self.nest.vector))
 
     # ---- addresses -------------------------------------------------------------------------------------------------
 
     def address(self, access: Access) -> str:
-        """The index of an element: loops times strides."""
+        """Return the index of an element: loop indices times strides."""
         terms = [self.sized(access.offset)] if access.offset != "0" else []
         terms += [self._scaled(f"i{n}", stride) for n, stride in enumerate(access.kept) if stride != "0"]
         reduced = list(access.reduced)
@@ -74,7 +74,7 @@ class NestWriter(StageWriter):
         return f"{loop} * ({text})" if " + " in text or " - " in text else f"{loop} * {text}"
 
     def take_apart(self, whole: str, loops: list[tuple[str, str]]) -> None:
-        """Statements that turn one index into those of several loops, the innermost last."""
+        """Write the statements that split one index into those of several loops, the innermost last."""
         rest = whole
         for n in range(len(loops) - 1, 0, -1):
             loop, size = loops[n]
@@ -85,13 +85,13 @@ class NestWriter(StageWriter):
             self.code.add(f"const {self.index} {loops[0][0]} = {rest};")
 
     def kept_loops(self) -> list[tuple[str, str]]:
-        """Kept loops as (index, size)."""
+        """Return the kept loops as (index, size)."""
         return [(f"i{n}", self.named(name)) for n, name in enumerate(self.nest.kept)]
 
     # ---- the body --------------------------------------------------------------------------------------------------
 
     def body(self) -> None:
-        """One result after another."""
+        """Write the computation of each result."""
         with self._each_result():
             self.take_apart("i", [*self.kept_loops(), ("column", self.named(self.nest.vector))])
             self.passes()
@@ -108,7 +108,7 @@ class NestWriter(StageWriter):
         yield
 
     def passes(self) -> None:
-        """Loop after loop over what is reduced, each for the reductions that the ones before made possible."""
+        """Write one loop over the reduced axes for each level of reductions, then the stores."""
         levels = max((step.level for step in self.nest.reductions), default=0)
         for level in range(levels):
             self.prepare(level)
@@ -118,7 +118,7 @@ class NestWriter(StageWriter):
             self.store(store)
 
     def prepare(self, level: int) -> None:
-        """Compute what is one number per result and known by now."""
+        """Write the steps that have one number per result and whose operands are complete at this level."""
         for index, step in enumerate(self.nest.steps):
             if not step.inside and not step.reduction and step.level <= level:
                 self.steps.write(index)
@@ -127,40 +127,40 @@ class NestWriter(StageWriter):
         for index in reductions:
             self.open(index)
         self.partial = self._partial_sums(reductions)
-        known = dict(self.steps.names)
+        names = dict(self.steps.names)
         with self.reduced_loop(level):
-            for index in needed(self.nest, [self.source(index) for index in reductions], known):
+            for index in needed(self.nest, [self.source(index) for index in reductions], names):
                 self.write_inside(index, level)
             for index in reductions:
                 self.merge(index)
         self.partial = {}
-        self.steps.forget(known)
+        self.steps.forget(names)
         for index in reductions:
             self.close(index)
 
     def _partial_sums(self, reductions: list[int]) -> dict[int, str]:
-        """Sums over several loops are summed by the inner ones first: a single long sum loses digits."""
+        """Return the names of partial sums. The inner loops are summed first, since a single long sum loses digits."""
         sums = [index for index in reductions if self.nest.steps[index].function == "sum"]
         return {index: self.result_name(index).replace("total", "partial") for index in sums if self.several_loops}
 
     @property
     def several_loops(self) -> bool:
-        """True if one thread goes through several loops for a result."""
+        """True if one thread walks several reduced loops for a result."""
         return len(self.nest.reduced) > 1
 
     def write_inside(self, index: int, level: int) -> None:
-        """One step of the loop over what is reduced."""
+        """Write one step inside the reduced loops."""
         self.steps.write(index)
 
     def source(self, index: int) -> int:
-        """The step that a reduction takes in."""
+        """Return the step that a reduction reduces."""
         argument = self.nest.steps[index].arguments[0]
         assert isinstance(argument, Ref)
         return argument.step
 
     @contextmanager
     def reduced_loop(self, level: int) -> Iterator[None]:
-        """The loops over everything that is reduced."""
+        """Write the loops over all reduced axes."""
         depth = []
         for n, name in enumerate(self.nest.reduced):
             block = self.code.block(f"for ({self.index} k{n} = 0; k{n} < {self.named(name)}; ++k{n})")
@@ -178,13 +178,13 @@ class NestWriter(StageWriter):
     # ---- reductions ------------------------------------------------------------------------------------------------
 
     def result_name(self, index: int) -> str:
-        """What a reduction's result is called."""
+        """Return the name of a reduction's result."""
         word = RESULTS[self.nest.steps[index].function]
         first = [i for i, s in enumerate(self.nest.steps) if s.reduction and RESULTS[s.function] == word]
         return word if first[0] == index else f"{word}{first.index(index)}"
 
     def open(self, index: int) -> None:
-        """Declare what a reduction gathers."""
+        """Write the declaration of a reduction's accumulator."""
         step, name = self.nest.steps[index], self.result_name(index)
         if step.function.startswith("arg"):
             best = self.spelling.spell("reduce.lowest") if step.function == "argmax" else "__int_as_float(0x7f800000)"
@@ -196,7 +196,7 @@ class NestWriter(StageWriter):
         self.code.add(f"float {name} = {start};")
 
     def merge(self, index: int) -> None:
-        """Take in one more value."""
+        """Write the merge of one more value into the accumulator."""
         step, name = self.nest.steps[index], self.partial.get(index) or self.result_name(index)
         value = self.steps.names[self.source(index)]
         if not step.function.startswith("arg"):
@@ -207,7 +207,7 @@ class NestWriter(StageWriter):
             self.code.add(f"{name}Value = {value};", f"{name} = {self.position()};")
 
     def position(self) -> str:
-        """The place of an element among those that are reduced."""
+        """Return the position of an element among those that are reduced."""
         terms = [
             " * ".join([f"k{n}", *(self.named(name) for name in self.nest.reduced[n + 1 :])])
             for n in range(len(self.nest.reduced))
@@ -215,37 +215,37 @@ class NestWriter(StageWriter):
         return " + ".join(terms) or "0"
 
     def close(self, index: int) -> None:
-        """The reduction is complete."""
+        """Record that the reduction is complete."""
         self.steps.names[index] = self.result_name(index)
 
     # ---- results ---------------------------------------------------------------------------------------------------
 
     def walks(self, store: Store) -> bool:
-        """True if a result belongs to every reduced index."""
+        """Return whether the result has a value for every reduced index."""
         access = store.access
         along = self.nest.vector_reduced and access.step != "0"
         return self.nest.steps[store.step].inside or along or any(stride != "0" for stride in access.reduced)
 
     def store(self, store: Store) -> None:
-        """Write a result, once or for every reduced index."""
+        """Write the store of a result, once or for every reduced index."""
         if not (self.nest.reductions and self.walks(store)):
             for index in needed(self.nest, [store.step], self.steps.names):
                 self.steps.write(index)
             self.store_once(store)
             return
-        known = dict(self.steps.names)
+        names = dict(self.steps.names)
         with self.reduced_loop(-1):
-            for index in needed(self.nest, [store.step], known):
+            for index in needed(self.nest, [store.step], names):
                 self.write_inside(index, -1)
             self.code.add(self.assignment(store))
-        self.steps.forget(known)
+        self.steps.forget(names)
 
     def store_once(self, store: Store) -> None:
-        """Write a result that is one number."""
+        """Write the store of a result that is one number."""
         self.code.add(self.assignment(store))
 
     def assignment(self, store: Store) -> str:
-        """The statement that stores a result."""
+        """Return the statement that stores a result."""
         value = stored(store.access.dtype, self.steps.names[store.step])
         return f"{self.buffer(store.access.buffer)}[{self._written(store.access)}] = {value};"
 
@@ -259,7 +259,7 @@ class NestWriter(StageWriter):
     # ---- the launch ------------------------------------------------------------------------------------------------
 
     def launch(self, code: CodeWriter) -> None:
-        """A thread for each result, or fewer that take several."""
+        """Write the launch: a thread for each result, or fewer that take several results each."""
         self.set_fields(code)
         self.covering(code, self.results)
         self.call(code, self.blocks(), self.spelling.spell("launch.threads", block=self.schedule.block))

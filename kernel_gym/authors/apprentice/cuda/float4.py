@@ -1,17 +1,17 @@
-"""Elementwise nests that move four floats at a time."""
+"""Writes elementwise loop nests that move four floats at a time, as float4."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from kernel_gym.authors.apprentice.code_writer import CodeWriter
-from kernel_gym.authors.apprentice.cuda.nests import NestWriter
+from kernel_gym.authors.apprentice.cuda.nest import NestWriter
 from kernel_gym.authors.apprentice.cuda.schedule import CudaSchedule
 from kernel_gym.authors.apprentice.frontend.plan import Nest
 
 
 def suits(nest: Nest, schedule: CudaSchedule) -> bool:
-    """True for a nest that is one run over contiguous floats."""
+    """Return whether the nest is one loop over contiguous floats."""
     accesses = [step.access for step in nest.loads if step.access] + [store.access for store in nest.stores]
     return (
         schedule.vector == 4
@@ -26,8 +26,8 @@ def suits(nest: Nest, schedule: CudaSchedule) -> bool:
 
 
 @dataclass
-class QuadWriter(NestWriter):
-    """The arithmetic of one element as a function, called for the four parts of every float4 and for the rest."""
+class Float4Writer(NestWriter):
+    """Writes the arithmetic of one element as a function, called for the four parts of each float4 and for the tail."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -36,7 +36,7 @@ class QuadWriter(NestWriter):
         self.single = [(index, access) for index, access in loads if access.step == "0"]
 
     def before(self) -> None:
-        """The function of one element."""
+        """Write the function of one element."""
         names = [f"{access.label}Value" for _, access in (*self.walked, *self.single)]
         sizes = [step.field for step in self.nest.steps if step.field]
         parameters = [f"float {name}" for name in names] + [f"{self.index} {self.named(name)}" for name in sizes]
@@ -51,7 +51,7 @@ class QuadWriter(NestWriter):
         self.code.add("")
 
     def body(self) -> None:
-        """Whole quads, and then the rest."""
+        """Write the loop over whole float4s, then the loop over the tail."""
         out, length = self.buffer(self.nest.stores[0].access.buffer), self.named(self.nest.vector)
         self.code.add(
             f"const {self.index} first = {self.spelling.spell('index.global')};",
@@ -74,11 +74,11 @@ class QuadWriter(NestWriter):
             self.code.add(f"{out}[i] = {self._element([f'{self.buffer(a.buffer)}[i]' for _, a in self.walked])};")
 
     def _element(self, values: list[str]) -> str:
-        held = [f"{access.label}Value" for _, access in self.single]
-        return f"{self.prefix}_element({', '.join([*values, *held, *self.sizes_used])})"
+        numbers = [f"{access.label}Value" for _, access in self.single]
+        return f"{self.prefix}_element({', '.join([*values, *numbers, *self.sizes_used])})"
 
     def launch(self, code: CodeWriter) -> None:
-        """A thread for every quad, or fewer that take several."""
+        """Write the launch: a thread for each float4, or fewer that take several each."""
         self.set_fields(code)
         self.covering(code, f"({self.results} + 3) / 4")
         self.call(code, self.blocks(), self.spelling.spell("launch.threads", block=self.schedule.block))

@@ -1,7 +1,7 @@
-"""Cutting expression trees into loop nests.
+"""Fuses trees of values into loop nests.
 
-A nest has one set of kept axes and one set of reduced axes. Everything in a tree that fits them is fused; a reduction
-that does not is computed by a nest of its own first.
+A loop nest has one set of kept axes and one set of reduced axes. Everything in a tree that fits them is fused into one
+nest; a reduction over other axes gets a nest of its own, which runs first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kernel_gym.authors.apprentice.frontend.sizes import ONE, ZERO, Size, Sizes,
 
 @dataclass(eq=False)
 class Axis:
-    """One dimension of a nest."""
+    """One dimension of a loop nest; compared by identity."""
 
     size: Size
     reduced: bool = False
@@ -35,17 +35,17 @@ class Axis:
 
 @dataclass(frozen=True)
 class Spread:
-    """A dimension of 1 that its user repeats along an axis."""
+    """A dimension of 1 that is broadcast along an axis."""
 
     axis: Axis
 
 
-#: What a dimension of a value is in the nest: an axis, a 1 repeated along an axis, or a 1.
+#: What a dimension of a value is in the nest: an axis, a 1 that is broadcast along an axis, or a 1.
 Place = Axis | Spread | None
 
 
 class Misfit(Exception):
-    """A reduction runs over other axes than the nest's; it has to be computed first."""
+    """Raised for a reduction over other axes than the nest's; it has to be computed first."""
 
     def __init__(self, value: Reduce) -> None:
         super().__init__("a reduction does not fit the nest")
@@ -54,7 +54,7 @@ class Misfit(Exception):
 
 @dataclass
 class _Draft:
-    """A step before axes are collapsed: strides by axis."""
+    """A step before axes are merged, with strides by axis."""
 
     function: str
     arguments: tuple[Ref | float, ...] = ()
@@ -68,25 +68,25 @@ class _Draft:
     extent: Size | None = None
 
     def key(self) -> tuple[object, ...]:
-        """Equal for drafts that compute the same."""
+        """Return a key that is equal for drafts that compute the same."""
         source = (self.tensor.buffer, self.tensor.offset) if self.tensor else None
         walk = frozenset((id(axis), stride) for axis, stride in self.strides.items())
         return (self.function, self.arguments, walk, source, self.reduction is not None, self.idiom, self.extent)
 
 
 @dataclass
-class Cutter:
-    """Builds the nest of one value."""
+class NestBuilder:
+    """Builds the loop nest of one value, from the root of its tree to the leaves."""
 
     sizes: Sizes
     axes: list[Axis] = field(default_factory=list)
     drafts: list[_Draft] = field(default_factory=list)
     seen: dict[tuple[int, tuple[Place, ...]], Ref] = field(default_factory=dict)
-    known: dict[tuple[object, ...], Ref] = field(default_factory=dict)
+    by_key: dict[tuple[object, ...], Ref] = field(default_factory=dict)
     keep_alive: list[Value] = field(default_factory=list)
 
     def visit(self, value: Value | float, places: tuple[Place, ...]) -> Ref | float:
-        """The step that computes a value whose dimensions are at `places`."""
+        """Return the step that computes a value whose dimensions are at `places`."""
         if not isinstance(value, Value):
             return value
         places = tuple(
@@ -124,7 +124,7 @@ class Cutter:
         raise TypeError(f"cannot place {type(value).__name__}")
 
     def _aligned(self, argument: Value, shape: tuple[Size, ...], places: tuple[Place, ...]) -> tuple[Place, ...]:
-        """Places of an argument's dimensions, right-aligned under `shape`, dimensions of 1 repeated."""
+        """Return the places of an argument's dimensions when it is broadcast to `shape`."""
         shift = len(shape) - len(argument.shape)
         result: list[Place] = []
         for index, extent in enumerate(argument.shape):
@@ -169,11 +169,11 @@ class Cutter:
         for axis in axes:
             place = places[axis]
             extent = value.argument.shape[axis]
-            known = reduced[axes.index(axis)] if len(reduced) == len(axes) else None
+            shared = reduced[axes.index(axis)] if len(reduced) == len(axes) else None
             if isinstance(place, Spread) and self.sizes.same(place.axis.size, extent) and place.axis not in places:
                 inner[axis] = place.axis
-            elif known is not None and self.sizes.same(known.size, extent) and known not in places:
-                inner[axis] = known
+            elif shared is not None and self.sizes.same(shared.size, extent) and shared not in places:
+                inner[axis] = shared
             elif not reduced:
                 fresh.append(Axis(self.sizes.canonical(extent), reduced=True))
                 inner[axis] = fresh[-1]
@@ -183,7 +183,7 @@ class Cutter:
         if reduced and chosen != set(reduced):
             raise Misfit(value)
         if fresh and any(axis not in places for axis in self.axes if axis.size != 1):
-            raise Misfit(value)  # the result is repeated along an axis of the nest that the reduction does not know
+            raise Misfit(value)  # the result is broadcast along an axis that the reduction does not have
         self._adopt(inner, chosen, value)
         argument = self.visit(value.argument, tuple(inner))
         if not isinstance(argument, Ref):
@@ -195,7 +195,7 @@ class Cutter:
         )
 
     def _adopt(self, inner: list[Place], chosen: set[Place], value: Reduce) -> None:
-        """Mark the reduced axes and put new ones where the argument has them."""
+        """Mark the chosen axes as reduced, and order the nest's axes as the argument has them."""
         for place in chosen:
             if not isinstance(place, Axis):
                 raise Misfit(value)
@@ -205,12 +205,12 @@ class Cutter:
             self.axes = order + [axis for axis in self.axes if axis not in order]
 
     def _add(self, draft: _Draft) -> Ref:
-        """The draft's step; one that computes the same is used again."""
+        """Add a draft, unless there is one that computes the same; return its step."""
         key = draft.key()
-        if key not in self.known:
+        if key not in self.by_key:
             self.drafts.append(draft)
-            self.known[key] = Ref(len(self.drafts) - 1)
-        return self.known[key]
+            self.by_key[key] = Ref(len(self.drafts) - 1)
+        return self.by_key[key]
 
 
 def _reordered(value: Reorder, places: tuple[Place, ...]) -> tuple[Place, ...]:
@@ -222,36 +222,38 @@ def _reordered(value: Reorder, places: tuple[Place, ...]) -> tuple[Place, ...]:
 
 
 @dataclass(frozen=True)
-class Reach:
-    """How far a stage goes: the length of its vector dimension, and how many vectors it works on."""
+class IterationSpace:
+    """The size of a stage: the length of its vector dimension, and how many vectors it works on."""
 
     length: Size
     vectors: Size = ONE
 
 
-def cut(value: Value, target: Tensor, sizes: Sizes, materialise: Callable[[Value], Tensor]) -> tuple[Nest, Reach]:
-    """The nest that computes `value` into `target`, and its reach.
+def fuse(
+    value: Value, target: Tensor, sizes: Sizes, materialise: Callable[[Value], Tensor]
+) -> tuple[Nest, IterationSpace]:
+    """Return the loop nest that computes `value` into `target`, and its iteration space.
 
-    `materialise` is called for parts that need a nest of their own.
+    `materialise` is called for parts that need a nest of their own, and returns the tensor that holds the part.
     """
     replaced: dict[int, Tensor] = {}
     while True:
         own = tuple(Axis(sizes.canonical(extent)) for extent in value.shape)
-        cutter = Cutter(sizes, axes=list(own))
+        builder = NestBuilder(sizes, axes=list(own))
         try:
-            root = cutter.visit(value, own)
+            root = builder.visit(value, own)
         except Misfit as misfit:
             part = _mean(value, misfit.value)
             replaced[id(part)] = materialise(part)
             value = _substituted(value, replaced)
             continue
-        lonely = _whole_reduction(cutter, root)
-        if lonely is not None:
-            replaced[id(lonely)] = materialise(lonely)
+        reduction = _whole_reduction(builder, root)
+        if reduction is not None:
+            replaced[id(reduction)] = materialise(reduction)
             value = _substituted(value, replaced)
             continue
         return _finish(
-            cutter,
+            builder,
             root,
             {axis: sizes.canonical(stride) for axis, stride in zip(own, target.strides, strict=True)},
             target,
@@ -259,7 +261,10 @@ def cut(value: Value, target: Tensor, sizes: Sizes, materialise: Callable[[Value
 
 
 def _mean(value: Value, total: Reduce) -> Value:
-    """The mean that a sum is needed for, if a reduction goes on from it: all that use it must see the same last bit."""
+    """Return the mean that a sum belongs to, if a further reduction uses it; otherwise the sum.
+
+    Everything that uses such a mean must see the same last bit, so the division is computed only once.
+    """
     waiting: list[Value] = [value] if isinstance(value, Reduce) else []
     while waiting:
         node = waiting.pop()
@@ -272,17 +277,17 @@ def _mean(value: Value, total: Reduce) -> Value:
     return total
 
 
-def _whole_reduction(cutter: Cutter, root: Ref | float) -> Reduce | None:
-    """A reduction to a single number whose result a larger nest uses: it would keep that nest on one core."""
-    if not isinstance(root, Ref) or not any(axis.reduced for axis in cutter.drafts[root.step].axes):
+def _whole_reduction(builder: NestBuilder, root: Ref | float) -> Reduce | None:
+    """Return a reduction to a single number that a larger nest uses; fused, it would keep that nest on one core."""
+    if not isinstance(root, Ref) or not any(axis.reduced for axis in builder.drafts[root.step].axes):
         return None
-    if any(not axis.reduced and cutter.sizes.value(axis.size) != 1 for axis in cutter.axes):
+    if any(not axis.reduced and builder.sizes.value(axis.size) != 1 for axis in builder.axes):
         return None
-    return next((draft.reduction for draft in cutter.drafts if draft.reduction is not None), None)
+    return next((draft.reduction for draft in builder.drafts if draft.reduction is not None), None)
 
 
 def _substituted(value: Value, replaced: dict[int, Tensor]) -> Value:
-    """The tree with some values replaced by tensors that hold them."""
+    """Return the tree with some values replaced by tensors that hold them."""
     if not replaced:
         return value
     memo: dict[int, Value] = {}
@@ -323,7 +328,7 @@ def _substituted(value: Value, replaced: dict[int, Tensor]) -> Value:
 
 @dataclass
 class _Layout:
-    """The collapsed loops of a nest and the names of the tiling's fields."""
+    """The loops of a nest after merging, and the names of the tiling's fields."""
 
     groups: list[list[Axis]]
     fields: dict[str, Size] = field(default_factory=dict)
@@ -342,21 +347,21 @@ class _Layout:
         return names
 
     def name(self, extent: Size, label: str) -> str:
-        """The field that holds a size; a new one if there is none."""
-        for name, known in self.fields.items():
-            if known == extent:
+        """Return the field that holds a size; add one if there is none."""
+        for name, size in self.fields.items():
+            if size == extent:
                 return name
         fresh = next(name for n in range(99) if (name := f"{label}{n or ''}") not in self.fields)
         self.fields[fresh] = extent
         return fresh
 
     def stride(self, extent: Size) -> str:
-        """A stride as device arithmetic: sizes of the loops inside it where they say it, else a field."""
+        """Return a stride as device arithmetic: a product of the inner loops' sizes if it is one, otherwise a field."""
         if extent.is_Integer:
             return str(extent)
         sizes = [(name, self.fields[name]) for name in self._order()]
         for start in range(len(sizes)):
-            if product(known for _, known in sizes[start:]) == extent:
+            if product(size for _, size in sizes[start:]) == extent:
                 return " * ".join(f"t.{name}" for name, _ in sizes[start:])
         return f"t.{self.name(extent, 'stride')}"
 
@@ -366,20 +371,22 @@ class _Layout:
         return [*names, "length"]
 
 
-def _finish(cutter: Cutter, root: Ref | float, output: dict[Axis, Size], target: Tensor) -> tuple[Nest, Reach]:
+def _finish(
+    builder: NestBuilder, root: Ref | float, output: dict[Axis, Size], target: Tensor
+) -> tuple[Nest, IterationSpace]:
     if not isinstance(root, Ref):
-        root = cutter._add(_Draft("constant", (root,)))
-    layout = _Layout(_collapse(cutter, output))
-    steps = _labelled([_step(draft, layout) for draft in cutter.drafts])
+        root = builder._add(_Draft("constant", (root,)))
+    layout = _Layout(_collapse(builder, output))
+    steps = _labelled([_step(draft, layout) for draft in builder.drafts])
     store = Store(root.step, replace(_access(target, output, layout), label=target.buffer))
     fields = tuple((name, c_expression(extent)) for name, extent in layout.fields.items())
     vector_reduced = layout.vector[0].reduced
     nest = Nest("", fields, layout.kept_names, layout.reduced_names, "length", vector_reduced, steps, (store,))
-    return nest, Reach(layout.fields["length"], product(_extent(group) for group in layout.groups[:-1]))
+    return nest, IterationSpace(layout.fields["length"], product(_extent(group) for group in layout.groups[:-1]))
 
 
 def _labelled(steps: list[Step]) -> tuple[Step, ...]:
-    """The steps, every access with a name of its own."""
+    """Return the steps with a distinct label for every access."""
     seen: dict[str, int] = {}
     result = []
     for step in steps:
@@ -394,11 +401,11 @@ def _extent(group: list[Axis]) -> Size:
     return product(axis.size for axis in group)
 
 
-def _collapse(cutter: Cutter, output: dict[Axis, Size]) -> list[list[Axis]]:
-    """Neighbouring axes that every operand walks as one."""
-    walks = [draft.strides for draft in cutter.drafts if draft.tensor is not None] + [output]
+def _collapse(builder: NestBuilder, output: dict[Axis, Size]) -> list[list[Axis]]:
+    """Return the axes in groups: neighbouring axes that every operand walks as one are merged."""
+    walks = [draft.strides for draft in builder.drafts if draft.tensor is not None] + [output]
     groups: list[list[Axis]] = []
-    for axis in cutter.axes:
+    for axis in builder.axes:
         if axis.size == 1:
             continue
         if (
@@ -409,7 +416,7 @@ def _collapse(cutter: Cutter, output: dict[Axis, Size]) -> list[list[Axis]]:
             groups[-1].append(axis)
         else:
             groups.append([axis])
-    return groups or [cutter.axes[-1:] or [Axis(ONE)]]
+    return groups or [builder.axes[-1:] or [Axis(ONE)]]
 
 
 def _joined(walk: dict[Axis, Size], outer: Axis, inner: Axis) -> bool:
