@@ -1,4 +1,4 @@
-"""The mechanism: what the context shows moves the odds of the right spelling, and nothing else does."""
+"""Tests of the apprentice's behaviour: only what the context shows moves the odds of the right spelling."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_attention_is_limited() -> None:
     ],
 )
 def test_verified_code_helps_most_and_still_does_in_a_full_context(task: str, sibling: str) -> None:
-    """Pages help, a relative's verified kernel helps more, and four long ones beside it leave a third of that."""
+    """Pages help, a verified kernel of a similar task helps more, and four long kernels beside it leave a third."""
     pages = [Note("api", item.text) for item in seed_items("ascendc") if item.kind is Kind.API][:14]
     others = ("level2/conv_transpose3d_softmax_sigmoid", "level2/gemm_scale_batch_norm", "level1/cumsum")
     kernels = [_verified(suites.find_task(name)) for name in (sibling, *others, "level1/max_pooling_2d")]
@@ -111,7 +111,7 @@ notes = st.lists(st.sampled_from([PAGE, FAILED, POINTED, _verified()]), max_size
 
 @given(seed=st.integers(0, 2**32 - 1), before=notes, after=notes)
 def test_a_context_changes_only_what_it_decides(seed: int, before: Context, after: Context) -> None:
-    """Common random numbers: a spelling differs only if its probability crossed the draw, which is the same."""
+    """A spelling differs between contexts only if its probability crossed the draw, which is the same for both."""
     author = Apprentice()
     first = author.explain(SOFTMAX, before, None, np.random.default_rng(seed))
     second = author.explain(SOFTMAX, after, None, np.random.default_rng(seed))
@@ -189,9 +189,9 @@ def test_profiles_are_told_apart() -> None:
 
 def test_what_cannot_be_lowered_gives_no_kernel() -> None:
     odd = task("odd", "torch.sort(x, dim=1)[0]")
-    told = Apprentice().explain(odd, (), None, np.random.default_rng(0))
-    assert told.kernel.source == ""
-    assert told.problem.startswith("Unsupported: aten.")
+    explanation = Apprentice().explain(odd, (), None, np.random.default_rng(0))
+    assert explanation.kernel.source == ""
+    assert explanation.problem.startswith("Unsupported: aten.")
 
 
 # ---- refining ------------------------------------------------------------------------------------------------------
@@ -210,8 +210,8 @@ def test_the_schedule_of_a_foreign_kernel_is_recognised() -> None:
     constexpr int TILE_LENGTH = 512;
     add<<<16, nullptr, stream>>>(x, y);
     """
-    found = recognised(source)
-    assert (found.cores, found.tile, found.buffers, found.vector) == (16, 512, 2, False)
+    schedule = recognised(source)
+    assert (schedule.cores, schedule.tile, schedule.buffers, schedule.vector) == (16, 512, 2, False)
 
 
 def _start(schedule: Schedule, bottleneck: str) -> StartPoint:
@@ -223,10 +223,10 @@ def _moves_taken(start: StartPoint, context: Context = (), attempts: int = 60) -
     author = Apprentice()
     taken: list[str] = []
     for seed in range(attempts):
-        told = author.explain(SOFTMAX, context, start, np.random.default_rng(seed))
-        assert told.schedule_choice is not None
-        taken += told.schedule_choice.moves
-        assert recorded(told.kernel.source) != recorded(start.kernel.source)
+        explanation = author.explain(SOFTMAX, context, start, np.random.default_rng(seed))
+        assert explanation.schedule_choice is not None
+        taken += explanation.schedule_choice.moves
+        assert recorded(explanation.kernel.source) != recorded(start.kernel.source)
     return taken
 
 
@@ -246,9 +246,10 @@ def test_moves_follow_the_context() -> None:
 
 def test_refining_keeps_most_of_what_worked() -> None:
     start = _start(Schedule(cores=8, tile=256, buffers=1), "mte2")
-    told = [Apprentice().explain(SOFTMAX, (), start, np.random.default_rng(seed)) for seed in range(40)]
-    wrong = sum(not choice.right for one in told for choice in one.choices)
-    total = sum(len(one.choices) for one in told)
+    author = Apprentice()
+    attempts = [author.explain(SOFTMAX, (), start, np.random.default_rng(seed)).choices for seed in range(40)]
+    wrong = sum(not choice.right for choices in attempts for choice in choices)
+    total = sum(len(choices) for choices in attempts)
     assert 0 < wrong < 0.15 * total
 
 

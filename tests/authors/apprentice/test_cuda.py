@@ -1,7 +1,7 @@
-"""The apprentice's CUDA: oracles compute what the reference computes, and every mistake shows.
+"""Tests of the apprentice's CUDA: oracles compute what the reference computes, and every mistake has its effect.
 
-Kernels run on the CPU here, threads as fibers; on a GPU the same oracles pass the verifier (`tests/hardware` and
-`make test-cuda`). Whether text compiles is nvcc's word where there is one.
+Kernels run on the CPU here, with threads as fibers; on a GPU the same oracles pass the verifier (`tests/hardware` and
+`make test-cuda`). Where there is an nvcc, it decides whether a text compiles.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ REFERENCES = References()
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[CudaOnCpu]:
-    made = CudaOnCpu()
-    yield made
-    made.close()
+    device = CudaOnCpu()
+    yield device
+    device.close()
 
 
 def outcome(device: CudaOnCpu, kernel: Kernel, task: Task) -> str:
-    """Where a kernel ends: `uncompilable`, `fault`, `mismatch`, `timeout`, or `right`."""
+    """Return the outcome of a kernel: `uncompilable`, `fault`, `mismatch`, `timeout`, or `right`."""
     if has_nvcc() and nvcc_errors(kernel.source):
         return "uncompilable"
     build = device.build(kernel, task)
@@ -101,11 +101,11 @@ def test_every_oracle_computes_what_the_reference_does(task: Task, device: CudaO
 @pytest.mark.slow
 @pytest.mark.skipif(not has_nvcc(), reason="needs nvcc")
 def test_every_oracle_and_every_beginners_kernel_compiles() -> None:
-    """All in one file, each in a namespace of its own: nvcc takes seconds for one and no longer for hundreds."""
+    """All are in one file, each in its own namespace, because nvcc takes as long for hundreds as for one."""
     texts = []
     for number, task in enumerate(suites.load_suite("level1")):
-        for made in (oracle(task, "cuda"), naive(task, "cuda")):
-            body = made.source.replace('#include "kernel_gym.h"', "").replace('extern "C" int', "int")
+        for kernel in (oracle(task, "cuda"), naive(task, "cuda")):
+            body = kernel.source.replace('#include "kernel_gym.h"', "").replace('extern "C" int', "int")
             texts.append(f"namespace n{number}_{len(texts) % 2} {{\n{body}\n}}\n")
     assert nvcc_errors('#include "kernel_gym.h"\n' + "".join(texts)) == ()
 
@@ -114,8 +114,8 @@ def test_every_oracle_and_every_beginners_kernel_compiles() -> None:
 @pytest.mark.parametrize(("idiom", "mistake"), MISTAKES)
 def test_a_mistake_fails_as_it_says(idiom: Idiom, mistake: Spelling, device: CudaOnCpu) -> None:
     declared = idiom.effect_of(mistake)
-    found = outcome(device, *with_mistake(idiom, mistake))
-    assert found == ("right" if declared == "slow" else declared)
+    effect = outcome(device, *with_mistake(idiom, mistake))
+    assert effect == ("right" if declared == "slow" else declared)
 
 
 @pytest.mark.slow
@@ -198,8 +198,8 @@ def test_what_the_context_shows_helps() -> None:
 
     def wrong(context: tuple[Note, ...]) -> int:
         author = Apprentice(language="cuda")
-        told = [author.explain(task, context, None, np.random.default_rng(seed)) for seed in range(40)]
-        return sum(not choice.right for one in told for choice in one.choices)
+        attempts = [author.explain(task, context, None, np.random.default_rng(seed)).choices for seed in range(40)]
+        return sum(not choice.right for choices in attempts for choice in choices)
 
     assert wrong(shown) < wrong(()) / 3
 

@@ -1,4 +1,4 @@
-"""Every wrong spelling fails as it says, and every spelling is recognised in text."""
+"""Tests of the Ascend C idioms: every wrong spelling has its declared effect, every spelling is recognised in text."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ ALL = [pytest.param(idiom, id=idiom.id) for idiom in idioms().values()]
 
 @pytest.fixture(scope="module")
 def verifier() -> Iterator[Verifier]:
-    with Verifier(AscendSim()) as made:
-        yield made
+    with Verifier(AscendSim()) as verifier:
+        yield verifier
 
 
 def _effect(verdict: Verdict) -> str:
@@ -54,7 +54,7 @@ def test_the_right_spelling_is_recognised_in_a_kernel_that_uses_it(idiom: Idiom)
     assert not sight.wrong or idiom.id in OVERLAPPING
 
 
-#: Idioms whose mistake is a legal spelling elsewhere: a fixed start is right for one core's first row, say.
+#: Idioms whose mistake is a legal spelling elsewhere.
 OVERLAPPING: frozenset[str] = frozenset()
 
 
@@ -68,7 +68,7 @@ def test_a_mistake_is_recognised_where_it_leaves_a_trace(idiom: Idiom, mistake: 
 
 @pytest.mark.parametrize("idiom", [param for param in ALL if param.values[0].teaches])  # type: ignore[union-attr]
 def test_a_page_teaches_it(idiom: Idiom) -> None:
-    """The seed knowledge has a page on every API that an idiom is taught by."""
+    """The seed knowledge has a page on every API that teaches an idiom."""
     pages = [item for item in seed_items("ascendc") if item.kind == "api"]
     taught = [
         page for page in pages if (sight := read_note(Note("api", page.text)).sights.get(idiom.id)) and sight.taught

@@ -1,4 +1,4 @@
-"""Oracle kernels: all idioms right, best schedule. They pass every gate and beat the naive schedule."""
+"""Tests of oracle kernels (all idioms right, best schedule): they pass every gate and beat the naive schedule."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FOUNDATION = (
     "level1/sum_reduction_over_a_dimension",
     "level1/max_reduction_over_a_dimension",
 )
-#: One of each remaining family.
+#: One task of each remaining family.
 SAMPLE = (
     "level1/standard_matrix_multiplication",
     "level1/conv_standard_1d",
@@ -46,8 +46,8 @@ SAMPLE = (
 
 @pytest.fixture(scope="module")
 def verifier() -> Iterator[Verifier]:
-    with Verifier(AscendSim()) as made:
-        yield made
+    with Verifier(AscendSim()) as verifier:
+        yield verifier
 
 
 @pytest.mark.parametrize("name", [*FOUNDATION, *SAMPLE])
@@ -72,7 +72,7 @@ def test_oracle_beats_the_naive_schedule(name: str, verifier: Verifier) -> None:
     assert slow.latency_us > 2 * fast.latency_us
 
 
-#: One step of every kind that a schedule may lack.
+#: The best schedule with one field changed, for every field.
 STEPS = tuple(
     replace(BEST, **change)  # type: ignore[arg-type]
     for change in (
@@ -101,17 +101,17 @@ def test_every_schedule_computes_the_same(name: str, schedule: Schedule, verifie
 @pytest.mark.parametrize("name", ["level1/min_gpt_new_gelu", "level2/gemm_bias_add_hardtanh_mish_group_norm"])
 def test_fusing_pays(name: str, verifier: Verifier) -> None:
     task = suites.find_task(name)
-    apart = Kernel(write_kernel(lower(task), replace(BEST, fused=False), always_right(idioms())), trusted=True)
-    slow, fast = verifier.verify(apart, task), verifier.verify(oracle(task), task)
+    unfused = Kernel(write_kernel(lower(task), replace(BEST, fused=False), always_right(idioms())), trusted=True)
+    slow, fast = verifier.verify(unfused, task), verifier.verify(oracle(task), task)
     assert slow.latency_us is not None, slow.feedback
     assert fast.latency_us is not None, fast.feedback
     assert slow.latency_us > 1.2 * fast.latency_us
-    assert apart.source.count("<<<") > oracle(task).source.count("<<<")
+    assert unfused.source.count("<<<") > oracle(task).source.count("<<<")
 
 
 @pytest.mark.parametrize("draw", range(3))
 def test_a_mean_is_rounded_once(draw: int, verifier: Verifier) -> None:
-    """A softmax over means magnifies the last bit; another comment is judged on other values."""
+    """A softmax over means magnifies the last bit. A different comment gets different test values."""
     task = suites.find_task("level2/matmul_dropout_mean_softmax")
     verdict = verifier.verify(Kernel(f"{oracle(task).source}// {draw}\n", trusted=True), task)
     assert verdict.feasible, verdict.feedback
@@ -124,10 +124,10 @@ def test_what_a_task_lacks_is_listed(name: str, verifier: Verifier) -> None:
 
 
 def test_exceptions_are_of_tasks_that_exist() -> None:
-    known = {task.id for name in suites.SUITES for task in suites.load_suite(name)}
+    task_ids = {task.id for name in suites.SUITES for task in suites.load_suite(name)}
     for promise, reasons in listed().items():
         assert promise in ("spread", "launch")
-        assert reasons.keys() <= known
+        assert reasons.keys() <= task_ids
         assert all(reasons.values())
 
 

@@ -56,7 +56,8 @@ class Body:
     values: dict[int, Operand] = field(default_factory=dict)
     masks: dict[int, str] = field(default_factory=dict)
     free: list[str] = field(default_factory=list)
-    made: int = 0
+    #: How many work tensors there are.
+    work_count: int = 0
     prefix: str = "work"
     named: dict[str, int] = field(default_factory=dict)
     by_vector: bool = False
@@ -111,14 +112,14 @@ class Body:
         """Return a free work tensor; add one if there is none."""
         if self.free:
             return self.free.pop()
-        self.made += 1
-        return f"{self.prefix}{self.made - 1}"
+        self.work_count += 1
+        return f"{self.prefix}{self.work_count - 1}"
 
     def commit(self, keep: set[int]) -> None:
         """Forget all values except those in `keep` and free their places, at the end of a loop over tiles."""
         self.values = {index: value for index, value in self.values.items() if index in keep}
         held = {value.text for value in self.values.values()}
-        self.free = [name for n in range(self.made) if (name := f"{self.prefix}{n}") not in held]
+        self.free = [name for n in range(self.work_count) if (name := f"{self.prefix}{n}") not in held]
 
     def operand(self, argument: Ref | float) -> Operand:
         """Return an argument as C."""

@@ -287,8 +287,8 @@ class NestWriter(StageWriter):
 
     def declare_work(self, body: Body, mark: int) -> None:
         """Insert, at line `mark`, the declarations of the work tensors that the body used."""
-        self.work, self.numbers_by_vector = body.made, body.by_vector
-        buffers = {f"work{n}": f"workBuf{n}" for n in range(body.made)}
+        self.work, self.numbers_by_vector = body.work_count, body.by_vector
+        buffers = {f"work{n}": f"workBuf{n}" for n in range(body.work_count)}
         buffers |= {"stat": "statBuf"} if self.needs_stat() else {}
         names = [
             self.spelling.spell("buffer.get", type="float", tensor=name, buffer=buffer, elements="64")

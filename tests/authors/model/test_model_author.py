@@ -1,4 +1,4 @@
-"""A model as the author: what it is told, what is made of its answers, what it is shown as an example."""
+"""Tests of the model author: its prompts, how it reads answers, and its example kernel."""
 
 import copy
 import pickle
@@ -55,7 +55,7 @@ def _nothing_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
-def told(task: Task, context: Context = (), start: StartPoint | None = None, budget: int = 24_000) -> str:
+def user_message(task: Task, context: Context = (), start: StartPoint | None = None, budget: int = 24_000) -> str:
     system, user = messages(task, context, start, budget)
     assert (system["role"], user["role"]) == ("system", "user")
     return user["content"]
@@ -70,14 +70,14 @@ def test_the_example_that_models_are_shown_passes_the_verifier(tmp_path: Path) -
     assert EXAMPLE.strip() in messages(suites.find_task(str(file)), (), None, 24_000)[0]["content"]
 
 
-def test_a_draft_is_told_the_operator_its_sizes_and_the_memories_by_kind(relu: Task) -> None:
+def test_a_draft_prompt_has_the_task_its_sizes_and_the_memories_by_kind(relu: Task) -> None:
     context = (
         Note("practice", "Use two buffers."),
         Note("trace", "// wrong\nint x;", "int x;", Uncompilable("no kernel_launch"), same_task=True),
         Note("trace", "// right\nint y;", "int y;", Feasible("fine", latency=5.0)),
         Note("experience", "Adds takes a scalar."),
     )
-    text = told(relu, context)
+    text = user_message(relu, context)
     assert relu.source in text
     assert "For example: inputs" in text
     assert "Timed: inputs" in text
@@ -87,17 +87,19 @@ def test_a_draft_is_told_the_operator_its_sizes_and_the_memories_by_kind(relu: T
     assert "# Experience\n\nAdds takes a scalar." in text
 
 
-def test_hidden_sizes_are_not_told(relu: Task) -> None:
+def test_hidden_sizes_are_not_in_the_prompt(relu: Task) -> None:
     hidden = {str(size) for case in relu.hidden for _, size in case.sizes if size > 100}
     shown = {str(size) for case in (relu.public, relu.timing) for _, size in case.sizes}
     assert hidden - shown
-    assert not any(size in told(relu) for size in hidden - shown)
+    assert not any(size in user_message(relu) for size in hidden - shown)
 
 
-def test_a_refinement_is_told_the_kernel_its_profile_and_its_children(relu: Task) -> None:
+def test_a_refining_prompt_has_the_kernel_its_profile_and_its_children(relu: Task) -> None:
     verdict = Feasible("fine", latency=12.345, profile=Profile(bottleneck="mte2", diagnosis="Copies wait for copies."))
     children = tuple(f"child {i}: slower" for i in range(CHILDREN + 5))
-    text = told(relu, (Note("practice", "Use two buffers."),), StartPoint(Kernel("int start;"), verdict, children))
+    text = user_message(
+        relu, (Note("practice", "Use two buffers."),), StartPoint(Kernel("int start;"), verdict, children)
+    )
     assert "correct, 12.35 us" in text or "correct, 12.34 us" in text
     assert "```cpp\nint start;\n```" in text
     assert "Copies wait for copies." in text
@@ -113,7 +115,7 @@ def test_the_budget_holds_and_picks_come_before_pages(relu: Task) -> None:
     least = sum(len(message["content"]) for message in messages(relu, (), None, 1)) / CHARACTERS_PER_TOKEN
     for room in (0, 500, 2000, 6000, 40_000):
         budget = int(least) + room
-        text = told(relu, pages + picks, budget=budget)
+        text = user_message(relu, pages + picks, budget=budget)
         whole = len(messages(relu, (), None, 1)[0]["content"]) + len(text)
         assert whole <= (budget + 1) * CHARACTERS_PER_TOKEN
         shown = [f"{name}{i}" in text for name, count in (("Pick", 5), ("Page", 20)) for i in range(count)]
@@ -125,12 +127,12 @@ def test_the_budget_holds_and_picks_come_before_pages(relu: Task) -> None:
 def test_a_memory_that_does_not_fit_is_cut_or_left_out(relu: Task) -> None:
     least = int(sum(len(message["content"]) for message in messages(relu, (), None, 1)) / CHARACTERS_PER_TOKEN) + 1
     long = Note("trace", "x" * 4000, "x")
-    assert "x\n[cut]\n```" in told(relu, (long,), budget=least + 800)
-    assert "xxx" not in told(relu, (long, Note("practice", "short")), budget=least + 400)
-    assert "short" in told(relu, (long, Note("practice", "short")), budget=least + 400)
+    assert "x\n[cut]\n```" in user_message(relu, (long,), budget=least + 800)
+    assert "xxx" not in user_message(relu, (long, Note("practice", "short")), budget=least + 400)
+    assert "short" in user_message(relu, (long, Note("practice", "short")), budget=least + 400)
 
 
-def test_the_same_generator_asks_the_same_question(relu: Task) -> None:
+def test_the_same_random_generator_sends_the_same_request(relu: Task) -> None:
     with serving(saying(f"```cpp\n{EXAMPLE}```")) as server:
         author = ModelAuthor(model="m", base_url=server.url)
         for seed in (1, 1, 2):
@@ -185,8 +187,8 @@ def test_it_keeps_the_contracts_and_can_be_copied(relu: Task, tmp_path: Path) ->
         assert isinstance(author, Author)
         assert isinstance(author, Recording)
         kernels = [
-            one.write(relu, (), None, np.random.default_rng(3))
-            for one in (author, copy.deepcopy(author), pickle.loads(pickle.dumps(author)))
+            writer.write(relu, (), None, np.random.default_rng(3))
+            for writer in (author, copy.deepcopy(author), pickle.loads(pickle.dumps(author)))
         ]
     assert len(set(kernels)) == 1
     assert author.identity() == pickle.loads(pickle.dumps(author)).identity()
@@ -210,7 +212,7 @@ def test_replay_answers_the_same_with_the_settings_of_the_transcript(relu: Task,
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({}, "model: Field required (for example --model NAME)"),
         ({"model": "m", "temperature": -1}, "temperature"),
@@ -221,16 +223,16 @@ def test_replay_answers_the_same_with_the_settings_of_the_transcript(relu: Task,
         ({"model": "m", "context_tokens": "many"}, "context_tokens"),
     ],
 )
-def test_wrong_settings_are_one_line(settings: dict[str, object], said: str) -> None:
+def test_wrong_settings_are_one_line(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError) as error:
         ModelAuthor(**settings)  # type: ignore[arg-type]
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
     assert "sk-1" not in str(error.value)
     assert "secret@" not in str(error.value)
 
 
-def test_the_prompt_speaks_the_language_of_the_device() -> None:
+def test_the_prompt_is_in_the_language_of_the_device() -> None:
     relu = suites.find_task("level1/relu")
     system = messages(relu, (), None, 24_000, "cuda")[0]["content"]
     assert "<<<" in system

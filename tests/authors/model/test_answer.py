@@ -1,4 +1,4 @@
-"""Finding the kernel in what models really answer."""
+"""Tests of finding the kernel in a model's answer."""
 
 import difflib
 
