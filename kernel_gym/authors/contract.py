@@ -33,6 +33,7 @@ from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Verdict
 
 NoteKind = Literal["trace", "experience", "practice", "api"]
+"""What kind of memory a note was."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ class StartPoint:
     children: tuple[str, ...] = ()
 
 
-#: The notes that an author is shown in one attempt, in the order of the picks, API pages last.
 Context = tuple[Note, ...]
+"""The notes that an author is shown in one attempt: the picked memories in the order of the picks, then API pages."""
 
 
 @runtime_checkable
