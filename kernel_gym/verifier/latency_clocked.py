@@ -15,7 +15,7 @@ from kernel_gym.hardware.device import Build, Clocked, Device, Run, Timing
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Cheated, Incorrect, Profile
 from kernel_gym.verifier.correctness import POISON, Checked, compare, failed
-from kernel_gym.verifier.latency import Timed, cheated
+from kernel_gym.verifier.latency import Outcome, Timed, cheated
 from kernel_gym.verifier.reference import Expected, References, ValueSet
 from kernel_gym.verifier.values import Array
 
@@ -27,9 +27,7 @@ FASTER, FASTER_US = 0.7, 3.0
 CLOCK_STEP_US = 0.5
 
 
-def measure(
-    device: Device, build: Build, task: Task, checked: Checked, references: References
-) -> Timed | Cheated | Incorrect:
+def measure(device: Device, build: Build, task: Task, checked: Checked, references: References) -> Outcome:
     """Time the kernel at the timing case."""
     assert isinstance(device, Clocked)
     signature = task.instance(task.timing).signature
