@@ -1,3 +1,5 @@
+"""The audit of tasks: null kernels that pass and arguments without effect are reported."""
+
 import json
 import subprocess
 import sys
@@ -14,9 +16,9 @@ SCRIPT = ROOT / "scripts" / "suite.py"
 SIZES = CaseSizes("rows columns", public=(8, 32), hidden=((3, 61), (1, 17)), timing=(64, 64))
 
 
-def made(forward: str, **inputs: str) -> Task:
-    drawn = inputs or {"x": "torch.randn(rows, columns)"}
-    return TaskDefinition(None, "made", "other", "For the audit.", SIZES, forward, drawn).task("test")
+def task_of(forward: str, **inputs: str) -> Task:
+    arguments = inputs or {"x": "torch.randn(rows, columns)"}
+    return TaskDefinition(None, "made", "other", "For the audit.", SIZES, forward, arguments).task("test")
 
 
 @pytest.mark.parametrize(
@@ -32,11 +34,11 @@ def made(forward: str, **inputs: str) -> Task:
     ],
 )
 def test_a_degenerate_task_is_found_out(forward: str, null: str):
-    assert null in audit(made(forward)).passing
+    assert null in audit(task_of(forward)).passing
 
 
 def test_an_argument_without_effect_is_found_out():
-    result = audit(made("torch.exp(x) + 0 * y", x="torch.randn(rows, columns)", y="torch.randn(rows, columns)"))
+    result = audit(task_of("torch.exp(x) + 0 * y", x="torch.randn(rows, columns)", y="torch.randn(rows, columns)"))
     assert result.ignored == ("y",)
     assert not result.ok
 
@@ -81,7 +83,7 @@ def test_command_line_refuses_in_one_line():
 
 def test_command_line_fails_when_a_null_kernel_passes(tmp_path):
     file = tmp_path / "zero.py"
-    file.write_text(made("x * 0").source)
+    file.write_text(task_of("x * 0").source)
     failed = run("audit", str(file))
     assert failed.returncode == 1
     assert "a null kernel passes: zeros" in failed.stdout

@@ -1,3 +1,5 @@
+"""Export of tasks to ATen, and the cached list of their operators."""
+
 import json
 
 import pytest

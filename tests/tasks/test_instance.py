@@ -1,3 +1,5 @@
+"""Instances: signatures, random parameters and evaluation of a task's module."""
+
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest

@@ -1,3 +1,5 @@
+"""Problem files of KernelBench and others: derived sizes, flags and errors."""
+
 import warnings
 from pathlib import Path
 

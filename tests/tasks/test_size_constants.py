@@ -1,3 +1,5 @@
+"""Finding and replacing size constants in a module's text."""
+
 import ast
 
 import pytest

@@ -1,3 +1,5 @@
+"""The packaged suites: names, numbers, cases and modules of their tasks."""
+
 import subprocess
 import sys
 

@@ -1,3 +1,5 @@
+"""Domains of input tensors, from how `get_inputs()` draws them."""
+
 import pytest
 import torch
 

@@ -1,3 +1,5 @@
+"""The correctness gate: value sets, tolerances, comparison and feedback."""
+
 import numpy as np
 import pytest
 import torch
