@@ -1,4 +1,4 @@
-"""The audit of a task, gate 0: no null kernel may pass it.
+"""The audit of a task, before any kernel is judged: no null kernel may pass it.
 
 Null kernels compute nothing: they write a constant, copy or permute an input, repeat the outputs for other values, or
 round the reference's outputs to half precision. Their outputs are compared like those of a kernel. If one passes at

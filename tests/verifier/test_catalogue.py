@@ -62,6 +62,6 @@ def test_every_case_has_an_id_of_the_catalogue():
 
 
 def test_the_documentation_lists_them_all():
-    text = (ROOT / "docs" / "verifier.md").read_text()
+    text = (ROOT / "docs" / "reference" / "exploits.md").read_text()
     for id in CATALOGUE:
         assert re.search(rf"^\| {id} \||\b{id}\b", text, re.MULTILINE), id
