@@ -87,7 +87,7 @@ class Instance:
         }
         module = _bind(self.model(), by_origin["state"] | by_origin["constant"], dtype)
         arguments = _with_tensors(self._arguments, by_origin["argument"].values())
-        with torch.no_grad(), OnHost(), _blame("the reference does not run", self.case):
+        with torch.no_grad(), OnHost(), _task_error("the reference does not run", self.case):
             return tuple(tensor.contiguous() for tensor in _tensors(module(*arguments)))
 
     def model(self) -> torch.nn.Module:
@@ -127,13 +127,13 @@ class Instance:
     def draw(self) -> tuple[tuple[object, ...], Recorder]:
         """Return real arguments and the record of how they were drawn."""
         recorder = Recorder()
-        with self._seeded("arguments"), OnHost(), recorder, _blame("get_inputs() fails", self.case):
+        with self._seeded("arguments"), OnHost(), recorder, _task_error("get_inputs() fails", self.case):
             return tuple(self._names["get_inputs"]()), recorder
 
     def run_example(self) -> tuple[torch.Tensor, ...]:
         """Run the module once on its own example."""
         arguments = self.example_arguments()
-        with torch.no_grad(), OnHost(), _blame("forward() fails", self.case):
+        with torch.no_grad(), OnHost(), _task_error("forward() fails", self.case):
             return tuple(_tensors(copy.deepcopy(self.model())(*arguments)))
 
     def is_finite_beyond(self, tensors: Sequence[torch.Tensor], position: int) -> bool:
@@ -163,7 +163,7 @@ class Instance:
         with _BUILDING, _unlogged(), self._mode:
             self._fake_model = self._build()
             self._arguments, recorder = self.draw()
-            with torch.no_grad(), OnHost(), _blame("forward() fails", self.case):
+            with torch.no_grad(), OnHost(), _task_error("forward() fails", self.case):
                 outputs = _tensors(self._build()(*self._arguments))
         scalars = [*_scalars(self._names["get_init_inputs"]()), *_scalars(self._arguments)]
         arguments = self._argument_specs(domains, recorder)
@@ -198,7 +198,7 @@ class Instance:
         ]
 
     def _build(self) -> torch.nn.Module:
-        with OnHost(), _blame("Model cannot be built", self.case):
+        with OnHost(), _task_error("Model cannot be built", self.case):
             model, (positional, named) = self._names["Model"], _init(self._names)
             return cast(torch.nn.Module, model(*positional, **named).eval())
 
@@ -220,7 +220,7 @@ def _execute(source: str, digest: str, case: Case) -> dict[str, Any]:
     # Dataclasses look their module up by name, tracebacks and torch.jit look up the text.
     sys.modules[name] = module
     linecache.cache[f"<{name}>"] = (len(source), None, source.splitlines(keepends=True), f"<{name}>")
-    with _blame("the problem file does not run", case):
+    with _task_error("the problem file does not run", case):
         exec(compile(tree, f"<{name}>", "exec"), module.__dict__)
     for required in ("Model", "get_inputs", "get_init_inputs"):
         if required not in module.__dict__:
@@ -241,7 +241,8 @@ def _init(names: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 @contextmanager
-def _blame(what: str, case: Case) -> Iterator[None]:
+def _task_error(what: str, case: Case) -> Iterator[None]:
+    """Raise any exception of a problem file as a TaskError that says what failed and at which case."""
     try:
         yield
     except KernelGymError:
