@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kernel_gym.disk_cache import cache_folder, write_whole
 from kernel_gym.errors import TaskError, TaskWarning
 from kernel_gym.suites.definitions import CATEGORIES
 from kernel_gym.tasks.size_constants import find_sizes
@@ -38,7 +39,7 @@ def load_file(path: Path) -> Task:
     if not path.is_file():
         raise TaskError(f"no problem file {str(path)!r}")
     source = path.read_text(encoding="utf-8")
-    cases, flags = _cases(source, path)
+    cases, flags = _cases(source)
     number = re.match(r"(\d+)_", path.stem)
     return Task(
         id=str(path),
@@ -79,7 +80,7 @@ def load_folder(folder: Path) -> tuple[Task, ...]:
 def derive(source: str) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     """Derive cases and flags from a module's text."""
     original = find_sizes(source)
-    signature = _require(source, original)
+    signature = _signature(source, original)
     timing = _shrunk(source, original, TIMING_BYTES)
     public = _shrunk(source, timing, CHECK_BYTES)
     _run(source, public)
@@ -89,16 +90,14 @@ def derive(source: str) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     flags = [f"shrunk: {role} {_changes(original, sizes)}" for role, sizes in changed.items()]
     if not hidden:
         flags.append("fixed-shape")
-    if _require(source, public).nbytes > HIDDEN_BYTES < signature.nbytes:
+    if _signature(source, public).nbytes > HIDDEN_BYTES < signature.nbytes:
         flags.append("large: no constant makes its check case small")
     return tuple(cases), tuple(flags)
 
 
-def _cases(source: str, path: Path) -> tuple[tuple[Case, ...], tuple[str, ...]]:
+def _cases(source: str) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     """Return derived cases and flags, cached on disk because deriving them builds the module many times."""
     import torch
-
-    from kernel_gym.disk_cache import cache_folder, write_whole
 
     key = hashlib.sha256(f"{VERSION} {torch.__version__} {source}".encode()).hexdigest()
     file = cache_folder() / "cases" / f"{key}.json"
@@ -106,15 +105,15 @@ def _cases(source: str, path: Path) -> tuple[tuple[Case, ...], tuple[str, ...]]:
         with warnings.catch_warnings():  # the module is built dozens of times and would repeat its warnings as often
             warnings.simplefilter("ignore")
             cases, flags = derive(source)
-        rows = [[case.name, case.role, list(case.sizes)] for case in cases]
-        write_whole(file, json.dumps({"cases": rows, "flags": flags}))
-    kept = json.loads(file.read_text())
-    read: list[Any] = kept["cases"]
-    cases = tuple(Case(name, role, tuple((key, value) for key, value in sizes)) for name, role, sizes in read)
-    return cases, tuple(kept["flags"])
+        data = [[case.name, case.role, list(case.sizes)] for case in cases]
+        write_whole(file, json.dumps({"cases": data, "flags": flags}))
+    stored = json.loads(file.read_text())
+    rows: list[Any] = stored["cases"]
+    cases = tuple(Case(name, role, tuple((key, value) for key, value in sizes)) for name, role, sizes in rows)
+    return cases, tuple(stored["flags"])
 
 
-def _require(source: str, sizes: dict[str, int]) -> Signature:
+def _signature(source: str, sizes: dict[str, int]) -> Signature:
     from kernel_gym.tasks.instance import Instance
 
     digest = hashlib.sha256(source.encode()).hexdigest()
@@ -132,7 +131,7 @@ def _run(source: str, sizes: dict[str, int]) -> None:
 def _probe(source: str, sizes: dict[str, int]) -> Signature | None:
     """Return the signature at these sizes; None if the module does not work there."""
     try:
-        signature = _require(source, sizes)
+        signature = _signature(source, sizes)
     except TaskError:
         return None
     return signature if all(spec.numel for spec in (*signature.inputs, *signature.outputs)) else None
@@ -140,7 +139,7 @@ def _probe(source: str, sizes: dict[str, int]) -> Signature | None:
 
 def _shrunk(source: str, sizes: dict[str, int], limit: int) -> dict[str, int]:
     """Halve the largest constants that help until the tensors fit; stops early if nothing helps."""
-    signature = _require(source, sizes)
+    signature = _signature(source, sizes)
     while signature.nbytes > limit:
         smaller = _halved(source, sizes, signature.nbytes)
         if smaller is None:
@@ -162,7 +161,7 @@ def _halved(source: str, sizes: dict[str, int], nbytes: int) -> tuple[dict[str, 
 
 def _hidden(source: str, public: dict[str, int]) -> list[Case]:
     """Return up to three variants: all free constants odd, the first of them 1, and all of them other primes."""
-    reference = _require(source, public)
+    reference = _signature(source, public)
     free = [name for name in public if _varies(source, public, name, _prime_near(public[name], 0), reference)]
     together = [{name: _prime_near(public[name], step) for name in free} for step in (0, 1)]
     alone = [
