@@ -1,6 +1,6 @@
-"""The bank: every memory, what came of showing it, and the search for the next ones to show.
+"""The memory bank: items with their statistics, and the search by similarity.
 
-One SQLite file (or one in memory) is the truth; vectors and a few columns are mirrored in memory for the search.
+A bank is one SQLite file, or a database in memory; vectors and a few columns are mirrored in memory for the search.
 Several processes of one machine may use one file: transactions are short, and each process sees the others' items at
 its next call. Items are never changed and never removed one by one; only `restore` shortens the bank.
 """
@@ -26,16 +26,35 @@ from kernel_gym.memory.store import PREVIOUS, RECENT_WEIGHT, Snapshot, Store
 
 __all__ = ["PREVIOUS", "RECENT_WEIGHT", "BankError", "MemoryBank", "Snapshot"]
 
-#: Share of an item's vector that its headline (title, task, operators, names) has; the text has the rest.
+#: Weight of the headline (title, task, operators, names) in an item's vector; the text has the rest.
 HEADLINE_SHARE = 0.5
 
 
 class MemoryBank:
-    """Memory items in a file (`path`) or in memory (`path=None`), found by similarity.
+    """Stores memory items and finds them by similarity.
 
-    `read_only` opens an existing file and raises on any change. `frozen` may be set at any time: then `add` and
-    `record` quietly do nothing. A bank in memory pickles and copies with its content; one in a file is
-    opened again by path.
+    Ids are 1, 2, 3, ... in the order of adding. A bank in memory is pickled and copied with its content; a bank in a
+    file is opened again by its path.
+
+    Args:
+        path: The bank's file, created if it does not exist; None for a bank in memory.
+        embedder: Turns texts into vectors.
+        read_only: Open an existing file and raise on any change.
+
+    Raises:
+        BankError: If the file cannot be opened, or is no memory bank.
+
+    Attributes:
+        embedder: The embedder.
+        frozen: If set to True, `add` and `record` do nothing.
+
+    Example:
+        >>> from kernel_gym.memory.embedding import StaticEmbedder
+        >>> from kernel_gym.memory.item import Kind, MemoryItem
+        >>> with MemoryBank(None, StaticEmbedder()) as bank:
+        ...     ids = bank.add([MemoryItem(Kind.PRACTICE, "Double buffering", "Use two buffers per queue.")])
+        ...     bank.retrieve("how to overlap copies: two buffers", k=1)[0].item.title
+        'Double buffering'
     """
 
     def __init__(self, path: Path | None, embedder: Embedder, read_only: bool = False) -> None:
@@ -45,21 +64,30 @@ class MemoryBank:
 
     @property
     def path(self) -> Path | None:
-        """The file, None for a bank in memory."""
+        """The bank's file; None for a bank in memory."""
         return self._store.path
 
     @property
     def read_only(self) -> bool:
-        """Whether changes are errors."""
+        """Whether changes raise an error."""
         return self._store.read_only
 
     # Writing
 
     def add(self, items: Sequence[MemoryItem], attempt: bool = True) -> tuple[int, ...]:
-        """Add items in one transaction and return their ids; one with known content gets the id it already has.
+        """Add items in one transaction.
 
-        `attempt` advances the attempt counter first; `born` is the counter then. `source` and `parent` name stored
-        items or, with `PREVIOUS`, the item just before in `items`. A frozen bank adds nothing and returns ().
+        Args:
+            items: The items to add. Their `source` and `parent` are ids of stored items or `PREVIOUS`, for the item
+                just before in `items`. Their `id` and `born` are set by the bank.
+            attempt: Whether to increase the attempt counter first. The items' `born` is the counter then.
+
+        Returns:
+            The ids, in order. An item whose content is in the bank already gets the id of that one. Empty for a frozen
+            bank, which adds nothing.
+
+        Raises:
+            BankError: If the bank is read-only, or an item refers to one that is not there.
         """
         if self.frozen:
             return ()
@@ -74,7 +102,16 @@ class MemoryBank:
         return tuple(ids)
 
     def record(self, stage: Stage, ids: Iterable[int], reward: float) -> None:
-        """Note that an attempt in `stage` that was shown these items got `reward`; a frozen bank notes nothing."""
+        """Update the statistics of items that an attempt was shown. A frozen bank does nothing.
+
+        Args:
+            stage: The stage of the attempt.
+            ids: The items that were shown.
+            reward: The reward of the attempt.
+
+        Raises:
+            BankError: If the bank is read-only, an id is unknown or the reward is not finite.
+        """
         if self.frozen:
             return
         with self._store.writing():
@@ -84,7 +121,7 @@ class MemoryBank:
 
     @property
     def attempts(self) -> int:
-        """How many attempts the bank has seen."""
+        """The attempt counter."""
         with readable_errors(self.path):
             return self._store.attempts
 
@@ -93,51 +130,72 @@ class MemoryBank:
             return self._store.tip()[0]
 
     def get(self, id: int) -> MemoryItem:
-        """The item with this id."""
+        """Return an item.
+
+        Args:
+            id: The item's id.
+
+        Returns:
+            The item.
+
+        Raises:
+            BankError: If there is no item with this id.
+        """
         with self._store.reading():
             return self._store.fetch([id])[0]
 
     def items(self, kind: Kind | None = None, task: str | None = None) -> tuple[MemoryItem, ...]:
-        """All items, or those of a kind or a task, oldest first."""
+        """Return items, oldest first.
+
+        Args:
+            kind: Return items of this kind only.
+            task: Return items of this task only.
+
+        Returns:
+            The items.
+        """
         return self._store.select(
             "WHERE (?1 IS NULL OR kind = ?1) AND (?2 IS NULL OR task = ?2) ORDER BY id", kind and kind.value, task
         )
 
     def tasks(self) -> tuple[str, ...]:
-        """The tasks that items come from, sorted."""
+        """Return the ids of the tasks that items come from, sorted."""
         with readable_errors(self.path):
             return self._store.tasks()
 
     def start_points(self, task: str) -> tuple[MemoryItem, ...]:
-        """Feasible traces of a task, fastest first."""
+        """Return the feasible traces of a task, fastest first."""
         return self._store.select("WHERE task = ? AND kind = 'trace' AND feasible ORDER BY latency, id", task)
 
     def children(self, id: int) -> tuple[MemoryItem, ...]:
-        """What refining the start point `id` came to, oldest first; also kernels first reached another way."""
+        """Return the traces refined from the start point `id`, oldest first, also those with another first parent."""
         return self.children_of([id])[id]
 
     def children_of(self, ids: Collection[int]) -> dict[int, tuple[MemoryItem, ...]]:
-        """The children of several start points, by start point."""
+        """Return the children of several start points, by start point."""
         with self._store.reading():
             edges = self._store.edges(ids)
             items = {item.id: item for item in self._store.fetch([child for _, child in edges])}
         return {id: tuple(items[child] for start, child in edges if start == id) for id in ids}
 
     def lineage(self, id: int) -> tuple[MemoryItem, ...]:
-        """Where an item comes from, oldest first, itself last: the trace of an experience, start points of a trace."""
+        """Return the items that an item comes from, oldest first, itself last.
+
+        An experience comes from its trace, a trace from its start point.
+        """
         with self._store.reading():
-            path = self._store.fetch([id])
-            while (before := path[-1].source or path[-1].parent) is not None:
-                path += self._store.fetch([before])
-        return tuple(reversed(path))
+            items = self._store.fetch([id])
+            while (before := items[-1].source or items[-1].parent) is not None:
+                items += self._store.fetch([before])
+        return tuple(reversed(items))
 
     def origin(self, id: int) -> str:
-        """`bank#id` of the bank an item was imported from; empty for its own."""
+        """Return `bank#id` of the bank that an item was imported from; empty if it was not imported."""
         with readable_errors(self.path):
             return self._store.origin(id)
 
     def outcomes(self, ids: Collection[int]) -> dict[int, dict[Stage, Outcomes]]:
-        """What came of showing items, by stage; every stage is present."""
+        """Return the statistics of items by id and stage; every stage is present."""
         with readable_errors(self.path):
             return self._store.outcomes(ids)
 
@@ -156,29 +214,53 @@ class MemoryBank:
         feasible: bool | None = None,
         where: Callable[[MemoryItem], bool] | None = None,
     ) -> tuple[Retrieved, ...]:
-        """The `k` items most similar to `query` that pass the filters, most similar first, equal ones by id.
+        """Find the items most similar to a text.
 
-        `where` looks at items themselves: it is asked about one after the other, nearest first, until `k` have passed.
+        Args:
+            query: The text.
+            k: The most items to return.
+            kinds: Return items of these kinds only.
+            exclude: Ids that are not returned.
+            task: Return items of this task only.
+            category: Return items of this category only.
+            language: Return items of this language only.
+            feasible: Return feasible (True) or infeasible (False) items only.
+            where: Return items only for which it is true. It is called with one item after the other, most similar
+                first, until `k` have passed.
+
+        Returns:
+            The items with similarity and statistics, most similar first; ties are ordered by id.
         """
         filters = Filter(kinds, task, category, language, feasible, exclude)
         with self._current():
             near = self._index.top(self._vector(query), k if where is None else self._index.size, filters)
-            return self._shown(near if where is None else self._first(near, k, where))
+            return self._retrieved(near if where is None else self._first(near, k, where))
 
     def look_up(self, ids: Sequence[int], query: str) -> tuple[Retrieved, ...]:
-        """Given items as `retrieve` would show them for `query`, in the order given."""
+        """Return items as `retrieve` would for `query`.
+
+        Args:
+            ids: The items' ids.
+            query: The text to compare with.
+
+        Returns:
+            The items with similarity and statistics, in the order of `ids`.
+
+        Raises:
+            BankError: If an id is unknown.
+        """
         with self._current():
             similarities: Vectors = np.asarray(np.vecdot(self.vectors(ids), self._vector(query))).round(6)
-            return self._shown(list(zip(ids, similarities.tolist(), strict=True)))
+            return self._retrieved(list(zip(ids, similarities.tolist(), strict=True)))
 
     def vectors(self, ids: Sequence[int]) -> Vectors:
-        """The vectors items are found by, one unit row each; they tell how much items overlap."""
+        """Return the vectors of items, one unit row each."""
         with self._current():
-            self._store.fetch(ids)  # an unknown id is an error with words
+            self._store.fetch(ids)  # raises a readable error for an unknown id
             return self._index.vectors(ids)
 
     def embed_items(self, items: Sequence[MemoryItem]) -> Vectors:
-        """The vectors that items would be found by, one unit row each; they need not be in the bank."""
+        """Return the vectors that items have in a search, one unit row each; they need not be in the bank."""
         if not items:
             return np.zeros((0, self.embedder.dimension), np.float32)
         mixed: Vectors = HEADLINE_SHARE * self.embedder.embed([_headline(item) for item in items])
@@ -187,57 +269,99 @@ class MemoryBank:
         return (mixed / np.where(norms > 0, norms, 1)).astype(np.float32)
 
     def api_pages(self, query: str, code: str, language: str = "ascendc") -> tuple[MemoryItem, ...]:
-        """API pages for an attempt: the language's basics, pages on names that occur in `code`, pages close to `query`.
+        """Return the API pages for an attempt; `kernel_gym.memory.pages` has the rules.
 
-        At most `pages.BASICS`, `pages.NAMED` and `pages.SIMILAR` of each; no page twice.
+        Args:
+            query: The description of the task.
+            code: The code in the context: pages on names that occur in it are included.
+            language: The kernel language.
+
+        Returns:
+            The pages, no page twice.
         """
         ranked = self.retrieve(query, len(self), (Kind.API,), language=language)
-        return pages.select_pages([found.item for found in ranked], code)
+        return pages.select_pages([page.item for page in ranked], code)
 
     # States
 
     def snapshot(self) -> Snapshot:
-        """Name the present state, so that `restore` can come back to it."""
+        """Return the present state, for `restore`."""
         return self._store.snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Bring items, statistics and counter back to exactly what they were, also in a frozen bank."""
+        """Bring items, statistics and counter back to an earlier state, also in a frozen bank.
+
+        Args:
+            snapshot: What `snapshot` returned.
+
+        Raises:
+            BankError: If the bank no longer has the items of the snapshot, or is read-only.
+        """
         self._store.restore(snapshot)
         self._stale = True
 
     def export(
         self, path: Path, exclude_tasks: Collection[str] = (), provenance: Mapping[str, Any] = MappingProxyType({})
     ) -> int:
-        """Write items and statistics to a portable file; returns how many items.
+        """Write items and statistics to a portable file.
 
-        With `exclude_tasks` their items stay behind, and so do all statistics: they may have been earned at them.
-        `provenance` is what the caller knows of where the memories come from.
+        Args:
+            path: The file to write.
+            exclude_tasks: Tasks whose items are left out. All statistics are left out then, too, because they may come
+                from attempts at these tasks.
+            provenance: Where the memories come from; written to the header as given.
+
+        Returns:
+            The number of items written.
+
+        Raises:
+            BankError: If the file cannot be written.
         """
         from kernel_gym.memory.exchange import export
 
         return export(self._store, path, exclude_tasks, provenance)
 
     def import_(self, path: Path) -> int:
-        """Add what `export` wrote; returns how many items were new."""
+        """Add the items of a file that `export` wrote.
+
+        Args:
+            path: The file.
+
+        Returns:
+            The number of items that were new.
+
+        Raises:
+            BankError: If the file is no export, or the bank is read-only.
+        """
         from kernel_gym.memory.exchange import import_
 
         self._stale = True
         return import_(self._store, path)
 
     def local_ids(self, path: Path) -> dict[int, int]:
-        """The ids that the items of an exported file have here, by their ids in the bank that it was written from."""
+        """Return the ids that the items of an exported file have in this bank.
+
+        Args:
+            path: A file that `export` wrote.
+
+        Returns:
+            Ids in this bank by ids in the exporting bank; items that are not here are left out.
+
+        Raises:
+            BankError: If the file is no export.
+        """
         from kernel_gym.memory.exchange import local_ids
 
         return local_ids(self._store, path)
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the bank's content, a line each; opening it checks the file alone."""
+        """Check the bank's content. Returns one line per problem; opening a bank only checks its file."""
         from kernel_gym.memory.integrity import problems
 
         return tuple(problems(self._store))
 
     def close(self) -> None:
-        """Close the file; a bank in memory is gone."""
+        """Close the file; the content of a bank in memory is lost."""
         self._store.close()
 
     def __enter__(self) -> MemoryBank:
@@ -269,7 +393,7 @@ class MemoryBank:
 
     @contextmanager
     def _current(self) -> Iterator[None]:
-        """Read one state of the bank that the index agrees with, even while another process restores an older one."""
+        """Read one state of the bank that matches the index, even while another process restores an older state."""
         with readable_errors(self.path):
             if self._store.connection.in_transaction:
                 yield
@@ -282,7 +406,7 @@ class MemoryBank:
                         return
 
     def _synchronise(self) -> None:
-        """Bring the index up to what this and other processes have written."""
+        """Add to the index what this and other processes have written."""
         version = self._store.data_version()
         if not self._stale and version == self._data_version:
             return
@@ -305,7 +429,7 @@ class MemoryBank:
 
     @cached_property
     def _embedding(self) -> str:
-        # Asked for with every item; an embedder may read files to answer.
+        # Cached: it is needed for every item, and an embedder may read files for its identity.
         return f"{self.embedder.identity()}/headline-{HEADLINE_SHARE}"
 
     def _vector(self, query: str) -> Vectors:
@@ -319,12 +443,12 @@ class MemoryBank:
         for begin in range(0, len(near), 256):
             if len(passed) >= k:
                 break
-            some = near[begin : begin + 256]
-            items = self._store.fetch([id for id, _ in some])
-            passed += [found for found, item in zip(some, items, strict=True) if where(item)]
+            batch = near[begin : begin + 256]
+            items = self._store.fetch([id for id, _ in batch])
+            passed += [pair for pair, item in zip(batch, items, strict=True) if where(item)]
         return passed[:k]
 
-    def _shown(self, near: Sequence[tuple[int, float]]) -> tuple[Retrieved, ...]:
+    def _retrieved(self, near: Sequence[tuple[int, float]]) -> tuple[Retrieved, ...]:
         ids = [id for id, _ in near]
         outcomes = self._store.outcomes(ids)
         items = self._store.fetch(ids)
@@ -332,6 +456,6 @@ class MemoryBank:
 
 
 def _headline(item: MemoryItem) -> str:
-    """What an item is about, without the body that is much the same in every kernel."""
+    """Return what an item is about, without its text, which is much the same in every kernel."""
     parts = (item.title, item.task, item.category, *item.operators, *item.names, *item.bottlenecks)
     return " ".join(part for part in parts if part)

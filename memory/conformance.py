@@ -1,8 +1,12 @@
-"""What every embedder must do. Authors of plug-ins inherit the tests:
+"""Conformance tests for embedders, to be inherited by the authors of plug-ins.
 
-class TestMyEmbedder(EmbedderConformance):
-    def make(self):
-        return MyEmbedder()
+Write a test class that says how your embedder is made, and run it with pytest:
+
+    from kernel_gym.memory.conformance import EmbedderConformance
+
+    class TestMyEmbedder(EmbedderConformance):
+        def make(self):
+            return MyEmbedder()
 """
 
 from __future__ import annotations
@@ -24,18 +28,22 @@ TEXTS = (
 
 
 class EmbedderConformance(ABC):
-    """Tests that hold for any embedder; `make` gives a fresh one."""
+    """Tests that every embedder must pass."""
 
     @abstractmethod
     def make(self) -> Embedder:
-        """The embedder under test."""
+        """Make the embedder under test.
+
+        Returns:
+            A new embedder, with the same settings in every call.
+        """
 
     def test_it_is_an_embedder(self) -> None:
         """It has the members of the contract."""
         assert isinstance(self.make(), Embedder)
 
     def test_rows_are_unit_vectors(self) -> None:
-        """One float32 row of length one for each text, in order."""
+        """`embed` returns one float32 row of length one for each text, in order."""
         embedder = self.make()
         rows = embedder.embed(TEXTS)
         assert rows.shape == (len(TEXTS), embedder.dimension)
@@ -43,7 +51,7 @@ class EmbedderConformance(ABC):
         assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-4)
 
     def test_a_text_always_gets_the_same_vector(self) -> None:
-        """Alone or among others, first or again, here or after pickling."""
+        """The vector does not depend on other texts, repetition or pickling."""
         embedder = self.make()
         rows = embedder.embed(TEXTS)
         assert np.array_equal(embedder.embed(TEXTS), rows)
@@ -51,7 +59,7 @@ class EmbedderConformance(ABC):
         assert np.allclose(pickle.loads(pickle.dumps(embedder)).embed(TEXTS), rows, atol=1e-5)
 
     def test_an_empty_text_is_no_error(self) -> None:
-        """Empty texts happen: an author's empty answer, a task without a description."""
+        """Empty texts occur: an author's empty answer, a task without a description."""
         assert np.isfinite(self.make().embed([""])).all()
 
     def test_two_of_a_kind_have_one_identity(self) -> None:
@@ -59,7 +67,7 @@ class EmbedderConformance(ABC):
         assert self.make().identity() == self.make().identity()
 
     def test_a_bank_finds_an_item_by_its_own_words(self) -> None:
-        """A text is nearest to itself."""
+        """A search for a text returns the item with that text."""
         with MemoryBank(None, self.make()) as bank:
             bank.add([MemoryItem(Kind.PRACTICE, text, text) for text in TEXTS])
             assert [bank.retrieve(text, 1)[0].item.text for text in TEXTS] == list(TEXTS)

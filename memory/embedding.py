@@ -1,8 +1,8 @@
-"""Texts as vectors: the Embedder contract and the offline default.
+"""The Embedder contract and the offline default, `StaticEmbedder`.
 
-`StaticEmbedder` needs no network, no model server and no torch: it reads the static token embeddings that the wordllama
-package carries. Kernels and PyTorch modules are mostly boilerplate and compound names, so texts are first cut into
-words (`words`), words that stand in every kernel count little, and repetition counts less than proportionally.
+`StaticEmbedder` needs no network, no model server and no torch: it reads the static token embeddings in the wordllama
+package. Kernels and PyTorch modules are mostly boilerplate and compound names. So texts are split into words (`words`)
+first, words that occur in every kernel have a small weight, and repetition counts by its square root.
 """
 
 from __future__ import annotations
@@ -29,27 +29,49 @@ Vectors: TypeAlias = NDArray[np.float32]
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Turns texts into unit vectors; similar texts into near ones. Named through `kernel_gym.embedders`."""
+    """Turns texts into unit vectors, similar texts into near ones.
+
+    Plug-ins are named by an entry point of the group `kernel_gym.embedders` or as `module:Class`. They must pass
+    `kernel_gym.memory.conformance`.
+    """
 
     @property
     def dimension(self) -> int:
         """Length of a vector."""
 
     def identity(self) -> str:
-        """A string that changes whenever `embed` could answer differently; vectors are stored under it."""
+        """Return a string that changes whenever `embed` could return other vectors.
+
+        Returns:
+            The string that vectors are stored under.
+        """
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row per text, float32, of length one (all zero only for a text with nothing to embed)."""
+        """Embed texts.
+
+        Args:
+            texts: The texts.
+
+        Returns:
+            One float32 row of length one per text; all zero only for a text with nothing to embed.
+        """
 
 
 class StaticEmbedder:
-    """Mean of static word vectors, weighted; about a millisecond for 2 kB and deterministic.
+    """Weighted mean of static word vectors; deterministic, about a millisecond for 2 kB.
 
-    A word's vector is the mean of its tokens' vectors plus `lexical` times a direction of its own, drawn from its hash:
-    the first part makes related words similar, the second keeps different words apart that share tokens (`relu`,
-    `gelu`) and rewards the exact word. `dimension` may go up to the stored 256; the embeddings were trained so that any
-    leading part of them can be used alone, and 128 found as much as 256 in half the time. `remember` is how many texts
-    are kept at hand.
+    A word's vector is the mean of its tokens' vectors plus `lexical` times a direction derived from the word's hash.
+    The first part makes related words similar. The second part separates words that share tokens (`relu`, `gelu`) and
+    rewards the exact word.
+
+    Args:
+        dimension: Length of a vector, 16 to 256. Any leading part of the stored 256 numbers can be used alone; 128
+            retrieved as well as 256 in half the time.
+        lexical: Weight of the word's own direction.
+        remember: Number of texts whose vectors are cached.
+
+    Raises:
+        ConfigError: If `dimension` is out of range, or, in `embed`, if wordllama is not installed.
     """
 
     def __init__(self, dimension: int = 128, lexical: float = 0.7, remember: int = 4096) -> None:
@@ -66,16 +88,16 @@ class StaticEmbedder:
         return self._dimension
 
     def identity(self) -> str:
-        """Names the token table and everything that changes how it is used."""
+        """Return a name for the token table and all settings that change the vectors."""
         return f"static-1/wordllama-{version('wordllama')}/{TABLES}/{self._dimension}/{self._lexical}"
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One unit row per text."""
+        """Embed texts, one unit row each."""
         if not texts:
             return np.zeros((0, self._dimension), np.float32)
-        return np.stack([self._remembered(text) for text in texts])
+        return np.stack([self._cached(text) for text in texts])
 
-    def _remembered(self, text: str) -> Vectors:
+    def _cached(self, text: str) -> Vectors:
         vector = self._texts.get(text)
         if vector is None:
             vector = self._vector(text)
@@ -86,24 +108,24 @@ class StaticEmbedder:
         counts = Counter(words(text))
         if not counts:
             return np.zeros(self._dimension, np.float32)
-        self._learn_words(word for word in counts if word not in self._words)
+        self._add_words(word for word in counts if word not in self._words)
         rows = np.stack([self._words[word] for word in counts])
         weights = np.array([weight(word) * sqrt(count) for word, count in counts.items()], np.float32)
         return _unit(weights @ rows)
 
-    def _learn_words(self, new: Iterable[str]) -> None:
-        fresh, table = list(new), _token_table()
-        for word, tokens in zip(fresh, table.tokens(fresh), strict=True):
+    def _add_words(self, new: Iterable[str]) -> None:
+        missing, table = list(new), _token_table()
+        for word, tokens in zip(missing, table.tokens(missing), strict=True):
             mean = _unit(table.rows[tokens, : self._dimension].mean(axis=0, dtype=np.float32))
             self._words[word] = _unit(mean + np.float32(self._lexical) * _own_direction(word, self._dimension))
 
     def __getstate__(self) -> dict[str, object]:
-        """Pickles and copies carry the settings, not what was remembered."""
+        """Pickle the settings without the caches."""
         return self.__dict__ | {"_texts": Lru(self._texts.capacity), "_words": {}}
 
 
 class _TokenTable:
-    """The tokenizer and the token vectors that the wordllama package carries."""
+    """The tokenizer and the token vectors in the wordllama package."""
 
     def __init__(self) -> None:
         from safetensors.numpy import load_file
@@ -116,18 +138,18 @@ class _TokenTable:
         ]
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text."""
+        """Return the token ids of each text."""
         return [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
 
 
 @cache
 def _token_table() -> _TokenTable:
-    # One a process: it takes a tenth of a second and 16 MB, and every embedder reads the same.
+    # One per process, shared by all embedders: it takes a tenth of a second and 16 MB.
     return _TokenTable()
 
 
 def _wordllama_folder() -> Path:
-    # Found without importing it: its import is slow and its own loader asks a model hub.
+    # Located without importing it: its import is slow and its own loader contacts a model hub.
     spec = importlib.util.find_spec("wordllama")
     if spec is None or spec.origin is None:
         raise ConfigError("the static embedder needs the wordllama package: pip install wordllama")

@@ -1,4 +1,4 @@
-"""What an attempt leaves behind: the trace (its kernel and verdict) and the experience (what it teaches, in words)."""
+"""The two items that an attempt adds to the memory: its trace (kernel and verdict) and its experience (in words)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kernel_gym.verdict import Cheated, Feasible, Incorrect, Uncompilable, Unjud
 
 Lines = tuple[str, ...]
 
-#: An experience is to be read at a glance: at most so many calls or changed lines are quoted.
+#: The most calls and changed places that an experience quotes: it must stay short.
 QUOTED_CALLS = 10
 QUOTED_CHANGES = 6
 
 # A call on the device begins with a capital: `Exp(...)`, `queue.AllocTensor<float>()`.
 _CALL = re.compile(r"(?<![\w:])(?:AscendC::)?(?:[\w\[\]]+\.)?([A-Z]\w*)(?:<[\w:, ]*>)?\s*\(")
-# Names that a source makes itself: types, macros, and functions, where words (a type) stand before the name.
+# Names that a source defines itself: types, macros, and functions, which have a type before the name.
 _OWN_TYPE = re.compile(r"(?:\bclass|\bstruct|#[ \t]*define)\s+(\w+)")
 _ANGLED = r"<(?:[^<>(){};]|<[^<>(){};]*>)*>"
 _OWN_FUNCTION = re.compile(
@@ -50,7 +50,19 @@ def trace(
     operators: tuple[str, ...] = (),
     start: MemoryItem | None = None,
 ) -> MemoryItem:
-    """The kernel of an attempt with its verdict; `start` is the start point it was refined from."""
+    """Return the trace of an attempt.
+
+    Args:
+        task: The task.
+        kernel: The attempt's kernel.
+        verdict: Its verdict.
+        stage: The stage of the attempt.
+        operators: ATen operators of the task.
+        start: The start point that the kernel was refined from; None while drafting.
+
+    Returns:
+        A trace that is not in the bank yet.
+    """
     return MemoryItem(
         kind=Kind.TRACE,
         title=title(task.id, kernel.source, verdict, start),
@@ -67,9 +79,18 @@ def trace(
 
 
 def experience(trace: MemoryItem, start: MemoryItem | None = None) -> MemoryItem:
-    """What worked or failed in a trace and why, short.
+    """Return the experience of an attempt: what worked or failed, and why.
 
-    A trace that is not in the bank yet is referred to as the item added just before (`bank.PREVIOUS`).
+    Args:
+        trace: The attempt's trace. If it is not in the bank yet, the experience refers to it as the item added just
+            before (`bank.PREVIOUS`).
+        start: The start point that the kernel was refined from; None while drafting.
+
+    Returns:
+        An experience that is not in the bank yet.
+
+    Raises:
+        ValueError: If the trace has no verdict.
     """
     if trace.verdict is None:
         raise ValueError(f"trace {trace.title!r} has no verdict to learn from")
@@ -93,25 +114,25 @@ def experience(trace: MemoryItem, start: MemoryItem | None = None) -> MemoryItem
 
 
 def verdict_line(verdict: Verdict) -> str:
-    """A verdict in one line, the outcome first."""
-    said = _first_line(verdict.feedback)
+    """Return a verdict in one line, the outcome first."""
+    feedback = _first_line(verdict.feedback)
     match verdict:
         case Feasible():
             about = verdict.profile.diagnosis or verdict.profile.bottleneck
             return f"FEASIBLE, {verdict.latency:.2f} us" + (f"; {_first_line(about)}" if about else "")
         case Uncompilable():
-            return f"DOES NOT COMPILE{_at(verdict.line)}: {said}"
+            return f"DOES NOT COMPILE{_at(verdict.line)}: {feedback}"
         case Incorrect():
             where = f" at case {verdict.case}" if verdict.case else ""
-            return f"INCORRECT ({_CAUSES[verdict.cause]}{where}): {said}"
+            return f"INCORRECT ({_CAUSES[verdict.cause]}{where}): {feedback}"
         case Cheated():
-            return f"REJECTED as cheating (rule {verdict.rule or 'unnamed'}, found at {verdict.gate}): {said}"
+            return f"REJECTED as cheating (rule {verdict.rule or 'unnamed'}, found at {verdict.gate}): {feedback}"
         case Unjudged():
-            return f"NOT JUDGED: {said}"
+            return f"NOT JUDGED: {feedback}"
 
 
 def title(task: str, source: str, verdict: Verdict, start: MemoryItem | None) -> str:
-    """A trace in one line: a draft and its outcome, or what was changed in a start point and what came of it."""
+    """Return the title of a trace: a draft and its outcome, or the change to a start point and its outcome."""
     outcome = f"{verdict.latency:.2f} us" if isinstance(verdict, Feasible) else verdict.outcome
     if start is None:
         return f"{task}, draft, {outcome}"
@@ -157,7 +178,7 @@ def _bottlenecks(verdict: Feasible, start: MemoryItem | None) -> list[str]:
 
 
 def _calls(code: str) -> list[str]:
-    """The first use of each name of the interface, quoted: verified spellings; what every kernel has comes last."""
+    """Quote the first use of each API name as verified spelling; names that every kernel has come last."""
     lines = [*_joined(code)]
     own = {*_OWN_TYPE.findall(code), *(name for line in lines for name in _OWN_FUNCTION.findall(line))}
     uses: dict[str, str] = {}
@@ -171,7 +192,7 @@ def _calls(code: str) -> list[str]:
 
 
 def _joined(code: str) -> Iterator[str]:
-    """The lines of a source without comments and directives; a call that goes over several is one."""
+    """Yield the lines of a source without comments and directives; a call over several lines becomes one."""
     held = ""
     for line in _ASIDE.sub("", code).splitlines():
         held = f"{held} {line.strip()}".strip()
@@ -192,8 +213,8 @@ def _changes(before: str, after: str) -> list[str]:
 
 @lru_cache(maxsize=16)
 def _differences(before: str, after: str) -> tuple[tuple[Lines, Lines], ...]:
-    """Places where two sources differ, as lines removed and lines added; blanks at either end don't count."""
-    # A trace's title and its experience both ask.
+    """Return the places where two sources differ, as lines removed and lines added, without surrounding blanks."""
+    # Cached: both the title of a trace and its experience need it.
     old, new = (tuple(line.strip() for line in source.splitlines() if line.strip()) for source in (before, after))
     steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     return tuple((old[i:j], new[k:m]) for tag, i, j, k, m in steps if tag != "equal")

@@ -1,7 +1,7 @@
 """Exact nearest-neighbour search over the items of a bank.
 
-One float32 matrix in memory, grown as the bank grows, and a few columns to filter by. A query is one matrix-vector
-product and a partial sort: 1e5 items take milliseconds, so nothing approximate is needed.
+The index is one float32 matrix in memory, which grows with the bank, and a few columns to filter by. A query is one
+matrix-vector product and a partial sort. It takes milliseconds for 1e5 items, so the search need not be approximate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Entry:
-    """What the index knows of an item besides its vector."""
+    """The columns of an item that searches filter by."""
 
     kind: str
     task: str
@@ -31,7 +31,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Filter:
-    """Which items a search may return; None means any."""
+    """Conditions on the items that a search returns; None means any value."""
 
     kinds: Collection[Kind] | None = None
     task: str | None = None
@@ -51,7 +51,7 @@ class Index:
         self.size = 0
 
     def append(self, entry: Entry, vector: Vectors) -> None:
-        """Add the next item."""
+        """Add the item with the next id."""
         if self.size == len(self._matrix):
             self._grow(max(1024, 2 * self.size))
         self._matrix[self.size] = vector
@@ -61,27 +61,27 @@ class Index:
         self.size += 1
 
     def vectors(self, ids: Collection[int]) -> Vectors:
-        """Vectors of items, one row each."""
+        """Return the vectors of items, one row each."""
         return self._matrix[np.fromiter(ids, np.intp, len(ids)) - 1]
 
     def similarities(self, query: Vectors) -> Vectors:
-        """Cosine similarity of every item, to six places: beyond that it depends on the processor.
+        """Return the cosine similarity of every item to the query, rounded to six places.
 
-        Row by row, not `@`: that hands the product to threads, which on busy cores wait for each other for
-        milliseconds, and may sum a row in another order when the matrix has grown.
+        Further places depend on the processor. `np.vecdot` computes row by row. `@` would use threads, which wait for
+        each other on busy cores, and may sum a row in another order when the matrix has grown.
         """
         products: Vectors = np.vecdot(self._matrix[: self.size], query)
         return np.round(products, 6)
 
     def top(self, query: Vectors, k: int, where: Filter) -> list[tuple[int, float]]:
-        """Ids and similarities of the `k` most similar items that pass; equal ones by id."""
+        """Return ids and similarities of the `k` most similar items that meet `where`; ties are ordered by id."""
         scores, rows = self.similarities(query), self._passing(where)
         if rows is None:
             rows = np.arange(self.size)
         else:
             scores = scores[rows]
         if k < len(rows):
-            # All that tie with the k-th stay in until the sort below has decided by id.
+            # Items that tie with the k-th stay until the sort below orders them by id.
             kth = np.partition(scores, len(scores) - k)[len(scores) - k] if k > 0 else np.inf
             near = np.flatnonzero(scores >= kth)
             rows, scores = rows[near], scores[near]

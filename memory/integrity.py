@@ -1,4 +1,4 @@
-"""Whether a bank still is what was written: every item is held against its address, its references and its vector."""
+"""Checks of a bank's content: addresses, references, columns, statistics and vectors of all items."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from kernel_gym.memory import rows
 from kernel_gym.memory.item import Kind, MemoryItem
 from kernel_gym.memory.store import Store
 
-#: What searches go by, kept beside the items' data.
+#: Columns that repeat fields of an item for searches.
 _COLUMNS = ("kind", "task", "category", "language", "feasible", "latency")
 _RECORD = TypeAdapter(rows.Record)
 
 
 def problems(store: Store) -> Iterator[str]:
-    """What is wrong with a bank, a line each; nothing if it is whole."""
+    """Yield the problems of a bank, a line each; nothing if the bank is whole."""
     with store.reading():
-        found = [row[0] for row in store.connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
-        yield from (f"file: {line}" for line in found)
-        if not found:
+        damage = [row[0] for row in store.connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
+        yield from (f"file: {line}" for line in damage)
+        if not damage:
             yield from _items(store)
             yield from _strays(store)
 
 
 def _items(store: Store) -> Iterator[str]:
-    """Ids without a gap, contents that match address and columns, a chain without a break, references to traces before.
+    """Check that ids have no gap, contents match address and columns, chains match, and references are earlier traces.
 
-    Of a verdict the device alone is part of a trace's address; that the rest was changed shows only where a column has
-    it too.
+    Only the device of a verdict is part of a trace's address. A change in the rest of it is noticed only where a column
+    repeats the field.
     """
     before, traces = "", set[int]()
     query = f"SELECT id, digest, chain, born, parent, source, data, {', '.join(_COLUMNS)} FROM items ORDER BY id"
@@ -40,7 +40,7 @@ def _items(store: Store) -> Iterator[str]:
             yield f"item {id}: the item before it is missing"
             return
         try:
-            item = rows.checked(id, born, parent, source, data)
+            item = rows.unpack_checked(id, born, parent, source, data)
         except (ValueError, TypeError) as error:
             yield f"item {id}: cannot be read ({error})"
             before = chain
@@ -57,14 +57,14 @@ def _items(store: Store) -> Iterator[str]:
 
 
 def _differing(item: MemoryItem, columns: Sequence[object]) -> Iterator[str]:
-    """What a search goes by and the item itself does not say."""
+    """Yield the columns that differ from the item."""
     latency = item.verdict.latency_us if item.verdict is not None else None
     own = (item.kind.value, item.task, item.category, item.language, int(item.feasible), latency)
     return (name for name, here, there in zip(_COLUMNS, own, columns, strict=True) if here != there)
 
 
 def _strays(store: Store) -> Iterator[str]:
-    """Statistics and vectors that belong to no item, children that no parent knows, and counters that cannot be."""
+    """Check that statistics, vectors and edges belong to items, and that counters are possible."""
     for table, column in (("outcomes", "item"), ("vectors", "item"), ("edges", "start"), ("edges", "child")):
         lost = store.connection.execute(f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT id FROM items)")
         if count := lost.fetchone()[0]:

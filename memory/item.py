@@ -1,4 +1,4 @@
-"""Memory items: what an author can be shown."""
+"""Memory items: what an author can be shown, with their kinds and statistics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from kernel_gym.verdict import Verdict
 
 
 class Kind(StrEnum):
-    """The four kinds of the method; API pages are never value-selected."""
+    """The kinds of memory items.
+
+    `API`: a page on the language or its API, added by the environment and never picked by an agent. `EXPERIENCE`: what
+    an attempt teaches, in words. `TRACE`: the kernel of an attempt with its verdict. `PRACTICE`: a best practice.
+    """
 
     API = "api"
     EXPERIENCE = "experience"
@@ -18,20 +22,20 @@ class Kind(StrEnum):
 
 
 class Stage(StrEnum):
-    """Drafting looks for a first feasible kernel, refining lowers its latency."""
+    """The stages of an episode: `DRAFT` looks for a first feasible kernel, `REFINE` lowers its latency."""
 
     DRAFT = "draft"
     REFINE = "refine"
 
 
-#: What each kind may have of its own; every kind has a title, a text and where it comes from.
+#: Fields that only some kinds have, by kind. Every kind has a title, a text and its origin.
 CONTENTS: dict[Kind, frozenset[str]] = {
     Kind.API: frozenset({"names"}),
     Kind.EXPERIENCE: frozenset({"verdict", "source"}),
     Kind.TRACE: frozenset({"code", "verdict", "parent"}),
     Kind.PRACTICE: frozenset({"bottlenecks"}),
 }
-#: What it must have of that: an experience or a trace without its verdict says nothing.
+#: Which of these a kind must have.
 NEEDED: dict[Kind, tuple[str, ...]] = {
     Kind.API: ("names",),
     Kind.EXPERIENCE: ("verdict",),
@@ -43,14 +47,33 @@ _FOREIGN = {kind: tuple(frozenset().union(*CONTENTS.values()) - own) for kind, o
 
 @dataclass(frozen=True)
 class MemoryItem:
-    """One memory.
+    """One item of the memory.
 
-    `text` is what the author reads, `code` the kernel source in it if there is one, `verdict` what the verifier said of
-    that code. `task` and `category` say where it comes from (empty for seed knowledge), `operators` which ATen
-    operators its task has. `stage` is the stage it was produced in (None for seed knowledge), `parent` the id of the
-    start point it was refined from, `source` the id of the trace an experience summarises. `names` are the API names a
-    page documents, `bottlenecks` what a practice is good against. `id` and `born` (how many attempts the bank had seen)
-    are given by the bank.
+    Args:
+        kind: The kind, which decides which of the other fields the item may have.
+        title: The item in one line.
+        text: What the author reads.
+        code: The kernel source of a trace.
+        verdict: The verifier's verdict on the kernel of a trace or experience.
+        task: Id of the task that it comes from; empty for seed knowledge.
+        category: The task's category; for an API page `language` where every author gets it.
+        operators: ATen operators of the task.
+        stage: The stage in which it was produced; None for seed knowledge.
+        parent: Id of the start point that a trace was refined from.
+        source: Id of the trace that an experience summarises.
+        names: API names that an API page documents.
+        bottlenecks: Bottlenecks that a practice helps against.
+        language: The kernel language.
+        id: Number in the bank; set by the bank.
+        born: Attempts that the bank had counted when the item was added; set by the bank.
+
+    Raises:
+        ValueError: If the item has a field that its kind must not have, or lacks one that it needs.
+
+    Example:
+        >>> item = MemoryItem(Kind.PRACTICE, "Double buffering", "Use two buffers per queue.", bottlenecks=("mte2",))
+        >>> item.feasible
+        False
     """
 
     kind: Kind
@@ -77,19 +100,25 @@ class MemoryItem:
         for name in NEEDED[self.kind]:
             if not getattr(self, name):
                 raise ValueError(f"an item of the kind {self.kind.value} needs its {name}")
-        # An author's empty answer is a trace too, but nothing can be refined from it.
+        # An author's empty answer is a trace without code, but it cannot be feasible.
         if self.kind is Kind.TRACE and self.feasible and not self.code:
             raise ValueError("a feasible trace needs its code")
 
     @property
     def feasible(self) -> bool:
-        """True for a trace whose kernel passed every gate, and for an experience that tells of one."""
+        """True for a trace whose kernel passed every gate, and for an experience about such a kernel."""
         return self.verdict is not None and self.verdict.feasible
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What attempts that were shown an item came to, in one stage: how often, mean and moving average of the reward."""
+    """Statistics of the attempts in one stage that were shown an item.
+
+    Args:
+        uses: Number of attempts.
+        mean: Mean of their rewards.
+        recent: Exponential moving average of their rewards.
+    """
 
     uses: int = 0
     mean: float = 0.0
@@ -98,7 +127,13 @@ class Outcomes:
 
 @dataclass(frozen=True)
 class Retrieved:
-    """An item with its similarity to the query and its record in each stage."""
+    """An item that a search returned.
+
+    Args:
+        item: The item.
+        similarity: Cosine similarity to the query.
+        outcomes: The item's statistics by stage.
+    """
 
     item: MemoryItem
     similarity: float

@@ -1,4 +1,4 @@
-"""A mapping that remembers a limited number of entries and forgets the one unused for longest."""
+"""A mapping of limited size that drops the entry which was not used for longest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 class Lru(Generic[Key, Value]):
-    """At most `capacity` entries; reading one makes it the youngest."""
+    """A cache of at most `capacity` entries; reading an entry counts as use."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
@@ -20,19 +20,19 @@ class Lru(Generic[Key, Value]):
         return len(self._entries)
 
     def get(self, key: Key) -> Value | None:
-        """The entry, or None if there is none any more."""
+        """Return the entry; None if it is not in the cache."""
         if key not in self._entries:
             return None
         self._entries.move_to_end(key)
         return self._entries[key]
 
     def put(self, key: Key, value: Value) -> None:
-        """Remember an entry."""
+        """Add or replace an entry."""
         self._entries[key] = value
         self._entries.move_to_end(key)
         if len(self._entries) > self.capacity:
             self._entries.popitem(last=False)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._entries.clear()

@@ -1,4 +1,4 @@
-"""Which API pages an author gets: a mixture of three ways, none of them learned."""
+"""Choice of the API pages that the environment adds to a context: three rules, none of them learned."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from itertools import islice
 
 from kernel_gym.memory.item import MemoryItem
 
-#: Category of the pages on a language's basics, which every author of that language gets.
+#: Category of the pages on the basics of a language, which are part of every context.
 LANGUAGE = "language"
 
-#: At most so many pages of each way.
+#: The most pages of each rule: basics, pages on names in the code, similar pages.
 BASICS = 4
 NAMED = 6
 SIMILAR = 4
@@ -21,10 +21,17 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def select_pages(ranked: Sequence[MemoryItem], code: str) -> tuple[MemoryItem, ...]:
-    """Choose among API pages that are ranked by similarity to the task.
+    """Choose the API pages of a context.
 
-    First the basics of the language in the order they were written, then the pages on names that occur in `code`, then
-    the most similar of the rest; where there are more than fit, the more similar ones.
+    First come the basics of the language in the order of their ids, then pages on names that occur in `code`, then the
+    most similar of the rest. Each group is limited by `BASICS`, `NAMED` and `SIMILAR`; more similar pages go first.
+
+    Args:
+        ranked: All API pages of the language, most similar to the task first.
+        code: The code in the context, with that of the start point.
+
+    Returns:
+        The chosen pages, no page twice.
     """
     basics = sorted((page for page in ranked if page.category == LANGUAGE), key=lambda page: page.id)[:BASICS]
     others = [page for page in ranked if page.category != LANGUAGE]
@@ -37,5 +44,5 @@ def select_pages(ranked: Sequence[MemoryItem], code: str) -> tuple[MemoryItem, .
 
 @lru_cache(maxsize=32768)
 def _names(line: str) -> frozenset[str]:
-    # A line at a time, as for words: the kernels that are shown have most of their lines in common.
+    # Cached by line: kernels have most of their lines in common.
     return frozenset(_NAME.findall(line))

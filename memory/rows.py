@@ -1,4 +1,4 @@
-"""Memory items as JSON and as rows of the bank."""
+"""Conversion of memory items to JSON and to rows of the bank's tables."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kernel_gym import verdict as verdicts
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 from kernel_gym.verdict import Verdict
 
-#: What SQLite can count to.
+#: The largest integer of SQLite.
 MOST = 2**63 - 1
 
-#: What came of showing an item in one stage, as it is stored: the stage, uses, total and recent reward.
+#: Statistics of an item in one stage as they are stored: stage, uses, sum of rewards, recent reward.
 Record: TypeAlias = tuple[Stage, Annotated[int, Field(ge=1, le=MOST)], FiniteFloat, FiniteFloat]
 
-#: What the bank keeps in columns of its own.
+#: Fields that the table has as columns.
 _COLUMNS = ("id", "born", "parent", "source")
 _TUPLES = ("operators", "names", "bottlenecks")
 
@@ -28,19 +28,19 @@ _VERDICTS: dict[str, TypeAdapter[Verdict]] = {kind.outcome: TypeAdapter(kind) fo
 
 
 def to_json(item: MemoryItem) -> dict[str, Any]:
-    """An item as plain data; `from_json` reads it back."""
+    """Return an item as JSON data, to be read by `from_json`."""
     data = {field.name: getattr(item, field.name) for field in fields(item)}
     data["verdict"] = item.verdict.to_json() if item.verdict is not None else None
     return data | {name: list(data[name]) for name in _TUPLES}
 
 
 def from_json(data: dict[str, Any]) -> MemoryItem:
-    """Read back what `to_json` wrote; whatever it could not have written is a ValueError of one line."""
+    """Read back what `to_json` wrote. Data that it could not have written raises a ValueError of one line."""
     try:
         item = _ITEM.validate_python({**data, "verdict": _verdict(data.get("verdict"))})
     except ValidationError as error:
         raise ValueError(in_words(error)) from error
-    # Fields that are unknown or were read as something else; fields that an older version did not have may be missing.
+    # Unknown fields and fields that were converted are errors. Fields that an older version lacked may be missing.
     written = json.loads(json.dumps(to_json(item), allow_nan=False))
     for name, value in data.items():
         if name not in written or written[name] != value:
@@ -60,17 +60,18 @@ def _verdict(data: Any) -> Verdict | None:
 
 
 def in_words(error: ValidationError) -> str:
-    """The first thing that is wrong with some data, in one line."""
+    """Return the first problem of a validation error in one line."""
     first = error.errors()[0]
-    said = first["msg"].removeprefix("Value error, ")
-    words = ": ".join(part for part in (".".join(map(str, first["loc"])), said) if part)
+    message = first["msg"].removeprefix("Value error, ")
+    words = ": ".join(part for part in (".".join(map(str, first["loc"])), message) if part)
     return " ".join(words.split())
 
 
 def digest(item: MemoryItem) -> str:
-    """Content address: two items of a kind with the same code (or text) for the same task are the same item.
+    """Return the content address of an item.
 
-    A kernel that several devices judged has a trace for each of them.
+    Two items of a kind with the same code (or text) for the same task are the same item. A kernel that several devices
+    judged has one trace per device.
     """
     content = item.code or item.text
     own = _hash(item.kind, item.task, item.language, content)
@@ -79,7 +80,7 @@ def digest(item: MemoryItem) -> str:
 
 
 def chain(before: str, own: str, born: int) -> str:
-    """Address of an item together with all items before it."""
+    """Return the address of an item together with all items before it."""
     return _hash(before, own, str(born))
 
 
@@ -88,19 +89,19 @@ def _hash(*parts: str) -> str:
 
 
 def pack(item: MemoryItem) -> str:
-    """What of an item is not in columns of its own."""
+    """Return the fields of an item that are not columns, as JSON."""
     return json.dumps({name: value for name, value in to_json(item).items() if name not in _COLUMNS})
 
 
-def checked(id: int, born: int, parent: int | None, source: int | None, data: str) -> MemoryItem:
-    """The item of a row that may hold anything; a ValueError if it is no item."""
+def unpack_checked(id: int, born: int, parent: int | None, source: int | None, data: str) -> MemoryItem:
+    """Return the item of a row after checking all fields; raises ValueError if it is no item."""
     return from_json(dict(json.loads(data), id=id, born=born, parent=parent, source=source))
 
 
 def unpack(id: int, born: int, parent: int | None, source: int | None, data: str) -> MemoryItem:
-    """The item of a row."""
+    """Return the item of a row that the bank wrote."""
     row = json.loads(data)
-    # A search decodes dozens of rows: enums and tuples are made in place, without a dictionary in between.
+    # For speed, enums and tuples are made in place: a search decodes dozens of rows.
     row["kind"], row["stage"] = _KINDS[row["kind"]], _STAGES[row["stage"]]
     for name in _TUPLES:
         row[name] = tuple(row[name])

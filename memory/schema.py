@@ -1,8 +1,8 @@
 """The bank's file: opening, checking and migrating it.
 
-One SQLite database in WAL mode, so that several processes of one machine can read while one writes. The file says which
-program it belongs to (`application_id`) and which version of the tables it has (`user_version`); `MIGRATIONS` brings
-any earlier version up to date, one step a version. An earlier file that is opened read-only stays as it is: a copy in
+The file is a SQLite database in WAL mode, so that several processes of one machine can read while one writes. It holds
+the program it belongs to (`application_id`) and the version of its tables (`user_version`). `MIGRATIONS` brings any
+earlier version up to date, one step per version. An earlier file that is opened read-only is not changed: a copy in
 memory is brought up to date.
 """
 
@@ -19,22 +19,22 @@ from time import monotonic, sleep
 
 from kernel_gym.errors import KernelGymError
 
-#: "KGMB" in ASCII: how a bank is told from any other SQLite file.
+#: "KGMB" in ASCII: identifies a bank among SQLite files.
 APPLICATION_ID = 0x4B474D42
 
-#: Seconds a process waits for another one's transaction; ours take milliseconds.
+#: Seconds that a process waits for the transaction of another one; ours take milliseconds.
 BUSY_TIMEOUT = 30.0
 
 
 def _address_by_device(connection: sqlite3.Connection) -> None:
-    """A kernel has a trace for each device that judged it: the device joins a trace's address, which moves the chain.
+    """Add the device to the address of traces, so that a kernel has one trace per device; the chain changes with it.
 
-    What did not match its address, or did not follow from the item before it, still does not: checks go on saying so.
+    Items that did not match their address or chain still do not afterwards, so that checks still report them.
     """
     moved, before, now = list[tuple[str, str, int]](), "", ""
     query = "SELECT id, kind, digest, chain, born, data FROM items ORDER BY id"
     for id, kind, digest, chain, born, data in connection.execute(query):
-        device = _judge(data) if kind == "trace" else ""
+        device = _device_of(data) if kind == "trace" else ""
         address = _hash(digest, device) if device else digest
         now = _hash(now, address, str(born)) if chain == _hash(before, digest, str(born)) else chain
         before = chain
@@ -42,8 +42,8 @@ def _address_by_device(connection: sqlite3.Connection) -> None:
     connection.executemany("UPDATE items SET digest = ?, chain = ? WHERE id = ?", moved)
 
 
-def _judge(data: str) -> str:
-    """The device of a stored verdict; none where there is no verdict or nothing can be read."""
+def _device_of(data: str) -> str:
+    """Return the device of a stored verdict; empty where there is no readable verdict."""
     try:
         return str(json.loads(data)["verdict"]["device"])
     except (KeyError, TypeError, ValueError):
@@ -95,9 +95,9 @@ MIGRATIONS: tuple[str | Callable[[sqlite3.Connection], None], ...] = (
     _address_by_device,
 )
 
-#: What SQLite answers where the file's own bytes are wrong.
+#: SQLite's error codes for a damaged file.
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-#: What it answers where something around the file is, and what could not be done: the bank itself is whole.
+#: Error codes for problems outside of the file, with what could not be done; the bank itself is whole.
 _OUTSIDE = {
     sqlite3.SQLITE_FULL: "write",
     sqlite3.SQLITE_IOERR: "read or write",
@@ -109,11 +109,11 @@ _OUTSIDE = {
 
 
 class BankError(KernelGymError):
-    """A bank that cannot be opened, or something asked of it that it cannot do."""
+    """A bank that cannot be opened, or an operation that it cannot do."""
 
 
 class DamagedBank(BankError):
-    """A file that holds no bank, or no longer a whole one; `what` says so and leaves open what to do."""
+    """A file that holds no bank or a damaged one; `what` is the message without the advice."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -124,7 +124,7 @@ class DamagedBank(BankError):
 
 
 def connect(path: Path | None, read_only: bool = False) -> sqlite3.Connection:
-    """Open the bank at `path` (None: in memory), checked and up to date."""
+    """Open the bank at `path` (None: in memory), check it and bring it up to date."""
     with readable_errors(path):
         connection = _open(path, read_only)
         try:
@@ -137,7 +137,7 @@ def connect(path: Path | None, read_only: bool = False) -> sqlite3.Connection:
 
 @contextmanager
 def readable_errors(path: Path | None) -> Iterator[None]:
-    """Turn SQLite's errors into one line that names the file."""
+    """Turn SQLite's errors into a `BankError` of one line that names the file."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -145,22 +145,22 @@ def readable_errors(path: Path | None) -> Iterator[None]:
 
 
 def _in_words(error: sqlite3.DatabaseError, name: str) -> BankError:
-    """What went wrong and what to do; only a file whose own bytes are wrong may be thrown away."""
+    """Return an error with advice; only for a damaged file the advice is to delete it."""
     if isinstance(error, sqlite3.ProgrammingError):  # raised by Python, it has no code
         return BankError(f"{name} cannot be used: {error}")
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without what SQLite adds in detail
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without SQLite's extended part
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return BankError(f"{name} was locked by another process for {BUSY_TIMEOUT:.0f} s; try again")
     if code in _DAMAGED:
         return DamagedBank(f"{name} is not usable as a memory bank: {error}")
     if code in _OUTSIDE:
-        return BankError(f"cannot {_OUTSIDE[code]} {name}: {error}; nothing in it is lost: mend that and run again")
+        return BankError(f"cannot {_OUTSIDE[code]} {name}: {error}; nothing in it is lost: fix that and run again")
     return BankError(f"{name} is not usable as a memory bank: {error}; import an export into a new one")
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
-    """All or nothing; `IMMEDIATE` takes the write lock at once, `DEFERRED` reads one consistent state."""
+    """Run the block in a transaction; `IMMEDIATE` takes the write lock at once, `DEFERRED` reads one state."""
     connection.execute(f"BEGIN {kind}")
     try:
         yield
@@ -171,7 +171,7 @@ def transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iter
 
 
 def migrate(connection: sqlite3.Connection, version: int = len(MIGRATIONS)) -> None:
-    """Bring the tables up to `version`; does nothing where they are."""
+    """Bring the tables up to `version`; do nothing if they are there."""
     with transaction(connection):
         done = connection.execute("PRAGMA user_version").fetchone()[0]
         for step in MIGRATIONS[done:version]:
@@ -191,7 +191,7 @@ def _open(path: Path | None, read_only: bool) -> sqlite3.Connection:
         raise BankError(f"no memory bank at {path}")
     if not path.parent.is_dir():
         raise BankError(f"no folder {path.parent} to keep a memory bank in")
-    # A bank on a disk that cannot be written cannot have a write-ahead log beside it either.
+    # On a disk that cannot be written there is no write-ahead log either.
     immutable = read_only and not os.access(path.parent, os.W_OK)
     mode = "mode=ro&immutable=1" if immutable else "mode=ro" if read_only else "mode=rwc"
     uri = f"{path.absolute().as_uri()}?{mode}"
@@ -216,9 +216,9 @@ def _log_ahead(connection: sqlite3.Connection) -> None:
 
 
 def _check(connection: sqlite3.Connection, path: Path | None) -> None:
-    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if found != "ok":
-        raise DamagedBank(f"{path} is damaged: {found.splitlines()[0]}")
+    result = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if result != "ok":
+        raise DamagedBank(f"{path} is damaged: {result.splitlines()[0]}")
     with transaction(connection, "DEFERRED"):  # one state of the file: another process may be creating it
         empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
         application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -240,7 +240,7 @@ def _up_to_date(connection: sqlite3.Connection, path: Path | None, read_only: bo
 
 
 def _copy_up_to_date(old: sqlite3.Connection) -> sqlite3.Connection:
-    """Today's form of an older file that may not be changed, in memory: so it can be read, wherever it lies."""
+    """Return an up-to-date copy in memory of an older file that may not be changed."""
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     old.backup(copy)
     old.close()

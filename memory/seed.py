@@ -1,8 +1,8 @@
-"""Seed knowledge: what the bank holds before the first attempt, read from the data files in `seed/`.
+"""Seed knowledge: the items of a bank before the first attempt, read from the data files in `seed/`.
 
-A file `<language>-<family>.yaml` is a list of entries of one kind: API pages (`names`) or practices. An entry is
-written as fields and rendered to the text that authors read, so that all pages look alike: what it is, how it is
-called, an example that shows the spelling, the rules, the common mistake.
+A file `<language>-<family>.yaml` is a list of entries of one kind: API pages (with `names`) or practices. The fields of
+an entry are rendered to the text that authors read, always in the same order: title, description, calls, example,
+rules, common mistake.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import yaml
 from kernel_gym.memory.item import Kind, MemoryItem
 from kernel_gym.memory.pages import LANGUAGE
 
-#: What `MemoryItem.bottlenecks` of a practice may hold, by language: what the devices' profiles name.
+#: Allowed values of `MemoryItem.bottlenecks`, by language: the bottlenecks that device profiles name.
 BOTTLENECKS = {
     "ascendc": frozenset(
         ("mte2", "mte3", "vector", "scalar", "launch", "sync", "balance", "bank_conflict", "l2", "ub_capacity", "cube")
@@ -27,7 +27,14 @@ BOTTLENECKS = {
 
 @cache
 def seed_items(language: str) -> tuple[MemoryItem, ...]:
-    """API pages and best practices for a language, in a fixed order; none for a language we have no words on."""
+    """Return the API pages and best practices for a language.
+
+    Args:
+        language: The kernel language, `ascendc` or `cuda`.
+
+    Returns:
+        The items in a fixed order; empty for a language without seed files.
+    """
     folder = files("kernel_gym.memory") / "seed"
     names = sorted(file.name for file in folder.iterdir() if file.name.startswith(f"{language}-"))
     entries = [entry for name in names for entry in yaml.safe_load((folder / name).read_text(encoding="utf-8"))]

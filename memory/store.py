@@ -1,4 +1,4 @@
-"""The bank's tables: rows in and out of SQLite. What is searched for by similarity is `index.py`'s part."""
+"""The bank's tables in SQLite: items, statistics, edges and vectors. `index.py` has the search by similarity."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from kernel_gym.memory.item import Kind, MemoryItem, Outcomes, Stage
 from kernel_gym.memory.lru import Lru
 from kernel_gym.memory.schema import BankError, connect, readable_errors, transaction
 
-#: Weight of the newest reward in `Outcomes.recent`, which starts at 0: the method's value with its default constants.
+#: Weight of the newest reward in `Outcomes.recent`, which starts at 0: so it is the value agent's Q with its defaults.
 RECENT_WEIGHT = 0.2
 
-#: `source` or `parent` of an item that is added right after the one it refers to.
+#: `source` or `parent` of an item that refers to the item added just before it.
 PREVIOUS = -1
 
 #: Decoded items kept in memory.
@@ -29,7 +29,15 @@ _REMEMBERED_ITEMS = 32_768
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A state of a bank to come back to: how far it went (`chain` names the items exactly), counters and statistics."""
+    """A state of a bank that `restore` can bring back.
+
+    Args:
+        size: Number of items.
+        chain: Address of the last item with all before it, which identifies the items exactly.
+        attempts: The attempt counter.
+        edges: Number of the last edge.
+        outcomes: Rows of statistics: item, stage, uses, sum of rewards, recent reward.
+    """
 
     size: int
     chain: str
@@ -39,7 +47,7 @@ class Snapshot:
 
 
 class Store:
-    """Items 1, 2, 3, ... with their outcomes, in a file or in memory; `content` is what `serialize` gave."""
+    """The tables of a bank, in a file or in memory; `content` is what `serialize` returned."""
 
     def __init__(self, path: Path | None, read_only: bool = False, content: bytes | None = None) -> None:
         self.path = path
@@ -56,7 +64,7 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """See one state of the bank, whatever other processes do meanwhile."""
+        """Read one state of the bank, unaffected by other processes."""
         with readable_errors(self.path):
             if self.connection.in_transaction:
                 yield
@@ -66,7 +74,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Change the bank, all or nothing."""
+        """Change the bank in one transaction."""
         if self.read_only:
             raise BankError(f"{self.name} was opened read-only")
         try:
@@ -78,18 +86,18 @@ class Store:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """The connection of this process: SQLite forbids carrying one over a fork."""
+        """The connection of this process: SQLite does not allow to use one across a fork."""
         if self._process != os.getpid() and self.path is not None:
             self._inherited = self._connection  # must not be closed here: that would drop the parent's locks
             self._connection, self._process = connect(self.path, self.read_only), os.getpid()
         return self._connection
 
     def serialize(self) -> bytes:
-        """All content as bytes."""
+        """Return all content as bytes."""
         return self.connection.serialize()
 
     def close(self) -> None:
-        """Close the file; a store in memory is gone."""
+        """Close the file; the content of a store in memory is lost."""
         self.connection.close()
 
     # Items
@@ -105,28 +113,35 @@ class Store:
 
     @property
     def generation(self) -> int:
-        """Changes whenever known ids may have come to mean other items."""
+        """A counter that changes whenever ids may mean other items than before."""
         return self._meta("generation")
 
     def tip(self) -> tuple[int, str]:
-        """How many items there are, and the chain of the last."""
+        """Return the number of items and the chain of the last one."""
         row = self.connection.execute("SELECT id, chain FROM items ORDER BY id DESC LIMIT 1").fetchone()
         return (row[0], row[1]) if row else (0, "")
 
     def insert(
         self, item: MemoryItem, previous: int | None = None, origin: str = "", join: bool = True
     ) -> tuple[int, bool]:
-        """Append an item; returns its id and whether it is new. `previous` is what `PREVIOUS` refers to.
+        """Append an item unless its content is there already.
 
-        `join` makes a trace a child of its parent at once.
+        Args:
+            item: The item.
+            previous: The id that `PREVIOUS` refers to.
+            origin: `bank#id` of an imported item.
+            join: Whether a trace becomes a child of its parent.
+
+        Returns:
+            The item's id, and whether it is new.
         """
         parent, source = self._reference(item.parent, previous), self._reference(item.source, previous)
         item = replace(item, parent=parent, source=source)
-        known = self.find(rows.digest(item))
-        id = self._append(item, origin) if known is None else known
+        existing = self.find(rows.digest(item))
+        id = self._append(item, origin) if existing is None else existing
         if join and parent is not None and item.kind is Kind.TRACE:
             self.join(parent, id)
-        return id, known is None
+        return id, existing is None
 
     def _append(self, item: MemoryItem, origin: str) -> int:
         digest, (size, chain) = rows.digest(item), self.tip()
@@ -144,64 +159,64 @@ class Store:
         return size + 1
 
     def join(self, start: int, child: int) -> None:
-        """Note that refining `start` came to `child`; that it changed nothing is no step."""
+        """Add an edge from a start point to a kernel refined from it; a kernel is never its own child."""
         if start != child:
             self.connection.execute("INSERT OR IGNORE INTO edges (start, child) VALUES (?, ?)", (start, child))
 
     def edges(self, starts: Collection[int] | None = None) -> list[tuple[int, int]]:
-        """Start points, all or those given, and what refining them came to, oldest first."""
-        clause, given = ("", ()) if starts is None else (f"WHERE start IN {_AMONG}", (_listed(starts),))
-        return self.connection.execute(f"SELECT start, child FROM edges {clause} ORDER BY number", given).fetchall()
+        """Return start points, all or `starts`, with the kernels refined from them, oldest first."""
+        clause, values = ("", ()) if starts is None else (f"WHERE start IN {_AMONG}", (_listed(starts),))
+        return self.connection.execute(f"SELECT start, child FROM edges {clause} ORDER BY number", values).fetchall()
 
     def find(self, digest: str) -> int | None:
-        """The id of the item with this content; None if there is none."""
-        known = self.connection.execute("SELECT id FROM items WHERE digest = ?", (digest,)).fetchone()
-        return None if known is None else int(known[0])
+        """Return the id of the item with this content; None if there is none."""
+        row = self.connection.execute("SELECT id FROM items WHERE digest = ?", (digest,)).fetchone()
+        return None if row is None else int(row[0])
 
     def _remember(self, item: MemoryItem) -> None:
         if self._items_generation == self.generation:
             self._items.put(item.id, item)
 
     def select(self, clause: str, *parameters: object) -> tuple[MemoryItem, ...]:
-        """Items that an SQL clause on the table `items` names."""
+        """Return the items that an SQL clause on the table `items` selects."""
         with self.reading():
             return tuple(
                 self.fetch([row[0] for row in self.connection.execute(f"SELECT id FROM items {clause}", parameters)])
             )
 
     def fetch(self, ids: Sequence[int]) -> list[MemoryItem]:
-        """The items with these ids, in order; an unknown id is an error."""
+        """Return the items with these ids, in order; an unknown id is an error."""
         if self._items_generation != (generation := self.generation):
             self._items.clear()
             self._items_generation = generation
-        found = {id: item for id in ids if (item := self._items.get(id)) is not None}
+        items = {id: item for id in ids if (item := self._items.get(id)) is not None}
         query = f"SELECT id, born, parent, source, data FROM items WHERE id IN {_AMONG}"
-        for row in self.connection.execute(query, (_listed(id for id in ids if id not in found),)):
+        for row in self.connection.execute(query, (_listed(id for id in ids if id not in items),)):
             try:
-                found[row[0]] = rows.unpack(*row)
+                items[row[0]] = rows.unpack(*row)
             except (KeyError, TypeError, ValueError) as error:
                 raise BankError(
                     f"{self.name}: item {row[0]} cannot be read; scripts/memory.py check says why"
                 ) from error
-            self._items.put(row[0], found[row[0]])
-        if unknown := [id for id in ids if id not in found]:
+            self._items.put(row[0], items[row[0]])
+        if unknown := [id for id in ids if id not in items]:
             raise BankError(f"{self.name} has no item {unknown[0]}; ids go from 1 to {self.tip()[0]}")
-        return [found[id] for id in ids]
+        return [items[id] for id in ids]
 
     def tasks(self) -> tuple[str, ...]:
-        """The tasks that items come from."""
-        found = self.connection.execute("SELECT DISTINCT task FROM items WHERE task <> '' ORDER BY task")
-        return tuple(row[0] for row in found)
+        """Return the tasks that items come from, sorted."""
+        cursor = self.connection.execute("SELECT DISTINCT task FROM items WHERE task <> '' ORDER BY task")
+        return tuple(row[0] for row in cursor)
 
     def origin(self, id: int) -> str:
-        """Where an imported item came from."""
+        """Return `bank#id` of an imported item; empty if it was not imported."""
         self._require(id)
         return str(self.connection.execute("SELECT origin FROM items WHERE id = ?", (id,)).fetchone()[0])
 
     # Outcomes
 
     def record(self, stage: Stage, ids: Iterable[int], reward: float) -> None:
-        """One more use of each item."""
+        """Add one use to the statistics of each item."""
         if not isfinite(reward):
             raise BankError(f"a reward must be a finite number, not {reward}")
         for id in dict.fromkeys(ids):
@@ -213,37 +228,37 @@ class Store:
             )
 
     def outcomes(self, ids: Collection[int]) -> dict[int, dict[Stage, Outcomes]]:
-        """Outcomes of items by stage; every stage is present."""
-        found = {id: dict(_UNUSED) for id in ids}
+        """Return the statistics of items by id and stage; every stage is present."""
+        outcomes = {id: dict(_UNUSED) for id in ids}
         query = f"SELECT item, stage, uses, total, recent FROM outcomes WHERE item IN {_AMONG}"
         for id, stage, uses, total, recent in self.connection.execute(query, (_listed(ids),)):
             try:
-                found[id][Stage(stage)] = Outcomes(uses, total / uses, recent)
+                outcomes[id][Stage(stage)] = Outcomes(uses, total / uses, recent)
             except (ArithmeticError, TypeError, ValueError) as error:
                 raise BankError(
                     f"{self.name}: the outcomes of item {id} cannot be read; scripts/memory.py check says why"
                 ) from error
-        return found
+        return outcomes
 
     def used(self, id: int) -> bool:
-        """Whether an item was ever shown."""
+        """Return whether an item was ever shown."""
         return self.connection.execute("SELECT 1 FROM outcomes WHERE item = ?", (id,)).fetchone() is not None
 
     def set_outcomes(self, records: Iterable[tuple[int, str, int, float, float]]) -> None:
-        """Write statistics as they stand in a snapshot or an export."""
+        """Write the statistics of a snapshot or an export."""
         self.connection.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?, ?)", records)
 
     # States
 
     def snapshot(self) -> Snapshot:
-        """The present state by name."""
+        """Return the present state."""
         with self.reading():
             outcomes = self.connection.execute("SELECT item, stage, uses, total, recent FROM outcomes").fetchall()
             edges = self.connection.execute("SELECT coalesce(max(number), 0) FROM edges").fetchone()[0]
             return Snapshot(*self.tip(), self.attempts, edges, tuple(tuple(row) for row in outcomes))
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go back to a state that is a beginning of the present one."""
+        """Go back to an earlier state, whose items must be the first ones of the present state."""
         with self.writing():
             run = self.connection.execute
             row = run("SELECT chain FROM items WHERE id = ?", (snapshot.size,)).fetchone()
@@ -260,7 +275,7 @@ class Store:
     # Vectors
 
     def entries(self, embedder: str, after: int) -> list[tuple[Any, ...]]:
-        """For each item after an id: id, chain, kind, task, category, language, feasible, vector (None if unknown)."""
+        """Return id, chain, filter columns and vector (None if missing) of the items after an id."""
         return self.connection.execute(
             "SELECT id, chain, kind, task, category, language, feasible, vectors.data FROM items"
             " LEFT JOIN vectors ON vectors.item = id AND embedder = ? WHERE id > ? ORDER BY id",
@@ -268,21 +283,21 @@ class Store:
         ).fetchall()
 
     def keep_vectors(self, embedder: str, vectors: Iterable[tuple[int, str, bytes]]) -> None:
-        """Store vectors of items given by id and chain; an item that was replaced meanwhile is left alone."""
+        """Store vectors of items, given by id and chain; an item that was replaced meanwhile is skipped."""
         self.connection.executemany(
             "INSERT OR IGNORE INTO vectors SELECT ?, id, ? FROM items WHERE id = ? AND chain = ?",
             ((embedder, data, id, chain) for id, chain, data in vectors),
         )
 
     def data_version(self) -> int:
-        """Changes whenever another process has changed the file."""
+        """Return a number that changes whenever another process has changed the file."""
         return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
 
     def _reference(self, id: int | None, previous: int | None) -> int | None:
         if id == PREVIOUS:
             id = previous
             if id is None:
-                raise BankError("the first of the items to add refers to the one before it")
+                raise BankError("the first of the items to add refers to an item before it")
         if id is not None:
             self._require(id)
         return id

@@ -1,7 +1,7 @@
-"""Cutting kernels, PyTorch modules and prose into words, and saying how much each word tells.
+"""Words of kernels, PyTorch modules and prose, and their weights in the vector of a text.
 
-`DataCopyPad`, `data_copy_pad` and `data copy pad` are the same three words; `nn.ReLU`, `torch.relu` and `Relu` the same
-one. Numbers are dropped: sizes differ between tasks that are otherwise alike.
+`DataCopyPad`, `data_copy_pad` and `data copy pad` are the same three words; `nn.ReLU`, `torch.relu` and `Relu` are the
+same word. Numbers are dropped, because sizes differ between tasks that are otherwise alike.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import chain
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*|(?<= )@(?= )")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d[a-z]?")
 
-#: Names whose capitals would be cut apart, and the same thing under another name.
+#: Words of names that capitals would split wrongly, and of other names for the same thing.
 SYNONYMS = {
     "relu": ("relu",),
     "relu6": ("relu", "clamp"),
@@ -60,7 +60,7 @@ SYNONYMS = {
     "datacopy": ("data", "copy"),
 }
 
-#: Words that nearly every kernel or module has; they say little about the operator.
+#: Words that nearly every kernel or module has, so that they say little about the task.
 BOILERPLATE = frozenset(
     """
     a an and are as at be but by can for from has have if in into is it its more must no not of on one only or per so
@@ -75,22 +75,22 @@ BOILERPLATE = frozenset(
     """.split()  # noqa: SIM905 - reads better than two hundred quoted words
 )
 
-#: What a boilerplate word counts, next to 1 for any other.
+#: Weight of a boilerplate word; any other word has the weight 1.
 BOILERPLATE_WEIGHT = 0.15
 
 
-#: Names the tables above: vectors made with other tables are not comparable.
+#: Digest of the tables above. Vectors made with other tables are not comparable.
 TABLES = hashlib.sha256(repr((SYNONYMS, sorted(BOILERPLATE), BOILERPLATE_WEIGHT)).encode()).hexdigest()[:8]
 
 
 def words(text: str) -> Iterator[str]:
-    """The words of a text, lower case, in order."""
+    """Return the words of a text in lower case, in order."""
     return chain.from_iterable(map(_words_of_line, text.splitlines()))
 
 
 @lru_cache(maxsize=32768)
 def _words_of_line(line: str) -> tuple[str, ...]:
-    # A line at a time: most lines of a kernel stand in many others, and no word goes over the end of one.
+    # Cached by line: most lines of a kernel occur in many others, and no word crosses the end of a line.
     return tuple(chain.from_iterable(map(_words_of, _IDENTIFIER.findall(line))))
 
 
@@ -99,10 +99,10 @@ def _words_of(identifier: str) -> Iterable[str]:
     if whole in SYNONYMS:
         return SYNONYMS[whole]
     parts = (part.lower() for part in _PART.findall(identifier))
-    known = (SYNONYMS.get(word, (word,)) for word in parts if len(word) > 1 or word.isalpha())
-    return chain.from_iterable(known)
+    synonyms = (SYNONYMS.get(word, (word,)) for word in parts if len(word) > 1 or word.isalpha())
+    return chain.from_iterable(synonyms)
 
 
 def weight(word: str) -> float:
-    """How much a word counts in the vector of a text."""
+    """Return the weight of a word in the vector of a text."""
     return BOILERPLATE_WEIGHT if word in BOILERPLATE or len(word) == 1 else 1.0

@@ -1,1 +1,10 @@
-"""Speed benchmarks of the parts; `make bench` runs them."""
+"""Speed benchmarks; `make bench` and `scripts/bench.py` print their figures as JSON.
+
+| module | what it measures | units |
+|---|---|---|
+| `verifier_speed` | verdicts: whole, by gate, from the cache | seconds, milliseconds, verdicts per second |
+| `simulator_speed` | the Ascend simulator: compiling, timing, a matrix product | milliseconds, records per second, MB |
+| `memory_speed` | the memory bank: embedding, searching, writing | milliseconds |
+| `tabular_speed` | the tabular environment | attempts per second |
+| `torch_evaluation` | the usual evaluation of a CUDA kernel with torch, for comparison | seconds, microseconds |
+"""

@@ -1,6 +1,8 @@
-"""How fast the simulator is: compiling, timing records, computing a product; and how much memory it takes.
+"""Measures the speed of the Ascend simulator.
 
-Where others use the machine too, wall-clock figures say little: beside them stand such of processor time.
+Figures: milliseconds to compile a kernel and to refuse one with an error, timed records per second, seconds of a
+computed matrix product, and the peak memory of the device process in MB. On a busy machine wall-clock times vary, so
+most of them have a figure of processor time (`cpu`) beside them.
 """
 
 from __future__ import annotations
@@ -21,13 +23,25 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
 RELU = FOLDER.parent / "examples" / "relu.asc"
-#: Elements that are only timed, so many that starting a run does not count.
+#: Elements of the timed kernel: so many that the start of a run does not matter.
 TIMED = 1 << 26
+#: Rows and columns of the matrices.
 SIDE = 1024
 
 
 def benchmark(device: AscendSim, repeats: int = 7) -> dict[str, float]:
-    """Figures of this machine; the first of each is left out, since it starts or builds something."""
+    """Measure compiling, timing and computing. First runs, which start or build something, are left out.
+
+    Args:
+        device: The simulator.
+        repeats: Measurements of each figure.
+
+    Returns:
+        Figures by name.
+
+    Raises:
+        KernelGymError: If a kernel of the benchmark does not run.
+    """
     source = RELU.read_text()
     device.build(Kernel(source))
     before = _children_seconds()
@@ -35,20 +49,20 @@ def benchmark(device: AscendSim, repeats: int = 7) -> dict[str, float]:
     compiling = (_children_seconds() - before) / repeats
     refused = [device.build(Kernel(f"{source}\nint a = {i} + ;\n")).seconds for i in range(repeats + 1)][1:]
     relu = device.build(Kernel(source))
-    _ran(device.run(relu, Inputs(_elementwise(TIMED))))
+    _checked(device.run(relu, Inputs(_elementwise(TIMED))))
     before = _device_seconds(device)
-    timed = [_ran(device.run(relu, Inputs(_elementwise(TIMED)))) for _ in range(repeats)]
-    worked = _device_seconds(device) - before
+    timed = [_checked(device.run(relu, Inputs(_elementwise(TIMED)))) for _ in range(repeats)]
+    timing = _device_seconds(device) - before
     matmul = device.build(Kernel((FOLDER / "matmul.cpp").read_text(), trusted=True))
     begin, before = time.perf_counter(), _device_seconds(device)
-    _ran(device.run(matmul, _product()))
+    _checked(device.run(matmul, _product()))
     product, multiplied = time.perf_counter() - begin, _device_seconds(device) - before
     return {
         "compile_p50_ms": 1e3 * median(compiled),
         "compile_cpu_ms": 1e3 * compiling,
         "refuse_p50_ms": 1e3 * median(refused),
         "records_per_second": median(_records(run) / run.seconds for run in timed),
-        "records_per_cpu_second": sum(map(_records, timed)) / max(worked, 0.01),
+        "records_per_cpu_second": sum(map(_records, timed)) / max(timing, 0.01),
         "matmul_1024_half_s": product,
         "matmul_1024_half_cpu_s": multiplied,
         "device_process_mb": _peak_mb(device),
@@ -60,16 +74,16 @@ def _elementwise(elements: int) -> Signature:
 
 
 def _product() -> Inputs:
-    """A product of half matrices, computed, on one core."""
+    """Return inputs for a product of half-precision matrices, computed on one core."""
     specs = tuple(InputSpec((SIDE, SIDE), "float16") for _ in range(2))
     signature = Signature(specs, (TensorSpec((SIDE, SIDE), "float16"),), ints=(1, 1, 128, 256, 64, 8, 8))
     return Inputs(signature, tuple(np.full((SIDE, SIDE), 0.5, np.float16) for _ in range(2)))
 
 
-def _ran(run: Run) -> Run:
+def _checked(run: Run) -> Run:
     if run.status != "ok":
         raise KernelGymError(
-            f"the kernel to measure with does not run: {run.fault.message if run.fault else run.status}"
+            f"a kernel of the benchmark does not run: {run.fault.message if run.fault else run.status}"
         )
     return run
 
@@ -79,25 +93,25 @@ def _records(run: Run) -> int:
 
 
 def _children_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
-def _about(device: AscendSim, what: str) -> str:
-    """A file of /proc about the device process."""
+def _proc_file(device: AscendSim, name: str) -> str:
+    """Read a file of /proc about the device process."""
     server = device._server
     if server is None or server._process is None:
         raise KernelGymError("the device process does not run")
-    return Path(f"/proc/{server._process.pid}/{what}").read_text()
+    return Path(f"/proc/{server._process.pid}/{name}").read_text()
 
 
 def _device_seconds(device: AscendSim) -> float:
-    """Processor time of the device process; the kernel's own process is another one, and works at the same time."""
-    user, system = _about(device, "stat").rsplit(")", 1)[1].split()[11:13]
+    """Return the processor time of the device process; the kernel's own process is not included."""
+    user, system = _proc_file(device, "stat").rsplit(")", 1)[1].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _peak_mb(device: AscendSim) -> float:
-    """The most memory that the device process ever held."""
-    lines = _about(device, "status").splitlines()
+    """Return the peak memory of the device process in MB."""
+    lines = _proc_file(device, "status").splitlines()
     return next(float(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024

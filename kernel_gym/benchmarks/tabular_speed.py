@@ -1,4 +1,7 @@
-"""How fast the tabular environment is: figures for `make bench`."""
+"""Measures the speed of the tabular environment, in attempts per second of processor time on one core.
+
+Picks are random. All observations and infos are made, as in training.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,16 @@ from kernel_gym.envs.tabular.environment import TabularVectorEnv
 
 
 def benchmark(batches: tuple[int, ...] = (1, 16, 128), attempts: int = 6000) -> dict[str, float]:
-    """Attempts a second of one core, by tasks worked on at once; picks are random, all observations and infos made.
+    """Measure attempts per second for several numbers of simultaneous tasks.
 
-    Processor time, the best of three: other processes only ever add to it.
+    Args:
+        batches: Numbers of simultaneous tasks.
+        attempts: The most attempts of a measurement. The fastest of three measurements counts.
+
+    Returns:
+        Attempts per second by name.
     """
-    rate(64, attempts)  # the author remembers what its decisions led to; long runs meet few new ones
+    rate(64, attempts)  # fills the author's caches, as in a long run
     return {
         f"tabular_attempts_per_second_of_{count}": max(rate(count, min(attempts, 1000 * count)) for _ in range(3))
         for count in batches
@@ -22,12 +30,12 @@ def benchmark(batches: tuple[int, ...] = (1, 16, 128), attempts: int = 6000) -> 
 
 
 def rate(count: int, attempts: int) -> float:
-    """Attempts a second with so many tasks at once, beginning with the seed knowledge alone."""
+    """Return attempts per second with `count` simultaneous tasks, starting from the seed knowledge."""
     envs, rng, done = TabularVectorEnv(count), np.random.default_rng(0), 0
-    seen, _ = envs.reset(seed=0)
+    observations, _ = envs.reset(seed=0)
     started = process_time()
     while done < attempts:
-        actions = (rng.random(seen["action_mask"].shape) * seen["action_mask"]).argmax(axis=1)
-        seen, *_, infos = envs.step(actions)
+        actions = (rng.random(observations["action_mask"].shape) * observations["action_mask"]).argmax(axis=1)
+        observations, *_, infos = envs.step(actions)
         done += count * ("attempt" in infos)
     return done / (process_time() - started)

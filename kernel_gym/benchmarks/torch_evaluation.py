@@ -1,8 +1,9 @@
-"""The usual way to evaluate a CUDA kernel, to compare ours with: a torch extension, five trials, a hundred timings.
+"""Measures the usual evaluation of a CUDA kernel as a torch extension, for comparison with our verifier.
 
-What KernelBench and its kin do: the file is built against torch's headers by `load_inline`, called on five random
-inputs and compared at 1e-2, then timed a hundred times by events with the cache flushed in between. It runs the
-candidate's host code in this process, so it is for kernels that one trusts.
+This is what KernelBench and similar suites do: `load_inline` builds the file against torch's headers, the kernel is
+compared with the reference on five random inputs at a tolerance of 1e-2, then timed a hundred times with CUDA events,
+with the cache flushed in between. Figures: seconds of each part, and the kernel's latency in microseconds. The kernel's
+host code runs in this process, so use it for trusted kernels only.
 """
 
 from __future__ import annotations
@@ -24,15 +25,16 @@ from kernel_gym.tasks.task import Task
 from kernel_gym.verifier.values import draw
 
 TRIALS, TIMINGS, WARM_UPS = 5, 100, 3
-PLAIN = 1e-2
+#: Absolute and relative tolerance.
+TOLERANCE = 1e-2
 _WRAPPER = """
 static KernelTensor described(const torch::Tensor &t, int dtype) {
-    KernelTensor made{};
-    made.ptr = t.data_ptr();
-    made.dtype = dtype;
-    made.ndim = (int)t.dim();
-    for (int i = 0; i < t.dim(); ++i) made.shape[i] = t.size(i);
-    return made;
+    KernelTensor tensor{};
+    tensor.ptr = t.data_ptr();
+    tensor.dtype = dtype;
+    tensor.ndim = (int)t.dim();
+    for (int i = 0; i < t.dim(); ++i) tensor.shape[i] = t.size(i);
+    return tensor;
 }
 
 int64_t forward(std::vector<torch::Tensor> inputs, std::vector<torch::Tensor> outputs, std::vector<int64_t> dtypes,
@@ -53,7 +55,18 @@ _DECLARATION = (
 
 
 def evaluate(kernel: Kernel, task: Task) -> dict[str, float]:
-    """Seconds that each part takes, the latency found, and whether the kernel passed; torch is imported already."""
+    """Build, check and time a kernel. Importing torch is not measured.
+
+    Args:
+        kernel: A trusted CUDA kernel.
+        task: Its task.
+
+    Returns:
+        Seconds in all and of each part, `latency_us`, and `passed` (1 or 0).
+
+    Raises:
+        DeviceUnavailable: If torch has no GPU.
+    """
     if not torch.cuda.is_available():
         raise DeviceUnavailable("torch sees no GPU: the comparison needs a torch that was built with CUDA")
     begin = time.perf_counter()
@@ -81,11 +94,11 @@ def _extension(kernel: Kernel, folder: str) -> Any:
 
     build: Any = cpp_extension.load_inline
     head = "#include <torch/extension.h>\n#include <ATen/cuda/CUDAContext.h>\n"
-    own = kernel.source.replace('#include "kernel_gym.h"', "")
+    source = kernel.source.replace('#include "kernel_gym.h"', "")
     return build(
         name=f"kernel_{kernel.digest[:16]}",
         cpp_sources=_DECLARATION,
-        cuda_sources=head + (INCLUDE / "kernel_gym.h").read_text().replace("#pragma once", "") + own + _WRAPPER,
+        cuda_sources=head + (INCLUDE / "kernel_gym.h").read_text().replace("#pragma once", "") + source + _WRAPPER,
         functions=["forward"],
         build_directory=folder,
     )
@@ -121,7 +134,7 @@ def _trial(caller: _Caller, instance: Any, seed: int) -> bool:
     with torch.no_grad():
         expected = instance.evaluate(caller.inputs)
     pairs = zip(caller.outputs, expected, strict=True)
-    return all(torch.allclose(ours.double(), theirs.double(), rtol=PLAIN, atol=PLAIN) for ours, theirs in pairs)
+    return all(torch.allclose(ours.double(), theirs.double(), rtol=TOLERANCE, atol=TOLERANCE) for ours, theirs in pairs)
 
 
 def _latency(caller: _Caller) -> float:
@@ -129,7 +142,7 @@ def _latency(caller: _Caller) -> float:
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
     for _ in range(WARM_UPS):
         caller()
-    found: list[float] = []
+    latencies: list[float] = []
     for _ in range(TIMINGS):
         flush.zero_()
         begin, end = mark(enable_timing=True), mark(enable_timing=True)
@@ -137,5 +150,5 @@ def _latency(caller: _Caller) -> float:
         caller()
         end.record()
         torch.cuda.synchronize()
-        found.append(1000.0 * float(begin.elapsed_time(end)))
-    return median(found)
+        latencies.append(1000.0 * float(begin.elapsed_time(end)))
+    return median(latencies)

@@ -1,8 +1,8 @@
-"""One client for any OpenAI-compatible endpoint: chat and embeddings.
+"""A client for OpenAI-compatible endpoints: chat and embeddings.
 
-The usual environment variables: `OPENAI_API_KEY`, `OPENAI_BASE_URL`. Retries, back-off and `Retry-After` are the openai
-package's. What is ours: one clear line when nothing is configured, a limit on spending, a transcript that answers what
-has been asked before, and that no key ever reaches a message or a file.
+The environment variables `OPENAI_API_KEY` and `OPENAI_BASE_URL` have their usual meaning. The openai package handles
+retries, back-off and `Retry-After`. This client adds one clear line when nothing is configured, a spending limit, a
+transcript that answers repeated requests, and the removal of the API key from messages and files.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from kernel_gym.llm.transcript import Transcript, key_of
 
 Result = TypeVar("Result")
 
-#: Characters of a token, on the low side for code.
+#: Characters per token; a low estimate for code, so that token counts are high estimates.
 CHARACTERS_PER_TOKEN = 3.2
-#: How the model is named on command lines, by whose it is.
-NAMING = {
+#: How to name the model on the command line, by its user; for error messages.
+MODEL_OPTIONS = {
     "author": "--model NAME",
     "embedder": "--set env.embedder_options.model=NAME, in scripts/memory.py --embedder-option model=NAME",
     "inspection": "--set env.inspection.model=NAME",
@@ -34,14 +34,29 @@ NAMING = {
 
 
 class SpendingLimit(KernelGymError):
-    """The limit on spending is reached; running again with a higher one goes on where this stopped."""
+    """The spending limit is reached. Running again with a higher limit continues from there."""
 
 
 class EndpointSettings(BaseModel):
-    """How a model is asked: first what decides the answers, then how it is reached and paid.
+    """Settings of a model endpoint.
 
-    Prices are dollars for a million tokens. `temperature: null` and `send_seed: false` leave those out of the request,
-    and `limit_name` renames the limit of the answer, for endpoints that refuse the usual ones; `extra` is sent as is.
+    The replies depend on `model`, `temperature`, `max_tokens` and `extra` (see `answer_settings`). The other settings
+    say how the endpoint is reached and paid.
+
+    Args:
+        model: Name of the model.
+        temperature: Sampling temperature; None leaves it out of the request.
+        max_tokens: The most tokens of a reply.
+        extra: More fields of the request, sent as they are.
+        base_url: Address of the endpoint; by default `OPENAI_BASE_URL`.
+        timeout_s: Seconds to wait for a reply.
+        retries: Retries of a failed request.
+        stream: Whether to receive replies in pieces.
+        send_seed: Whether to send the nonce as the request's seed.
+        limit_name: Name of the request's field for `max_tokens`.
+        price_in: Dollars per million tokens of a request.
+        price_out: Dollars per million tokens of a reply.
+        spending_limit: Dollars after which requests are refused; None for no limit.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -68,30 +83,49 @@ class EndpointSettings(BaseModel):
         return self
 
     @classmethod
-    def from_options(cls, given: dict[str, Any], whose: str) -> EndpointSettings:
-        """Settings from options; what is wrong with them in one line."""
-        credentials.reject_secrets(given)
+    def from_options(cls, options: dict[str, Any], user: str) -> EndpointSettings:
+        """Make settings from a configuration's options.
+
+        Args:
+            options: Settings by name.
+            user: The part that uses the endpoint, for error messages: `author`, `embedder` or `inspection`.
+
+        Returns:
+            The settings.
+
+        Raises:
+            ConfigError: If an option is unknown, missing, wrong or a secret; in one line.
+        """
+        credentials.reject_secrets(options)
         try:
-            return cls(**given)
+            return cls(**options)
         except ValidationError as error:
             first = error.errors()[0]
             name = ".".join(str(part) for part in first["loc"])
-            hint = f" (for example {NAMING[whose]})" if first["type"] == "missing" and whose in NAMING else ""
-            said = first["msg"].removeprefix("Value error, ")
-            raise ConfigError(f"{whose}: {name}: {said}{hint}" if name else f"{whose}: {said}") from error
+            missing = first["type"] == "missing" and user in MODEL_OPTIONS
+            hint = f" (for example {MODEL_OPTIONS[user]})" if missing else ""
+            message = first["msg"].removeprefix("Value error, ")
+            raise ConfigError(f"{user}: {name}: {message}{hint}" if name else f"{user}: {message}") from error
 
     def answer_settings(self) -> dict[str, Any]:
-        """The settings that answers depend on."""
-        kept = self.model_dump(include={"model", "temperature", "max_tokens", "extra"})
-        return kept if self.extra else {name: value for name, value in kept.items() if name != "extra"}
+        """Return the settings that replies depend on, by name."""
+        settings = self.model_dump(include={"model", "temperature", "max_tokens", "extra"})
+        return settings if self.extra else {name: value for name, value in settings.items() if name != "extra"}
 
     def dollars(self, tokens_in: float, tokens_out: float) -> float:
-        """What so many tokens cost."""
+        """Return the price of tokens in dollars."""
         return (tokens_in * self.price_in + tokens_out * self.price_out) / 1e6
 
 
 class Reply(BaseModel):
-    """What came back: the text, why it ended, what it cost."""
+    """The reply to a chat request.
+
+    Args:
+        text: The text.
+        finish: Why it ended, in the endpoint's words.
+        tokens_in: Tokens of the request.
+        tokens_out: Tokens of the reply.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -102,7 +136,7 @@ class Reply(BaseModel):
 
 
 class TokenCount:
-    """Tokens, counted from several threads."""
+    """Sums of tokens over exchanges."""
 
     def __init__(self, replies: Iterable[dict[str, Any]] = ()) -> None:
         self.tokens_in = self.tokens_out = 0
@@ -110,35 +144,47 @@ class TokenCount:
             self.add(reply.get("tokens_in", 0), reply.get("tokens_out", 0))
 
     def add(self, tokens_in: int, tokens_out: int) -> None:
-        """Count an exchange."""
+        """Add the tokens of an exchange."""
         self.tokens_in += tokens_in
         self.tokens_out += tokens_out
 
 
 class Endpoint:
-    """Asks a model; used from several threads at once.
+    """Client of a model endpoint. It may be used from several threads at once.
 
-    `paid` counts everything that was paid for, with what the transcript held when it was opened: the limit on spending
-    is one for the run, however often it is resumed. `answered` counts each question once, whoever answered it: the same
-    figures in a run, in its resumption and in its replay.
+    Args:
+        settings: The endpoint's settings.
+        transcript: Records exchanges and answers repeated requests; None for no record.
+
+    Attributes:
+        settings: The endpoint's settings.
+        transcript: The transcript; None for no record.
+        paid: Tokens paid for, with those in the transcript from before. So the spending limit holds for the whole run,
+            however often it is resumed.
+        answered: Tokens of all requests, each counted once, whether the endpoint or the transcript answered. So the
+            figures are the same in a run, in its resumption and in its replay.
     """
 
     def __init__(self, settings: EndpointSettings, transcript: Transcript | None = None) -> None:
         self.settings = settings
         self.answered = TokenCount()
-        self._asked: set[str] = set()
+        self._counted: set[str] = set()
         self._lock = threading.Lock()
         self._client: Any = None
         self.use_transcript(transcript)
 
     def use_transcript(self, transcript: Transcript | None) -> None:
-        """Answer from a transcript and keep new exchanges there; one that is only read was paid by someone else."""
+        """Answer repeated requests from a transcript and record new exchanges there.
+
+        Args:
+            transcript: The transcript. The exchanges of a read-only one do not count as paid. None for no record.
+        """
         self.transcript = transcript
         own = transcript is not None and not transcript.read_only
         self.paid = TokenCount(exchange["reply"] for exchange in transcript or () if own)
 
     def record_to(self, path: Path) -> None:
-        """Keep the transcript in a file; what it holds already is answered from there."""
+        """Record exchanges in the file `path`; requests that it has already are answered from there."""
         self.use_transcript(Transcript(path))
 
     @property
@@ -147,36 +193,63 @@ class Endpoint:
         return self.settings.dollars(self.paid.tokens_in, self.paid.tokens_out)
 
     def usage(self) -> dict[str, float]:
-        """Tokens and dollars of the questions answered so far."""
+        """Return tokens and dollars of the requests answered so far: `tokens_in`, `tokens_out`, `dollars`."""
         tokens_in, tokens_out = self.answered.tokens_in, self.answered.tokens_out
         dollars = self.settings.dollars(tokens_in, tokens_out)
         return {"tokens_in": tokens_in, "tokens_out": tokens_out, "dollars": dollars}
 
     def chat(self, messages: Sequence[dict[str, str]], nonce: int) -> Reply:
-        """One answer. The same messages with another nonce are another question."""
+        """Send a chat request, or answer it from the transcript.
+
+        Args:
+            messages: The messages, each with `role` and `content`.
+            nonce: Tells requests with the same messages apart; sent as the seed if `send_seed` is set.
+
+        Returns:
+            The reply, with the API key removed from its text.
+
+        Raises:
+            SpendingLimit: If the spending limit is reached.
+            ConfigError: If no endpoint is configured, or it refuses the key or the request.
+            InfrastructureError: If the endpoint fails or its answer cannot be read.
+            KernelGymError: If a read-only transcript does not have the request.
+        """
         request = self._request(messages, nonce)
-        known = None if self.transcript is None else self.transcript.find(request)
-        reply = self._ask(request) if known is None else Reply(**known["reply"])
-        if known is None and self.transcript is not None:
+        exchange = None if self.transcript is None else self.transcript.find(request)
+        reply = self._ask(request) if exchange is None else Reply(**exchange["reply"])
+        if exchange is None and self.transcript is not None:
             self.transcript.append(request, reply.model_dump())
         self._count(key_of(request), reply)
         return reply
 
     def has_answer(self, messages: Sequence[dict[str, str]], nonce: int) -> bool:
-        """Whether the transcript has the answer already."""
+        """Return whether the transcript has the reply to a chat request."""
         return self.transcript is not None and self._request(messages, nonce) in self.transcript
 
     def embed(self, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
-        """Embeddings of texts, one row each."""
+        """Embed texts.
+
+        Args:
+            texts: The texts.
+            **options: More fields of the request.
+
+        Returns:
+            One row per text.
+
+        Raises:
+            SpendingLimit: If the spending limit is reached.
+            ConfigError: If no endpoint is configured, or it refuses the key or the request.
+            InfrastructureError: If the endpoint fails or returns other vectors than it should.
+        """
         self._check_limit()
         answer = self._guarded(
             lambda client: client.embeddings.create(model=self.settings.model, input=list(texts), **options)
         )
         rows = sorted(getattr(answer, "data", None) or (), key=lambda row: int(row.index))
         if len(rows) != len(texts):
-            raise InfrastructureError(f"the endpoint answered with {len(rows)} embeddings for {len(texts)} texts")
+            raise InfrastructureError(f"the endpoint returned {len(rows)} embeddings for {len(texts)} texts")
         if len({len(row.embedding) for row in rows}) > 1:
-            raise InfrastructureError("the endpoint answered with embeddings of different lengths")
+            raise InfrastructureError("the endpoint returned embeddings of different lengths")
         used = getattr(answer.usage, "prompt_tokens", None) or estimate_tokens(*texts)
         with self._lock:
             self.paid.add(used, 0)
@@ -184,15 +257,15 @@ class Endpoint:
         return np.asarray([row.embedding for row in rows], np.float32)
 
     def _request(self, messages: Sequence[dict[str, str]], nonce: int) -> dict[str, Any]:
-        """A question as transcripts keep it."""
+        """Return a request as transcripts store it."""
         return self.settings.answer_settings() | {"messages": list(messages), "nonce": nonce}
 
     def _ask(self, request: dict[str, Any]) -> Reply:
         self._check_limit()
         reply = self._guarded(lambda client: self._complete(client, request))
-        if not reply.tokens_in:  # a server that doesn't count: the limit on spending needs a figure
-            asked = estimate_tokens(*(message["content"] for message in request["messages"]))
-            reply = reply.model_copy(update={"tokens_in": asked, "tokens_out": estimate_tokens(reply.text)})
+        if not reply.tokens_in:  # the server does not count tokens, but the spending limit needs a number
+            tokens_in = estimate_tokens(*(message["content"] for message in request["messages"]))
+            reply = reply.model_copy(update={"tokens_in": tokens_in, "tokens_out": estimate_tokens(reply.text)})
         with self._lock:
             self.paid.add(reply.tokens_in, reply.tokens_out)
         return reply.model_copy(update={"text": credentials.redact(reply.text)})
@@ -208,8 +281,8 @@ class Endpoint:
             arguments["extra_body"] = settings.extra
         create = client.chat.completions.create
         if settings.stream:
-            return _gathered(create(**arguments, stream=True, stream_options={"include_usage": True}))
-        return _whole(create(**arguments))
+            return _streamed_reply(create(**arguments, stream=True, stream_options={"include_usage": True}))
+        return _complete_reply(create(**arguments))
 
     def _check_limit(self) -> None:
         limit = self.settings.spending_limit
@@ -220,12 +293,12 @@ class Endpoint:
 
     def _count(self, key: str, reply: Reply) -> None:
         with self._lock:
-            if key not in self._asked:
-                self._asked.add(key)
+            if key not in self._counted:
+                self._counted.add(key)
                 self.answered.add(reply.tokens_in, reply.tokens_out)
 
     def _guarded(self, call: Callable[[Any], Result]) -> Result:
-        """Make a call; its failures in our terms, without the key."""
+        """Make a call; turn its errors into ours, without the API key."""
         import openai
 
         try:
@@ -238,7 +311,7 @@ class Endpoint:
             raise ConfigError(f"the endpoint refused the request: {_line(error)}") from None
         except openai.OpenAIError as error:
             raise InfrastructureError(f"the endpoint failed: {_line(error)}") from None
-        except ValueError as error:  # an answer that is not JSON
+        except ValueError as error:  # the answer is not JSON
             raise InfrastructureError(f"the endpoint's answer can't be read: {_line(error)}") from None
 
     def _connect(self) -> Any:
@@ -261,7 +334,7 @@ class Endpoint:
             return self._client
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy opens a connection of its own."""
+        """Copy without lock and connection; a copy opens its own."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_client")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -270,12 +343,12 @@ class Endpoint:
 
 
 def estimate_tokens(*texts: str) -> int:
-    """About how many tokens texts have, on the high side for code."""
+    """Return an estimate of the number of tokens of texts, a high one for code."""
     return int(sum(len(text) for text in texts) / CHARACTERS_PER_TOKEN)
 
 
-def _whole(answer: Any) -> Reply:
-    """The reply in an answer that came in one piece."""
+def _complete_reply(answer: Any) -> Reply:
+    """Return the reply of an answer that came in one piece."""
     if not getattr(answer, "choices", None):
         streams = isinstance(answer, str) and answer.lstrip().startswith("data:")
         raise InfrastructureError(
@@ -285,8 +358,8 @@ def _whole(answer: Any) -> Reply:
     return _reply(choice.message.content or "", choice.finish_reason or "stop", answer.usage)
 
 
-def _gathered(stream: Iterable[Any]) -> Reply:
-    """The reply in an answer that came piece by piece."""
+def _streamed_reply(stream: Iterable[Any]) -> Reply:
+    """Return the reply of an answer that came in pieces."""
     pieces, finish, usage = [], "", None
     for chunk in stream:
         usage = chunk.usage or usage
@@ -304,5 +377,5 @@ def _reply(text: str, finish: str, usage: Any) -> Reply:
 
 
 def _line(error: Exception) -> str:
-    """An error in one line of at most 300 characters, the key cut out."""
+    """Return an error as one line of at most 300 characters, without the API key."""
     return credentials.redact(" ".join(str(error).split()))[:300]

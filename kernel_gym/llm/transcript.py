@@ -1,6 +1,6 @@
-"""Every exchange with a model, in a file: so that a paid run can be resumed, reproduced and shared for nothing.
+"""A file of all exchanges with a model, so that a paid run can be resumed, replayed and shared at no cost.
 
-One JSON line an exchange, keyed by what was asked. Keys and addresses of the endpoint are not in it.
+Each exchange is one JSON line, found by the content of its request. API keys and addresses are not in it.
 """
 
 from __future__ import annotations
@@ -15,51 +15,75 @@ from typing import Any
 
 from kernel_gym.errors import KernelGymError
 
+#: One line of the file: `key`, `request` and `reply`.
 Exchange = dict[str, Any]
 
 
 def key_of(request: dict[str, Any]) -> str:
-    """Content address of a request."""
+    """Return the content address of a request."""
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
 
 
 class Transcript:
-    """Looks up and appends exchanges; used from several threads."""
+    """Looks up and appends exchanges. It may be used from several threads.
+
+    Args:
+        path: The file; it is created with the first exchange.
+        read_only: Replay an existing file: a request that it does not have is an error.
+
+    Raises:
+        KernelGymError: If the file is no transcript, or is missing and `read_only`.
+    """
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
         self.path, self.read_only = path, read_only
         self._lock = threading.Lock()
-        self._known: dict[str, Exchange] = {}
+        self._exchanges: dict[str, Exchange] = {}
         if read_only and not path.exists():
             raise KernelGymError(f"there is no transcript at {path} to replay")
         if path.exists():
             self._read()
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._exchanges)
 
     def __iter__(self) -> Iterator[Exchange]:
-        """All exchanges, in the order in which they were answered."""
-        return iter(list(self._known.values()))
+        """Return an iterator over all exchanges, in the order of their replies."""
+        return iter(list(self._exchanges.values()))
 
     def __contains__(self, request: dict[str, Any]) -> bool:
-        return key_of(request) in self._known
+        return key_of(request) in self._exchanges
 
     def find(self, request: dict[str, Any]) -> Exchange | None:
-        """The recorded answer to a request, if there is one. A file that is only read must have one."""
+        """Find the exchange of a request.
+
+        Args:
+            request: The request.
+
+        Returns:
+            The exchange; None if there is none.
+
+        Raises:
+            KernelGymError: If there is none and the transcript is read-only.
+        """
         with self._lock:
-            known = self._known.get(key_of(request))
-        if known is None and self.read_only:
+            exchange = self._exchanges.get(key_of(request))
+        if exchange is None and self.read_only:
             raise KernelGymError(
                 f"{self.path} has no answer to this request: the recorded run ended here, or code or settings differ"
             )
-        return known
+        return exchange
 
     def append(self, request: dict[str, Any], reply: dict[str, Any]) -> None:
-        """Record an exchange; on disk before anything is done with it, since it was paid for."""
+        """Write an exchange to the file before its reply is used, because it was paid for.
+
+        Args:
+            request: The request.
+            reply: The reply as JSON data.
+        """
         exchange: Exchange = {"key": key_of(request), "request": request, "reply": reply}
         with self._lock:
-            self._known[exchange["key"]] = exchange
+            self._exchanges[exchange["key"]] = exchange
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(exchange) + "\n")
@@ -67,7 +91,7 @@ class Transcript:
                 os.fsync(file.fileno())
 
     def _read(self) -> None:
-        """Read all whole lines; a last one that a crash tore is cut off, or left alone in a file that is only read."""
+        """Read all complete lines; an incomplete last line is cut off, or ignored in a read-only file."""
         data = self.path.read_bytes()
         whole = data[: data.rfind(b"\n") + 1]
         if len(whole) < len(data) and not self.read_only:
@@ -75,12 +99,12 @@ class Transcript:
                 file.truncate(len(whole))
         try:
             exchanges = [json.loads(line) for line in whole.decode().splitlines()]
-            self._known = {exchange["key"]: exchange for exchange in exchanges}
+            self._exchanges = {exchange["key"]: exchange for exchange in exchanges}
         except (ValueError, KeyError, TypeError) as error:
             raise KernelGymError(f"{self.path} is not a transcript: {error}") from error
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy has a lock of its own; both append to the same file."""
+        """Copy without the lock; a copy appends to the same file."""
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -42,8 +42,8 @@ EXPS = "    AscendC::Exp(out, out, tile);\n"
 
 def attempt(source: str, verdict: Verdict, task: str = "s/a", **more: Any) -> Attempt:
     reward = 1.0 if verdict.feasible else -1.0
-    made = Attempt(task, "math", Stage.DRAFT, 0, (), None, (), Kernel(source), verdict, reward, None, ())
-    return replace(made, **more)
+    default = Attempt(task, "math", Stage.DRAFT, 0, (), None, (), Kernel(source), verdict, reward, None, ())
+    return replace(default, **more)
 
 
 def candidate(id: int, source: str, verdict: Verdict | None, kind: Kind = Kind.TRACE, task: str = "s/b") -> Candidate:
@@ -75,53 +75,53 @@ def test_statements_forget_names_and_numbers_but_not_the_dialect() -> None:
 
 
 def test_failures_are_alike_when_their_words_are() -> None:
-    one, other = Uncompilable("line 7: no member Subs(int)"), Uncompilable("line 93: no member Subs(float)", line=93)
-    assert failure(one) == failure(other) != failure(Incorrect("line 7: no member Subs(int)"))
-    assert failure(one).names == {"Subs"}
+    first, second = Uncompilable("line 7: no member Subs(int)"), Uncompilable("line 93: no member Subs(float)", line=93)
+    assert failure(first) == failure(second) != failure(Incorrect("line 7: no member Subs(int)"))
+    assert failure(first).names == {"Subs"}
     assert failure(Incorrect("at 3", rule="QUEUE_EMPTY")) == failure(Incorrect("at 4", rule="QUEUE_EMPTY"))
 
 
 def records(**tasks: list[tuple[str, Verdict]]) -> dict[str, TaskRecord]:
     """Records of tasks, each given as its attempts: source and verdict."""
-    made = {f"s/{name}": TaskRecord() for name in tasks}
+    by_task = {f"s/{name}": TaskRecord() for name in tasks}
     for name, attempts in tasks.items():
         for source, verdict in attempts:
-            made[f"s/{name}"].add(attempt(source, verdict))
-    return made
+            by_task[f"s/{name}"].add(attempt(source, verdict))
+    return by_task
 
 
 def test_code_that_is_shown_twice_covers_no_more() -> None:
     seen = records(a=[(ADDS, Uncompilable("no")), (EXPS, Uncompilable("no"))])
     outlook = TaskOutlook("s/a", seen, dict.fromkeys(statements(ADDS + EXPS), 2))
-    adds, again = (candidate(i, ADDS, Feasible("", latency=1.0)) for i in (1, 2))
+    adds, copy = (candidate(i, ADDS, Feasible("", latency=1.0)) for i in (1, 2))
     exps = candidate(3, EXPS, Feasible("", latency=1.0))
 
     def covered(*picks: Candidate) -> float:
         return named(features(outlook, picks, None, None))["verified"]
 
-    assert covered(adds) == covered(adds, again) == pytest.approx(0.5, abs=0.01)
+    assert covered(adds) == covered(adds, copy) == pytest.approx(0.5, abs=0.01)
     assert covered(adds, exps) == pytest.approx(1.0, abs=0.01)
 
 
 def test_a_line_in_a_long_text_covers_less() -> None:
     outlook = TaskOutlook("s/a", records(a=[(ADDS, Uncompilable("no"))]), dict.fromkeys(statements(ADDS), 2))
     short, long = (candidate(i, ADDS + "\n" * extra, Feasible("", latency=1.0)) for i, extra in ((1, 0), (2, 30_000)))
-    shares = [named(features(outlook, [one], None, None))["verified"] for one in (short, long)]
+    shares = [named(features(outlook, [pick], None, None))["verified"] for pick in (short, long)]
     assert shares[0] > 3 * shares[1] > 0
 
 
 def test_a_second_account_of_the_same_failure_says_half_as_much() -> None:
     outlook = TaskOutlook("s/a", records(a=[("", Uncompilable(w)) for w in ("no Subs", "no Subs", "queue empty")]), {})
-    told = [
+    experiences = [
         candidate(i, w, Uncompilable(w), Kind.EXPERIENCE) for i, w in enumerate(("no Subs", "no Subs", "queue empty"))
     ]
 
     def answered(*picks: Candidate) -> float:
         return named(features(outlook, picks, None, None))["answered"]
 
-    assert answered(told[0]) == pytest.approx(2 / 6)
-    assert answered(told[0], told[1]) == pytest.approx(1.5 * 2 / 6)
-    assert answered(told[0], told[2]) == pytest.approx(3 / 6)
+    assert answered(experiences[0]) == pytest.approx(2 / 6)
+    assert answered(experiences[0], experiences[1]) == pytest.approx(1.5 * 2 / 6)
+    assert answered(experiences[0], experiences[2]) == pytest.approx(3 / 6)
 
 
 def test_failures_of_other_tasks_count_where_their_names_occur() -> None:
@@ -134,9 +134,9 @@ def test_failures_of_other_tasks_count_where_their_names_occur() -> None:
 
 def test_needs_are_what_some_attempts_have_and_others_lack() -> None:
     seen = records(a=[(ADDS + EXPS, Uncompilable("no")), (EXPS, Uncompilable("no"))])
-    known = dict.fromkeys(statements(ADDS + EXPS), 2)
+    common = dict.fromkeys(statements(ADDS + EXPS), 2)
     adds, exps = (dict.fromkeys(statements(text), 1.0) for text in (ADDS, EXPS))
-    assert TaskOutlook("s/a", seen, known).covered(adds) > TaskOutlook("s/a", seen, known).covered(exps) > 0
+    assert TaskOutlook("s/a", seen, common).covered(adds) > TaskOutlook("s/a", seen, common).covered(exps) > 0
     assert TaskOutlook("s/a", seen, {}).covered(adds) == 0, "what no other task's kernels have cannot be shown by them"
 
 
@@ -144,11 +144,12 @@ def test_the_order_of_words_changes_no_bit() -> None:
     names = [f"V{i}(v,0,v);" for i in range(60)]
     sources = ["\n".join(names[i:]) for i in range(0, 60, 7)]
     seen = records(a=[(source, Uncompilable("no")) for source in sources])
-    known, plain = dict.fromkeys(statements(sources[0]), 2), {one: 1 / (1 + i / 7) for i, one in enumerate(names)}
+    common = dict.fromkeys(statements(sources[0]), 2)
+    visible = {name: 1 / (1 + i / 7) for i, name in enumerate(names)}
     backwards = {name: TaskRecord(**vars(record)) for name, record in seen.items()}
     backwards["s/a"].statements = Counter(dict(reversed(seen["s/a"].statements.items())))
-    there = TaskOutlook("s/a", seen, known).covered(plain)
-    assert there == TaskOutlook("s/a", backwards, known).covered(dict(reversed(plain.items()))) > 0
+    share = TaskOutlook("s/a", seen, common).covered(visible)
+    assert share == TaskOutlook("s/a", backwards, common).covered(dict(reversed(visible.items()))) > 0
 
 
 def test_failed_code_is_left_out_and_a_working_kernel_is_not() -> None:
@@ -204,7 +205,7 @@ def test_it_finds_the_one_useful_memory(secret: int) -> None:
     env = gym.make("kernel_gym/KnownOptimum-v0", stages="draft", secret=secret)
     agent = ContextValueAgent(seed=secret)
     attempts = list(play(env, agent, 250, seed=secret))
-    assert [one.reward for one in attempts[-40:]] == [1.0] * 40
+    assert [attempt.reward for attempt in attempts[-40:]] == [1.0] * 40
     useful = [i for i in attempts[-1].context if DRAFT_SECRET in env.unwrapped.bank.get(i).text]  # type: ignore[attr-defined]
     assert useful
 
@@ -240,21 +241,21 @@ def test_every_attempt_has_one_draw_of_its_own_also_where_nothing_is_learned() -
     """In an evaluation the agent does not learn how attempts ended."""
     env = gym.make("kernel_gym/KnownOptimum-v0", stages="both", picks=12, pool_factor=1, tasks_count=1)
     agent, beliefs, number = ContextValueAgent(1), list[tuple[int, Any]](), 0
-    observation, told = env.reset(seed=1)
+    observation, state = env.reset(seed=1)
     stages = set()
     while number < 6:
-        start, picked = told["start"], told["picked"]
-        action = agent.act(observation, told)
-        if told["start_due"]:
-            start = told["candidates"][action].id
-        elif action < len(told["candidates"]):
-            picked = (*picked, told["candidates"][action].id)
+        start, picked = state["start"], state["picked"]
+        action = agent.act(observation, state)
+        if state["start_due"]:
+            start = state["candidates"][action].id
+        elif action < len(state["candidates"]):
+            picked = (*picked, state["candidates"][action].id)
         now = agent._open.find("known/task-0", start, picked)
         assert now is not None
         beliefs.append((number, now.belief))
-        stages.add(told["stage"])
-        observation, _, _, _, told = env.step(action)
-        number += "attempt" in told
+        stages.add(state["stage"])
+        observation, _, _, _, state = env.step(action)
+        number += "attempt" in state
     assert stages == set(Stage)
     assert len({(attempt, id(belief)) for attempt, belief in beliefs}) == 6, "one an attempt"
     assert len({id(belief) for _, belief in beliefs}) == 6, "none twice"
@@ -264,19 +265,19 @@ class ByTask(OpenAttempts[Any]):
     """One attempt per task, whatever its state: enough where no two episodes have the same task."""
 
     def __init__(self) -> None:
-        self.kept: dict[str, Any] = {}
+        self.stored: dict[str, Any] = {}
 
-    def begin(self, task: str, start: int | None, picked: Sequence[int], kept: Any) -> None:
-        self.kept[task] = kept
+    def begin(self, task: str, start: int | None, picked: Sequence[int], stored: Any) -> None:
+        self.stored[task] = stored
 
     def find(self, task: str, start: int | None, picked: Sequence[int]) -> Any:
-        return self.kept.get(task)
+        return self.stored.get(task)
 
-    def move(self, task: str, start: int | None, picked: Sequence[int], kept: Any) -> None:
+    def move(self, task: str, start: int | None, picked: Sequence[int], stored: Any) -> None:
         """Do nothing: an attempt is found by its task."""
 
     def end(self, task: str, start: int | None, picked: Sequence[int]) -> Any:
-        return self.kept.pop(task, None)
+        return self.stored.pop(task, None)
 
 
 def work(agent: ContextValueAgent, tasks: Sequence[str], benches: int, steps: int, **options: Any) -> list[Any]:
@@ -288,7 +289,7 @@ def work(agent: ContextValueAgent, tasks: Sequence[str], benches: int, steps: in
         actions = [agent.act(*view(observations, infos, i)) for i in range(benches)]
         observations, _, _, _, infos = envs.step(np.asarray(actions))
         attempts = [view({}, infos, i)[1].get("attempt") for i in range(benches)]
-        done += [actions, *((one, agent.learn(one)) for one in attempts if one is not None)]
+        done += [actions, *((attempt, agent.learn(attempt)) for attempt in attempts if attempt is not None)]
     return done
 
 
@@ -315,7 +316,7 @@ def test_episodes_of_one_task_are_told_apart() -> None:
 
     agent = Checked(5)
     done = work(agent, ("relu",), 5, 120)
-    attempts = [one for one in done if isinstance(one, tuple)]
+    attempts = [entry for entry in done if isinstance(entry, tuple)]
     assert len(attempts) > 40
     assert all(metrics for _, metrics in attempts), "it learned from every one"
     assert min(agent.stages.values()) > 5
@@ -323,9 +324,9 @@ def test_episodes_of_one_task_are_told_apart() -> None:
 
 
 def test_the_oldest_open_attempts_are_dropped() -> None:
-    kept = OpenAttempts[int]()
+    attempts = OpenAttempts[int]()
     for number in range(2 * REMEMBERED):
-        kept.begin("s/a", None, (number,), number)
-    assert kept.find("s/a", None, (0,)) is None
-    assert kept.end("s/a", None, (2 * REMEMBERED - 1,)) == 2 * REMEMBERED - 1
-    assert kept.end("s/a", None, (2 * REMEMBERED - 1,)) is None
+        attempts.begin("s/a", None, (number,), number)
+    assert attempts.find("s/a", None, (0,)) is None
+    assert attempts.end("s/a", None, (2 * REMEMBERED - 1,)) == 2 * REMEMBERED - 1
+    assert attempts.end("s/a", None, (2 * REMEMBERED - 1,)) is None

@@ -69,7 +69,7 @@ def test_refinement_shows_the_latest_of_its_own() -> None:
 def test_the_fastest_start_point_is_taken() -> None:
     item = MemoryItem(Kind.TRACE, "t", "x", "x", verdict=Feasible("", latency=2.0), id=1)
     faster = MemoryItem(Kind.TRACE, "t", "x", "x", verdict=Feasible("", latency=1.0), id=2)
-    candidates = tuple(Candidate(one, 0.5, start=True) for one in (faster, item))
+    candidates = tuple(Candidate(trace, 0.5, start=True) for trace in (faster, item))
     observation = {"observations": np.zeros(1, np.float32), "action_mask": np.array([1, 1, 0, 0], np.float32)}
     info = {"start_due": True, "candidates": candidates, "picked": (), "task": "s/a", "stage": "refine"}
     for agent in (SimilarityAgent(), SimilarityFeasibleAgent(), PassAtKAgent(), RefinementAgent()):

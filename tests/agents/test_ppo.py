@@ -35,8 +35,8 @@ class Counted(gym.vector.VectorWrapper):
         self.illegal += int((self._mask[np.arange(self.num_envs), actions] < 0.5).sum())
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         self._mask = observations["action_mask"]
-        made = infos.get("_attempt", np.zeros(self.num_envs, bool))
-        self.rewards += [float(reward) for reward, one in zip(rewards, made, strict=True) if one]
+        ended = infos.get("_attempt", np.zeros(self.num_envs, bool))
+        self.rewards += [float(reward) for reward, end in zip(rewards, ended, strict=True) if end]
         return observations, rewards, terminated, truncated, infos
 
 
@@ -69,12 +69,12 @@ def test_ppo_finds_the_useful_memory_and_keeps_to_the_mask(tmp_path: Path) -> No
     assert np.mean(envs.rewards[-200:]) > 0.9
     assert any(name.endswith("entropy") for name in log[-1])
     agent.save(tmp_path)
-    again = PPOAgent(seed=3)
-    again.load(tmp_path)
+    loaded = PPOAgent(seed=3)
+    loaded.load(tmp_path)
     env = KnownOptimumEnv()
     observation, info = env.reset(seed=1)
-    agent.rng, again.rng = np.random.default_rng(0), np.random.default_rng(0)
-    assert [agent.act(observation, info) for _ in range(20)] == [again.act(observation, info) for _ in range(20)]
+    agent.rng, loaded.rng = np.random.default_rng(0), np.random.default_rng(0)
+    assert [agent.act(observation, info) for _ in range(20)] == [loaded.act(observation, info) for _ in range(20)]
 
 
 def test_training_is_deterministic() -> None:

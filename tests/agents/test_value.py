@@ -115,7 +115,7 @@ def test_values_follow_their_items_to_another_bank() -> None:
 
 def rewards(agent: Any, secret: int, attempts: int = 300) -> np.ndarray[Any, Any]:
     env = gym.make("kernel_gym/KnownOptimum-v0", secret=secret)
-    return np.array([one.reward for one in play(env, agent, attempts, seed=secret)])
+    return np.array([attempt.reward for attempt in play(env, agent, attempts, seed=secret)])
 
 
 @pytest.mark.parametrize("secret", [0, 1, 2])
@@ -138,10 +138,10 @@ def test_what_it_learned_can_be_looked_at() -> None:
 def refining(agent: Any) -> tuple[float, float]:
     """Return how often the useful memory is shown, and the mean reward, in the last refining attempts."""
     env = gym.make("kernel_gym/KnownOptimum-v0", stages="both", budget=20)
-    last = [one for one in play(env, agent, 500, seed=2) if one.stage is Stage.REFINE][-200:]
+    last = [attempt for attempt in play(env, agent, 500, seed=2) if attempt.stage is Stage.REFINE][-200:]
     items = {item.id: item.text for item in env.unwrapped.bank.items()}  # type: ignore[attr-defined]
-    shown = [any(REFINE_SECRET in items[i] for i in one.context) for one in last]
-    return float(np.mean(shown)), float(np.mean([one.reward for one in last]))
+    shown = [any(REFINE_SECRET in items[i] for i in attempt.context) for attempt in last]
+    return float(np.mean(shown)), float(np.mean([attempt.reward for attempt in last]))
 
 
 def test_in_refining_it_learns_what_makes_kernels_faster() -> None:

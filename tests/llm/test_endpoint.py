@@ -27,10 +27,10 @@ def endpoint(url: str, transcript: Transcript | None = None, **settings: object)
 
 def test_an_answer_with_its_cost() -> None:
     with serving(saying("hello")) as server:
-        asked = endpoint(server.url, price_in=1.0, price_out=10.0)
-        reply = asked.chat(QUESTION, nonce=7)
+        client = endpoint(server.url, price_in=1.0, price_out=10.0)
+        reply = client.chat(QUESTION, nonce=7)
         assert (reply.text, reply.tokens_in, reply.tokens_out) == ("hello", 100, 10)
-        assert asked.spent == pytest.approx(200e-6)
+        assert client.spent == pytest.approx(200e-6)
         assert server.requests[0]["messages"] == QUESTION
         assert server.keys == [f"Bearer {KEY}"]
 
@@ -56,8 +56,8 @@ def test_what_stays_broken_is_an_infrastructure_error_without_the_key(behaviour:
 def test_a_streamed_answer_is_put_together() -> None:
     text = "".join(chr(97 + i % 26) for i in range(500))
     with serving(streaming(text)) as server:
-        asked = endpoint(server.url, stream=True)
-        reply = asked.chat(QUESTION, 0)
+        client = endpoint(server.url, stream=True)
+        reply = client.chat(QUESTION, 0)
         assert (reply.text, reply.finish, reply.tokens_in, reply.tokens_out) == (text, "stop", 100, 10)
         assert server.requests[0]["stream"] is True
 
@@ -87,10 +87,10 @@ def test_a_key_in_an_answer_is_cut_out() -> None:
 
 def test_a_server_that_does_not_count_is_estimated() -> None:
     with serving(uncounted("four")) as server:
-        asked = endpoint(server.url, price_in=1e6, spending_limit=0.5)
-        assert asked.chat(QUESTION, 0).tokens_in > 0
+        client = endpoint(server.url, price_in=1e6, spending_limit=0.5)
+        assert client.chat(QUESTION, 0).tokens_in > 0
         with pytest.raises(SpendingLimit):
-            asked.chat(QUESTION, 1)
+            client.chat(QUESTION, 1)
 
 
 def test_a_slow_answer_times_out() -> None:
@@ -126,10 +126,10 @@ def test_no_server_at_all_is_one_line() -> None:
 
 def test_the_spending_limit_stops_before_the_next_question() -> None:
     with serving(saying("x")) as server:
-        asked = endpoint(server.url, price_in=10_000.0, spending_limit=1.0)
-        asked.chat(QUESTION, 0)
+        client = endpoint(server.url, price_in=10_000.0, spending_limit=1.0)
+        client.chat(QUESTION, 0)
         with pytest.raises(SpendingLimit, match=r"raise spending_limit"):
-            asked.chat(QUESTION, 1)
+            client.chat(QUESTION, 1)
         assert len(server.requests) == 1
 
 
@@ -151,14 +151,14 @@ def test_the_spending_limit_is_one_for_all_times_that_a_run_is_resumed(tmp_path:
 def test_a_transcript_answers_again_for_nothing_and_holds_no_key(tmp_path: Path) -> None:
     path = tmp_path / "transcript.jsonl"
     with serving(saying("first"), saying("second")) as server:
-        asked = endpoint(server.url, Transcript(path))
-        assert [asked.chat(QUESTION, n).text for n in (0, 1, 0)] == ["first", "second", "first"]
+        client = endpoint(server.url, Transcript(path))
+        assert [client.chat(QUESTION, n).text for n in (0, 1, 0)] == ["first", "second", "first"]
         assert len(server.requests) == 2
-    again = endpoint("http://127.0.0.1:9/v1", Transcript(path, read_only=True))
-    assert [again.chat(QUESTION, n).text for n in (1, 0)] == ["second", "first"]
-    assert again.spent == 0
+    replay = endpoint("http://127.0.0.1:9/v1", Transcript(path, read_only=True))
+    assert [replay.chat(QUESTION, n).text for n in (1, 0)] == ["second", "first"]
+    assert replay.spent == 0
     with pytest.raises(KernelGymError, match="no answer to this request"):
-        again.chat(QUESTION, 2)
+        replay.chat(QUESTION, 2)
     assert KEY not in path.read_text()
     assert "127.0.0.1" not in path.read_text()
 
@@ -166,9 +166,9 @@ def test_a_transcript_answers_again_for_nothing_and_holds_no_key(tmp_path: Path)
 def test_a_torn_transcript_loses_only_its_last_line(tmp_path: Path) -> None:
     path = tmp_path / "transcript.jsonl"
     with serving(saying("x")) as server:
-        asked = endpoint(server.url, Transcript(path))
+        client = endpoint(server.url, Transcript(path))
         for nonce in range(3):
-            asked.chat(QUESTION, nonce)
+            client.chat(QUESTION, nonce)
     path.write_bytes(path.read_bytes()[:-5])
     assert len(Transcript(path)) == 2
     assert all(json.loads(line) for line in path.read_text().splitlines())

@@ -1,4 +1,4 @@
-"""The bank against a plain Python model of itself, and its promises one by one."""
+"""The bank compared with a plain Python model of it, and each of its promises."""
 
 import copy
 import pickle
@@ -61,13 +61,13 @@ def relu_trace(code: str = "Relu(y, x, n);", latency: float = 3.0, **fields) -> 
 
 
 def content(item: MemoryItem) -> tuple[str, ...]:
-    """What makes two items the same one."""
+    """Return what two items that are the same have in common."""
     device = item.verdict.device if item.kind is Kind.TRACE and item.verdict is not None else ""
     return item.kind, item.task, item.code or item.text, device
 
 
 class BankAgainstModel(RuleBasedStateMachine):
-    """Every public operation, in any order, does what a list and a few dictionaries do."""
+    """Public operations, in any order, behave like a list and a few dictionaries."""
 
     def __init__(self):
         super().__init__()
@@ -82,10 +82,10 @@ class BankAgainstModel(RuleBasedStateMachine):
         self.attempts += attempt
         expected = []
         for item in items:
-            known = [old.id for old in self.model if content(old) == content(item)]
-            if not known:
+            same = [old.id for old in self.model if content(old) == content(item)]
+            if not same:
                 self.model.append(replace(item, id=len(self.model) + 1, born=self.attempts))
-            expected.append(known[0] if known else len(self.model))
+            expected.append(same[0] if same else len(self.model))
         assert self.bank.add(items, attempt) == tuple(expected)
 
     @precondition(lambda self: self.model)
@@ -134,19 +134,19 @@ class BankAgainstModel(RuleBasedStateMachine):
             and (where is None or where(item))
         ]
         expected = sorted(passing, key=lambda item: (-similarity(query, item), item.id))[:k]
-        found = self.bank.retrieve(query, k, kinds, exclude, feasible=feasible, task=task, where=where)
-        assert [result.similarity for result in found] == pytest.approx(
+        results = self.bank.retrieve(query, k, kinds, exclude, feasible=feasible, task=task, where=where)
+        assert [result.similarity for result in results] == pytest.approx(
             [similarity(query, item) for item in expected], abs=2e-6
         )
-        assert len({result.item.id for result in found}) == len(found)
-        assert all(result.item in passing for result in found)
+        assert len({result.item.id for result in results}) == len(results)
+        assert all(result.item in passing for result in results)
         assert all(
-            result.outcomes[stage] == self.expected(result.item.id, stage) for result in found for stage in Stage
+            result.outcomes[stage] == self.expected(result.item.id, stage) for result in results for stage in Stage
         )
         # The order is exact wherever two similarities are not closer than rounding can tell.
-        for result, item in zip(found, expected, strict=True):
+        for result, item in zip(results, expected, strict=True):
             assert result.item == item or abs(similarity(query, item) - similarity(query, result.item)) < 2e-6
-        ties = [(-result.similarity, result.item.id) for result in found]
+        ties = [(-result.similarity, result.item.id) for result in results]
         assert ties == sorted(ties)
 
     def expected(self, id: int, stage: Stage):
@@ -169,7 +169,7 @@ class BankAgainstModel(RuleBasedStateMachine):
 
 
 class _Close:
-    """Equal to outcomes with these figures up to rounding."""
+    """Return statistics that are equal to these up to rounding."""
 
     def __init__(self, uses: int, mean: float, recent: float):
         self.figures = (uses, mean, recent)
@@ -179,7 +179,7 @@ class _Close:
 
 
 def similarity(query: str, item: MemoryItem) -> float:
-    """Cosine of query and item in double precision, straight from the definition."""
+    """Return the cosine of query and item in double precision, by its definition."""
     parts = (item.title, item.task, item.category, *item.operators, *item.names, *item.bottlenecks)
     headline, text, asked = (
         row.astype(np.float64) for row in EMBEDDER.embed([" ".join(filter(None, parts)), item.text, query])
@@ -304,17 +304,17 @@ def test_vectors_of_another_embedder_are_made_on_opening(tmp_path):
     for _ in range(2):  # made the first time, read the second
         with MemoryBank(path, small) as bank:
             assert bank.vectors([1, 2]).shape == (2, 64)
-            assert [found.item.id for found in bank.retrieve("nn.ReLU", 2)] == [1, 2]
+            assert [result.item.id for result in bank.retrieve("nn.ReLU", 2)] == [1, 2]
     with MemoryBank(path, StaticEmbedder(32), read_only=True) as bank:
-        assert [found.item.id for found in bank.retrieve("nn.ReLU", 2)] == [1, 2]
+        assert [result.item.id for result in bank.retrieve("nn.ReLU", 2)] == [1, 2]
 
 
 def test_look_up_shows_given_items_as_retrieve_does():
     with MemoryBank(None, EMBEDDER) as bank:
         bank.add([relu_trace(str(i)) for i in range(5)])
         bank.record(Stage.REFINE, [2], 0.5)
-        found = {result.item.id: result for result in bank.retrieve("relu", 5)}
-        assert bank.look_up([4, 2], "relu") == (found[4], found[2])
+        results = {result.item.id: result for result in bank.retrieve("relu", 5)}
+        assert bank.look_up([4, 2], "relu") == (results[4], results[2])
 
 
 def test_an_embedder_is_asked_for_its_identity_once():

@@ -1,4 +1,4 @@
-"""Properties of a bank that several use at once, and of what a crash leaves of it."""
+"""A bank that several connections use at once, and its state after a crash."""
 
 import shutil
 import tempfile
@@ -18,7 +18,7 @@ EMBEDDER = StaticEmbedder()
 
 
 class SharedBankAgainstModel(BankAgainstModel):
-    """Two on one file, in any order, do what one does alone; either may break off in the middle or begin anew."""
+    """Two banks on one file behave like one; either may stop in the middle of a transaction or be opened again."""
 
     def __init__(self):
         self.folder = Path(tempfile.mkdtemp())
@@ -39,13 +39,13 @@ class SharedBankAgainstModel(BankAgainstModel):
 
     @rule()
     def copy_over(self):
-        """Begin anew, as after a restart."""
+        """Open a bank again, as after a restart."""
         self.banks[0].close()
         self.banks[0] = MemoryBank(self.folder / "bank.sqlite", EMBEDDER)
 
     @rule(count=st.integers(1, 3))
     def break_off(self, count):
-        """Write without coming to the end: the connection is lost in the middle of a transaction."""
+        """Lose the connection in the middle of a transaction."""
         lost = MemoryBank(self.folder / "bank.sqlite", EMBEDDER)
         lost._store.connection.execute("BEGIN IMMEDIATE")
         for i in range(count):
@@ -56,10 +56,10 @@ class SharedBankAgainstModel(BankAgainstModel):
     @invariant()
     def both_find_everything(self):
         for bank in self.banks:
-            found = sorted(bank.retrieve("softmax rows", 99), key=lambda one: one.item.id)
-            assert [one.item for one in found] == self.model
+            results = sorted(bank.retrieve("softmax rows", 99), key=lambda result: result.item.id)
+            assert [result.item for result in results] == self.model
             expected = [similarity("softmax rows", item) for item in self.model]
-            assert [one.similarity for one in found] == pytest.approx(expected, abs=2e-6)
+            assert [result.similarity for result in results] == pytest.approx(expected, abs=2e-6)
 
     def teardown(self):
         assert [bank.problems() for bank in self.banks] == [(), ()]
@@ -75,7 +75,7 @@ steps = st.lists(st.one_of(st.integers(1, 3), st.floats(-1, 1)), min_size=1, max
 
 
 def go(bank: MemoryBank, step: float, turn: int) -> None:
-    """An attempt that adds so many items, or the record of one with such a reward."""
+    """Add so many items as one attempt, or record this reward."""
     if isinstance(step, int):
         bank.add([MemoryItem(Kind.PRACTICE, f"{turn}/{i}", f"{turn}/{i} " + "x" * 300) for i in range(step)])
     elif len(bank):
@@ -85,7 +85,7 @@ def go(bank: MemoryBank, step: float, turn: int) -> None:
 @given(steps=steps, cuts=st.lists(st.floats(0, 1), min_size=1, max_size=4))
 @settings(max_examples=25, deadline=None)
 def test_whenever_the_machine_stops_the_bank_is_as_it_was_after_one_of_its_changes(steps, cuts):
-    """The file as it lies on the disk, its log cut at any byte, is a state that was committed; uncut, the last one."""
+    """A file whose log is cut at any byte holds a committed state; with the whole log, the last one."""
     with tempfile.TemporaryDirectory() as name, MemoryBank(Path(name) / "bank.sqlite", EMBEDDER) as bank:
         states = [bank.snapshot()]
         for turn, step in enumerate(steps):
@@ -98,7 +98,7 @@ def test_whenever_the_machine_stops_the_bank_is_as_it_was_after_one_of_its_chang
 
 
 def found_after_crash(folder: Path, log: bytes, states: list) -> int:
-    """Which of the states a bank is in that has no more than this of its log."""
+    """Return the index of the state that a bank with this much of its log is in."""
     with tempfile.TemporaryDirectory() as name:
         image = Path(name) / "bank.sqlite"
         shutil.copyfile(folder / "bank.sqlite", image)

@@ -97,7 +97,7 @@ def test_it_never_imports_the_weights_package():
 
 @given(st.text(st.sampled_from("aB2_@ \t\n\r\v\f\x1c\x85\u2028(;")))
 def test_no_word_goes_over_the_end_of_a_line(text):
-    """Lines are cut apart one by one, which has to be the same as cutting the whole."""
+    """Words are cached by line, which must give the same words as the whole text."""
     whole = [word for name in _IDENTIFIER.findall(text) for word in _words_of(name)]
     assert list(words(text)) == whole
     assert set().union(*map(pages._names, text.splitlines())) == set(pages._NAME.findall(text))

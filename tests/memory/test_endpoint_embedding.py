@@ -1,4 +1,4 @@
-"""Embeddings by an endpoint, against a real server."""
+"""The endpoint embedder, tested with a real HTTP server."""
 
 import hashlib
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from kernel_gym.memory.endpoint_embedding import EndpointEmbedder
 
 
 def vector(text: str) -> list[float]:
-    """A direction of its own for every text, not of length one."""
+    """Return a direction for every text, not of length one."""
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
     return [float(value) for value in 3 * np.random.default_rng(seed).normal(size=24)]
 

@@ -75,7 +75,7 @@ def test_excluded_tasks_leave_no_trace(bank, tmp_path):
 
 
 def test_with_tasks_left_out_no_statistics_travel(bank, tmp_path):
-    """A page that was shown at the excluded task alone must not say how that went."""
+    """Statistics of a page that was shown for the excluded task only must not be exported."""
     bank.export(tmp_path / "memory.jsonl", exclude_tasks=["level1/relu"])
     with MemoryBank(None, EMBEDDER) as other:
         other.import_(tmp_path / "memory.jsonl")
@@ -171,7 +171,7 @@ def test_a_bad_file_is_refused_in_one_line_and_changes_nothing(bank, tmp_path, c
 
 
 def test_children_keep_their_order(bank, tmp_path):
-    """What was first reached another way is older than items that came after it, however late it became a child."""
+    """A kernel that becomes a child late keeps its place among older items."""
 
     (start,) = bank.add([_kernel("start")])
     (elsewhere,) = bank.add([_kernel("elsewhere")])

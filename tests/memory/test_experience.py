@@ -124,12 +124,12 @@ def test_what_real_kernels_teach_is_whole():
 
 
 def test_a_compile_error_quotes_the_line_and_keeps_the_hint():
-    made = drafted(Uncompilable("'Subs' was not declared\nhint: use Adds(dst, src, -s, n)\n", line=4))
-    text = experience(made).text
+    item = drafted(Uncompilable("'Subs' was not declared\nhint: use Adds(dst, src, -s, n)\n", line=4))
+    text = experience(item).text
     assert "DOES NOT COMPILE at line 4: 'Subs' was not declared" in text
     assert "Adds(y, x, -m.GetValue(0), n);" in text
     assert "use Adds(dst, src, -s, n)" in text
-    assert experience(made).title.startswith("what failed")
+    assert experience(item).title.startswith("what failed")
 
 
 @pytest.mark.parametrize(
@@ -161,32 +161,32 @@ def refined(latency: float, change=("inQueue, 1,", "inQueue, 2,")):
 
 
 def test_a_refinement_tells_what_changed_and_what_it_brought():
-    made, start = refined(6.0)
-    text = experience(made, start).text
-    assert made.parent == 7
+    item, start = refined(6.0)
+    text = experience(item, start).text
+    assert item.parent == 7
     assert "- pipe.InitBuffer(inQueue, 1, tile * sizeof(float));" in text
     assert "+ pipe.InitBuffer(inQueue, 2, tile * sizeof(float));" in text
     assert "faster: 12.00 us -> 6.00 us, 2.00x" in text
     assert "was mte2 and is vector" in text
-    assert "InitBuffer(inQueue, 2" in made.title
+    assert "InitBuffer(inQueue, 2" in item.title
 
 
 @pytest.mark.parametrize(("latency", "word"), [(24.0, "slower"), (12.01, "no faster")])
 def test_a_refinement_that_brought_nothing_says_so(latency, word):
-    made, start = refined(latency)
-    assert f"made it {word}" in experience(made, start).text
+    item, start = refined(latency)
+    assert f"made it {word}" in experience(item, start).text
 
 
 def test_a_rewritten_kernel_is_not_quoted_whole():
     start = replace(FEASIBLE, id=7)
     source = "\n".join(f"Adds(y, y, {i}.0f, n);" for i in range(100))
-    made = trace(TASK, Kernel(source), Feasible("ok", latency=1.0), Stage.REFINE, start=start)
-    assert len(experience(made, start).text.splitlines()) <= 2 * QUOTED_CHANGES + 6
+    item = trace(TASK, Kernel(source), Feasible("ok", latency=1.0), Stage.REFINE, start=start)
+    assert len(experience(item, start).text.splitlines()) <= 2 * QUOTED_CHANGES + 6
 
 
 def test_the_same_kernel_again_is_called_so():
-    made, start = refined(12.0, change=("nothing", "nothing"))
-    assert "the same as its start point" in experience(made, start).text
+    item, start = refined(12.0, change=("nothing", "nothing"))
+    assert "the same as its start point" in experience(item, start).text
 
 
 def test_trace_and_experience_go_into_the_bank_together():
@@ -194,13 +194,13 @@ def test_trace_and_experience_go_into_the_bank_together():
         ids = bank.add([FEASIBLE, experience(FEASIBLE)])
         assert bank.get(ids[1]).source == ids[0]
         start = bank.get(ids[0])
-        made = trace(TASK, Kernel(SOURCE + "//"), Feasible("ok", latency=6.0), Stage.REFINE, start=start)
-        child, _ = bank.add([made, experience(made, start)])
+        item = trace(TASK, Kernel(SOURCE + "//"), Feasible("ok", latency=6.0), Stage.REFINE, start=start)
+        child, _ = bank.add([item, experience(item, start)])
         assert [item.id for item in bank.children(ids[0])] == [child]
         assert bank.add([FEASIBLE, experience(FEASIBLE)]) == ids
 
 
 def test_an_empty_answer_is_a_trace_too():
-    made = drafted(Uncompilable("the author gave no kernel"), source="")
-    assert made.code == ""
-    assert "no kernel" in experience(made).text
+    item = drafted(Uncompilable("the author gave no kernel"), source="")
+    assert item.code == ""
+    assert "no kernel" in experience(item).text

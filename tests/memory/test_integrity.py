@@ -1,4 +1,4 @@
-"""A bank that was tampered with or lost something says so, item by item."""
+"""Checks of a bank report every kind of damage."""
 
 import sqlite3
 import subprocess

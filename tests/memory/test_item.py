@@ -1,4 +1,4 @@
-"""Every kind of memory has contents of its own, some of them always, and no others."""
+"""Every kind of item has its own fields: required, allowed and forbidden ones."""
 
 import pytest
 

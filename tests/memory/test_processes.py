@@ -1,4 +1,4 @@
-"""Several processes on one bank, and processes that die in the middle."""
+"""Several processes that use one bank, and processes that are killed while they write."""
 
 import multiprocessing
 import os
@@ -23,7 +23,7 @@ def note(name: str) -> MemoryItem:
 
 
 def write(path, who: int) -> None:
-    """Open the file with everyone else, add a pair of items a round, use the shared first item."""
+    """Open the shared file, add two items per round, and record a use of the first item."""
     with MemoryBank(path, EMBEDDER) as bank:
         for turn in range(ROUNDS):
             bank.add([note(f"{who}/{turn}/a"), note(f"{who}/{turn}/b"), note("shared")])
@@ -33,9 +33,9 @@ def write(path, who: int) -> None:
 
 def whole(path) -> bool:
     connection = sqlite3.connect(path)
-    found = connection.execute("PRAGMA integrity_check").fetchone()[0]
+    result = connection.execute("PRAGMA integrity_check").fetchone()[0]
     connection.close()
-    return found == "ok"
+    return result == "ok"
 
 
 def test_concurrent_writers_lose_nothing(tmp_path):
@@ -65,14 +65,14 @@ def test_one_process_sees_what_another_adds_and_restores(tmp_path):
     with MemoryBank(path, EMBEDDER) as ours, MemoryBank(path, EMBEDDER) as theirs:
         ours.add([note("first")])
         state = ours.snapshot()
-        assert [found.item.title for found in theirs.retrieve("softmax", 9)] == ["note first"]
+        assert [result.item.title for result in theirs.retrieve("softmax", 9)] == ["note first"]
         theirs.add([note("second")])
         assert [item.title for item in ours.items()] == ["note first", "note second"]
         assert len(ours.retrieve("softmax", 9)) == 2
         theirs.restore(state)
         theirs.add([note("third")])
         # Item 2 is another one now; nothing remembered of the old one may be shown.
-        assert {found.item.title for found in ours.retrieve("softmax", 9)} == {"note first", "note third"}
+        assert {result.item.title for result in ours.retrieve("softmax", 9)} == {"note first", "note third"}
         assert ours.get(2).title == "note third"
 
 

@@ -1,4 +1,4 @@
-"""Does the search find what helps? Operators of our suites ask, labelled pages and traces answer."""
+"""Quality of retrieval: tasks of the suites as queries, labelled pages and traces as answers."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from kernel_gym.memory.seed import seed_items
 from kernel_gym.verdict import Uncompilable
 
 #: For a task, names whose pages its author should be shown.
-WANTED = {
+LABELS = {
     "level1/relu": ["Relu"],
     "level1/leaky_relu": ["LeakyRelu"],
     "level1/sigmoid": ["Sigmoid"],
@@ -57,7 +57,7 @@ PAGES = [item for item in seed_items("ascendc") if item.kind is Kind.API and ite
 
 
 class TokenMean:
-    """The plain way to use the same token vectors: the mean over a text."""
+    """A baseline: the plain mean of the same token vectors over a text."""
 
     dimension = 256
 
@@ -76,13 +76,13 @@ def query(name: str) -> str:
 
 
 def recall(embedder, k: int) -> float:
-    """Share of wanted pages among the `k` nearest, mean over tasks."""
+    """Return the share of the labelled pages among the `k` most similar, averaged over tasks."""
     with MemoryBank(None, embedder) as bank:
         bank.add(PAGES, attempt=False)
         shares = []
-        for task, wanted in WANTED.items():
-            found = {name for result in bank.retrieve(query(task), k) for name in result.item.names}
-            shares.append(np.mean([name in found for name in wanted]))
+        for task, labels in LABELS.items():
+            names = {name for result in bank.retrieve(query(task), k) for name in result.item.names}
+            shares.append(np.mean([name in names for name in labels]))
     return float(np.mean(shares))
 
 
@@ -104,12 +104,12 @@ def test_pages_on_the_operator_are_among_the_nearest():
     ],
 )
 def test_kernels_of_related_operators_are_among_the_nearest(task, relatives):
-    """Kernels share nearly all of their text; what tells them apart is the headline and a few calls."""
+    """Kernels share nearly all of their text; only the headline and a few calls differ."""
     frame = "TPipe pipe; TQue<TPosition::VECIN, 1> inQueue; LocalTensor<float> x = inQueue.AllocTensor<float>();\n" * 20
     with MemoryBank(None, StaticEmbedder()) as bank:
         for other in suites.load_suite("level1"):
             if other.id != task:
                 text = f"// FEASIBLE, 12.00 us\n{frame}// {other.name}"
                 bank.add([MemoryItem(Kind.TRACE, other.id, text, "", Uncompilable(""), other.id, other.category)])
-        found = [result.item.task for result in bank.retrieve(query(task), 8)]
-    assert relatives & set(found)
+        tasks = [result.item.task for result in bank.retrieve(query(task), 8)]
+    assert relatives & set(tasks)

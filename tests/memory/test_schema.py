@@ -46,8 +46,8 @@ def test_a_file_of_version_one_is_brought_up_to_date(tmp_path):
     assert path.read_bytes() == before
     with MemoryBank(path, EMBEDDER) as bank:
         assert bank.get(1) == ITEM
-        (found,) = bank.retrieve("two buffers", 1)
-        assert (found.item, found.outcomes[Stage.REFINE].mean, bank.origin(1)) == (ITEM, 0.5, "")
+        (result,) = bank.retrieve("two buffers", 1)
+        assert (result.item, result.outcomes[Stage.REFINE].mean, bank.origin(1)) == (ITEM, 0.5, "")
         bank.restore(bank.snapshot())
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS)
@@ -75,7 +75,7 @@ def test_children_of_a_file_of_version_two_are_found(tmp_path):
 
 
 def a_bank_of_version_three(path):
-    """Traces of two devices, and one from before devices were told apart, as they were addressed then."""
+    """Make traces of two devices and one without a device, with addresses of the earlier version."""
     connection = sqlite3.connect(path, isolation_level=None)
     migrate(connection, 3)
     chain = ""
@@ -115,7 +115,7 @@ def test_traces_of_a_file_of_version_three_are_those_of_their_device(tmp_path):
         ("UPDATE items SET born = 7 WHERE id = 2", "item 2: it does not follow from the item before it"),
     ],
 )
-def test_what_was_damaged_is_no_better_in_a_newer_file(tmp_path, damage, told):
+def test_damage_is_still_reported_after_a_migration(tmp_path, damage, problem):
     path = tmp_path / "old.sqlite"
     connection = a_bank_of_version_three(path)
     connection.execute("UPDATE meta SET value = 7 WHERE key = 'attempts'")
@@ -123,7 +123,7 @@ def test_what_was_damaged_is_no_better_in_a_newer_file(tmp_path, damage, told):
     connection.close()
     with MemoryBank(path, EMBEDDER, read_only=True) as bank:
         assert len(bank.problems()) == 1
-        assert bank.problems()[0].startswith(told)
+        assert bank.problems()[0].startswith(problem)
 
 
 def test_migrating_twice_changes_nothing():
@@ -186,7 +186,7 @@ def test_an_empty_file_is_no_bank_to_read(tmp_path):
 
 @contextmanager
 def no_room(path, bank):
-    """The file may not grow: the system refuses to write behind its end."""
+    """Limit the size of files, so that writing fails."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, hard))
     try:

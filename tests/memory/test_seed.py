@@ -7,7 +7,7 @@ import yaml
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind
-from kernel_gym.memory.pages import BASICS, LANGUAGE, NAMED, SIMILAR, mixture
+from kernel_gym.memory.pages import BASICS, LANGUAGE, NAMED, SIMILAR, select_pages
 from kernel_gym.memory.seed import BOTTLENECKS, seed_items
 
 ITEMS = seed_items("ascendc")
@@ -37,8 +37,8 @@ def test_there_is_enough_of_each():
 
 
 def test_the_most_used_names_have_a_page():
-    known = {name for page in PAGES for name in page.names}
-    assert [name for name in MOST_USED if name not in known] == []
+    documented = {name for page in PAGES for name in page.names}
+    assert [name for name in MOST_USED if name not in documented] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.title)
@@ -62,7 +62,7 @@ def test_wrong_spellings_never_stand_as_calls(item):
 
 
 def test_no_text_shows_a_spelling_that_the_apprentice_gets_wrong():
-    """Seed knowledge is read by pattern: even a warning must not spell the mistake out."""
+    """The apprentice reads seed knowledge by pattern, so a warning must not contain the mistake."""
     idioms = files("kernel_gym.authors") / "apprentice" / "idioms"
     shown = [
         (idiom["id"], wrong["name"], item.title)
@@ -111,8 +111,8 @@ def test_without_code_only_basics_and_similar_pages(bank):
 
 def test_names_are_whole_words():
     pages = [item for item in PAGES if "Exp" in item.names or "Add" in item.names]
-    assert not [page for page in mixture(pages, "ExpLike(x); AddAll(y);")[BASICS:] if "Ln" in page.names][SIMILAR:]
-    named = mixture(PAGES, "Ln(y, x, n);")
+    assert not [page for page in select_pages(pages, "ExpLike(x); AddAll(y);")[BASICS:] if "Ln" in page.names][SIMILAR:]
+    named = select_pages(PAGES, "Ln(y, x, n);")
     assert any("Ln" in page.names for page in named)
 
 

@@ -1,4 +1,4 @@
-"""The examples of the seed knowledge are code: the simulator's headers must accept them."""
+"""The examples of the seed knowledge compile with the simulator's headers."""
 
 import re
 import shutil
@@ -55,7 +55,7 @@ void Accumulate(uint32_t);
 void SumParts();
 """
 
-#: Names that mean something else in some examples: what they are there, by how they are used.
+#: Names that have another type in some examples, by a pattern of their use.
 LOCAL = {
     r"\bt\.(tile|perCore|total)\b": "Tiling t;",
     r"\ba->": "const KernelArgs *a = nullptr;",
@@ -81,7 +81,7 @@ def examples():
 
 
 def unit(number: int, code: str) -> str:
-    """One example as a function, or as it stands where it holds functions itself."""
+    """Return an example as a function, or unchanged where it defines functions itself."""
     code = re.sub(r"#include.*|using namespace AscendC;", "", code)
     if re.search(r'^(__aicore__ inline|extern "C")', code, re.MULTILINE):
         called = re.sub(r"(\w+)<<<.*?>>>", r"\1", code)
@@ -106,11 +106,11 @@ def test_every_example_compiles_against_the_simulator(tmp_path):
         str(HEADERS),
         str(source),
     ]
-    said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    messages = subprocess.run(command, capture_output=True, text=True, check=False).stderr
     broken = [
         f"{titles[int(number)]!r}, line {line}: {message}"
-        for number, line, message in re.findall(r"^example_(\d+):(\d+):\d+: error: (.*)$", said, re.MULTILINE)
+        for number, line, message in re.findall(r"^example_(\d+):(\d+):\d+: error: (.*)$", messages, re.MULTILINE)
     ]
     assert broken == []
-    assert "error" not in said
+    assert "error" not in messages
     assert len(titles) > 90

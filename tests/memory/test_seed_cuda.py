@@ -1,4 +1,4 @@
-"""Seed knowledge on CUDA: enough of it, pages that show what they are about, no mistake spelled out."""
+"""Seed knowledge on CUDA: number of items, pages that use the names they document, no mistake in the text."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The sentence model as an embedder: held to the contract where the extra is installed, one line where it isn't."""
+"""The sentence embedder: conformance where the extra is installed, a clear error where it is not."""
 
 import importlib.util
 import json
@@ -20,7 +20,7 @@ class TestSentenceEmbedder(EmbedderConformance):
         return SentenceEmbedder()
 
     def test_it_knows_what_words_mean(self) -> None:
-        """Other words for the same thing are nearer than the same words for another."""
+        """Other words for the same thing are nearer than the same words for another thing."""
         one, same, other = self.make().embed(
             ["the largest of each row", "row-wise maximum", "the rows of a large garden"]
         )

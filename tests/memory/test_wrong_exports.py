@@ -1,4 +1,4 @@
-"""A file that no export wrote is refused whole, with its line, or does no harm."""
+"""A changed export is refused as a whole, with its line, or does no harm."""
 
 import json
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ EMBEDDER = StaticEmbedder()
 
 @cache
 def _exported() -> tuple[dict[str, Any], ...]:
-    """A header and items of every kind, with outcomes, children and a verdict of every outcome."""
+    """Make a header and items of every kind, with statistics, children and a verdict of every outcome."""
     with MemoryBank(None, EMBEDDER) as bank, TemporaryDirectory() as folder:
         page = MemoryItem(Kind.API, "Relu", "Relu(y, x, n);", names=("Relu",))
         bank.add([page, MemoryItem(Kind.PRACTICE, "two", "two buffers", bottlenecks=("mte2",))], attempt=False)
@@ -48,7 +48,7 @@ def _exported() -> tuple[dict[str, Any], ...]:
 
 
 def _places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of every value in some JSON, inner ones too."""
+    """Yield the path of every value in JSON data, inner ones too."""
     inner = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list | tuple) else ()
     for key, value in inner:
         yield (*path, key)
