@@ -108,7 +108,7 @@ def test_traces_of_a_file_of_version_three_are_those_of_their_device(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "problem"),
     [
         ("UPDATE items SET data = replace(data, '\"2\"', '\"9\"') WHERE id = 2", "item 2: its content is not what was"),
         ("UPDATE items SET data = 'nothing' WHERE id = 2", "item 2: cannot be read"),
