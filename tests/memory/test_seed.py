@@ -63,7 +63,7 @@ def test_wrong_spellings_never_stand_as_calls(item):
 
 def test_no_text_shows_a_spelling_that_the_apprentice_gets_wrong():
     """The apprentice reads seed knowledge by pattern, so a warning must not contain the mistake."""
-    idioms = files("kernel_gym.authors") / "apprentice" / "idioms"
+    idioms = files("kernel_gym.authors") / "apprentice" / "ascendc" / "idioms"
     shown = [
         (idiom["id"], wrong["name"], item.title)
         for file in idioms.iterdir()
