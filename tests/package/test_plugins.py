@@ -22,3 +22,10 @@ def test_unknown_names_are_one_line(name: str) -> None:
     with pytest.raises(ConfigError) as error:
         plugins.load("kernel_gym.agents", name)
     assert "\n" not in str(error.value)
+
+
+def test_a_mistyped_name_gets_a_suggestion() -> None:
+    with pytest.raises(ConfigError, match=r"unknown agent 'similarty'; did you mean 'similarity'\? known: "):
+        plugins.load("kernel_gym.agents", "similarty")
+    with pytest.raises(ConfigError, match=r"unknown device 'abacus'; known: ascend, ascend-sim"):
+        plugins.load("kernel_gym.devices", "abacus")

@@ -31,8 +31,8 @@ def test_a_public_name_is_that_of_its_module(name: str) -> None:
 def test_all_names_are_declared_for_types_and_at_run_time() -> None:
     assert set(kernel_gym._DEFINED_IN) == set(PUBLIC)
     assert set(PUBLIC) <= set(dir(kernel_gym))
-    (block,) = [node for node in ast.parse((ROOT / "kernel_gym" / "__init__.py").read_text()).body
-                if isinstance(node, ast.If)]  # fmt: skip
+    tree = ast.parse((ROOT / "kernel_gym" / "__init__.py").read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
     typed = {alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert typed == kernel_gym._DEFINED_IN
 

@@ -1,4 +1,4 @@
-"""A package of somebody else's is installed with pip, and its parts are used through our commands by name."""
+"""A third-party package is installed with pip, and its parts are used by name in the commands."""
 
 import json
 import os
@@ -51,6 +51,13 @@ def test_every_kind_of_part_is_used_by_name(site: Path, tmp_path: Path) -> None:
         site, "scripts/memory.py", "search", str(out / "bank.sqlite"), "relu", "--embedder", "letters", "--json"
     )
     assert json.loads(listed.stdout)
+
+
+def test_an_author_of_the_former_group_is_used_by_name(site: Path) -> None:
+    done = run(site, "scripts/author.py", "--task", "level1/relu", "--author", "fluent-before")
+    assert done.stdout.startswith("// written without looking\n"), done.stderr
+    done = run(site, "scripts/author.py", "--task", "level1/relu", "--author", "fluent-befor")
+    assert "unknown author 'fluent-befor'; did you mean 'fluent-before'? known: apprentice, fluent," in done.stderr
 
 
 def test_its_own_tests_inherit_the_contracts(site: Path) -> None:
