@@ -1,5 +1,6 @@
 """Every shipped agent passes the conformance tests."""
 
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,12 @@ class Ending(gym.vector.VectorWrapper):
 )
 def test_agents_are_found_by_name(name: str, kind: type[Agent]) -> None:
     assert plugins.load("kernel_gym.agents", name) is kind
+
+
+def test_the_package_lists_every_shipped_agent() -> None:
+    import kernel_gym.agents
+
+    shipped = [point for point in entry_points(group="kernel_gym.agents") if point.value.startswith("kernel_gym.")]
+    table = kernel_gym.agents.__doc__ or ""
+    assert [point.name for point in shipped if f"`{point.name}`" not in table] == []
+    assert len(shipped) > 10
