@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
+from kernel_gym.cli import main
 from kernel_gym.envs.options import reference_table
 from kernel_gym.experiments.runs import metrics
 from kernel_gym.experiments.runs.comparison import FIGURES
@@ -93,25 +95,24 @@ TABLES: Mapping[str, Callable[[], str]] = {
 
 
 def command_line() -> str:
-    """Return the page of the command line: the help of every sub-command."""
+    """Return the page of the command line: the help of every command and its sub-commands."""
     os.environ["COLUMNS"] = "100"
-    try:
-        from kernel_gym.cli import main
-    except ImportError:
-        return f"# Command line\n\n{COMMAND_LINE}"
-
-    parser = main.parser()
-    (commands,) = [action.choices for action in parser._actions if isinstance(action.choices, dict)]
-    pages = ["# Command line", "", COMMAND_LINE]
+    commands = _sub_parsers(main.parser())
+    page = ["# Command line", COMMAND_LINE]
     for group, names in main.GROUPS.items():
-        pages += ["", f"## {group[0].upper()}{group[1:]}"]
+        page += [f"## {group[0].upper()}{group[1:]}"]
         for name in names:
-            pages += ["", f"### kernel-gym {name}", "", "```text", commands[name].format_help().rstrip(), "```"]
-    return "\n".join(pages)
+            parsers = [commands[name], *_sub_parsers(commands[name]).values()]
+            page += [f"### kernel-gym {name}", *(f"```text\n{one.format_help().rstrip()}\n```" for one in parsers)]
+    return "\n\n".join(page)
 
 
-COMMAND_LINE = """`kernel-gym COMMAND` and `python -m kernel_gym COMMAND` are the same; in a checkout
-`scripts/COMMAND.py` is, too. This page is made from the parsers.
+def _sub_parsers(parser: ArgumentParser) -> dict[str, ArgumentParser]:
+    return next((action.choices for action in parser._actions if isinstance(action.choices, dict)), {})
+
+
+COMMAND_LINE = """`kernel-gym COMMAND` and `python -m kernel_gym COMMAND` are the same, and in a checkout so is
+`scripts/COMMAND.py` (`-` in a command is `_` in a script). This page is made from the parsers.
 
 Bad input is one line on standard error and exit status 2. `--json` prints data instead of tables."""
 

@@ -1,0 +1,112 @@
+"""The code of the README, the quick starts and the guides with files runs as shown.
+
+Python blocks with a title are saved under it, those without are run together as one script. Bash blocks are run with
+small budgets against a local model server. `export` lines stand for settings that the test makes itself, `make`
+targets must exist. A block after `<!-- not run: REASON -->` is only parsed; so are the commands of all other pages.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from code_blocks import Block, blocks, kernel_gym_commands
+from model_server import saying, serving
+from repository import ROOT
+
+from kernel_gym.cli import main
+
+DOCS = ROOT / "docs"
+RUN = [
+    ROOT / "README.md",
+    *sorted((DOCS / "quickstart").glob("*.md")),
+    *(DOCS / "guides" / f"{name}.md" for name in ("agent", "author", "task")),
+    DOCS / "concepts" / "author.md",
+]
+ALL = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+NEEDS = {"rllib.md": "ray", "stable-baselines3.md": "sb3_contrib"}
+#: The most that a test spends where a page has a larger number.
+SMALL = {"--budget": 2, "--seeds": 1, "--rounds": 2}
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
+    kernel = (DOCS / "walkthrough" / "04_vector.cpp").read_text()
+    with serving(saying(f"```cpp\n{kernel}\n```")) as server:
+        yield os.environ | {
+            "OPENAI_BASE_URL": server.url,
+            "OPENAI_API_KEY": "none",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+def test_every_block_runs(page: Path, tmp_path: Path, environment: dict[str, str]) -> None:
+    if module := NEEDS.get(page.name):
+        pytest.importorskip(module, reason=f"needs {module}")
+    script = ""
+    for block in blocks(page):
+        if block.title:
+            (tmp_path / block.title).write_text(block.code)
+            if block.title.startswith("test_"):
+                run(
+                    [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", block.title], tmp_path, environment
+                )
+        elif block.language == "python":
+            script += block.code
+        elif block.language == "bash" and not block.reason:
+            run_all(block, tmp_path, environment)
+    if script:
+        run([sys.executable, "-c", script], tmp_path, environment)
+
+
+def run_all(block: Block, folder: Path, environment: dict[str, str]) -> None:
+    for line in block.commands:
+        if line.startswith("make "):
+            assert re.search(rf"^{line.split()[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), line
+        elif line.startswith("kernel-gym "):
+            command, _, file = line.partition(" > ")
+            words = small(shlex.split(command)[1:])
+            output = run([sys.executable, "-m", "kernel_gym", *words], folder, environment)
+            if file:
+                (folder / file).write_text(output)
+        else:
+            assert line.startswith("export "), f"neither a command of ours nor a setting: {line}"
+
+
+def small(words: list[str]) -> list[str]:
+    """The command with at most the numbers of `SMALL`."""
+    for name, most in SMALL.items():
+        if name in words:
+            at = words.index(name) + 1
+            words = [*words[:at], str(min(int(words[at]), most)), *words[at + 1 :]]
+    return words
+
+
+def run(command: list[str], folder: Path, environment: dict[str, str]) -> str:
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command[1:]}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", [page for page in ALL if kernel_gym_commands(page)], ids=lambda page: page.stem)
+def test_every_command_is_one(page: Path) -> None:
+    for words in kernel_gym_commands(page):
+        main.parser().parse_args(words)
+
+
+def test_blocks_that_are_not_run_say_why() -> None:
+    reasons = {block.reason for page in ALL for block in blocks(page) if block.reason}
+    assert reasons <= {"needs an NVIDIA GPU"}
+
+
+def test_the_agent_of_the_readme_is_short() -> None:
+    (agent,) = [block for block in blocks(ROOT / "README.md") if block.title == "my_agent.py"]
+    assert len(agent.code.splitlines()) < 30
