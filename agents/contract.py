@@ -75,7 +75,7 @@ class Agent(ABC):
         owns_loop: True for agents that own their training loop and implement `fit`.
         rng: The agent's random generator.
 
-    Example:
+    Examples:
         >>> class FirstCandidateAgent(Agent):
         ...     def act(self, observation, info):
         ...         return int(observation["action_mask"].nonzero()[0][0])

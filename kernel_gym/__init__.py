@@ -3,7 +3,7 @@
 `import kernel_gym` registers the environments. The names below are the public interface; each is imported when it is
 first used, so that `import kernel_gym` stays quick.
 
-Example:
+Examples:
     >>> import gymnasium as gym
     >>> import kernel_gym
     >>> env = gym.make("kernel_gym/KernelSynthesis-v0", suite="level1", tasks=("relu",))

@@ -48,7 +48,7 @@ class MemoryBank:
         embedder: The embedder.
         frozen: If set to True, `add` and `record` do nothing.
 
-    Example:
+    Examples:
         >>> from kernel_gym.memory.embedding import StaticEmbedder
         >>> from kernel_gym.memory.item import Kind, MemoryItem
         >>> with MemoryBank(None, StaticEmbedder()) as bank:

@@ -70,7 +70,7 @@ class MemoryItem:
     Raises:
         ValueError: If the item has a field that its kind must not have, or lacks one that it needs.
 
-    Example:
+    Examples:
         >>> item = MemoryItem(Kind.PRACTICE, "Double buffering", "Use two buffers per queue.", bottlenecks=("mte2",))
         >>> item.feasible
         False

@@ -47,7 +47,7 @@ class Note:
         verdict: What the verifier said about `code`; None if it was never verified.
         same_task: True for earlier attempts at the task at hand.
 
-    Example:
+    Examples:
         >>> note = Note("practice", "Double buffering: give every queue two buffers.")
         >>> note.kind
         'practice'

@@ -60,7 +60,7 @@ class Apprentice:
     Raises:
         ConfigError: The profile or the language is unknown.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from kernel_gym import suites
         >>> from kernel_gym.authors.apprentice import Apprentice
