@@ -1,1 +1,1 @@
-"""Running, comparing, reporting and analysing."""
+"""Experiments: single runs, studies that compare runs, reports, and analyses of finished runs."""

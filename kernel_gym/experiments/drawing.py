@@ -1,4 +1,4 @@
-"""Pictures of a report: plain SVG text, colours that read on light and on dark, nothing loaded from anywhere."""
+"""Draw the pictures of a report as SVG text, with colours for light and dark backgrounds and nothing loaded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from kernel_gym.experiments.statistics import Curve, band
 
-#: One a contender, in order; after them they begin again, dashed.
+#: One per contender, in order; further contenders use them again, dashed.
 COLOURS = (
     "#4477aa",
     "#ee6677",
@@ -25,14 +25,14 @@ COLOURS = (
     "#9aa82c",
     "#5b8cff",
 )
-#: How far something came, from nothing to fast: one for each of `TIERS` and `STEPS`.
+#: One colour for each of `TIERS` and `STEPS`, from nothing to fast.
 GRADES = ("#8a8a92", "#d9822b", "#4477aa", "#2e9e52")
 WIDTH, HEIGHT, LEFT, BOTTOM = 640, 310, 52, 46
-#: Width of pictures that stand side by side.
+#: Width of pictures that are placed side by side.
 PANEL = 400
-#: Height of a row that has a name.
+#: Height of a row with a name.
 ROW = 17
-#: What a picture looks like on its own, outside of a report.
+#: The style of a picture outside of a report.
 STYLE = (
     "<style>text{font:11px system-ui,sans-serif;fill:#6b6b70}.grid{stroke:#d9d9de;stroke-width:1}"
     "@media(prefers-color-scheme:dark){text{fill:#a0a0a8}.grid{stroke:#3a3a40}}</style>"
@@ -40,26 +40,26 @@ STYLE = (
 
 
 def colour(index: int) -> str:
-    """The colour of a contender."""
+    """Return the colour of a contender."""
     return COLOURS[index % len(COLOURS)]
 
 
 def dashed(index: int) -> bool:
-    """Whether the line of a contender is dashed: its colour is another's already."""
+    """Return whether the line of a contender is dashed because another one has its colour."""
     return index >= len(COLOURS)
 
 
 def swatch(index: int) -> str:
-    """How a contender's line looks, as a background in CSS."""
+    """Return the look of a contender's line as a CSS background."""
     if not dashed(index):
         return colour(index)
     return f"repeating-linear-gradient(90deg, {colour(index)} 0 4px, transparent 4px 6px)"
 
 
 def curves(series: Mapping[str, Sequence[Sequence[float]]], unit: str, key: bool = False) -> str:
-    """Mean curves over seeds with their 95% intervals; `series` has name -> seed -> values in [0, 1].
+    """Draw mean curves over seeds with their 95% intervals; `series` has name -> seed -> values in [0, 1].
 
-    `key` writes the names below, for a picture that stands alone.
+    `key` writes the names below, for a picture outside of a report.
     """
     parts = [_frame(unit, max((len(runs[0]) for runs in series.values()), default=1))]
     for i, (name, runs) in enumerate(series.items()):
@@ -102,7 +102,7 @@ def _frame(unit: str, attempts: int) -> str:
 
 
 def spread(values: Mapping[str, Sequence[float]]) -> str:
-    """Distributions on a logarithmic scale, one row a contender: every value a dot, the quartiles a bar."""
+    """Draw distributions on a logarithmic scale, one row per contender: every value a dot, the quartiles a bar."""
     rows, top = [], max((max(own) for own in values.values() if own), default=2.0)
     left, span = 12 + 9 * max(map(len, values), default=1), float(np.log(max(top, 2.0)))
     for i, (name, own) in enumerate(values.items()):
@@ -129,7 +129,7 @@ def _log_x(value: float, span: float, left: float) -> float:
 
 
 def tiers(rows: Mapping[str, Sequence[int]]) -> str:
-    """One row a contender: how many operators came how far, as parts of a bar; counts are in the order of `GRADES`."""
+    """Draw one bar per contender: how many tasks came how far; counts are in the order of `GRADES`."""
     left, parts = 8 + 7 * max(map(len, rows), default=1), []
     for i, (name, counts) in enumerate(rows.items()):
         y, x, whole = 4 + i * 20, float(left), sum(counts) or 1
@@ -142,11 +142,11 @@ def tiers(rows: Mapping[str, Sequence[int]]) -> str:
                     f"<title>{count} of {whole}</title></rect>"
                 )
             x += width
-    return figure("".join(parts), 6 + 20 * len(rows), "how far operators came", PANEL)
+    return figure("".join(parts), 6 + 20 * len(rows), "how far tasks came", PANEL)
 
 
 def timeline(rows: Sequence[tuple[str, Sequence[int]]], attempts: int) -> str:
-    """One row an operator, one cell an attempt, coloured by how far it came: the grades of all attempts."""
+    """Draw one row per task, one cell per attempt, coloured by how far it came; `rows` has task and grades."""
     left, width = 250, (WIDTH - 260) / max(1, attempts)
     cells: dict[int, list[str]] = {grade: [] for grade in range(len(GRADES))}
     parts = []
@@ -155,17 +155,17 @@ def timeline(rows: Sequence[tuple[str, Sequence[int]]], attempts: int) -> str:
         for at, grade in enumerate(grades):
             box = f"h{width - 1:.2f}v{ROW - 3}h-{width - 1:.2f}z"
             cells[grade].append(f"M{left + at * width:.1f} {3 + i * ROW}{box}")
-    parts += [f'<path d="{"".join(some)}" fill="{GRADES[grade]}"/>' for grade, some in cells.items() if some]
+    parts += [f'<path d="{"".join(boxes)}" fill="{GRADES[grade]}"/>' for grade, boxes in cells.items() if boxes]
     bottom = 16 + len(rows) * ROW
     for at in sorted({1, (attempts + 1) // 2, attempts}):
         parts.append(f'<text x="{left + (at - 0.5) * width:.1f}" y="{bottom}" text-anchor="middle">{at}</text>')
-    return figure("".join(parts), bottom + 6, "attempts of every operator", wide=True)
+    return figure("".join(parts), bottom + 6, "attempts at every task", wide=True)
 
 
 def arcs(names: Iterable[str], edges: Mapping[tuple[str, str], int]) -> str:
-    """Who helped whom: an arrow from the operator whose memory was shown to the one solved. Others are left out."""
-    took_part = {name for edge in edges for name in edge}
-    place = {name: 10 + i * ROW for i, name in enumerate(name for name in names if name in took_part)}
+    """Draw an arrow from each task whose memory was shown to the task solved with it; other tasks are left out."""
+    connected = {name for edge in edges for name in edge}
+    place = {name: 10 + i * ROW for i, name in enumerate(name for name in names if name in connected)}
     parts = [f'<text x="0" y="{y + 4}">{escape(_short(name))}</text>' for name, y in place.items()]
     for (source, target), count in edges.items():
         a, b = place[source], place[target]
@@ -180,7 +180,7 @@ def arcs(names: Iterable[str], edges: Mapping[tuple[str, str], int]) -> str:
 
 
 def bars(values: Mapping[str, float]) -> str:
-    """Busy time by pipe."""
+    """Draw the busy time of each pipe."""
     top = max(values.values(), default=1.0) or 1.0
     parts = []
     for i, (name, value) in enumerate(sorted(values.items(), key=lambda pair: -pair[1])):
@@ -193,13 +193,13 @@ def bars(values: Mapping[str, float]) -> str:
 
 
 def alone(svg: str) -> str:
-    """A picture as a file of its own."""
+    """Return a picture as the content of an SVG file."""
     head, body = svg.split(">", 1)
     return f'{head} xmlns="http://www.w3.org/2000/svg">{STYLE}{body}\n'
 
 
 def _short(name: str) -> str:
-    """A name that fits beside a row."""
+    """Return a name that fits next to a row."""
     return name if len(name) <= 38 else f"{name[:37]}…"
 
 
@@ -212,6 +212,6 @@ def _points(x: Curve, y: Curve) -> list[str]:
 
 
 def figure(body: str, height: int, label: str, width: int = WIDTH, wide: bool = False) -> str:
-    """`wide` pictures have long names in them and are scrolled on a narrow screen instead of shrunk."""
+    """Return an SVG element; a `wide` one has long names and is scrolled on a narrow screen instead of shrunk."""
     kind = ' class="wide"' if wide else ' class="panel"' if width == PANEL else ""
     return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}"{kind}>{body}</svg>'

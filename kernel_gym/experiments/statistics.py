@@ -1,8 +1,8 @@
 """Statistics of a comparison. The seed is the unit: all figures of one run are one observation.
 
-Differences are paired by seed. Intervals are percentile bootstraps over seeds; with few seeds those are narrow, so
-whether a difference counts is decided by a paired t-test, corrected after Holm over the comparisons of a table. Where
-all seeds differ by the same amount there is no noise to hold that against; then a sign test decides, which needs six.
+Differences are paired by seed. Intervals are percentile bootstraps over seeds. With few seeds these are too narrow, so
+a paired t-test, corrected after Holm over the comparisons of a table, decides whether a difference counts. Where all
+seeds differ by the same amount there is no noise to compare with; then a sign test decides, which needs six seeds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Values = Sequence[float] | NDArray[np.float64]
 
 #: Two-sided level, and the power at which the smallest detectable effect is stated.
 LEVEL, POWER = 0.05, 0.8
-#: Differences closer than this are the same: what is left is rounding.
+#: Differences that are closer than this are equal except for rounding.
 SAME = 1e-9
 
 
@@ -34,7 +34,7 @@ class Interval:
 
     @property
     def signed(self) -> str:
-        """As a difference is written."""
+        """The mean and interval as text, with signs."""
         return f"{self.mean:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
 
 
@@ -42,9 +42,9 @@ class Interval:
 class Difference:
     """One figure of a contender minus the reference's, paired by seed.
 
-    `p` is that of a paired test (1 with a single seed), `adjusted` after Holm; `detectable` is the smallest true
-    difference that so many seeds with so much noise show with 80% power at the level that Holm asks of the first of
-    so many comparisons (None where the seeds tell nothing about noise).
+    `p` is that of a paired test (1 with a single seed) and `adjusted` the same after Holm. `detectable` is the smallest
+    true difference that so many seeds with so much noise show with 80% power at the level of Holm's first step (None if
+    the seeds say nothing about noise).
     """
 
     contender: str
@@ -63,12 +63,12 @@ class Difference:
 
     @property
     def counts(self) -> bool:
-        """Whether it is a difference beyond noise, all comparisons considered."""
+        """Whether the difference is beyond noise, all comparisons considered."""
         return self.adjusted < LEVEL
 
     @property
     def verdict(self) -> str:
-        """The same in words."""
+        """Whether the difference counts, in words."""
         if self._data.size < 2:
             return "a single seed tells nothing"
         if np.abs(self._data).max() <= SAME:
@@ -85,7 +85,7 @@ class Difference:
 
 
 def interval(values: Sequence[float | None], seed: int = 0) -> Interval | None:
-    """Mean and 95% percentile-bootstrap interval over the seeds that have a value; None if none has."""
+    """Return the mean and 95% percentile-bootstrap interval over the seeds that have a value; None if none has."""
     data = np.asarray([value for value in values if value is not None], dtype=float)
     if data.size == 0:
         return None
@@ -97,7 +97,7 @@ def interval(values: Sequence[float | None], seed: int = 0) -> Interval | None:
 
 
 def band(curves: Sequence[Sequence[float]], seed: int = 0) -> tuple[Curve, Curve, Curve]:
-    """Mean of curves over seeds, and both ends of its 95% percentile-bootstrap interval at every point."""
+    """Return the mean of curves over seeds, and both ends of its 95% percentile-bootstrap interval at every point."""
     data = np.asarray(curves, dtype=float)
     mean = data.mean(axis=0)
     if len(data) == 1:
@@ -108,28 +108,28 @@ def band(curves: Sequence[Sequence[float]], seed: int = 0) -> tuple[Curve, Curve
 
 
 def differences(values: Mapping[str, Mapping[int, float]], pairs: Sequence[tuple[str, str]]) -> list[Difference]:
-    """Every pair of contender and reference; `values` has contender -> seed -> figure. Corrected over all of them."""
-    found = [
-        made
+    """Return the difference of every pair, corrected over all of them; `values` has contender -> seed -> figure."""
+    uncorrected = [
+        pair
         for contender, reference in pairs
-        if (made := difference(contender, values.get(contender, {}), reference, values.get(reference, {})))
+        if (pair := difference(contender, values.get(contender, {}), reference, values.get(reference, {})))
     ]
-    return corrected(found)
+    return corrected(uncorrected)
 
 
-def corrected(found: Sequence[Difference]) -> list[Difference]:
-    """Differences that stand in one table: p after Holm, and what is detectable at the level that this leaves."""
-    adjusted = holm([one.p for one in found])
+def corrected(rows: Sequence[Difference]) -> list[Difference]:
+    """Return the differences of one table with p after Holm, and what is detectable at the level that this leaves."""
+    adjusted = holm([row.p for row in rows])
     return [
-        replace(one, adjusted=p, detectable=smallest_detectable(list(one.per_seed.values()), len(found)))
-        for one, p in zip(found, adjusted, strict=True)
+        replace(row, adjusted=p, detectable=smallest_detectable(list(row.per_seed.values()), len(rows)))
+        for row, p in zip(rows, adjusted, strict=True)
     ]
 
 
 def difference(
     contender: str, own: Mapping[int, float], reference: str, base: Mapping[int, float]
 ) -> Difference | None:
-    """The paired difference; None if no seed has both."""
+    """Return the paired difference; None if no seed has both."""
     per_seed = {seed: own[seed] - base[seed] for seed in sorted(own) if seed in base}
     spread = interval(list(per_seed.values()))
     if spread is None:
@@ -140,12 +140,12 @@ def difference(
 
 
 def noisy(differences: Values) -> bool:
-    """Whether seeds differ by different amounts: without that, nothing is known about noise."""
+    """Return whether the differences vary over seeds; if not, nothing is known about noise."""
     return len(differences) > 1 and float(np.ptp(differences)) > SAME
 
 
 def paired_p(differences: Values) -> float:
-    """Two-sided p that the mean difference is zero: a t-test, or a sign test of equal ones; 1 with a single seed."""
+    """Return the two-sided p of a zero mean difference: a t-test, or a sign test if all are equal; 1 with one seed."""
     data = np.asarray(differences, dtype=float)
     if data.size < 2 or np.abs(data).max() <= SAME:
         return 1.0
@@ -155,16 +155,16 @@ def paired_p(differences: Values) -> float:
 
 
 def smallest_detectable(differences: Values, comparisons: int = 1) -> float | None:
-    """The true difference that as many and as noisy seeds show with 80% power, one of so many comparisons."""
+    """Return the true difference that as many and as noisy seeds show with 80% power, among so many comparisons."""
     data = np.asarray(differences, dtype=float)
     return detectable_effect(data.size, comparisons) * float(data.std(ddof=1)) if noisy(data) else None
 
 
 @cache
 def detectable_effect(seeds: int, comparisons: int = 1) -> float:
-    """The same in units of the deviation over seeds, for at least two seeds.
+    """Return the smallest detectable difference in units of the deviation over seeds, for at least two seeds.
 
-    The level is that of Holm's first step: a difference that must be found whatever the other comparisons give.
+    The level is that of Holm's first step, so the difference is found whatever the other comparisons give.
     """
     freedom = seeds - 1
     critical = float(stats.t.ppf(1 - LEVEL / comparisons / 2, freedom))
@@ -176,7 +176,7 @@ def detectable_effect(seeds: int, comparisons: int = 1) -> float:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """p-values after Holm's step-down correction, in the order given."""
+    """Return p-values after Holm's step-down correction, in the same order."""
     adjusted, floor = [0.0] * len(ps), 0.0
     for rank, i in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
         floor = max(floor, min(1.0, (len(ps) - rank) * ps[i]))
@@ -185,5 +185,5 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def interquartile_mean(values: Sequence[float]) -> float:
-    """The mean of the middle half: neither the easiest nor the hardest quarter moves it."""
+    """Return the mean of the middle half, which neither the easiest nor the hardest quarter changes."""
     return float(stats.trim_mean(values, 0.25))

@@ -68,7 +68,7 @@ def test_what_an_agent_learned_stands_beside_what_came_of_showing_an_item(bank, 
     listed = json.loads(call("list", bank, "--agent", tmp_path / "other", "--sort", "draft", "--json"))
     assert (listed[0]["id"], listed[0]["learned"]) == (3, {"draft": 0.25})
     refused = call("list", bank, "--agent", tmp_path, status=2)
-    assert "holds nothing that was learned of items" in refused
+    assert "holds no values of items" in refused
     assert "value (value.json) and context-value (context_value.json)" in refused
 
 

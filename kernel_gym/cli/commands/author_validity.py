@@ -84,7 +84,7 @@ def _model(arguments: argparse.Namespace) -> tuple[Options, ModelAuthor]:
     from kernel_gym.config import resolve
     from kernel_gym.envs import factories
     from kernel_gym.experiments.runs.run_folder import RunFolder
-    from kernel_gym.experiments.runs.training import environment_options
+    from kernel_gym.experiments.runs.run_plan import environment_options
 
     env = {"author": "openai", "author_options": {"model": arguments.model}}
     overrides = {"suite": arguments.suite, "tasks": arguments.tasks, "seed": arguments.seed, "env": env}

@@ -43,11 +43,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def named(arguments: argparse.Namespace) -> int:
     """Run a named study and print its table."""
-    from kernel_gym.experiments.runs.progress import named_failures
     from kernel_gym.experiments.studies import study_commands
+    from kernel_gym.experiments.studies.study import print_failures
 
-    asked = study_commands.Asked(arguments.study, arguments.size or "quick")
-    status = named_failures(study_commands.run(asked, arguments.out, arguments.parallel))
+    asked = study_commands.StudyRequest(arguments.study, arguments.size or "quick")
+    status = print_failures(study_commands.run(asked, arguments.out, arguments.parallel))
     print(study_commands.write_results(asked, arguments.out))
     return status
 
@@ -63,6 +63,6 @@ def compare(arguments: argparse.Namespace) -> int:
     for agent in arguments.agents:
         plugins.load("kernel_gym.agents", agent)
     seeds = 3 if arguments.seeds is None else arguments.seeds
-    study = summary.crossed(base, arguments.agents, seeds, arguments.out)
+    study = summary.agent_comparison(base, arguments.agents, seeds, arguments.out)
     what = f"{len(arguments.agents)} agents x {seeds} seeds: attempts"
-    return summary.carry_out(study, what, arguments.parallel, as_json=arguments.json)
+    return summary.run_and_print(study, what, arguments.parallel, as_json=arguments.json)

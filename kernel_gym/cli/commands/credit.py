@@ -15,7 +15,7 @@ from kernel_gym.cli import command_line
 from kernel_gym.cli.command_line import UsageError
 
 if TYPE_CHECKING:
-    from kernel_gym.experiments.analysis.credit import Report, State
+    from kernel_gym.experiments.analysis.credit import CreditReport, State
     from kernel_gym.experiments.analysis.prior_weights import Fit
     from kernel_gym.experiments.statistics import Interval
 
@@ -69,12 +69,12 @@ def run(arguments: argparse.Namespace) -> int:
     if len(arguments.run) > 1 and not arguments.fit:
         raise UsageError("one run at a time; only --fit takes several")
 
-    from kernel_gym.experiments.analysis.credit import Question, examine
+    from kernel_gym.experiments.analysis.credit import CreditSettings, examine
     from kernel_gym.experiments.analysis.prior_weights import fit
     from kernel_gym.experiments.runs.progress import bar
 
     named = bool(arguments.task or arguments.attempt)
-    question = Question(
+    settings = CreditSettings(
         arguments.states or (None if named else 60),
         arguments.stage or ("" if named else "draft"),
         tasks=arguments.task,
@@ -83,9 +83,9 @@ def run(arguments: argparse.Namespace) -> int:
     )
     with bar("states", Console(stderr=True)) as watch:
         if arguments.fit:
-            found = fit(arguments.run, question, watch)
+            found = fit(arguments.run, settings, watch)
         else:
-            report = examine(arguments.run[0], question, watch)
+            report = examine(arguments.run[0], settings, watch)
     if arguments.fit:
         print(json.dumps(asdict(found))) if arguments.json else _print_fit(found)
     else:
@@ -108,7 +108,7 @@ def _print_fit(fit: Fit) -> None:
     print(f"explained of the variance within states, operators left out: {fit.explained:.2f}")
 
 
-def _print(report: Report, each: bool) -> None:
+def _print(report: CreditReport, each: bool) -> None:
     for state in report.states if each else ():
         _print_state(state)
     chances, regrets, verified = report.chances(), report.regrets(), report.verified()

@@ -33,15 +33,19 @@ def run(arguments: argparse.Namespace) -> int:
 
     from kernel_gym import suites
     from kernel_gym.experiments.studies import evaluation, summary
-    from kernel_gym.experiments.studies.task_sampling import chosen
+    from kernel_gym.experiments.studies.task_sampling import select_tasks
 
-    tasks = chosen(arguments.operators) if arguments.operators else [suites.find_task(name) for name in arguments.tasks]
+    tasks = (
+        select_tasks(arguments.operators)
+        if arguments.operators
+        else [suites.find_task(name) for name in arguments.tasks]
+    )
     runs = evaluation.complete_runs(arguments.runs)
-    study = evaluation.evaluation(runs, [task.id for task in tasks], arguments.budget, arguments.out)
+    study = evaluation.evaluation_study(runs, [task.id for task in tasks], arguments.budget, arguments.out)
     what = f"{len(runs)} trained agents on {len(tasks)} unseen operators"
     if not arguments.json:
         print("verifications in training:", _words(evaluation.training_costs(runs)))
-    return summary.carry_out(study, what, arguments.parallel, as_json=arguments.json)
+    return summary.run_and_print(study, what, arguments.parallel, as_json=arguments.json)
 
 
 def _words(costs: dict[str, set[int]]) -> str:

@@ -169,9 +169,9 @@ def _summaries(bank: MemoryBank, items: Sequence[MemoryItem], arguments: argpars
     outcomes = bank.outcomes([item.id for item in items])
     summaries = [_summary(item, outcomes[item.id]) for item in items]
     if arguments.agent is not None:
-        from kernel_gym.experiments.analysis.item_values import learned
+        from kernel_gym.experiments.analysis.item_values import read_item_values
 
-        known = learned(arguments.agent)
+        known = read_item_values(arguments.agent)
         summaries = [
             summary | {"learned": known.values.get(summary["id"], {}), "learned_as": known.symbol}
             for summary in summaries

@@ -34,12 +34,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.list or not arguments.name:
         return _list()
 
-    from kernel_gym.experiments.runs.progress import named_failures
     from kernel_gym.experiments.studies import study_commands
+    from kernel_gym.experiments.studies.study import print_failures
 
-    asked = study_commands.Asked(arguments.name, arguments.size, arguments.agents, arguments.seeds)
+    asked = study_commands.StudyRequest(arguments.name, arguments.size, arguments.agents, arguments.seeds)
     out = arguments.out or Path("runs") / f"{arguments.name}-{arguments.size}"
-    status = 0 if arguments.table else named_failures(study_commands.run(asked, out, arguments.parallel))
+    status = 0 if arguments.table else print_failures(study_commands.run(asked, out, arguments.parallel))
     print(study_commands.write_results(asked, out))
     print(f"table: {out / 'results.md'}; curves: tensorboard --logdir {out}")
     return status

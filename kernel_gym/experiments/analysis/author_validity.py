@@ -1,8 +1,8 @@
-"""Is the apprentice a fair stand-in for a model? Which contexts help one, and which help the other?
+"""Compare the apprentice with a model: do the same contexts help both authors?
 
-Both authors are given the same contexts for the same operators, several times each. A context's score is the mean
-credit of the kernels that came of it. Within an operator the two authors rank the contexts; the agreement of the
-rankings, averaged over operators, says how far results with the apprentice may be expected to carry over.
+Both authors get the same contexts for the same tasks, several times each. A context's score is the mean credit of the
+kernels that were written with it. For each task the two authors rank the contexts. The agreement of the rankings,
+averaged over tasks, says how far results with the apprentice can be expected to hold for the model.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kernel_gym.memory.item import MemoryItem
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Uncompilable, Unjudged, Verdict
 
-#: What a verdict is worth: a kernel that compiles is half of the way.
+#: The credit of each outcome: a kernel that compiles gets half.
 CREDIT = {"feasible": 1.0, "incorrect": 0.5, "uncompilable": 0.0, "cheated": 0.0}
 #: Resamplings of the bootstrap.
 RESAMPLES = 1000
@@ -42,7 +42,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Case:
-    """One context for one operator."""
+    """One context for one task."""
 
     task: Task
     items: tuple[MemoryItem, ...]
@@ -51,7 +51,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Design:
-    """How much is asked: contexts an operator (the first one empty), items a context, repetitions a context."""
+    """The size of the comparison: contexts per task (the first one is empty), items and repetitions per context."""
 
     contexts: int = 8
     picks: int = 5
@@ -61,10 +61,10 @@ class Design:
     seed: int = 0
 
     def cases(self, tasks: Sequence[Task], bank: MemoryBank, language: str) -> list[Case]:
-        """The contexts of every operator: nothing, then random draws from the pool that the environment would offer."""
-        return [case for task in tasks for case in self._of(task, bank, language)]
+        """Return the contexts of every task: an empty one, then random draws from the environment's pool."""
+        return [case for task in tasks for case in self._task_cases(task, bank, language)]
 
-    def _of(self, task: Task, bank: MemoryBank, language: str) -> list[Case]:
+    def _task_cases(self, task: Task, bank: MemoryBank, language: str) -> list[Case]:
         wanted = Wanted(describe(task), self.picks * self.pool_factor, language)
         pool = [candidate.item for candidate in similar(bank, wanted, self.composition)]
         rng = generator(self.seed, "validity", task.id)
@@ -75,7 +75,7 @@ class Design:
         return [_case(task, items, bank, language) for items in drawn]
 
     def rng(self, cases: Sequence[Case], position: int, repeat: int) -> np.random.Generator:
-        """The same randomness for both authors."""
+        """Return the random generator of a repetition, which is the same for both authors."""
         return generator(self.seed, "validity", cases[position].task.id, position, repeat)
 
 
@@ -86,7 +86,7 @@ def _case(task: Task, items: tuple[MemoryItem, ...], bank: MemoryBank, language:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the study will ask; tokens that come out are bounded, not known."""
+    """The requests and tokens of the comparison; output tokens are an upper bound."""
 
     questions: int
     known: int
@@ -96,17 +96,17 @@ class Estimate:
 
 
 def estimate(design: Design, cases: Sequence[Case], author: ModelAuthor) -> Estimate:
-    """What is still to be paid, before anything is asked."""
-    asked = [
+    """Return what is still to be paid, before any request is sent."""
+    requests = [
         (messages(cases[i].task, cases[i].context, None, author.context_tokens), nonce_of(design.rng(cases, i, repeat)))
         for i in range(len(cases))
         for repeat in range(design.repeats)
     ]
-    new = [prompt for prompt, nonce in asked if not author.endpoint.has_answer(prompt, nonce)]
+    new = [prompt for prompt, nonce in requests if not author.endpoint.has_answer(prompt, nonce)]
     tokens_in = sum(estimate_tokens(*(message["content"] for message in prompt)) for prompt in new)
     settings = author.endpoint.settings
     out = len(new) * settings.max_tokens
-    return Estimate(len(asked), len(asked) - len(new), tokens_in, out, settings.dollars(tokens_in, out))
+    return Estimate(len(requests), len(requests) - len(new), tokens_in, out, settings.dollars(tokens_in, out))
 
 
 def scores(
@@ -116,7 +116,7 @@ def scores(
     verify_all: VerifyAll,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Vector:
-    """The mean credit of each case with an author."""
+    """Return the mean credit of each case with an author."""
     means = []
     for position, case in enumerate(cases):
         kernels = concurrent_calls(
@@ -126,12 +126,12 @@ def scores(
             range(design.repeats),
             getattr(author, "writers", 1),
         )
-        means.append(np.mean([_credit(verdict) for verdict in _judge(kernels, case.task, verify_all)]))
+        means.append(np.mean([_credit(verdict) for verdict in _verify(kernels, case.task, verify_all)]))
         progress(position + 1)
     return np.asarray(means)
 
 
-def _judge(kernels: Sequence[Kernel], task: Task, verify_all: VerifyAll) -> list[Verdict]:
+def _verify(kernels: Sequence[Kernel], task: Task, verify_all: VerifyAll) -> list[Verdict]:
     written = [(kernel, task) for kernel in kernels if kernel.source.strip()]
     empty: list[Verdict] = [Uncompilable("no answer")] * (len(kernels) - len(written))
     return [*verify_all(written), *empty]
@@ -145,9 +145,10 @@ def _credit(verdict: Verdict) -> float:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Rank agreement averaged over operators, with 95% bootstrap intervals.
+    """Rank agreement averaged over tasks, with 95% bootstrap intervals.
 
-    `informative` operators are those whose contexts both authors rank; without one there is no figure (NaN).
+    `operators` is the number of tasks; `informative` counts those for which both authors have different scores. Without
+    one there is no figure (NaN).
     """
 
     kendall: Interval
@@ -157,15 +158,18 @@ class Agreement:
 
 
 def agreement(cases: Sequence[Case], one: Vector, other: Vector, seed: int = 0) -> Agreement:
-    """How far two authors agree on which contexts help. Operators where an author has one score only say nothing."""
+    """Return how far two authors agree on which contexts help; tasks with equal scores say nothing."""
     names = [case.task.id for case in cases]
     groups = [np.flatnonzero([name == task for name in names]) for task in dict.fromkeys(names)]
     pairs = [(one[group], other[group]) for group in groups]
-    told = [pair for pair in pairs if _varied(*pair)]
+    informative = [pair for pair in pairs if _varied(*pair)]
     rng = np.random.default_rng(seed)
-    resampled = [[_resampled(pair, rng) for pair in told] for _ in range(RESAMPLES)] if told else []
+    resampled = [[_resampled(pair, rng) for pair in informative] for _ in range(RESAMPLES)] if informative else []
     return Agreement(
-        _interval(_kendall, told, resampled), _interval(_spearman, told, resampled), len(groups), len(told)
+        _interval(_kendall, informative, resampled),
+        _interval(_spearman, informative, resampled),
+        len(groups),
+        len(informative),
     )
 
 
@@ -186,7 +190,7 @@ def _interval(
 
 
 def _resampled(pair: tuple[Vector, Vector], rng: np.random.Generator) -> tuple[Vector, Vector]:
-    """Contexts drawn anew, the two authors' scores together."""
+    """Draw contexts with replacement, the two authors' scores together."""
     drawn = rng.integers(len(pair[0]), size=len(pair[0]))
     return pair[0][drawn], pair[1][drawn]
 
@@ -196,7 +200,7 @@ def _varied(one: Vector, other: Vector) -> bool:
 
 
 def _kendall(one: Vector, other: Vector) -> float:
-    """Tau-b, which counts ties as neither agreement nor disagreement."""
+    """Return tau-b, which counts ties as neither agreement nor disagreement."""
     first, second = (np.sign(np.subtract.outer(values, values)) for values in (one, other))
     return float((first * second).sum() / np.sqrt((first**2).sum() * (second**2).sum()))
 
@@ -205,13 +209,13 @@ def _spearman(one: Vector, other: Vector) -> float:
     return float(np.corrcoef(rankdata(one), rankdata(other))[0, 1])
 
 
-def summary(cases: Sequence[Case], model: Vector, apprentice: Vector, found: Agreement) -> dict[str, Any]:
-    """The study as plain data."""
+def summary(cases: Sequence[Case], model: Vector, apprentice: Vector, result: Agreement) -> dict[str, Any]:
+    """Return the comparison as plain data."""
     return {
-        "kendall": _plain(found.kendall),
-        "spearman": _plain(found.spearman),
-        "operators": found.operators,
-        "informative": found.informative,
+        "kendall": _plain(result.kendall),
+        "spearman": _plain(result.spearman),
+        "operators": result.operators,
+        "informative": result.informative,
         "contexts": [
             {
                 "task": case.task.id,

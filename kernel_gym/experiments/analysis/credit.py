@@ -1,27 +1,23 @@
-"""True effects of memories, and how near an agent's values come to them.
+"""Compute the true effects of memories, and how well an agent's values predict them.
 
-A run is played again from its journal, and in some of its attempts (the states) everything is known: the pool, what the
-agent thought of each candidate, what it showed. The author is a program, so what each memory does to the chance of a
-good kernel can be computed, with the same draws with and without it:
+A run is replayed from its journal. In some of its attempts, the states, everything is known: the pool, the agent's
+values of the candidates, and the context that it picked. The simulated author is a program, so the effect of a memory
+on the chance of a good kernel can be computed, with the same random draws with and without it:
 
 * *alone*: what a candidate adds to an empty context,
-* *left out*: what the context that was shown loses without it.
+* *left out*: what the context that was shown loses without the candidate.
 
-Values are scored by rank correlation with these, contexts by their distance to the one that a greedy picker that knows
+Values are scored by their rank correlation with these effects, contexts by their distance to the one that the oracle
 would have shown.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 from scipy.stats import spearmanr
 
 from kernel_gym.agents.contract import Agent, Info
@@ -30,25 +26,23 @@ from kernel_gym.agents.similarity import SimilarityAgent
 from kernel_gym.agents.similarity_diverse import SimilarityDiverseAgent
 from kernel_gym.agents.similarity_feasible import SimilarityFeasibleAgent
 from kernel_gym.config import RunConfig
-from kernel_gym.envs import factories
-from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.observation import Vector
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.envs.seeding import generator
-from kernel_gym.envs.vector import view
 from kernel_gym.errors import ConfigError, KernelGymError
-from kernel_gym.experiments.runs.journal import Drift, Journal, Record
+from kernel_gym.experiments.analysis.replay import Replay, ReplayedAttempt
+from kernel_gym.experiments.runs.journal import Journal, Record
 from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
-from kernel_gym.experiments.runs.training import as_it_was, environment_options, make_agent, operators, session_class
+from kernel_gym.experiments.runs.run_plan import make_agent
 from kernel_gym.experiments.statistics import Interval, interval
 from kernel_gym.memory.item import MemoryItem
 from kernel_gym.verdict import Unjudged
 
 Watch = Callable[[int, int], None]
-"""Called as the work goes on with: states examined, states in all."""
+"""Called after every state with: states examined, states in all."""
 
-#: Pickers that are asked what they would have shown in the same states.
-OTHERS: dict[str, type[Agent]] = {
+#: Agents whose contexts are computed in the same states.
+HEURISTICS: dict[str, type[Agent]] = {
     "similarity": SimilarityAgent,
     "similarity-feasible": SimilarityFeasibleAgent,
     "similarity-diverse": SimilarityDiverseAgent,
@@ -56,8 +50,61 @@ OTHERS: dict[str, type[Agent]] = {
 
 
 @dataclass(frozen=True)
+class CreditSettings:
+    """Which attempts of a run are examined, and how closely.
+
+    Attributes:
+        states: The number of attempts to examine; None for all.
+        stage: The stage to examine; empty for both.
+        seed: The seed that attempts are drawn with.
+        draws: The number of author schedules that chances are averaged over.
+        verify: In how many states kernels are written and verified as well.
+        kernels: The number of kernels for each context in these states.
+        tasks: The tasks to draw from, with or without their suite; empty for all.
+        attempts: The attempts of a task to draw from, counted from 0 as in the journal; empty for all.
+    """
+
+    states: int | None = 60
+    stage: str = "draft"
+    seed: int = 0
+    draws: int = 4
+    verify: int = 0
+    kernels: int = 8
+    tasks: tuple[str, ...] = ()
+    attempts: tuple[int, ...] = ()
+
+    def select(self, run: Path) -> set[int]:
+        """Return the attempts of a run to examine, by their index in its journal."""
+        journal = Journal.read(RunFolder(run).journal)
+        matching = [index for index, record in enumerate(journal) if self._matches(record)]
+        unknown = set(self.tasks) - {name for record in journal for name in _task_names(record)}
+        if unknown or not matching:
+            at = f" at {', '.join(sorted(unknown) or self.tasks)}" if self.tasks else ""
+            numbered = f" numbered {', '.join(map(str, self.attempts))}" if self.attempts else ""
+            tasks = ", ".join(dict.fromkeys(record["task"] for record in journal))
+            stage = f" in the stage {self.stage!r}" if self.stage else ""
+            raise KernelGymError(f"{run} has no attempts{at}{numbered}{stage}; its tasks: {tasks or 'none'}")
+        return set(generator(self.seed, "credit").permutation(matching)[: self.states].tolist())
+
+    def _matches(self, record: Record) -> bool:
+        return (
+            self.stage in ("", record["stage"])
+            and (not self.tasks or any(name in self.tasks for name in _task_names(record)))
+            and (not self.attempts or record["index"] in self.attempts)
+        )
+
+
+def _task_names(record: Record) -> tuple[str, str]:
+    """Return the task's id with and without its suite."""
+    return record["task"], record["task"].rpartition("/")[2]
+
+
+@dataclass(frozen=True)
 class Effect:
-    """What one candidate does: `alone` to an empty context, `left_out` to the one shown (None if it wasn't in it)."""
+    """The effect of one candidate: `alone` on an empty context, `left_out` on the one shown (None if not in it).
+
+    `worth` is the agent's value of the candidate, None if it has none.
+    """
 
     item: int
     kind: str
@@ -70,10 +117,10 @@ class Effect:
 
 @dataclass(frozen=True)
 class State:
-    """One attempt seen with full knowledge: chances of a good kernel by who picked, and the effect of each candidate.
+    """An examined attempt: the chance of a good kernel for each context, and the effect of each candidate.
 
-    `chances` are the author's own; `verified` are shares of kernels, written with the same draws for each picker, that
-    the verifier found feasible (empty unless asked for).
+    `chances` are the author's own. `verified` are the shares of feasible kernels, written with the same draws for each
+    context; empty if no kernels were verified.
     """
 
     task: str
@@ -84,45 +131,48 @@ class State:
     effects: tuple[Effect, ...]
 
     def correlation(self, name: str) -> float | None:
-        """Rank correlation of the agent's values with an effect, `alone` or `left_out`; None where there is none."""
-        pairs = [(one.worth, getattr(one, name)) for one in self.effects]
-        known = [(worth, effect) for worth, effect in pairs if worth is not None and effect is not None]
-        if len(known) < 3 or any(len(set(column)) < 2 for column in zip(*known, strict=True)):
+        """Return the rank correlation of the agent's values with an effect, `alone` or `left_out`.
+
+        It is None with fewer than three pairs or without variation.
+        """
+        effects = [(effect.worth, getattr(effect, name)) for effect in self.effects]
+        pairs = [(worth, effect) for worth, effect in effects if worth is not None and effect is not None]
+        if len(pairs) < 3 or any(len(set(column)) < 2 for column in zip(*pairs, strict=True)):
             return None
-        return float(spearmanr(*zip(*known, strict=True)).statistic)
+        return float(spearmanr(*zip(*pairs, strict=True)).statistic)
 
 
 @dataclass(frozen=True)
-class Report:
-    """What the states come to."""
+class CreditReport:
+    """The examined states of a run, and their means."""
 
     agent: str
     states: tuple[State, ...]
 
     def chances(self) -> dict[str, Interval | None]:
-        """Mean chance of a good kernel, by who picked."""
+        """Return the mean chance of a good kernel for each context."""
         names = self.states[0].chances if self.states else ()
         return {name: interval([state.chances[name] for state in self.states]) for name in names}
 
     def verified(self) -> dict[str, Interval | None]:
-        """The share of kernels that the verifier found feasible, by who picked, in the states where it was asked."""
-        asked = [state.verified for state in self.states if state.verified]
-        return {name: interval([shares[name] for shares in asked]) for name in (asked[0] if asked else ())}
+        """Return the mean share of feasible kernels for each context, over the states with verified kernels."""
+        shares = [state.verified for state in self.states if state.verified]
+        return {name: interval([state[name] for state in shares]) for name in (shares[0] if shares else ())}
 
     def regrets(self) -> dict[str, Interval | None]:
-        """How far each stays behind the picker that knows, on average."""
+        """Return how far each context's chance is below the oracle's, on average."""
         names = [name for name in (self.states[0].chances if self.states else ()) if name != "oracle"]
         return {
             name: interval([state.chances["oracle"] - state.chances[name] for state in self.states]) for name in names
         }
 
     def correlation(self, name: str) -> tuple[Interval | None, int]:
-        """Mean rank correlation of values and effects over the states that have one, and how many these are."""
-        found = [value for state in self.states if (value := state.correlation(name)) is not None]
-        return interval(found), len(found)
+        """Return the mean rank correlation of values and effects over the states that have one, and their number."""
+        correlations = [value for state in self.states if (value := state.correlation(name)) is not None]
+        return interval(correlations), len(correlations)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as plain data."""
+        """Return everything as plain data."""
         return {
             "agent": self.agent,
             "correlation": {name: _plain(self.correlation(name)[0]) for name in ("alone", "left_out")},
@@ -133,203 +183,95 @@ class Report:
         }
 
 
-@dataclass(frozen=True)
-class Question:
-    """What is looked at: `states` attempts (None: all) in `stage` (empty: either), drawn by `seed`; chances over
-    `draws` schedules; and in the first `verify` of them `kernels` kernels a picker are written and judged.
+def _plain(value: Interval | None) -> dict[str, float] | None:
+    return None if value is None else asdict(value)
 
-    `tasks`, with or without their suite, and `attempts`, an operator's counted from 0 as in the journal, leave only
-    those to draw from.
+
+def examine(run: Path, settings: CreditSettings, watch: Watch = lambda done, total: None) -> CreditReport:
+    """Replay a run and compute the true effects of the candidates in some of its attempts.
+
+    Args:
+        run: The folder of a run with a simulated author.
+        settings: Which attempts are examined, and how closely.
+        watch: Called after every state with the states examined and the states in all.
+
+    Returns:
+        The states with their effects.
+
+    Raises:
+        ConfigError: The run's agent owns its training loop.
+        KernelGymError: The run has no such attempts, or cannot be replayed.
     """
-
-    states: int | None = 60
-    stage: str = "draft"
-    seed: int = 0
-    draws: int = 4
-    verify: int = 0
-    kernels: int = 8
-    tasks: tuple[str, ...] = ()
-    attempts: tuple[int, ...] = ()
-
-    def chosen(self, run: Path) -> set[int]:
-        """The attempts of a run to look at, by their place in its journal."""
-        journal = Journal.read(RunFolder(run).journal)
-        found = [place for place, record in enumerate(journal) if self._asks(record)]
-        unknown = set(self.tasks) - {name for record in journal for name in _names(record)}
-        if unknown or not found:
-            at = f" at {', '.join(sorted(unknown) or self.tasks)}" if self.tasks else ""
-            numbered = f" numbered {', '.join(map(str, self.attempts))}" if self.attempts else ""
-            known = ", ".join(dict.fromkeys(record["task"] for record in journal))
-            stage = f" in the stage {self.stage!r}" if self.stage else ""
-            raise KernelGymError(f"{run} has no attempts{at}{numbered}{stage}; its operators: {known or 'none'}")
-        return set(generator(self.seed, "credit").permutation(found)[: self.states].tolist())
-
-    def _asks(self, record: Record) -> bool:
-        return (
-            self.stage in ("", record["stage"])
-            and (not self.tasks or any(name in self.tasks for name in _names(record)))
-            and (not self.attempts or record["index"] in self.attempts)
-        )
-
-
-def _names(record: Record) -> tuple[str, str]:
-    """An operator with and without its suite."""
-    return record["task"], record["task"].rpartition("/")[2]
-
-
-def examine(run: Path, question: Question, watch: Watch = lambda done, of: None) -> Report:
-    """Play a run again and look at some of its attempts."""
-    found: list[State] = []
-    for visit in visits(run, question, watch):
-        if visit.chosen:
-            kernels = question.kernels if len(found) < question.verify else 0
-            found.append(_state(visit.seen, visit.oracle, kernels, visit.verifier))
-    return Report(load_config(run).agent, tuple(found))
-
-
-# Playing a run again
+    states: list[State] = []
+    for examined in examined_attempts(run, settings, watch):
+        if examined.selected:
+            kernels = settings.kernels if len(states) < settings.verify else 0
+            states.append(_state(examined, kernels))
+    return CreditReport(load_config(run).agent, tuple(states))
 
 
 @dataclass(frozen=True)
-class Visit:
-    """An attempt of a run that is played again, whether it is one to look at, and who knows what it might have been."""
+class ExaminedAttempt:
+    """A replayed attempt, whether it was selected, and the means to examine it."""
 
-    seen: Seen
-    chosen: bool
+    replayed: ReplayedAttempt
+    selected: bool
     oracle: OracleAgent
     verifier: Callable[[], Any]
 
 
-def visits(run: Path, question: Question, watch: Watch = lambda done, of: None) -> Iterator[Visit]:
-    """The attempts of a run in their order, up to the last one to look at."""
+def examined_attempts(
+    run: Path, settings: CreditSettings, watch: Watch = lambda done, total: None
+) -> Iterator[ExaminedAttempt]:
+    """Replay a run and yield its attempts in order, up to the last selected one."""
     config = load_config(run)
     if make_agent(config).owns_loop:
-        raise ConfigError(f"{config.agent!r} owns its loop and cannot be asked step by step")
-    oracle = _oracle(config, question.draws)
-    chosen, done = question.chosen(run), 0
+        raise ConfigError(f"{config.agent!r} owns its training loop and cannot be replayed step by step")
+    oracle = _oracle(config, settings.draws)
+    selected, done = settings.select(run), 0
     with Replay(run, config) as replay:
-        for number, seen in enumerate(replay.attempts(oracle)):
-            yield Visit(seen, number in chosen, oracle, replay.verifier)
-            if number in chosen:
+        for index, replayed in enumerate(replay.attempts(oracle)):
+            yield ExaminedAttempt(replayed, index in selected, oracle, replay.verifier)
+            if index in selected:
                 done += 1
-                watch(done, len(chosen))
-            if done == len(chosen):
+                watch(done, len(selected))
+            if done == len(selected):
                 return
 
 
-@dataclass(frozen=True)
-class Seen:
-    """An attempt that was played again: what the agent saw at its first pick, what it thought, what came of it.
-
-    `mask` has 1 for what could be picked.
-    """
-
-    info: Info
-    mask: Vector
-    worth: Sequence[float] | None
-    attempt: Attempt
-
-    @property
-    def state(self) -> Info:
-        """What was known when the context was picked, the start point chosen."""
-        return dict(self.info) | {"start": self.attempt.start}
+def _oracle(config: RunConfig, draws: int) -> OracleAgent:
+    """Return the oracle of the run's author."""
+    return OracleAgent(0, draws=draws, **OracleAgent.options_for(config.env))
 
 
-class Replay:
-    """A run, attempt by attempt, from its journal; in a folder of its own, so that the run stays as it is."""
-
-    def __init__(self, run: Path, config: RunConfig) -> None:
-        self.run, source = run, RunFolder(run)
-        given = {name: str(getattr(config, name)) for name in ("initial_memory", "initial_agent")}
-        paths = {name: str(source.within(path).absolute()) for name, path in given.items() if path}
-        self.config = config.model_copy(update=paths)
-        self._stack = ExitStack()
-        self._verifier: Any = None
-        self._folder = RunFolder.open(Path(self._stack.enter_context(TemporaryDirectory())) / "run", self.config)
-        for file in (source.journal, source.embeddings):
-            if file.exists():
-                shutil.copyfile(file, self._folder.path / file.name)
-
-    def __enter__(self) -> Replay:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def verifier(self) -> Any:
-        """A verifier for kernels that the run never saw; made when it is first asked for."""
-        if self._verifier is None:
-            self._verifier = factories.verifier(environment_options(self.config, self._folder))
-            self._stack.callback(self._verifier.close)
-        return self._verifier
-
-    def attempts(self, oracle: OracleAgent) -> Iterator[Seen]:
-        """The attempts in the order of the journal, to its end."""
-        journal, tasks = Journal(self._folder.journal), operators(self.config, self._folder)
-        self._stack.callback(journal.close)
-        made = session_class(self.config)(self.config, self._folder, journal, tasks, lambda *_: None)
-        session = self._stack.enter_context(made)
-        agent, envs, first = session.agent(), session.vector(), dict[int, tuple[Info, Vector, Sequence[float] | None]]()
-        with self._telling():
-            observations, infos = envs.reset(seed=self.config.seed)
-        while journal.replaying:
-            actions = []
-            for i in range(envs.num_envs):
-                observation, info = view(observations, infos, i)
-                oracle.remember_start_points(info)
-                if not info["start_due"] and not info["picked"] and observation["action_mask"][:-1].any():
-                    first[i] = info, observation["action_mask"].copy(), agent.candidate_values(observation, info)
-                actions.append(agent.act(observation, info))
-            with self._telling():
-                observations, _, _, _, infos = envs.step(np.asarray(actions))
-            for i in range(envs.num_envs):
-                if (attempt := view({}, infos, i)[1].get("attempt")) is not None:
-                    if self.config.learning:
-                        agent.learn(attempt)
-                    yield Seen(*first[i], attempt)
-
-    @contextmanager
-    def _telling(self) -> Iterator[None]:
-        """What fails is told of the run, not of the folder it is played in."""
-        try:
-            with as_it_was():
-                yield
-        except Drift as drift:
-            raise KernelGymError(
-                f"{self.run} cannot be played again: {drift.what}; ask with what it was made with (provenance.json)"
-            ) from drift
-
-
-# Knowing what was picked
-
-
-def _state(seen: Seen, oracle: OracleAgent, kernels: int, verifier: Callable[[], Any]) -> State:
-    pool = {candidate.id: candidate for candidate in seen.info["candidates"]}
-    info = seen.state
-    shown = [pool[id].item for id in seen.attempt.context]
-    others = {name: _items(kind(), seen) for name, kind in OTHERS.items()}
-    contexts = {"nothing": [], **others, "agent": shown, "oracle": _items(oracle, seen)}
+def _state(examined: ExaminedAttempt, kernels: int) -> State:
+    replayed, oracle = examined.replayed, examined.oracle
+    pool = {candidate.id: candidate for candidate in replayed.info["candidates"]}
+    info = replayed.state
+    shown = [pool[id].item for id in replayed.attempt.context]
+    heuristics = {name: _items(kind(), replayed) for name, kind in HEURISTICS.items()}
+    contexts = {"nothing": [], **heuristics, "agent": shown, "oracle": _items(oracle, replayed)}
     chances = {name: oracle.success_chance(info, items) for name, items in contexts.items()}
-    worth: Sequence[float | None] = seen.worth or [None] * len(pool)
+    values: Sequence[float | None] = replayed.values or [None] * len(pool)
     effects = []
-    for candidate, value in zip(pool.values(), worth, strict=True):
+    for candidate, value in zip(pool.values(), values, strict=True):
         alone = oracle.success_chance(info, [candidate.item]) - chances["nothing"]
         rest = [item for item in shown if item.id != candidate.id]
         left_out = chances["agent"] - oracle.success_chance(info, rest) if len(rest) < len(shown) else None
         item = candidate.item
         effects.append(Effect(item.id, candidate.kind, item.title, item.feasible, alone, left_out, value))
-    asked = ("nothing", "agent", "oracle") if kernels else ()
-    verified = {name: _passing(info, contexts[name], oracle, kernels, verifier()) for name in asked}
-    return State(info["task"], str(info["stage"]), seen.attempt.index, chances, verified, tuple(effects))
+    compared = ("nothing", "agent", "oracle") if kernels else ()
+    verified = {name: _feasible_share(examined, contexts[name], kernels) for name in compared}
+    return State(info["task"], str(info["stage"]), replayed.attempt.index, chances, verified, tuple(effects))
 
 
-def _items(agent: Agent, seen: Seen) -> list[MemoryItem]:
-    """What an agent would have shown in the same state."""
-    return [one.item for one in picks(agent, seen.state, seen.mask)]
+def _items(agent: Agent, replayed: ReplayedAttempt) -> list[MemoryItem]:
+    """Return the context that an agent would have picked in the same state."""
+    return [candidate.item for candidate in pick_context(agent, replayed.state, replayed.mask)]
 
 
-def picks(agent: Agent, info: Info, legal: Vector) -> list[Candidate]:
-    """What an agent picks in a state where `legal` is the mask, by asking it again and again."""
+def pick_context(agent: Agent, info: Info, legal: Vector) -> list[Candidate]:
+    """Return the candidates that an agent picks one after another in a state; `legal` is the action mask."""
     picked: list[int] = []
     while len(picked) < info["picks_left"]:
         mask = legal.copy()
@@ -342,23 +284,16 @@ def picks(agent: Agent, info: Info, legal: Vector) -> list[Candidate]:
     return [info["candidates"][slot] for slot in picked]
 
 
-def _passing(info: Info, items: Sequence[MemoryItem], oracle: OracleAgent, kernels: int, verifier: Any) -> float:
-    """The share of kernels, the same draws for every context, that the verifier finds feasible."""
+def _feasible_share(examined: ExaminedAttempt, items: Sequence[MemoryItem], kernels: int) -> float:
+    """Return the share of feasible kernels, written with the same draws for every context."""
+    info, oracle = examined.replayed.state, examined.oracle
     request = oracle.request(info, items)
     written = [
         oracle.author.write(request.task, request.context, request.start, generator("credit", info["task"], draw))
         for draw in range(kernels)
     ]
-    verdicts = verifier.verify_all([(kernel, request.task) for kernel in written if kernel.source.strip()])
+    pairs = [(kernel, request.task) for kernel in written if kernel.source.strip()]
+    verdicts = examined.verifier().verify_all(pairs)
     if any(isinstance(verdict, Unjudged) for verdict in verdicts):
-        raise KernelGymError("the verifier could not judge; run the same command again")
+        raise KernelGymError("a kernel could not be verified; run the same command again")
     return sum(bool(verdict.feasible) for verdict in verdicts) / kernels
-
-
-def _oracle(config: RunConfig, draws: int) -> OracleAgent:
-    """The picker that knows the run's author."""
-    return OracleAgent(0, draws=draws, **OracleAgent.options_for(config.env))
-
-
-def _plain(value: Interval | None) -> dict[str, float] | None:
-    return None if value is None else asdict(value)

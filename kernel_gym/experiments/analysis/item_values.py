@@ -1,4 +1,4 @@
-"""What an agent left of what it learned of single items, for looking at."""
+"""Read what a saved agent learned about single items."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from kernel_gym.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Learned:
-    """Item -> stage (or stage and state) -> number; `symbol` is what the number is called."""
+class ItemValues:
+    """Item -> stage (or stage and state) -> number; `symbol` is the name of the number."""
 
     symbol: str
     values: dict[int, dict[str, float]]
 
 
-#: Who keeps numbers by item: the file that it leaves, what the numbers are called, who reads them.
-KEEPERS = {
+#: The file of each agent that keeps numbers by item, with the name of the numbers and the function that reads them.
+READERS = {
     value.FILE: ("Q", value.read_item_values),
     context_value.FILE: ("log-odds", context_value.read_item_values),
 }
 
 
-def learned(path: Path) -> Learned:
-    """What the agent of a run left in its folder."""
-    for file, (symbol, read) in KEEPERS.items():
+def read_item_values(path: Path) -> ItemValues:
+    """Read the values of single items from the folder of a saved agent."""
+    for file, (symbol, read) in READERS.items():
         if agent_file(path, file).exists():
-            return Learned(symbol, read(path))
+            return ItemValues(symbol, read(path))
     raise ConfigError(
-        f"{path} holds nothing that was learned of items: only value ({value.FILE}) and context-value "
-        f"({context_value.FILE}) leave that"
+        f"{path} holds no values of items: only value ({value.FILE}) and context-value ({context_value.FILE}) save them"
     )

@@ -1,7 +1,7 @@
-"""The report of a study or a comparison: one HTML file that needs nothing else.
+"""Write the report of a study or a comparison: one HTML file that loads nothing else.
 
-It is read from the run folders: journals, banks, configurations. What can't be told from them is left out. Traces of
-the fastest kernels are made by running them once more, if this machine can.
+Everything is read from the run folders: journals, banks, configurations. Traces of the fastest kernels are made by
+running them once more, if this machine can.
 """
 
 from __future__ import annotations
@@ -19,26 +19,38 @@ from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments import drawing
 from kernel_gym.experiments.reports import pipe_trace
 from kernel_gym.experiments.reports.sections import UNIT, curves, sections
-from kernel_gym.experiments.reports.top_memories import most_valuable
+from kernel_gym.experiments.reports.top_memories import top_memories
 from kernel_gym.experiments.runs.comparison import FIGURES
 from kernel_gym.experiments.runs.finished_run import STEPS, TIERS, FinishedRun
 from kernel_gym.experiments.runs.journal import Record
 from kernel_gym.experiments.runs.run_folder import RunFolder
-from kernel_gym.experiments.runs.training import environment_options
+from kernel_gym.experiments.runs.run_plan import environment_options
 from kernel_gym.experiments.studies import study_commands, summary, tables
 from kernel_gym.experiments.studies.evaluation import complete_runs
 from kernel_gym.memory.item import MemoryItem
 
-#: How many memories of each stage, and how many kernels, are shown with their text.
+#: The number of memories of each stage, and of kernels, that are shown with their text.
 SHOWN_MEMORIES, SHOWN_KERNELS = 8, 8
-#: Looks into the author, so its runs are not what the details are about.
+#: Uses the author's own probabilities, so its runs are not chosen for the details.
 YARDSTICK = "oracle"
 
 
 def write_report(folder: Path, file: Path, reference: str = "", traces: bool = True, detailed: str = "") -> Path:
-    """Write the report of all complete runs below a folder; `traces` runs the fastest kernels once more.
+    """Write the report of all complete runs below a folder.
 
-    `detailed` is the run whose details are shown, `CONTENDER/SEED`; left out, the one that did best.
+    Args:
+        folder: The folder of a run, a comparison or a study.
+        file: The HTML file to write.
+        reference: The contender that the others are compared with; that of the comparison or study if left out.
+        traces: Whether to run the fastest kernels once more and draw what their pipes did.
+        detailed: The run whose details are shown, as `CONTENDER/SEED`; the one with the largest area if left out.
+
+    Returns:
+        The file.
+
+    Raises:
+        ConfigError: The reference or the detailed run does not exist.
+        KernelGymError: There is no complete run below the folder, or a run cannot be read.
     """
     runs = finished(folder)
     contenders = {run.contender for run in runs}
@@ -52,7 +64,20 @@ def write_report(folder: Path, file: Path, reference: str = "", traces: bool = T
 
 
 def write_pictures(folder: Path, out: Path, detailed: str = "") -> list[Path]:
-    """Write the pictures of a report as SVG files: curves, and of one run what it did and who helped whom."""
+    """Write the pictures of a report as SVG files.
+
+    Args:
+        folder: The folder of a run, a comparison or a study.
+        out: The folder of the files: curves and, of one run, the attempts, the transfer between tasks, a pipe trace.
+        detailed: That run, as `CONTENDER/SEED`; the one with the largest area if left out.
+
+    Returns:
+        The files; pictures that the run has no data for are left out.
+
+    Raises:
+        ConfigError: The detailed run does not exist.
+        KernelGymError: There is no complete run below the folder, or a run cannot be read.
+    """
     runs = finished(folder)
     best = _detailed(runs, detailed)
     kernel = next(iter(_kernels(best, traces=True)), None)
@@ -72,34 +97,34 @@ def write_pictures(folder: Path, out: Path, detailed: str = "") -> list[Path]:
 
 
 def finished(folder: Path) -> list[FinishedRun]:
-    """All complete runs below a folder."""
+    """Return all complete runs below a folder."""
     return [FinishedRun.read(run, folder) for run in complete_runs([folder])]
 
 
 def _content(folder: Path, runs: Sequence[FinishedRun], reference: str, traces: bool, detailed: str) -> dict[str, Any]:
     best = _detailed(runs, detailed)
     items = _items(best.folder)
-    protocol = study_commands.marked(folder)
-    against = reference or ("" if protocol else summary.reference(folder))
-    ranked_by, valuable = most_valuable(best, SHOWN_MEMORIES)
+    definition = study_commands.definition_in(folder)
+    against = reference or ("" if definition else summary.reference(folder))
+    ranked_by, memories = top_memories(best, SHOWN_MEMORIES)
     return {
         "title": folder.absolute().name,
-        "sections": sections(runs, against, protocol),
+        "sections": sections(runs, against, definition),
         "figures": FIGURES,
         "legend": tables.LEGEND.replace("`", ""),
-        "simulated": tables.SIMULATED if best.config.env.author == "apprentice" else "",
-        "published": tables.published_table(protocol) if protocol and protocol.published else [],
+        "simulated": tables.SIMULATED_AUTHOR if best.config.env.author == "apprentice" else "",
+        "published": tables.published_table(definition) if definition and definition.published else [],
         "published_words": tables.PUBLISHED,
         "grades": list(zip(drawing.GRADES, TIERS, strict=True)),
         "steps": list(zip(drawing.GRADES, STEPS, strict=True)),
         "tiers": list(_tiers(runs, items)),
-        "speedups": drawing.spread(_by_contender(runs)),
+        "speedups": drawing.spread(_speedups_by_contender(runs)),
         "best": best,
-        "why": "As asked for." if detailed else "The run with the largest area.",
+        "why": "The run that was named." if detailed else "The run with the largest area.",
         "timeline": drawing.timeline(list(best.steps().items()), best.config.budget),
         "transfer": _transfer(best, items),
         "ranked_by": ranked_by,
-        "memories": valuable,
+        "memories": memories,
         "kernels": _kernels(best, traces),
         "runs": _runs(runs),
         "config": (best.folder.path / "config.yaml").read_text(),
@@ -108,62 +133,62 @@ def _content(folder: Path, runs: Sequence[FinishedRun], reference: str, traces: 
 
 
 def _provenance(folder: RunFolder) -> dict[str, str]:
-    found = folder.provenance
-    resumed = {f"from attempt {part['attempt']}": part for part in found.pop("resumed", ())}
-    again = {when: f"commit {part['commit']}, {_typed(part['command'])}" for when, part in resumed.items()}
-    words = {"command": _typed(found.get("command", ()))}
-    words["packages"] = ", ".join(f"{name} {version}" for name, version in found.get("packages", {}).items())
-    return {name: words.get(name, str(value)) for name, value in found.items()} | again
+    provenance = folder.provenance
+    resumed = {f"from attempt {part['attempt']}": part for part in provenance.pop("resumed", ())}
+    again = {when: f"commit {part['commit']}, {_shareable(part['command'])}" for when, part in resumed.items()}
+    words = {"command": _shareable(provenance.get("command", ()))}
+    words["packages"] = ", ".join(f"{name} {version}" for name, version in provenance.get("packages", {}).items())
+    return {name: words.get(name, str(value)) for name, value in provenance.items()} | again
 
 
-def _typed(command: Sequence[str]) -> str:
-    """A command line as it can be shown to others: of absolute paths the last part, since a report travels."""
-    factories = (argument.rpartition("=") for argument in command)
-    return " ".join(f"{option}{equals}{_last(value)}" for option, equals, value in factories)
+def _shareable(command: Sequence[str]) -> str:
+    """Return a command line in which absolute paths are cut to their last part, because reports are passed on."""
+    arguments = (argument.rpartition("=") for argument in command)
+    return " ".join(f"{option}{equals}{_last_part(value)}" for option, equals, value in arguments)
 
 
-def _last(value: str) -> str:
+def _last_part(value: str) -> str:
     return f".../{Path(value).name}" if Path(value).is_absolute() else value
 
 
-def _detailed(runs: Sequence[FinishedRun], wanted: str) -> FinishedRun:
-    """The run whose details are shown: the one asked for, or the contender's with the largest area."""
-    if wanted:
-        contender, _, seed = wanted.rpartition("/")
-        found = [
+def _detailed(runs: Sequence[FinishedRun], name: str) -> FinishedRun:
+    """Return the run whose details are shown: the named one, or that with the largest area."""
+    if name:
+        contender, _, seed = name.rpartition("/")
+        named = [
             run for run in runs if (run.contender, str(run.config.seed)) == (contender, seed.removeprefix("seed-"))
         ]
-        if not found:
-            there = ", ".join(f"{run.contender}/{run.config.seed}" for run in runs)
-            raise ConfigError(f"no complete run is called {wanted!r}; there are {there}")
-        return found[0]
+        if not named:
+            existing = ", ".join(f"{run.contender}/{run.config.seed}" for run in runs)
+            raise ConfigError(f"no complete run is called {name!r}; there are {existing}")
+        return named[0]
     contenders = [run for run in runs if run.config.agent != YARDSTICK] or runs
     return max(contenders, key=lambda run: run.outcome.figures["area"] or 0.0)
 
 
-def _by_contender(runs: Sequence[FinishedRun]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+def _speedups_by_contender(runs: Sequence[FinishedRun]) -> dict[str, list[float]]:
+    speedups: dict[str, list[float]] = {}
     for run in runs:
-        found.setdefault(run.contender, []).extend(run.speedups())
-    return found
+        speedups.setdefault(run.contender, []).extend(run.speedups())
+    return speedups
 
 
 def _tiers(runs: Sequence[FinishedRun], items: Mapping[int, MemoryItem]) -> Iterator[tuple[str, int, str]]:
-    """How far operators came, by category and contender: category, its operators, a picture."""
-    kept = {item.task: item.category for item in items.values() if item.task}
+    """Yield, for each category, its name, the number of its tasks and a picture of how far they came."""
+    categories = {item.task: item.category for item in items.values() if item.task}
     counts: dict[str, dict[str, list[int]]] = defaultdict(dict)
-    operators: dict[str, set[str]] = defaultdict(set)
+    tasks: dict[str, set[str]] = defaultdict(set)
     for run in runs:
         for task, reached in run.tiers().items():
-            kind = _category(task) or kept.get(task, "other")
-            operators[kind].add(task)
-            counts[kind].setdefault(run.contender, [0] * len(TIERS))[reached] += 1
-    for kind in sorted(counts):
-        yield kind, len(operators[kind]), drawing.tiers(counts[kind])
+            category = _category(task) or categories.get(task, "other")
+            tasks[category].add(task)
+            counts[category].setdefault(run.contender, [0] * len(TIERS))[reached] += 1
+    for category in sorted(counts):
+        yield category, len(tasks[category]), drawing.tiers(counts[category])
 
 
 def _category(task: str) -> str:
-    """As the task's suite has it; empty for an operator that is not here."""
+    """Return a task's category; empty for a task that is not available here."""
     try:
         return suites.find_task(task).category
     except KernelGymError:
@@ -171,7 +196,7 @@ def _category(task: str) -> str:
 
 
 def _transfer(run: FinishedRun, items: Mapping[int, MemoryItem]) -> str:
-    """Whose feasible memories the first success of each operator was shown."""
+    """Draw whose feasible memories were shown in the first success of each task."""
     edges: Counter[tuple[str, str]] = Counter()
     for task, history in run.histories().items():
         first = next((record for record in history if record["verdict"]["feasible"]), None)
@@ -190,16 +215,16 @@ def _items(folder: RunFolder) -> dict[int, MemoryItem]:
 
 
 def _kernels(run: FinishedRun, traces: bool) -> list[dict[str, Any]]:
-    """The kernels that gained most over their first draft, with their source and where their time went."""
-    found = []
+    """Return the kernels that gained most over their first draft, with their source and where their time went."""
+    gains = []
     for task, history in run.histories().items():
         feasible = [record for record in history if record["verdict"]["feasible"]]
         fastest = min(feasible, key=lambda record: record["verdict"]["latency_us"], default=None)
         if fastest and (source := _source(run, fastest)).exists():
             best = fastest["verdict"]
             gain = feasible[0]["verdict"]["latency_us"] / best["latency_us"]
-            found.append((gain, task, best, source.read_text()))
-    found.sort(key=lambda row: (-row[0], row[1]))
+            gains.append((gain, task, best, source.read_text()))
+    gains.sort(key=lambda row: (-row[0], row[1]))
     return [
         {
             "task": task,
@@ -210,18 +235,18 @@ def _kernels(run: FinishedRun, traces: bool) -> list[dict[str, Any]]:
             "trace": _trace(run, task, source) if traces else {},
             "source": source,
         }
-        for gain, task, best, source in found[:SHOWN_KERNELS]
+        for gain, task, best, source in gains[:SHOWN_KERNELS]
     ]
 
 
 def _source(run: FinishedRun, record: Record) -> Path:
-    """The file of a fastest kernel; where drafting is all, a later episode may have written a faster one."""
-    drafting = run.config.env.stages == "draft"
-    return run.folder.kernel(record["kernel"]) if drafting else run.folder.best(record["task"])
+    """Return the file of a fastest kernel. With stages=draft a later episode may have replaced the one in `best`."""
+    drafts_only = run.config.env.stages == "draft"
+    return run.folder.kernel(record["kernel"]) if drafts_only else run.folder.best(record["task"])
 
 
 def _trace(run: FinishedRun, task: str, source: str) -> dict[str, str]:
-    """What the kernel's pipes did when: a picture, or why there is none."""
+    """Return a picture of what the kernel's pipes did when, or why there is none."""
     from kernel_gym.envs import factories
 
     try:
@@ -229,7 +254,7 @@ def _trace(run: FinishedRun, task: str, source: str) -> dict[str, str]:
     except KernelGymError as error:
         return {"missing": str(error)}
     try:
-        return {"svg": pipe_trace.picture(pipe_trace.traced(source, task, device))}
+        return {"svg": pipe_trace.picture(pipe_trace.trace_kernel(source, task, device))}
     except KernelGymError as error:
         return {"missing": str(error)}
     finally:
@@ -237,14 +262,14 @@ def _trace(run: FinishedRun, task: str, source: str) -> dict[str, str]:
 
 
 def _runs(runs: Sequence[FinishedRun]) -> list[list[str]]:
-    """Every contender's runs, with the settings in which it differs from others."""
+    """Return the table of every contender's runs, with the settings in which it differs from others."""
     flat = {id(run): _flat(run.config.model_dump(mode="json", exclude={"seed", "workers"})) for run in runs}
     keys = {key for settings in flat.values() for key in settings}
-    own = sorted(key for key in keys if len({settings.get(key, "") for settings in flat.values()}) > 1)
+    differing = sorted(key for key in keys if len({settings.get(key, "") for settings in flat.values()}) > 1)
     rows: dict[str, list[str]] = {}
     commits: dict[str, dict[str, None]] = defaultdict(dict)
     for run in runs:
-        settings = "; ".join(f"{key}: {flat[id(run)][key]}" for key in own if key in flat[id(run)])
+        settings = "; ".join(f"{key}: {flat[id(run)][key]}" for key in differing if key in flat[id(run)])
         row = rows.setdefault(run.contender, [run.contender, "", "", settings])
         row[1] = f"{row[1]}, {run.config.seed}" if row[1] else str(run.config.seed)
         commits[run.contender] |= dict.fromkeys(commit[:12] for commit in run.folder.commits)
@@ -253,11 +278,11 @@ def _runs(runs: Sequence[FinishedRun]) -> list[list[str]]:
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Settings with dotted keys; lists of operators by their length."""
-    found: dict[str, str] = {}
+    """Return settings with dotted keys; lists of tasks are given by their length."""
+    flat: dict[str, str] = {}
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{key}.")
+            flat |= _flat(value, f"{prefix}{key}.")
         else:
-            found[f"{prefix}{key}"] = f"{len(value)} operators" if key == "tasks" else str(value)
-    return found
+            flat[f"{prefix}{key}"] = f"{len(value)} tasks" if key == "tasks" else str(value)
+    return flat

@@ -1,4 +1,4 @@
-"""The memories that a run made most of: by the table of values that its agent left, or else by their record."""
+"""Rank the memories of a run: by the values that its agent learned or, without values, by their mean rewards."""
 
 from __future__ import annotations
 
@@ -10,55 +10,60 @@ from kernel_gym.agents import value
 from kernel_gym.experiments.runs.finished_run import FinishedRun
 from kernel_gym.memory.item import MemoryItem, Outcomes, Stage
 
-#: A memory that was shown less often says little about its worth.
+#: Memories that were shown less often are left out: little is known about them.
 LEAST_USES = 3
-#: Without values, means are drawn towards the stage's as if so many attempts of that mean had been seen: those that
-#: were shown three times by luck would come first otherwise.
+#: Without learned values, mean rewards are shrunk towards the stage's mean, as if so many attempts of that mean had
+#: been seen. Otherwise memories that were shown three times with luck would be first.
 PRIOR_USES = 10
 
 
 @dataclass(frozen=True)
-class Valuable:
-    """A memory with what it is worth in a stage: its learned value, or its shrunken mean reward."""
+class RankedMemory:
+    """A memory with its value in a stage: learned, or the shrunk mean reward."""
 
     item: MemoryItem
     stage: Stage
-    worth: float
+    value: float
     record: Outcomes
 
 
-def most_valuable(run: FinishedRun, count: int) -> tuple[str, dict[Stage, list[Valuable]]]:
-    """By what memories are ranked, in words, and the first of each stage."""
+def top_memories(run: FinishedRun, count: int) -> tuple[str, dict[Stage, list[RankedMemory]]]:
+    """Return what memories are ranked by, in words, and the first memories of each stage."""
     if not run.folder.bank.exists():
         return "", {}
     with run.folder.memory() as bank:
         items = {item.id: item for item in bank.items()}
         outcomes = bank.outcomes(list(items))
-    learned = _learned(run)
-    found: dict[Stage, list[Valuable]] = {}
+    learned = _learned_values(run)
+    ranked: dict[Stage, list[RankedMemory]] = {}
     for stage in Stage:
         records = {id: stages[stage] for id, stages in outcomes.items() if stages[stage].uses >= LEAST_USES}
-        worth = learned[stage] if learned else _shrunken(records)
-        ranked = [Valuable(items[id], stage, worth[id], one) for id, one in records.items() if id in worth]
-        ranked.sort(key=lambda one: (-one.worth, -one.record.uses, one.item.id))
-        found[stage] = ranked[:count]
-    how = f"the values that {run.config.agent} learned" if learned else "mean reward, drawn towards the stage's"
-    return how, {stage: some for stage, some in found.items() if some}
+        values = learned[stage] if learned else _shrunk_means(records)
+        memories = [
+            RankedMemory(items[id], stage, values[id], record) for id, record in records.items() if id in values
+        ]
+        memories.sort(key=lambda memory: (-memory.value, -memory.record.uses, memory.item.id))
+        ranked[stage] = memories[:count]
+    how = f"the values that {run.config.agent} learned" if learned else "mean reward, shrunk towards the stage's mean"
+    return how, {stage: memories for stage, memories in ranked.items() if memories}
 
 
-def _learned(run: FinishedRun) -> dict[Stage, dict[int, float]]:
-    """The table of values that the run left, by stage and item: the mean over states; empty if it left none."""
+def _learned_values(run: FinishedRun) -> dict[Stage, dict[int, float]]:
+    """Return the values that the agent saved by stage and item, as means over states; empty if it saved none."""
     if not (run.folder.agent / value.FILE).exists():
         return {}
     by_stage: dict[Stage, dict[int, float]] = {stage: {} for stage in Stage}
     for item, values in value.read_item_values(run.folder.agent).items():
         for stage in Stage:
-            if found := [worth for state, worth in values.items() if state.partition(" of ")[0] == stage.value]:
-                by_stage[stage][item] = fmean(found)
+            if in_stage := [number for state, number in values.items() if state.partition(" of ")[0] == stage.value]:
+                by_stage[stage][item] = fmean(in_stage)
     return by_stage
 
 
-def _shrunken(records: Mapping[int, Outcomes]) -> dict[int, float]:
-    uses = sum(one.uses for one in records.values())
-    usual = sum(one.mean * one.uses for one in records.values()) / uses if uses else 0.0
-    return {id: (one.mean * one.uses + usual * PRIOR_USES) / (one.uses + PRIOR_USES) for id, one in records.items()}
+def _shrunk_means(records: Mapping[int, Outcomes]) -> dict[int, float]:
+    uses = sum(record.uses for record in records.values())
+    mean = sum(record.mean * record.uses for record in records.values()) / uses if uses else 0.0
+    return {
+        id: (record.mean * record.uses + mean * PRIOR_USES) / (record.uses + PRIOR_USES)
+        for id, record in records.items()
+    }

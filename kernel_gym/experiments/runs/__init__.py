@@ -1,1 +1,1 @@
-"""One run: training loop, run folder, journal, TensorBoard events."""
+"""One run: training loop, run folder, journal, TensorBoard events, validation."""

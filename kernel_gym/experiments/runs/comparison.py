@@ -1,4 +1,4 @@
-"""Comparing runs: what each came to in figures, and tables of figures over seeds.
+"""Compute the figures of a run, and group the runs that can be compared.
 
 Runs are compared at equal cost, counted in attempts.
 """
@@ -18,20 +18,21 @@ from kernel_gym.experiments.statistics import Interval, interquartile_mean, inte
 
 Record = Mapping[str, Any]
 
-#: Figures of a run that the tables show, with what they mean.
+#: The figures of a run, with their meanings.
 FIGURES: dict[str, str] = {
-    "compiled": "share of operators with a kernel that compiled",
-    "correct": "share of operators with a feasible kernel",
+    "compiled": "share of tasks with a kernel that compiled",
+    "correct": "share of tasks with a feasible kernel",
     "area": "area under the curve of that share over the budget",
-    "middle": "the same for the middle half of the operators (interquartile mean)",
-    "speedup": "median over solved operators of first feasible latency / best latency",
+    "middle": "the same for the middle half of the tasks (interquartile mean)",
+    "speedup": "median over solved tasks of first feasible latency / best latency",
     "reward": "mean reward of an attempt",
 }
 
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """One run in figures, None where nothing was solved or refined. `curve[t]`: share solved after t + 1 attempts."""
+    """The figures of a run, None where nothing was solved or refined; `curve[t]` is the share solved after t + 1
+    attempts per task."""
 
     agent: str
     seed: int
@@ -40,11 +41,11 @@ class RunOutcome:
 
 
 Over = Callable[[Sequence[str]], RunOutcome]
-"""What a run came to over some of its operators."""
+"""Returns the figures of a run over some of its tasks."""
 
 
 def outcome(contender: str, config: RunConfig, records: Sequence[Record], tasks: Sequence[str]) -> RunOutcome:
-    """The figures of one run from the attempts that count, over the given tasks."""
+    """Return the figures of a run over some tasks, from the records that count."""
     budget = config.budget
     by_task: dict[str, list[Record]] = {task: [] for task in tasks}
     for record in records:
@@ -69,33 +70,34 @@ def outcome(contender: str, config: RunConfig, records: Sequence[Record], tasks:
 
 
 def comparable(runs: Iterable[tuple[Sequence[str], Over]]) -> dict[str, list[RunOutcome]]:
-    """Runs that can be compared, by what they are of: the operators of a suite, and all where all runs have the same.
+    """Group runs that can be compared: by suite, and over all tasks where all runs have the same.
 
-    A run is its operators and what makes its outcome over some of them. Runs on other operators of a suite stand apart.
+    Each run is given as its tasks and a function that returns its figures over some of them. Runs on different tasks of
+    one suite are in different groups.
     """
-    known = [(tuple(tasks), over) for tasks, over in runs]
-    suites = sorted({task.partition("/")[0] for tasks, _ in known for task in tasks})
-    together = len({frozenset(tasks) for tasks, _ in known}) == 1
-    found: dict[str, list[RunOutcome]] = {}
-    for suite in [""] if len(suites) == 1 else [*suites, ""] if together else suites:
+    given = [(tuple(tasks), over) for tasks, over in runs]
+    suites = sorted({task.partition("/")[0] for tasks, _ in given for task in tasks})
+    same_tasks = len({frozenset(tasks) for tasks, _ in given}) == 1
+    grouped: dict[str, list[RunOutcome]] = {}
+    for suite in [""] if len(suites) == 1 else [*suites, ""] if same_tasks else suites:
         groups: dict[frozenset[str], list[RunOutcome]] = defaultdict(list)
-        for tasks, over in known:
+        for tasks, over in given:
             if own := [task for task in tasks if not suite or task.startswith(f"{suite}/")]:
                 groups[frozenset(own)].append(over(own))
         for own_tasks, group in groups.items():
-            title = _title(suite, len(own_tasks), group) if len(groups) > 1 else suite or "All operators"
-            found[title if title not in found else f"{title}, from {min(own_tasks)} on"] = group
-    return found
+            title = _title(suite, len(own_tasks), group) if len(groups) > 1 else suite or "All tasks"
+            grouped[title if title not in grouped else f"{title}, from {min(own_tasks)} on"] = group
+    return grouped
 
 
-def _title(suite: str, operators: int, runs: Sequence[RunOutcome]) -> str:
+def _title(suite: str, tasks: int, runs: Sequence[RunOutcome]) -> str:
     whose = dict.fromkeys(run.agent.rpartition("/")[0] or run.agent for run in runs)
-    plural = "s" if operators > 1 else ""
-    return f"{suite or 'All operators'}: {operators} operator{plural} of {', '.join(whose)}"
+    plural = "s" if tasks > 1 else ""
+    return f"{suite or 'All tasks'}: {tasks} task{plural} of {', '.join(whose)}"
 
 
 def _first(records: Sequence[Record], key: str) -> float:
-    """Index of the first attempt at a task whose verdict says yes to `key`; infinite if none does."""
+    """Return the index of the first attempt at a task whose verdict has `key`; infinite if there is none."""
     return next((index for index, record in enumerate(records) if record["verdict"][key]), float("inf"))
 
 
@@ -109,7 +111,7 @@ def _median_speedup(histories: Iterable[Sequence[Record]]) -> float | None:
 
 
 def intervals(runs: Sequence[RunOutcome]) -> dict[str, dict[str, Interval | None]]:
-    """Agent -> figure -> interval over its seeds, agents in the order of the runs."""
+    """Return agent -> figure -> interval over its seeds, agents in the order of the runs."""
     by_agent: dict[str, list[RunOutcome]] = defaultdict(list)
     for run in runs:
         by_agent[run.agent].append(run)
@@ -120,7 +122,7 @@ def intervals(runs: Sequence[RunOutcome]) -> dict[str, dict[str, Interval | None
 
 
 def by_seed(runs: Sequence[RunOutcome], figure: str) -> dict[str, dict[int, float]]:
-    """Agent -> seed -> figure, for paired comparisons; agents in the order of the runs."""
+    """Return agent -> seed -> figure, for paired comparisons; agents in the order of the runs."""
     values: dict[str, dict[int, float]] = defaultdict(dict)
     for run in runs:
         if (value := run.figures[figure]) is not None:
@@ -129,5 +131,5 @@ def by_seed(runs: Sequence[RunOutcome], figure: str) -> dict[str, dict[int, floa
 
 
 def mean_curve(runs: Sequence[RunOutcome], agent: str) -> NDArray[np.float64]:
-    """The solve curve of an agent, averaged over its seeds."""
+    """Return the solve curve of an agent, averaged over its seeds."""
     return np.asarray(np.mean([run.curve for run in runs if run.agent == agent], axis=0))

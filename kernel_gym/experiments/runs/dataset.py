@@ -1,7 +1,7 @@
-"""A run as a dataset: one self-contained row an attempt, for off-line learning and fine-tuning.
+"""Export a run as a dataset: one self-contained row per attempt, for offline learning and fine-tuning.
 
-A row says what the author was shown (context, API pages, start point, and the prompt word for word where a model was
-the author), what it wrote, what the verifier said and what it was paid. Rows need neither the bank nor this package.
+A row has what the author was shown (context, API pages, start point and, for a model, the exact prompt), the kernel
+that it wrote, the verdict and the reward. Rows need neither the bank nor this package.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.llm.transcript import Exchange, Transcript
 from kernel_gym.memory.item import MemoryItem
 
-#: Version of the rows' layout.
+#: The version of the row format.
 FORMAT = 1
 
 Row = dict[str, Any]
@@ -33,7 +33,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """What a run folder holds, opened for reading."""
+    """The content of a run folder, opened for reading."""
 
     name: str
     config: RunConfig
@@ -43,7 +43,7 @@ class RecordedRun:
 
     @classmethod
     def open(cls, path: Path) -> RecordedRun:
-        """Read a run, complete or not; one without attempts or without a shared memory can't be made into rows."""
+        """Read a run, complete or not; it needs attempts and shared memory."""
         folder, config = RunFolder(path), load_config(path)
         records = Journal.read(folder.journal)
         if not records:
@@ -55,11 +55,11 @@ class RecordedRun:
         return cls(path.name, config, records, items, _exchanges(folder, config))
 
     def rows(self) -> Iterator[Row]:
-        """One row an attempt, in the order of the journal."""
-        made: Counter[str] = Counter()
+        """Yield one row per attempt, in the order of the journal."""
+        attempts: Counter[str] = Counter()
         for record in self.records:
-            nonce = nonce_of(generator(self.config.seed, record["task"], made[record["task"]]))
-            made[record["task"]] += 1
+            nonce = nonce_of(generator(self.config.seed, record["task"], attempts[record["task"]]))
+            attempts[record["task"]] += 1
             yield self._row(record, self.exchanges.get(nonce))
 
     def _row(self, record: Record, exchange: Exchange | None) -> Row:
@@ -71,7 +71,7 @@ class RecordedRun:
             "author": self.config.env.author,
             "seed": self.config.seed,
             "task": record["task"],
-            "operator": _operator(record["task"]),
+            "operator": _task_source(record["task"]),
             "stage": record["stage"],
             "attempt": record["index"],
             "context": [_shown(self._item(id)) for id in record["context"]],
@@ -91,11 +91,11 @@ class RecordedRun:
             return self.items[id]
         except KeyError:
             raise KernelGymError(
-                f"{self.name}: its bank has no item {id}: the run is under way or was changed"
+                f"{self.name}: its bank has no item {id}: the run is in progress or was changed"
             ) from None
 
     def _kernel(self, record: Record, start: MemoryItem | None, exchange: Exchange | None) -> str | None:
-        """The source: from the bank, or from the answer; None where the run kept neither (frozen memory, a failure)."""
+        """Return the source, from the bank or from the model's answer; None if the run kept neither."""
         candidates = [Kernel(item.code, item.language) for id in record["produced"] if (item := self.items.get(id))]
         candidates.append(Kernel(""))
         if exchange is not None:
@@ -104,7 +104,7 @@ class RecordedRun:
 
 
 def _exchanges(folder: RunFolder, config: RunConfig) -> dict[int, Exchange]:
-    """The exchanges with the author by nonce; a replayed run names the file that it replayed."""
+    """Return the exchanges with the author by nonce; a replayed run names the transcript that it replayed."""
     path = Path(config.env.author_options.get("transcript", folder.transcript))
     if not path.exists():
         return {}
@@ -112,7 +112,7 @@ def _exchanges(folder: RunFolder, config: RunConfig) -> dict[int, Exchange]:
 
 
 def _shown(item: MemoryItem) -> Row:
-    """A memory as a row shows it."""
+    """Return a memory as a row shows it."""
     verdict = None if item.verdict is None else {"outcome": item.verdict.outcome, "latency_us": item.verdict.latency_us}
     return {
         "id": item.id,
@@ -126,9 +126,9 @@ def _shown(item: MemoryItem) -> Row:
 
 
 @cache
-def _operator(task: str) -> str | None:
-    """The module that a task names; None for a file that is not there any more."""
+def _task_source(task_id: str) -> str | None:
+    """Return the source of a task's module; None if its file no longer exists."""
     try:
-        return suites.find_task(task).source
+        return suites.find_task(task_id).source
     except TaskError:
         return None

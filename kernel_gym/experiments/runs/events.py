@@ -1,4 +1,4 @@
-"""What a run writes to TensorBoard: curves, distributions, figures, settings beside results, the fastest kernels."""
+"""Write a run to TensorBoard: curves, distributions, figures, settings with results, the fastest kernels."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kernel_gym.experiments.runs.comparison import RunOutcome
 from kernel_gym.experiments.runs.images import figures
 from kernel_gym.experiments.runs.journal import Record
 
-#: Points of a curve; a longer run leaves some out.
+#: The most points of a curve; a longer run leaves some out.
 POINTS = 2_000
-#: How often figures are drawn in a run, evenly over its attempts.
+#: How often figures are drawn in a run, evenly spaced over its attempts.
 FIGURES = 10
 
 Values = Mapping[tuple[Any, ...], float]
@@ -24,7 +24,7 @@ Values = Mapping[tuple[Any, ...], float]
 
 
 class Events:
-    """The events of one run of so many attempts, in its folder."""
+    """The TensorBoard writer of a run of so many attempts."""
 
     def __init__(self, folder: Path, config: RunConfig, attempts: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
@@ -32,56 +32,56 @@ class Events:
         self._writer = SummaryWriter(str(folder))
         self._config, self._attempts = config, attempts
         self._every = max(1, attempts // POINTS)
-        self._said = -1
+        self._last_agent_point = -1
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write what is buffered and close the file."""
         self._writer.close()
 
     def scalars(self, prefix: str, metrics: Mapping[str, float], step: int) -> None:
-        """One point of each curve."""
+        """Write one point of each curve."""
         for name, value in metrics.items():
             self._writer.add_scalar(f"{prefix}{name}", value, step)
 
     def attempt(self, metrics: Mapping[str, float], step: int) -> None:
-        """The curves after an attempt."""
+        """Write the curves after an attempt, if a point is due."""
         if self._due(step):
             self.scalars("", metrics, step)
 
     def agent(self, metrics: Mapping[str, float], step: int) -> None:
-        """What the agent says about itself, whenever it does: at most once in every so many attempts."""
-        if step // self._every > self._said:
-            self._said = step // self._every
+        """Write what the agent reports about itself, at most once per point of a curve."""
+        if step // self._every > self._last_agent_point:
+            self._last_agent_point = step // self._every
             self.scalars("agent/", metrics, step)
 
     def _due(self, step: int) -> bool:
         return step % self._every == 0
 
     def values(self, values: Values, iteration: int, step: int) -> None:
-        """The distribution of an agent's values, stage by stage."""
+        """Write the distribution of an agent's values for each stage, if a point is due."""
         if not self._due(iteration):
             return
         by_stage: dict[str, list[float]] = defaultdict(list)
         for (stage, *_), value in values.items():
             by_stage[stage].append(value)
-        for stage, found in by_stage.items():
-            self._writer.add_histogram(f"values/{stage}", np.asarray(found), step)
+        for stage, stage_values in by_stage.items():
+            self._writer.add_histogram(f"values/{stage}", np.asarray(stage_values), step)
 
     def draws(self, step: int) -> bool:
-        """Whether figures are drawn after this attempt."""
+        """Return whether figures are drawn after this attempt."""
         return step * FIGURES // self._attempts > (step - 1) * FIGURES // self._attempts
 
     def draw(self, records: Sequence[Record], categories: Mapping[str, str], step: int) -> None:
-        """The figures of a round as they stand; `categories` has operator -> category."""
+        """Write the figures of a round so far; `categories` has task -> category."""
         for name, image in figures(records, categories, self._config.budget).items():
             self._writer.add_image(name, image, step, dataformats="HWC")
 
     def round(self, result: RunOutcome, number: int) -> None:
-        """What a round came to."""
-        self.scalars("round/", _known(result), number)
+        """Write the figures of a finished round."""
+        self.scalars("round/", _available(result), number)
 
     def settings(self, result: RunOutcome) -> None:
-        """The settings beside what they came to."""
+        """Write the settings with the run's figures."""
         config = self._config
         settings: dict[str, int | str] = {"agent": config.agent, "budget": config.budget, "seed": config.seed}
         for key, value in config.env.model_dump().items():
@@ -90,13 +90,14 @@ class Events:
             elif key.endswith("_options"):
                 settings |= {f"{key}.{name}": str(option) for name, option in value.items()}
         settings |= {f"agent.{key}": str(value) for key, value in config.agent_options.items()}
-        results = {f"hparam/{name}": value for name, value in _known(result).items()}
+        results = {f"hparam/{name}": value for name, value in _available(result).items()}
         self._writer.add_hparams(settings, results, run_name=".")
 
     def kernel(self, name: str, source: str, step: int) -> None:
-        """A kernel as text."""
+        """Write a kernel as text."""
         self._writer.add_text(f"kernel/{name}", "\n".join(f"    {line}" for line in source.splitlines()), step)
 
 
-def _known(result: RunOutcome) -> dict[str, float]:
+def _available(result: RunOutcome) -> dict[str, float]:
+    """Return the figures that the run has."""
     return {name: value for name, value in result.figures.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Figures of a run under way as TensorBoard takes them: small images, drawn from its records."""
+"""Draw the figures of a run in progress as small images for TensorBoard."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BACK, TEXT, LINE = "#ffffff", "#44444a", "#d9d9de"
 
 
 def figures(records: Sequence[Record], categories: Mapping[str, str], budget: int) -> dict[str, Pixels]:
-    """Name -> image of the attempts so far; `categories` has operator -> category."""
+    """Return name -> image of the attempts so far; `categories` has task -> category."""
     histories: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         histories[record["task"]].append(record)
@@ -33,7 +33,7 @@ def figures(records: Sequence[Record], categories: Mapping[str, str], budget: in
 
 
 def attempts(histories: Histories, budget: int) -> Pixels:
-    """One row an operator, one cell an attempt, coloured by how far it came."""
+    """Draw one row per task, one cell per attempt, coloured by how far it came."""
     sheet = _Sheet(len(histories))
     width = (WIDTH - NAMES - EDGE) / budget
     for row, (task, history) in enumerate(histories.items()):
@@ -44,23 +44,23 @@ def attempts(histories: Histories, budget: int) -> Pixels:
 
 
 def tiers(histories: Histories, categories: Mapping[str, str]) -> Pixels:
-    """One row a category: how many of its operators came how far."""
+    """Draw one row per category: how many of its tasks came how far."""
     reached: dict[str, list[int]] = defaultdict(list)
     for task, history in histories.items():
         reached[categories.get(task) or "other"].append(tier(history))
     sheet = _Sheet(len(reached))
-    for row, (category, found) in enumerate(sorted(reached.items())):
-        sheet.name(row, f"{category} ({len(found)})")
-        x, width = float(NAMES), (WIDTH - NAMES - EDGE) / len(found)
-        for grade in sorted(found):
+    for row, (category, grades) in enumerate(sorted(reached.items())):
+        sheet.name(row, f"{category} ({len(grades)})")
+        x, width = float(NAMES), (WIDTH - NAMES - EDGE) / len(grades)
+        for grade in sorted(grades):
             sheet.bar(row, x, x + width, GRADES[grade])
             x += width
     return sheet.pixels()
 
 
 def solved(histories: Histories, budget: int) -> Pixels:
-    """Shares of the operators with a kernel that compiled, and with a correct one, after so many attempts each."""
-    sheet, made = _Sheet(12), min(budget, max(map(len, histories.values())))
+    """Draw the shares of tasks with a compiled and with a correct kernel over the attempts per task."""
+    sheet, attempts_made = _Sheet(12), min(budget, max(map(len, histories.values())))
     left, right, top, bottom = 44, WIDTH - EDGE, EDGE, sheet.height - 28
     for share in (0.0, 0.5, 1.0):
         y = bottom - (bottom - top) * share
@@ -68,14 +68,14 @@ def solved(histories: Histories, budget: int) -> Pixels:
         sheet.draw.text((4, y - 7), f"{share:.0%}", fill=TEXT, font=sheet.font)
     for colour, verdict, y in ((COLOURS[3], "compiled", bottom - 40), (COLOURS[2], "feasible", bottom - 22)):
         first = [_first(history, verdict) for history in histories.values()]
-        shares = [sum(one <= at for one in first) / len(first) for at in range(made)]
+        shares = [sum(index <= at for index in first) / len(first) for at in range(attempts_made)]
         points = [
             (left + (right - left) * at / max(1, budget - 1), bottom - (bottom - top) * share)
             for at, share in enumerate(shares)
         ]
         sheet.draw.line(points if len(points) > 1 else points * 2, fill=colour, width=3)
         sheet.draw.text((right - 80, y), "correct" if verdict == "feasible" else verdict, fill=colour, font=sheet.font)
-    sheet.draw.text((left, bottom + 6), f"1 to {budget} attempts an operator", fill=TEXT, font=sheet.font)
+    sheet.draw.text((left, bottom + 6), f"1 to {budget} attempts per task", fill=TEXT, font=sheet.font)
     return sheet.pixels()
 
 
@@ -84,7 +84,7 @@ def _first(history: list[Record], verdict: str) -> float:
 
 
 class _Sheet:
-    """Rows with names at the left."""
+    """An image of rows with names at the left."""
 
     def __init__(self, rows: int) -> None:
         self.height = 2 * EDGE + ROW * rows

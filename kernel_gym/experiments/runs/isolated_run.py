@@ -1,7 +1,7 @@
-"""A run in a process of its own: whatever becomes of it, there is somebody left to say so.
+"""Run training in a child process, so that a crash of Ray is reported.
 
-Ray ends the process that uses it, without a word of Python's, once one of its own is lost. And what a run leaves behind
-(threads, Ray, memory) can't reach the next.
+Ray ends the process that uses it, without a Python exception, when it loses a process of its own. And what a run leaves
+behind (threads, Ray, memory) cannot affect the next run.
 """
 
 from __future__ import annotations
@@ -23,59 +23,72 @@ from kernel_gym.experiments.runs.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from kernel_gym.experiments.runs.comparison import RunOutcome
-    from kernel_gym.experiments.runs.training import Progress
+    from kernel_gym.experiments.runs.run_recorder import Progress
 
-#: Seconds that a run is given to end by itself.
+#: Seconds that an interrupted run has to end by itself.
 PATIENCE = 20.0
 
 
 def train(config: RunConfig, folder: RunFolder, progress: Progress) -> RunOutcome:
-    """As `training.train`, but who owns the loop, and may bring Ray along, works in another process."""
+    """Train as `training.train` does; an agent that owns its loop, which may use Ray, trains in a child process.
+
+    Args:
+        config: The run's configuration.
+        folder: The run folder, opened with the same configuration.
+        progress: Called after every attempt with the attempts made, the attempts in all and the tasks solved.
+
+    Returns:
+        The run's figures.
+
+    Raises:
+        KernelGymError: The run failed; the message says why.
+    """
     from kernel_gym.experiments.runs import training
 
     if folder.complete or not config.learning or not _owns_loop(config.agent):
         return training.train(config, folder, progress)
-    answer, process = begin(config, folder.path, watched=True)
+    messages, process = start_run(config, folder.path, watched=True)
     try:
-        reason = reason_of(answer, process, progress)
+        reason = wait_for_run(messages, process, progress)
     finally:
-        end([process])
+        end_runs([process])
     if reason:
         raise KernelGymError(reason)
-    return training.train(config, folder)  # complete: it is only read
+    return training.train(config, folder)  # complete, so it is only read
 
 
 def _owns_loop(agent: str) -> bool:
     return bool(getattr(plugins.load("kernel_gym.agents", agent), "owns_loop", False))
 
 
-def begin(config: RunConfig, path: Path, watched: bool = False) -> tuple[Connection, BaseProcess]:
-    """Begin a run in a fresh process. The one of several is given one thread; the only one, `watched`, tells progress.
+def start_run(config: RunConfig, path: Path, watched: bool = False) -> tuple[Connection, BaseProcess]:
+    """Start a run in a new process; return the connection to it and the process.
 
-    What it answers ends with why it failed, or nothing.
+    The process sends the reason of a failure, or an empty text, when it ends. A `watched` run sends its progress before
+    that; a run that is not watched is one of several and uses one thread.
     """
     context = multiprocessing.get_context("spawn")
-    answer, ours = context.Pipe(duplex=False)
-    process = context.Process(target=_train, args=(config.model_dump_json(), path, ours, watched))
+    messages, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_train, args=(config.model_dump_json(), path, sender, watched))
     process.start()
-    ours.close()
-    return answer, process
+    sender.close()
+    return messages, process
 
 
-def reason_of(answer: Connection, process: BaseProcess, progress: Progress = lambda *_: None) -> str:
-    """Wait for a run to end; why it failed, or nothing. One that was killed has closed the pipe without a word."""
+def wait_for_run(messages: Connection, process: BaseProcess, progress: Progress = lambda *_: None) -> str:
+    """Wait for a run to end; return the reason of its failure, or an empty text."""
     try:
-        while isinstance(said := answer.recv(), tuple):
-            progress(*said)
-    except EOFError:
-        said = ""
-    answer.close()
+        while isinstance(message := messages.recv(), tuple):
+            progress(*message)
+    except EOFError:  # the process was killed
+        message = ""
+    messages.close()
     process.join()
-    return str(said) or (_end(process.exitcode) if process.exitcode else "")
+    return str(message) or (_describe_exit(process.exitcode) if process.exitcode else "")
 
 
-def end(processes: Sequence[BaseProcess]) -> None:
-    """End runs that are under way, as Ctrl-C does: Ray prints its stack at any other signal that it may hear."""
+def end_runs(processes: Sequence[BaseProcess]) -> None:
+    """Interrupt running processes as Ctrl-C does: Ray prints its stack at other signals."""
     for process in processes:
         if process.pid is not None and process.is_alive():
             os.kill(process.pid, signal.SIGINT)
@@ -85,15 +98,15 @@ def end(processes: Sequence[BaseProcess]) -> None:
         process.join()
 
 
-def _end(status: int) -> str:
+def _describe_exit(status: int) -> str:
     how = f"was killed by signal {-status}"
     if status > 0:
         how = f"ended with status {status}, as happens when a process of Ray's is lost"
     return f"the run's process {how}; nothing on record is lost: run the same command again to go on"
 
 
-def _train(config: str, path: Path, answer: Connection, watched: bool) -> None:
-    """One run, in a process of its own."""
+def _train(config: str, path: Path, sender: Connection, watched: bool) -> None:
+    """Train in a child process."""
     signal.signal(signal.SIGINT, _interrupt)
     Thread(target=_end_with_parent, daemon=True).start()
     try:
@@ -104,36 +117,36 @@ def _train(config: str, path: Path, answer: Connection, watched: bool) -> None:
         if not watched:
             torch.set_num_threads(1)
         settings = RunConfig.model_validate_json(config)
-        train(settings, RunFolder(path), lambda *made: answer.send(made) if watched else None)
+        train(settings, RunFolder(path), lambda *counts: sender.send(counts) if watched else None)
     except KeyboardInterrupt:
-        answer.send("it was interrupted; run the same command again to go on")
+        sender.send("it was interrupted; run the same command again to go on")
     except Exception as error:
-        answer.send(in_words(error))
+        sender.send(describe_error(error))
         if not isinstance(error, KernelGymError):
             raise
     else:
-        answer.send("")
+        sender.send("")
 
 
 def _interrupt(number: int, frame: object) -> None:
-    """Once: on a terminal, Ctrl-C is heard by the parent, too, which then says the same to everybody."""
+    """Raise KeyboardInterrupt once. On a terminal the parent gets Ctrl-C too and interrupts its children again."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
-def in_words(error: BaseException) -> str:
-    """A failure in one line; an unexpected one with what it came from: libraries wrap what they don't know."""
+def describe_error(error: BaseException) -> str:
+    """Return an error in one line; an unexpected one with its root cause, because libraries wrap exceptions."""
     if isinstance(error, KernelGymError):
         return str(error)
     root = error
     while (before := root.__cause__ or root.__context__) is not None:
         root = before
-    told = f"{type(error).__name__}: {error}" + (f", from {type(root).__name__}: {root}" if root is not error else "")
-    return " ".join(told.split())
+    text = f"{type(error).__name__}: {error}" + (f", from {type(root).__name__}: {root}" if root is not error else "")
+    return " ".join(text.split())
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent has ended: an orphan would go on writing what somebody takes up again."""
+    """End this process when its parent ends: otherwise it would keep writing a run that is resumed elsewhere."""
     if (parent := multiprocessing.parent_process()) is not None:
         wait([parent.sentinel])
         os._exit(1)

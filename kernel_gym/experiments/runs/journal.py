@@ -1,8 +1,8 @@
-"""The journal of a run: one line an attempt, appended and synced, replayed when the run is started again.
+"""The journal of a run: one line per attempt, appended and synced, replayed when the run is resumed.
 
-A run is a pure function of its configuration, so resuming is running it again: as long as the journal has lines, each
-new record must equal the one that stands there (verdicts come from the journal, so this is fast); from then on lines
-are appended. A record that differs means that code or settings changed under the run; going on would mix two curves.
+A run is a pure function of its configuration, so it is resumed by running it again. While the journal has lines, each
+new record must equal the recorded one (verdicts come from the journal, so this is fast). After that, lines are
+appended. A record that differs means that code or settings have changed; going on would mix two learning curves.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from kernel_gym.verdict import from_json
 
 Record = dict[str, Any]
 
-#: Seconds to wait for a process that was stopped a moment ago and still holds the journal.
+#: Seconds to wait for a process that was just stopped and still holds the journal.
 PATIENCE = 10.0
 
 
 class Drift(KernelGymError):
-    """A recorded attempt that came out differently when it was made again; `what` says which and how."""
+    """A replayed attempt differs from the recorded one; `what` says which and how."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(
-            f"{path}: {what}. The run is left as it was: go on with what it was made with (provenance.json), or choose "
-            "another --out"
+            f"{path}: {what}. The run is left as it was: resume it with the code that made it (provenance.json), or "
+            "choose another --out"
         )
         self.what = what
 
@@ -43,7 +43,7 @@ class _Strict(BaseModel):
 
 
 class _Verdict(_Strict):
-    """What those who read journals ask of a verdict; the rest is what its outcome has."""
+    """The fields that every verdict in a journal has; each outcome adds its own."""
 
     outcome: str
     feasible: bool
@@ -52,7 +52,7 @@ class _Verdict(_Strict):
 
 
 class _Attempt(_Strict):
-    """What every record has."""
+    """The fields that every record has."""
 
     task: str
     stage: str
@@ -67,35 +67,44 @@ class _Attempt(_Strict):
 
 
 def first_episodes(records: Sequence[Record]) -> list[Record]:
-    """Of a run that drafts alone, the attempts of each operator's first episode, which ends with a feasible kernel.
+    """Return the attempts of each task's first episode, for a run with stages=draft.
 
-    Its operator is dealt out again while there is budget left, with its own solution in memory: that says nothing about
-    drafting. Episodes of one operator may overlap; an attempt of a later one is then behind the first one's.
+    An episode ends with a feasible kernel. While budget is left, the task is given out again with its own solution in
+    memory, which says nothing about drafting. Episodes of one task may overlap; the attempts of a later episode then
+    have lower indices than those of the first.
     """
-    made, solved, kept = Counter[str](), set[str](), []
+    attempts, solved, kept = Counter[str](), set[str](), []
     for record in records:
         task = record["task"]
-        if task not in solved and record["index"] == made[task]:
+        if task not in solved and record["index"] == attempts[task]:
             kept.append(record)
-            made[task] += 1
+            attempts[task] += 1
             if record["verdict"]["feasible"]:
                 solved.add(task)
     return kept
 
 
 class Journal:
-    """`results.jsonl` of a run folder; one process at a time writes it.
+    """The file `results.jsonl` of a run folder; one process at a time writes it.
 
-    If it is not `synced`, a crash of the machine may cost its last lines.
+    Args:
+        path: The file; it is made if necessary.
+        synced: Whether each line is synced to disk. If not, a crash of the machine may lose the last lines.
+
+    Attributes:
+        records: All records, read and written.
+
+    Raises:
+        KernelGymError: Another process holds the journal, or a line of it is no record.
     """
 
     def __init__(self, path: Path, synced: bool = True) -> None:
         self.path, self._synced = path, synced
         self._file = path.open("a", encoding="utf-8")
-        self._seen = 0
+        self._written = 0
         try:
             _claim(self._file, path)
-            _cut_torn_line(path)
+            _cut_incomplete_line(path)
             self.records: list[Record] = self.read(path)
         except KernelGymError:
             self._file.close()
@@ -103,7 +112,17 @@ class Journal:
 
     @staticmethod
     def read(path: Path) -> list[Record]:
-        """The records of a journal, as far as its lines are whole; somebody may be writing it."""
+        """Return the records of a journal.
+
+        Args:
+            path: The journal. Another process may be writing it: an incomplete last line is ignored.
+
+        Returns:
+            One record per attempt; empty if there is no journal.
+
+        Raises:
+            KernelGymError: A line is no record of an attempt.
+        """
         if not path.exists():
             return []
         lines = path.read_bytes().split(b"\n")[:-1]
@@ -111,21 +130,28 @@ class Journal:
 
     @property
     def replaying(self) -> bool:
-        """True while there are recorded lines that have not been met again."""
-        return self._seen < len(self.records)
+        """Whether there are recorded attempts that have not been replayed yet."""
+        return self._written < len(self.records)
 
     def write(self, record: Record) -> None:
-        """Append a record, or hold it against the line that stands in its place."""
+        """Append a record or, while replaying, compare it with the recorded one.
+
+        Args:
+            record: The attempt as JSON data.
+
+        Raises:
+            Drift: The recorded attempt differs.
+        """
         plain: Record = json.loads(json.dumps(record))
         if self.replaying:
-            self._compare(plain, self.records[self._seen])
+            self._compare(plain, self.records[self._written])
         else:
             self.records.append(plain)
             self._file.write(json.dumps(plain, sort_keys=True) + "\n")
             self._file.flush()
             if self._synced:
                 os.fsync(self._file.fileno())
-        self._seen += 1
+        self._written += 1
 
     def close(self) -> None:
         """Close the file."""
@@ -136,25 +162,25 @@ class Journal:
             key for key in sorted(new.keys() | old.keys()) if _timeless(new.get(key)) != _timeless(old.get(key))
         ]
         if differing:
-            which = f"attempt {self._seen} came out differently than recorded ({', '.join(differing)})"
+            which = f"attempt {self._written} came out differently than recorded ({', '.join(differing)})"
             raise Drift(self.path, f"{which}: code, compiler or settings changed since")
 
 
 def _parsed(line: bytes, where: str) -> Record:
-    """The record that a line holds, whole and of the right types."""
+    """Return the record in a line after checking its fields and types."""
     try:
         record: Record = json.loads(line)
         _Attempt.model_validate(record)
         from_json(record["verdict"])
     except (ValueError, KeyError, TypeError) as error:
         raise KernelGymError(
-            f"{where} is no record of an attempt ({_in_words(error)}); delete it and all lines after it, and run the "
+            f"{where} is no record of an attempt ({_describe(error)}); delete it and all lines after it, and run the "
             "command that made the run again: they are made anew"
         ) from error
     return record
 
 
-def _in_words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
@@ -162,12 +188,12 @@ def _in_words(error: Exception) -> str:
 
 
 def _timeless(value: Any) -> Any:
-    """A value without the wall-clock times in it, which differ from run to run."""
+    """Return a value without wall-clock times, which differ from run to run."""
     return {key: part for key, part in value.items() if key != "seconds"} if isinstance(value, dict) else value
 
 
 def _claim(file: IO[str], path: Path) -> None:
-    """Keep other processes from writing the journal; the system lets go of it when this one ends, however it does."""
+    """Lock the journal against other processes; the system releases the lock when this process ends."""
     give_up = monotonic() + PATIENCE
     while True:
         try:
@@ -179,8 +205,8 @@ def _claim(file: IO[str], path: Path) -> None:
             sleep(0.1)
 
 
-def _cut_torn_line(path: Path) -> None:
-    """Cut off a last line that a crash tore."""
+def _cut_incomplete_line(path: Path) -> None:
+    """Cut off a last line that a crash left incomplete."""
     data = path.read_bytes()
     whole = data.rfind(b"\n") + 1
     if whole < len(data):

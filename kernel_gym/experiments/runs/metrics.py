@@ -1,4 +1,4 @@
-"""What a run writes to TensorBoard: every name with its meaning. Agents of others add their own under `agent/`."""
+"""The metrics that a run writes to TensorBoard, with their meanings. Plug-in agents add their own under `agent/`."""
 
 from __future__ import annotations
 
@@ -13,86 +13,86 @@ from kernel_gym.envs.attempt import Attempt
 
 #: Scalars, written after every attempt; the step is the number of attempts so far. `<...>` stands for a name.
 METRICS: dict[str, str] = {
-    "reward/draft": "raw reward of a drafting attempt: +1 feasible, -1 not",
-    "reward/refine": "raw reward of a refining attempt: tanh of log(best so far / latency), -1 if infeasible",
+    "reward/draft": "reward of a drafting attempt: +1 if feasible, otherwise -1",
+    "reward/refine": "reward of a refining attempt: tanh of log(best so far / latency), -1 if not feasible",
     "rate/compiled": "share of attempts so far that compiled",
     "rate/correct": "share of attempts so far that were feasible",
     "rate/reward": "mean reward of the attempts so far",
-    "stage/<stage>/compiled": "the same, of drafting or refining attempts",
-    "stage/<stage>/correct": "the same, of drafting or refining attempts",
-    "stage/<stage>/reward": "the same, of drafting or refining attempts",
-    "solved/compiled": "share of operators with a kernel that compiled",
-    "solved/correct": "share of operators with a feasible kernel",
-    "category/<category>/solved": "operators of a category with a feasible kernel / those attempted",
-    "category/<category>/reward": "mean reward of the attempts at operators of a category",
+    "stage/<stage>/compiled": "as `rate/compiled`, for drafting or for refining attempts",
+    "stage/<stage>/correct": "as `rate/correct`, likewise",
+    "stage/<stage>/reward": "as `rate/reward`, likewise",
+    "solved/compiled": "share of tasks with a kernel that compiled",
+    "solved/correct": "share of tasks with a feasible kernel",
+    "category/<category>/solved": "tasks of a category with a feasible kernel / those attempted",
+    "category/<category>/reward": "mean reward of the attempts at tasks of a category",
     "category/<category>/compiled": "share of those attempts that compiled",
     "category/<category>/correct": "share of those attempts that were feasible",
-    "category/<category>/speedup": "as `speedup/first_draft`, over the solved operators of a category",
+    "category/<category>/speedup": "as `speedup/first_draft`, over the solved tasks of a category",
     "category/<category>/oracle": "as `speedup/oracle`, likewise",
     "category/<category>/floor": "as `speedup/floor`, likewise",
-    "speedup/first_draft": "median over solved operators of first feasible latency / best latency",
-    "speedup/oracle": "median over solved operators of the oracle's latency / best latency; on the simulator",
-    "speedup/floor": "the same of the device's floor: launch, and every tensor moved once at the highest rate",
-    "memory/items": "memories that attempts have produced",
+    "speedup/first_draft": "median over solved tasks of first feasible latency / best latency",
+    "speedup/oracle": "median over solved tasks of the oracle's latency / best latency; on the simulator",
+    "speedup/floor": "the same with the device's floor: a launch, and every tensor moved once at the highest rate",
+    "memory/items": "number of memories that attempts have produced",
     "memory/shown": "share of those that were shown in some attempt",
-    "<part>/tokens_in": "tokens that a model has been sent; only with a model as author, embedder or inspection",
-    "<part>/tokens_out": "tokens that it has answered with",
-    "<part>/dollars": "what that has cost at the prices that were given",
+    "<part>/tokens_in": "tokens sent to a model; only with a model as author, embedder or inspection",
+    "<part>/tokens_out": "tokens that the model answered with",
+    "<part>/dollars": "cost of these tokens at the configured prices",
     "agent/explored": "`value`: share of picks so far that were drawn at random",
     "agent/untried": "`value`: share of picks so far that went to an item without a value",
     "agent/valued": "`value`: share of the candidates offered so far that had a value in their stage",
-    "agent/error": "`value`, `context-value`: distance between the reward and what was expected of the items shown",
+    "agent/error": "`value`, `context-value`: distance between the reward and the expected reward of the items shown",
     "agent/items": "`value`, `context-value`: number of values, by item and stage",
-    "agent/r2_mean": "`value`: mean of the refining rewards so far, which r2 is normalised by",
-    "agent/r2_sigma": "`value`: their deviation, likewise",
-    "agent/predicted": "`context-value`: reward that it expected of the context, before the attempt",
-    "agent/doubt": "`context-value`: mean deviation of its weights in the stage, in which its draws explore",
-    "agent/rllib/<name>": "`ppo`, `dqn`: what RLlib says about a batch: losses, entropy, returns",
-    "agent/sb3/<name>": "`maskable-ppo`: what stable-baselines3 says about a batch",
-    "round/<figure>": "figures of every round of a run with several; the step is the round",
-    "hparam/<figure>": "figures of the complete run, beside its settings",
+    "agent/r2_mean": "`value`: mean of the refining rewards so far, which normalises r2",
+    "agent/r2_sigma": "`value`: standard deviation of the refining rewards so far, likewise",
+    "agent/predicted": "`context-value`: expected reward of the context, before the attempt",
+    "agent/doubt": "`context-value`: mean standard deviation of its weights in the stage; it explores by these",
+    "agent/rllib/<name>": "`ppo`, `dqn`: RLlib's metrics of a batch: losses, entropy, returns",
+    "agent/sb3/<name>": "`maskable-ppo`: stable-baselines3's metrics of a batch",
+    "round/<figure>": "figures of each round of a run with several rounds; the step is the round",
+    "hparam/<figure>": "figures of the complete run, with its settings",
 }
-#: What is written beside scalars.
+#: What is written besides scalars.
 OTHERS: dict[str, str] = {
-    "values/<stage>": "histogram of the agent's values, of `context-value` what items add to log-odds, by item",
-    "figure/attempts": "image, ten a run: every attempt of every operator, coloured by how far it came",
-    "figure/tiers": "image: how far operators came, by category: grey nothing, orange compiled, blue correct, green 2x",
-    "figure/solved": "image: shares of operators with a compiled and with a correct kernel over attempts",
-    "kernel/<task>": "text: the fastest kernel of an operator, once the run is complete",
+    "values/<stage>": "histogram of the agent's values by item; for `context-value`, what an item adds to log-odds",
+    "figure/attempts": "image, ten per run: every attempt at every task, coloured by how far it came",
+    "figure/tiers": "image: how far tasks came, by category: grey nothing, orange compiled, blue correct, green 2x",
+    "figure/solved": "image: shares of tasks with a compiled and with a correct kernel over attempts",
+    "kernel/<task>": "text: the fastest kernel of a task, once the run is complete",
 }
 
 
 def documented(name: str) -> bool:
-    """True if a name is one of the tables'."""
-    patterns = (re.sub(r"<\w+>", r".+", known) for known in (*METRICS, *OTHERS))
+    """Return whether a name is in one of the tables."""
+    patterns = (re.sub(r"<\w+>", r".+", entry) for entry in (*METRICS, *OTHERS))
     return any(re.fullmatch(pattern, name) for pattern in patterns)
 
 
 def table() -> str:
-    """Every metric with its meaning, in Markdown."""
+    """Return every metric with its meaning as a Markdown table."""
     rows = [f"| `{name}` | {meaning} |" for name, meaning in (*METRICS.items(), *OTHERS.items())]
     return "\n".join(["| metric | meaning |", "|---|---|", *rows])
 
 
 class Mean:
-    """A running mean; of truths, the share of them."""
+    """A running mean; for truth values, the share of true ones."""
 
     def __init__(self) -> None:
         self.count = 0
         self.total = 0.0
 
-    def take(self, value: float) -> float:
-        """Count one; the mean so far."""
+    def add(self, value: float) -> float:
+        """Add a value; return the mean so far."""
         self.count += 1
         self.total += value
         return self.total / self.count
 
 
 class Meter:
-    """Keeps the running figures of a run.
+    """The running figures of a run.
 
-    With fresh memory the items of each episode are counted apart. Where drafting is all, latencies of an operator are
-    those of episodes, none of which refines: there is no speedup.
+    With fresh memory the items of each episode are counted separately. With stages=draft no kernel is refined, so there
+    is no speedup.
     """
 
     def __init__(self, tasks: int, env: EnvConfig) -> None:
@@ -109,11 +109,11 @@ class Meter:
 
     @property
     def solved(self) -> int:
-        """Operators with a feasible kernel."""
+        """The number of tasks with a feasible kernel."""
         return len(self._latencies)
 
-    def take(self, attempt: Attempt) -> Mapping[str, float]:
-        """Count an attempt; all figures that it changes."""
+    def add(self, attempt: Attempt) -> Mapping[str, float]:
+        """Add an attempt; return all figures that it changes."""
         self.attempts += 1
         if attempt.verdict.compiled:
             self._compiled.add(attempt.task)
@@ -133,7 +133,7 @@ class Meter:
         verdict = attempt.verdict
         new = {"compiled": bool(verdict.compiled), "correct": verdict.feasible, "reward": attempt.reward}
         return {
-            (key := f"{scope}/{name}"): self._means[key].take(value)
+            (key := f"{scope}/{name}"): self._means[key].add(value)
             for scope in ("rate", f"stage/{attempt.stage}", f"category/{category(attempt)}")
             for name, value in new.items()
         }
@@ -162,10 +162,10 @@ class Meter:
 
 
 def category(attempt: Attempt) -> str:
-    """What an attempt is counted under."""
+    """Return the category that an attempt counts for."""
     return attempt.category or "other"
 
 
 def _speedup(histories: Iterable[Sequence[float]]) -> float:
-    """Median of first / best latency."""
+    """Return the median of first / best latency."""
     return median(history[0] / min(history) for history in histories)

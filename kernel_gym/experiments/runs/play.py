@@ -1,4 +1,4 @@
-"""The simplest loop: one environment, one agent, attempt after attempt."""
+"""The simplest training loop: one environment, one agent, one attempt after another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ from kernel_gym.envs.attempt import Attempt
 
 
 def play(env: gym.Env[Any, Any], agent: Agent, attempts: int, seed: int | None = None) -> Iterator[Attempt]:
-    """Let `agent` act and learn for so many attempts, over as many episodes as that takes; yields each of them."""
+    """Let an agent act and learn in an environment.
+
+    Args:
+        env: The environment, on one or several tasks.
+        agent: The agent; it must not own its training loop.
+        attempts: The number of attempts, over as many episodes as that takes.
+        seed: The seed of the first `reset`.
+
+    Yields:
+        Each finished attempt, after the agent learned from it.
+    """
     observation, info = env.reset(seed=seed)
     while attempts > 0:
         observation, _, terminated, truncated, info = env.step(agent.act(observation, info))

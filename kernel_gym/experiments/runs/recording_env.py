@@ -1,48 +1,69 @@
-"""The environments of a run as its agent sees them: attempts are written down, and none is made beyond the budget."""
+"""Wrap a run's environments: every finished attempt is recorded, and no step is made beyond the budget."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import gymnasium as gym
 
+from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.vector import view
+from kernel_gym.errors import InfrastructureError
+from kernel_gym.experiments.runs.run_recorder import RunRecorder
 
-if TYPE_CHECKING:
-    from kernel_gym.experiments.runs.training import Session
+
+def finished_attempt(info: Mapping[str, Any]) -> Attempt | None:
+    """Return the attempt that a step finished, or None.
+
+    An attempt that failed in the infrastructure, all retries included, stops the run: without it the learning curve
+    would differ from the one that resuming gives.
+    """
+    if "failure" in info:
+        raise InfrastructureError(f"{info['failure']}; run the same command again to go on")
+    attempt: Attempt | None = info.get("attempt")
+    return attempt
+
+
+def finished_attempts(infos: Mapping[str, Any], num_envs: int) -> Iterator[tuple[int, Attempt]]:
+    """Yield the index of each sub-environment that finished an attempt in a step, and the attempt."""
+    for i in range(num_envs):
+        if (attempt := finished_attempt(view({}, infos, i)[1])) is not None:
+            yield i, attempt
 
 
 class RecordingEnv(gym.Wrapper[Any, Any, Any, Any]):
-    """The environment, every attempt of which is written down."""
+    """An environment whose attempts are recorded."""
 
-    def __init__(self, env: gym.Env[Any, Any], session: Session) -> None:
+    def __init__(self, env: gym.Env[Any, Any], recorder: RunRecorder) -> None:
         super().__init__(env)
-        self._session = session
+        self._recorder = recorder
 
     def step(self, action: Any) -> Any:
         """Step, unless the budget is spent."""
-        with self._session.watching():
+        with self._recorder.during_step():
             result = self.env.step(action)
-            self._session.take(result[-1])
+            if (attempt := finished_attempt(result[-1])) is not None:
+                self._recorder.record(attempt)
         return result
 
 
 class RecordingVectorEnv(gym.vector.VectorWrapper):
-    """The same for the vector form. The run's seed is the run's: a library that owns the loop can't give another."""
+    """A vector environment whose attempts are recorded. It is always reset with the run's seed."""
 
-    def __init__(self, envs: gym.vector.VectorEnv[Any, Any, Any], session: Session) -> None:
+    def __init__(self, envs: gym.vector.VectorEnv[Any, Any, Any], recorder: RunRecorder) -> None:
         super().__init__(envs)
-        self._session = session
+        self._recorder = recorder
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
-        """Begin the run."""
-        with self._session.failing():
-            return self.env.reset(seed=self._session.config.seed, options=options)
+        """Begin the run; a seed that a library gives is replaced by the run's."""
+        with self._recorder.stopping_on_error():
+            return self.env.reset(seed=self._recorder.plan.config.seed, options=options)
 
     def step(self, actions: Any) -> Any:
         """Step, unless the budget is spent."""
-        with self._session.watching():
+        with self._recorder.during_step():
             result = self.env.step(actions)
-            for i in range(self.num_envs):
-                self._session.take(view({}, result[-1], i)[1])
+            for _, attempt in finished_attempts(result[-1], self.num_envs):
+                self._recorder.record(attempt)
         return result

@@ -1,6 +1,6 @@
-"""How fast an operator could be: the oracle's latency, and the floor that the device's memory and launch set.
+"""Compare latencies with two references: the oracle's kernel, and the floor set by the device's memory and launch.
 
-Both are obtained when an operator is first solved; the oracle's verdict is cached like any other and counts for nobody.
+Both are measured when a task is first solved. The oracle's verdict is cached like any other and counts as no attempt.
 """
 
 from __future__ import annotations
@@ -15,59 +15,61 @@ from kernel_gym.errors import KernelGymError
 from kernel_gym.tasks.task import Task
 
 
-class Judge(Protocol):
-    """Who judges, and on what."""
+class KernelVerifier(Protocol):
+    """A verifier with a device."""
 
     @property
     def device(self) -> Any:
         """The device."""
 
     def verify(self, kernel: Any, task: Task) -> Any:
-        """A verdict."""
+        """Return the verdict of a kernel."""
 
 
-class Yardsticks:
-    """Best latencies of a run held against what is possible. Operators without an oracle are left out of its figure."""
+class ReferenceLatencies:
+    """Best latencies of a run as fractions of the references. A task without an oracle has the floor alone."""
 
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
-        self._possible: dict[str, dict[str, float]] = {}
+    def __init__(self, verifier: KernelVerifier) -> None:
+        self._verifier = verifier
+        self._references: dict[str, dict[str, float]] = {}
         self._categories: dict[str, list[str]] = defaultdict(list)
         self._best: dict[str, float] = {}
 
-    def take(self, task: str, category: str, latency_us: float) -> dict[str, float]:
-        """Note a latency; the figures of the run and of a category, medians over their solved operators."""
-        if task not in self._possible:
-            self._possible[task] = self._measure(task)
-            self._categories[category].append(task)
-        self._best[task] = min(latency_us, self._best.get(task, latency_us))
-        return self._medians("speedup", self._possible) | self._medians(
+    def add(self, task_id: str, category: str, latency_us: float) -> dict[str, float]:
+        """Add a latency; return the medians over the solved tasks of the run and of the category."""
+        if task_id not in self._references:
+            self._references[task_id] = self._measure(task_id)
+            self._categories[category].append(task_id)
+        self._best[task_id] = min(latency_us, self._best.get(task_id, latency_us))
+        return self._medians("speedup", self._references) | self._medians(
             f"category/{category}", self._categories[category]
         )
 
-    def _medians(self, scope: str, tasks: Iterable[str]) -> dict[str, float]:
+    def _medians(self, scope: str, task_ids: Iterable[str]) -> dict[str, float]:
         figures = {}
         for name in ("oracle", "floor"):
-            shares = [self._possible[task][name] / self._best[task] for task in tasks if name in self._possible[task]]
+            shares = [
+                self._references[task][name] / self._best[task] for task in task_ids if name in self._references[task]
+            ]
             if shares:
                 figures[f"{scope}/{name}"] = median(shares)
         return figures
 
-    def _measure(self, name: str) -> dict[str, float]:
+    def _measure(self, task_id: str) -> dict[str, float]:
         try:
-            task = suites.find_task(name)
-        except KernelGymError:  # a task that was given as an object
+            task = suites.find_task(task_id)
+        except KernelGymError:  # a task that was passed as an object
             return {}
-        found = {"floor": self._judge.device.floor_us(task.instance(task.timing).signature)}
+        references = {"floor": self._verifier.device.floor_us(task.instance(task.timing).signature)}
         latency = self._oracle(task)
-        return found if latency is None else found | {"oracle": latency}
+        return references if latency is None else references | {"oracle": latency}
 
     def _oracle(self, task: Task) -> float | None:
         from kernel_gym.authors.apprentice import Unsupported, oracle
 
         try:
-            kernel = oracle(task, self._judge.device.language)
+            kernel = oracle(task, self._verifier.device.language)
         except Unsupported:
             return None
-        latency: float | None = self._judge.verify(kernel, task).latency_us
+        latency: float | None = self._verifier.verify(kernel, task).latency_us
         return latency

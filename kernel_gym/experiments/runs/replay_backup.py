@@ -1,11 +1,11 @@
-"""What replaying a run writes anew lies aside until the replay has passed every recorded attempt.
+"""Back up the files that replaying a run writes again, until the replay has passed every recorded attempt.
 
-A run that cannot be replayed (its code or compiler changed) gets back what it had. A process may be killed between any
-two steps, so each is one renaming that the next start can tell from all others:
+If a run cannot be replayed because its code or compiler changed, it gets its files back. The process may be killed
+between any two steps. So each step is one renaming, and the next start can tell from the folder's name how far it came:
 
-`aside.part`  on its way: these files and those beside the folder together are what the run had
-`aside`       put away: these files are what the run had, those beside the folder are the replay's
-`aside.gone`  not needed any more: the files beside the folder are the run's
+`aside.part`  the backup is being made: its files and those of the run folder together are the run's
+`aside`       the backup is complete: its files are the run's, those of the run folder are the replay's
+`aside.gone`  the backup is no longer needed: the files of the run folder are the run's
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-#: What replaying writes anew.
+#: Files that replaying writes again.
 REWRITTEN = ("bank.sqlite*", "events.out.tfevents.*", "best", "checkpoints", "complete")
 
 
-class Aside:
-    """The files of a run folder that lie aside; only the process that holds the journal may call this."""
+class ReplayBackup:
+    """The backup of a run folder's files; only the process that holds the journal may use it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -27,11 +27,11 @@ class Aside:
 
     @staticmethod
     def has(path: Path) -> bool:
-        """Whether a file lies aside."""
+        """Return whether a file is part of a backup."""
         return path.parent.name in ("aside.part", "aside", "aside.gone")
 
-    def put(self) -> None:
-        """Put aside what the run had; what a replay that was killed left is removed."""
+    def make(self) -> None:
+        """Move the run's files into the backup; what a killed replay left is removed."""
         if self._gone.exists():
             shutil.rmtree(self._gone)
         if self._kept.exists():
@@ -42,14 +42,14 @@ class Aside:
             path.rename(self._moving / path.name)
         self._moving.rename(self._kept)
 
-    def drop(self) -> None:
-        """The replay has passed: what it wrote takes the place of what lay aside."""
+    def discard(self) -> None:
+        """Remove the backup after a successful replay, whose files replace it."""
         if self._kept.exists():
             self._kept.rename(self._gone)
             shutil.rmtree(self._gone)
 
-    def put_back(self) -> None:
-        """The replay has failed: remove what it wrote and put back what the run had."""
+    def restore(self) -> None:
+        """Remove what a failed replay wrote and move the run's files back."""
         if not self._kept.exists():
             return
         self._remove_replayed()

@@ -1,4 +1,4 @@
-"""A run is a folder: resolved configuration, provenance, journal, TensorBoard events, the bank, feasible kernels."""
+"""A run folder: resolved configuration, provenance, journal, TensorBoard events, memory bank, feasible kernels."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ import yaml
 
 from kernel_gym.config import RunConfig
 from kernel_gym.errors import KernelGymError
+from kernel_gym.experiments.runs import earlier_versions
 from kernel_gym.experiments.runs.journal import Journal, Record, first_episodes
-from kernel_gym.experiments.runs.replay_backup import Aside
+from kernel_gym.experiments.runs.replay_backup import ReplayBackup
 from kernel_gym.kernel import Kernel
 from kernel_gym.version import __version__
 
@@ -30,17 +31,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The paths of a run, and what is written once."""
+    """The folder of a run: its paths, and what is written once.
+
+    Attributes:
+        path: The folder.
+    """
 
     path: Path
 
     @property
     def bank(self) -> Path:
-        """The memory, as it was after the last attempt."""
+        """The file of the memory bank, as it was after the last attempt."""
         return self.path / "bank.sqlite"
 
     def memory(self) -> MemoryBank:
-        """The memory, to be read; if it is missing or damaged, one line says how it is made anew."""
+        """Open the memory bank for reading.
+
+        Raises:
+            KernelGymError: The bank is missing or damaged; the message says how to make it again.
+        """
         from kernel_gym.memory.bank import MemoryBank
         from kernel_gym.memory.embedding import StaticEmbedder
         from kernel_gym.memory.schema import DamagedBank
@@ -56,91 +65,102 @@ class RunFolder:
 
     @property
     def journal(self) -> Path:
-        """One line an attempt."""
+        """The journal: one line per attempt."""
         return self.path / "results.jsonl"
 
     @property
     def transcript(self) -> Path:
-        """Every exchange with a model, if a model is the author."""
+        """The file of every exchange with the author, if it is a model."""
         return self.path / "transcript.jsonl"
 
     @property
     def inspections(self) -> Path:
-        """Every exchange with the model that reads kernels that passed."""
+        """The file of every exchange with the model that inspects kernels."""
         return self.path / "inspections.jsonl"
 
     @property
     def embeddings(self) -> Path:
-        """Vectors that an endpoint gave."""
+        """The file of the vectors that an embedding endpoint returned."""
         return self.path / "embeddings.jsonl"
 
     @property
     def usage(self) -> Path:
-        """Tokens and dollars of a complete run, by part."""
+        """The file of the tokens and dollars of a complete run, by part."""
         return self.path / "usage.json"
 
     @property
     def agent(self) -> Path:
-        """What the agent learned."""
+        """The folder of what the agent learned."""
         return self.path / "agent"
 
     def checkpoint(self, attempts: int) -> Path:
-        """What the agent had learned after so many attempts."""
+        """Return the folder of what the agent had learned after so many attempts; it is made if necessary."""
         path = self.path / "checkpoints" / str(attempts)
         path.mkdir(parents=True, exist_ok=True)
         return path
 
     @property
     def learned(self) -> bool:
-        """Whether the agent left anything; stores that keep no empty folders may have dropped its folder."""
+        """Whether the agent saved anything; its folder may be missing if the run was copied without empty folders."""
         return self.agent.is_dir() and any(self.agent.iterdir())
 
     def within(self, path: str) -> Path:
-        """A file or folder that the configuration names; a relative one starts here, so that folders can be moved."""
+        """Return a path that the configuration names; relative to the run folder, so that it can be moved."""
         return self.path / path
 
     @property
     def complete(self) -> bool:
-        """True once the whole budget has been spent and everything is written."""
+        """Whether the budget is spent and everything is written."""
         return (self.path / "complete").exists()
 
     @classmethod
     def open(cls, path: Path, config: RunConfig) -> RunFolder:
-        """Make the folder, or take up a run of the same configuration that lies there."""
+        """Make a run folder, or open the one of a run with the same configuration.
+
+        Args:
+            path: Where the folder is or will be.
+            config: The run's configuration.
+
+        Returns:
+            The run folder.
+
+        Raises:
+            KernelGymError: The folder holds something else, or a run with another configuration.
+        """
         folder = cls(path)
-        wanted = config.model_dump(mode="json")
+        content = config.model_dump(mode="json")
         if (path / "config.yaml").exists():
-            if folder.begun and _resolved(path).digest != config.digest:
+            if folder.begun and _read_config(path).digest != config.digest:
                 raise KernelGymError(f"{path} holds a run with another configuration; choose another --out")
         elif path.exists() and any(path.iterdir()):
             raise KernelGymError(f"{path} is not empty and holds no run; choose another --out")
         if not folder.begun:
-            with keeping_what_is_written(path):
+            with reporting_disk_errors(path):
                 path.mkdir(parents=True, exist_ok=True)
-                # First of all: by this file the folder is known as a run's, should the process be killed here.
-                (path / "config.yaml").write_text(yaml.safe_dump(wanted, sort_keys=False))
+                # Written first: if the process is killed here, this file marks the folder as a run's.
+                (path / "config.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
                 (path / "provenance.json").write_text(json.dumps(provenance(), indent=1))
                 folder.agent.mkdir(exist_ok=True)
         return folder
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Where and with what the run was begun; under `resumed` the same of every time that it went on."""
+        """Version, commit, machine and command of the run; `resumed` has the same for every time it was resumed."""
         try:
-            found: dict[str, Any] = json.loads((self.path / "provenance.json").read_text())
-            return {"commit": found["commit"]} | found
+            content: dict[str, Any] = json.loads((self.path / "provenance.json").read_text())
+            return {"commit": content["commit"]} | content
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise KernelGymError(f"{self.path} has no readable provenance.json; copy the whole folder") from error
 
     @property
     def commits(self) -> tuple[str, ...]:
         """The commits that the run was made at, in order; `+` is appended if the checkout had changes."""
-        found = self.provenance
-        return tuple(dict.fromkeys(str(part["commit"]) for part in (found, *found.get("resumed", ()))))
+        first = self.provenance
+        return tuple(dict.fromkeys(str(part["commit"]) for part in (first, *first.get("resumed", ()))))
 
     @property
     def origin(self) -> dict[str, Any]:
-        """Where the run's memories come from, for those they are given to; empty if the folder doesn't say."""
+        """The origin of the run's memories, which is exported with them; empty if the folder does not say."""
         if not all((self.path / name).exists() for name in ("config.yaml", "provenance.json")):
             return {}
         config = load_config(self.path)
@@ -158,47 +178,57 @@ class RunFolder:
 
     @property
     def begun(self) -> bool:
-        """True once something came of the run: a first attempt that a wrong option stopped leaves the folder free."""
-        kept = (self.journal, self.transcript, self.inspections, self.embeddings)
-        return any(file.exists() and file.stat().st_size for file in kept)
+        """Whether anything was recorded; a run that a wrong option stopped before leaves the folder free."""
+        records = (self.journal, self.transcript, self.inspections, self.embeddings)
+        return any(file.exists() and file.stat().st_size for file in records)
 
     def records(self, attempts: int) -> list[Record]:
-        """The journal of a complete run, which has so many attempts or, in drafting alone, a few more."""
-        found = Journal.read(self.journal)
-        if len(found) < attempts:
+        """Return the records of a complete run, which has so many attempts or, with stages=draft, a few more."""
+        records = Journal.read(self.journal)
+        if len(records) < attempts:
             raise KernelGymError(
-                f"{self.path} is marked complete but has {len(found)} of {attempts} attempts on record: "
+                f"{self.path} is marked complete but has {len(records)} of {attempts} attempts on record: "
                 f"delete {self.path / 'complete'} and run the same command again"
             )
-        return found
+        return records
 
     def last_round(self, config: RunConfig, tasks: int) -> list[Record]:
-        """The attempts of the last round of a complete run; all of them if it had one, and they count."""
+        """Return the attempts of the last round of a complete run that count."""
         each = tasks * config.budget
-        return counted(self.records(each * config.rounds)[each * (config.rounds - 1) :], config)
+        return counted_records(self.records(each * config.rounds)[each * (config.rounds - 1) :], config)
 
     def start_over(self, synced: bool = True) -> Journal:
-        """Open the journal and put aside what replaying writes again; not while another process is at work here."""
+        """Open the journal and back up the files that replaying writes again.
+
+        Args:
+            synced: Whether each line of the journal is synced to disk.
+
+        Returns:
+            The journal.
+
+        Raises:
+            KernelGymError: Another process works on the run, or the journal is damaged.
+        """
         journal = Journal(self.journal, synced)
-        Aside(self.path).put()
+        ReplayBackup(self.path).make()
         if not journal.replaying:
-            Aside(self.path).drop()
+            ReplayBackup(self.path).discard()
         return journal
 
     def go_on(self, attempt: int) -> None:
-        """All recorded attempts came out as they had: from `attempt` on, the run is made here and now."""
-        known = self.provenance
-        resumed = [*known.get("resumed", ()), provenance() | {"attempt": attempt}]
+        """Note in the provenance that the replay passed and that the run is resumed at `attempt`."""
+        before = self.provenance
+        resumed = [*before.get("resumed", ()), provenance() | {"attempt": attempt}]
         part = self.path / "provenance.json.part"
-        part.write_text(json.dumps(known | {"resumed": resumed}, indent=1))
+        part.write_text(json.dumps(before | {"resumed": resumed}, indent=1))
         part.rename(self.path / "provenance.json")
-        Aside(self.path).drop()
+        ReplayBackup(self.path).discard()
 
     def stop(self, journal: Journal) -> None:
-        """Let go of the run; one that was not replayed to the end is left as it was found."""
+        """Close the journal; a run that was not replayed to the end gets its files back."""
         try:
             if journal.replaying:
-                Aside(self.path).put_back()
+                ReplayBackup(self.path).restore()
         finally:
             journal.close()
 
@@ -209,7 +239,7 @@ class RunFolder:
         file.write_text(kernel.source)
 
     def kernel(self, digest: str) -> Path:
-        """Where a feasible kernel is kept, whatever memory the run has: its claims can be judged again."""
+        """Return the file of a feasible kernel; every run keeps them, so that its claims can be validated."""
         return self.path / "kernels" / f"{digest}.cpp"
 
     def keep_best(self, task: str, source: str) -> None:
@@ -219,19 +249,19 @@ class RunFolder:
         file.write_text(source)
 
     def best(self, task: str) -> Path:
-        """Where the fastest kernel of a task is kept."""
+        """Return the file of the fastest kernel of a task."""
         return self.path / "best" / f"{task.replace('/', '-')}.cpp"
 
     def finish(self, usage: Mapping[str, Mapping[str, float]]) -> None:
-        """Mark the run as complete; what models were paid is put down."""
+        """Mark the run as complete and write the usage of models."""
         if usage:
             self.usage.write_text(json.dumps(usage, indent=1))
         (self.path / "complete").touch()
 
 
 @contextmanager
-def keeping_what_is_written(path: Path) -> Iterator[None]:
-    """A disk that is full or can't be written to ends a run with one line; the journal holds what was attempted."""
+def reporting_disk_errors(path: Path) -> Iterator[None]:
+    """Turn an error of a full or read-only disk into a message that says the run can be resumed."""
     before = threading.excepthook
     threading.excepthook = lambda thread: None if _of_event_writer(thread) else before(thread)
     try:
@@ -248,36 +278,47 @@ def keeping_what_is_written(path: Path) -> Iterator[None]:
 
 
 def _of_event_writer(failed: threading.ExceptHookArgs) -> bool:
-    """Whether TensorBoard's thread could not write: it raises the same error once more where it is used."""
+    """Return whether TensorBoard's thread failed to write; its user gets the same error once more."""
     return isinstance(failed.exc_value, OSError) and type(failed.thread).__module__.startswith("tensorboard.")
 
 
-def counted(records: list[Record], config: RunConfig) -> list[Record]:
-    """The attempts that figures are made of: all, or those of first episodes where drafting is all."""
+def counted_records(records: list[Record], config: RunConfig) -> list[Record]:
+    """Return the records that figures are computed from: all, or with stages=draft those of first episodes."""
     return first_episodes(records) if config.env.stages == "draft" else records
 
 
 def keeps_memory(config: RunConfig) -> bool:
-    """Whether a run leaves its memory in a file: on a table, only if all its attempts share one."""
+    """Return whether a run leaves a bank file: always on a device, on a table only with shared memory."""
     return not config.env.table or config.env.memory == "shared"
 
 
 def load_config(path: Path) -> RunConfig:
-    """The configuration of a run folder."""
+    """Read the configuration of a run folder, also of one that an earlier version wrote.
+
+    Args:
+        path: The run folder.
+
+    Returns:
+        The configuration, with today's names.
+
+    Raises:
+        KernelGymError: The folder holds no run, or its configuration cannot be read.
+    """
     if not (path / "config.yaml").exists():
         raise KernelGymError(f"{path} holds no run: there is no config.yaml in it")
-    return _resolved(path)
+    return _read_config(path)
 
 
-def _resolved(path: Path) -> RunConfig:
+def _read_config(path: Path) -> RunConfig:
     try:
-        return RunConfig.model_validate(yaml.safe_load((path / "config.yaml").read_text()))
-    except (ValueError, yaml.YAMLError) as error:
+        data = yaml.safe_load((path / "config.yaml").read_text())
+        return RunConfig.model_validate(earlier_versions.current_config(data))
+    except (TypeError, ValueError, yaml.YAMLError) as error:
         raise KernelGymError(f"{path / 'config.yaml'} is not a run's configuration; choose another --out") from error
 
 
 def provenance() -> dict[str, Any]:
-    """Where and with what a run is made."""
+    """Return version, commit, machine, command and packages of this process."""
     return {
         "kernel_gym": __version__,
         "commit": _commit(),
@@ -296,7 +337,7 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit of the checkout that this runs from, `+` appended if it has changes; None outside a checkout."""
+    """Return the commit of the checkout, with `+` if it has changes; None outside a checkout."""
     here = Path(__file__).parent
     try:
         commit = subprocess.run(

@@ -1,7 +1,7 @@
-"""Holding a run to its claims: every kernel that its journal calls feasible is judged again.
+"""Validate a run: verify every kernel again that its journal calls feasible.
 
-What counts as solved, when, and how much faster than the first draft rests on all of them, not on the fastest alone.
-Sources are those of `kernels/`, of the fastest ones those of `best/`; each must have the digest that the journal names.
+The solve curve and the speedups rest on all feasible kernels, not on the fastest alone. Sources are read from
+`kernels/`, those of the fastest from `best/`; each must have the digest that the journal names.
 """
 
 from __future__ import annotations
@@ -16,20 +16,28 @@ from kernel_gym.envs.options import Options
 from kernel_gym.errors import KernelGymError
 from kernel_gym.experiments.runs.journal import Journal
 from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
-from kernel_gym.experiments.runs.training import SIMULATED, environment_options
+from kernel_gym.experiments.runs.run_plan import SIMULATED_DEVICES, environment_options
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
 from kernel_gym.verifier import Verifier
 
-#: Latencies of a simulator repeat exactly; a real device is allowed this share of noise.
+#: Fraction by which a latency of a real device may differ; latencies of a simulator repeat exactly.
 NOISE = 0.05
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A kernel that the journal calls feasible: what it says, and what the verifier says now.
+    """A kernel that the journal calls feasible, with the recorded latency and the verifier's new verdict.
 
-    `attempts` came to it, `best` is the fastest of its task, `noise` the share by which latencies may differ.
+    Attributes:
+        task: The task's id.
+        kernel: The kernel's digest.
+        claimed_us: The latency in the journal.
+        attempts: The number of attempts that produced this kernel.
+        best: Whether it is the fastest kernel of its task.
+        noise: The fraction by which latencies may differ.
+        now_us: The latency measured now; None if the kernel is not feasible.
+        outcome: The outcome of the new verdict; empty if the run has not kept the kernel.
     """
 
     task: str
@@ -39,32 +47,42 @@ class Claim:
     best: bool = False
     noise: float = 0.0
     now_us: float | None = None
-    #: what the verifier says now; empty if the run has not kept the kernel that its journal names
     outcome: str = ""
 
     @property
     def holds(self) -> bool:
-        """Feasible, and as fast as claimed."""
+        """Whether the kernel is feasible and as fast as claimed."""
         return self.now_us is not None and abs(self.now_us - self.claimed_us) <= self.noise * self.claimed_us
 
     @property
     def word(self) -> str:
-        """How the claim stands."""
+        """The result in words."""
         if not self.outcome:
             return "cannot be checked (its source was not kept)"
         return "holds" if self.holds else f"does not hold ({self.outcome})"
 
 
 def claims(path: Path, unsafe: bool = False, best: bool = False, workers: int = 1) -> Iterator[Claim]:
-    """Judge every feasible kernel of a run again, without cached verdicts; with `best` the fastest of each task alone.
+    """Verify every feasible kernel of a run again, without cached verdicts.
 
-    Whoever made the folder, its kernels are kernels of others: `unsafe` lets them run in a weak sandbox.
+    Args:
+        path: The run folder.
+        unsafe: Whether kernels may run in a weak sandbox. The folder may come from elsewhere, so its kernels are not
+            trusted.
+        best: Whether to check the fastest kernel of each task alone.
+        workers: The number of verifications at a time.
+
+    Yields:
+        Each claim with the new verdict, in the order of the journal.
+
+    Raises:
+        KernelGymError: The folder holds no run, or its journal has no feasible kernel.
     """
     folder, config = RunFolder(path), load_config(path)
-    claimed = [claim for claim in _claimed(folder) if claim.best or not best]
+    claimed = [claim for claim in _read_claims(folder) if claim.best or not best]
     options = environment_options(config, folder)
     device, tasks = factories.device(options), _tasks(options, claimed)
-    noise = 0.0 if config.env.device in SIMULATED else NOISE
+    noise = 0.0 if config.env.device in SIMULATED_DEVICES else NOISE
     with Verifier(device, cache=False, unsafe=unsafe, workers=workers) as verifier:
         kernels = _kernels(folder, claimed, device.language)
         verdicts = {i: verifier.submit(kernel, tasks[claimed[i].task]) for i, kernel in kernels.items()}
@@ -76,20 +94,22 @@ def claims(path: Path, unsafe: bool = False, best: bool = False, workers: int = 
             yield replace(claim, noise=noise, now_us=verdict.latency_us, outcome=verdict.outcome)
 
 
-def _claimed(folder: RunFolder) -> list[Claim]:
-    """The feasible kernels of the journal, each once, in the order in which they were found."""
-    found: dict[tuple[str, str, float], Claim] = {}
+def _read_claims(folder: RunFolder) -> list[Claim]:
+    """Return the feasible kernels of the journal, each once, in the order of their first attempts."""
+    by_kernel: dict[tuple[str, str, float], Claim] = {}
     for record in Journal.read(folder.journal):
         if (latency := record["verdict"]["latency_us"]) is not None:
             key = (record["task"], record["kernel"], latency)
-            found[key] = replace(found[key], attempts=found[key].attempts + 1) if key in found else Claim(*key)
-    if not found:
+            by_kernel[key] = (
+                replace(by_kernel[key], attempts=by_kernel[key].attempts + 1) if key in by_kernel else Claim(*key)
+            )
+    if not by_kernel:
         raise KernelGymError(f"{folder.path} claims no feasible kernel: there is nothing to validate")
     fastest: dict[str, Claim] = {}
-    for claim in found.values():
+    for claim in by_kernel.values():
         if claim.task not in fastest or claim.claimed_us < fastest[claim.task].claimed_us:
             fastest[claim.task] = claim
-    return [replace(claim, best=claim is fastest[claim.task]) for claim in found.values()]
+    return [replace(claim, best=claim is fastest[claim.task]) for claim in by_kernel.values()]
 
 
 def _tasks(options: Options, claimed: Sequence[Claim]) -> dict[str, Task]:
@@ -98,10 +118,10 @@ def _tasks(options: Options, claimed: Sequence[Claim]) -> dict[str, Task]:
 
 
 def _kernels(folder: RunFolder, claimed: Sequence[Claim], language: str) -> dict[int, Kernel]:
-    """The kernels by claim, as far as the run kept them as they were."""
-    found: dict[int, Kernel] = {}
+    """Return the kernels by the index of their claim, as far as the run kept them unchanged."""
+    kernels: dict[int, Kernel] = {}
     for i, claim in enumerate(claimed):
-        kept = folder.best(claim.task) if claim.best else folder.kernel(claim.kernel)
-        if kept.exists() and (kernel := Kernel(kept.read_text(), language)).digest == claim.kernel:
-            found[i] = kernel
-    return found
+        file = folder.best(claim.task) if claim.best else folder.kernel(claim.kernel)
+        if file.exists() and (kernel := Kernel(file.read_text(), language)).digest == claim.kernel:
+            kernels[i] = kernel
+    return kernels

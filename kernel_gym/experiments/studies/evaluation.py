@@ -1,7 +1,7 @@
-"""Evaluating what was trained: agents and memories frozen as their runs left them, on operators they have never seen.
+"""Evaluate trained agents: agent and memory are frozen, and the tasks are ones that the run never worked on.
 
-Each complete run becomes one shard with the run's own seed: the agent acts and no longer learns, the bank takes in
-nothing but start points and puts nothing on record, and memories of the operators at hand are left out.
+Each complete run becomes one shard with the same seed. The agent acts and no longer learns. The bank takes in start
+points only and keeps no usage statistics. Memories of the evaluated tasks are left out.
 """
 
 from __future__ import annotations
@@ -12,26 +12,39 @@ from pathlib import Path
 from kernel_gym.config import RunConfig
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments.runs.journal import Journal
-from kernel_gym.experiments.runs.replay_backup import Aside
+from kernel_gym.experiments.runs.replay_backup import ReplayBackup
 from kernel_gym.experiments.runs.run_folder import RunFolder, keeps_memory, load_config
 from kernel_gym.experiments.studies.study import Study
 from kernel_gym.experiments.studies.study_definition import AGENT_FOLDER, MEMORY_FILE, Shard
 
 
 def complete_runs(folders: Sequence[Path]) -> list[RunFolder]:
-    """All complete runs in or below the folders."""
+    """Return all complete runs in or below the folders."""
     marks = [mark for folder in folders for mark in sorted(folder.rglob("complete"))]
-    found = [RunFolder(mark.parent) for mark in marks if not Aside.has(mark)]
-    if not found:
+    runs = [RunFolder(mark.parent) for mark in marks if not ReplayBackup.has(mark)]
+    if not runs:
         raise KernelGymError(f"no complete run in {', '.join(map(str, folders))}; train first")
-    return found
+    return runs
 
 
-def evaluation(runs: Sequence[RunFolder], tasks: Sequence[str], budget: int, out: Path) -> Study:
-    """The study that evaluates runs on tasks; the first run's agent is the reference."""
+def evaluation_study(runs: Sequence[RunFolder], tasks: Sequence[str], budget: int, out: Path) -> Study:
+    """Return the study that evaluates trained runs.
+
+    Args:
+        runs: Complete runs.
+        tasks: Ids of tasks that none of the runs worked on.
+        budget: Attempts per task.
+        out: The folder of the evaluation.
+
+    Returns:
+        A study with one shard for each run; the first run's agent is the reference.
+
+    Raises:
+        ConfigError: A run kept no memory or worked on one of the tasks, or two runs have the same agent and seed.
+    """
     shards = [_shard(run, load_config(run.path), tuple(tasks), budget) for run in runs]
     if len({shard.label for shard in shards}) < len(shards):
-        raise ConfigError("several of these runs have the same agent and seed; evaluate them apart")
+        raise ConfigError("several of these runs have the same agent and seed; evaluate them one at a time")
     return Study(tuple(shards), out, shards[0].contender)
 
 
@@ -39,7 +52,7 @@ def _shard(run: RunFolder, trained: RunConfig, tasks: tuple[str, ...], budget: i
     if not keeps_memory(trained):
         raise ConfigError(f"{run.path} kept no memory: train with env.memory=shared to evaluate")
     if seen := sorted(set(tasks) & _trained_on(run)):
-        raise ConfigError(f"{run.path} was trained on {', '.join(seen[:4])}: choose operators that it has not seen")
+        raise ConfigError(f"{run.path} was trained on {', '.join(seen[:4])}: choose tasks that it has not seen")
     config = trained.model_copy(
         update={
             "suite": tasks[0].partition("/")[0],
@@ -58,7 +71,7 @@ def _shard(run: RunFolder, trained: RunConfig, tasks: tuple[str, ...], budget: i
 
 
 def training_costs(runs: Sequence[RunFolder]) -> dict[str, set[int]]:
-    """How many verifications runs were trained with, by agent."""
+    """Return the numbers of verifications that runs were trained with, by agent."""
     costs: dict[str, set[int]] = {}
     for run in runs:
         costs.setdefault(load_config(run.path).agent, set()).add(len(Journal.read(run.journal)))
@@ -66,6 +79,6 @@ def training_costs(runs: Sequence[RunFolder]) -> dict[str, set[int]]:
 
 
 def _trained_on(run: RunFolder) -> set[str]:
-    """The operators that a run has worked on, and those that the memory it began with comes from."""
+    """Return the tasks that a run worked on, and those that its initial memory comes from."""
     with run.memory() as bank:
         return {record["task"] for record in Journal.read(run.journal)} | set(bank.tasks())

@@ -1,6 +1,6 @@
-"""What a learner adds: its gain over the best heuristic, and how much of the way from there to a yardstick it goes.
+"""Compute what a learner gains over the best heuristic, and how much of the gap to a yardstick that closes.
 
-A yardstick is a picker that knows what no agent can, so the way to it is what there is to gain.
+A yardstick picks with knowledge that no agent has, so the gap to it is the most that can be gained.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from kernel_gym.experiments.statistics import SAME, Difference, Interval, differ
 
 @dataclass(frozen=True)
 class ClosedGap:
-    """(learner - heuristic) / (yardstick - heuristic) by seed; None in a seed where the yardstick is not above.
+    """(learner - heuristic) / (yardstick - heuristic) by seed; None for a seed in which the yardstick is not better.
 
-    `share` is the mean over seeds, None if one of them has no gap: a mean of the others would choose its seeds.
+    `share` is the mean over seeds. It is None if one seed has no gap, because a mean of the others would select seeds.
     """
 
     learner: str
@@ -27,16 +27,16 @@ class ClosedGap:
 
     @property
     def without(self) -> list[int]:
-        """Seeds in which there is no gap."""
+        """The seeds without a gap."""
         return [seed for seed, share in self.per_seed.items() if share is None]
 
 
 def gain(
     runs: Sequence[RunOutcome], learner: str, heuristics: Sequence[str], figure: str = "area"
 ) -> Difference | None:
-    """A learner against the best of the heuristics by mean; None without both.
+    """Return the difference between a learner and the best heuristic by mean; None if either has no run.
 
-    The best is chosen from the same runs, which favours it: the gain is, if anything, understated.
+    The best heuristic is chosen on the same runs, which favours it: the gain is understated, if anything.
     """
     values = by_seed(runs, figure)
     best = _best(values, heuristics)
@@ -46,7 +46,7 @@ def gain(
 def closed_gap(
     runs: Sequence[RunOutcome], learner: str, heuristics: Sequence[str], yardstick: str, figure: str = "area"
 ) -> ClosedGap | None:
-    """How much of the gap a learner closes; None unless the yardstick has every seed that there is a run of."""
+    """Return how much of the gap a learner closes; None unless the yardstick has a run of every seed."""
     values = by_seed(runs, figure)
     best, top = _best(values, heuristics), values.get(yardstick, {})
     if not best or {run.seed for run in runs} - top.keys():

@@ -1,13 +1,14 @@
-"""A study under way: its shards are made side by side, each resumable, and read back into outcomes.
+"""Run the shards of a study in parallel and read back their outcomes.
 
-Every shard is a process and a folder of its own, so that one that fails or is killed leaves the others alone. Running a
-study again takes up every shard where it was stopped; shards that lie there complete, wherever they were made, are
-only read. So shards can be made on several machines and their folders put side by side.
+Every shard runs in its own process and folder, so that one that fails or is killed does not affect the others. Running
+a study again resumes every shard where it was stopped; complete shards are only read. So shards can be run on several
+machines and their folders copied together.
 """
 
 from __future__ import annotations
 
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from pathlib import Path
 
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments.runs.comparison import Over, RunOutcome, comparable, outcome
-from kernel_gym.experiments.runs.isolated_run import begin, end, in_words, reason_of
+from kernel_gym.experiments.runs.earlier_versions import shard_folder
+from kernel_gym.experiments.runs.isolated_run import describe_error, end_runs, start_run, wait_for_run
 from kernel_gym.experiments.runs.journal import Record
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.studies.study_definition import AGENT_FOLDER, MEMORY_FILE, Shard
@@ -28,30 +30,55 @@ Watch = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Failure:
-    """A shard that could not be finished, and why."""
+    """A shard that failed, and why."""
 
     shard: str
     reason: str
 
 
+def print_failures(failures: Sequence[Failure]) -> int:
+    """Print the shards that failed to stderr; return the exit status of a command."""
+    for failure in failures:
+        print(f"{failure.shard} failed: {failure.reason}", file=sys.stderr)
+    return 1 if failures else 0
+
+
 @dataclass(frozen=True)
 class Study:
-    """Shards in one folder; `reference` is the contender that the others are compared with."""
+    """Shards in one folder.
+
+    Attributes:
+        shards: The runs of the study.
+        folder: The study's folder; each shard has a folder in it.
+        reference: The contender that the others are compared with.
+    """
 
     shards: tuple[Shard, ...]
     folder: Path
     reference: str
 
     def __post_init__(self) -> None:
-        # Counted as several, one run would look like more evidence than it is.
+        # One run that is counted several times would look like more evidence than it is.
         labels = Counter(shard.label for shard in self.shards)
         if several := [label for label, count in labels.items() if count > 1]:
-            raise ConfigError(f"{several[0]} would be made {labels[several[0]]} times: name each agent and seed once")
+            raise ConfigError(f"{several[0]} would be run {labels[several[0]]} times: name each agent and seed once")
 
     def run(self, parallel: int, watch: Watch) -> list[Failure]:
-        """Make all shards that are not complete yet, `parallel` at a time; what failed."""
+        """Run all shards that are not complete.
+
+        Args:
+            parallel: The number of shards that run at the same time.
+            watch: Called about once a second with the attempts made and the attempts in all.
+
+        Returns:
+            The shards that failed.
+
+        Raises:
+            ConfigError: `parallel` is less than 1.
+            KernelGymError: A shard's folder holds another run.
+        """
         if parallel < 1:
-            raise ConfigError(f"{parallel} runs at once make none: at least 1")
+            raise ConfigError(f"at least 1 run at a time is needed, not {parallel}")
         for shard in self.shards:
             RunFolder.open(self.path(shard), shard.config)
         failures: list[Failure] = []
@@ -70,19 +97,19 @@ class Study:
         return failures
 
     def path(self, shard: Shard) -> Path:
-        """Where a shard lies."""
-        return self.folder / shard.label
+        """Return the folder of a shard."""
+        return shard_folder(self.folder, shard.label)
 
     def complete(self) -> list[Shard]:
-        """The shards that are there whole."""
+        """Return the complete shards."""
         return [shard for shard in self.shards if RunFolder(self.path(shard)).complete]
 
     def outcomes(self) -> list[RunOutcome]:
-        """What the complete shards came to."""
+        """Return the figures of the complete shards."""
         return [self._over(shard)(shard.tasks) for shard in self.complete()]
 
     def comparable(self) -> dict[str, list[RunOutcome]]:
-        """The same, by the operators that it is over."""
+        """Return the figures of the complete shards, grouped by the tasks that they are over."""
         return comparable((shard.tasks, self._over(shard)) for shard in self.complete())
 
     def _over(self, shard: Shard) -> Over:
@@ -90,7 +117,7 @@ class Study:
         return lambda tasks: outcome(shard.contender, shard.config, records, tasks)
 
     def commits(self) -> list[str]:
-        """The commits that the complete shards were made at; more than one, and they may not be comparable."""
+        """Return the commits of the complete shards; if there are several, the shards may not be comparable."""
         return sorted({commit for shard in self.complete() for commit in RunFolder(self.path(shard)).commits})
 
     @property
@@ -101,7 +128,7 @@ class Study:
     @property
     def done(self) -> int:
         """Attempts on record."""
-        return Lines().count(self._journals())
+        return LineCounter().count(self._journals())
 
     def _journals(self) -> list[Path]:
         return [self._journal(shard) for shard in self.shards]
@@ -115,49 +142,49 @@ class Study:
     def _wave(self, shards: Sequence[Shard], parallel: int, watch: Watch) -> Iterator[Failure]:
         waiting = [shard for shard in shards if not RunFolder(self.path(shard)).complete]
         running: dict[Connection, tuple[Shard, BaseProcess]] = {}
-        lines = Lines()
+        lines = LineCounter()
         try:
             while waiting or running:
                 while waiting and len(running) < parallel:
                     shard = waiting.pop(0)
                     try:
-                        self._give_memory(shard)
+                        self._copy_memory(shard)
                     except (KernelGymError, OSError) as error:
-                        yield Failure(shard.label, in_words(error))
+                        yield Failure(shard.label, describe_error(error))
                         continue
-                    answer, process = begin(shard.config, self.path(shard))
-                    running[answer] = shard, process
+                    messages, process = start_run(shard.config, self.path(shard))
+                    running[messages] = shard, process
                 for ended in set(running) & set(wait(list(running), timeout=1.0)):
                     shard, process = running.pop(ended)
-                    if reason := reason_of(ended, process):
+                    if reason := wait_for_run(ended, process):
                         yield Failure(shard.label, reason)
                 watch(lines.count(self._journals()), self.total)
         finally:
-            end([process for _, process in running.values()])
+            end_runs([process for _, process in running.values()])
 
-    def _give_memory(self, shard: Shard) -> None:
-        """Copy what the shard begins with into its folder: memories of other operators, and what the agent learned."""
-        folder, source = self.path(shard), RunFolder(self.folder / shard.memory)
+    def _copy_memory(self, shard: Shard) -> None:
+        """Copy what the shard begins with into its folder: memories of other tasks, and what the agent learned."""
+        folder, source = self.path(shard), RunFolder(shard_folder(self.folder, shard.memory))
         if not shard.memory or (folder / MEMORY_FILE).exists():
             return
         if shard.config.initial_agent and source.learned:
             shutil.copytree(source.agent, folder / AGENT_FOLDER, dirs_exist_ok=True)
-        # The memory comes last and gets its name when it is whole: killed before, all of this is done again.
+        # The memory is copied last and renamed when complete: after a kill, all of this is done again.
         part = folder / f"{MEMORY_FILE}.part"
         with source.memory() as bank:
-            # Of operators that it never worked at, there is nothing to leave out.
+            # Tasks that the source never worked on have nothing to leave out.
             bank.export(part, set(shard.tasks) & set(bank.tasks()), source.origin)
         part.rename(folder / MEMORY_FILE)
 
 
-class Lines:
-    """Counts the lines of files that grow; reads only what is new."""
+class LineCounter:
+    """Counts the lines of growing files; reads only what is new."""
 
     def __init__(self) -> None:
         self._read: dict[Path, tuple[int, int]] = {}
 
     def count(self, paths: Sequence[Path]) -> int:
-        """Lines of all the files together."""
+        """Return the number of lines of all files together."""
         return sum(self._count(path) for path in paths if path.exists())
 
     def _count(self, path: Path) -> int:

@@ -1,4 +1,4 @@
-"""Running a named study from a command line: which shards, with progress, and the table at the end."""
+"""Run a named study from a command line: its shards with progress, and the table at the end."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ import yaml
 
 from kernel_gym import plugins
 from kernel_gym.errors import ConfigError, KernelGymError
-from kernel_gym.experiments.runs.progress import shown
+from kernel_gym.experiments.runs.progress import show_progress
 from kernel_gym.experiments.studies import study_definition, tables
 from kernel_gym.experiments.studies.study import Failure, Study
 
+#: The file in a study's folder that says which study it holds.
+STUDY_FILE = "study.yaml"
+#: Seconds on one core: a first verdict with author and memory, and the start of a run. Measured, rough.
+SECONDS_PER_ATTEMPT, SECONDS_PER_RUN = 0.27, 8.0
+
 
 @dataclass(frozen=True)
-class Asked:
-    """Which study at which size; only some agents and seeds of it, if any are named."""
+class StudyRequest:
+    """A study at a size; `agents` and `seeds`, if any are named, restrict it."""
 
     name: str
     size: str
@@ -25,80 +30,72 @@ class Asked:
     seeds: Sequence[str] = ()
 
     def study(self, folder: Path) -> Study:
-        """The shards, in a folder."""
-        found = study_definition.load(self.name)
+        """Return the study with its shards in a folder."""
+        definition = study_definition.load(self.name)
         if not all(seed.isdigit() for seed in self.seeds):
             raise ConfigError(f"seeds are numbers, not {', '.join(self.seeds)}")
-        shards = study_definition.shards(found, self.size, self.agents, [int(seed) for seed in self.seeds])
-        return Study(tuple(shards), folder, found.reference)
+        shards = study_definition.shards(definition, self.size, self.agents, [int(seed) for seed in self.seeds])
+        return Study(tuple(shards), folder, definition.reference)
 
 
-#: The file of a study's folder that says which study it holds.
-MARK = "study.yaml"
+def definition_in(folder: Path) -> study_definition.StudyDefinition | None:
+    """Return the definition of the study that a folder holds; None if it holds no study."""
+    content = _read_study_file(folder)
+    return study_definition.load(content["study"]) if content else None
 
 
-def marked(folder: Path) -> study_definition.Protocol | None:
-    """The study that a folder holds; None if it holds another thing."""
-    said = _mark(folder)
-    return study_definition.load(said["study"]) if said else None
-
-
-def _mark(folder: Path) -> dict[str, str]:
-    file = folder / MARK
+def _read_study_file(folder: Path) -> dict[str, str]:
+    file = folder / STUDY_FILE
     try:
-        said = yaml.safe_load(file.read_text()) if file.exists() else {}
+        content = yaml.safe_load(file.read_text()) if file.exists() else {}
     except (OSError, yaml.YAMLError) as error:
         raise KernelGymError(f"cannot read {file}: {' '.join(str(error).split())}") from error
-    if said and (not isinstance(said, dict) or set(said) != {"study", "size"}):
+    if content and (not isinstance(content, dict) or set(content) != {"study", "size"}):
         raise KernelGymError(f"{file} does not name a study and its size; delete it, --table writes it anew")
-    return {key: str(value) for key, value in said.items()} if said else {}
+    return {key: str(value) for key, value in content.items()} if content else {}
 
 
-def _claim(asked: Asked, folder: Path) -> None:
-    """Say in the folder which study it holds: reports compare as the study does."""
-    ours = {"study": asked.name, "size": asked.size}
-    if (said := _mark(folder)) not in ({}, ours):
-        raise ConfigError(f"{folder} holds the study {said['study']} at size {said['size']}; choose another --out")
+def _write_study_file(request: StudyRequest, folder: Path) -> None:
+    """Write into the folder which study it holds: reports compare as the study does."""
+    content = {"study": request.name, "size": request.size}
+    if (other := _read_study_file(folder)) not in ({}, content):
+        raise ConfigError(f"{folder} holds the study {other['study']} at size {other['size']}; choose another --out")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARK).write_text(yaml.safe_dump(ours))
-
-
-#: Seconds of one core: a cold verdict with author and memory, and what a run takes to begin. Measured, rough.
-ATTEMPT_S, RUN_S = 0.27, 8.0
+    (folder / STUDY_FILE).write_text(yaml.safe_dump(content))
 
 
 def sizes(name: str) -> dict[str, str]:
-    """Size -> its runs, attempts and an estimate of the time on two idle cores, all agents alike."""
-    found = study_definition.load(name)
-    return {size: _extent(study_definition.shards(found, size)) for size in found.sizes}
+    """Return, for each size of a study, its runs, attempts and an estimate of the time on two idle cores."""
+    definition = study_definition.load(name)
+    return {size: _extent(study_definition.shards(definition, size)) for size in definition.sizes}
 
 
 def _extent(shards: Sequence[study_definition.Shard]) -> str:
     attempts = sum(len(shard.tasks) * shard.config.budget for shard in shards)
-    minutes = (attempts * ATTEMPT_S + len(shards) * RUN_S) / 60 / 2
+    minutes = (attempts * SECONDS_PER_ATTEMPT + len(shards) * SECONDS_PER_RUN) / 60 / 2
     time = f"{minutes / 60:.1f} hours" if minutes >= 90 else f"{max(1, round(minutes))} minutes"
     return f"{len(shards)} runs, {attempts:,} attempts, estimated {time} on two idle cores"
 
 
-def run(asked: Asked, folder: Path, parallel: int) -> list[Failure]:
-    """Make the shards that are missing; what failed."""
-    study = asked.study(folder)
+def run(request: StudyRequest, folder: Path, parallel: int) -> list[Failure]:
+    """Run the shards that are not complete, with progress; return those that failed."""
+    study = request.study(folder)
     for agent in sorted({shard.agent for shard in study.shards}):
         plugins.load("kernel_gym.agents", agent)
-    _claim(asked, folder)
+    _write_study_file(request, folder)
     contenders = len({shard.contender for shard in study.shards})
-    with shown(f"{asked.name}: {contenders} contenders, {len(study.shards)} runs", study.done) as watch:
+    with show_progress(f"{request.name}: {contenders} contenders, {len(study.shards)} runs", study.done) as watch:
         return study.run(parallel, watch)
 
 
-def write_results(asked: Asked, folder: Path) -> str:
-    """Write `results.md` of all shards that are complete, whoever asked for them; its text."""
-    whole, asked_for = Asked(asked.name, asked.size).study(folder), asked.study(folder)
-    shards = {shard.label: shard for shard in (*whole.shards, *asked_for.shards)}
+def write_results(request: StudyRequest, folder: Path) -> str:
+    """Write `results.md` of all complete shards, also of those not requested; return its text."""
+    whole, requested = StudyRequest(request.name, request.size).study(folder), request.study(folder)
+    shards = {shard.label: shard for shard in (*whole.shards, *requested.shards)}
     study = Study(tuple(shards.values()), folder, whole.reference)
     if not study.complete():
-        raise KernelGymError(f"{folder} holds no complete run of the study {asked.name} at size {asked.size} yet")
-    _claim(asked, folder)
-    text = tables.results(f"{asked.name}, {asked.size} size", study_definition.load(asked.name), study)
+        raise KernelGymError(f"{folder} holds no complete run of the study {request.name} at size {request.size} yet")
+    _write_study_file(request, folder)
+    text = tables.results(f"{request.name}, {request.size} size", study_definition.load(request.name), study)
     (folder / "results.md").write_text(text)
     return text

@@ -1,9 +1,9 @@
-"""Named studies: what is compared, on which operators, how often; read from `studies/*.yaml`, one code path for all.
+"""Named studies: what is compared, on which tasks, how often. They are defined in `definitions/*.yaml`.
 
-A study crosses arms (variations of the settings), agents and seeds; each combination is a *shard*, one run in one
-folder. `phases` name the operators: all of a phase are worked on in lock-step, one phase after another on one memory.
-An arm with `memory: other` begins with what the shard of `other` with the same seed, and the same agent if there are
-several, has in its bank.
+A study crosses arms (variations of the settings), agents and seeds. Each combination is a *shard*: one run in one
+folder. `phases` name the tasks: all tasks of a phase are worked on in lock-step, one phase after another on one memory.
+An arm with `memory: other` begins with the bank of the shard of `other` that has the same seed (and the same agent, if
+`other` has several).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernel_gym.config import RunConfig, merged, resolve
 from kernel_gym.errors import ConfigError
-from kernel_gym.experiments.studies.task_sampling import chosen
+from kernel_gym.experiments.studies.task_sampling import select_tasks
 
-#: Where a shard's first memories lie, within its folder.
+#: Where a shard's initial memories and agent lie, within its folder.
 MEMORY_FILE, AGENT_FOLDER = "memory.jsonl", "agent_before"
 
 
@@ -29,7 +29,7 @@ class _Data(BaseModel):
 
 
 class Size(_Data):
-    """How much of the study is run: share of the operators, attempts each, seeds."""
+    """How much of a study is run: the share of the tasks, attempts per task, seeds."""
 
     operators: float = Field(1.0, gt=0, le=1)
     budget: int = Field(30, ge=1)
@@ -38,7 +38,7 @@ class Size(_Data):
 
 
 class Arm(_Data):
-    """A variation: other operators, settings, agents than the study's, or another arm's memory to begin with.
+    """A variation of a study: its own tasks, settings or agents, or another arm's memory to begin with.
 
     `options` has constructor arguments by agent.
     """
@@ -51,20 +51,20 @@ class Arm(_Data):
 
 
 class Published(_Data):
-    """A figure of the paper, to stand beside ours."""
+    """A figure of the paper, shown next to ours."""
 
     what: str
     value: str
 
 
-class Protocol(_Data):
-    """A named study as its file has it.
+class StudyDefinition(_Data):
+    """A named study as its YAML file defines it.
 
-    Agents that are `alone` share no memory: every operator begins with the seed knowledge, and its own attempts are all
-    that joins. `pairs` are the comparisons that are made, contender and reference; left out, all contenders are
-    compared with `reference`, within their arm if that is an agent of every arm. The `yardstick` knows what no agent
-    can and is no contender: it is not compared, but learners are told how much of the gap to it they close. `marks`
-    are attempts an operator after which the share solved is stated too.
+    Agents that are `alone` share no memory: every task begins with the seed knowledge, and only its own attempts join
+    it. `pairs` are the comparisons that are made, contender and reference; if left out, all contenders are compared
+    with `reference`, within their arm if every arm has that agent. The `yardstick` uses knowledge that no agent has.
+    It is not compared itself; tables state how much of the gap to it each learner closes. `marks` are numbers of
+    attempts per task after which the share of solved tasks is stated too.
     """
 
     about: str
@@ -84,7 +84,7 @@ class Protocol(_Data):
     published: tuple[Published, ...] = ()
 
     def compared(self, contenders: Sequence[str]) -> list[tuple[str, str]]:
-        """Which contenders are compared with which."""
+        """Return the pairs of contender and reference that are compared."""
         if self.pairs:
             return [pair for pair in self.pairs if set(pair) <= set(contenders)]
         return [
@@ -96,8 +96,8 @@ class Protocol(_Data):
         ]
 
     def _reference(self, contender: str) -> str:
-        arm, within, _ = contender.rpartition("/")
-        return f"{arm}{within}{self.reference}" if self.reference in self.agents else self.reference
+        arm, slash, _ = contender.rpartition("/")
+        return f"{arm}{slash}{self.reference}" if self.reference in self.agents else self.reference
 
 
 @dataclass(frozen=True)
@@ -123,93 +123,118 @@ class Shard:
 
 
 def folder_name(contender: str) -> str:
-    """What the folder of a contender's runs is called; reports know it by that."""
+    """Return the name of the folder with a contender's runs."""
     return contender.replace(":", "-")
 
 
 def names() -> list[str]:
-    """All named studies."""
+    """Return the names of all studies."""
     return sorted(file.name[:-5] for file in _folder().iterdir() if file.name.endswith(".yaml"))
 
 
-def load(name: str) -> Protocol:
-    """The study of a name."""
+def load(name: str) -> StudyDefinition:
+    """Read the definition of a study.
+
+    Args:
+        name: The name of a file in `definitions`, without `.yaml`.
+
+    Returns:
+        The definition.
+
+    Raises:
+        ConfigError: There is no such study.
+    """
     file = _folder() / f"{name}.yaml"
     if not file.is_file():
         raise ConfigError(f"no study is called {name!r}; there are {', '.join(names())}")
     return parse(name, yaml.safe_load(file.read_text()))
 
 
-def parse(name: str, data: dict[str, Any]) -> Protocol:
-    """A study from data. `like: other` takes over what it doesn't say itself."""
+def parse(name: str, data: dict[str, Any]) -> StudyDefinition:
+    """Return a definition from the data of its file. `like: other` takes what is left out from another study."""
     data = dict(data)
     if like := data.pop("like", None):
         data = merged(load(like).model_dump(), data)
     try:
-        return Protocol.model_validate(data)
+        return StudyDefinition.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigError(f"study {name!r}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
-def shards(protocol: Protocol, size: str, agents: Sequence[str] = (), seeds: Sequence[int] = ()) -> list[Shard]:
-    """Every run of a study, seed by seed so that agents can be compared early; only those asked for."""
-    if size not in protocol.sizes:
-        raise ConfigError(f"sizes are {', '.join(protocol.sizes)}, not {size!r}")
-    scale = protocol.sizes[size]
-    found = [
-        _shard(protocol, scale, arm, agent, seed)
+def shards(
+    definition: StudyDefinition, size: str, agents: Sequence[str] = (), seeds: Sequence[int] = ()
+) -> list[Shard]:
+    """Resolve a study to its runs, seed by seed so that agents can be compared early.
+
+    Args:
+        definition: The study.
+        size: The name of one of its sizes.
+        agents: The agents to run; those of the study if left out.
+        seeds: The seeds to run; as many as the size says if left out.
+
+    Returns:
+        One shard for each run.
+
+    Raises:
+        ConfigError: The size or the agents are not the study's, or the definition contradicts itself.
+    """
+    if size not in definition.sizes:
+        raise ConfigError(f"sizes are {', '.join(definition.sizes)}, not {size!r}")
+    scale = definition.sizes[size]
+    resolved = [
+        _shard(definition, scale, arm, agent, seed)
         for seed in seeds or range(scale.seeds)
-        for arm in protocol.arms
-        for agent in _agents(protocol, arm, agents)
+        for arm in definition.arms
+        for agent in _agents(definition, arm, agents)
     ]
-    if not found:
+    if not resolved:
         raise ConfigError(f"no arm of the study has {', '.join(agents)}")
-    return found
+    return resolved
 
 
-def _agents(protocol: Protocol, arm: str, asked: Sequence[str]) -> Sequence[str]:
-    """Those asked for that the arm has; an arm whose memory another begins with keeps its own."""
-    own = protocol.arms[arm].agents
-    if own and arm and any(other.memory == arm for other in protocol.arms.values()):
+def _agents(definition: StudyDefinition, arm: str, requested: Sequence[str]) -> Sequence[str]:
+    """Return the requested agents that an arm has; an arm whose memory another begins with keeps its own."""
+    own = definition.arms[arm].agents
+    if own and arm and any(other.memory == arm for other in definition.arms.values()):
         return own
-    if own and asked:
-        return [agent for agent in asked if agent in own]
-    return own or asked or protocol.agents
+    if own and requested:
+        return [agent for agent in requested if agent in own]
+    return own or requested or definition.agents
 
 
-def _shard(protocol: Protocol, size: Size, name: str, agent: str, seed: int) -> Shard:
-    arm = protocol.arms[name]
-    phases = [chosen(words, size.operators) for words in arm.phases or protocol.phases]
-    at_once = {len(phase) for phase in phases}
-    if len(at_once) > 1:
-        raise ConfigError(f"the phases of a run must name equally many operators, not {sorted(at_once)}")
+def _shard(definition: StudyDefinition, size: Size, name: str, agent: str, seed: int) -> Shard:
+    arm = definition.arms[name]
+    phases = [select_tasks(words, size.operators) for words in arm.phases or definition.phases]
+    batches = {len(phase) for phase in phases}
+    if len(batches) > 1:
+        raise ConfigError(f"the phases of a run must name equally many tasks, not {sorted(batches)}")
     fixed: dict[str, Any] = {
         "agent": agent,
         "agent_options": arm.options.get(agent, {}),
         "seed": seed,
         "tasks": [task.id for phase in phases for task in phase],
-        "batch": at_once.pop(),
+        "batch": batches.pop(),
         "budget": size.budget,
     }
-    source = _source(protocol, arm, agent, seed)
+    source = _memory_source(definition, arm, agent, seed)
     if source:
         fixed["initial_memory"] = MEMORY_FILE
         fixed["initial_agent"] = AGENT_FOLDER if source.split("/")[1] == agent else ""
-    if agent in protocol.alone:
+    if agent in definition.alone:
         fixed["env"] = {"memory": "fresh"}
-    layers = merged(merged(merged(protocol.settings, arm.settings), size.settings), fixed)
+    layers = merged(merged(merged(definition.settings, arm.settings), size.settings), fixed)
     return Shard(name, agent, seed, resolve(overrides=layers), tuple(fixed["tasks"]), source)
 
 
-def _source(protocol: Protocol, arm: Arm, agent: str, seed: int) -> str:
-    """The label of the shard that made the memory which an arm begins with: of its one agent, or of the same agent."""
+def _memory_source(definition: StudyDefinition, arm: Arm, agent: str, seed: int) -> str:
+    """Return the label of the shard whose memory an arm begins with: of its only agent, or of the same agent."""
     if not arm.memory:
         return ""
-    maker = protocol.arms.get(arm.memory)
-    if maker is None or len(maker.agents) > 1:
+    source = definition.arms.get(arm.memory)
+    if source is None or len(source.agents) > 1:
         raise ConfigError(f"memory: {arm.memory!r} must be an arm of the study, with one agent of its own or with all")
-    return f"{arm.memory}/{maker.agents[0] if maker.agents else agent}/seed-{seed}"
+    return f"{arm.memory}/{source.agents[0] if source.agents else agent}/seed-{seed}"
 
 
 def _folder() -> Any:

@@ -1,4 +1,4 @@
-"""A comparison of agents as `scripts/compare.py` prints it: a table on the terminal and `comparison.json`."""
+"""Compare agents on one configuration: a table on the terminal and `comparison.json`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from rich.table import Table
 from kernel_gym.config import RunConfig, merged
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments.runs.comparison import FIGURES, by_seed, intervals
-from kernel_gym.experiments.runs.progress import named_failures, shown
+from kernel_gym.experiments.runs.earlier_versions import current_contender
+from kernel_gym.experiments.runs.progress import show_progress
 from kernel_gym.experiments.runs.run_folder import RunFolder
-from kernel_gym.experiments.runs.training import operators
+from kernel_gym.experiments.runs.run_plan import task_ids
 from kernel_gym.experiments.statistics import differences
-from kernel_gym.experiments.studies.study import Study
+from kernel_gym.experiments.studies.study import Study, print_failures
 from kernel_gym.experiments.studies.study_definition import Shard, folder_name
-from kernel_gym.experiments.studies.tables import COMPARED, SIMULATED, figures_table
+from kernel_gym.experiments.studies.tables import COMPARED, SIMULATED_AUTHOR, figures_table
 
 #: Figures that fit on a screen.
 SHOWN = ("compiled", "correct", "area", "speedup", "reward")
@@ -30,22 +31,22 @@ SHOWN = ("compiled", "correct", "area", "speedup", "reward")
 FILE = "comparison.json"
 
 
-def crossed(base: RunConfig, agents: Sequence[str], seeds: int, folder: Path) -> Study:
-    """Agents x seeds on one configuration; the first agent is the reference.
+def agent_comparison(base: RunConfig, agents: Sequence[str], seeds: int, folder: Path) -> Study:
+    """Return the study that crosses agents and seeds on one configuration; the first agent is the reference.
 
-    What `agent_options` has under an agent's name is for that agent alone, the rest for all.
+    Options under an agent's name in `agent_options` are for that agent alone, the others for all.
     """
-    tasks = tuple(operators(base, RunFolder(folder)))
+    tasks = tuple(task_ids(base, RunFolder(folder)))
     shards = [
-        Shard("", agent, seed, base.model_copy(update=_own(base, agent, agents) | {"seed": seed}), tasks)
+        Shard("", agent, seed, base.model_copy(update=_agent_settings(base, agent, agents) | {"seed": seed}), tasks)
         for seed in range(seeds)
         for agent in agents
     ]
     return Study(tuple(shards), folder, agents[0])
 
 
-def _own(base: RunConfig, agent: str, agents: Sequence[str]) -> dict[str, Any]:
-    """An agent with its options."""
+def _agent_settings(base: RunConfig, agent: str, agents: Sequence[str]) -> dict[str, Any]:
+    """Return the settings that differ for an agent: its name and its options."""
     shared = {name: value for name, value in base.agent_options.items() if name not in agents}
     own = base.agent_options.get(agent, {})
     if not isinstance(own, Mapping):
@@ -58,9 +59,9 @@ def _pairs(study: Study) -> list[tuple[str, str]]:
     return [(name, study.reference) for name in contenders if name != study.reference]
 
 
-def carry_out(study: Study, what: str, parallel: int, *, as_json: bool) -> int:
-    """Make the runs with progress, name what failed, print what is complete; the exit status of a command."""
-    with shown(what, study.done) as watch:
+def run_and_print(study: Study, title: str, parallel: int, *, as_json: bool) -> int:
+    """Run a study with progress, print its figures and its failures; return the exit status of a command."""
+    with show_progress(title, study.done) as watch:
         failures = study.run(parallel, watch)
     if study.complete():
         written = write(study)
@@ -68,11 +69,11 @@ def carry_out(study: Study, what: str, parallel: int, *, as_json: bool) -> int:
             print(written, end="")
         else:
             show(study)
-    return named_failures(failures)
+    return print_failures(failures)
 
 
 def write(study: Study) -> str:
-    """Write `comparison.json`: every run, the intervals, and the differences from the reference."""
+    """Write `comparison.json` with every run, the intervals and the differences from the reference; return its text."""
     runs = study.outcomes()
     summary = {
         "runs": [asdict(run) for run in runs],
@@ -82,7 +83,7 @@ def write(study: Study) -> str:
         },
         "differences_from": study.reference,
         "differences": {
-            figure: {one.contender: asdict(one) for one in differences(by_seed(runs, figure), _pairs(study))}
+            figure: {row.contender: asdict(row) for row in differences(by_seed(runs, figure), _pairs(study))}
             for figure in COMPARED
         },
     }
@@ -92,22 +93,22 @@ def write(study: Study) -> str:
 
 
 def reference(folder: Path) -> str:
-    """The folder of the contender that others were compared with; empty if the folder holds no comparison."""
+    """Return the reference of the comparison that a folder holds; empty if it holds none."""
     file = folder / FILE
     try:
         name = json.loads(file.read_text())["differences_from"] if file.exists() else ""
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise KernelGymError(f"{file} doesn't say what was compared with: name it with --reference") from error
-    return folder_name(str(name))
+        raise KernelGymError(f"{file} does not name the reference: name it with --reference") from error
+    return folder_name(current_contender(str(name)))
 
 
 def show(study: Study) -> None:
-    """Print the figures of every agent with intervals, and its difference from the reference."""
+    """Print the figures of every agent with intervals, and their differences from the reference."""
     console = Console(width=None if sys.stdout.isatty() else 128)
     runs = study.outcomes()
     first = study.shards[0]
     seeds = len({shard.seed for shard in study.shards})
-    title = f"{len(first.tasks)} operators, {first.config.budget} attempts each, {seeds} seeds: mean [95% interval]"
+    title = f"{len(first.tasks)} tasks, {first.config.budget} attempts each, {seeds} seeds: mean [95% interval]"
     table = Table(title=title, box=box.SIMPLE, padding=(0, 1))
     head, *rows = figures_table(runs, SHOWN)
     for i, name in enumerate(head):
@@ -117,8 +118,8 @@ def show(study: Study) -> None:
     console.print(table)
     for name in SHOWN:
         console.print(f"  {name}: {FIGURES[name]}", highlight=False)
-    for one in differences(by_seed(runs, "area"), _pairs(study)):
-        console.print(f"  {one.contender} - {one.reference} in area: {one}", highlight=False, soft_wrap=True)
+    for row in differences(by_seed(runs, "area"), _pairs(study)):
+        console.print(f"  {row.contender} - {row.reference} in area: {row}", highlight=False, soft_wrap=True)
     if first.config.env.author == "apprentice":
-        console.print(SIMULATED, highlight=False)
+        console.print(SIMULATED_AUTHOR, highlight=False)
     console.print(f"Curves: tensorboard --logdir {study.folder}", highlight=False)

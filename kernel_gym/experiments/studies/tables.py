@@ -1,4 +1,4 @@
-"""A study as a person reads it: tables of figures with intervals, paired differences, what a learner gains."""
+"""Write a study as tables: figures with intervals, paired differences, gains of the learners."""
 
 from __future__ import annotations
 
@@ -8,33 +8,32 @@ from kernel_gym.experiments.runs.comparison import FIGURES, RunOutcome, by_seed,
 from kernel_gym.experiments.statistics import Difference, Interval, corrected, detectable_effect, differences, interval
 from kernel_gym.experiments.studies.gains import ClosedGap, closed_gap, gain
 from kernel_gym.experiments.studies.study import Study
-from kernel_gym.experiments.studies.study_definition import Protocol
+from kernel_gym.experiments.studies.study_definition import StudyDefinition
 
 Table = list[list[str]]
 
-#: Figures that contenders are compared in; the first decides who the best heuristic is.
+#: Figures that contenders are compared by.
 COMPARED = ("area", "correct")
 _COLUMNS = ("mean [95% interval]", "effect", "per seed")
 _TESTED = ("p (Holm)", "detectable", "")
 PUBLISHED = "The paper's figures, with language models on a real NPU, for orientation:"
-SIMULATED = "The author is simulated: this compares what it was shown, not language models."
+SIMULATED_AUTHOR = "The author is simulated: this compares what it was shown, not language models."
 
 
 def figures_table(runs: Sequence[RunOutcome], names: Sequence[str] = tuple(FIGURES)) -> Table:
-    """Every contender's figures: mean [95% interval] over seeds."""
+    """Return every contender's figures: mean [95% interval] over seeds."""
     rows = [[name, *(_cell(figures[figure]) for figure in names)] for name, figures in intervals(runs).items()]
     return [["agent", *names], *rows]
 
 
 def differences_table(runs: Sequence[RunOutcome], pairs: Sequence[tuple[str, str]], figure: str = "area") -> Table:
-    """Contenders against references, paired by seed."""
-    found = differences(by_seed(runs, figure), pairs)
+    """Return the differences between contenders and references, paired by seed."""
     head = [f"difference in {figure}", *_COLUMNS, *_TESTED]
-    return [head, *(_difference_row(one) for one in found)]
+    return [head, *map(_difference_row, differences(by_seed(runs, figure), pairs))]
 
 
 def rankings_table(runs: Sequence[RunOutcome], figure: str = "area") -> Table:
-    """Arms against agents: the figure's mean, who is first how often, and the mean rank. Empty with a single arm."""
+    """Return a figure's mean by arm and agent, how often each agent is first, and its mean rank; empty for one arm."""
     means = {name: sum(seeds.values()) / len(seeds) for name, seeds in by_seed(runs, figure).items()}
     arms = list(dict.fromkeys(name.rpartition("/")[0] for name in means))
     agents = list(dict.fromkeys(name.rpartition("/")[2] for name in means))
@@ -53,7 +52,7 @@ def _rank(means: Mapping[str, float], arm: str, agent: str, agents: Sequence[str
 
 
 def marks_table(runs: Sequence[RunOutcome], marks: Sequence[int]) -> Table:
-    """The share of operators solved after so many attempts each; marks beyond the budget are left out."""
+    """Return the share of tasks solved after so many attempts each; marks beyond the budget are left out."""
     reached = [mark for mark in marks if all(mark <= len(run.curve) for run in runs)]
     if not reached:
         return [[]]
@@ -61,50 +60,54 @@ def marks_table(runs: Sequence[RunOutcome], marks: Sequence[int]) -> Table:
     for run in runs:
         curves.setdefault(run.agent, []).append(run.curve)
     rows = [
-        [name, *(_cell(interval([one[mark - 1] for one in own])) for mark in reached)] for name, own in curves.items()
+        [name, *(_cell(interval([curve[mark - 1] for curve in own])) for mark in reached)]
+        for name, own in curves.items()
     ]
     return [["correct after", *(f"{mark} attempts" for mark in reached)], *rows]
 
 
-def gains_table(runs: Sequence[RunOutcome], protocol: Protocol) -> Table:
-    """What each learner gains over the best heuristic, in every compared figure; corrected within a figure."""
+def gains_table(runs: Sequence[RunOutcome], definition: StudyDefinition) -> Table:
+    """Return what each learner gains over the best heuristic, for every compared figure; corrected within a figure."""
     rows = []
     for figure in COMPARED:
-        gains = [gain(runs, learner, protocol.heuristics, figure) for learner in protocol.learners]
-        for found in corrected([one for one in gains if one is not None]):
-            name, *rest = _difference_row(found)
+        gains = [gain(runs, learner, definition.heuristics, figure) for learner in definition.learners]
+        for difference in corrected([difference for difference in gains if difference is not None]):
+            name, *rest = _difference_row(difference)
             rows.append([name, figure, *rest])
     return [["gain over the best heuristic", "in", *_COLUMNS, *_TESTED], *rows]
 
 
-def gaps_table(runs: Sequence[RunOutcome], protocol: Protocol) -> Table:
-    """How much of the gap between the best heuristic and the yardstick each learner closes, figure by figure."""
-    found = [
-        [one.learner, figure, f"{one.heuristic} {one.gap.signed}", *_closed(one, protocol.yardstick)]
+def gaps_table(runs: Sequence[RunOutcome], definition: StudyDefinition) -> Table:
+    """Return how much of the gap between the best heuristic and the yardstick each learner closes, by figure."""
+    rows = [
+        [gap.learner, figure, f"{gap.heuristic} {gap.gap.signed}", *_closed(gap, definition.yardstick)]
         for figure in COMPARED
-        for learner in protocol.learners
-        if (one := closed_gap(runs, learner, protocol.heuristics, protocol.yardstick, figure))
+        for learner in definition.learners
+        if (gap := closed_gap(runs, learner, definition.heuristics, definition.yardstick, figure))
     ]
-    return [[f"share of the gap to {protocol.yardstick}", "in", "gap from", "share [95% interval]", "per seed"], *found]
-
-
-def _closed(found: ClosedGap, yardstick: str) -> list[str]:
-    shares = ", ".join("no gap" if share is None else f"{share:+.0%}" for share in found.per_seed.values())
-    if found.share is None:
-        seeds = ", ".join(map(str, found.without))
-        return [f"{yardstick} is not above {found.heuristic} in seed {seeds}", shares]
-    return [f"{found.share.mean:+.0%} [{found.share.low:+.0%}, {found.share.high:+.0%}]", shares]
-
-
-def _difference_row(found: Difference) -> list[str]:
     return [
-        f"{found.contender} - {found.reference}",
-        found.interval.signed,
-        "-" if found.effect is None else f"{found.effect:+.2f}",
-        ", ".join(f"{value:+.3f}" for value in found.per_seed.values()),
-        f"{found.adjusted:.3f}",
-        "-" if found.detectable is None else f"{found.detectable:.3f}",
-        found.verdict,
+        [f"share of the gap to {definition.yardstick}", "in", "gap from", "share [95% interval]", "per seed"],
+        *rows,
+    ]
+
+
+def _closed(gap: ClosedGap, yardstick: str) -> list[str]:
+    shares = ", ".join("no gap" if share is None else f"{share:+.0%}" for share in gap.per_seed.values())
+    if gap.share is None:
+        seeds = ", ".join(map(str, gap.without))
+        return [f"{yardstick} is not above {gap.heuristic} in seed {seeds}", shares]
+    return [f"{gap.share.mean:+.0%} [{gap.share.low:+.0%}, {gap.share.high:+.0%}]", shares]
+
+
+def _difference_row(row: Difference) -> list[str]:
+    return [
+        f"{row.contender} - {row.reference}",
+        row.interval.signed,
+        "-" if row.effect is None else f"{row.effect:+.2f}",
+        ", ".join(f"{value:+.3f}" for value in row.per_seed.values()),
+        f"{row.adjusted:.3f}",
+        "-" if row.detectable is None else f"{row.detectable:.3f}",
+        row.verdict,
     ]
 
 
@@ -113,42 +116,42 @@ def _cell(value: Interval | None) -> str:
 
 
 def markdown(table: Table) -> str:
-    """A table in Markdown; figures to the right."""
+    """Return a table in Markdown, with figures aligned right."""
     head, *rows = table
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def results(name: str, protocol: Protocol, study: Study) -> str:
-    """Everything a study came to, in Markdown: for all operators and for those of each suite."""
-    parts = [f"# {name}", protocol.about, protocol.question, _size(study)]
+def results(name: str, definition: StudyDefinition, study: Study) -> str:
+    """Return all results of a study in Markdown: for all tasks and for those of each suite."""
+    parts = [f"# {name}", definition.about, definition.question, _size(study)]
     for title, runs in study.comparable().items():
-        pairs = protocol.compared(list(intervals(runs)))
-        shown = (figures_table(runs), *compared_tables(runs, pairs, protocol))
-        parts += [f"## {title}", *(markdown(table) for table in shown)]
+        pairs = definition.compared(list(intervals(runs)))
+        tables = (figures_table(runs), *compared_tables(runs, pairs, definition))
+        parts += [f"## {title}", *map(markdown, tables)]
         if words := power(len({run.seed for run in runs}), len(pairs)):
             parts.append(words)
     parts.append("\n".join(f"- {figure}: {meaning}" for figure, meaning in FIGURES.items()))
     parts.append(LEGEND)
-    if protocol.published:
-        parts += [PUBLISHED, markdown(published_table(protocol))]
-    parts.append(SIMULATED)
+    if definition.published:
+        parts += [PUBLISHED, markdown(published_table(definition))]
+    parts.append(SIMULATED_AUTHOR)
     return "\n\n".join(parts) + "\n"
 
 
 def compared_tables(
-    runs: Sequence[RunOutcome], pairs: Sequence[tuple[str, str]], protocol: Protocol | None = None
+    runs: Sequence[RunOutcome], pairs: Sequence[tuple[str, str]], definition: StudyDefinition | None = None
 ) -> list[Table]:
-    """The comparisons of these pairs and, of a study, what learners gain; those that there are runs for."""
+    """Return the tables that compare pairs and, for a study, the gains of its learners; empty ones are left out."""
     compared = [differences_table(runs, pairs, figure) for figure in COMPARED]
-    marked = [marks_table(runs, protocol.marks)] if protocol else []
-    gains = [gains_table(runs, protocol), gaps_table(runs, protocol)] if protocol else []
+    marked = [marks_table(runs, definition.marks)] if definition else []
+    gains = [gains_table(runs, definition), gaps_table(runs, definition)] if definition else []
     return [table for table in (*marked, rankings_table(runs), *compared, *gains) if len(table) > 1]
 
 
-def published_table(protocol: Protocol) -> Table:
-    """The paper's figures that stand beside a study."""
-    return [["published", "value"], *([row.what, row.value] for row in protocol.published)]
+def published_table(definition: StudyDefinition) -> Table:
+    """Return the paper's figures that belong to a study."""
+    return [["published", "value"], *([row.what, row.value] for row in definition.published)]
 
 
 LEGEND = (
@@ -156,13 +159,13 @@ LEGEND = (
     "units of its deviation over seeds (Cohen's d of pairs); p is that of a paired t-test (a sign test where all seeds "
     "differ by the same), corrected after Holm within a figure of a table; `detectable` is the smallest true "
     "difference that this many seeds with this much noise show with 80% power at the level of Holm's first step, so "
-    "what is smaller may well be there and not be found. `speedup` is over the operators that a contender solved "
-    "itself: one that solves harder ones too may show less of it."
+    "a smaller one may exist and not be found. `speedup` is over the tasks that a contender solved itself: a contender "
+    "that solves harder tasks too may show a smaller one."
 )
 
 
 def power(seeds: int, comparisons: int) -> str:
-    """What so few seeds can show at all, in words."""
+    """Return a sentence on the differences that so many seeds can show."""
     if seeds < 2 or not comparisons:
         return "With a single seed no difference can count." if comparisons else ""
     return (
@@ -176,19 +179,21 @@ def _size(study: Study) -> str:
     seeds = len({shard.seed for shard in study.shards})
     budgets = sorted({shard.config.budget for shard in study.shards})
     commits = study.commits()
-    mixed = " **Runs of different commits are mixed: make them anew before comparing.**" if len(commits) > 1 else ""
+    mixed = (
+        " **The runs are of different commits: run them again at one before comparing.**" if len(commits) > 1 else ""
+    )
     return (
         f"{len(complete)} of {len(study.shards)} runs complete; {seeds} seeds, "
-        f"{' or '.join(map(str, budgets))} attempts an operator. Commit {', '.join(commits)}.{mixed}{_missing(study)}"
+        f"{' or '.join(map(str, budgets))} attempts per task. Commit {', '.join(commits)}.{mixed}{_missing(study)}"
     )
 
 
 def _missing(study: Study) -> str:
-    """Which runs are not there yet, by contender."""
-    there = {shard.label for shard in study.complete()}
+    """Name the runs that are not complete, by contender."""
+    complete = {shard.label for shard in study.complete()}
     seeds: dict[str, list[str]] = {}
     for shard in study.shards:
-        if shard.label not in there:
+        if shard.label not in complete:
             seeds.setdefault(shard.contender, []).append(str(shard.seed))
-    names = ", ".join(f"{name} (seed {', '.join(some)})" for name, some in seeds.items())
-    return f" Not there yet: {names}; differences are of the seeds that both have." if names else ""
+    names = ", ".join(f"{name} (seed {', '.join(missing)})" for name, missing in seeds.items())
+    return f" Not complete yet: {names}; differences are over the seeds that both have." if names else ""

@@ -1,7 +1,7 @@
-"""A few operators that stand for a suite: every group of operators by its share, spread evenly within the group.
+"""Select a few tasks that represent a suite: each group of tasks by its share, evenly spaced within the group.
 
-Nothing is drawn: the same suite and number give the same operators everywhere. Groups are categories; a suite that is
-all one category (level 2 fuses everything) is grouped by the operator that each task begins with.
+Nothing is random: the same suite and number give the same tasks everywhere. Groups are categories. A suite with a
+single category (level 2 fuses everything) is grouped by the operator that each task begins with.
 """
 
 from __future__ import annotations
@@ -15,40 +15,50 @@ from kernel_gym.errors import ConfigError
 from kernel_gym.tasks.task import Task
 
 
-def chosen(words: str, share: float = 1.0) -> list[Task]:
-    """The operators that words like `level1 40` or `level1 20 after 40 + level2 20` name, or a share of them.
+def select_tasks(words: str, share: float = 1.0) -> list[Task]:
+    """Return the tasks that words like `level1 40` or `level1 20 after 40 + level2 20` name, or a share of them.
 
-    `after 40` leaves out the 40 that `level1 40` names: operators that were kept back. A share is taken of what is
-    named, so that what is kept back at full size is kept back at any.
+    `after 40` leaves out the 40 tasks that `level1 40` names, which holds tasks back. A share is taken of the named
+    tasks, so that tasks held back at full size are held back at any size.
+
+    Args:
+        words: Parts joined by `+`, each `SUITE COUNT` or `SUITE COUNT after COUNT`.
+        share: The fraction of each part to take.
+
+    Returns:
+        The tasks, part by part, in the order of their suites.
+
+    Raises:
+        ConfigError: The words name no tasks, or more than the suite has.
     """
-    return [task for part in words.split("+") for task in _part(part.split(), share)]
+    return [task for part in words.split("+") for task in _select_part(part.split(), share)]
 
 
-def _part(words: Sequence[str], share: float) -> list[Task]:
+def _select_part(words: Sequence[str], share: float) -> list[Task]:
     try:
         suite, count, *after = words
         if after and after[0] != "after":
             raise ValueError(after)
-        named = _chosen(suite, int(count), int(after[1]) if after else 0)
-        return stratified(named, max(1, round(len(named) * share)))
+        tasks = _select_after(suite, int(count), int(after[1]) if after else 0)
+        return stratified(tasks, max(1, round(len(tasks) * share)))
     except (ValueError, IndexError) as error:
-        raise ConfigError(f"operators are named like 'level1 40' or 'level1 20 after 40', not {words}") from error
+        raise ConfigError(f"tasks are named like 'level1 40' or 'level1 20 after 40', not {words}") from error
 
 
-def _chosen(suite: str, count: int, skipped: int) -> list[Task]:
+def _select_after(suite: str, count: int, held_back: int) -> list[Task]:
     tasks = list(suites.load_suite(suite))
-    if count + skipped > len(tasks):
-        raise ConfigError(f"{suite} has {len(tasks)} operators, not {count + skipped}")
-    kept_back = {task.id for task in stratified(tasks, skipped)}
-    return stratified([task for task in tasks if task.id not in kept_back], count)
+    if count + held_back > len(tasks):
+        raise ConfigError(f"{suite} has {len(tasks)} tasks, not {count + held_back}")
+    excluded = {task.id for task in stratified(tasks, held_back)}
+    return stratified([task for task in tasks if task.id not in excluded], count)
 
 
 def stratified(tasks: Sequence[Task], count: int) -> list[Task]:
-    """`count` of the tasks, in their order; each group has its share, largest remainders first."""
+    """Return `count` of the tasks, in their order; each group has its share, largest remainders first."""
     groups = _groups(tasks)
     places = _places({name: len(group) for name, group in groups.items()}, count)
-    kept = {task.id for name, group in groups.items() for task in _spread(group, places[name])}
-    return [task for task in tasks if task.id in kept]
+    selected = {task.id for name, group in groups.items() for task in _evenly_spaced(group, places[name])}
+    return [task for task in tasks if task.id in selected]
 
 
 def _groups(tasks: Sequence[Task]) -> dict[str, list[Task]]:
@@ -73,5 +83,5 @@ def _places(sizes: dict[str, int], count: int) -> dict[str, int]:
     return places
 
 
-def _spread(group: Sequence[Task], count: int) -> list[Task]:
+def _evenly_spaced(group: Sequence[Task], count: int) -> list[Task]:
     return [group[(2 * i + 1) * len(group) // (2 * count)] for i in range(count)]

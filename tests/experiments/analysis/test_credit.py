@@ -20,7 +20,15 @@ from kernel_gym.authors.contract import Note
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.errors import ConfigError, KernelGymError
-from kernel_gym.experiments.analysis.credit import Effect, Question, Report, State, examine, picks, visits
+from kernel_gym.experiments.analysis.credit import (
+    CreditReport,
+    CreditSettings,
+    Effect,
+    State,
+    examine,
+    examined_attempts,
+    pick_context,
+)
 from kernel_gym.experiments.runs.journal import Journal
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.training import train
@@ -82,14 +90,14 @@ def test_the_picker_that_knows_takes_what_helps_and_stops_when_nothing_does() ->
 def test_a_run_is_examined_and_left_as_it_is(run: Path) -> None:
     before = {file.name: file.read_bytes() for file in run.iterdir() if file.is_file()}
     seen: list[tuple[int, int]] = []
-    report = examine(run, Question(states=3), lambda done, of: seen.append((done, of)))
+    report = examine(run, CreditSettings(states=3), lambda done, of: seen.append((done, of)))
     assert {file.name: file.read_bytes() for file in run.iterdir() if file.is_file()} == before
     assert seen[-1] == (len(report.states), len(report.states))
     for state in report.states:
         assert all(0 <= chance <= 1 for chance in state.chances.values())
         assert state.chances["oracle"] >= state.chances["nothing"]
         assert sum(effect.left_out is not None for effect in state.effects) <= 5
-    again = examine(run, Question(states=3))
+    again = examine(run, CreditSettings(states=3))
     assert again == report, "the same question, the same answer"
 
 
@@ -99,12 +107,14 @@ def test_pickers_are_offered_what_the_schedule_offered(tmp_path: Path) -> None:
     settings = config(tasks=["level1/relu", "level1/softmax"], env=schedule)
     train(settings, RunFolder.open(tmp_path / "run", settings))
     widths = set()
-    for visit in visits(tmp_path / "run", Question(states=None, stage="")):
-        early, pool = visit.seen.attempt.index < 2, visit.seen.state["candidates"]
-        assert visit.seen.mask[:-1].tolist() == [1.0] * len(pool) + [0.0] * (16 - len(pool))
+    for examined in examined_attempts(tmp_path / "run", CreditSettings(states=None, stage="")):
+        early, pool = examined.replayed.attempt.index < 2, examined.replayed.state["candidates"]
+        assert examined.replayed.mask[:-1].tolist() == [1.0] * len(pool) + [0.0] * (16 - len(pool))
         widths.add((early, len(pool)))
-        for agent in (visit.oracle, SimilarityDiverseAgent()):
-            assert {one.id for one in picks(agent, visit.seen.state, visit.seen.mask)} <= {one.id for one in pool}
+        for agent in (examined.oracle, SimilarityDiverseAgent()):
+            assert {one.id for one in pick_context(agent, examined.replayed.state, examined.replayed.mask)} <= {
+                one.id for one in pool
+            }
     assert widths == {(True, 2), (False, 16)}
 
 
@@ -117,12 +127,12 @@ def test_a_run_that_began_with_memories_and_values_of_another_is_examined_too(ru
     folder = RunFolder.open(tmp_path / "run", began)
     shutil.move(tmp_path / "memory.jsonl", folder.path)
     train(began, folder)
-    state = examine(folder.path, Question(states=1)).states[0]
+    state = examine(folder.path, CreditSettings(states=1)).states[0]
     assert {effect.worth for effect in state.effects} != {0.0}, "what the agent had learned is what it is asked about"
 
 
 def test_leaving_out_is_the_difference_it_makes(run: Path) -> None:
-    state = examine(run, Question(states=1)).states[0]
+    state = examine(run, CreditSettings(states=1)).states[0]
     shown = [effect for effect in state.effects if effect.left_out is not None]
     assert shown
     if len(shown) == 1:
@@ -140,7 +150,7 @@ def test_correlation_is_that_of_ranks() -> None:
     assert state([1.0, 2.0, 300.0]).correlation("alone") == pytest.approx(1.0)
     assert state([3.0, 2.0, 1.0]).correlation("alone") == pytest.approx(-1.0)
     assert state([1.0, 1.0, 1.0]).correlation("alone") is state([None] * 3).correlation("alone") is None
-    report = Report("mine", (state([1.0, 2.0, 3.0]), state([3.0, 2.0, 1.0])))
+    report = CreditReport("mine", (state([1.0, 2.0, 3.0]), state([3.0, 2.0, 1.0])))
     mean, count = report.correlation("alone")
     assert mean is not None
     assert (mean.mean, count) == (pytest.approx(0.0), 2)
@@ -177,14 +187,14 @@ def table_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_on_a_table_is_examined_in_the_states_that_are_given(table_run: Path) -> None:
     journal = Journal.read(table_run / "results.jsonl")
-    report = examine(table_run, Question(states=None, stage="", tasks=("softmax",), attempts=(0, 3)))
+    report = examine(table_run, CreditSettings(states=None, stage="", tasks=("softmax",), attempts=(0, 3)))
     assert [(state.task, state.attempt) for state in report.states] == [("level1/softmax", 0), ("level1/softmax", 3)]
     for state in report.states:
         record = next(one for one in journal if (one["task"], one["index"]) == (state.task, state.attempt))
         assert {one.item for one in state.effects if one.left_out is not None} == set(record["context"])
         assert state.stage == record["stage"]
         assert all(one.title for one in state.effects)
-    every = examine(table_run, Question(states=None, stage="draft"))
+    every = examine(table_run, CreditSettings(states=None, stage="draft"))
     drafts = [(one["task"], one["index"]) for one in journal if one["stage"] == "draft"]
     assert [(state.task, state.attempt) for state in every.states] == drafts
     assert report.states[0] in every.states, "what else is asked changes nothing"
@@ -196,7 +206,7 @@ def test_the_command_prints_a_table_for_each_given_state(table_run: Path) -> Non
     assert lines[0].strip() == "level1/softmax, attempt 0 (draft)"
     assert lines[1].split() == ["item", "alone", "left", "out", "value", "kind", "title"]
     end = next(i for i, line in enumerate(lines) if line.startswith("chance of a good kernel: nothing"))
-    (state,) = examine(table_run, Question(None, "", tasks=("softmax",), attempts=(0,))).states
+    (state,) = examine(table_run, CreditSettings(None, "", tasks=("softmax",), attempts=(0,))).states
     assert sorted(int(line.split()[0]) for line in lines[2:end]) == sorted(one.item for one in state.effects)
 
 
@@ -208,33 +218,33 @@ def test_a_run_that_no_longer_replays_is_one_line_that_names_it(table_run: Path,
     command = [sys.executable, "scripts/credit.py", str(drifted), "--states", "1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"credit.py: {drifted} cannot be played again: attempt ")
+    assert done.stderr.startswith(f"credit.py: {drifted} cannot be replayed: attempt ")
     assert "(reward)" in done.stderr
     assert "--out" not in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(("question", "says"), [
-    (Question(stage="no such"), "has no attempts in the stage 'no such'"),
-    (Question(tasks=("nope",), stage=""), "has no attempts at nope; its operators: level1/relu, level1/softmax"),
-    (Question(tasks=("relu", "nope"), stage=""), "has no attempts at nope; its"),
-    (Question(attempts=(4, 9), stage=""), "has no attempts numbered 4, 9;"),
-    (Question(tasks=("relu",), attempts=(3,), stage="draft"), "at relu numbered 3 in the stage 'draft'"),
+@pytest.mark.parametrize(("settings", "says"), [
+    (CreditSettings(stage="no such"), "has no attempts in the stage 'no such'"),
+    (CreditSettings(tasks=("nope",), stage=""), "has no attempts at nope; its tasks: level1/relu, level1/softmax"),
+    (CreditSettings(tasks=("relu", "nope"), stage=""), "has no attempts at nope; its"),
+    (CreditSettings(attempts=(4, 9), stage=""), "has no attempts numbered 4, 9;"),
+    (CreditSettings(tasks=("relu",), attempts=(3,), stage="draft"), "at relu numbered 3 in the stage 'draft'"),
 ])  # fmt: skip
-def test_states_that_are_not_there_are_one_line(question: Question, says: str, table_run: Path) -> None:
+def test_states_that_are_not_there_are_one_line(settings: CreditSettings, says: str, table_run: Path) -> None:
     with pytest.raises(KernelGymError) as error:
-        examine(table_run, question)
+        examine(table_run, settings)
     assert str(error.value).startswith(f"{table_run} has no attempts")
     assert says in str(error.value)
 
 
 def test_bad_questions_are_one_line(run: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="simulated author only"):
-        examine(_other(tmp_path / "b", run, env={"author": "openai"}), Question())
-    with pytest.raises(ConfigError, match="owns its loop"):
-        examine(_other(tmp_path / "c", run, agent="ppo"), Question())
+        examine(_other(tmp_path / "b", run, env={"author": "openai"}), CreditSettings())
+    with pytest.raises(ConfigError, match="owns its training loop"):
+        examine(_other(tmp_path / "c", run, agent="ppo"), CreditSettings())
     with pytest.raises(KernelGymError, match="holds no run"):
-        examine(tmp_path / "nothing", Question())
+        examine(tmp_path / "nothing", CreditSettings())
 
 
 def _other(path: Path, run: Path, **changes: Any) -> Path:

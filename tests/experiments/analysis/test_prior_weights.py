@@ -12,8 +12,8 @@ from repository import ROOT
 from kernel_gym.config import resolve
 from kernel_gym.errors import KernelGymError
 from kernel_gym.experiments.analysis import prior_weights
-from kernel_gym.experiments.analysis.credit import Question
-from kernel_gym.experiments.analysis.prior_weights import FITTED, Tried, fit
+from kernel_gym.experiments.analysis.credit import CreditSettings
+from kernel_gym.experiments.analysis.prior_weights import FITTED, TriedContexts, fit
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.training import train
 
@@ -29,12 +29,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_known_weights_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rng, true = np.random.default_rng(0), np.arange(len(FITTED)) - 2.0
 
-    def tried(*_: object) -> list[Tried]:
+    def tried(*_: object) -> list[TriedContexts]:
         rows = [rng.standard_normal((30, len(FITTED))) for _ in range(8)]
-        return [Tried(f"task {i}", one, one @ true + 0.1 * rng.standard_normal(30)) for i, one in enumerate(rows)]
+        return [
+            TriedContexts(f"task {i}", one, one @ true + 0.1 * rng.standard_normal(30)) for i, one in enumerate(rows)
+        ]
 
-    monkeypatch.setattr(prior_weights, "_tried", tried)
-    found = fit([Path("one"), Path("other")], Question())
+    monkeypatch.setattr(prior_weights, "_try_contexts", tried)
+    found = fit([Path("one"), Path("other")], CreditSettings())
     assert list(found.weights.values()) == pytest.approx(true.tolist(), abs=0.05)
     assert found.explained > 0.99
     assert found.contexts == 2 * 8 * 30
@@ -50,4 +52,4 @@ def test_the_command_fits_weights_to_a_run(run: Path) -> None:
 
 def test_one_operator_is_not_enough(run: Path) -> None:
     with pytest.raises(KernelGymError, match="two operators"):
-        fit([run], Question(states=1))
+        fit([run], CreditSettings(states=1))

@@ -22,10 +22,10 @@ from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments import drawing
 from kernel_gym.experiments.reports import pipe_trace, report, top_memories
 from kernel_gym.experiments.reports.report import finished, write_pictures, write_report
-from kernel_gym.experiments.reports.sections import TOGETHER, sections
+from kernel_gym.experiments.reports.sections import MOST_IN_A_PICTURE, sections
 from kernel_gym.experiments.runs import finished_run, validation
 from kernel_gym.experiments.runs.journal import Journal
-from kernel_gym.experiments.runs.reference_latency import Yardsticks
+from kernel_gym.experiments.runs.reference_latency import ReferenceLatencies
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.training import train
 from kernel_gym.experiments.studies import evaluation, study_commands, study_definition, summary
@@ -37,7 +37,7 @@ from kernel_gym.memory.item import Outcomes
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two agents, one seed, two operators of two suites."""
+    """Two agents, one seed, two tasks of two suites."""
     folder = tmp_path_factory.mktemp("study")
     for agent in ("value", "random"):
         settings = resolve(
@@ -80,7 +80,7 @@ def test_the_report_is_whole_and_loads_nothing(runs: Path, tmp_path: Path) -> No
         "level1",
         "basics",
         "value - random",
-        "How far operators came, by category",
+        "How far tasks came, by category",
         "effect",
         "agent: ",
         "commit: ",
@@ -122,7 +122,7 @@ def test_the_report_of_a_comparison_has_the_reference_that_the_comparison_had(tm
     agents = ["kernel_gym.agents.similarity:SimilarityAgent", "pass@k", "random"]
     base = resolve(overrides={"tasks": ["level1/relu"], "budget": 2, "env": {"table": "small"}})
     for first in (agents[0], agents[2]):
-        study = summary.crossed(base, [first, *(name for name in agents if name != first)], 1, folder)
+        study = summary.agent_comparison(base, [first, *(name for name in agents if name != first)], 1, folder)
         for shard in study.shards:
             train(shard.config, RunFolder.open(study.path(shard), shard.config))
         summary.write(study)
@@ -137,7 +137,7 @@ def test_the_report_of_a_comparison_has_the_reference_that_the_comparison_had(tm
 def test_the_report_of_a_study_compares_as_the_study_does(runs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "study"
     shutil.copytree(runs, folder)
-    (folder / study_commands.MARK).write_text("study: main\nsize: quick\n")
+    (folder / study_commands.STUDY_FILE).write_text("study: main\nsize: quick\n")
     text = write_report(folder, tmp_path / "report.html", traces=False).read_text()
     assert "gain over the best heuristic" in text
     assert "value - random" in text
@@ -145,7 +145,7 @@ def test_the_report_of_a_study_compares_as_the_study_does(runs: Path, tmp_path: 
     for row in study_definition.load("main").published:
         assert escape(row.what, quote=False) in text
     assert "gain over" not in write_report(runs, tmp_path / "report.html", traces=False).read_text()
-    (folder / study_commands.MARK).write_text("nonsense")
+    (folder / study_commands.STUDY_FILE).write_text("nonsense")
     with pytest.raises(KernelGymError, match="does not name a study"):
         write_report(folder, tmp_path / "report.html")
 
@@ -166,9 +166,9 @@ def test_runs_on_other_operators_are_not_compared(runs: Path) -> None:
     uneven = [replace(one, records=[r | {"task": f"level1/{r['task'][-1]}"} for r in one.records]) for one in apart]
     found = sections(uneven, "", None)
     assert [one["name"] for one in found] == [
-        "All operators: 1 operator of a",
-        "All operators: 1 operator of b",
-        "All operators: 2 operators of c",
+        "All tasks: 1 task of a",
+        "All tasks: 1 task of b",
+        "All tasks: 2 tasks of c",
     ]
     assert not any(one["compared"] for one in found)
 
@@ -179,8 +179,8 @@ def test_the_run_in_detail_is_no_yardstick_s_unless_asked_for(runs: Path, tmp_pa
     shutil.copytree(runs / "value", folder / "oracle")
     config = folder / "oracle" / "seed-0" / "config.yaml"
     config.write_text(config.read_text().replace("agent: value", "agent: oracle"))
-    for asked, shown in (("", "random"), ("random/0", "random"), ("oracle/seed-0", "oracle")):
-        text = write_report(folder, tmp_path / "report.html", traces=False, detailed=asked).read_text()
+    for request, shown in (("", "random"), ("random/0", "random"), ("oracle/seed-0", "oracle")):
+        text = write_report(folder, tmp_path / "report.html", traces=False, detailed=request).read_text()
         assert f"One run in detail: {shown}, seed 0" in text
     with pytest.raises(ConfigError, match="there are oracle/0, random/0"):
         write_report(folder, tmp_path / "report.html", detailed="value/0")
@@ -192,8 +192,8 @@ def test_categories_are_the_suite_s_whoever_had_the_operator(runs: Path) -> None
 
 
 def test_every_contender_of_a_picture_has_a_look_of_its_own() -> None:
-    assert len(set(drawing.COLOURS)) == len(drawing.COLOURS) > TOGETHER
-    assert len(study_definition.load("main").agents) <= TOGETHER
+    assert len(set(drawing.COLOURS)) == len(drawing.COLOURS) > MOST_IN_A_PICTURE
+    assert len(study_definition.load("main").agents) <= MOST_IN_A_PICTURE
     many = 2 * len(drawing.COLOURS)
     assert len({drawing.swatch(i) for i in range(many)}) == many
     drawn = drawing.curves({str(i): [(0.0, 1.0)] for i in range(many)}, "", key=True)
@@ -254,7 +254,7 @@ def test_a_report_of_nothing_and_of_a_broken_folder_are_one_line(runs: Path, tmp
 
 def test_a_trained_agent_is_evaluated_frozen_on_what_it_has_not_seen(runs: Path, tmp_path: Path) -> None:
     found = evaluation.complete_runs([runs / "value"])
-    study = evaluation.evaluation(found, ["level1/sigmoid"], 2, tmp_path)
+    study = evaluation.evaluation_study(found, ["level1/sigmoid"], 2, tmp_path)
     assert study.run(1, lambda done, total: None) == []
     assert [run.agent for run in study.outcomes()] == ["value"]
     learned = RunFolder(study.path(study.shards[0])).agent
@@ -269,24 +269,24 @@ def test_a_trained_agent_is_evaluated_frozen_on_what_it_has_not_seen(runs: Path,
     assert records[0] == records[1] > 0, "nor did the memory"
     assert evaluation.training_costs(found) == {"value": {6}}
     with pytest.raises(ConfigError, match="has not seen"):
-        evaluation.evaluation(found, ["level1/relu"], 2, tmp_path)
+        evaluation.evaluation_study(found, ["level1/relu"], 2, tmp_path)
     with pytest.raises(ConfigError, match="same agent and seed"):
-        evaluation.evaluation(found * 2, ["level1/sigmoid"], 2, tmp_path)
+        evaluation.evaluation_study(found * 2, ["level1/sigmoid"], 2, tmp_path)
 
 
 def test_valuable_memories_are_those_the_agent_values_or_else_those_with_a_long_good_record(runs: Path) -> None:
     by_agent = {run.config.agent: run for run in report.finished(runs)}
-    how, found = top_memories.most_valuable(by_agent["value"], 4)
+    how, found = top_memories.top_memories(by_agent["value"], 4)
     assert how == "the values that value learned"
     rows = json.loads((by_agent["value"].folder.agent / "value.json").read_text())["values"]
     learned = {(stage, item): value for stage, _, item, value in rows}
     for stage, some in found.items():
         assert 0 < len(some) <= 4
-        assert [one.worth for one in some] == [learned[stage.value, one.item.id] for one in some]
-        assert [one.worth for one in some] == sorted((one.worth for one in some), reverse=True)
+        assert [one.value for one in some] == [learned[stage.value, one.item.id] for one in some]
+        assert [one.value for one in some] == sorted((one.value for one in some), reverse=True)
         assert all(one.record.uses >= top_memories.LEAST_USES for one in some)
-    how, found = top_memories.most_valuable(by_agent["random"], 4)
-    assert how == "mean reward, drawn towards the stage's"
+    how, found = top_memories.top_memories(by_agent["random"], 4)
+    assert how == "mean reward, shrunk towards the stage's mean"
     lucky, proven = Outcomes(3, 1.0), Outcomes(40, 0.8)
     worth = top_memories._shrunken({1: lucky, 2: proven, 3: Outcomes(100, -0.9)})
     assert worth[2] > worth[1] > worth[3]
@@ -294,17 +294,17 @@ def test_valuable_memories_are_those_the_agent_values_or_else_those_with_a_long_
 
 def test_oracle_and_floor_are_stated_for_the_run_and_by_category(monkeypatch: pytest.MonkeyPatch) -> None:
     possible = {"a": {"floor": 1.0, "oracle": 2.0}, "b": {"floor": 1.0}, "c": {"floor": 4.0, "oracle": 8.0}}
-    monkeypatch.setattr(Yardsticks, "_measure", lambda self, name: possible[name])
-    yardsticks = Yardsticks(judge=None)  # type: ignore[arg-type]
-    yardsticks.take("a", "norm", 4.0)
-    yardsticks.take("b", "pool", 2.0)
-    assert yardsticks.take("c", "norm", 8.0) == {
+    monkeypatch.setattr(ReferenceLatencies, "_measure", lambda self, name: possible[name])
+    latencies = ReferenceLatencies(verifier=None)  # type: ignore[arg-type]
+    latencies.add("a", "norm", 4.0)
+    latencies.add("b", "pool", 2.0)
+    assert latencies.add("c", "norm", 8.0) == {
         "speedup/oracle": 0.75,
         "speedup/floor": 0.5,
         "category/norm/oracle": 0.75,
         "category/norm/floor": 0.375,
     }
-    assert yardsticks.take("b", "pool", 3.0)["category/pool/floor"] == 0.5, "the best counts"
+    assert latencies.add("b", "pool", 3.0)["category/pool/floor"] == 0.5, "the best counts"
 
 
 def test_a_kernel_that_is_not_what_it_was_claimed_to_be_is_found(runs: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from kernel_gym.experiments.runs.dataset import RecordedRun
 from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
 from kernel_gym.experiments.runs.training import train
 from kernel_gym.experiments.runs.validation import claims
-from kernel_gym.experiments.studies.evaluation import complete_runs, evaluation
+from kernel_gym.experiments.studies.evaluation import complete_runs, evaluation_study
 
 
 def config(memory: str = "shared") -> RunConfig:
@@ -40,7 +40,7 @@ def remembered(folder: RunFolder) -> object:
 
 
 def evaluated(path: Path) -> object:
-    return evaluation(complete_runs([path]), ["level2/nothing"], 1, path.parent / "evaluated")
+    return evaluation_study(complete_runs([path]), ["level2/nothing"], 1, path.parent / "evaluated")
 
 
 USES: dict[str, Callable[[Path], object]] = {

@@ -17,12 +17,12 @@ from kernel_gym.cli import command_line
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.envs.tabular.environment import TabularVectorEnv
 from kernel_gym.errors import ConfigError, KernelGymError
-from kernel_gym.experiments.runs.isolated_run import in_words
+from kernel_gym.experiments.runs.isolated_run import describe_error
 from kernel_gym.experiments.runs.journal import Journal
 from kernel_gym.experiments.runs.progress import bar
-from kernel_gym.experiments.runs.run_folder import RunFolder, keeping_what_is_written, load_config
+from kernel_gym.experiments.runs.run_folder import RunFolder, load_config, reporting_disk_errors
 from kernel_gym.experiments.runs.training import train
-from kernel_gym.experiments.studies.evaluation import evaluation
+from kernel_gym.experiments.studies.evaluation import evaluation_study
 from kernel_gym.experiments.studies.study import Study
 
 FULL = Path("/dev/full")
@@ -46,7 +46,7 @@ def test_a_full_disk_ends_with_one_line_and_keeps_what_was_written(tmp_path: Pat
     before = path.read_bytes()
     journal._file.close()
     journal._file = FULL.open("w")
-    with pytest.raises(KernelGymError) as error, keeping_what_is_written(tmp_path):
+    with pytest.raises(KernelGymError) as error, reporting_disk_errors(tmp_path):
         journal.write({"task": "level1/gelu"})
     with pytest.raises(OSError, match="No space"):
         journal.close()
@@ -97,8 +97,8 @@ def test_whoever_owns_the_loop_a_failure_comes_out_as_it_is(
 def test_an_unexpected_failure_is_told_with_what_it_came_from() -> None:
     wrapped = RuntimeError()
     wrapped.__cause__ = ValueError("the verifier\nbroke")
-    assert in_words(wrapped) == "RuntimeError: , from ValueError: the verifier broke"
-    assert in_words(KeyError("x")) == "KeyError: 'x'"
+    assert describe_error(wrapped) == "RuntimeError: , from ValueError: the verifier broke"
+    assert describe_error(KeyError("x")) == "KeyError: 'x'"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -199,7 +199,7 @@ def test_a_run_whose_empty_folder_was_dropped_goes_on_and_is_evaluated(tmp_path:
     train(config, folder)
     assert folder.agent.is_dir()
     folder.agent.rmdir()
-    shard = evaluation([folder], ["basics/add"], 1, tmp_path / "out").shards[0]
+    shard = evaluation_study([folder], ["basics/add"], 1, tmp_path / "out").shards[0]
     assert shard.config.initial_agent == ""
 
 

@@ -19,7 +19,9 @@ from kernel_gym.envs.tabular.environment import TabularVectorEnv
 from kernel_gym.envs.vector import view
 from kernel_gym.experiments.runs.metrics import Meter
 from kernel_gym.experiments.runs.run_folder import RunFolder
-from kernel_gym.experiments.runs.training import Session, session_class, train
+from kernel_gym.experiments.runs.run_plan import RunPlan
+from kernel_gym.experiments.runs.run_recorder import RunRecorder
+from kernel_gym.experiments.runs.training import make_environments, train
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.item import Stage
 from kernel_gym.memory.seed import seed_items
@@ -112,7 +114,7 @@ def test_memories_of_different_episodes_are_counted_apart() -> None:
     for meter, counted in ((shared, (2, 0.5)), (fresh, (6, 1 / 6))):
         for task, index, shown in (("s/a", 0, ()), ("s/b", 0, ()), ("s/a", 1, (OWN,)), ("s/a", 0, ())):
             produced = (OWN, OWN + 1) if index == 0 else ()
-            figures = meter.take(attempt(task, index, *shown, produced=produced))
+            figures = meter.add(attempt(task, index, *shown, produced=produced))
         assert (figures["memory/items"], figures["memory/shown"]) == pytest.approx(counted)
 
 
@@ -136,13 +138,13 @@ def test_a_run_counts_and_learns_by_episode(tmp_path: Path, agent: str) -> None:
         assert max(items) <= SEED
 
 
-def test_a_session_tells_its_agent_how_many_items_last(tmp_path: Path) -> None:
+def test_a_run_tells_its_agent_how_many_items_last(tmp_path: Path) -> None:
     settings = resolve(overrides={"agent": "value", "env": {"table": "small", "memory": "fresh"}})
     folder = RunFolder.open(tmp_path / "run", settings)
     journal = folder.start_over()
-    session: Session
-    with session_class(settings)(settings, folder, journal, ["level1/relu"], lambda *_: None) as session:
-        agent = session.agent()
+    plan = RunPlan.of(settings, folder)
+    with RunRecorder(plan, journal) as recorder, make_environments(plan, recorder) as environments:
+        agent = environments.agent()
     journal.close()
     assert isinstance(agent, ValueAgent)
     agent.learn(attempt("s/a", 0, SEED, OWN))

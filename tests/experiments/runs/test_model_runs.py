@@ -23,7 +23,8 @@ from kernel_gym.envs.options import Options
 from kernel_gym.errors import ConfigError, InfrastructureError, KernelGymError
 from kernel_gym.experiments.runs.journal import Journal
 from kernel_gym.experiments.runs.run_folder import RunFolder
-from kernel_gym.experiments.runs.training import environment_options, train
+from kernel_gym.experiments.runs.run_plan import environment_options
+from kernel_gym.experiments.runs.training import train
 from kernel_gym.llm.endpoint import EndpointSettings, SpendingLimit
 
 KEY = "sk-end-to-end-0123456789"

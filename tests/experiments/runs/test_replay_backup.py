@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernel_gym.experiments.runs.replay_backup import Aside
+from kernel_gym.experiments.runs.replay_backup import ReplayBackup
 
 #: Everything that changes a folder goes through one of these.
 STEPS = ("rename", "unlink", "rmdir", "mkdir")
@@ -53,19 +53,21 @@ def killed_before(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[s
         yield made
 
 
-def every_step(folder: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Aside], None]) -> Iterator[dict[str, str]]:
+def every_step(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[ReplayBackup], None]
+) -> Iterator[dict[str, str]]:
     """What a run has after it was killed at each step of an action, started again and stopped."""
     for step in range(100):
         run = folder / str(step)
         run.mkdir()
         (run / "results.jsonl").write_text("journal")
         write(run, "had")
-        Aside(run).put()
+        ReplayBackup(run).make()
         write(run, "replayed")
         with killed_before(step, monkeypatch) as made:
-            act(Aside(run))
-        Aside(run).put()
-        Aside(run).put_back()
+            act(ReplayBackup(run))
+        ReplayBackup(run).make()
+        ReplayBackup(run).restore()
         yield held(run)
         if len(made) < step:
             assert step > 3, "it was killed somewhere"
@@ -79,9 +81,9 @@ def whole(what: str) -> dict[str, str]:
 def test_killed_while_it_is_put_back_or_aside_everything_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def there_and_back(aside: Aside) -> None:
-        aside.put_back()
-        aside.put()
+    def there_and_back(aside: ReplayBackup) -> None:
+        aside.restore()
+        aside.make()
 
     assert all(found == whole("had") for found in every_step(tmp_path, monkeypatch, there_and_back))
 
@@ -89,24 +91,24 @@ def test_killed_while_it_is_put_back_or_aside_everything_is_there(
 def test_killed_while_it_is_dropped_the_old_or_the_new_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = list(every_step(tmp_path, monkeypatch, Aside.drop))
+    found = list(every_step(tmp_path, monkeypatch, ReplayBackup.discard))
     assert all(one in (whole("had"), whole("replayed")) for one in found)
     assert (found[0], found[-1]) == (whole("had"), whole("replayed"))
 
 
 def test_a_replay_that_was_killed_leaves_nothing(tmp_path: Path) -> None:
     before = write(tmp_path, "had")
-    Aside(tmp_path).put()
+    ReplayBackup(tmp_path).make()
     (tmp_path / "bank.sqlite-journal").write_text("half")
     write(tmp_path, "replayed")
-    Aside(tmp_path).put()
+    ReplayBackup(tmp_path).make()
     assert [path.name for path in tmp_path.iterdir()] == ["aside"]
-    Aside(tmp_path).put_back()
+    ReplayBackup(tmp_path).restore()
     assert held(tmp_path) == before
 
 
 def test_without_anything_aside_nothing_happens(tmp_path: Path) -> None:
     before = write(tmp_path, "had")
-    Aside(tmp_path).put_back()
-    Aside(tmp_path).drop()
+    ReplayBackup(tmp_path).restore()
+    ReplayBackup(tmp_path).discard()
     assert held(tmp_path) == before

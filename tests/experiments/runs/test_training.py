@@ -23,7 +23,9 @@ from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments.runs.comparison import RunOutcome
 from kernel_gym.experiments.runs.metrics import METRICS, OTHERS, documented
 from kernel_gym.experiments.runs.run_folder import RunFolder
-from kernel_gym.experiments.runs.training import Session, session_class, train
+from kernel_gym.experiments.runs.run_plan import RunPlan
+from kernel_gym.experiments.runs.run_recorder import RunRecorder
+from kernel_gym.experiments.runs.training import make_environments, train
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
@@ -252,8 +254,9 @@ def test_what_an_agent_learned_follows_its_items_into_the_bank_that_it_goes_on_w
     before.values = {("draft", "", 1): 0.1, ("draft", "", gone): 0.2, ("refine", "", kept): 0.3}
     before.save(folder.within("before"))
     journal = folder.start_over()
-    with Session(settings, folder, journal, TASKS, lambda *_: None) as session:
-        assert session.agent().values == {("draft", "", 1): 0.1, ("refine", "", gone): 0.3}  # type: ignore[attr-defined]
+    plan = RunPlan.of(settings, folder)
+    with RunRecorder(plan, journal) as recorder, make_environments(plan, recorder) as environments:
+        assert environments.agent().values == {("draft", "", 1): 0.1, ("refine", "", gone): 0.3}  # type: ignore[attr-defined]
     journal.close()
     with MemoryBank(folder.bank, StaticEmbedder(), read_only=True) as bank:
         assert bank.get(gone).task == "level1/gelu"
@@ -275,8 +278,9 @@ def test_without_its_memory_an_agent_brings_only_what_it_knows_of_the_seed_knowl
         folder = RunFolder.open(tmp_path / name, settings)
         before.save(folder.within("before"))
         journal = folder.start_over()
-        with session_class(settings)(settings, folder, journal, ["level1/relu"], lambda *_: None) as session:
-            known[name] = session.agent().values  # type: ignore[attr-defined]
+        plan = RunPlan.of(settings, folder)
+        with RunRecorder(plan, journal) as recorder, make_environments(plan, recorder) as environments:
+            known[name] = environments.agent().values  # type: ignore[attr-defined]
         journal.close()
     assert known == {"value": {("draft", "", seed): 0.1}, "context-value": {("draft", seed): 0.1}}
 

@@ -10,7 +10,7 @@ from repository import ROOT
 from kernel_gym.agents.oracle import OracleAgent
 from kernel_gym.config import resolve
 from kernel_gym.errors import ConfigError
-from kernel_gym.experiments.runs.training import make_agent
+from kernel_gym.experiments.runs.run_plan import make_agent
 from kernel_gym.experiments.studies import summary
 
 SCRIPT = ROOT / "scripts" / "compare.py"
@@ -19,7 +19,7 @@ SCRIPT = ROOT / "scripts" / "compare.py"
 def options(*sets: str) -> dict[str, dict[str, object]]:
     """Agent -> its options, in a comparison with these settings."""
     base = resolve(overrides={"tasks": ["relu"]}, sets=sets)
-    study = summary.crossed(base, ["value", "dqn", "my_agents:Mine"], 1, Path("nowhere"))
+    study = summary.agent_comparison(base, ["value", "dqn", "my_agents:Mine"], 1, Path("nowhere"))
     return {shard.agent: shard.config.agent_options for shard in study.shards}
 
 
@@ -65,7 +65,7 @@ def test_a_run_that_would_count_twice_is_refused(script: str, words: list[str], 
     command = [sys.executable, str(SCRIPT.parent / script), *words, "--out", str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
-    assert "seed-0 would be made 2 times: name each agent and seed once" in done.stderr
+    assert "seed-0 would be run 2 times: name each agent and seed once" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
 

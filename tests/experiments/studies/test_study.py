@@ -17,11 +17,11 @@ from kernel_gym import suites
 from kernel_gym.config import resolve
 from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.runs.run_folder import RunFolder
-from kernel_gym.experiments.runs.training import make_agent
+from kernel_gym.experiments.runs.run_plan import make_agent
 from kernel_gym.experiments.studies import study_commands, study_definition, tables
 from kernel_gym.experiments.studies.study import Study
 from kernel_gym.experiments.studies.study_definition import AGENT_FOLDER, MEMORY_FILE, Shard
-from kernel_gym.experiments.studies.task_sampling import chosen, stratified
+from kernel_gym.experiments.studies.task_sampling import select_tasks, stratified
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
@@ -87,7 +87,8 @@ def test_frozen_agents_meet_operators_that_nobody_was_trained_tuned_or_fitted_on
     frozen = {task for shard in unseen if shard.arm == "frozen" for task in shard.tasks}
     trained = {task for shard in unseen if shard.arm == "trained" for task in shard.tasks}
     tuned = {task for shard in study_definition.shards(study_definition.load("tuning"), "full") for task in shard.tasks}
-    fitted = {task.id for task in chosen("level1 30 after 40")}  # docs/method.md: the weights complement begins with
+    # docs/method.md: the weights that context-value begins with
+    fitted = {task.id for task in select_tasks("level1 30 after 40")}
     assert frozen
     assert not frozen & (trained | tuned | fitted)
 
@@ -115,17 +116,17 @@ def test_a_stratified_choice_has_every_category_by_its_share(count: int) -> None
 
 
 def test_operators_that_are_kept_back_are_others() -> None:
-    first, rest = chosen("level1 40"), chosen("level1 20 after 40")
+    first, rest = select_tasks("level1 40"), select_tasks("level1 20 after 40")
     assert len(rest) == 20
     assert not {task.id for task in first} & {task.id for task in rest}
     for share in (0.2, 0.4):
-        assert {task.id for task in chosen("level1 20 after 40", share)} <= {task.id for task in rest}, (
+        assert {task.id for task in select_tasks("level1 20 after 40", share)} <= {task.id for task in rest}, (
             "kept back at any size"
         )
-    assert [task.suite for task in chosen("level1 40 + level2 20", share=0.1)] == ["level1"] * 4 + ["level2"] * 2
+    assert [task.suite for task in select_tasks("level1 40 + level2 20", share=0.1)] == ["level1"] * 4 + ["level2"] * 2
     for words in ("level1", "level1 many", "level1 4 before 2", "level1 4 after", "level1 101"):
         with pytest.raises(ConfigError):
-            chosen(words)
+            select_tasks(words)
 
 
 def test_a_study_that_says_nonsense_is_one_line() -> None:
@@ -155,7 +156,7 @@ def test_a_memory_is_made_passed_on_and_the_folder_can_be_moved(tmp_path: Path) 
     assert moved.run(2, lambda done, total: None) == []  # complete: nothing is done again
     text = tables.results("mine", study_definition.parse("mine", PASSED_ON), moved)
     assert "2 of 2 runs complete" in text
-    assert "Not there yet" not in text
+    assert "Not complete yet" not in text
     assert "mixed" not in text
     for shard in shards:
         (moved.path(shard) / "provenance.json").write_text(
@@ -166,7 +167,7 @@ def test_a_memory_is_made_passed_on_and_the_folder_can_be_moved(tmp_path: Path) 
     (moved.path(shards[0]) / "provenance.json").write_text(again)
     assert moved.commits() == ["another", "one"]
     (moved.path(shards[1]) / "complete").rename(tmp_path / "complete")
-    assert "Not there yet: use/value (seed 0)" in tables.results(
+    assert "Not complete yet: use/value (seed 0)" in tables.results(
         "mine", study_definition.parse("mine", PASSED_ON), moved
     )
     (tmp_path / "complete").rename(moved.path(shards[1]) / "complete")
@@ -320,10 +321,10 @@ def test_the_command_lists_studies_and_says_what_is_missing(tmp_path: Path) -> N
 
 
 def test_a_folder_says_which_study_it_holds_and_holds_no_other(tmp_path: Path) -> None:
-    asked = study_commands.Asked("main", "quick")
-    assert study_commands.marked(tmp_path) is None
-    study_commands._claim(asked, tmp_path / "main")
-    study_commands._claim(asked, tmp_path / "main")
-    assert study_commands.marked(tmp_path / "main") == study_definition.load("main")
+    request = study_commands.StudyRequest("main", "quick")
+    assert study_commands.definition_in(tmp_path) is None
+    study_commands._write_study_file(request, tmp_path / "main")
+    study_commands._write_study_file(request, tmp_path / "main")
+    assert study_commands.definition_in(tmp_path / "main") == study_definition.load("main")
     with pytest.raises(ConfigError, match="holds the study main at size quick; choose another --out"):
-        study_commands._claim(study_commands.Asked("main", "full"), tmp_path / "main")
+        study_commands._write_study_file(study_commands.StudyRequest("main", "full"), tmp_path / "main")

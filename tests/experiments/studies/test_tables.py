@@ -115,7 +115,7 @@ def test_only_runs_on_the_same_operators_stand_together() -> None:
 
     whole = comparable([run("one/a", "x/1", "y/1"), run("three", "y/1", "x/1")])
     assert {title: [one.agent for one in group] for title, group in whole.items()} == {
-        title: ["one/a", "three"] for title in ("x", "y", "All operators")
+        title: ["one/a", "three"] for title in ("x", "y", "All tasks")
     }
     assert asked == [("x/1",), ("x/1",), ("y/1",), ("y/1",), ("x/1", "y/1"), ("y/1", "x/1")]
     apart = comparable([run("one/a", "x/1", "x/2"), run("one/b", "x/1", "x/2"), run("two/a", "x/3", "y/1")])

@@ -25,7 +25,8 @@ from kernel_gym.experiments.runs.comparison import FIGURES, RunOutcome
 from kernel_gym.experiments.runs.journal import first_episodes
 from kernel_gym.experiments.runs.metrics import documented
 from kernel_gym.experiments.runs.run_folder import RunFolder
-from kernel_gym.experiments.runs.training import record, train
+from kernel_gym.experiments.runs.run_recorder import journal_record
+from kernel_gym.experiments.runs.training import train
 from kernel_gym.experiments.studies import evaluation
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
@@ -175,12 +176,12 @@ def test_a_learner_of_rllib_runs_on_the_table(tmp_path: Path) -> None:
 def test_what_was_trained_on_the_table_is_evaluated_on_the_device(tmp_path: Path) -> None:
     run(tmp_path / "value", config())
     found = evaluation.complete_runs([tmp_path / "value"])
-    study = evaluation.evaluation(found, ["level1/tanh"], 1, tmp_path / "unseen")
+    study = evaluation.evaluation_study(found, ["level1/tanh"], 1, tmp_path / "unseen")
     assert study.run(1, lambda done, total: None) == []
     assert [row["task"] for row in journal(study.path(study.shards[0]))] == ["level1/tanh"]
     run(tmp_path / "fresh", config("random", env={"memory": "fresh"}))
     with pytest.raises(KernelGymError, match="kept no memory"):
-        evaluation.evaluation(evaluation.complete_runs([tmp_path / "fresh"]), ["level1/tanh"], 1, tmp_path / "no")
+        evaluation.evaluation_study(evaluation.complete_runs([tmp_path / "fresh"]), ["level1/tanh"], 1, tmp_path / "no")
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,7 @@ def test_first_episodes_are_found_among_others_that_overlap(seed: int, curriculu
                 if made.index == 0:
                     episode[i] = dealt[made.task]
                     dealt[made.task] += 1
-                records.append(record(made) | {"episode": episode[i]})
+                records.append(journal_record(made) | {"episode": episode[i]})
     assert max(dealt.values()) > 2
     assert first_episodes(records) == [one for one in records if one["episode"] == 0]
 

@@ -1,0 +1,96 @@
+"""A run folder that version 0.1.0 wrote (agent `complement`, now `context-value`) can still be used."""
+
+import json
+import shutil
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel_gym.config import resolve
+from kernel_gym.experiments.reports.report import finished, write_report
+from kernel_gym.experiments.runs.earlier_versions import current_config, current_contender
+from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
+from kernel_gym.experiments.runs.training import train
+from kernel_gym.experiments.runs.validation import claims
+from kernel_gym.experiments.studies import summary
+from kernel_gym.memory.item import Kind
+
+FIXTURE = Path(__file__).parent.parent / "fixtures" / "run-0.1.0.tar.xz"
+SETTINGS = {"agent": "context-value", "suite": "level1", "tasks": ["relu", "sigmoid"], "budget": 6, "seed": 0}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    with tarfile.open(FIXTURE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path / "complement"
+
+
+def attempts(run: Path) -> list[dict[str, Any]]:
+    """The journal without what differs from machine to machine."""
+    records = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    for record in records:
+        record["verdict"].pop("seconds")
+        record["verdict"].pop("sandbox_tier")
+    return records
+
+
+def test_its_configuration_has_todays_names(run: Path) -> None:
+    assert load_config(run) == resolve(overrides=SETTINGS | {"workers": 1})
+    assert load_config(run).digest == resolve(overrides=SETTINGS).digest
+
+
+def test_its_claims_hold(run: Path) -> None:
+    checked = list(claims(run, unsafe=True))
+    assert len(checked) == 7
+    assert all(claim.holds for claim in checked), [claim for claim in checked if not claim.holds]
+
+
+def test_its_memory_can_be_read(run: Path) -> None:
+    with RunFolder(run).memory() as bank:
+        kinds = {item.kind for item in bank.items()}
+        assert {"level1/relu", "level1/sigmoid"} <= set(bank.tasks())
+    assert {Kind.TRACE, Kind.EXPERIENCE} <= kinds
+
+
+def test_the_same_configuration_finds_it_complete(run: Path) -> None:
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    config = resolve(overrides=SETTINGS)
+    assert train(config, RunFolder.open(run, config)).figures["correct"] == 1.0
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+def test_stopped_it_goes_on_and_ends_with_the_same_journal(run: Path) -> None:
+    before = attempts(run)
+    (run / "complete").unlink()
+    lines = (run / "results.jsonl").read_text().splitlines(keepends=True)
+    (run / "results.jsonl").write_text("".join(lines[:-3]))
+    config = resolve(overrides=SETTINGS)
+    train(config, RunFolder.open(run, config))
+    assert attempts(run) == before
+    assert RunFolder(run).complete
+    assert RunFolder(run).provenance["resumed"][0]["attempt"] == len(lines) - 3
+
+
+def test_a_study_with_it_is_reported_and_resumed(run: Path, tmp_path: Path) -> None:
+    study = tmp_path / "study"
+    (study / "complement").mkdir(parents=True)
+    shutil.move(run, study / "complement" / "seed-0")
+    (study / "comparison.json").write_text(json.dumps({"differences_from": "complement"}))
+    assert [found.contender for found in finished(study)] == ["context-value"]
+    report = write_report(study, tmp_path / "report.html", traces=False).read_text()
+    assert "One run in detail: context-value, seed 0" in report
+    assert summary.reference(study) == "context-value"
+    comparison = summary.agent_comparison(resolve(overrides=SETTINGS), ["context-value"], 1, study)
+    assert comparison.complete() == list(comparison.shards)
+    assert comparison.run(1, lambda done, total: None) == []
+    assert [path.name for path in study.iterdir() if path.is_dir()] == ["complement"]
+
+
+def test_names_are_translated_wherever_they_stand() -> None:
+    assert current_contender("frozen/complement") == "frozen/context-value"
+    assert current_contender("knowing") == "oracle"
+    config = current_config({"agent": "value", "env": {"author": "kernel_gym.generators.model.author:ModelAuthor"}})
+    assert config == {"agent": "value", "env": {"author": "kernel_gym.authors.model.author:ModelAuthor"}}
