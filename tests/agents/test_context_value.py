@@ -228,7 +228,7 @@ def test_folders_with_the_earlier_file_name_are_read(tmp_path: Path) -> None:
     loaded.load(tmp_path)
     assert loaded.values == agent.values != {}
     assert loaded.rng.bit_generator.state == agent.rng.bit_generator.state
-    assert read_item_values(tmp_path) == item_values.learned(tmp_path).values == values
+    assert read_item_values(tmp_path) == item_values.read_item_values(tmp_path).values == values
     ContextValueAgent(seed=4).save(tmp_path)
     assert read_item_values(tmp_path) == {}, "the present name goes first"
 

@@ -288,7 +288,7 @@ def test_valuable_memories_are_those_the_agent_values_or_else_those_with_a_long_
     how, found = top_memories.top_memories(by_agent["random"], 4)
     assert how == "mean reward, shrunk towards the stage's mean"
     lucky, proven = Outcomes(3, 1.0), Outcomes(40, 0.8)
-    worth = top_memories._shrunken({1: lucky, 2: proven, 3: Outcomes(100, -0.9)})
+    worth = top_memories._shrunk_means({1: lucky, 2: proven, 3: Outcomes(100, -0.9)})
     assert worth[2] > worth[1] > worth[3]
 
 
@@ -337,7 +337,7 @@ def test_every_feasible_kernel_of_a_journal_is_judged(tmp_path: Path) -> None:
     rows = [(slow, 4.0), (fast, 2.0), (slow, 4.0), (lost, 3.0), (fast, 2.1)]
     lines = [journal_row(kernel=one.digest, us=us) for one, us in rows]
     folder.journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    claimed = validation._claimed(folder)
+    claimed = validation._read_claims(folder)
     assert [(one.kernel, one.attempts, one.best) for one in claimed] == [
         (slow.digest, 2, False),
         (fast.digest, 1, True),

@@ -8,7 +8,7 @@ import pytest
 
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.errors import ConfigError, KernelGymError
-from kernel_gym.experiments.analysis.credit import Question, examine
+from kernel_gym.experiments.analysis.credit import CreditSettings, examine
 from kernel_gym.experiments.reports.report import write_report
 from kernel_gym.experiments.runs.dataset import RecordedRun
 from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
@@ -47,7 +47,7 @@ USES: dict[str, Callable[[Path], object]] = {
     "train": lambda path: train(load_config(path), RunFolder(path)),
     "validate": lambda path: list(claims(path)),
     "report": lambda path: write_report(path, path.parent / "report.html"),
-    "credit": lambda path: examine(path, Question()),
+    "credit": lambda path: examine(path, CreditSettings()),
     "evaluate": evaluated,
     "dataset": RecordedRun.open,
 }
