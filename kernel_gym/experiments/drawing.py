@@ -176,7 +176,7 @@ def arcs(names: Iterable[str], edges: Mapping[tuple[str, str], int]) -> str:
             f"<title>{escape(source)} helped {escape(target)} ({count})</title></path>"
             f'<path d="M255 {b}l9 -4v8z" fill="{COLOURS[0]}"/>'
         )
-    return figure("".join(parts), 20 + len(place) * ROW, "whose memories helped whom", wide=True)
+    return figure("".join(parts), 20 + len(place) * ROW, "transfer between tasks", wide=True)
 
 
 def bars(values: Mapping[str, float]) -> str:

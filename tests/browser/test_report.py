@@ -38,7 +38,7 @@ CONTRAST = """() => { const light = colour => { const [r, g, b] = colour.match(/
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two agents, two seeds, three operators, everything real."""
+    """Two agents, two seeds, three tasks, everything real."""
     folder = tmp_path_factory.mktemp("study")
     for agent in ("value", "random"):
         for seed in range(2):

@@ -1,4 +1,4 @@
-"""The gates at which an author's first drafts end, with an empty context and with the oracle's kernel shown."""
+"""Count the gates at which first drafts fail, with an empty context and with the oracle's kernel shown."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sample_tasks(suite: str, names: Sequence[str], sample: int | None) -> Iterat
 
 
 def _spread(tasks: list[Task]) -> list[Task]:
-    """The tasks in an order whose beginnings have all categories, and within them first, middle and last ones."""
+    """Return the tasks in an order in which every beginning has tasks of all categories."""
     groups = [[task for task in tasks if task.category == name] for name in sorted({t.category for t in tasks})]
     rng = np.random.default_rng(0)
     shuffled = [[group[int(n)] for n in rng.permutation(len(group))] for group in groups]

@@ -1,7 +1,7 @@
-"""The latencies of the best and the slowest kernel that the apprentice knows for a task.
+"""Measure the latencies of the fastest and the slowest kernel that the apprentice can write for a task.
 
-The slowest is the naive one: one core, small tiles, one buffer, a launch for every operator. Where that would run past
-what a device executes, it is the best one on a single core.
+The slowest is the naive one: one core, small tiles, one buffer, a launch for every operator. If that takes longer than
+a device allows, it is the fastest one on a single core.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kernel_gym.verifier import Verifier
 
 @dataclass(frozen=True)
 class Margin:
-    """What was measured for one task: how each kernel ended, and microseconds."""
+    """The measurements of one task: the outcome of each kernel, and latencies in microseconds."""
 
     task: str
     suite: str
@@ -36,42 +36,42 @@ class Margin:
 
     @property
     def spread(self) -> float | None:
-        """How many times as long the slowest kernel takes."""
+        """The slowest kernel's latency / the fastest one's."""
         return self.slow_us / self.fast_us if self.slow_us and self.fast_us else None
 
     @property
     def launches(self) -> float | None:
-        """The oracle's latency in units of what one launch costs."""
+        """The oracle's latency / the cost of one launch."""
         return self.fast_us / self.launch_us if self.fast_us and self.launch_us else None
 
     def lacking(self) -> dict[str, str]:
-        """What this task falls short of, by the name of the promise."""
-        found = {} if self.oracle == "feasible" else {"oracle": f"no oracle: {self.feedback}"}
+        """Return what this task falls short of, by the name of the requirement."""
+        missing = {} if self.oracle == "feasible" else {"oracle": f"no oracle: {self.feedback}"}
         if self.spread is not None and self.spread < SPREAD:
-            found["spread"] = f"the slowest kernel takes only {self.spread:.2f} times as long"
+            missing["spread"] = f"the slowest kernel takes only {self.spread:.2f} times as long"
         if self.launches is not None and self.launches < LAUNCHES:
-            found["launch"] = f"the oracle takes only {self.launches:.1f} times what a launch costs"
-        return found
+            missing["launch"] = f"the oracle takes only {self.launches:.1f} times what a launch costs"
+        return missing
 
     def shortfalls(self) -> list[str]:
-        """What this task falls short of and is not listed as an exception for."""
-        return [text for promise, text in self.lacking().items() if promise not in exceptions(self.task)]
+        """Return what this task falls short of, listed exceptions aside."""
+        return [text for requirement, text in self.lacking().items() if requirement not in exceptions(self.task)]
 
 
 def measure(task: Task, verifier: Verifier, *, quick: bool = False) -> Margin:
-    """Judge the kernels of a task."""
-    named = (task.id, task.suite, task.category)
+    """Verify the kernels of a task and return their latencies; `quick` leaves the slowest out."""
+    labels = (task.id, task.suite, task.category)
     try:
         fast = verifier.verify(oracle(task), task)
     except Unsupported as error:
-        return Margin(*named, "unsupported", feedback=str(error))
+        return Margin(*labels, "unsupported", feedback=str(error))
     if not isinstance(fast, Feasible):
-        return Margin(*named, _end(fast), feedback=fast.feedback)
+        return Margin(*labels, _end(fast), feedback=fast.feedback)
     launch = fast.profile.waits["launch"] / fast.profile.counts["launches"]
     if quick:
-        return Margin(*named, "feasible", "", fast.latency_us, None, launch)
+        return Margin(*labels, "feasible", "", fast.latency_us, None, launch)
     name, slow = _slowest(task, verifier)
-    return Margin(*named, "feasible", name, fast.latency_us, slow.latency_us, launch)
+    return Margin(*labels, "feasible", name, fast.latency_us, slow.latency_us, launch)
 
 
 def _slowest(task: Task, verifier: Verifier) -> tuple[str, Verdict]:

@@ -1,4 +1,4 @@
-"""The skill at which an author who reads nothing is right as often as one who is shown random contexts."""
+"""Compute the skill at which an author that ignores its context is right as often as one with random contexts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def placebo_skill(profile: str, tasks: tuple[Task, ...], contexts: int) -> tuple
 
 
 def _needed(task: Task) -> tuple[str, ...]:
-    """The idioms of a plain draft."""
+    """Return the idioms that a plain draft needs."""
     spelling = always_right(idioms())
     write_kernel(lower(task), NAIVE, spelling)
     return tuple(spelling.chosen)
@@ -59,7 +59,7 @@ def _rates(profile: Profile, context: Context, needed: list[tuple[str, ...]]) ->
 
 
 def _skill(needed: list[tuple[str, ...]], rate: float) -> float:
-    """By bisection: the rate rises with the skill."""
+    """Find the skill of a rate by bisection: the rate rises with the skill."""
     priors = {idiom.id: log(idiom.prior.probability / (1 - idiom.prior.probability)) for idiom in idioms().values()}
 
     def reached(skill: float) -> float:

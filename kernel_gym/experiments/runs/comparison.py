@@ -75,13 +75,13 @@ def comparable(runs: Iterable[tuple[Sequence[str], Over]]) -> dict[str, list[Run
     Each run is given as its tasks and a function that returns its figures over some of them. Runs on different tasks of
     one suite are in different groups.
     """
-    given = [(tuple(tasks), over) for tasks, over in runs]
-    suites = sorted({task.partition("/")[0] for tasks, _ in given for task in tasks})
-    same_tasks = len({frozenset(tasks) for tasks, _ in given}) == 1
+    runs_by_tasks = [(tuple(tasks), over) for tasks, over in runs]
+    suites = sorted({task.partition("/")[0] for tasks, _ in runs_by_tasks for task in tasks})
+    same_tasks = len({frozenset(tasks) for tasks, _ in runs_by_tasks}) == 1
     grouped: dict[str, list[RunOutcome]] = {}
     for suite in [""] if len(suites) == 1 else [*suites, ""] if same_tasks else suites:
         groups: dict[frozenset[str], list[RunOutcome]] = defaultdict(list)
-        for tasks, over in given:
+        for tasks, over in runs_by_tasks:
             if own := [task for task in tasks if not suite or task.startswith(f"{suite}/")]:
                 groups[frozenset(own)].append(over(own))
         for own_tasks, group in groups.items():
@@ -91,9 +91,9 @@ def comparable(runs: Iterable[tuple[Sequence[str], Over]]) -> dict[str, list[Run
 
 
 def _title(suite: str, tasks: int, runs: Sequence[RunOutcome]) -> str:
-    whose = dict.fromkeys(run.agent.rpartition("/")[0] or run.agent for run in runs)
+    names = dict.fromkeys(run.agent.rpartition("/")[0] or run.agent for run in runs)
     plural = "s" if tasks > 1 else ""
-    return f"{suite or 'All tasks'}: {tasks} task{plural} of {', '.join(whose)}"
+    return f"{suite or 'All tasks'}: {tasks} task{plural} of {', '.join(names)}"
 
 
 def _first(records: Sequence[Record], key: str) -> float:

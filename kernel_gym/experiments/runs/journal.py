@@ -175,7 +175,7 @@ def _parsed(line: bytes, where: str) -> Record:
     except (ValueError, KeyError, TypeError) as error:
         raise KernelGymError(
             f"{where} is no record of an attempt ({_describe(error)}); delete it and all lines after it, and run the "
-            "command that made the run again: they are made anew"
+            "command that made the run again: it makes them again"
         ) from error
     return record
 

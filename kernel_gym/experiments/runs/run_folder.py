@@ -55,7 +55,7 @@ class RunFolder:
         from kernel_gym.memory.schema import DamagedBank
 
         mark = f"delete {self.path / 'complete'} and " if self.complete else ""
-        remedy = f"{mark}run the command that made the run again: its memory is made anew from the journal"
+        remedy = f"{mark}run the command that made the run again: its memory is made again from the journal"
         if not self.bank.exists():
             raise KernelGymError(f"{self.bank} is missing; {remedy}")
         try:

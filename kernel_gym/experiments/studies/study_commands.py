@@ -51,7 +51,7 @@ def _read_study_file(folder: Path) -> dict[str, str]:
     except (OSError, yaml.YAMLError) as error:
         raise KernelGymError(f"cannot read {file}: {' '.join(str(error).split())}") from error
     if content and (not isinstance(content, dict) or set(content) != {"study", "size"}):
-        raise KernelGymError(f"{file} does not name a study and its size; delete it, --table writes it anew")
+        raise KernelGymError(f"{file} does not name a study and its size; delete it, --table writes it again")
     return {key: str(value) for key, value in content.items()} if content else {}
 
 

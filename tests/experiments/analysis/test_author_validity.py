@@ -91,8 +91,8 @@ def test_agreement_is_one_for_equal_and_minus_one_for_opposite_rankings() -> Non
     assert agreement(some, rising, -rising).kendall.high == pytest.approx(-1)
 
 
-def test_agreement_is_within_operators_not_across_them() -> None:
-    """Both authors find the second operator easier; within operators they disagree."""
+def test_agreement_is_within_tasks_not_across_them() -> None:
+    """Both authors find the second task easier; within tasks they disagree."""
     up, down = np.array([0, 0.1, 0.2, 0.3]), np.array([0.3, 0.2, 0.1, 0])
     found = agreement(some_cases(4, 4), np.concatenate([up, up + 0.6]), np.concatenate([down, down + 0.6]))
     assert found.kendall.mean == pytest.approx(-1)

@@ -150,7 +150,7 @@ def test_the_report_of_a_study_compares_as_the_study_does(runs: Path, tmp_path: 
         write_report(folder, tmp_path / "report.html")
 
 
-def test_runs_on_other_operators_are_not_compared(runs: Path) -> None:
+def test_runs_on_other_tasks_are_not_compared(runs: Path) -> None:
     def reduced(run: finished_run.FinishedRun, name: str, tasks: list[str]) -> finished_run.FinishedRun:
         return replace(run, contender=name, records=[one for one in run.records if one["task"] in tasks])
 

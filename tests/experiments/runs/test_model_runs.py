@@ -30,7 +30,7 @@ from kernel_gym.llm.endpoint import EndpointSettings, SpendingLimit
 KEY = "sk-end-to-end-0123456789"
 HONEST = ROOT / "tests" / "verifier" / "honest"
 RELU, SOFTMAX = ((HONEST / name).read_text() for name in ("relu_class.cpp", "softmax_rows.cpp"))
-#: What the model says about each operator, attempt by attempt: nothing, something wrong, something right.
+#: What the model says about each task, attempt by attempt: nothing, something wrong, something right.
 ANSWERS = {
     "relu": ["Use Relu.", f"```cpp\n{RELU.replace('Relu(y, x, n)', 'Abs(y, x, n)')}```", f"```cpp\n{RELU}```"],
     "softmax": [f"```cpp\n{SOFTMAX.replace('Exp(', 'Exq(')}```", f"Sure:\n```cpp\n{SOFTMAX}```", "I can't do better."],
@@ -49,7 +49,7 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def model() -> Callable[[dict[str, Any]], str]:
-    """A model that answers as listed; it counts the questions about each operator."""
+    """A model that answers as listed; it counts the questions about each task."""
     asked: Counter[str] = Counter()
     lock = threading.Lock()
 
@@ -293,7 +293,7 @@ def test_the_key_is_nowhere(recorded: Path, tmp_path: Path) -> None:
 
 
 def test_one_answer_serves_one_question(tmp_path: Path) -> None:
-    """Two operators with the same attempt number are two questions, though the model says the same."""
+    """Two tasks with the same attempt number are two questions, though the model says the same."""
     with serving(saying("no code")) as server:
         rows = run(tmp_path / "run", base_url=server.url)
     assert len({row["kernel"] for row in rows}) == 1

@@ -200,14 +200,14 @@ def test_what_a_table_cannot_do_is_one_line(tmp_path: Path, settings: dict[str, 
     assert "\n" not in str(error.value)
 
 
-def test_figures_of_drafting_alone_are_of_each_operator_s_first_episode(tmp_path: Path) -> None:
-    """A solved operator is dealt out again, with its solution in memory; that is no drafting."""
+def test_figures_of_drafting_alone_are_of_each_task_s_first_episode(tmp_path: Path) -> None:
+    """A solved task is dealt out again, with its solution in memory; that is no drafting."""
     drafting = config("random", env={"stages": "draft"}, budget=8)
     outcome = run(tmp_path / "draft" / "seed-0", drafting)
     rows = journal(tmp_path / "draft" / "seed-0")
     first: dict[str, list[dict[str, Any]]] = {}
     over: set[str] = set()
-    for row in rows:  # five operators at once, each on a bench of its own until it is over
+    for row in rows:  # five tasks at once, each on a bench of its own until it is over
         if row["task"] not in over and row["index"] == len(first.setdefault(row["task"], [])):
             first[row["task"]].append(row)
             over |= {row["task"]} if row["verdict"]["feasible"] or row["index"] == 7 else set()

@@ -119,7 +119,7 @@ def test_differences_of_a_table_are_judged_together() -> None:
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 4)), min_size=1, max_size=6))
 def test_the_figures_of_a_run_follow_from_its_journal(first: list[int | None]) -> None:
-    """`first[i]` is the attempt at which operator i was solved; area is what is left of the budget then."""
+    """`first[i]` is the attempt at which task i was solved; area is what is left of the budget then."""
     tasks = [f"t/{i}" for i in range(len(first))]
     records = [
         {

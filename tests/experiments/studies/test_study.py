@@ -1,4 +1,4 @@
-"""Named studies: data that parses, the operators they name, shards that resume, move, fail one by one."""
+"""Named studies: data that parses, the tasks they name, shards that resume, move, fail one by one."""
 
 import json
 import os
@@ -68,7 +68,7 @@ def test_main_is_what_it_is_said_to_be() -> None:
     assert {one.config.env.author_options["profile"] for one in placebo} == {"placebo"}
 
 
-def test_tuning_gives_every_learner_as_many_settings_on_operators_of_its_own() -> None:
+def test_tuning_gives_every_learner_as_many_settings_on_tasks_of_its_own() -> None:
     shards = study_definition.shards(study_definition.load("tuning"), "full")
     tried = Counter(shard.agent for shard in shards if shard.seed == 0)
     assert set(tried.values()) == {4}
@@ -82,7 +82,7 @@ def test_tuning_gives_every_learner_as_many_settings_on_operators_of_its_own() -
 
 
 @pytest.mark.parametrize("size", ["quick", "full"])
-def test_frozen_agents_meet_operators_that_nobody_was_trained_tuned_or_fitted_on(size: str) -> None:
+def test_frozen_agents_meet_tasks_that_no_agent_was_trained_tuned_or_fitted_on(size: str) -> None:
     unseen = study_definition.shards(study_definition.load("unseen"), size)
     frozen = {task for shard in unseen if shard.arm == "frozen" for task in shard.tasks}
     trained = {task for shard in unseen if shard.arm == "trained" for task in shard.tasks}
@@ -115,7 +115,7 @@ def test_a_stratified_choice_has_every_category_by_its_share(count: int) -> None
         assert abs(had - shares[category] * count / len(tasks)) < 1
 
 
-def test_operators_that_are_kept_back_are_others() -> None:
+def test_tasks_that_are_kept_back_are_others() -> None:
     first, rest = select_tasks("level1 40"), select_tasks("level1 20 after 40")
     assert len(rest) == 20
     assert not {task.id for task in first} & {task.id for task in rest}
@@ -204,9 +204,7 @@ def test_killed_while_a_memory_is_passed_on_it_is_passed_on_again(tmp_path: Path
 
 
 @pytest.mark.parametrize("overlapping", [False, True])
-def test_statistics_are_passed_on_unless_they_may_be_of_the_operators_to_come(
-    tmp_path: Path, overlapping: bool
-) -> None:
+def test_statistics_are_passed_on_unless_they_may_be_of_the_tasks_to_come(tmp_path: Path, overlapping: bool) -> None:
     shards = tuple(study_definition.shards(study_definition.parse("mine", PASSED_ON), "quick"))
     study = Study(shards, tmp_path, "use/value")
     source, folder = (RunFolder.open(study.path(shard), shard.config) for shard in shards)

@@ -102,7 +102,7 @@ def test_the_share_solved_is_stated_at_marks_within_the_budget() -> None:
     assert ["correct after", "2 attempts"] in [table[0] for table in tables.compared_tables(runs, [], marked)]
 
 
-def test_only_runs_on_the_same_operators_stand_together() -> None:
+def test_only_runs_on_the_same_tasks_stand_together() -> None:
     made = {name: outcomes({name: (0.5,)})[0] for name in ("one/a", "one/b", "two/a", "three")}
     asked: list[tuple[str, ...]] = []
 
@@ -120,8 +120,8 @@ def test_only_runs_on_the_same_operators_stand_together() -> None:
     assert asked == [("x/1",), ("x/1",), ("y/1",), ("y/1",), ("x/1", "y/1"), ("y/1", "x/1")]
     apart = comparable([run("one/a", "x/1", "x/2"), run("one/b", "x/1", "x/2"), run("two/a", "x/3", "y/1")])
     assert {title: [one.agent for one in group] for title, group in apart.items()} == {
-        "x: 2 operators of one": ["one/a", "one/b"],
-        "x: 1 operator of two": ["two/a"],
+        "x: 2 tasks of one": ["one/a", "one/b"],
+        "x: 1 task of two": ["two/a"],
         "y": ["two/a"],
     }
     assert len(comparable([run("three", "x/1"), run("three", "x/2")])) == 2  # none is lost, however they are called
