@@ -56,7 +56,7 @@ class Replay:
     def __init__(self, run: Path, config: RunConfig) -> None:
         self.run, source = run, RunFolder(run)
         initial = {name: str(getattr(config, name)) for name in ("initial_memory", "initial_agent")}
-        paths = {name: str(source.within(path).absolute()) for name, path in initial.items() if path}
+        paths = {name: str(source.resolve(path).absolute()) for name, path in initial.items() if path}
         self.config = config.model_copy(update=paths)
         self._stack = ExitStack()
         self._verifier: Any = None

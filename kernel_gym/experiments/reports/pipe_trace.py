@@ -53,7 +53,7 @@ def trace_kernel(source: str, task_id: str, device: Any) -> list[Operation]:
     if not hasattr(device, "trace"):
         raise NoTrace(f"{device.name} writes no traces")
     if device.sandbox_tier() not in TRUSTWORTHY:
-        raise NoTrace("this machine's sandbox is too weak to run untrusted kernels; see scripts/doctor.py")
+        raise NoTrace("this machine's sandbox is too weak to run untrusted kernels; run kernel-gym doctor")
     task = suites.find_task(task_id)
     build = device.build(Kernel(source, device.language), task)
     if not build.ok:

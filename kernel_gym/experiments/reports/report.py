@@ -210,7 +210,7 @@ def _transfer(run: FinishedRun, items: Mapping[int, MemoryItem]) -> str:
 def _items(folder: RunFolder) -> dict[int, MemoryItem]:
     if not folder.bank.exists():
         return {}
-    with folder.memory() as bank:
+    with folder.open_bank() as bank:
         return {item.id: item for item in bank.items()}
 
 

@@ -31,7 +31,7 @@ def top_memories(run: FinishedRun, count: int) -> tuple[str, dict[Stage, list[Ra
     """Return what memories are ranked by, in words, and the first memories of each stage."""
     if not run.folder.bank.exists():
         return "", {}
-    with run.folder.memory() as bank:
+    with run.folder.open_bank() as bank:
         items = {item.id: item for item in bank.items()}
         outcomes = bank.outcomes(list(items))
     learned = _learned_values(run)

@@ -50,7 +50,7 @@ class RecordedRun:
             raise KernelGymError(f"{path}: no attempt is on record")
         if config.env.memory == "fresh":
             raise KernelGymError(f"{path}: with memory=fresh the run kept no memories, so its contexts can't be shown")
-        with folder.memory() as bank:
+        with folder.open_bank() as bank:
             items = {item.id: item for item in bank.items()}
         return cls(path.name, config, records, items, _exchanges(folder, config))
 

@@ -75,7 +75,7 @@ class RunEnvironments:
     def _import_memory(self, options: Options) -> None:
         """Import the memories that the run begins with into its bank."""
         config = self.plan.config
-        file = self.plan.folder.within(config.initial_memory)
+        file = self.plan.folder.resolve(config.initial_memory)
         with factories.bank(options, factories.author(options).language) as bank:
             bank.import_(file)
             self._initial_items, self._new_ids = len(bank), bank.local_ids(file) if config.initial_agent else {}
@@ -94,7 +94,7 @@ class RunEnvironments:
         config = self.plan.config
         agent = make_agent(config)
         if config.initial_agent:
-            agent.load(self.plan.folder.within(config.initial_agent))
+            agent.load(self.plan.folder.resolve(config.initial_agent))
             agent.remap_items(self._new_ids)
         if config.env.memory == "fresh":
             agent.use_fresh_memory(self._initial_items)

@@ -44,7 +44,7 @@ class RunFolder:
         """The file of the memory bank, as it was after the last attempt."""
         return self.path / "bank.sqlite"
 
-    def memory(self) -> MemoryBank:
+    def open_bank(self) -> MemoryBank:
         """Open the memory bank for reading.
 
         Raises:
@@ -104,7 +104,7 @@ class RunFolder:
         """Whether the agent saved anything; its folder may be missing if the run was copied without empty folders."""
         return self.agent.is_dir() and any(self.agent.iterdir())
 
-    def within(self, path: str) -> Path:
+    def resolve(self, path: str) -> Path:
         """Return a path that the configuration names; relative to the run folder, so that it can be moved."""
         return self.path / path
 
@@ -197,7 +197,7 @@ class RunFolder:
         each = tasks * config.budget
         return counted_records(self.records(each * config.rounds)[each * (config.rounds - 1) :], config)
 
-    def start_over(self, synced: bool = True) -> Journal:
+    def open_journal(self, synced: bool = True) -> Journal:
         """Open the journal and back up the files that replaying writes again.
 
         Args:
@@ -215,7 +215,7 @@ class RunFolder:
             ReplayBackup(self.path).discard()
         return journal
 
-    def go_on(self, attempt: int) -> None:
+    def note_resumed(self, attempt: int) -> None:
         """Note in the provenance that the replay passed and that the run is resumed at `attempt`."""
         before = self.provenance
         resumed = [*before.get("resumed", ()), provenance() | {"attempt": attempt}]
@@ -224,7 +224,7 @@ class RunFolder:
         part.rename(self.path / "provenance.json")
         ReplayBackup(self.path).discard()
 
-    def stop(self, journal: Journal) -> None:
+    def close_journal(self, journal: Journal) -> None:
         """Close the journal; a run that was not replayed to the end gets its files back."""
         try:
             if journal.replaying:
@@ -232,7 +232,7 @@ class RunFolder:
         finally:
             journal.close()
 
-    def keep(self, kernel: Kernel) -> None:
+    def keep_kernel(self, kernel: Kernel) -> None:
         """Write a feasible kernel."""
         file = self.kernel(kernel.digest)
         file.parent.mkdir(exist_ok=True)

@@ -113,7 +113,7 @@ class RunRecorder:
         replaying = self.journal.replaying
         self.journal.write(journal_record(attempt))
         if replaying and not self.journal.replaying:
-            self.plan.folder.go_on(len(self.journal.records))
+            self.plan.folder.note_resumed(len(self.journal.records))
 
     def _compare_latency(self, attempt: Attempt, latency: float) -> None:
         if self.reference is not None:
@@ -124,7 +124,7 @@ class RunRecorder:
         """Write a feasible kernel, also as the best of its task if it is the fastest so far."""
         if attempt.kernel.digest not in self._kept:
             self._kept.add(attempt.kernel.digest)
-            self.plan.folder.keep(attempt.kernel)
+            self.plan.folder.keep_kernel(attempt.kernel)
         if latency < self._best.get(attempt.task, float("inf")):
             self._best[attempt.task] = latency
             self.plan.folder.keep_best(attempt.task, attempt.kernel.source)

@@ -45,8 +45,8 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = no_progress
         if folder.bank.exists() or not keeps_memory(config):
             return result
     with reporting_disk_errors(folder.path), ExitStack() as stack:
-        journal = folder.start_over(synced=not config.env.table)
-        stack.callback(folder.stop, journal)
+        journal = folder.open_journal(synced=not config.env.table)
+        stack.callback(folder.close_journal, journal)
         recorder = stack.enter_context(RunRecorder(plan, journal, progress))
         environments = stack.enter_context(make_environments(plan, recorder))
         agent = environments.agent()

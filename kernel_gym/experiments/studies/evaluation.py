@@ -80,5 +80,5 @@ def training_costs(runs: Sequence[RunFolder]) -> dict[str, set[int]]:
 
 def _trained_on(run: RunFolder) -> set[str]:
     """Return the tasks that a run worked on, and those that its initial memory comes from."""
-    with run.memory() as bank:
+    with run.open_bank() as bank:
         return {record["task"] for record in Journal.read(run.journal)} | set(bank.tasks())

@@ -171,7 +171,7 @@ class Study:
             shutil.copytree(source.agent, folder / AGENT_FOLDER, dirs_exist_ok=True)
         # The memory is copied last and renamed when complete: after a kill, all of this is done again.
         part = folder / f"{MEMORY_FILE}.part"
-        with source.memory() as bank:
+        with source.open_bank() as bank:
             # Tasks that the source never worked on have nothing to leave out.
             bank.export(part, set(shard.tasks) & set(bank.tasks()), source.origin)
         part.rename(folder / MEMORY_FILE)

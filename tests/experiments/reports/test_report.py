@@ -332,7 +332,7 @@ def test_every_feasible_kernel_of_a_journal_is_judged(tmp_path: Path) -> None:
     folder = RunFolder.open(tmp_path, settings)
     slow, fast, lost = (Kernel(text) for text in ("slow", "fast", "lost"))
     for one in (slow, fast):
-        folder.keep(one)
+        folder.keep_kernel(one)
     folder.keep_best("level1/relu", "fast")
     rows = [(slow, 4.0), (fast, 2.0), (slow, 4.0), (lost, 3.0), (fast, 2.1)]
     lines = [journal_row(kernel=one.digest, us=us) for one, us in rows]

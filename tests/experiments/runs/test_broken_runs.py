@@ -34,7 +34,7 @@ def run(made: Path, tmp_path: Path) -> RunFolder:
 
 
 def remembered(folder: RunFolder) -> object:
-    with folder.memory() as bank:
+    with folder.open_bank() as bank:
         items = bank.items()
         return items, bank.outcomes([item.id for item in items])
 
@@ -112,7 +112,7 @@ def test_a_run_whose_memory_can_t_be_made_anew_is_left_as_it_was(run: RunFolder)
 
 
 def test_a_run_that_is_being_made_anew_is_no_complete_one(run: RunFolder) -> None:
-    run.start_over().close()  # killed here
+    run.open_journal().close()  # killed here
     assert not run.complete
     with pytest.raises(KernelGymError, match="no complete run"):
         complete_runs([run.path])

@@ -49,7 +49,7 @@ def test_its_claims_hold(run: Path) -> None:
 
 
 def test_its_memory_can_be_read(run: Path) -> None:
-    with RunFolder(run).memory() as bank:
+    with RunFolder(run).open_bank() as bank:
         kinds = {item.kind for item in bank.items()}
         assert {"level1/relu", "level1/sigmoid"} <= set(bank.tasks())
     assert {Kind.TRACE, Kind.EXPERIENCE} <= kinds

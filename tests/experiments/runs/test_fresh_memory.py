@@ -141,7 +141,7 @@ def test_a_run_counts_and_learns_by_episode(tmp_path: Path, agent: str) -> None:
 def test_a_run_tells_its_agent_how_many_items_last(tmp_path: Path) -> None:
     settings = resolve(overrides={"agent": "value", "env": {"table": "small", "memory": "fresh"}})
     folder = RunFolder.open(tmp_path / "run", settings)
-    journal = folder.start_over()
+    journal = folder.open_journal()
     plan = RunPlan.of(settings, folder)
     with RunRecorder(plan, journal) as recorder, make_environments(plan, recorder) as environments:
         agent = environments.agent()

@@ -66,11 +66,11 @@ def test_a_run_that_is_under_way_keeps_its_bank(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("kernel_gym.experiments.runs.journal.PATIENCE", 0.0)
     folder = RunFolder(tmp_path)
     folder.bank.write_text("of an earlier try")
-    journal = folder.start_over()
+    journal = folder.open_journal()
     assert not folder.bank.exists()
     folder.bank.write_text("in use")
     with pytest.raises(KernelGymError, match="another process is at work"):
-        folder.start_over()
+        folder.open_journal()
     assert folder.bank.exists()
     journal.close()
 

@@ -249,11 +249,11 @@ def test_what_an_agent_learned_follows_its_items_into_the_bank_that_it_goes_on_w
             for task in ("level1/relu", "level1/gelu")
         ]
         (gone,), (kept,) = (bank.add([trace]) for trace in traces)
-        bank.export(folder.within("memory.jsonl"), exclude_tasks=["level1/relu"])
+        bank.export(folder.resolve("memory.jsonl"), exclude_tasks=["level1/relu"])
     before = ValueAgent()
     before.values = {("draft", "", 1): 0.1, ("draft", "", gone): 0.2, ("refine", "", kept): 0.3}
-    before.save(folder.within("before"))
-    journal = folder.start_over()
+    before.save(folder.resolve("before"))
+    journal = folder.open_journal()
     plan = RunPlan.of(settings, folder)
     with RunRecorder(plan, journal) as recorder, make_environments(plan, recorder) as environments:
         assert environments.agent().values == {("draft", "", 1): 0.1, ("refine", "", gone): 0.3}  # type: ignore[attr-defined]
@@ -276,8 +276,8 @@ def test_without_its_memory_an_agent_brings_only_what_it_knows_of_the_seed_knowl
     for name, before in (("value", value), ("context-value", context_value)):
         settings = config(name, initial_agent="before", env=env, tasks=("level1/relu",))
         folder = RunFolder.open(tmp_path / name, settings)
-        before.save(folder.within("before"))
-        journal = folder.start_over()
+        before.save(folder.resolve("before"))
+        journal = folder.open_journal()
         plan = RunPlan.of(settings, folder)
         with RunRecorder(plan, journal) as recorder, make_environments(plan, recorder) as environments:
             known[name] = environments.agent().values  # type: ignore[attr-defined]
