@@ -83,7 +83,7 @@ def write(study: Study) -> str:
         },
         "differences_from": study.reference,
         "differences": {
-            figure: {row.contender: asdict(row) for row in differences(by_seed(runs, figure), _pairs(study))}
+            figure: {pair.contender: asdict(pair) for pair in differences(by_seed(runs, figure), _pairs(study))}
             for figure in COMPARED
         },
     }
@@ -118,8 +118,8 @@ def show(study: Study) -> None:
     console.print(table)
     for name in SHOWN:
         console.print(f"  {name}: {FIGURES[name]}", highlight=False)
-    for row in differences(by_seed(runs, "area"), _pairs(study)):
-        console.print(f"  {row.contender} - {row.reference} in area: {row}", highlight=False, soft_wrap=True)
+    for pair in differences(by_seed(runs, "area"), _pairs(study)):
+        console.print(f"  {pair.contender} - {pair.reference} in area: {pair}", highlight=False, soft_wrap=True)
     if first.config.env.author == "apprentice":
         console.print(SIMULATED_AUTHOR, highlight=False)
     console.print(f"Curves: tensorboard --logdir {study.folder}", highlight=False)
