@@ -171,7 +171,7 @@ def test_a_memory_is_made_passed_on_and_the_folder_can_be_moved(tmp_path: Path) 
         "mine", study_definition.parse("mine", PASSED_ON), moved
     )
     (tmp_path / "complete").rename(moved.path(shards[1]) / "complete")
-    assert "different commits are mixed" in tables.results("mine", study_definition.parse("mine", PASSED_ON), moved)
+    assert "are of different commits" in tables.results("mine", study_definition.parse("mine", PASSED_ON), moved)
     assert "| use/value |" in text
 
 
@@ -197,7 +197,7 @@ def test_killed_while_a_memory_is_passed_on_it_is_passed_on_again(tmp_path: Path
         bank.add([MemoryItem(Kind.PRACTICE, f"{i}", f"{i}") for i in range(9)])
     (source.agent / "value.json").write_text("{}")
     (folder.path / f"{MEMORY_FILE}.part").write_text('{"half": ')
-    study._give_memory(shards[1])
+    study._copy_memory(shards[1])
     assert len((folder.path / MEMORY_FILE).read_text().splitlines()) == 10
     assert (folder.path / AGENT_FOLDER / "value.json").exists()
     assert not (folder.path / f"{MEMORY_FILE}.part").exists()
@@ -213,7 +213,7 @@ def test_statistics_are_passed_on_unless_they_may_be_of_the_tasks_to_come(tmp_pa
         bank.add([MemoryItem(Kind.PRACTICE, "p", "p")], attempt=False)
         bank.add([MemoryItem(Kind.TRACE, "t", "t", "t", Uncompilable("no"), task)])
         bank.record(Stage.DRAFT, [1], -1.0)
-    study._give_memory(shards[1])
+    study._copy_memory(shards[1])
     header, *lines = [json.loads(line) for line in (folder.path / MEMORY_FILE).read_text().splitlines()]
     assert header["excluded_tasks"] == ([task] if overlapping else [])
     assert header["provenance"]["agent"] == "value"
