@@ -25,21 +25,20 @@ from kernel_gym.hardware.ascend.halves import halves
 from kernel_gym.hardware.ascend.health import Quarantine
 from kernel_gym.hardware.ascend.tensors import Tensors
 from kernel_gym.hardware.ascend.toolkit import Cann, find_cann, missing
-from kernel_gym.hardware.ascend_sim import compiler as host_compiler
-from kernel_gym.hardware.ascend_sim.server import Server
-from kernel_gym.hardware.cuda import launches
-from kernel_gym.hardware.cuda.compiler import kernels_in
-from kernel_gym.hardware.cuda.profile import measured
-from kernel_gym.hardware.cuda.runtime import Runtime, runtime
-from kernel_gym.hardware.cuda.tensors import invented, workspace_bytes
 from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, Run, Timing
+from kernel_gym.hardware.host import compiler as host_compiler
+from kernel_gym.hardware.host import launches
+from kernel_gym.hardware.host.runtime import INCLUDE as SHARED_INCLUDE
+from kernel_gym.hardware.host.runtime import Runtime, runtime
+from kernel_gym.hardware.host.server import Server
+from kernel_gym.hardware.host.tensors import random_inputs, workspace_bytes
+from kernel_gym.hardware.host.timing import measured
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Profile
 
 INCLUDE = Path(__file__).with_name("include")
-HEADERS = Path(__file__).parents[1] / "ascend_sim" / "include"
 HOST = "host.so"
 #: HBM of the largest Atlas A2 in GB/s, and the least that starting a kernel takes.
 MEMORY_GBS, START_US = 1600.0, 1.0
@@ -94,7 +93,7 @@ class Ascend:
         return Build(kernel, artifact=folder / compiler.LIBRARY, binary=folder / HOST, seconds=seconds)
 
     def run(self, build: Build, inputs: Inputs) -> Run:
-        values = invented(inputs.signature, inputs.seed) if inputs.values is None else inputs.values
+        values = random_inputs(inputs.signature, inputs.seed) if inputs.values is None else inputs.values
         run = self._calls(build, inputs.signature, [values], inputs.poison, timed=False).runs[0]
         return run if inputs.values is not None else Run(**{**vars(run), "outputs": ()})
 
@@ -208,7 +207,7 @@ def build_into(folder: Path, source: str, cann: Cann, made: Runtime) -> tuple[Di
         return (Diagnostic(parts.problem),)
     if refused := compile_host(folder, parts.host, made):
         return refused
-    for command in compiler.prepare(cann, parts.device, (INCLUDE, HEADERS), folder):
+    for command in compiler.prepare(cann, parts.device, (INCLUDE, SHARED_INCLUDE), folder):
         code, words = host_compiler.call(list(command), folder, tools_environment())
         if code:
             found = compiler.diagnostics(words, source.count("\n") + 1)
@@ -216,7 +215,8 @@ def build_into(folder: Path, source: str, cann: Cann, made: Runtime) -> tuple[Di
     if not (folder / compiler.LIBRARY).is_file():
         raise InfrastructureError(f"{cann.bisheng} left no {compiler.LIBRARY}")
     numbers = {
-        place: str(parts.kernels.index(name)) for place, name in kernels_in(folder / HOST, {*parts.kernels}).items()
+        place: str(parts.kernels.index(name))
+        for place, name in launches.kernels_in(folder / HOST, {*parts.kernels}).items()
     }
     (folder / "kernels.json").write_text(json.dumps(numbers))
     return ()
@@ -226,14 +226,10 @@ def compile_host(folder: Path, text: str, made: Runtime) -> tuple[Diagnostic, ..
     """The host's half by g++, confined, against a header in which launches are written down."""
     source = folder / host_compiler.SOURCE
     source.write_text(without_includes(text), encoding="utf-8", errors="surrogateescape")
-    read = [str(made.folder), str(INCLUDE), str(HEADERS), *host_compiler.compiler_roots(made.compiler)]
-    reads = [word for path in read for word in ("--read", path)]
-    limits = ["--layers", str(made.confinement.layers), "--write", str(folder), *reads, "--"]
-    headers = ["-include", str(INCLUDE / "ascend_host.h"), "-I", str(HEADERS)]
-    command = [str(made.confine), *limits, made.compiler, *_HOST_FLAGS, *headers, source.name, "-o", HOST]
-    code, words = host_compiler.call(made.confinement.wrapped(command, read=read, write=[folder]), folder)
-    if code == host_compiler.NOT_CONFINED:
-        raise InfrastructureError(f"the compiler could not be confined: {words.strip()[:200]}")
+    read = [INCLUDE, SHARED_INCLUDE, *host_compiler.compiler_roots(made.compiler)]
+    headers = ["-include", str(INCLUDE / "ascend_host.h"), "-I", str(SHARED_INCLUDE)]
+    command = [made.compiler, *_HOST_FLAGS, *headers, source.name, "-o", HOST]
+    code, words = host_compiler.call_confined(made, command, folder, read)
     if code:
         return host_compiler.diagnostics(words) or (Diagnostic(host_compiler.unexplained(code, words)),)
     return ()
@@ -241,7 +237,9 @@ def compile_host(folder: Path, text: str, made: Runtime) -> tuple[Diagnostic, ..
 
 def without_includes(text: str) -> str:
     """The text without the device's headers, whose words the host's half is given; lines stay."""
-    return re.sub(r'^[ \t]*#[ \t]*include[ \t]*[<"](?:kernel_operator|lib/)[^\n]*', "", text, flags=re.MULTILINE)
+    return re.sub(
+        r'^[ \t]*#[ \t]*include[ \t]*[<"](?:kernel_operator|lib/|tiling/)[^\n]*', "", text, flags=re.MULTILINE
+    )
 
 
 def tools_environment() -> dict[str, str]:

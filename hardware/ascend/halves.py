@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kernel_gym.hardware.cuda.split import split
+from kernel_gym.hardware.host.split import split
 
 #: Parts of CANN's library that a host function may want: programs that the sandbox does not have, and a struct whose
 #: layout is CANN's own, which a record made without its headers would get wrong.

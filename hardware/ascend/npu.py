@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from kernel_gym.hardware.ascend.calls import Hang
+from kernel_gym.hardware.host.calls import Hang
 
 #: Written over before every call: more than twice the L2 cache of any Atlas A2.
 FLUSH_BYTES = 512 << 20

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernel_gym.errors import InfrastructureError
-from kernel_gym.hardware.cuda.tensors import GRAIN, SharedMemory, padded
 from kernel_gym.hardware.device import Array, numpy_dtype
+from kernel_gym.hardware.host.tensors import GRAIN, SharedMemory, padded
 from kernel_gym.tasks.specs import Signature, TensorSpec
 
 

@@ -16,20 +16,21 @@ import json
 import mmap
 import os
 import socket
-import struct
 import sys
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.hardware.ascend.calls import Calls, Hang, Npu
+from kernel_gym.hardware.ascend.calls import Calls, Npu
 from kernel_gym.hardware.ascend.npu import TorchNpu
+from kernel_gym.hardware.host.calls import Hang
+from kernel_gym.hardware.host.server import receive_request, send_reply
 
 
 def answer(npu: Npu, request: dict[str, Any], memory: memoryview) -> dict[str, Any]:
     """Carry out a request. The runtime's words on an error go back as they are; the device knows what they mean."""
     try:
         library = ctypes.CDLL(request["library"])
-        return Calls(npu, library, request, memory).run().reply()
+        return Calls(npu, library, request, memory).measure().reply()
     except Hang:
         return {"status": "timeout"}
     except (RuntimeError, OSError, AttributeError) as error:
@@ -38,29 +39,14 @@ def answer(npu: Npu, request: dict[str, Any], memory: memoryview) -> dict[str, A
 
 def serve(connection: socket.socket, npu: Npu) -> None:
     """Answer until the client is gone, or until a request did not come to a good end."""
-    while (message := _receive(connection)) is not None:
-        request, descriptor = message
+    while (message := receive_request(connection, 1)) is not None:
+        request, (descriptor,) = message
         with mmap.mmap(descriptor, 0) as memory, memoryview(memory) as view:
             os.close(descriptor)
             reply = answer(npu, request, view)
-        data = json.dumps(reply).encode()
-        connection.sendall(struct.pack("<I", len(data)) + data)
+        send_reply(connection, reply)
         if reply["status"] != "ok":
             return
-
-
-def _receive(connection: socket.socket) -> tuple[dict[str, Any], int] | None:
-    head, descriptors, _, _ = socket.recv_fds(connection, 4, 1)
-    if len(head) < 4:
-        return None
-    (length,) = struct.unpack("<I", head)
-    data = bytearray()
-    while len(data) < length:
-        part = connection.recv(min(length - len(data), 1 << 20))
-        if not part:
-            return None
-        data += part
-    return json.loads(data), descriptors[0]
 
 
 def main() -> None:
@@ -76,8 +62,7 @@ def main() -> None:
     try:
         npu = TorchNpu(int(sys.argv[2]))
     except (ImportError, RuntimeError) as error:
-        data = json.dumps({"status": "error", "message": f"the NPU cannot be used: {str(error)[:300]}"}).encode()
-        connection.sendall(struct.pack("<I", len(data)) + data)
+        send_reply(connection, {"status": "error", "message": f"the NPU cannot be used: {str(error)[:300]}"})
         return
     serve(connection, npu)
     os._exit(0)  # after a fault nothing of the context is worth an orderly end

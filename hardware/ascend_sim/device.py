@@ -17,15 +17,15 @@ from kernel_gym.hardware.ascend_sim import chip as chips
 from kernel_gym.hardware.ascend_sim.compiler import OBJECT, compile_kernel
 from kernel_gym.hardware.ascend_sim.memory import SharedTensors
 from kernel_gym.hardware.ascend_sim.profile import diagnose
-from kernel_gym.hardware.ascend_sim.runtime import Runtime, find_compiler, runtime
-from kernel_gym.hardware.ascend_sim.server import Server
+from kernel_gym.hardware.ascend_sim.runtime import Runtime, runtime
 from kernel_gym.hardware.device import Build, Diagnostic, Fault, Inputs, Run
+from kernel_gym.hardware.host import runtime as host
+from kernel_gym.hardware.host.server import Server
+from kernel_gym.hardware.host.tensors import workspace_bytes
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.specs import DTYPES, InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.specs import DTYPES, Signature, TensorSpec
 from kernel_gym.tasks.task import Task
 
-#: What a kernel may use beside its tensors, and how much more per byte of them.
-WORKSPACE_BYTES, WORKSPACE_FACTOR = 32 << 20, 4
 #: The framework's own workspace: Matmul passes tiles through it, 2 MiB a core.
 FRAMEWORK_BYTES = 256 << 20
 #: Builds whose files are kept; older ones are removed.
@@ -55,7 +55,7 @@ class AscendSim:
 
     def unavailable_reason(self) -> str | None:
         try:
-            find_compiler()
+            host.find_compiler()
         except DeviceUnavailable as error:
             return str(error)
         return None
@@ -74,7 +74,7 @@ class AscendSim:
                 kernel, diagnostics=(Diagnostic(f"{self.name} builds {self.language}, not {kernel.language}"),)
             )
         folder = self._build_folder(kernel)
-        diagnostics = compile_kernel(runtime(), self._confinement(), kernel.source, folder)
+        diagnostics = compile_kernel(runtime(), kernel.source, folder)
         seconds = time.perf_counter() - started
         if diagnostics:
             return Build(kernel, diagnostics=diagnostics, seconds=seconds)
@@ -136,7 +136,7 @@ class AscendSim:
         self.close()
 
     def _confinement(self) -> sandbox.Confinement:
-        return sandbox.confinement(runtime().probes)
+        return host.runtime().confinement
 
     def _device(self) -> Server:
         if self._server is None:
@@ -189,12 +189,6 @@ def _remove(folder: Path, owner: int) -> None:
     """Remove a device's files; a forked process leaves them to the one that made them."""
     if owner == os.getpid():
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def workspace_bytes(signature: Signature) -> int:
-    """How much workspace a kernel is handed."""
-    tensors: tuple[TensorSpec | InputSpec, ...] = (*signature.inputs, *signature.outputs)
-    return WORKSPACE_BYTES + WORKSPACE_FACTOR * sum(spec.nbytes for spec in tensors)
 
 
 def _run(reply: dict[str, Any], outputs: tuple[Any, ...], seconds: float) -> Run:

@@ -1,4 +1,4 @@
-"""Builds the simulator's executables once and keeps them in the user's cache.
+"""Builds the simulator's executable once and keeps it in the user's cache.
 
 The cache folder is named after everything that goes into it (sources, compiler, flags, architecture), so an installed
 version never meets another's build. Several processes may ask at once: the first builds, the others wait.
@@ -7,7 +7,6 @@ version never meets another's build. Several processes may ask at once: the firs
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import platform
 import shlex
@@ -24,10 +23,11 @@ from pathlib import Path
 
 from kernel_gym.errors import DeviceUnavailable
 from kernel_gym.hardware.ascend_sim import builds, marshal
+from kernel_gym.hardware.host import runtime as host
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "src"
-CONFINEMENT = HERE.parent / "confinement"
+CONFINEMENT = host.CONFINEMENT
 
 #: No contraction and no errno: numerics must not depend on the host or the compiler.
 RUNTIME_FLAGS = ("-std=c++17", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-w")
@@ -67,11 +67,8 @@ extern "C" __attribute__((visibility("default"))) int kernel_launch(const Kernel
 #: The names that kernel code may find in the device's executable.
 EXPORTS = "{ asc_*; __sanitizer_cov_trace_pc; __asan_*; __wrap_mem*; };\n"
 
-_EXECUTABLES = {
-    "ascend-sim": ("seccomp", "landlock", "jail"),
-    "confine": ("seccomp", "landlock", "confine_main"),
-    "sandbox-probes": ("seccomp", "landlock", "jail", "probes", "probes_main"),
-}
+#: The parts of the sandbox that are linked into the executable.
+_SANDBOX = ("seccomp", "landlock", "jail")
 
 
 @dataclass(frozen=True)
@@ -88,37 +85,18 @@ class Runtime:
         return self.folder / "ascend-sim"
 
     @property
-    def confine(self) -> Path:
-        """Runs a compiler within limits."""
-        return self.folder / "confine"
-
-    @property
-    def probes(self) -> Path:
-        """Tries to break out of the sandbox."""
-        return self.folder / "sandbox-probes"
-
-    @property
     def prelude(self) -> Path:
         """The header that is precompiled; its precompiled form lies beside it."""
         return self.folder / "include" / "prelude.h"
 
 
-def find_compiler() -> str:
-    """The C++ compiler: `$CXX` if set, else g++."""
-    name = os.environ.get("CXX") or "g++"
-    path = shutil.which(name)
-    if path is None:
-        raise DeviceUnavailable(f"no C++ compiler: {name!r} was not found; install g++ 10 or newer (apt install g++)")
-    return path
-
-
 @cache
 def runtime() -> Runtime:
     """The runtime for this compiler and these sources; built on first use."""
-    compiler = find_compiler()
+    compiler = host.find_compiler()
     while True:
         key = _key(compiler)
-        folder = cache_folder() / f"ascend_sim-{key}"
+        folder = host.cache_folder() / f"ascend_sim-{key}"
         built = Runtime(folder, compiler, key)
         if builds.hold(folder):
             return built
@@ -128,21 +106,8 @@ def runtime() -> Runtime:
                 builds.prune(folder.parent)
 
 
-def cache_folder() -> Path:
-    """Where builds are kept: `$XDG_CACHE_HOME` or `~/.cache`, then `kernel_gym`."""
-    root = os.environ.get("XDG_CACHE_HOME")
-    folder = (Path(root) if root else Path.home() / ".cache") / "kernel_gym"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DeviceUnavailable(
-            f"cannot write {folder}: {error.strerror}; set XDG_CACHE_HOME to a folder you own"
-        ) from error
-    return folder
-
-
 def _sources() -> list[Path]:
-    folders = (SOURCES, HERE / "include", CONFINEMENT)
+    folders = (SOURCES, HERE / "include", host.INCLUDE, CONFINEMENT)
     files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
     return sorted(path for path in files if path.suffix in (".h", ".cpp", ""))
 
@@ -152,16 +117,7 @@ def _key(compiler: str) -> str:
 
 
 def _digest(compiler: str, files: Sequence[Path]) -> str:
-    digest = hashlib.sha256()
-    for part in (
-        _version(compiler),
-        platform.machine(),
-        repr((RUNTIME_FLAGS, KERNEL_FLAGS, PATTERN_FLAG, PRELUDE, EXPORTS)),
-    ):
-        digest.update(part.encode() + b"\0")
-    for path in files:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
+    return host.digest(compiler, (RUNTIME_FLAGS, KERNEL_FLAGS, PATTERN_FLAG, PRELUDE, EXPORTS), files)
 
 
 @cache
@@ -169,16 +125,6 @@ def kernel_flags(compiler: str) -> tuple[str, ...]:
     """How a compiler compiles kernels."""
     answer = subprocess.run([compiler, "-dumpversion"], capture_output=True, check=True, text=True).stdout
     return (*KERNEL_FLAGS, PATTERN_FLAG) if int(answer.split(".")[0]) >= PATTERN_SINCE else KERNEL_FLAGS
-
-
-def compiler_version(compiler: str) -> str:
-    """The first line of what the compiler says about itself."""
-    return _version(compiler).splitlines()[0]
-
-
-@cache
-def _version(compiler: str) -> str:
-    return subprocess.run([compiler, "--version"], capture_output=True, check=True, text=True).stdout
 
 
 @contextmanager
@@ -196,10 +142,11 @@ def _build(target: Runtime) -> None:
     )
     work = Path(tempfile.mkdtemp(prefix=f"{target.folder.name}-", dir=target.folder.parent))
     try:
-        shutil.copytree(HERE / "include", work / "include")
+        for headers in (HERE / "include", host.INCLUDE):
+            shutil.copytree(headers, work / "include", dirs_exist_ok=True)
         (work / "include" / "prelude.h").write_text(PRELUDE)
         marshal.generate(HERE / "include" / "abi.h", work)
-        _build_executables(target.compiler, work)
+        _build_executable(target.compiler, work)
         _precompile(target.compiler, work / "include")
         for leftover in (*work.glob("*.o"), *work.glob("*.inc")):
             leftover.unlink()
@@ -212,26 +159,14 @@ def _build(target: Runtime) -> None:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _build_executables(compiler: str, work: Path) -> None:
-    parts = sorted(SOURCES.glob("*/*.cpp"))
-    sources = [*parts, *sorted(CONFINEMENT.glob("*.cpp"))]
+def _build_executable(compiler: str, work: Path) -> None:
+    sources = [*SOURCES.glob("*/*.cpp"), *(CONFINEMENT / f"{part}.cpp" for part in _SANDBOX)]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         list(pool.map(lambda source: _compile(compiler, source, work), sorted(sources, key=_cost)))
     (work / "exports.list").write_text(EXPORTS)
-    for name, confinement in _EXECUTABLES.items():
-        used = [*(CONFINEMENT / f"{part}.cpp" for part in confinement), *(parts if name == "ascend-sim" else ())]
-        objects = [work / f"{_object_name(source)}.o" for source in used]
-        exports = (f"-Wl,--dynamic-list={work}/exports.list",) if name == "ascend-sim" else ()
-        _call(
-            compiler,
-            "-static-libstdc++",
-            "-static-libgcc",
-            *exports,
-            *map(str, objects),
-            "-o",
-            str(work / name),
-            "-ldl",
-        )
+    exports = f"-Wl,--dynamic-list={work}/exports.list"
+    objects = [str(work / f"{_object_name(source)}.o") for source in sorted(sources)]
+    _call(compiler, "-static-libstdc++", "-static-libgcc", exports, *objects, "-o", str(work / "ascend-sim"), "-ldl")
 
 
 def _cost(source: Path) -> int:

@@ -12,14 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from ctypes import addressof, create_string_buffer
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from kernel_gym.hardware.cuda.driver import Gpu, Memory, Packed
-from kernel_gym.hardware.cuda.profile import measured
+from kernel_gym.hardware.host.calls import CallSequence, Hang, Layout, Outcome, Sample
+from kernel_gym.hardware.host.tensors import padded
+from kernel_gym.hardware.host.timing import measured
 
-#: Tensors begin at multiples of this, and so many bytes before, between and behind them must stay as they were.
-GRAIN, GUARD = 512, 1 << 16
 #: Nanoseconds that the host gets to queue a call, and for each of its launches.
 HEAD_START_NS, LAUNCH_NS = 30_000, 8_000
 WARM_NS = 5_000_000
@@ -32,54 +31,6 @@ _DEFAULT_SHARED = 48 << 10
 
 #: Loads a candidate's code and finds its kernels.
 Functions: TypeAlias = Callable[[], Mapping[str, Any]]
-
-
-class Hang(Exception):
-    """A call did not end in time; the context is lost."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where tensors lie in a region: offsets, and the size of the whole with a guard at each end."""
-
-    offsets: tuple[int, ...]
-    sizes: tuple[int, ...]
-    size: int
-
-    @classmethod
-    def of(cls, sizes: Sequence[int], whole: int = GRAIN) -> Layout:
-        """One behind the other, guards around each; the last one reaches to the next multiple of `whole`."""
-        offsets, at = [], GUARD
-        for size in sizes:
-            offsets.append(at)
-            at += _padded(size) + GUARD
-        return cls(tuple(offsets), tuple(sizes), _padded(at, whole))
-
-    def gaps(self) -> Iterator[tuple[int, int]]:
-        """What lies between the tensors: offset and size."""
-        at = 0
-        for offset, size in zip(self.offsets, self.sizes, strict=True):
-            yield at, offset - at
-            at = offset + size
-        yield at, self.size - at
-
-
-@dataclass
-class Sample:
-    """One timed call: on which set, how long, and whether the candidate had met the set before."""
-
-    set: int
-    microseconds: float
-    first: bool
-
-
-@dataclass
-class Outcome:
-    """What the calls came to."""
-
-    samples: list[Sample] = field(default_factory=list)
-    unstable: bool = False
-    guards: int = 0
 
 
 class Trusted:
@@ -138,25 +89,27 @@ class Trusted:
         return data.raw
 
 
-class Calls:
-    """The calls of one request: one plan of launches, sets of inputs, one region of outputs and workspace."""
+class Calls(CallSequence):
+    """The calls of one request, on code that `load` loads."""
 
     def __init__(self, gpu: Gpu, trusted: Trusted, load: Functions, request: Mapping[str, Any]) -> None:
-        self.gpu, self.trusted, self.load, self.request = gpu, trusted, load, request
         # Memory comes in large grains: to the end of the last one all is filled, and all that is no tensor is guarded.
-        self.inputs = Layout.of(request["inputs"], gpu.grain)
-        self.outputs = Layout.of([*request["outputs"], request["workspace"]], gpu.grain)
+        inputs = Layout.of(request["inputs"], gpu.grain)
+        outputs = Layout.of([*request["outputs"], request["workspace"]], gpu.grain)
+        # Nothing is mapped before or behind a region: an access far outside of it faults.
+        spaces = int(request["input_space"]) + gpu.grain, int(request["output_space"]) + gpu.grain
+        super().__init__(request, inputs, outputs, *spaces)
+        self.gpu, self.trusted, self.load = gpu, trusted, load
         self.poison = int(request["poison"])
         self.seconds = float(request["seconds"])
-        # Nothing is mapped before or behind a region: what runs far out of it faults.
-        self.input_at = int(request["input_space"]) + gpu.grain
-        self.output_at = int(request["output_space"]) + gpu.grain
         self.begin, self.end = gpu.event(), gpu.event()
         self.functions: Mapping[str, Any] = {}
         self.launches = self._fresh()
+        self.sets: list[Memory] = []
+        self.room = 0
 
     def _fresh(self) -> list[tuple[Any, Any, Any, int, Packed]]:
-        """The launches on code that is loaded now: variables of its own are as the author initialised them."""
+        """Return the launches on newly loaded code, whose variables are as the author initialised them."""
         self.functions = self.load()
         return [self._prepared(launch) for launch in self.request["launches"]]
 
@@ -164,29 +117,20 @@ class Calls:
         function, shared = self.functions[launch["kernel"]], int(launch["shared"])
         if shared > _DEFAULT_SHARED:
             self.gpu.allow_shared(function, shared)
-        packed = Packed([self._patched(argument) for argument in launch["arguments"]])
+        packed = Packed([self.patched(argument) for argument in launch["arguments"]])
         return function, launch["grid"], launch["block"], shared, packed
 
-    def _patched(self, argument: Mapping[str, Any]) -> bytes:
-        data = bytearray.fromhex(argument["data"])
-        for at, tensor, offset in argument["handles"]:
-            struct.pack_into("<Q", data, at, self._address(tensor) + offset)
-        return bytes(data)
-
-    def _address(self, tensor: int) -> int:
-        count = len(self.inputs.offsets)
-        if tensor < count:
-            return self.input_at + self.inputs.offsets[tensor]
-        return self.output_at + self.outputs.offsets[tensor - count]
-
     def run(self, inputs: int, room: int, exclusive: Any) -> Outcome:
-        """All calls; `inputs` is the host's address of the sets, `room` that of the room for outputs."""
+        """Make all calls; `inputs` is the host's address of the sets, `room` that of the room for outputs."""
+        self.room = room
         with ExitStack() as stack:
-            sets = [stack.enter_context(self._filled(inputs, index)) for index in range(self.request["sets"])]
+            self.sets = [stack.enter_context(self._filled(inputs, index)) for index in range(self.request["sets"])]
             region = stack.enter_context(self._allocated(self.outputs.size))
-            stack.enter_context(self.gpu.mapped(region, self.output_at))
+            stack.enter_context(self.gpu.mapped(region, self.output_address))
             stack.enter_context(exclusive)
-            return self._sequence(sets, room)
+            if self.request["timed"]:
+                self.trusted.warm()
+            return self.measure()
 
     @contextmanager
     def _allocated(self, size: int) -> Iterator[Memory]:
@@ -196,52 +140,23 @@ class Calls:
 
     @contextmanager
     def _filled(self, host: int, index: int) -> Iterator[Memory]:
-        """The inputs of one set, with NaN around them."""
+        """Hold memory with the inputs of one set, and NaN around them."""
         with self._allocated(self.inputs.size) as memory:
-            with self.gpu.mapped(memory, self.input_at) as address:
+            with self.gpu.mapped(memory, self.input_address) as address:
                 self.gpu.fill(address, 0xFF, memory.size)
-                at = host + index * sum(map(_padded, self.inputs.sizes))
+                at = host + index * sum(map(padded, self.inputs.sizes))
                 for offset, size in zip(self.inputs.offsets, self.inputs.sizes, strict=True):
                     self.gpu.upload(address + offset, at, size)
-                    at += _padded(size)
+                    at += padded(size)
                 self._finish()  # before it is unmapped
             yield memory
 
-    def _sequence(self, sets: Sequence[Memory], room: int) -> Outcome:
-        outcome, digests = Outcome(), dict[int, list[bytes]]()
-        timed, order = bool(self.request["timed"]), random.Random(self.request["seed"])
-        if timed:
-            self.trusted.warm()
-        begun = time.perf_counter()
-        for count, index in enumerate(_order(len(sets), order)):
-            first = index not in digests
-            microseconds = self._call(sets[index], order.getrandbits(32))
-            outcome.guards += self._guards()
-            found = self._digests()
-            outcome.unstable |= digests.setdefault(index, found) != found
-            if first:
-                self._keep(room, index)
-            if count or not timed:  # the first of many also loads the code
-                outcome.samples.append(Sample(index, microseconds, first))
-            if outcome.guards or outcome.unstable or self._is_enough(outcome.samples, len(sets), begun, timed):
-                break
-        return outcome
-
-    def _is_enough(self, samples: Sequence[Sample], sets: int, begun: float, timed: bool) -> bool:
-        if not timed:
-            return len(samples) >= sets
-        if len(samples) < FEWEST:
-            return False
-        sure = len(samples) % 10 == 0 and _is_sure([sample.microseconds for sample in samples])
-        return sure or len(samples) >= MOST or time.perf_counter() - begun > PATIENCE
-
-    def _call(self, inputs: Memory, pattern: int) -> float:
-        """One call, timed from its first launch to its last."""
-        gpu = self.gpu
+    def call(self, index: int, order: random.Random) -> float:
+        gpu, pattern = self.gpu, order.getrandbits(32)
         if self.request["has_variables"]:
             self.launches = self._fresh()
-        with gpu.mapped(inputs, self.input_at, writable=False):
-            gpu.fill(self.output_at, self.poison, self.outputs.size)
+        with gpu.mapped(self.sets[index], self.input_address, writable=False):
+            gpu.fill(self.output_address, self.poison, self.outputs.size)
             self.trusted.wipe(pattern)
             self.trusted.wait(HEAD_START_NS + LAUNCH_NS * len(self.launches))
             gpu.mark(self.begin)
@@ -260,39 +175,32 @@ class Calls:
             time.sleep(pause)
             pause = min(pause * 1.2, 2e-3)
 
-    def _guards(self) -> int:
-        spans = [(self.output_at + offset, size) for offset, size in self.outputs.gaps()]
-        return self.trusted.changed(spans, self.poison)
+    def check(self, index: int, first: bool, outcome: Outcome) -> None:
+        spans = [(self.output_address + offset, size) for offset, size in self.outputs.gaps()]
+        outcome.guards += self.trusted.changed(spans, self.poison)
 
-    def _tensors(self) -> Iterator[tuple[int, int]]:
-        """Address and size of each output; the workspace is none."""
-        for offset, size in zip(self.outputs.offsets[:-1], self.outputs.sizes[:-1], strict=True):
-            yield self.output_at + offset, size
+    def digest(self) -> list[bytes]:
+        return [self.trusted.digest(address, size) for address, size in self._output_spans()]
 
-    def _digests(self) -> list[bytes]:
-        return [self.trusted.digest(address, size) for address, size in self._tensors()]
-
-    def _keep(self, room: int, index: int) -> None:
-        at = room + index * sum(_padded(size) for _, size in self._tensors())
-        for address, size in self._tensors():
+    def keep(self, index: int) -> None:
+        at = self.room + index * sum(padded(size) for _, size in self._output_spans())
+        for address, size in self._output_spans():
             self.gpu.download(at, address, size)
-            at += _padded(size)
+            at += padded(size)
+
+    def is_certain(self, samples: Sequence[Sample], sets: int, seconds: float) -> bool:
+        if len(samples) < FEWEST:
+            return False
+        sure = len(samples) % 10 == 0 and _is_sure([sample.microseconds for sample in samples])
+        return sure or len(samples) >= MOST or seconds > PATIENCE
+
+    def _output_spans(self) -> Iterator[tuple[int, int]]:
+        """Yield address and size of each output; the last tensor of the region is the workspace."""
+        for offset, size in zip(self.outputs.offsets[:-1], self.outputs.sizes[:-1], strict=True):
+            yield self.output_address + offset, size
 
 
 def _is_sure(samples: Sequence[float]) -> bool:
-    """True if the median is known within one part in a hundred."""
+    """Return True if the median is known within one part in a hundred."""
     timing = measured(samples)
     return timing.high_us - timing.low_us <= SURE * timing.latency_us
-
-
-def _padded(size: int, grain: int = GRAIN) -> int:
-    return -(-size // grain) * grain
-
-
-def _order(sets: int, order: random.Random) -> Iterator[int]:
-    """Every set once, in random order, and then any."""
-    first = list(range(sets))
-    order.shuffle(first)
-    yield from first
-    while True:
-        yield order.randrange(sets)

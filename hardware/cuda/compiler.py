@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
 
 from kernel_gym.errors import InfrastructureError
-from kernel_gym.hardware.ascend_sim import compiler as host_compiler
 from kernel_gym.hardware.cuda.runtime import HERE, Runtime
-from kernel_gym.hardware.cuda.split import Split, split
 from kernel_gym.hardware.cuda.toolkit import Toolkit
 from kernel_gym.hardware.device import Diagnostic
+from kernel_gym.hardware.host import compiler as host_compiler
+from kernel_gym.hardware.host.launches import kernels_in
+from kernel_gym.hardware.host.split import Split, split
 
 HOST, CUBIN = "host.so", "kernel.cubin"
 NO_ENTRY = 'no entry: define extern "C" int kernel_launch(const KernelArgs *args, void *stream)'
@@ -115,8 +114,9 @@ class _Compilation:
         """Compile the host's half."""
         include = self.runtime.folder / "include"
         flags = [*_HOST_FLAGS, "-include", str(include / "cuda_host.h"), "-I", str(include)]
-        command = [self.runtime.compiler, *flags, "host.cpp", "-o", HOST]
-        code, words = self._confined(command, host_compiler.compiler_roots(self.runtime.compiler))
+        compiler = self.runtime.host.compiler
+        command = [compiler, *flags, "host.cpp", "-o", HOST]
+        code, words = self._confined(command, host_compiler.compiler_roots(compiler))
         if code or not (self.folder / HOST).is_file():
             return _host_diagnostics(words) or (Diagnostic(host_compiler.unexplained(code, words)),)
         return ()
@@ -145,17 +145,9 @@ class _Compilation:
 
     def _confined(self, command: list[str], read: Sequence[str]) -> tuple[int, str]:
         readable = [str(self.runtime.folder), *read]
-        reads = [word for path in readable for word in ("--read", path)]
-        limits = ["--layers", str(self.runtime.confinement.layers), "--write", str(self.folder), *reads, "--"]
-        whole = self.runtime.confinement.wrapped(
-            [str(self.runtime.confine), *limits, *command], read=readable, write=[self.folder]
-        )
-        code, words = host_compiler.call(
-            whole, self.folder, {"LD_LIBRARY_PATH": str(self.toolkit.libraries)}, f"{Path(command[0]).name}.words"
-        )
-        if code == host_compiler.NOT_CONFINED:
-            raise InfrastructureError(f"the compiler could not be confined: {words.strip()[:200]}")
-        return code, words
+        libraries = {"LD_LIBRARY_PATH": str(self.toolkit.libraries)}
+        words_name = f"{Path(command[0]).name}.words"
+        return host_compiler.call_confined(self.runtime.host, command, self.folder, readable, libraries, words_name)
 
     def _instances(self) -> dict[int, str]:
         """Place in the host's file and expression of every kernel that is instantiated there."""
@@ -181,33 +173,6 @@ def compile_trusted(runtime: Runtime, toolkit: Toolkit, architecture: str, folde
         os.replace(work / CUBIN, folder / CUBIN)
         shutil.rmtree(work)
     return folder / CUBIN
-
-
-def kernels_in(path: Path, known: set[str]) -> dict[int, str]:
-    """The kernels among the functions of a shared object: offset and name expression (`f<float, 4>`)."""
-    with path.open("rb") as file:
-        table = ELFFile(file).get_section_by_name(".symtab")
-        symbols = list(table.iter_symbols()) if isinstance(table, SymbolTableSection) else []
-    functions = {s["st_value"]: s.name for s in symbols if s["st_info"]["type"] == "STT_FUNC" and s["st_value"]}
-    run = subprocess.run(
-        ["c++filt"], input="\n".join(functions.values()), capture_output=True, text=True, check=True, timeout=30
-    )
-    named = dict(zip(functions, map(expression, run.stdout.splitlines()), strict=True))
-    return {place: name for place, name in named.items() if name.partition("<")[0] in known}
-
-
-def expression(demangled: str) -> str:
-    """`void f<int, 4>(int*)` to `f<int, 4>`: no return type, no parameters."""
-    text = demangled.replace("(anonymous namespace)::", "")
-    depth, begin, end = 0, 0, len(text)
-    for place, character in enumerate(text):
-        depth += {"<": 1, ">": -1}.get(character, 0)
-        if depth == 0 and character == " " and place < end:
-            begin = place + 1
-        if depth == 0 and character == "(":
-            end = place
-            break
-    return text[begin:end]
 
 
 def _host_diagnostics(words: str) -> tuple[Diagnostic, ...]:

@@ -16,16 +16,19 @@ from threading import Thread
 from typing import Any
 
 from kernel_gym.errors import DeviceUnavailable, InfrastructureError
-from kernel_gym.hardware.ascend_sim.runtime import cache_folder, find_compiler
-from kernel_gym.hardware.ascend_sim.server import Server
-from kernel_gym.hardware.cuda import launches, sanitizer
+from kernel_gym.hardware.cuda import sanitizer
 from kernel_gym.hardware.cuda.compiler import CUBIN, HOST, Binaries, compile_kernel
 from kernel_gym.hardware.cuda.machine import architecture, facts, fault_table, trusted_cubin
-from kernel_gym.hardware.cuda.profile import Measured, diagnose, measured, peak_gbs
+from kernel_gym.hardware.cuda.profile import diagnose, peak_gbs
 from kernel_gym.hardware.cuda.runtime import runtime
-from kernel_gym.hardware.cuda.tensors import InputSets, OutputRoom, SharedMemory, invented, workspace_bytes
+from kernel_gym.hardware.cuda.tensors import InputSets, OutputRoom
 from kernel_gym.hardware.cuda.toolkit import missing_binding, toolkit
 from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, Run, Timing
+from kernel_gym.hardware.host import launches
+from kernel_gym.hardware.host.runtime import cache_folder, find_compiler
+from kernel_gym.hardware.host.server import Server
+from kernel_gym.hardware.host.tensors import SharedMemory, random_inputs, workspace_bytes
+from kernel_gym.hardware.host.timing import Measured, measured
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.tasks.task import Task
@@ -82,7 +85,7 @@ class Cuda:
         return "/".join(map(str, (self.name, *parts, runtime().key, self._timeout, self._sanitizer)))
 
     def sandbox_tier(self) -> str:
-        return runtime().confinement.tier
+        return runtime().host.confinement.tier
 
     def build(self, kernel: Kernel, task: Task | None = None) -> Build:
         started = time.perf_counter()
@@ -102,7 +105,7 @@ class Cuda:
 
     def run(self, build: Build, inputs: Inputs) -> Run:
         started = time.perf_counter()
-        values = invented(inputs.signature, inputs.seed) if inputs.values is None else inputs.values
+        values = random_inputs(inputs.signature, inputs.seed) if inputs.values is None else inputs.values
         timing = self._calls(build, inputs.signature, [values], inputs.poison, timed=False)
         run = timing.runs[0]
         if inputs.values is None:
@@ -165,7 +168,7 @@ class Cuda:
         if key not in self._plans:
             names = {int(place): name for place, name in _contents(artifact)["kernels"].items()}
             workspace = workspace_bytes(signature)
-            self._plans[key] = launches.plan(runtime(), artifact.parent / HOST, names, signature, workspace)
+            self._plans[key] = launches.plan(runtime().host, artifact.parent / HOST, names, signature, workspace)
         return self._plans[key]
 
     def _timing(self, reply: Mapping[str, Any], signature: Signature, count: int, plan: launches.Plan) -> Timing:

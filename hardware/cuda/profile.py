@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from kernel_gym.hardware.host.timing import Measured
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.verdict import Profile
 
@@ -16,26 +16,6 @@ NEAR_PEAK = 0.6
 FEW_WARPS, LOW_OCCUPANCY = 1.0, 0.25
 #: What one launch costs at least, whatever it does.
 LAUNCH_US = 2.0
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A latency and how sure it is: the median of timed calls, and a 95% interval of it."""
-
-    latency_us: float
-    low_us: float
-    high_us: float
-    samples: int
-
-
-def measured(samples: Sequence[float]) -> Measured:
-    """The median and its interval by order statistics, which needs no assumption about the distribution."""
-    ordered = sorted(samples)
-    count = len(ordered)
-    reach = 0.98 * count**0.5  # half of 1.96 standard deviations of a binomial with p = 1/2
-    low, high = max(0, int(count / 2 - reach)), min(count - 1, int(count / 2 + reach))
-    middle = (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
-    return Measured(middle, ordered[low], ordered[high], count)
 
 
 def diagnose(

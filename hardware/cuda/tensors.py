@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-import mmap
-import os
-import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
-from contextlib import suppress
 from threading import Lock
 
 import numpy as np
 
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware.device import Array, numpy_dtype
+from kernel_gym.hardware.host.tensors import GRAIN, SharedMemory, padded
 from kernel_gym.tasks.specs import Signature
 
-#: What a kernel may use beside its tensors, and how much more per byte of them.
-WORKSPACE_BYTES, WORKSPACE_FACTOR = 32 << 20, 4
-GRAIN = 512
 #: Sets of values that are kept in shared memory, and the smallest that are.
 KEPT_BYTES, WORTH_KEEPING = 2 << 30, 1 << 20
-
-
-class SharedMemory:
-    """A piece of memory that processes share by its descriptor; given back when nobody holds it."""
-
-    def __init__(self, size: int) -> None:
-        self.descriptor = os.memfd_create("tensors", os.MFD_CLOEXEC)
-        os.ftruncate(self.descriptor, size)
-        self.map = mmap.mmap(self.descriptor, size)
-        self.size = size
-        weakref.finalize(self, _give_back, self.map, self.descriptor)
-
-    def bytes(self) -> Array:
-        """All of it."""
-        return np.frombuffer(self.map, np.uint8)
-
-
-def _give_back(memory: mmap.mmap, descriptor: int) -> None:
-    os.close(descriptor)
-    with suppress(BufferError):  # an array still looks at it: then it goes with the array
-        memory.close()
 
 
 class InputSets:
@@ -108,29 +81,3 @@ class OutputRoom:
             found.append(whole[at : at + spec.nbytes].copy().view(numpy_dtype(spec.dtype)).reshape(spec.shape))
             at += padded(spec.nbytes)
         return tuple(found)
-
-
-def padded(size: int) -> int:
-    """Bytes that a tensor takes."""
-    return -(-size // GRAIN) * GRAIN
-
-
-def invented(signature: Signature, seed: int) -> tuple[Array, ...]:
-    """Values for a call whose results nobody asks for."""
-    rng = np.random.default_rng(seed & (1 << 63) - 1)
-    found = []
-    for spec in signature.inputs:
-        if spec.domain.kind == "index":
-            drawn: Array = rng.integers(0, max(spec.domain.limit, 1), spec.shape)
-        elif "float" in spec.dtype:
-            drawn = rng.standard_normal(spec.shape, np.float32)
-        else:
-            drawn = rng.integers(0, 2, spec.shape)
-        found.append(np.asarray(drawn).astype(numpy_dtype(spec.dtype)))
-    return tuple(found)
-
-
-def workspace_bytes(signature: Signature) -> int:
-    """How much workspace a kernel is handed."""
-    tensors = (*signature.inputs, *signature.outputs)
-    return WORKSPACE_BYTES + WORKSPACE_FACTOR * sum(spec.nbytes for spec in tensors)

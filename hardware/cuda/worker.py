@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
-import json
 import mmap
 import os
 import socket
-import struct
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.hardware.cuda.calls import Calls, Hang, Trusted
+from kernel_gym.hardware.cuda.calls import Calls, Trusted
 from kernel_gym.hardware.cuda.driver import Gpu, GpuError, device_facts
+from kernel_gym.hardware.host.calls import Hang
+from kernel_gym.hardware.host.server import receive_request, send_reply
 
 #: Contexts have as many queues to the GPU as this allows; the driver makes them one by one, for all processes in turn.
 ONE_QUEUE = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
@@ -86,7 +85,7 @@ class Worker:
         try:
             calls = Calls(self._gpu, self._trusted, lambda: self._functions(request), request)
             outcome = calls.run(inputs, room, self._turn.taken(alone=bool(request["timed"])))
-            return {"status": "ok", **asdict(outcome), "kernels": self._kernels(calls.functions, request)}
+            return {**outcome.reply(), "kernels": self._kernels(calls.functions, request)}
         except Hang:
             return {"status": "timeout"}
         except GpuError as error:
@@ -112,25 +111,6 @@ class Worker:
             shape = {"kernel": launch["kernel"], "grid": launch["grid"], "block": launch["block"]}
             found.append({**shape, "dynamic": launch["shared"], "resident": resident, **self._gpu.figures(function)})
         return found
-
-
-def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    head, descriptors, _, _ = socket.recv_fds(connection, 4, 2)
-    if len(head) < 4:
-        return None
-    (length,) = struct.unpack("<I", head)
-    data = bytearray()
-    while len(data) < length:
-        part = connection.recv(min(length - len(data), 1 << 20))
-        if not part:
-            return None
-        data += part
-    return json.loads(data), descriptors
-
-
-def _send(connection: socket.socket, reply: dict[str, Any]) -> None:
-    data = json.dumps(reply).encode()
-    connection.sendall(struct.pack("<I", len(data)) + data)
 
 
 def _handle(worker: Worker, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
@@ -163,14 +143,14 @@ def _serve(connection: socket.socket) -> None:
     try:
         worker = Worker(Path(sys.argv[2]), Path(sys.argv[3]))
     except GpuError as error:
-        _send(connection, {"status": "error", "message": f"the GPU cannot be used: {error.name}"})
+        send_reply(connection, {"status": "error", "message": f"the GPU cannot be used: {error.name}"})
         return
-    while (message := _receive(connection)) is not None:
+    while (message := receive_request(connection, 2)) is not None:
         if "renew" in message[0]:
             worker.renew()
             continue
         reply = _handle(worker, *message)
-        _send(connection, reply)
+        send_reply(connection, reply)
         if reply["status"] != "ok":
             os._exit(0)  # the context is lost: nothing of it is worth an orderly end
 

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from kernel_gym.errors import DeviceUnavailable
-from kernel_gym.hardware.cuda.runtime import INCLUDE
-from kernel_gym.hardware.cuda.tensors import workspace_bytes
+from kernel_gym.hardware.host.runtime import INCLUDE
+from kernel_gym.hardware.host.tensors import workspace_bytes
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import DTYPES, Signature
 from kernel_gym.tasks.task import Task

@@ -10,8 +10,8 @@ import pytest
 
 from kernel_gym.hardware import sandbox
 from kernel_gym.hardware.ascend_sim.device import AscendSim
-from kernel_gym.hardware.ascend_sim.runtime import runtime
 from kernel_gym.hardware.device import Inputs, Run
+from kernel_gym.hardware.host.runtime import runtime
 from kernel_gym.hardware.pool import Pool
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec

@@ -14,8 +14,8 @@ import pytest
 from kernel_gym.hardware import sandbox
 from kernel_gym.hardware.ascend_sim import runtime as runtimes
 from kernel_gym.hardware.ascend_sim.device import AscendSim
-from kernel_gym.hardware.ascend_sim.runtime import runtime
 from kernel_gym.hardware.device import Inputs
+from kernel_gym.hardware.host.runtime import runtime
 from kernel_gym.hardware.sandbox import LANDLOCK, LIMITS, SECCOMP
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec

@@ -27,7 +27,7 @@ from kernel_gym.tasks.specs import DTYPES, Signature
 from kernel_gym.tasks.task import Task
 
 HERE = Path(__file__).parent
-INCLUDE = HERE.parents[1] / "hardware" / "ascend_sim" / "include"
+INCLUDE = HERE.parents[1] / "hardware" / "host" / "include"
 GUARD, PATTERN = 4096, 0x5C
 #: Around inputs, so that what is read there and written behind an output shows.
 INPUT_PATTERN = 0x3D

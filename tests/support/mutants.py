@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from kernel_gym.hardware.ascend_sim import runtime as runtimes
-from kernel_gym.hardware.ascend_sim.launches import Token, tokens
+from kernel_gym.hardware.host.launch_syntax import Token, tokens
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What numbers become: nothing, edges of ranges and of memories, and too much.

@@ -42,7 +42,7 @@ def offered() -> set[str]:
     """Functions, types, methods and constants that a kernel may name, of all headers."""
     found: set[str] = set()
     for path in sorted(INCLUDE.rglob("*.h")):
-        if path.name in ("abi.h", "kernel_gym.h", "launch.h"):
+        if path.name in ("abi.h", "launch.h"):
             continue
         text = _EVENT.sub("", _COMMENT.sub("", _INNER.sub("\n", path.read_text())))
         names = {name for name in _DECLARED.findall(text) if name[0].isupper()}

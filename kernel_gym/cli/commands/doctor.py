@@ -137,15 +137,16 @@ def _note(name: str) -> str:
 
 
 def _compiler() -> dict[str, Any]:
-    from kernel_gym.hardware.ascend_sim import runtime as runtimes
+    from kernel_gym.hardware.ascend_sim.runtime import runtime
+    from kernel_gym.hardware.host.runtime import compiler_version
 
-    built = runtimes.runtime()
-    return {"compiler": runtimes.compiler_version(built.compiler), "runtime": str(built.folder)}
+    built = runtime()
+    return {"compiler": compiler_version(built.compiler), "runtime": str(built.folder)}
 
 
 def _sandbox() -> dict[str, Any]:
     from kernel_gym.hardware import sandbox
-    from kernel_gym.hardware.ascend_sim.runtime import runtime
+    from kernel_gym.hardware.host.runtime import runtime
 
     probes = runtime().probes
     found = sandbox.confinement(probes)

@@ -21,16 +21,16 @@ import pytest
 from kernel_gym import suites
 from kernel_gym.authors.apprentice import oracle
 from kernel_gym.hardware.ascend import device as ascend
-from kernel_gym.hardware.ascend.calls import Hang
 from kernel_gym.hardware.ascend.device import INCLUDE, Ascend
 from kernel_gym.hardware.ascend.halves import halves
 from kernel_gym.hardware.ascend.health import Quarantine
 from kernel_gym.hardware.ascend.toolkit import Cann
 from kernel_gym.hardware.ascend.worker import answer
-from kernel_gym.hardware.cuda import launches
-from kernel_gym.hardware.cuda.compiler import kernels_in
-from kernel_gym.hardware.cuda.runtime import runtime
 from kernel_gym.hardware.device import Clocked, Device, Inputs
+from kernel_gym.hardware.host import launches
+from kernel_gym.hardware.host.calls import Hang
+from kernel_gym.hardware.host.launches import kernels_in
+from kernel_gym.hardware.host.runtime import runtime
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
@@ -138,7 +138,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ascend]:
     (home / "bin").mkdir(parents=True)
     (home / "stub").mkdir()
     (home / "stub" / "kernel_operator.h").write_text(WORDS)
-    script = BISHENG.format(include=INCLUDE, stub=home / "stub", headers=ascend.HEADERS)
+    script = BISHENG.format(include=INCLUDE, stub=home / "stub", headers=ascend.SHARED_INCLUDE)
     (home / "bin" / "bisheng").write_text(script)
     (home / "bin" / "bisheng").chmod(0o755)
     monkeypatch.setattr(ascend, "find_cann", lambda: Cann(home, (8, 0), home / "bin" / "bisheng"))

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from kernel_gym.errors import InfrastructureError
-from kernel_gym.hardware.ascend_sim.device import WORKSPACE_BYTES, AscendSim
+from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Device, Inputs, Run
+from kernel_gym.hardware.host.tensors import WORKSPACE_BYTES
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import yaml
 
 from kernel_gym.hardware.ascend_sim import runtime as runtimes
+from kernel_gym.hardware.host import runtime as host
 
-INCLUDE = runtimes.HERE / "include"
+INCLUDE = ("-I", runtimes.HERE / "include", "-I", host.INCLUDE)
 
 ALL = (
     "int8_t",
@@ -88,7 +89,7 @@ def errors(tmp_path: Path, statements: Iterable[str]) -> dict[str, str]:
     listed = list(statements)
     source = tmp_path / "kernel.cpp"
     source.write_text(FILE + "".join(FUNCTION.format(k, text) for k, text in enumerate(listed)))
-    command = ["g++", "-std=c++17", "-fsyntax-only", "-w", "-fmax-errors=0", "-I", INCLUDE, source]
+    command = ["g++", "-std=c++17", "-fsyntax-only", "-w", "-fmax-errors=0", *INCLUDE, source]
     output = subprocess.run(command, capture_output=True, text=True, check=False).stderr
     head = FILE.count("\n") + 1
     found: dict[str, str] = {}
@@ -172,7 +173,7 @@ def test_what_the_device_lacks_is_absent(tmp_path: Path) -> None:
 
 def test_the_header_includes_no_library_but_the_types(tmp_path: Path) -> None:
     (tmp_path / "kernel.cpp").write_text(FILE)
-    command = ["g++", "-std=c++17", "-M", "-I", INCLUDE, tmp_path / "kernel.cpp"]
+    command = ["g++", "-std=c++17", "-M", *INCLUDE, tmp_path / "kernel.cpp"]
     included = subprocess.run(command, capture_output=True, text=True, check=True).stdout.replace("\\\n", " ").split()
     foreign = {Path(path).name for path in included if "c++" in path and "bits" not in path and not path.endswith(".h")}
     assert foreign <= {"cstdint", "type_traits"}

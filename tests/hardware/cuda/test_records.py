@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_gym.hardware.cuda import launches
-from kernel_gym.hardware.cuda.compiler import HOST, _Compilation, expression, kernels_in
-from kernel_gym.hardware.cuda.launches import Argument, Plan, handle, plan
+from kernel_gym.hardware.cuda.compiler import HOST, _Compilation
 from kernel_gym.hardware.cuda.runtime import runtime
-from kernel_gym.hardware.cuda.split import split
 from kernel_gym.hardware.cuda.toolkit import Toolkit
+from kernel_gym.hardware.host import launches
+from kernel_gym.hardware.host.launches import Argument, Plan, expression, handle, kernels_in, plan
+from kernel_gym.hardware.host.split import split
 from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
 SIGNATURE = Signature((InputSpec((3, 5)),), (TensorSpec((3, 5)),), ints=(7,), floats=(0.5,))
@@ -37,7 +37,7 @@ def planned(tmp_path: Path) -> Plans:
         no_gpu = Toolkit(Path("/none"), Path("/none"), ())
         assert _Compilation(runtime(), no_gpu, "sm_90", tmp_path, parts).host() == ()
         names = kernels_in(tmp_path / HOST, {*parts.kernels, *parts.templates})
-        return plan(runtime(), tmp_path / HOST, names, SIGNATURE, 1 << 20)
+        return plan(runtime().host, tmp_path / HOST, names, SIGNATURE, 1 << 20)
 
     return build_and_call
 

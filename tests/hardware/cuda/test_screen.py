@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_gym.hardware.cuda import split
+from kernel_gym.hardware.host import split
 from kernel_gym.verifier.screening import screen
 from kernel_gym.verifier.screening.source import read
 

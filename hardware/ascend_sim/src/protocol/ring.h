@@ -13,7 +13,7 @@
 #include <new>
 
 #include "../../include/abi.h"
-#include "../../include/kernel_gym.h"
+#include "../../../host/include/kernel_gym.h"
 
 namespace sim {
 

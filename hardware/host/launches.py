@@ -16,9 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
 from kernel_gym.errors import InfrastructureError
-from kernel_gym.hardware.cuda.runtime import Runtime
 from kernel_gym.hardware.device import Fault
+from kernel_gym.hardware.host.runtime import Runtime
 from kernel_gym.tasks.specs import DTYPES, Signature
 
 #: Handles: these sixteen bits on top, then eight of the tensor's number, then forty of the offset in bytes.
@@ -214,3 +217,30 @@ class _Refused(Exception):
     def __init__(self, rule: str, message: str, line: int) -> None:
         super().__init__(message)
         self.fault = Fault(rule, message, line or None)
+
+
+def kernels_in(path: Path, known: set[str]) -> dict[int, str]:
+    """The kernels among the functions of a shared object: offset and name expression (`f<float, 4>`)."""
+    with path.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".symtab")
+        symbols = list(table.iter_symbols()) if isinstance(table, SymbolTableSection) else []
+    functions = {s["st_value"]: s.name for s in symbols if s["st_info"]["type"] == "STT_FUNC" and s["st_value"]}
+    run = subprocess.run(
+        ["c++filt"], input="\n".join(functions.values()), capture_output=True, text=True, check=True, timeout=30
+    )
+    named = dict(zip(functions, map(expression, run.stdout.splitlines()), strict=True))
+    return {place: name for place, name in named.items() if name.partition("<")[0] in known}
+
+
+def expression(demangled: str) -> str:
+    """`void f<int, 4>(int*)` to `f<int, 4>`: no return type, no parameters."""
+    text = demangled.replace("(anonymous namespace)::", "")
+    depth, begin, end = 0, 0, len(text)
+    for place, character in enumerate(text):
+        depth += {"<": 1, ">": -1}.get(character, 0)
+        if depth == 0 and character == " " and place < end:
+            begin = place + 1
+        if depth == 0 and character == "(":
+            end = place
+            break
+    return text[begin:end]

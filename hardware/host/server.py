@@ -1,4 +1,7 @@
-"""The client's side of the device process: start it, ask it, and survive its death."""
+"""Messages between a device and its trusted process: start the process, ask it, and survive its death.
+
+A message is a length of four bytes and JSON; descriptors of shared memory travel with requests.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import os
 import socket
 import struct
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -113,3 +116,21 @@ def _read(connection: socket.socket, size: int) -> bytes:
             raise EOFError("it ended without an answer")
         data += part
     return bytes(data)
+
+
+def receive_request(connection: socket.socket, descriptors: int) -> tuple[dict[str, Any], list[int]] | None:
+    """Return the next request and its descriptors in the trusted process; None if the client is gone."""
+    head, received, _, _ = socket.recv_fds(connection, 4, descriptors)
+    if len(head) < 4:
+        return None
+    (length,) = struct.unpack("<I", head)
+    try:
+        return json.loads(_read(connection, length)), received
+    except EOFError:
+        return None
+
+
+def send_reply(connection: socket.socket, reply: Mapping[str, Any]) -> None:
+    """Answer a request in the trusted process."""
+    data = json.dumps(reply).encode()
+    connection.sendall(struct.pack("<I", len(data)) + data)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_gym.hardware.cuda import split as splitting
-from kernel_gym.hardware.cuda.split import split
+from kernel_gym.hardware.cuda.runtime import HERE
+from kernel_gym.hardware.host.split import Split, split
 
-EXAMPLE = Path(splitting.__file__).with_name("examples") / "relu.cu"
+EXAMPLE = HERE / "examples" / "relu.cu"
 MIXED = """#include <mma.h>
 #include "kernel_gym.h"
 namespace cg = cooperative_groups;
@@ -47,7 +46,7 @@ extern "C" int kernel_launch(const KernelArgs *args, void *stream) {
 
 
 @pytest.fixture(scope="module")
-def mixed() -> splitting.Split:
+def mixed() -> Split:
     return split(MIXED)
 
 
@@ -61,25 +60,25 @@ def test_no_line_moves(text: str) -> None:
             assert "launcher" in ours or all(word in theirs for word in re.findall(r"\w+", ours))
 
 
-def test_the_host_keeps_what_it_reaches(mixed: splitting.Split) -> None:
+def test_the_host_keeps_what_it_reaches(mixed: Split) -> None:
     for kept in ("constexpr int TILE", "struct Params", "count(const KernelTensor", "static void run", "kernel_launch"):
         assert kept in mixed.host
     assert "::kernel_gym::launcher(24, scale<float, TILE>, dim3(CEIL(p.n, TILE)), TILE, 4 * TILE, s)(p.x" in mixed.host
 
 
-def test_the_host_sees_no_device_code(mixed: splitting.Split) -> None:
+def test_the_host_sees_no_device_code(mixed: Split) -> None:
     for gone in ("asm", "twice", "__shared__", "wmma", "at(int", "unused", "y[0] = 1", "<<<", "cooperative"):
         assert gone not in mixed.host
 
 
-def test_the_device_sees_no_host_code(mixed: splitting.Split) -> None:
+def test_the_device_sees_no_host_code(mixed: Split) -> None:
     for gone in ("kernel_launch", "static void run", "count(", "<<<"):
         assert gone not in mixed.device
     for kept in ("asm volatile", "twice(float", "wmma::fragment", "rounded(int", "at(int", "struct Params"):
         assert kept in mixed.device
 
 
-def test_kernels_are_known_by_their_qualified_names(mixed: splitting.Split) -> None:
+def test_kernels_are_known_by_their_qualified_names(mixed: Split) -> None:
     assert mixed.kernels == ("inner::plain", "unused")
     assert mixed.templates == ("scale",)
     assert mixed.entry

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace cuda_host {
+namespace host_runner {
 
 constexpr uint32_t kMaxTensors = 96, kMaxScalars = 256;
 constexpr size_t kLogBytes = 1 << 20;
@@ -50,4 +50,4 @@ struct Shared {
     uint8_t log[kLogBytes];
 };
 
-}  // namespace cuda_host
+}  // namespace host_runner

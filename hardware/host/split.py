@@ -14,7 +14,7 @@ from typing import Literal
 import tree_sitter
 import tree_sitter_cpp
 
-from kernel_gym.hardware.ascend_sim.launches import Token, launches, tokens
+from kernel_gym.hardware.host.launch_syntax import Token, launches, tokens
 
 ENTRY = "kernel_launch"
 #: What stands for a launch on the host: `LAUNCHER(line, kernel, grid, block, ...)(arguments)`.

@@ -1,15 +1,14 @@
-"""Where tensors lie on the GPU: every byte of the memory is a tensor's or guarded."""
+"""Where tensors lie on a device: every byte of the memory is a tensor's or guarded."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("cuda.bindings.driver", reason="needs cuda-bindings")
-from kernel_gym.hardware.cuda.calls import GRAIN, GUARD, Layout
+from kernel_gym.hardware.host.calls import GUARD, Layout
+from kernel_gym.hardware.host.tensors import GRAIN
 
 MEMORY = 2 << 20
 

@@ -1,8 +1,8 @@
-// cuda-host: runs the host function of one kernel, confined, and records its launches.
+// host-runner: runs the host function of one kernel, confined, and records its launches.
 //
-//   cuda-host LAYERS CPU_SECONDS SHARED_FD CODE_FD
+//   host-runner LAYERS CPU_SECONDS SHARED_FD CODE_FD
 //
-// SHARED_FD is the memory of record.h, CODE_FD the shared object. The process holds no tensor and knows no GPU.
+// SHARED_FD is the memory of record.h, CODE_FD the shared object. The process holds no tensor and knows no device.
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/mman.h>
@@ -17,7 +17,7 @@
 #include "../include/kernel_gym.h"
 #include "record.h"
 
-using namespace cuda_host;
+using namespace host_runner;
 
 namespace {
 
@@ -79,7 +79,7 @@ struct kernel_gym_argument {
     uint32_t size, is_pointer;
 };
 
-// Called by host functions, through the launcher of cuda_host.h.
+// Called by host functions, through the launcher of cuda_host.h or ascend_host.h.
 extern "C" __attribute__((visibility("default"))) void kernel_gym_launch(
     const void *kernel, const uint32_t *shape, uint64_t dynamic, uint32_t line, uint32_t count,
     const kernel_gym_argument *given) {

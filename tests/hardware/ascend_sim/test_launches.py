@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_gym.hardware.ascend_sim.launches import rewrite, tokens
+from kernel_gym.hardware.ascend_sim.launches import rewrite
+from kernel_gym.hardware.host.launch_syntax import tokens
 
 REWRITTEN = {
     "k<<<8, nullptr, stream>>>(x);": "::asc::launcher<ASC_AIV, k>(8, nullptr, stream)(x);",

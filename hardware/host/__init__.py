@@ -1,0 +1,1 @@
+"""What several devices share: compilers, device processes, host functions, tensors and timed calls."""

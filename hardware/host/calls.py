@@ -1,0 +1,153 @@
+"""Calls of a candidate on a device with a clock: the order of calls, what is checked after each, where tensors lie."""
+
+from __future__ import annotations
+
+import random
+import struct
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from kernel_gym.hardware.host.tensors import GRAIN, padded
+
+#: Bytes before, between and behind tensors that must stay as they were.
+GUARD = 1 << 16
+
+
+class Hang(Exception):
+    """A call did not end in time."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where tensors lie in a region: offsets, and the size of the whole with a guard at each end."""
+
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    size: int
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], whole: int = GRAIN) -> Layout:
+        """Return tensors one behind the other with guards around each; the region is a multiple of `whole`."""
+        offsets, at = [], GUARD
+        for size in sizes:
+            offsets.append(at)
+            at += padded(size) + GUARD
+        return cls(tuple(offsets), tuple(sizes), padded(at, whole))
+
+    def gaps(self) -> Iterator[tuple[int, int]]:
+        """Yield offset and size of what lies between the tensors."""
+        at = 0
+        for offset, size in zip(self.offsets, self.sizes, strict=True):
+            yield at, offset - at
+            at = offset + size
+        yield at, self.size - at
+
+
+@dataclass
+class Sample:
+    """One timed call: the set of inputs, its time, and whether it was the candidate's first call on that set."""
+
+    set: int
+    microseconds: float
+    first: bool
+
+
+@dataclass
+class Outcome:
+    """The samples of all calls and what was wrong with them; `guards` counts changed bytes around the outputs."""
+
+    samples: list[Sample] = field(default_factory=list)
+    unstable: bool = False
+    guards: int = 0
+    inputs_changed: bool = False
+
+    @property
+    def is_wrong(self) -> bool:
+        """True if no further call is needed: the candidate has failed."""
+        return bool(self.guards) or self.unstable or self.inputs_changed
+
+    def reply(self) -> dict[str, Any]:
+        """Return the answer of the device process."""
+        return {"status": "ok"} | asdict(self)
+
+
+class CallSequence(ABC):
+    """The calls of one request: a list of launches, sets of inputs, one region of outputs and workspace.
+
+    `input_address` and `output_address` are those of the regions on the device.
+    """
+
+    def __init__(
+        self, request: Mapping[str, Any], inputs: Layout, outputs: Layout, input_address: int, output_address: int
+    ) -> None:
+        self.request, self.inputs, self.outputs = request, inputs, outputs
+        self.input_address, self.output_address = input_address, output_address
+
+    def measure(self) -> Outcome:
+        """Make all calls, in an order that the candidate cannot foresee."""
+        sets, timed = int(self.request["sets"]), bool(self.request["timed"])
+        order, outcome, digests = random.Random(self.request["seed"]), Outcome(), dict[int, object]()
+        begun = time.perf_counter()
+        for count, index in enumerate(_set_order(sets, order)):
+            first = index not in digests
+            microseconds = self.call(index, order)
+            self.check(index, first, outcome)
+            digest = self.digest()
+            outcome.unstable |= digests.setdefault(index, digest) != digest
+            if first:
+                self.keep(index)
+            if count or not timed:  # the first of many also loads the code
+                outcome.samples.append(Sample(index, microseconds, first))
+            if outcome.is_wrong or self._is_enough(outcome.samples, sets, begun, timed):
+                break
+        return outcome
+
+    @abstractmethod
+    def call(self, index: int, order: random.Random) -> float:
+        """Make one call on a set and return its microseconds, from the first launch to the last."""
+
+    @abstractmethod
+    def check(self, index: int, first: bool, outcome: Outcome) -> None:
+        """Note in `outcome` what the last call changed that it must not change."""
+
+    @abstractmethod
+    def digest(self) -> object:
+        """Return a value that is equal for equal outputs of the last call."""
+
+    @abstractmethod
+    def keep(self, index: int) -> None:
+        """Copy the outputs of the last call to where the client reads them."""
+
+    @abstractmethod
+    def is_certain(self, samples: Sequence[Sample], sets: int, seconds: float) -> bool:
+        """Return True if no more timed calls are needed."""
+
+    def patched(self, argument: Mapping[str, Any]) -> bytes:
+        """Return an argument of a launch with addresses in the places of handles."""
+        data = bytearray.fromhex(argument["data"])
+        for at, tensor, offset in argument["handles"]:
+            struct.pack_into("<Q", data, at, self._address(tensor) + offset)
+        return bytes(data)
+
+    def _address(self, tensor: int) -> int:
+        count = len(self.inputs.offsets)
+        if tensor < count:
+            return self.input_address + self.inputs.offsets[tensor]
+        return self.output_address + self.outputs.offsets[tensor - count]
+
+    def _is_enough(self, samples: Sequence[Sample], sets: int, begun: float, timed: bool) -> bool:
+        if not timed:
+            return len(samples) >= sets
+        return self.is_certain(samples, sets, time.perf_counter() - begun)
+
+
+def _set_order(sets: int, order: random.Random) -> Iterator[int]:
+    """Yield every set once in random order, then any of them, without end."""
+    indices = list(range(sets))
+    order.shuffle(indices)
+    yield from indices
+    while True:
+        yield order.randrange(sets)

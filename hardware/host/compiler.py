@@ -1,0 +1,131 @@
+"""Runs compilers within limits and reads what g++ says, in the author's lines."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from threading import Timer
+from types import MappingProxyType
+
+from kernel_gym.errors import InfrastructureError
+from kernel_gym.hardware.device import Diagnostic
+from kernel_gym.hardware.host.runtime import Runtime
+
+#: The name of the author's file in diagnostics.
+SOURCE = "kernel.cpp"
+SECONDS = 60.0
+MESSAGE_LIMIT = 400
+#: Exit status of `confine` when it could not set up the limits.
+NOT_CONFINED = 125
+
+_ERROR = re.compile(
+    r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?P<kind>(?:fatal )?error|sorry, unimplemented): (?P<text>.*)$"
+)
+_ORIGIN = re.compile(rf"^{re.escape(SOURCE)}:(?P<line>\d+):\d+:\s+required from (?:here|.*)$")
+_LINKER = re.compile(r"(?:undefined reference to|multiple definition of) .*")
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def call_confined(
+    runtime: Runtime,
+    command: Sequence[str],
+    folder: Path,
+    read: Iterable[Path | str],
+    environment: Mapping[str, str] = _NOTHING,
+    words_name: str = "words",
+) -> tuple[int, str]:
+    """Return exit status and output of a compiler that may write `folder` only and read `read` besides.
+
+    Raises:
+        InfrastructureError: If the limits could not be set up.
+    """
+    readable = [str(runtime.folder), *map(str, read)]
+    confinement = runtime.confinement
+    limits = ["--layers", str(confinement.layers), "--write", str(folder)]
+    limits += [word for path in readable for word in ("--read", path)]
+    whole = confinement.wrapped([str(runtime.confine), *limits, "--", *command], read=readable, write=[folder])
+    code, words = call(whole, folder, environment, words_name)
+    if code == NOT_CONFINED:
+        raise InfrastructureError(f"the compiler could not be confined: {words.strip()[:200]}")
+    return code, words
+
+
+def call(
+    command: list[str], folder: Path, environment: Mapping[str, str] = _NOTHING, words_name: str = "words"
+) -> tuple[int, str]:
+    """Return exit status and output of a compiler. The output goes to a file: there the limit on file sizes holds."""
+    words = folder / words_name
+    with words.open("wb") as file:
+        process = subprocess.Popen(
+            command, cwd=folder, env=_environment(folder) | dict(environment), stdin=subprocess.DEVNULL, stdout=file,
+            stderr=file, start_new_session=True,
+        )  # fmt: skip
+    alarm = Timer(SECONDS, _kill, (process,))
+    alarm.daemon = True
+    alarm.start()
+    code = process.wait()  # with a timeout of its own it would poll and sleep
+    alarm.cancel()
+    with words.open("rb") as file:
+        return code, file.read(1 << 20).decode(errors="replace")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End the driver and what it has started."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "TMPDIR": str(folder), "HOME": str(folder)}
+
+
+def diagnostics(output: str) -> tuple[Diagnostic, ...]:
+    """Return the errors in g++'s output; one inside our headers counts at the author's line that led there."""
+    errors: list[Diagnostic] = []
+    origin: int | None = None
+    for line in output.splitlines():
+        if here := _ORIGIN.match(line):
+            origin = origin or int(here["line"])
+        elif error := _ERROR.match(line):
+            own = error["file"] == SOURCE
+            errors.append(Diagnostic(tidy(error["text"]), int(error["line"]) if own else origin))
+            origin = None
+        elif linker := _LINKER.search(line):
+            errors.append(Diagnostic(tidy(linker.group())))
+    return tuple(dict.fromkeys(errors))
+
+
+def tidy(text: str) -> str:
+    """Return a compiler's line without paths, cut to a readable length."""
+    return re.sub(r"(?:/[\w.+-]+)+/(?=[\w.+-])", "", text).strip()[:MESSAGE_LIMIT]
+
+
+def unexplained(code: int, output: str) -> str:
+    """Return the message for a compiler that failed without an error of its own."""
+    if code < 0 or any(
+        sign in output for sign in ("limit exceeded", "out of memory", "memory exhausted", "Killed signal")
+    ):
+        return "the compiler hit its limits (20 s, 4 GB, 64 MB of output): use fewer or smaller templates and arrays"
+    return f"the compiler failed (status {code}) and gave no reason; simplify the kernel until it says more"
+
+
+@cache
+def compiler_roots(compiler: str) -> tuple[str, ...]:
+    """Return the folders that the compiler reads: the system's, and its own if it is installed elsewhere."""
+    roots = ["/usr", "/lib", "/lib32", "/lib64", "/bin", "/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.preload"]
+    for name in ("cc1plus", "as", "ld", "collect2"):
+        answer = subprocess.run([compiler, f"-print-prog-name={name}"], capture_output=True, text=True, check=False)
+        program = shutil.which(answer.stdout.strip())
+        if program:
+            roots.append(str(Path(os.path.realpath(program)).parent.parent))
+    roots.append(str(Path(os.path.realpath(compiler)).parent.parent))
+    system = tuple(f"{root}/" for root in roots[:6])
+    return tuple(dict.fromkeys(root for root in roots if root in roots[:8] or not root.startswith(system)))

@@ -1,0 +1,101 @@
+"""Reads C++ source as tokens and finds the launches `kernel<<<blocks, l2, stream>>>(args)` in it.
+
+A small tokenizer keeps strings, comments and templates apart from launches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_TOKEN = re.compile(
+    r"""
+    (?P<blank>   \s+ | \\\n | //(?:[^\n\\]|\\.)* | /\*.*?\*/ )
+  | (?P<raw>     (?:u8|[uUL])?R"(?P<fence>[^\s()\\]{0,16})\(.*?\)(?P=fence)" )
+  | (?P<string>  (?:u8|[uUL])?"(?:[^"\\\n]|\\.)*" )
+  | (?P<number>  \.?\d(?:[eEpP][+-]|'?[\w.])* )
+  | (?P<char>    (?:u8|[uUL])?'(?:[^'\\\n]|\\.)+' )
+  | (?P<word>    [A-Za-z_]\w* )
+  | (?P<symbol>  <<< | >>> | :: | . )
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_OPENING = {"(": ")", "[": "]", "{": "}"}
+
+
+class Token(NamedTuple):
+    """A piece of source that means something; blanks and comments are left out."""
+
+    kind: str
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        """The position behind it."""
+        return self.start + len(self.text)
+
+
+def tokens(source: str) -> list[Token]:
+    """The tokens of C++ source, without blanks and comments."""
+    return [
+        Token(kind, match.group(), match.start())
+        for match in _TOKEN.finditer(source)
+        if (kind := match.lastgroup) and kind != "blank"
+    ]
+
+
+@dataclass(frozen=True)
+class LaunchText:
+    """Where a launch stands in the tokens: its callee from `first`, `<<<` at `opening`, `>>>` at `closing`."""
+
+    first: int
+    opening: int
+    closing: int
+
+
+def launches(found: Sequence[Token]) -> Iterator[LaunchText]:
+    """The launches among tokens, none inside another; text that cannot be read as a launch is left out."""
+    done = 0
+    for index, token in enumerate(found):
+        if token.text != "<<<" or index < done:
+            continue
+        first, last = _callee(found, index), _closing(found, index)
+        if first is not None and last is not None:
+            yield LaunchText(first, index, last)
+            done = last
+
+
+def _callee(found: Sequence[Token], launch: int) -> int | None:
+    """Index of the first token of the kernel's name: `name`, `space::name`, `name<int, 2>`."""
+    index = launch - 1
+    if index >= 0 and found[index].text == ">":
+        depth = 0
+        while index >= 0:
+            depth += {">": 1, "<": -1, ">>>": 3, "<<<": -3}.get(found[index].text, 0)
+            index -= 1
+            if depth <= 0:
+                break
+    if index < 0 or found[index].kind != "word":
+        return None
+    while index >= 2 and found[index - 1].text == "::" and found[index - 2].kind == "word":
+        index -= 2
+    return index - 1 if index >= 1 and found[index - 1].text == "::" else index
+
+
+def _closing(found: Sequence[Token], launch: int) -> int | None:
+    """Index of the `>>>` that belongs to a `<<<`."""
+    awaited: list[str] = []
+    for index in range(launch + 1, len(found)):
+        text = found[index].text
+        if text in _OPENING:
+            awaited.append(_OPENING[text])
+        elif awaited and text == awaited[-1]:
+            awaited.pop()
+        elif not awaited and text == ">>>":
+            return index
+        elif not awaited and text in (")", "]", "}", ";", "<<<"):
+            return None
+    return None
