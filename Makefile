@@ -80,13 +80,19 @@ test-sb3: install  ## the agent of Stable-Baselines3
 test-npu: install  ## the Ascend device, on a machine with an NPU
 	$(BIN)/python -m pytest -m npu -rs tests/hardware/ascend
 
+# The C++ and CUDA of the devices. Kernels are left out: their text is data for authors and tests.
+CPP = $(shell find hardware -path '*/calibration' -prune -o -path '*/examples' -prune \
+    -o \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name algorithm \) -type f -print)
+
 lint: install imports  ## style, formatting and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(CPP)
 
 format: install  ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CPP)
 
 # Tools that follow folders instead of the package mapping of setup.cfg get a tree in which the package is whole.
 merged: install

@@ -46,7 +46,7 @@ void limit_all() {
 struct Options {
     unsigned layers = confinement::ALL_LAYERS;
     confinement::Paths paths;
-    int command;     // its position
+    int command;  // its position
 };
 
 Options read_options(int argc, char **argv) {

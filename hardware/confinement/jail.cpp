@@ -75,7 +75,7 @@ const char *confine_for_loading(unsigned layers, unsigned cpu_seconds, int code,
     // After the change of user, which would undo it.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) return "the parent is gone";
-    prctl(PR_SET_DUMPABLE, 1);      // else /proc/self, by which the code is loaded, belongs to root
+    prctl(PR_SET_DUMPABLE, 1);  // else /proc/self, by which the code is loaded, belongs to root
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) return "cannot give up new privileges";
     if (layers & LANDLOCK)
         if (const char *error = restrict_files({})) return error;

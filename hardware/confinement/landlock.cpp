@@ -13,15 +13,15 @@ namespace {
 // The same numbers on every architecture.
 constexpr long kCreateRuleset = 444, kAddRule = 445, kRestrictSelf = 446;
 constexpr int kPathBeneath = 1;
+// clang-format off
 enum Access : uint64_t {
     EXECUTE = 1 << 0, WRITE_FILE = 1 << 1, READ_FILE = 1 << 2, READ_DIR = 1 << 3,
     MAKE_CHAR = 1 << 6, MAKE_BLOCK = 1 << 11, REFER = 1 << 13, TRUNCATE = 1 << 14, IOCTL_DEV = 1 << 15,
     FIRST_VERSION = (1 << 13) - 1,
 };
+// clang-format on
 
-struct Ruleset {
-    uint64_t files, network, scoped;
-};
+struct Ruleset { uint64_t files, network, scoped; };
 struct __attribute__((packed)) PathRule {
     uint64_t allowed;
     int32_t folder;
@@ -41,7 +41,7 @@ Ruleset everything(int version) {
 bool allow(int ruleset, const std::string &path, uint64_t access) {
     const int place = open(path.c_str(), O_PATH | O_CLOEXEC);
     if (place < 0) return true;
-    struct stat kind {};
+    struct stat kind{};
     fstat(place, &kind);
     if (!S_ISDIR(kind.st_mode)) access &= EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
     const PathRule rule{access, place};

@@ -6,8 +6,8 @@
 namespace confinement {
 
 struct Paths {
-    std::vector<std::string> read;      // read and execute, with everything beneath
-    std::vector<std::string> write;     // everything but devices
+    std::vector<std::string> read;   // read and execute, with everything beneath
+    std::vector<std::string> write;  // everything but devices
 };
 
 // The version of the kernel's Landlock; 0 if there is none.

@@ -70,7 +70,10 @@ long raw_openat(const char *path) {
     long result;
     register long flags asm("rdx") = O_RDONLY;
     register long mode asm("r10") = 0;
-    asm volatile("syscall" : "=a"(result) : "a"(SYS_openat), "D"(AT_FDCWD), "S"(path), "r"(flags), "r"(mode) : "rcx", "r11", "memory");
+    asm volatile("syscall"
+                 : "=a"(result)
+                 : "a"(SYS_openat), "D"(AT_FDCWD), "S"(path), "r"(flags), "r"(mode)
+                 : "rcx", "r11", "memory");
     return result;
 #else
     register long number asm("x8") = SYS_openat;
@@ -89,12 +92,14 @@ bool connects() {
     address.sin_port = htons(9);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     // Nobody listens there: being refused means that the attempt left the process.
-    return end >= 0 && (connect(end, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0 || errno == ECONNREFUSED);
+    return end >= 0 &&
+           (connect(end, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0 || errno == ECONNREFUSED);
 }
 
 bool threads() {
     static char stack[1 << 16];
-    return clone([](void *) { return 0; }, stack + sizeof stack, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD, nullptr) > 0;
+    return clone([](void *) { return 0; }, stack + sizeof stack,
+                 CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD, nullptr) > 0;
 }
 
 bool writes_own_constants() {
@@ -121,7 +126,7 @@ bool writes_to_inherited() {
 }
 
 bool handles(int signal) {
-    struct sigaction ignore {};
+    struct sigaction ignore{};
     ignore.sa_handler = SIG_IGN;
     return sigaction(signal, &ignore, nullptr) == 0;
 }
@@ -132,7 +137,8 @@ bool raises(int resource) {
 }
 
 bool reserves(size_t bytes) {
-    return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
+    return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) !=
+           MAP_FAILED;
 }
 
 bool fills_disk() {
@@ -192,14 +198,20 @@ const std::vector<Probe> &probes() {
         {P::Running, true, "create a file in /tmp", [] { return creatable("/tmp/kernel_gym_probe"); }},
         {P::Running, false, "create a file in /dev/shm", [] { return creatable("/dev/shm/kernel_gym_probe"); }},
         {P::Running, false, "fill the disk", fills_disk},
-        {P::Running, false, "make a folder", [] { return mkdir("/tmp/kernel_gym_probe_d", 0700) == 0 && rmdir("/tmp/kernel_gym_probe_d") == 0; }},
+        {P::Running, false, "make a folder",
+         [] { return mkdir("/tmp/kernel_gym_probe_d", 0700) == 0 && rmdir("/tmp/kernel_gym_probe_d") == 0; }},
         {P::Running, false, "list a folder", [] { return open("/", O_RDONLY | O_DIRECTORY) >= 0; }},
-        {P::Running, false, "learn the current folder", [] { char path[4096]; return getcwd(path, sizeof path) != nullptr; }},
+        {P::Running, false, "learn the current folder",
+         [] {
+             char path[4096];
+             return getcwd(path, sizeof path) != nullptr;
+         }},
         {P::Running, true, "make a socket", [] { return socket(AF_INET, SOCK_STREAM, 0) >= 0; }},
         {P::Running, false, "connect", connects},
         {P::Running, false, "make a local socket", [] { return socket(AF_UNIX, SOCK_STREAM, 0) >= 0; }},
         {P::Running, true, "fork", [] { return child_ran(fork()); }},
-        {P::Running, false, "vfork", [] { return child_ran(static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0))); }},
+        {P::Running, false, "vfork",
+         [] { return child_ran(static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0))); }},
         {P::Running, true, "start a thread", threads},
         {P::Running, true, "run a program", [] { return executes("/bin/true"); }},
         {P::Running, true, "signal the parent", reaches_parent_by_signal},
@@ -208,10 +220,15 @@ const std::vector<Probe> &probes() {
         {P::Running, true, "read the parent's memory", reads_parent_memory},
         {P::Running, false, "open the parent's memory", [] { return of_parent("mem", O_RDWR); }},
         {P::Running, false, "open the parent's environment", [] { return of_parent("environ", O_RDONLY); }},
-        {P::Running, false, "read a secret from the environment", [] { return getenv("KERNEL_GYM_PROBE_SECRET") != nullptr; }},
+        {P::Running, false, "read a secret from the environment",
+         [] { return getenv("KERNEL_GYM_PROBE_SECRET") != nullptr; }},
         {P::Running, true, "write to inherited descriptors", writes_to_inherited},
         {P::Running, true, "reserve 64 GB", [] { return reserves(64ull << 30); }},
-        {P::Running, true, "map writable code", [] { return mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED; }},
+        {P::Running, true, "map writable code",
+         [] {
+             return mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
+                    MAP_FAILED;
+         }},
         {P::Running, true, "make code writable", makes_code_writable},
         {P::Running, false, "survive a bad pointer", [] { return handles(SIGSEGV); }},
         {P::Running, true, "ignore termination", [] { return handles(SIGTERM); }},
@@ -220,12 +237,21 @@ const std::vector<Probe> &probes() {
         {P::Running, false, "enlarge its stack", enlarges_stack},
         {P::Running, false, "become root", [] { return setresuid(0, 0, 0) == 0; }},
         {P::Running, false, "make namespaces", [] { return unshare(CLONE_NEWUSER) == 0; }},
-        {P::Running, false, "open io_uring", [] { char setup[256] = {}; return syscall(425, 1, setup) >= 0; }},
+        {P::Running, false, "open io_uring",
+         [] {
+             char setup[256] = {};
+             return syscall(425, 1, setup) >= 0;
+         }},
         {P::Running, false, "open bpf", makes_bpf_map},
         {P::Running, false, "open perf events", opens_perf},
         {P::Running, false, "open userfaultfd", [] { return syscall(SYS_userfaultfd, 1) >= 0; }},
         {P::Running, false, "make an anonymous file", [] { return memfd_create("probe", 0) >= 0; }},
-        {P::Running, false, "make shared memory", [] { const int id = shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600); if (id >= 0) shmctl(id, IPC_RMID, nullptr); return id >= 0; }},
+        {P::Running, false, "make shared memory",
+         [] {
+             const int id = shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600);
+             if (id >= 0) shmctl(id, IPC_RMID, nullptr);
+             return id >= 0;
+         }},
         {P::Running, false, "let others trace it", [] { return prctl(PR_SET_DUMPABLE, 1) == 0; }},
         {P::Running, false, "outlive its parent", [] { return prctl(PR_SET_PDEATHSIG, 0) == 0; }},
         {P::Running, false, "leave its process group", [] { return setsid() >= 0; }},

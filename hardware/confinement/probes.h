@@ -5,8 +5,8 @@
 namespace confinement {
 
 struct Probe {
-    enum Stage { Loading, Running } stage;    // when it strikes: as the kernel's code is loaded, or as it runs
-    bool quick;                               // part of the set that decides the tier
+    enum Stage { Loading, Running } stage;  // when it strikes: as the kernel's code is loaded, or as it runs
+    bool quick;                             // part of the set that decides the tier
     const char *name;
     bool (*attack)();
 };

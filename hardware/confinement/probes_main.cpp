@@ -60,7 +60,7 @@ bool chosen(const confinement::Probe &probe, const std::string &set) {
 }
 
 int try_all(const std::string &set, unsigned layers) {
-    int verdict[2];      // something that a kernel process must not inherit
+    int verdict[2];  // something that a kernel process must not inherit
     if (pipe(verdict)) return 1;
     setenv("KERNEL_GYM_PROBE_SECRET", "1", 1);
     std::string reached;

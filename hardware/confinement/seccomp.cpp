@@ -19,7 +19,7 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 #else
 #error "the sandbox knows x86-64 and aarch64"
 #endif
-constexpr uint32_t kX32Bit = 0x40000000;    // x86-64: the same calls again under other numbers
+constexpr uint32_t kX32Bit = 0x40000000;  // x86-64: the same calls again under other numbers
 
 constexpr uint32_t kAllow = SECCOMP_RET_ALLOW, kKill = SECCOMP_RET_KILL_PROCESS;
 constexpr uint32_t kRefuse = SECCOMP_RET_ERRNO | EPERM, kAbsent = SECCOMP_RET_ERRNO | ENOSYS;
@@ -72,7 +72,9 @@ const char *Filter::install() const {
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) ? "seccomp refused the filter" : nullptr;
 }
 
-bool seccomp_available() { return prctl(PR_GET_SECCOMP) >= 0 && syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &kKill) == 0; }
+bool seccomp_available() {
+    return prctl(PR_GET_SECCOMP) >= 0 && syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &kKill) == 0;
+}
 
 Filter filter_for_loading() {
     Filter filter(kRefuse);
@@ -87,7 +89,8 @@ Filter filter_for_loading() {
 
 Filter filter_for_running() {
     Filter filter(kKill);
-    filter.on({SYS_munmap, SYS_brk, SYS_madvise, SYS_rt_sigprocmask, SYS_sched_yield, SYS_exit, SYS_exit_group}, kAllow);
+    filter.on({SYS_munmap, SYS_brk, SYS_madvise, SYS_rt_sigprocmask, SYS_sched_yield, SYS_exit, SYS_exit_group},
+              kAllow);
     filter.on_if(SYS_mmap, 2, PROT_EXEC, 0, kAllow);
     filter.on_if(SYS_mprotect, 2, PROT_EXEC, 0, kAllow);
     const uint32_t operation = ~static_cast<uint32_t>(FUTEX_PRIVATE_FLAG);
@@ -98,12 +101,50 @@ Filter filter_for_running() {
 
 Filter filter_for_compiling() {
     Filter filter(kAllow);
-    filter.on({SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_sendto, SYS_sendmsg,
-               SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd,
-               SYS_keyctl, SYS_add_key, SYS_request_key, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_unshare,
-               SYS_setns, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_reboot, SYS_swapon,
-               SYS_swapoff, SYS_sethostname, SYS_settimeofday, SYS_clock_settime, SYS_quotactl, SYS_acct, SYS_kcmp,
-               SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_setsid, SYS_shmget, SYS_msgget, SYS_semget, SYS_mq_open},
+    filter.on({SYS_socket,
+               SYS_socketpair,
+               SYS_connect,
+               SYS_bind,
+               SYS_listen,
+               SYS_accept,
+               SYS_accept4,
+               SYS_sendto,
+               SYS_sendmsg,
+               SYS_ptrace,
+               SYS_process_vm_readv,
+               SYS_process_vm_writev,
+               SYS_bpf,
+               SYS_perf_event_open,
+               SYS_userfaultfd,
+               SYS_keyctl,
+               SYS_add_key,
+               SYS_request_key,
+               SYS_mount,
+               SYS_umount2,
+               SYS_pivot_root,
+               SYS_chroot,
+               SYS_unshare,
+               SYS_setns,
+               SYS_init_module,
+               SYS_finit_module,
+               SYS_delete_module,
+               SYS_kexec_load,
+               SYS_reboot,
+               SYS_swapon,
+               SYS_swapoff,
+               SYS_sethostname,
+               SYS_settimeofday,
+               SYS_clock_settime,
+               SYS_quotactl,
+               SYS_acct,
+               SYS_kcmp,
+               SYS_open_by_handle_at,
+               SYS_name_to_handle_at,
+               SYS_setsid,
+               SYS_shmget,
+               SYS_msgget,
+               SYS_semget,
+               SYS_mq_open},
               kRefuse);
 #if defined(SYS_io_uring_setup)
     filter.on({SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register}, kAbsent);

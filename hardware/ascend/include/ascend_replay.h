@@ -15,15 +15,18 @@ template <class> struct Arguments;
 template <class... P> struct Arguments<void(P...)> {
     template <class Start> static void pass(const void *const *given, const Start &start) {
         // In braces, so that they are taken in order.
-        struct All { const Start &start; All(const Start &start, P... values) : start(start) { start(values...); } };
+        struct All {
+            const Start &start;
+            All(const Start &start, P... values) : start(start) { start(values...); }
+        };
         All{start, taken<P>(*given++)...};
     }
 };
 
 }  // namespace kernel_gym
 
-#define KERNEL_GYM_REPLAY(number, kernel)                                                                    \
-    extern "C" void kernel_gym_replay_##number(uint32_t blocks, void *stream, const void *const *given) {   \
-        kernel_gym::Arguments<decltype(kernel)>::pass(                                                       \
-            given, [&](auto... values) { kernel<<<blocks, nullptr, stream>>>(values...); });                 \
+#define KERNEL_GYM_REPLAY(number, kernel)                                                                              \
+    extern "C" void kernel_gym_replay_##number(uint32_t blocks, void *stream, const void *const *given) {              \
+        kernel_gym::Arguments<decltype(kernel)>::pass(                                                                 \
+            given, [&](auto... values) { kernel<<<blocks, nullptr, stream>>>(values...); });                           \
     }

@@ -19,10 +19,12 @@
 enum { ASC_PAYLOAD = 168 };
 
 // Element types share their codes with KernelDtype of kernel_gym.h; asc_dtype adds what only the device has.
+// clang-format off
 enum asc_dtype : uint8_t {
     ASC_F32 = 0, ASC_F16 = 1, ASC_BF16 = 2, ASC_I8 = 3, ASC_U8 = 4, ASC_I16 = 5, ASC_U16 = 6, ASC_I32 = 7, ASC_U32 = 8,
     ASC_I64 = 9, ASC_U64 = 10, ASC_BOOL = 11, ASC_I4 = 13,
 };
+// clang-format on
 
 enum asc_pipe : uint8_t { ASC_S, ASC_V, ASC_M, ASC_MTE1, ASC_MTE2, ASC_MTE3, ASC_FIX, ASC_PIPES, ASC_ALL = 15 };
 
@@ -30,10 +32,12 @@ enum asc_pipe : uint8_t { ASC_S, ASC_V, ASC_M, ASC_MTE1, ASC_MTE2, ASC_MTE3, ASC
 enum asc_space : uint8_t { ASC_UB, ASC_L1, ASC_L0A, ASC_L0B, ASC_L0C, ASC_BT, ASC_FB, ASC_SPACES };
 
 // Logical positions, in the order of TPosition.
+// clang-format off
 enum asc_position : uint8_t {
     ASC_POS_GM, ASC_POS_A1, ASC_POS_A2, ASC_POS_B1, ASC_POS_B2, ASC_POS_C1, ASC_POS_C2, ASC_POS_CO1, ASC_POS_CO2,
     ASC_POS_VECIN, ASC_POS_VECOUT, ASC_POS_VECCALC, ASC_POS_SPM, ASC_POS_TSCM, ASC_POS_C2PIPE2GM, ASC_POSITIONS,
 };
+// clang-format on
 
 // A view of on-chip memory: where it starts and how many bytes are left in it.
 struct asc_local {
@@ -49,15 +53,16 @@ static const uint64_t ASC_GM_BASE = 0x100000000000ull, ASC_GM_STRIDE = 1ull << 3
 // How a vector instruction walks its operands.
 enum asc_form : uint8_t { ASC_COUNT, ASC_MASK, ASC_MASK_REGISTER };
 struct asc_walk {
-    uint64_t mask[2];       // bit i = element i of a repeat; only with ASC_MASK
-    uint32_t count;         // ASC_COUNT: elements; ASC_MASK: the mask as the author gave it, if it was a number (in
-                            // counter mode that is the element count; a mask larger than a repeat shows here), else 0
+    uint64_t mask[2];  // bit i = element i of a repeat; only with ASC_MASK
+    uint32_t count;    // ASC_COUNT: elements; ASC_MASK: the mask as the author gave it, if it was a number (in
+                       // counter mode that is the element count; a mask larger than a repeat shows here), else 0
     uint16_t repeat;
     uint16_t form;
-    uint16_t dst_block, src0_block, src1_block;      // strides in blocks of 32 bytes
+    uint16_t dst_block, src0_block, src1_block;  // strides in blocks of 32 bytes
     uint16_t dst_repeat, src0_repeat, src1_repeat;
 };
 
+// clang-format off
 enum asc_vector_op : uint16_t {
     // binary
     ASC_ADD, ASC_SUB, ASC_MUL, ASC_DIV, ASC_MAX, ASC_MIN, ASC_AND, ASC_OR, ASC_ADDRELU, ASC_SUBRELU,
@@ -68,10 +73,12 @@ enum asc_vector_op : uint16_t {
     ASC_ADDS, ASC_MULS, ASC_MAXS, ASC_MINS, ASC_LEAKYRELU, ASC_AXPY, ASC_SHIFTLEFT, ASC_SHIFTRIGHT, ASC_DUPLICATE,
     ASC_VECTOR_OPS,
 };
+// clang-format on
 
 // High-level functions: several instructions each, on a temporary buffer. `flags` of asc_library: 1 = may overwrite the
 // source, 2 = the second operand is `scalar`, 4 = the first operand is `scalar`. Swish's beta and ClampMin/Max's limit are
 // `scalar`. `tmp` is what the author gave, or all that InitBuffer left over in UB.
+// clang-format off
 enum asc_library_op : uint16_t {
     ASC_TANH, ASC_SIGMOID, ASC_ERF, ASC_ERFC, ASC_SIN, ASC_COS, ASC_TAN, ASC_ASIN, ASC_ACOS, ASC_ATAN, ASC_SINH, ASC_COSH,
     ASC_ASINH, ASC_ACOSH, ASC_ATANH, ASC_FLOOR, ASC_CEIL, ASC_ROUND, ASC_TRUNC, ASC_FRAC, ASC_SIGN, ASC_LOG, ASC_LOG2,
@@ -82,6 +89,7 @@ enum asc_library_op : uint16_t {
     ASC_CLAMPMAX, ASC_CLAMPMIN,
     ASC_LIBRARY_OPS,
 };
+// clang-format on
 
 enum asc_reduce_op : uint8_t { ASC_REDUCE_SUM, ASC_REDUCE_MAX, ASC_REDUCE_MIN };
 enum asc_reduce_unit : uint8_t { ASC_PER_REPEAT, ASC_PER_BLOCK, ASC_PER_PAIR };
@@ -93,15 +101,17 @@ enum asc_core_kind : uint8_t { ASC_AIV, ASC_AIC, ASC_MIX };
 ASC_FRONT uint32_t asc_block_index(void);
 ASC_FRONT uint32_t asc_block_count(void);
 ASC_FRONT uint32_t asc_sub_block_index(void);
-ASC_FRONT uint64_t asc_platform(int32_t what);        // 0: vector cores, 1: cube cores, 2: UB bytes, 3: L1 bytes, 4: address of the framework's workspace, 5: asc_core_kind of this core, 6: cores that run each block
+ASC_FRONT uint64_t asc_platform(
+    int32_t
+        what);  // 0: vector cores, 1: cube cores, 2: UB bytes, 3: L1 bytes, 4: address of the framework's workspace, 5: asc_core_kind of this core, 6: cores that run each block
 ASC_FRONT void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(void *), void *closure, int32_t line);
 ASC_CALL asc_launch_begin(uint32_t blocks, uint32_t core_kind, int32_t line);
 ASC_CALL asc_core_begin(uint32_t block, int32_t line);
 ASC_CALL asc_core_resume(uint32_t block, int32_t line);
 ASC_CALL asc_core_end(int32_t line);
 ASC_CALL asc_launch_end(int32_t line);
-ASC_CALL asc_returned(int32_t code, int32_t line);    // kernel_launch came back
-ASC_CALL asc_stuck(uint32_t waiting, int32_t line);   // some cores wait for others that have finished
+ASC_CALL asc_returned(int32_t code, int32_t line);   // kernel_launch came back
+ASC_CALL asc_stuck(uint32_t waiting, int32_t line);  // some cores wait for others that have finished
 
 // Scalars (`scalar`, `bits`, `first`, ...) travel as the raw bits of their type, zero-extended.
 
@@ -122,25 +132,28 @@ ASC_FRONT asc_local asc_queue_dequeue_as(uint32_t queue, uint32_t from, uint32_t
 ASC_FRONT void asc_queue_free(uint32_t queue, asc_local tensor, int32_t line);
 ASC_FRONT uint32_t asc_queue_length(uint32_t queue);
 ASC_FRONT uint32_t asc_queue_idle(uint32_t queue);
-ASC_FRONT void asc_tpipe_begin(int32_t line);         // a TPipe is constructed
+ASC_FRONT void asc_tpipe_begin(int32_t line);  // a TPipe is constructed
 ASC_FRONT void asc_tpipe_reset(int32_t line);
 ASC_FRONT asc_local asc_unallocated(uint32_t space);  // what InitBuffer has left over (PopStackBuffer)
 ASC_CALL asc_tpipe(uint32_t reset, int32_t line);
-ASC_CALL asc_init_queue(uint32_t queue, uint32_t source, uint32_t destination, int32_t depth, uint32_t count, uint32_t bytes, int32_t line);
+ASC_CALL asc_init_queue(uint32_t queue, uint32_t source, uint32_t destination, int32_t depth, uint32_t count,
+                        uint32_t bytes, int32_t line);
 ASC_CALL asc_init_buffer(uint32_t position, uint32_t bytes, int32_t line);
 ASC_CALL asc_alloc(uint32_t queue, uint32_t addr, int32_t line);
 ASC_CALL asc_enqueue(uint32_t queue, asc_local tensor, int32_t line);
 ASC_CALL asc_dequeue(uint32_t queue, uint32_t addr, int32_t line);
-ASC_CALL asc_enqueue_as(uint32_t queue, asc_local tensor, uint32_t source, uint32_t destination, int32_t line);   // EnQue<source, destination>
+ASC_CALL asc_enqueue_as(uint32_t queue, asc_local tensor, uint32_t source, uint32_t destination,
+                        int32_t line);  // EnQue<source, destination>
 ASC_CALL asc_dequeue_as(uint32_t queue, uint32_t addr, uint32_t source, uint32_t destination, int32_t line);
 ASC_CALL asc_free(uint32_t queue, asc_local tensor, int32_t line);
 // Inside a part of a buffer (TBufPool): `rest` is what is left of it, its bytes go on from its first address.
 ASC_FRONT void asc_queue_init_in(uint32_t queue, asc_local rest, uint32_t count, uint32_t bytes, int32_t line);
-ASC_CALL asc_init_queue_in(uint32_t queue, uint32_t source, uint32_t destination, int32_t depth, uint32_t count, uint32_t bytes, asc_local rest, int32_t line);
+ASC_CALL asc_init_queue_in(uint32_t queue, uint32_t source, uint32_t destination, int32_t depth, uint32_t count,
+                           uint32_t bytes, asc_local rest, int32_t line);
 ASC_CALL asc_init_buffer_in(asc_local rest, uint32_t bytes, int32_t line);
 ASC_FRONT void asc_pool_reset(asc_local pool, int32_t line);
 ASC_CALL asc_reset_pool(asc_local pool, int32_t line);
-ASC_CALL asc_static_alloc(uint32_t space, uint32_t addr, uint32_t bytes, int32_t line);   // LocalMemAllocator
+ASC_CALL asc_static_alloc(uint32_t space, uint32_t addr, uint32_t bytes, int32_t line);  // LocalMemAllocator
 ASC_CALL asc_offset_out_of_bounds(asc_local tensor, uint64_t offset_bytes, int32_t line);
 
 // ---- copies ----------------------------------------------------------------------------------------------------
@@ -150,37 +163,55 @@ struct asc_burst {
     uint32_t count, bytes;
     uint64_t src_gap, dst_gap;
 };
-ASC_CALL asc_copy_in(asc_local dst, asc_global src, asc_burst burst, uint32_t dtype, uint32_t exact, uint32_t pad, uint32_t pad_left, uint32_t pad_right, uint64_t pad_bits, int32_t line);
+ASC_CALL asc_copy_in(asc_local dst, asc_global src, asc_burst burst, uint32_t dtype, uint32_t exact, uint32_t pad,
+                     uint32_t pad_left, uint32_t pad_right, uint64_t pad_bits, int32_t line);
 ASC_CALL asc_copy_out(asc_global dst, asc_local src, asc_burst burst, uint32_t dtype, uint32_t exact, int32_t line);
 ASC_CALL asc_copy_local(asc_local dst, asc_local src, asc_burst burst, uint32_t dtype, int32_t line);
-struct asc_nd2nz { uint32_t nd_num, n_value, d_value, src_nd_stride, src_d_value, dst_c0_stride, dst_n_stride, dst_nz_stride; };
+struct asc_nd2nz {
+    uint32_t nd_num, n_value, d_value, src_nd_stride, src_d_value, dst_c0_stride, dst_n_stride, dst_nz_stride;
+};
 ASC_CALL asc_copy_nd2nz(asc_local dst, asc_global src, asc_nd2nz shape, uint32_t dtype, int32_t line);
 ASC_CALL asc_set_pad_value(uint32_t dtype, uint64_t bits, int32_t line);
-ASC_CALL asc_cache_hint(asc_global address, uint32_t bypass, int32_t line);   // SetL2CacheHint on the tensor that holds the address
-ASC_CALL asc_set_atomic(uint32_t mode, uint32_t dtype, int32_t line);     // 0 none, 1 add, 2 max, 3 min
+ASC_CALL asc_cache_hint(asc_global address, uint32_t bypass,
+                        int32_t line);  // SetL2CacheHint on the tensor that holds the address
+ASC_CALL asc_set_atomic(uint32_t mode, uint32_t dtype, int32_t line);  // 0 none, 1 add, 2 max, 3 min
 
 // ---- vector unit -----------------------------------------------------------------------------------------------
-ASC_CALL asc_vector(uint32_t op, uint32_t dtype, uint32_t src_dtype, asc_local dst, asc_local src0, asc_local src1, uint64_t scalar, asc_walk walk, int32_t line);
-ASC_CALL asc_library(uint32_t op, uint32_t dtype, asc_local dst, asc_local src0, asc_local src1, asc_local tmp, uint64_t scalar, uint32_t flags, uint32_t count, int32_t line);
-ASC_CALL asc_cast(uint32_t dst_dtype, uint32_t src_dtype, asc_local dst, asc_local src, uint32_t round, asc_walk walk, int32_t line);
-ASC_CALL asc_compare(uint32_t mode, uint32_t dtype, asc_local dst, asc_local src0, asc_local src1, uint64_t scalar, uint32_t with_scalar, asc_walk walk, int32_t line);
-ASC_CALL asc_select(uint32_t mode, uint32_t dtype, asc_local dst, asc_local mask, asc_local src0, asc_local src1, uint64_t scalar, asc_walk walk, int32_t line);
-ASC_CALL asc_reduce(uint32_t op, uint32_t dtype, asc_local dst, asc_local src, asc_local work, uint32_t with_index, uint32_t src_repeat_stride, asc_walk walk, int32_t line);
-ASC_CALL asc_reduce_parts(uint32_t op, uint32_t unit, uint32_t dtype, asc_local dst, asc_local src, uint32_t order, asc_walk walk, int32_t line);
-ASC_CALL asc_index(uint32_t dtype, asc_local dst, uint64_t first, uint64_t step, uint32_t count, int32_t line);        // CreateVecIndex, ArithProgression
+ASC_CALL asc_vector(uint32_t op, uint32_t dtype, uint32_t src_dtype, asc_local dst, asc_local src0, asc_local src1,
+                    uint64_t scalar, asc_walk walk, int32_t line);
+ASC_CALL asc_library(uint32_t op, uint32_t dtype, asc_local dst, asc_local src0, asc_local src1, asc_local tmp,
+                     uint64_t scalar, uint32_t flags, uint32_t count, int32_t line);
+ASC_CALL asc_cast(uint32_t dst_dtype, uint32_t src_dtype, asc_local dst, asc_local src, uint32_t round, asc_walk walk,
+                  int32_t line);
+ASC_CALL asc_compare(uint32_t mode, uint32_t dtype, asc_local dst, asc_local src0, asc_local src1, uint64_t scalar,
+                     uint32_t with_scalar, asc_walk walk, int32_t line);
+ASC_CALL asc_select(uint32_t mode, uint32_t dtype, asc_local dst, asc_local mask, asc_local src0, asc_local src1,
+                    uint64_t scalar, asc_walk walk, int32_t line);
+ASC_CALL asc_reduce(uint32_t op, uint32_t dtype, asc_local dst, asc_local src, asc_local work, uint32_t with_index,
+                    uint32_t src_repeat_stride, asc_walk walk, int32_t line);
+ASC_CALL asc_reduce_parts(uint32_t op, uint32_t unit, uint32_t dtype, asc_local dst, asc_local src, uint32_t order,
+                          asc_walk walk, int32_t line);
+ASC_CALL asc_index(uint32_t dtype, asc_local dst, uint64_t first, uint64_t step, uint32_t count,
+                   int32_t line);  // CreateVecIndex, ArithProgression
 ASC_CALL asc_brcb(uint32_t dtype, asc_local dst, asc_local src, asc_walk walk, int32_t line);
-ASC_CALL asc_gather(uint32_t dtype, asc_local dst, asc_local src, asc_local offsets, uint32_t base, uint32_t blocks, asc_walk walk, int32_t line);
-ASC_CALL asc_gather_mask(uint32_t dtype, asc_local dst, asc_local src, asc_local mask, uint32_t pattern, uint32_t reduce, uint32_t count, asc_walk walk, int32_t line);
+ASC_CALL asc_gather(uint32_t dtype, asc_local dst, asc_local src, asc_local offsets, uint32_t base, uint32_t blocks,
+                    asc_walk walk, int32_t line);
+ASC_CALL asc_gather_mask(uint32_t dtype, asc_local dst, asc_local src, asc_local mask, uint32_t pattern,
+                         uint32_t reduce, uint32_t count, asc_walk walk, int32_t line);
 ASC_CALL asc_transpose16(uint32_t dtype, asc_local dst, asc_local src, int32_t line);
 ASC_CALL asc_sort32(uint32_t dtype, asc_local dst, asc_local src, asc_local index, uint32_t repeat, int32_t line);
 // Merges up to four lists of pairs (value, index), each sorted downwards; `count` are pairs. With several repeats the lists lie
 // one behind the other and all are of one length.
-struct asc_lists { asc_local list[4]; uint32_t count[4]; uint32_t lists, repeat, until_empty; };
+struct asc_lists {
+    asc_local list[4];
+    uint32_t count[4];
+    uint32_t lists, repeat, until_empty;
+};
 ASC_CALL asc_merge_sorted(uint32_t dtype, asc_local dst, asc_lists lists, int32_t line);
-ASC_QUERY uint64_t asc_merge_counts(int32_t line);        // pairs that the last merge took from each list, 16 bits each
+ASC_QUERY uint64_t asc_merge_counts(int32_t line);  // pairs that the last merge took from each list, 16 bits each
 // 16 blocks of 32 bytes become 16 others, their elements transposed.
 struct asc_blocks16 { uint32_t dst[16], src[16]; };
-struct asc_transpose_steps { uint32_t repeat, dst_step, src_step, dst_high, src_high; };   // steps in blocks
+struct asc_transpose_steps { uint32_t repeat, dst_step, src_step, dst_high, src_high; };  // steps in blocks
 ASC_CALL asc_transpose_blocks(uint32_t dtype, asc_blocks16 blocks, asc_transpose_steps steps, int32_t line);
 ASC_CALL asc_mask_mode(uint32_t counter, int32_t line);
 ASC_CALL asc_mask_set(uint64_t high, uint64_t low, int32_t line);
@@ -207,13 +238,17 @@ ASC_CALL asc_mask_set(uint64_t high, uint64_t low, int32_t line);
 //   GROUPNORM   rows are groups of `axis` channels, each of columns / axis elements; src1 = gamma, src2 = beta of all
 //               rows * axis channels; dst1 = mean, dst2 = variance
 //   SELECTBYTES src1 = one byte an element: where it is 0 (flags 1: is not 0) src0 is taken, else `scalar`
+// clang-format off
 enum asc_tile_op : uint16_t {
     ASC_SOFTMAX, ASC_LOGSOFTMAX, ASC_SUM, ASC_MEAN, ASC_CUMSUM, ASC_BROADCAST, ASC_PAD, ASC_UNPAD, ASC_LAYERNORM,
     ASC_RMSNORM, ASC_TOPK, ASC_SORT, ASC_EXTRACT, ASC_SIMPLESOFTMAX, ASC_SOFTMAXFLASH, ASC_SOFTMAXFLASHV2, ASC_QUANT,
     ASC_DEQUANT, ASC_ANTIQUANT, ASC_GROUPNORM, ASC_SELECTBYTES, ASC_TILE_OPS,
 };
+// clang-format on
 struct asc_tile { uint32_t rows, columns, valid_rows, valid_columns, axis, flags; };
-ASC_CALL asc_tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_local dst1, asc_local dst2, asc_local dst3, asc_local src0, asc_local src1, asc_local src2, asc_local tmp, asc_tile tile, uint64_t scalar, int32_t line);
+ASC_CALL asc_tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_local dst1, asc_local dst2, asc_local dst3,
+                           asc_local src0, asc_local src1, asc_local src2, asc_local tmp, asc_tile tile,
+                           uint64_t scalar, int32_t line);
 
 // ---- scalar unit -----------------------------------------------------------------------------------------------
 // A query answers with the aligned block around the element; the kernel process may read the rest of the block from
@@ -222,10 +257,12 @@ enum { ASC_BLOCK = 256 };
 struct asc_block { uint8_t bytes[ASC_BLOCK]; };
 ASC_QUERY asc_block asc_read_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line);
 ASC_QUERY asc_block asc_read_global(uint32_t dtype, asc_global address, int32_t line);
-ASC_CALL asc_reread(uint32_t dtype, uint64_t where, uint32_t global, int32_t line);     // served from a block already sent; where = address, on-chip with the space in the upper half
+ASC_CALL asc_reread(
+    uint32_t dtype, uint64_t where, uint32_t global,
+    int32_t line);  // served from a block already sent; where = address, on-chip with the space in the upper half
 ASC_CALL asc_write_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line);
 ASC_CALL asc_write_global(uint32_t dtype, asc_global address, uint64_t bits, int32_t line);
-ASC_CALL asc_cache_clean(asc_global address, uint32_t entire, int32_t line);            // DataCacheCleanAndInvalid
+ASC_CALL asc_cache_clean(asc_global address, uint32_t entire, int32_t line);  // DataCacheCleanAndInvalid
 ASC_QUERY uint64_t asc_gather_mask_count(int32_t line);
 
 // ---- synchronisation -------------------------------------------------------------------------------------------
@@ -235,49 +272,65 @@ ASC_FRONT int32_t asc_event_id(uint32_t source, uint32_t destination, uint32_t h
 ASC_FRONT void asc_event_release(uint32_t source, uint32_t destination, int32_t id);
 ASC_CALL asc_barrier(uint32_t pipe, int32_t line);
 ASC_FRONT void asc_sync_all(int32_t line);
-ASC_CALL asc_sync_point(int32_t line);                // this core reached SyncAll
+ASC_CALL asc_sync_point(int32_t line);  // this core reached SyncAll
 ASC_FRONT void asc_cross_core_wait(uint32_t flag, int32_t line);
 ASC_FRONT void asc_cross_core_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line);
 ASC_CALL asc_cross_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line);
 ASC_CALL asc_cross_wait(uint32_t flag, int32_t line);
-ASC_FRONT void asc_block_event_set(uint32_t block, uint32_t event, int32_t line);      // IBSet
-ASC_FRONT void asc_block_event_wait(uint32_t block, uint32_t event, int32_t line);     // IBWait
+ASC_FRONT void asc_block_event_set(uint32_t block, uint32_t event, int32_t line);   // IBSet
+ASC_FRONT void asc_block_event_wait(uint32_t block, uint32_t event, int32_t line);  // IBWait
 ASC_CALL asc_block_set(uint32_t block, uint32_t event, int32_t line);
 ASC_CALL asc_block_wait(uint32_t block, uint32_t event, int32_t line);
 
 // ---- Matmul (lib/matmul_intf.h) ----------------------------------------------------------------------------------
 // transposed: 1; fractals: its columns are 32 bytes wide (C's: 16 elements), each all rows long, and its leading dimension is
 // the number of rows from one to the next.
-struct asc_matrix { asc_global address; uint32_t dtype; uint16_t transposed, fractals; };
+struct asc_matrix {
+    asc_global address;
+    uint32_t dtype;
+    uint16_t transposed, fractals;
+};
 struct asc_matmul_shape { uint32_t m, n, k, lda, ldb, ldc, base_m, base_n, base_k, depth_a, depth_b, batch; };
-ASC_CALL asc_matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias, asc_matmul_shape shape, uint32_t flags, int32_t line);  // flags: 1 bias, 2 atomic add, 4 asynchronous
+ASC_CALL asc_matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias, asc_matmul_shape shape, uint32_t flags,
+                    int32_t line);  // flags: 1 bias, 2 atomic add, 4 asynchronous
 
 // ---- the cube at its basic level ----------------------------------------------------------------------------------
 // Fractals are 512 bytes: 16 rows of 32 bytes. L0A holds them row by row, L0B by k and then n with n as rows, L0C column
 // by column with 16 x 16 elements of 4 bytes.
-struct asc_fractals { uint32_t start, repeat, src_stride, dst_gap, transposed; };      // in fractals
+struct asc_fractals { uint32_t start, repeat, src_stride, dst_gap, transposed; };  // in fractals
 ASC_CALL asc_load_fractals(asc_local dst, asc_local src, asc_fractals shape, uint32_t dtype, int32_t line);
-struct asc_mmad_shape { uint32_t m, n, k, from_zero, with_bias; };                     // from_zero: C starts from 0
-ASC_CALL asc_mmad(asc_local c, asc_local a, asc_local b, asc_local bias, uint32_t c_dtype, uint32_t dtype, asc_mmad_shape shape, int32_t line);
+struct asc_mmad_shape { uint32_t m, n, k, from_zero, with_bias; };  // from_zero: C starts from 0
+ASC_CALL asc_mmad(asc_local c, asc_local a, asc_local b, asc_local bias, uint32_t c_dtype, uint32_t dtype,
+                  asc_mmad_shape shape, int32_t line);
 // nz: result in columns of fractals, dst_stride in blocks of 32 bytes between them, else rows, dst_stride in elements. quant:
 // 0 by the types alone, 1 with `scale`, 2 with the n scales in `scales` (L1 or FB; 8 bytes each). src_stride: rows of C in L0C.
 // registers: quant, nd_* and the scales are those of asc_fix_registers.
-struct asc_fix_shape { uint32_t m, n, src_stride, dst_stride, relu, nz, split, quant, nd_num, src_nd_stride, dst_nd_stride, registers; };
-ASC_CALL asc_fixpipe(asc_global dst, asc_local src, asc_local scales, uint32_t dst_dtype, uint32_t src_dtype, asc_fix_shape shape, uint64_t scale, int32_t line);
-ASC_CALL asc_fixpipe_local(asc_local dst, asc_local src, asc_local scales, uint32_t dst_dtype, uint32_t src_dtype, asc_fix_shape shape, uint64_t scale, int32_t line);
-ASC_CALL asc_fix_registers(uint32_t which, uint64_t number, uint32_t nd_num, uint32_t src_nd_stride, uint32_t dst_nd_stride, asc_local scales, int32_t line);  // 0: scale, 1: matrices, 2: scales
+struct asc_fix_shape {
+    uint32_t m, n, src_stride, dst_stride, relu, nz, split, quant, nd_num, src_nd_stride, dst_nd_stride, registers;
+};
+ASC_CALL asc_fixpipe(asc_global dst, asc_local src, asc_local scales, uint32_t dst_dtype, uint32_t src_dtype,
+                     asc_fix_shape shape, uint64_t scale, int32_t line);
+ASC_CALL asc_fixpipe_local(asc_local dst, asc_local src, asc_local scales, uint32_t dst_dtype, uint32_t src_dtype,
+                           asc_fix_shape shape, uint64_t scale, int32_t line);
+ASC_CALL asc_fix_registers(uint32_t which, uint64_t number, uint32_t nd_num, uint32_t src_nd_stride,
+                           uint32_t dst_nd_stride, asc_local scales, int32_t line);  // 0: scale, 1: matrices, 2: scales
 ASC_CALL asc_load_global_fractals(asc_local dst, asc_global src, asc_fractals shape, uint32_t dtype, int32_t line);
 // Squares of 16 or 32 elements, transposed: 1 fractal of 16-bit elements, 2 of 8 or 32 bits; gaps and strides in squares.
-ASC_CALL asc_load_transposed(asc_local dst, asc_local src, asc_fractals shape, uint32_t fractal_gap, uint32_t dtype, int32_t line);
+ASC_CALL asc_load_transposed(asc_local dst, asc_local src, asc_fractals shape, uint32_t fractal_gap, uint32_t dtype,
+                             int32_t line);
 // What a convolution multiplies: rows of (output position), columns of (channel block, filter row, filter column, channel).
-struct asc_image { uint32_t h, w, channels, k_extent, m_extent, k_start, m_start, stride_w, stride_h, filter_w, filter_h, dilation_w, dilation_h, left, right, top, bottom; };
+struct asc_image {
+    uint32_t h, w, channels, k_extent, m_extent, k_start, m_start, stride_w, stride_h, filter_w, filter_h, dilation_w,
+        dilation_h, left, right, top, bottom;
+};
 ASC_CALL asc_load_image(asc_local dst, asc_local src, asc_image image, uint64_t pad_bits, uint32_t dtype, int32_t line);
-ASC_CALL asc_fill_fractals(asc_local dst, uint32_t repeat, uint32_t blocks, uint32_t gap, uint64_t bits, uint32_t dtype, int32_t line);   // blocks, gap: of 512 bytes in L0, of 32 in L1
+ASC_CALL asc_fill_fractals(asc_local dst, uint32_t repeat, uint32_t blocks, uint32_t gap, uint64_t bits, uint32_t dtype,
+                           int32_t line);  // blocks, gap: of 512 bytes in L0, of 32 in L1
 
 // ---- messages ----------------------------------------------------------------------------------------------------
 struct asc_text { char bytes[96]; };
-ASC_FRONT void asc_printf(int32_t line, const char *format, ...);     // becomes asc_print records
+ASC_FRONT void asc_printf(int32_t line, const char *format, ...);  // becomes asc_print records
 ASC_CALL asc_print(asc_text text, int32_t line);
 ASC_CALL asc_dump(uint32_t dtype, asc_local tensor, uint32_t description, uint32_t count, int32_t line);
 ASC_CALL asc_assert_failed(asc_text text, int32_t line);
-ASC_CALL asc_misuse(asc_text text, int32_t line);     // a rule that the header can see, with what to do
+ASC_CALL asc_misuse(asc_text text, int32_t line);  // a rule that the header can see, with what to do

@@ -20,17 +20,20 @@
 
 typedef struct CUstream_st *cudaStream_t;
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
+enum cudaFuncAttribute {
+    cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+    cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
 
 struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned vx = 1, unsigned vy = 1, unsigned vz = 1) : x(vx), y(vy), z(vz) {}
 };
 
-#define KERNEL_GYM_VECTORS(type, name)                    \
-    struct name##1 { type x; };                           \
-    struct alignas(2 * sizeof(type)) name##2 { type x, y; }; \
-    struct name##3 { type x, y, z; };                     \
+#define KERNEL_GYM_VECTORS(type, name)                                                                                 \
+    struct name##1 { type x; };                                                                                        \
+    struct alignas(2 * sizeof(type)) name##2 { type x, y; };                                                           \
+    struct name##3 { type x, y, z; };                                                                                  \
     struct alignas(4 * sizeof(type) > 16 ? 16 : 4 * sizeof(type)) name##4 { type x, y, z, w; };
 KERNEL_GYM_VECTORS(signed char, char)
 KERNEL_GYM_VECTORS(unsigned char, uchar)

@@ -100,7 +100,7 @@ int main(int argc, char **argv) {
     for (const char *name : names) check(nvrtc.add_name(program, name), "nvrtcAddNameExpression");
     const int result = nvrtc.compile(program, static_cast<int>(options.size()), options.data());
     print_log(nvrtc, program);
-    if (result) return result == 6 || result == 8 ? 1 : 3;      // NVRTC_ERROR_COMPILATION, ..._NAME_EXPRESSION...
+    if (result) return result == 6 || result == 8 ? 1 : 3;  // NVRTC_ERROR_COMPILATION, ..._NAME_EXPRESSION...
     write(nvrtc, program, names, argv);
     return 0;
 }

@@ -12,7 +12,7 @@ constexpr size_t kLogBytes = 1 << 20;
 enum State : uint32_t { NOT_BEGUN = 0, RETURNED = 1, NOT_CONFINED = 2, NOT_LOADED = 3, LOG_FULL = 4 };
 
 struct Tensor {
-    uint64_t address;       // a handle: a tag, the tensor's number and an offset
+    uint64_t address;  // a handle: a tag, the tensor's number and an offset
     int32_t dtype, ndim;
     int64_t shape[8];
 };
@@ -27,22 +27,20 @@ struct Call {
 
 struct Answer {
     uint32_t state;
-    int32_t code;           // what kernel_launch returned
+    int32_t code;  // what kernel_launch returned
     uint32_t launches, used;
     char error[240];
 };
 
 // A launch in the log; its arguments follow, each an Argument and its bytes, padded to 8.
 struct Launch {
-    uint64_t kernel;        // offset in the loaded file
+    uint64_t kernel;  // offset in the loaded file
     uint32_t grid[3], block[3];
     uint64_t shared;
     uint32_t line, arguments;
 };
 
-struct Argument {
-    uint32_t size, is_pointer;
-};
+struct Argument { uint32_t size, is_pointer; };
 
 struct Shared {
     Call call;

@@ -80,9 +80,10 @@ struct kernel_gym_argument {
 };
 
 // Called by host functions, through the launcher of cuda_host.h or ascend_host.h.
-extern "C" __attribute__((visibility("default"))) void kernel_gym_launch(
-    const void *kernel, const uint32_t *shape, uint64_t dynamic, uint32_t line, uint32_t count,
-    const kernel_gym_argument *given) {
+extern "C" __attribute__((visibility("default"))) void kernel_gym_launch(const void *kernel, const uint32_t *shape,
+                                                                         uint64_t dynamic, uint32_t line,
+                                                                         uint32_t count,
+                                                                         const kernel_gym_argument *given) {
     Launch launch{};
     launch.kernel = reinterpret_cast<uintptr_t>(kernel) - code_base;
     std::memcpy(launch.grid, shape, sizeof launch.grid);

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from kernel_gym.hardware.host import split
+from kernel_gym.hardware.cuda.runtime import HERE
 from kernel_gym.verifier.screening import screen
 from kernel_gym.verifier.screening.source import read
 
-EXAMPLE = (Path(split.__file__).with_name("examples") / "relu.cu").read_text()
+EXAMPLE = (HERE / "examples" / "relu.cu").read_text()
 HONEST = {
     "the example": EXAMPLE,
     "shared memory": EXAMPLE.replace(

@@ -5,42 +5,48 @@
 namespace AscendC {
 
 // Each of eight elements fills a block of 32 bytes.
-template <class T> ASC_INLINE void Brcb(const LocalTensor<T> &dst, const LocalTensor<T> &src, asc::Repeat repeatTimes, const BrcbRepeatParams &params, At at = ASC_HERE) {
+template <class T> ASC_INLINE void Brcb(const LocalTensor<T> &dst, const LocalTensor<T> &src, asc::Repeat repeatTimes,
+                                        const BrcbRepeatParams &params, At at = ASC_HERE) {
     ASC_TAKES("Brcb", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_walk walk = detail::strides(params.dstBlkStride, params.dstRepStride);
     walk.repeat = repeatTimes;
     asc_brcb(asc::dtype<T>, dst.where(), src.where(), walk, at.line);
 }
 
-template <class T> ASC_INLINE void CreateVecIndex(const LocalTensor<T> &dst, const T &first, uint32_t calCount, At at = ASC_HERE) {
+template <class T> ASC_INLINE void CreateVecIndex(const LocalTensor<T> &dst, const T &first, uint32_t calCount,
+                                                  At at = ASC_HERE) {
     ASC_TAKES("CreateVecIndex", T, int16_t, half, int32_t, float);
     asc_index(asc::dtype<T>, dst.where(), asc::bits(first), asc::bits(T(1)), calCount, at.line);
 }
-template <class T> ASC_INLINE void ArithProgression(const LocalTensor<T> &dst, const T first, const T diff, int32_t count, At at = ASC_HERE) {
+template <class T> ASC_INLINE void ArithProgression(const LocalTensor<T> &dst, const T first, const T diff,
+                                                    int32_t count, At at = ASC_HERE) {
     ASC_TAKES("ArithProgression", T, int16_t, half, int32_t, float);
     asc_index(asc::dtype<T>, dst.where(), asc::bits(first), asc::bits(diff), static_cast<uint32_t>(count), at.line);
 }
-template <class T> ASC_INLINE void Arange(const LocalTensor<T> &dst, const T first, const T diff, int32_t count, At at = ASC_HERE) {
+template <class T> ASC_INLINE void Arange(const LocalTensor<T> &dst, const T first, const T diff, int32_t count,
+                                          At at = ASC_HERE) {
     ArithProgression(dst, first, diff, count, at);
 }
 
 // Offsets are in bytes from the start of src plus srcBaseAddr.
 template <class T>
-ASC_INLINE void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets, uint32_t srcBaseAddr, uint32_t count, At at = ASC_HERE) {
+ASC_INLINE void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets,
+                       uint32_t srcBaseAddr, uint32_t count, At at = ASC_HERE) {
     ASC_TAKES("Gather", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_gather(asc::dtype<T>, dst.where(), src.where(), offsets.where(), srcBaseAddr, 0, detail::count(count), at.line);
 }
 template <class T, class Mask>
-ASC_INLINE void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets, uint32_t srcBaseAddr,
-                       const Mask &mask, asc::Repeat repeatTimes, uint16_t dstRepStride, At at = ASC_HERE) {
+ASC_INLINE void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets,
+                       uint32_t srcBaseAddr, const Mask &mask, asc::Repeat repeatTimes, uint16_t dstRepStride,
+                       At at = ASC_HERE) {
     ASC_TAKES("Gather", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_gather(asc::dtype<T>, dst.where(), src.where(), offsets.where(), srcBaseAddr, 0,
                detail::masked<true>(mask, repeatTimes, detail::strides(1, dstRepStride)), at.line);
 }
 // Whole blocks of 32 bytes, eight a repeat.
 template <class T>
-ASC_INLINE void Gatherb(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets, asc::Repeat repeatTimes,
-                        const GatherRepeatParams &params, At at = ASC_HERE) {
+ASC_INLINE void Gatherb(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets,
+                        asc::Repeat repeatTimes, const GatherRepeatParams &params, At at = ASC_HERE) {
     asc_walk walk = detail::strides(params.dstBlkStride, params.dstRepStride);
     walk.repeat = repeatTimes;
     asc_gather(asc::dtype<T>, dst.where(), src.where(), offsets.where(), 0, 1, walk, at.line);
@@ -66,16 +72,20 @@ ASC_INLINE asc_walk gather_strides(const GatherMaskParams &p) {
 
 // Keeps the elements whose bit is set in a fixed pattern (1 to 7) or in a tensor; rsvdCnt is how many there were.
 template <class T>
-ASC_INLINE void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0, uint8_t src1Pattern, bool reduceMode, uint32_t mask,
-                           const GatherMaskParams &params, uint64_t &rsvdCnt, At at = ASC_HERE) {
-    asc_gather_mask(asc::dtype<T>, dst.where(), src0.where(), asc_local{0, 0, ASC_UB}, src1Pattern, reduceMode, mask, detail::gather_strides(params), at.line);
+ASC_INLINE void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0, uint8_t src1Pattern, bool reduceMode,
+                           uint32_t mask, const GatherMaskParams &params, uint64_t &rsvdCnt, At at = ASC_HERE) {
+    asc_gather_mask(asc::dtype<T>, dst.where(), src0.where(), asc_local{0, 0, ASC_UB}, src1Pattern, reduceMode, mask,
+                    detail::gather_strides(params), at.line);
     rsvdCnt = asc_gather_mask_count(at.line);
 }
 template <class T, class U>
-ASC_INLINE void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<U> &src1Pattern, bool reduceMode, uint32_t mask,
-                           const GatherMaskParams &params, uint64_t &rsvdCnt, At at = ASC_HERE) {
-    static_assert(sizeof(T) == sizeof(U) && std::is_unsigned_v<U>, "GatherMask takes its pattern as unsigned integers of the data's width");
-    asc_gather_mask(asc::dtype<T>, dst.where(), src0.where(), src1Pattern.where(), 0, reduceMode, mask, detail::gather_strides(params), at.line);
+ASC_INLINE void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<U> &src1Pattern,
+                           bool reduceMode, uint32_t mask, const GatherMaskParams &params, uint64_t &rsvdCnt,
+                           At at = ASC_HERE) {
+    static_assert(sizeof(T) == sizeof(U) && std::is_unsigned_v<U>,
+                  "GatherMask takes its pattern as unsigned integers of the data's width");
+    asc_gather_mask(asc::dtype<T>, dst.where(), src0.where(), src1Pattern.where(), 0, reduceMode, mask,
+                    detail::gather_strides(params), at.line);
     rsvdCnt = asc_gather_mask_count(at.line);
 }
 
@@ -90,20 +100,26 @@ struct TransDataTo5HDParams {
     uint8_t repeatTimes = 1;
     uint16_t dstRepStride = 0, srcRepStride = 0;
     constexpr TransDataTo5HDParams() = default;
-    constexpr TransDataTo5HDParams(bool dst_high, bool src_high, uint8_t repeat, uint16_t dst_stride, uint16_t src_stride)
-        : dstHighHalf(dst_high), srcHighHalf(src_high), repeatTimes(repeat), dstRepStride(dst_stride), srcRepStride(src_stride) {}
+    constexpr TransDataTo5HDParams(bool dst_high, bool src_high, uint8_t repeat, uint16_t dst_stride,
+                                   uint16_t src_stride)
+        : dstHighHalf(dst_high), srcHighHalf(src_high), repeatTimes(repeat), dstRepStride(dst_stride),
+          srcRepStride(src_stride) {}
 };
 
 // 16 blocks of 32 bytes in, 16 out, transposed; the lists hold tensors or their addresses.
 template <class T>
-ASC_INLINE void TransDataTo5HD(uint64_t dstList[16], uint64_t srcList[16], const TransDataTo5HDParams &p, At at = ASC_HERE) {
+ASC_INLINE void TransDataTo5HD(uint64_t dstList[16], uint64_t srcList[16], const TransDataTo5HDParams &p,
+                               At at = ASC_HERE) {
     ASC_TAKES("TransDataTo5HD", T, int8_t, uint8_t, int16_t, uint16_t, half, int32_t, uint32_t, float);
     asc_blocks16 blocks;
-    for (uint32_t i = 0; i < 16; ++i) blocks.dst[i] = static_cast<uint32_t>(dstList[i]), blocks.src[i] = static_cast<uint32_t>(srcList[i]);
-    asc_transpose_blocks(asc::dtype<T>, blocks, {p.repeatTimes, p.dstRepStride, p.srcRepStride, p.dstHighHalf, p.srcHighHalf}, at.line);
+    for (uint32_t i = 0; i < 16; ++i)
+        blocks.dst[i] = static_cast<uint32_t>(dstList[i]), blocks.src[i] = static_cast<uint32_t>(srcList[i]);
+    asc_transpose_blocks(asc::dtype<T>, blocks,
+                         {p.repeatTimes, p.dstRepStride, p.srcRepStride, p.dstHighHalf, p.srcHighHalf}, at.line);
 }
 template <class T>
-ASC_INLINE void TransDataTo5HD(const LocalTensor<T> (&dstList)[16], const LocalTensor<T> (&srcList)[16], const TransDataTo5HDParams &p, At at = ASC_HERE) {
+ASC_INLINE void TransDataTo5HD(const LocalTensor<T> (&dstList)[16], const LocalTensor<T> (&srcList)[16],
+                               const TransDataTo5HDParams &p, At at = ASC_HERE) {
     uint64_t to[16], from[16];
     for (uint32_t i = 0; i < 16; ++i) to[i] = dstList[i].GetPhyAddr(), from[i] = srcList[i].GetPhyAddr();
     TransDataTo5HD<T>(to, from, p, at);
@@ -111,7 +127,8 @@ ASC_INLINE void TransDataTo5HD(const LocalTensor<T> (&dstList)[16], const LocalT
 
 // Sorts each 32 elements downwards into pairs of value and index.
 template <class T>
-ASC_INLINE void Sort32(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<uint32_t> &src1, int32_t repeatTimes, At at = ASC_HERE) {
+ASC_INLINE void Sort32(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<uint32_t> &src1,
+                       int32_t repeatTimes, At at = ASC_HERE) {
     ASC_TAKES("Sort32", T, half, float);
     asc_sort32(asc::dtype<T>, dst.where(), src0.where(), src1.where(), static_cast<uint32_t>(repeatTimes), at.line);
 }

@@ -7,31 +7,37 @@ namespace AscendC {
 namespace detail {
 template <class D, class S> constexpr bool castable = false;
 #define ASC_CAST(S, D) template <> inline constexpr bool castable<D, S> = true;
+// clang-format off
 ASC_CAST(half, float) ASC_CAST(bfloat16_t, float) ASC_CAST(int16_t, float) ASC_CAST(int8_t, half) ASC_CAST(uint8_t, half)
 ASC_CAST(float, half) ASC_CAST(float, bfloat16_t) ASC_CAST(float, int32_t) ASC_CAST(float, int16_t) ASC_CAST(float, int64_t)
 ASC_CAST(float, float) ASC_CAST(half, int32_t) ASC_CAST(half, int16_t) ASC_CAST(bfloat16_t, int32_t) ASC_CAST(int64_t, float)
 ASC_CAST(half, int8_t) ASC_CAST(half, uint8_t) ASC_CAST(int16_t, half) ASC_CAST(int32_t, float) ASC_CAST(int32_t, int16_t)
 ASC_CAST(int32_t, int64_t) ASC_CAST(int64_t, int32_t) ASC_CAST(int32_t, half) ASC_CAST(int4b_t, half) ASC_CAST(half, int4b_t)
+// clang-format on
 #undef ASC_CAST
 }  // namespace detail
 
-#define ASC_CASTABLE static_assert(detail::castable<D, S>, "Cast has no such pair of types on Atlas A2; go through float or half")
+#define ASC_CASTABLE                                                                                                   \
+    static_assert(detail::castable<D, S>, "Cast has no such pair of types on Atlas A2; go through float or half")
 
 template <class D, class S>
-ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round, uint32_t calCount, At at = ASC_HERE) {
+ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round, uint32_t calCount,
+                     At at = ASC_HERE) {
     ASC_CASTABLE;
-    asc_cast(asc::dtype<D>, asc::dtype<S>, dst.where(), src.where(), static_cast<uint32_t>(round), detail::count(calCount), at.line);
+    asc_cast(asc::dtype<D>, asc::dtype<S>, dst.where(), src.where(), static_cast<uint32_t>(round),
+             detail::count(calCount), at.line);
 }
 template <class D, class S, bool isSetMask = true>
-ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round, uint64_t mask, asc::Repeat repeatTimes,
-                     const UnaryRepeatParams &params, At at = ASC_HERE) {
+ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round, uint64_t mask,
+                     asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {
     ASC_CASTABLE;
     asc_cast(asc::dtype<D>, asc::dtype<S>, dst.where(), src.where(), static_cast<uint32_t>(round),
              detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
 }
 template <class D, class S, bool isSetMask = true>
-ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round, const uint64_t mask[], asc::Repeat repeatTimes,
-                     const UnaryRepeatParams &params, At at = ASC_HERE) {
+ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round,
+                     const uint64_t mask[], asc::Repeat repeatTimes, const UnaryRepeatParams &params,
+                     At at = ASC_HERE) {
     ASC_CASTABLE;
     asc_cast(asc::dtype<D>, asc::dtype<S>, dst.where(), src.where(), static_cast<uint32_t>(round),
              detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
@@ -40,7 +46,8 @@ ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const
 
 // One scalar, on the scalar unit.
 template <class S, class D, RoundMode round> ASC_UNCOUNTED inline D ScalarCast(S value) {
-    static_assert(std::is_same_v<S, float> && asc::one_of<D, half, int32_t>, "ScalarCast takes float to half or int32_t");
+    static_assert(std::is_same_v<S, float> && asc::one_of<D, half, int32_t>,
+                  "ScalarCast takes float to half or int32_t");
     const float number = value;
     if constexpr (std::is_same_v<D, half>) return half(number);
     const int32_t down = static_cast<int32_t>(number) - (number < static_cast<float>(static_cast<int32_t>(number)));
@@ -55,18 +62,20 @@ template <class S, class D, RoundMode round> ASC_UNCOUNTED inline D ScalarCast(S
 }
 
 // The result holds one bit for each element, the first in the lowest bit of the first byte.
-#define ASC_COMPARABLE(name, T, U) \
-    static_assert(asc::one_of<U, uint8_t, int8_t>, name " writes bits: its destination is uint8_t or int8_t"); \
+#define ASC_COMPARABLE(name, T, U)                                                                                     \
+    static_assert(asc::one_of<U, uint8_t, int8_t>, name " writes bits: its destination is uint8_t or int8_t");         \
     ASC_TAKES(name, T, half, float, int32_t)
 
 template <class T, class U>
-ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, CMPMODE mode, uint32_t calCount, At at = ASC_HERE) {
+ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, CMPMODE mode,
+                        uint32_t calCount, At at = ASC_HERE) {
     ASC_COMPARABLE("Compare", T, U);
-    asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0, 0, detail::count(calCount), at.line);
+    asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0, 0,
+                detail::count(calCount), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
-ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, CMPMODE mode, const Mask &mask,
-                        asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) {
+ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, CMPMODE mode,
+                        const Mask &mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) {
     ASC_COMPARABLE("Compare", T, U);
     asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0, 0,
                 detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
@@ -74,17 +83,20 @@ ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, c
 
 #define ASC_COMPARE_SCALAR(name)                                                                                       \
     template <class T, class U>                                                                                        \
-    ASC_INLINE void name(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const T src1Scalar, CMPMODE mode, uint32_t calCount, At at = ASC_HERE) { \
+    ASC_INLINE void name(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const T src1Scalar, CMPMODE mode,      \
+                         uint32_t calCount, At at = ASC_HERE) {                                                        \
         ASC_COMPARABLE(#name, T, U);                                                                                   \
-        asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src0.where(), asc::bits(src1Scalar), 1, \
-                    detail::count(calCount), at.line);                                                                 \
+        asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src0.where(),               \
+                    asc::bits(src1Scalar), 1, detail::count(calCount), at.line);                                       \
     }                                                                                                                  \
     template <class T, class U, bool isSetMask = true, class Mask>                                                     \
-    ASC_INLINE void name(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const T src1Scalar, CMPMODE mode, const Mask &mask, \
-                         asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {                     \
+    ASC_INLINE void name(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const T src1Scalar, CMPMODE mode,      \
+                         const Mask &mask, asc::Repeat repeatTimes, const UnaryRepeatParams &params,                   \
+                         At at = ASC_HERE) {                                                                           \
         ASC_COMPARABLE(#name, T, U);                                                                                   \
-        asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src0.where(), asc::bits(src1Scalar), 1, \
-                    detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);                   \
+        asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src0.where(),               \
+                    asc::bits(src1Scalar), 1, detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)),   \
+                    at.line);                                                                                          \
     }
 ASC_COMPARE_SCALAR(CompareScalar)
 ASC_COMPARE_SCALAR(Compares)
@@ -92,34 +104,40 @@ ASC_COMPARE_SCALAR(Compares)
 #undef ASC_COMPARABLE
 
 // A set bit takes from src0.
-#define ASC_SELECTABLE(T, U)                  \
-    ASC_TAKES("Select", T, half, float);      \
-    static_assert(std::is_unsigned_v<U> || std::is_same_v<U, int8_t>, "Select takes its mask as bits: uint8_t, uint16_t, uint32_t or uint64_t")
+#define ASC_SELECTABLE(T, U)                                                                                           \
+    ASC_TAKES("Select", T, half, float);                                                                               \
+    static_assert(std::is_unsigned_v<U> || std::is_same_v<U, int8_t>,                                                  \
+                  "Select takes its mask as bits: uint8_t, uint16_t, uint32_t or uint64_t")
 
 template <class T, class U>
-ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
-                       SELMODE selMode, uint32_t calCount, At at = ASC_HERE) {
+ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0,
+                       const LocalTensor<T> &src1, SELMODE selMode, uint32_t calCount, At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
-    asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src1.where(), 0, detail::count(calCount), at.line);
+    asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src1.where(),
+               0, detail::count(calCount), at.line);
 }
 template <class T, class U>
-ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0, T src1, SELMODE selMode, uint32_t calCount, At at = ASC_HERE) {
+ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0, T src1,
+                       SELMODE selMode, uint32_t calCount, At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
-    asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src0.where(), asc::bits(src1), detail::count(calCount), at.line);
+    asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src0.where(),
+               asc::bits(src1), detail::count(calCount), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
-ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
-                       SELMODE selMode, const Mask &mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) {
+ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0,
+                       const LocalTensor<T> &src1, SELMODE selMode, const Mask &mask, asc::Repeat repeatTimes,
+                       const BinaryRepeatParams &params, At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
-    asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src1.where(), 0,
-               detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
+    asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src1.where(),
+               0, detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
-ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0, T src1, SELMODE selMode, const Mask &mask,
-                       asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) {
+ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0, T src1,
+                       SELMODE selMode, const Mask &mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params,
+                       At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
-    asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src0.where(), asc::bits(src1),
-               detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
+    asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src0.where(),
+               asc::bits(src1), detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
 }
 #undef ASC_SELECTABLE
 

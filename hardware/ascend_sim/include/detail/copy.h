@@ -41,10 +41,13 @@ struct DataCopyPadExtParams {
 };
 
 struct Nd2NzParams {
-    uint16_t ndNum = 0, nValue = 0, dValue = 0, srcNdMatrixStride = 0, srcDValue = 0, dstNzC0Stride = 0, dstNzNStride = 0, dstNzMatrixStride = 0;
+    uint16_t ndNum = 0, nValue = 0, dValue = 0, srcNdMatrixStride = 0, srcDValue = 0, dstNzC0Stride = 0,
+             dstNzNStride = 0, dstNzMatrixStride = 0;
     constexpr Nd2NzParams() = default;
-    constexpr Nd2NzParams(uint16_t nd, uint16_t n, uint16_t d, uint16_t nd_stride, uint16_t d_value, uint16_t c0, uint16_t n_stride, uint16_t nz)
-        : ndNum(nd), nValue(n), dValue(d), srcNdMatrixStride(nd_stride), srcDValue(d_value), dstNzC0Stride(c0), dstNzNStride(n_stride), dstNzMatrixStride(nz) {}
+    constexpr Nd2NzParams(uint16_t nd, uint16_t n, uint16_t d, uint16_t nd_stride, uint16_t d_value, uint16_t c0,
+                          uint16_t n_stride, uint16_t nz)
+        : ndNum(nd), nValue(n), dValue(d), srcNdMatrixStride(nd_stride), srcDValue(d_value), dstNzC0Stride(c0),
+          dstNzNStride(n_stride), dstNzMatrixStride(nz) {}
 };
 
 namespace detail {
@@ -53,52 +56,70 @@ ASC_INLINE asc_burst blocks(const DataCopyParams &p) {
     return {p.blockCount, p.blockLen * 32u, p.srcStride * 32u, p.dstStride * 32u};
 }
 // The padded forms count the on-chip side in blocks and the global side in bytes.
-template <class P> ASC_INLINE asc_burst bytes_in(const P &p) { return {p.blockCount, p.blockLen, p.srcStride, p.dstStride * 32ull}; }
-template <class P> ASC_INLINE asc_burst bytes_out(const P &p) { return {p.blockCount, p.blockLen, p.srcStride * 32ull, p.dstStride}; }
+template <class P> ASC_INLINE asc_burst bytes_in(const P &p) {
+    return {p.blockCount, p.blockLen, p.srcStride, p.dstStride * 32ull};
+}
+template <class P> ASC_INLINE asc_burst bytes_out(const P &p) {
+    return {p.blockCount, p.blockLen, p.srcStride * 32ull, p.dstStride};
+}
 }  // namespace detail
 
-template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, uint32_t count, At at = ASC_HERE) {
-    asc_copy_in(dst.where(), src.where(), detail::whole(asc::bytes_for<T>(count)), asc::moved<T>, 0, 0, 0, 0, 0, at.line);
+template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, uint32_t count,
+                                            At at = ASC_HERE) {
+    asc_copy_in(dst.where(), src.where(), detail::whole(asc::bytes_for<T>(count)), asc::moved<T>, 0, 0, 0, 0, 0,
+                at.line);
 }
-template <class T> ASC_INLINE void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src, uint32_t count, At at = ASC_HERE) {
+template <class T> ASC_INLINE void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src, uint32_t count,
+                                            At at = ASC_HERE) {
     asc_copy_out(dst.where(), src.where(), detail::whole(asc::bytes_for<T>(count)), asc::moved<T>, 0, at.line);
 }
-template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t count, At at = ASC_HERE) {
+template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t count,
+                                            At at = ASC_HERE) {
     asc_copy_local(dst.where(), src.where(), detail::whole(asc::bytes_for<T>(count)), asc::moved<T>, at.line);
 }
-template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const DataCopyParams &p, At at = ASC_HERE) {
+template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src,
+                                            const DataCopyParams &p, At at = ASC_HERE) {
     asc_copy_in(dst.where(), src.where(), detail::blocks(p), asc::moved<T>, 0, 0, 0, 0, 0, at.line);
 }
-template <class T> ASC_INLINE void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src, const DataCopyParams &p, At at = ASC_HERE) {
+template <class T> ASC_INLINE void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src,
+                                            const DataCopyParams &p, At at = ASC_HERE) {
     asc_copy_out(dst.where(), src.where(), detail::blocks(p), asc::moved<T>, 0, at.line);
 }
-template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src, const DataCopyParams &p, At at = ASC_HERE) {
+template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src,
+                                            const DataCopyParams &p, At at = ASC_HERE) {
     asc_copy_local(dst.where(), src.where(), detail::blocks(p), asc::moved<T>, at.line);
 }
-template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const Nd2NzParams &p, At at = ASC_HERE) {
-    const asc_nd2nz shape{p.ndNum, p.nValue, p.dValue, p.srcNdMatrixStride, p.srcDValue, p.dstNzC0Stride, p.dstNzNStride, p.dstNzMatrixStride};
+template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const Nd2NzParams &p,
+                                            At at = ASC_HERE) {
+    const asc_nd2nz shape{p.ndNum,     p.nValue,        p.dValue,       p.srcNdMatrixStride,
+                          p.srcDValue, p.dstNzC0Stride, p.dstNzNStride, p.dstNzMatrixStride};
     asc_copy_nd2nz(dst.where(), src.where(), shape, asc::dtype<T>, at.line);
 }
 
 template <class T>
 ASC_INLINE void DataCopyPad(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const DataCopyExtParams &p,
                             const DataCopyPadExtParams<T> &pad, At at = ASC_HERE) {
-    asc_copy_in(dst.where(), src.where(), detail::bytes_in(p), asc::moved<T>, 1, pad.isPad, pad.leftPadding, pad.rightPadding,
-                asc::bits(pad.paddingValue), at.line);
+    asc_copy_in(dst.where(), src.where(), detail::bytes_in(p), asc::moved<T>, 1, pad.isPad, pad.leftPadding,
+                pad.rightPadding, asc::bits(pad.paddingValue), at.line);
 }
 template <class T>
-ASC_INLINE void DataCopyPad(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const DataCopyParams &p, const DataCopyPadParams &pad, At at = ASC_HERE) {
-    asc_copy_in(dst.where(), src.where(), detail::bytes_in(p), asc::moved<T>, 1, pad.isPad, pad.leftPadding, pad.rightPadding,
-                pad.paddingValue, at.line);
+ASC_INLINE void DataCopyPad(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const DataCopyParams &p,
+                            const DataCopyPadParams &pad, At at = ASC_HERE) {
+    asc_copy_in(dst.where(), src.where(), detail::bytes_in(p), asc::moved<T>, 1, pad.isPad, pad.leftPadding,
+                pad.rightPadding, pad.paddingValue, at.line);
 }
-template <class T> ASC_INLINE void DataCopyPad(const GlobalTensor<T> &dst, const LocalTensor<T> &src, const DataCopyExtParams &p, At at = ASC_HERE) {
+template <class T> ASC_INLINE void DataCopyPad(const GlobalTensor<T> &dst, const LocalTensor<T> &src,
+                                               const DataCopyExtParams &p, At at = ASC_HERE) {
     asc_copy_out(dst.where(), src.where(), detail::bytes_out(p), asc::moved<T>, 1, at.line);
 }
-template <class T> ASC_INLINE void DataCopyPad(const GlobalTensor<T> &dst, const LocalTensor<T> &src, const DataCopyParams &p, At at = ASC_HERE) {
+template <class T> ASC_INLINE void DataCopyPad(const GlobalTensor<T> &dst, const LocalTensor<T> &src,
+                                               const DataCopyParams &p, At at = ASC_HERE) {
     asc_copy_out(dst.where(), src.where(), detail::bytes_out(p), asc::moved<T>, 1, at.line);
 }
 
-template <class T> ASC_INLINE void SetPadValue(T value, At at = ASC_HERE) { asc_set_pad_value(asc::dtype<T>, asc::bits(value), at.line); }
+template <class T> ASC_INLINE void SetPadValue(T value, At at = ASC_HERE) {
+    asc_set_pad_value(asc::dtype<T>, asc::bits(value), at.line);
+}
 
 // Copies out of UB add to what is there, or keep the larger or smaller, until SetAtomicNone.
 template <class T> ASC_INLINE void SetAtomicAdd(At at = ASC_HERE) {

@@ -15,8 +15,10 @@ struct LoadData2DParams {
     bool ifTranspose = false;
     uint8_t addrMode = 0;
     constexpr LoadData2DParams() = default;
-    constexpr LoadData2DParams(uint16_t start, uint8_t repeat, uint16_t src_stride, uint8_t id, uint16_t dst_gap, bool transpose, uint8_t mode)
-        : startIndex(start), repeatTimes(repeat), srcStride(src_stride), sid(id), dstGap(dst_gap), ifTranspose(transpose), addrMode(mode) {}
+    constexpr LoadData2DParams(uint16_t start, uint8_t repeat, uint16_t src_stride, uint8_t id, uint16_t dst_gap,
+                               bool transpose, uint8_t mode)
+        : startIndex(start), repeatTimes(repeat), srcStride(src_stride), sid(id), dstGap(dst_gap),
+          ifTranspose(transpose), addrMode(mode) {}
 };
 
 struct MmadParams {
@@ -66,13 +68,15 @@ struct LoadData2dTransposeParams {
     uint16_t srcStride = 0, dstGap = 0, dstFracGap = 0;
     uint8_t addrMode = 0;
     constexpr LoadData2dTransposeParams() = default;
-    constexpr LoadData2dTransposeParams(uint16_t start, uint8_t repeat, uint16_t src_stride, uint16_t dst_gap, uint16_t fractal_gap, uint8_t mode = 0)
-        : startIndex(start), repeatTimes(repeat), srcStride(src_stride), dstGap(dst_gap), dstFracGap(fractal_gap), addrMode(mode) {}
+    constexpr LoadData2dTransposeParams(uint16_t start, uint8_t repeat, uint16_t src_stride, uint16_t dst_gap,
+                                        uint16_t fractal_gap, uint8_t mode = 0)
+        : startIndex(start), repeatTimes(repeat), srcStride(src_stride), dstGap(dst_gap), dstFracGap(fractal_gap),
+          addrMode(mode) {}
 };
 
 template <class T>
 struct LoadData3DParamsV2 {
-    uint8_t padList[4] = {};        // left, right, top, bottom
+    uint8_t padList[4] = {};  // left, right, top, bottom
     uint16_t l1H = 0, l1W = 0, channelSize = 0, kExtension = 0, mExtension = 0, kStartPt = 0, mStartPt = 0;
     uint8_t strideW = 1, strideH = 1, filterW = 1, filterH = 1, dilationFilterW = 1, dilationFilterH = 1;
     bool enTranspose = false, enSmallK = false;
@@ -85,37 +89,51 @@ struct InitConstValueParams {
     uint16_t repeatTimes = 0, blockNum = 0, dstGap = 0;
     T initValue = T(0);
     constexpr InitConstValueParams() = default;
-    constexpr InitConstValueParams(uint16_t repeat, uint16_t blocks, uint16_t gap, T value) : repeatTimes(repeat), blockNum(blocks), dstGap(gap), initValue(value) {}
+    constexpr InitConstValueParams(uint16_t repeat, uint16_t blocks, uint16_t gap, T value)
+        : repeatTimes(repeat), blockNum(blocks), dstGap(gap), initValue(value) {}
 };
 
-template <class T> ASC_INLINE void LoadData(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LoadData2DParams &p, At at = ASC_HERE) {
+template <class T> ASC_INLINE void LoadData(const LocalTensor<T> &dst, const LocalTensor<T> &src,
+                                            const LoadData2DParams &p, At at = ASC_HERE) {
     ASC_TAKES("LoadData", T, half, bfloat16_t, float, int8_t, uint8_t, int4b_t);
-    asc_load_fractals(dst.where(), src.where(), {p.startIndex, p.repeatTimes, p.srcStride, p.dstGap, p.ifTranspose}, asc::moved<T>, at.line);
+    asc_load_fractals(dst.where(), src.where(), {p.startIndex, p.repeatTimes, p.srcStride, p.dstGap, p.ifTranspose},
+                      asc::moved<T>, at.line);
 }
 // From global memory, where fractals lie as they will on the chip.
-template <class T> ASC_INLINE void LoadData(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const LoadData2DParams &p, At at = ASC_HERE) {
+template <class T> ASC_INLINE void LoadData(const LocalTensor<T> &dst, const GlobalTensor<T> &src,
+                                            const LoadData2DParams &p, At at = ASC_HERE) {
     ASC_TAKES("LoadData", T, half, bfloat16_t, float, int8_t, uint8_t, int4b_t);
-    asc_load_global_fractals(dst.where(), src.where(), {p.startIndex, p.repeatTimes, p.srcStride, p.dstGap, p.ifTranspose}, asc::moved<T>, at.line);
+    asc_load_global_fractals(dst.where(), src.where(),
+                             {p.startIndex, p.repeatTimes, p.srcStride, p.dstGap, p.ifTranspose}, asc::moved<T>,
+                             at.line);
 }
 // The patches of an image that a convolution multiplies, as rows.
-template <class T> ASC_INLINE void LoadData(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LoadData3DParamsV2<T> &p, At at = ASC_HERE) {
+template <class T> ASC_INLINE void LoadData(const LocalTensor<T> &dst, const LocalTensor<T> &src,
+                                            const LoadData3DParamsV2<T> &p, At at = ASC_HERE) {
     ASC_TAKES("LoadData", T, half, bfloat16_t, float, int8_t);
-    if (p.enTranspose || p.enSmallK) asc_misuse(asc::text("the simulator's LoadData3D knows neither enTranspose nor enSmallK"), at.line);
+    if (p.enTranspose || p.enSmallK)
+        asc_misuse(asc::text("the simulator's LoadData3D knows neither enTranspose nor enSmallK"), at.line);
     const uint32_t wide = p.filterW + 256u * p.filterSizeW, high = p.filterH + 256u * p.filterSizeH;
-    asc_load_image(dst.where(), src.where(),
-                   {p.l1H, p.l1W, p.channelSize, p.kExtension, p.mExtension, p.kStartPt, p.mStartPt, p.strideW, p.strideH, wide, high,
-                    p.dilationFilterW, p.dilationFilterH, p.padList[0], p.padList[1], p.padList[2], p.padList[3]}, asc::bits(p.padValue), asc::dtype<T>, at.line);
+    asc_load_image(
+        dst.where(), src.where(),
+        {p.l1H, p.l1W, p.channelSize, p.kExtension, p.mExtension, p.kStartPt, p.mStartPt, p.strideW, p.strideH, wide,
+         high, p.dilationFilterW, p.dilationFilterH, p.padList[0], p.padList[1], p.padList[2], p.padList[3]},
+        asc::bits(p.padValue), asc::dtype<T>, at.line);
 }
-template <class T> ASC_INLINE void LoadDataWithTranspose(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LoadData2dTransposeParams &p, At at = ASC_HERE) {
+template <class T> ASC_INLINE void LoadDataWithTranspose(const LocalTensor<T> &dst, const LocalTensor<T> &src,
+                                                         const LoadData2dTransposeParams &p, At at = ASC_HERE) {
     ASC_TAKES("LoadDataWithTranspose", T, half, bfloat16_t, float, int8_t, uint8_t);
-    asc_load_transposed(dst.where(), src.where(), {p.startIndex, p.repeatTimes, p.srcStride, p.dstGap, 1}, p.dstFracGap, asc::dtype<T>, at.line);
+    asc_load_transposed(dst.where(), src.where(), {p.startIndex, p.repeatTimes, p.srcStride, p.dstGap, 1}, p.dstFracGap,
+                        asc::dtype<T>, at.line);
 }
 
 // Fills A1, B1, A2 or B2 with one value.
 #define ASC_FILL_AS(name)                                                                                              \
-    template <class T> ASC_INLINE void name(const LocalTensor<T> &dst, const InitConstValueParams<T> &p, At at = ASC_HERE) { \
+    template <class T> ASC_INLINE void name(const LocalTensor<T> &dst, const InitConstValueParams<T> &p,               \
+                                            At at = ASC_HERE) {                                                        \
         ASC_TAKES(#name, T, half, bfloat16_t, int16_t, uint16_t, float, int32_t, uint32_t);                            \
-        asc_fill_fractals(dst.where(), p.repeatTimes, p.blockNum, p.dstGap, asc::bits(p.initValue), asc::dtype<T>, at.line); \
+        asc_fill_fractals(dst.where(), p.repeatTimes, p.blockNum, p.dstGap, asc::bits(p.initValue), asc::dtype<T>,     \
+                          at.line);                                                                                    \
     }
 ASC_FILL_AS(InitConstValue)
 ASC_FILL_AS(Fill)
@@ -123,82 +141,125 @@ ASC_FILL_AS(Fill)
 
 #define ASC_MULTIPLIES(D, A, B)                                                                                        \
     static_assert(std::is_same_v<A, B>, "Mmad multiplies two operands of one type");                                   \
-    static_assert(std::is_same_v<D, std::conditional_t<asc::one_of<A, int8_t, int4b_t>, int32_t, float>>, "Mmad gives float, or int32_t from int8_t and int4b_t")
+    static_assert(std::is_same_v<D, std::conditional_t<asc::one_of<A, int8_t, int4b_t>, int32_t, float>>,              \
+                  "Mmad gives float, or int32_t from int8_t and int4b_t")
 
 // C = A B, or C += A B without cmatrixInitVal.
 template <class D, class A, class B>
-ASC_INLINE void Mmad(const LocalTensor<D> &dst, const LocalTensor<A> &fm, const LocalTensor<B> &filter, const MmadParams &p, At at = ASC_HERE) {
+ASC_INLINE void Mmad(const LocalTensor<D> &dst, const LocalTensor<A> &fm, const LocalTensor<B> &filter,
+                     const MmadParams &p, At at = ASC_HERE) {
     ASC_TAKES("Mmad", A, half, bfloat16_t, float, int8_t, int4b_t);
     ASC_MULTIPLIES(D, A, B);
-    asc_mmad(dst.where(), fm.where(), filter.where(), {0, 0, ASC_BT}, asc::dtype<D>, asc::dtype<A>, {p.m, p.n, p.k, p.cmatrixInitVal, 0}, at.line);
+    asc_mmad(dst.where(), fm.where(), filter.where(), {0, 0, ASC_BT}, asc::dtype<D>, asc::dtype<A>,
+             {p.m, p.n, p.k, p.cmatrixInitVal, 0}, at.line);
 }
 template <class D, class A, class B, class Bias>
-ASC_INLINE void Mmad(const LocalTensor<D> &dst, const LocalTensor<A> &fm, const LocalTensor<B> &filter, const LocalTensor<Bias> &bias, const MmadParams &p, At at = ASC_HERE) {
+ASC_INLINE void Mmad(const LocalTensor<D> &dst, const LocalTensor<A> &fm, const LocalTensor<B> &filter,
+                     const LocalTensor<Bias> &bias, const MmadParams &p, At at = ASC_HERE) {
     ASC_TAKES("Mmad", A, half, bfloat16_t, float, int8_t, int4b_t);
     ASC_MULTIPLIES(D, A, B);
     static_assert(std::is_same_v<Bias, D>, "Mmad's bias has the type of its result");
-    asc_mmad(dst.where(), fm.where(), filter.where(), bias.where(), asc::dtype<D>, asc::dtype<A>, {p.m, p.n, p.k, p.cmatrixInitVal, 1}, at.line);
+    asc_mmad(dst.where(), fm.where(), filter.where(), bias.where(), asc::dtype<D>, asc::dtype<A>,
+             {p.m, p.n, p.k, p.cmatrixInitVal, 1}, at.line);
 }
 #undef ASC_MULTIPLIES
 
 namespace detail {
-constexpr uint32_t quant_kind(QuantMode_t mode) { return mode == VDEQF16 || mode == VQF322B8_PRE || mode == VREQ8 ? 2 : mode >= DEQF16 ? 1 : 0; }
+constexpr uint32_t quant_kind(QuantMode_t mode) {
+    return mode == VDEQF16 || mode == VQF322B8_PRE || mode == VREQ8 ? 2 : mode >= DEQF16 ? 1 : 0;
+}
 
-template <class D, class S> constexpr bool fixes = std::is_same_v<D, S> || (std::is_same_v<S, float> && asc::one_of<D, half, bfloat16_t, int8_t, uint8_t>) ||
-                                                   (std::is_same_v<S, int32_t> && asc::one_of<D, half, int8_t, uint8_t>);
-#define ASC_FIXES(D, S) static_assert(detail::fixes<D, S>, "Fixpipe keeps the type, takes float to half, bfloat16_t, int8_t or uint8_t, and int32_t to half, int8_t or uint8_t")
+template <class D, class S> constexpr bool fixes =
+    std::is_same_v<D, S> || (std::is_same_v<S, float> && asc::one_of<D, half, bfloat16_t, int8_t, uint8_t>) ||
+    (std::is_same_v<S, int32_t> && asc::one_of<D, half, int8_t, uint8_t>);
+#define ASC_FIXES(D, S)                                                                                                \
+    static_assert(                                                                                                     \
+        detail::fixes<D, S>,                                                                                           \
+        "Fixpipe keeps the type, takes float to half, bfloat16_t, int8_t or uint8_t, and int32_t to half, int8_t or uint8_t")
 
 ASC_INLINE asc_fix_shape fix_shape(const FixpipeParamsV220 &p, bool nz) {
-    return {p.mSize, p.nSize, p.srcStride, p.dstStride, p.reluEn, nz, p.isChannelSplit, quant_kind(p.quantPre), p.ndNum, p.srcNdStride, p.dstNdStride, 0};
+    return {p.mSize,          p.nSize,
+            p.srcStride,      p.dstStride,
+            p.reluEn,         nz,
+            p.isChannelSplit, quant_kind(p.quantPre),
+            p.ndNum,          p.srcNdStride,
+            p.dstNdStride,    0};
 }
 ASC_INLINE asc_fix_shape fix_shape(const DataCopyCO12DstParams &p) {
-    return {p.mSize, p.nSize, p.srcStride, p.dstStride, p.reluPre != 0u, !p.nz2ndEn, p.channelSplit, quant_kind(p.quantPre), 1, 0, 0, 1};
+    return {p.mSize,
+            p.nSize,
+            p.srcStride,
+            p.dstStride,
+            p.reluPre != 0u,
+            !p.nz2ndEn,
+            p.channelSplit,
+            quant_kind(p.quantPre),
+            1,
+            0,
+            0,
+            1};
 }
 constexpr asc_local no_scales{0, 0, ASC_FB};
 }  // namespace detail
 
 // L0C to global memory (or, in fractals, to A1); the types say what the elements become, with quantPre by which scale.
 template <class D, class S, const FixpipeConfig &config = CFG_ROW_MAJOR>
-ASC_INLINE void Fixpipe(const GlobalTensor<D> &dst, const LocalTensor<S> &src, const FixpipeParamsV220 &p, At at = ASC_HERE) {
+ASC_INLINE void Fixpipe(const GlobalTensor<D> &dst, const LocalTensor<S> &src, const FixpipeParamsV220 &p,
+                        At at = ASC_HERE) {
     ASC_FIXES(D, S);
-    asc_fixpipe(dst.where(), src.where(), detail::no_scales, asc::dtype<D>, asc::dtype<S>, detail::fix_shape(p, config.format == CO2Layout::NZ), p.deqScalar, at.line);
+    asc_fixpipe(dst.where(), src.where(), detail::no_scales, asc::dtype<D>, asc::dtype<S>,
+                detail::fix_shape(p, config.format == CO2Layout::NZ), p.deqScalar, at.line);
 }
 template <class D, class S, const FixpipeConfig &config = CFG_ROW_MAJOR>
-ASC_INLINE void Fixpipe(const GlobalTensor<D> &dst, const LocalTensor<S> &src, const LocalTensor<uint64_t> &cbufWorkspace, const FixpipeParamsV220 &p, At at = ASC_HERE) {
+ASC_INLINE void Fixpipe(const GlobalTensor<D> &dst, const LocalTensor<S> &src,
+                        const LocalTensor<uint64_t> &cbufWorkspace, const FixpipeParamsV220 &p, At at = ASC_HERE) {
     ASC_FIXES(D, S);
-    asc_fixpipe(dst.where(), src.where(), cbufWorkspace.where(), asc::dtype<D>, asc::dtype<S>, detail::fix_shape(p, config.format == CO2Layout::NZ), p.deqScalar, at.line);
+    asc_fixpipe(dst.where(), src.where(), cbufWorkspace.where(), asc::dtype<D>, asc::dtype<S>,
+                detail::fix_shape(p, config.format == CO2Layout::NZ), p.deqScalar, at.line);
 }
 template <class D, class S, const FixpipeConfig &config = CFG_NZ>
-ASC_INLINE void Fixpipe(const LocalTensor<D> &dst, const LocalTensor<S> &src, const FixpipeParamsV220 &p, At at = ASC_HERE) {
+ASC_INLINE void Fixpipe(const LocalTensor<D> &dst, const LocalTensor<S> &src, const FixpipeParamsV220 &p,
+                        At at = ASC_HERE) {
     ASC_FIXES(D, S);
     static_assert(config.format == CO2Layout::NZ, "Fixpipe to A1 writes fractals: CFG_NZ");
-    asc_fixpipe_local(dst.where(), src.where(), detail::no_scales, asc::dtype<D>, asc::dtype<S>, detail::fix_shape(p, true), p.deqScalar, at.line);
+    asc_fixpipe_local(dst.where(), src.where(), detail::no_scales, asc::dtype<D>, asc::dtype<S>,
+                      detail::fix_shape(p, true), p.deqScalar, at.line);
 }
 template <class D, class S, const FixpipeConfig &config = CFG_NZ>
-ASC_INLINE void Fixpipe(const LocalTensor<D> &dst, const LocalTensor<S> &src, const LocalTensor<uint64_t> &cbufWorkspace, const FixpipeParamsV220 &p, At at = ASC_HERE) {
+ASC_INLINE void Fixpipe(const LocalTensor<D> &dst, const LocalTensor<S> &src,
+                        const LocalTensor<uint64_t> &cbufWorkspace, const FixpipeParamsV220 &p, At at = ASC_HERE) {
     ASC_FIXES(D, S);
     static_assert(config.format == CO2Layout::NZ, "Fixpipe to A1 writes fractals: CFG_NZ");
-    asc_fixpipe_local(dst.where(), src.where(), cbufWorkspace.where(), asc::dtype<D>, asc::dtype<S>, detail::fix_shape(p, true), p.deqScalar, at.line);
+    asc_fixpipe_local(dst.where(), src.where(), cbufWorkspace.where(), asc::dtype<D>, asc::dtype<S>,
+                      detail::fix_shape(p, true), p.deqScalar, at.line);
 }
 
 // The same as a copy, with the numbers in registers.
-template <class D, class S> ASC_INLINE void DataCopy(const GlobalTensor<D> &dst, const LocalTensor<S> &src, const DataCopyCO12DstParams &p, At at = ASC_HERE) {
+template <class D, class S> ASC_INLINE void DataCopy(const GlobalTensor<D> &dst, const LocalTensor<S> &src,
+                                                     const DataCopyCO12DstParams &p, At at = ASC_HERE) {
     ASC_FIXES(D, S);
-    asc_fixpipe(dst.where(), src.where(), detail::no_scales, asc::dtype<D>, asc::dtype<S>, detail::fix_shape(p), 0, at.line);
+    asc_fixpipe(dst.where(), src.where(), detail::no_scales, asc::dtype<D>, asc::dtype<S>, detail::fix_shape(p), 0,
+                at.line);
 }
-template <class D, class S> ASC_INLINE void DataCopy(const LocalTensor<D> &dst, const LocalTensor<S> &src, const DataCopyCO12DstParams &p, At at = ASC_HERE) {
+template <class D, class S> ASC_INLINE void DataCopy(const LocalTensor<D> &dst, const LocalTensor<S> &src,
+                                                     const DataCopyCO12DstParams &p, At at = ASC_HERE) {
     ASC_FIXES(D, S);
-    asc_fixpipe_local(dst.where(), src.where(), detail::no_scales, asc::dtype<D>, asc::dtype<S>, detail::fix_shape(p), 0, at.line);
+    asc_fixpipe_local(dst.where(), src.where(), detail::no_scales, asc::dtype<D>, asc::dtype<S>, detail::fix_shape(p),
+                      0, at.line);
 }
 #undef ASC_FIXES
 ASC_INLINE void SetFixpipeNz2ndFlag(uint16_t ndNum, uint16_t srcNdStride, uint16_t dstNdStride, At at = ASC_HERE) {
     asc_fix_registers(1, 0, ndNum, srcNdStride, dstNdStride, detail::no_scales, at.line);
 }
-ASC_INLINE void SetFixpipePreQuantFlag(uint64_t config, At at = ASC_HERE) { asc_fix_registers(0, config, 0, 0, 0, detail::no_scales, at.line); }
+ASC_INLINE void SetFixpipePreQuantFlag(uint64_t config, At at = ASC_HERE) {
+    asc_fix_registers(0, config, 0, 0, 0, detail::no_scales, at.line);
+}
 // Scales for each column, in C2PIPE2GM.
-template <class T, bool setRelu = false> ASC_INLINE void SetFixPipeConfig(const LocalTensor<T> &preData, bool isUnitFlag = false, At at = ASC_HERE) {
+template <class T, bool setRelu = false> ASC_INLINE void SetFixPipeConfig(const LocalTensor<T> &preData,
+                                                                          bool isUnitFlag = false, At at = ASC_HERE) {
     (void)isUnitFlag;
-    static_assert(!setRelu && std::is_same_v<T, uint64_t>, "the simulator's SetFixPipeConfig sets the scales of VDEQF16, VQF322B8_PRE and VREQ8: uint64_t");
+    static_assert(!setRelu && std::is_same_v<T, uint64_t>,
+                  "the simulator's SetFixPipeConfig sets the scales of VDEQF16, VQF322B8_PRE and VREQ8: uint64_t");
     asc_fix_registers(2, 0, 0, 0, 0, preData.where(), at.line);
 }
 

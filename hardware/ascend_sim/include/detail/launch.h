@@ -13,8 +13,9 @@ struct Launcher {
     ASC_UNCOUNTED void operator()(P... args, At at = ASC_HERE) const {
         const auto body = [args...]() ASC_UNCOUNTED { kernel(args...); };
         using Body = decltype(body);
-        asc_launch(blocks, kind, [](void *closure) ASC_UNCOUNTED { (*static_cast<Body *>(closure))(); },
-                   const_cast<void *>(static_cast<const void *>(&body)), at.line);
+        asc_launch(
+            blocks, kind, [](void *closure) ASC_UNCOUNTED { (*static_cast<Body *>(closure))(); },
+            const_cast<void *>(static_cast<const void *>(&body)), at.line);
     }
 };
 

@@ -10,7 +10,8 @@ constexpr asc_local nothing{0, 0, ASC_UB};
 constexpr uint32_t REUSES_SOURCE = 1, SECOND_IS_SCALAR = 2, FIRST_IS_SCALAR = 4;
 
 template <class T>
-ASC_INLINE void library(uint32_t op, const LocalTensor<T> &dst, const LocalTensor<T> &src, const asc_local &tmp, uint32_t flags, uint32_t count, At at, uint64_t scalar = 0) {
+ASC_INLINE void library(uint32_t op, const LocalTensor<T> &dst, const LocalTensor<T> &src, const asc_local &tmp,
+                        uint32_t flags, uint32_t count, At at, uint64_t scalar = 0) {
     asc_library(op, asc::dtype<T>, dst.where(), src.where(), nothing, tmp, scalar, flags, count, at.line);
 }
 }  // namespace detail
@@ -18,22 +19,24 @@ ASC_INLINE void library(uint32_t op, const LocalTensor<T> &dst, const LocalTenso
 // Op(dst, src, tmp, count), Op(dst, src, tmp), Op(dst, src, count), Op(dst, src).
 #define ASC_LIBRARY(name, op, ...)                                                                                     \
     template <class T, bool isReuseSource = false>                                                                     \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, At at = ASC_HERE) { \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
+                         const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, At at = ASC_HERE) {           \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         detail::library(op, dst, src, sharedTmpBuffer.where(), isReuseSource, calCount, at);                           \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer, At at = ASC_HERE) { \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
+                         const LocalTensor<uint8_t> &sharedTmpBuffer, At at = ASC_HERE) {                              \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         detail::library(op, dst, src, sharedTmpBuffer.where(), isReuseSource, src.GetSize(), at);                      \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t calCount, At at = ASC_HERE) {   \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t calCount, At at = ASC_HERE) {  \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         detail::library(op, dst, src, detail::left_over(), isReuseSource, calCount, at);                               \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, At at = ASC_HERE) {                      \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, At at = ASC_HERE) {                     \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         detail::library(op, dst, src, detail::left_over(), isReuseSource, src.GetSize(), at);                          \
     }
@@ -67,7 +70,8 @@ ASC_LIBRARY(Log10, ASC_LOG10, half, float)
 
 // Exp with more terms than the instruction has.
 template <class T, uint8_t taylorExpandLevel, bool isReuseSource = false>
-ASC_INLINE void Exp(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, At at = ASC_HERE) {
+ASC_INLINE void Exp(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer,
+                    uint32_t calCount, At at = ASC_HERE) {
     ASC_TAKES("Exp", T, half, float);
     detail::library(ASC_EXPHIGH, dst, src, sharedTmpBuffer.where(), isReuseSource, calCount, at);
 }
@@ -75,12 +79,13 @@ ASC_INLINE void Exp(const LocalTensor<T> &dst, const LocalTensor<T> &src, const 
 // Activations: the count comes before what only they have.
 #define ASC_ACTIVATION(name, op)                                                                                       \
     template <class T, bool highPrecision = false, bool highPerformance = false>                                       \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t dataSize, At at = ASC_HERE) { \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
+                         const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t dataSize, At at = ASC_HERE) {           \
         ASC_TAKES(#name, T, half, float);                                                                              \
         detail::library(op, dst, src, sharedTmpBuffer.where(), 0, dataSize, at);                                       \
     }                                                                                                                  \
     template <class T, bool highPrecision = false, bool highPerformance = false>                                       \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t dataSize, At at = ASC_HERE) {   \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t dataSize, At at = ASC_HERE) {  \
         ASC_TAKES(#name, T, half, float);                                                                              \
         detail::library(op, dst, src, detail::left_over(), 0, dataSize, at);                                           \
     }
@@ -95,7 +100,8 @@ ASC_INLINE void Silu(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint3
     detail::library(ASC_SILU, dst, src, detail::left_over(), isReuseSource, dataSize, at);
 }
 template <class T, bool isReuseSource = false>
-ASC_INLINE void Swish(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t dataSize, const T scalarValue, At at = ASC_HERE) {
+ASC_INLINE void Swish(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t dataSize, const T scalarValue,
+                      At at = ASC_HERE) {
     ASC_TAKES("Swish", T, half, float);
     detail::library(ASC_SWISH, dst, src, detail::left_over(), isReuseSource, dataSize, at, asc::bits(scalarValue));
 }
@@ -103,12 +109,15 @@ ASC_INLINE void Swish(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint
 // ClampMax(dst, src[, tmp], limit, count).
 #define ASC_CLAMP(name, op)                                                                                            \
     template <class T, bool isReuseSource = false>                                                                     \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer, const T scalar, uint32_t calCount, At at = ASC_HERE) { \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
+                         const LocalTensor<uint8_t> &sharedTmpBuffer, const T scalar, uint32_t calCount,               \
+                         At at = ASC_HERE) {                                                                           \
         ASC_TAKES(#name, T, half, float);                                                                              \
         detail::library(op, dst, src, sharedTmpBuffer.where(), isReuseSource, calCount, at, asc::bits(scalar));        \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T scalar, uint32_t calCount, At at = ASC_HERE) { \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T scalar, uint32_t calCount,      \
+                         At at = ASC_HERE) {                                                                           \
         ASC_TAKES(#name, T, half, float);                                                                              \
         detail::library(op, dst, src, detail::left_over(), isReuseSource, calCount, at, asc::bits(scalar));            \
     }
@@ -119,21 +128,27 @@ ASC_CLAMP(ClampMin, ASC_CLAMPMIN)
 // Two operands: Op(dst, src0, src1[, tmp][, count]).
 #define ASC_LIBRARY2(name, op, ...)                                                                                    \
     template <class T, bool isReuseSource = false>                                                                     \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, At at = ASC_HERE) { \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
+                         const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, At at = ASC_HERE) {           \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_library(op, asc::dtype<T>, dst.where(), src0.where(), src1.where(), sharedTmpBuffer.where(), 0, isReuseSource, calCount, at.line); \
+        asc_library(op, asc::dtype<T>, dst.where(), src0.where(), src1.where(), sharedTmpBuffer.where(), 0,            \
+                    isReuseSource, calCount, at.line);                                                                 \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, const LocalTensor<uint8_t> &sharedTmpBuffer, At at = ASC_HERE) { \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
+                         const LocalTensor<uint8_t> &sharedTmpBuffer, At at = ASC_HERE) {                              \
         name<T, isReuseSource>(dst, src0, src1, sharedTmpBuffer, src0.GetSize(), at);                                  \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, uint32_t calCount, At at = ASC_HERE) { \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
+                         uint32_t calCount, At at = ASC_HERE) {                                                        \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_library(op, asc::dtype<T>, dst.where(), src0.where(), src1.where(), detail::left_over(), 0, isReuseSource, calCount, at.line); \
+        asc_library(op, asc::dtype<T>, dst.where(), src0.where(), src1.where(), detail::left_over(), 0, isReuseSource, \
+                    calCount, at.line);                                                                                \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, At at = ASC_HERE) { \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
+                         At at = ASC_HERE) {                                                                           \
         name<T, isReuseSource>(dst, src0, src1, src0.GetSize(), at);                                                   \
     }
 ASC_LIBRARY2(Power, ASC_POWER, half, float, int32_t)
@@ -146,33 +161,42 @@ ASC_LIBRARY2(ReGlu, ASC_REGLU, half, float)
 // One of Power's operands may be a scalar.
 #define ASC_POWER_SCALAR(first_type, second_type, src0_, src1_, scalar_, flag)                                         \
     template <class T, bool isReuseSource = false>                                                                     \
-    ASC_INLINE void Power(const LocalTensor<T> &dst, first_type, second_type, const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, At at = ASC_HERE) { \
+    ASC_INLINE void Power(const LocalTensor<T> &dst, first_type, second_type,                                          \
+                          const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, At at = ASC_HERE) {          \
         ASC_TAKES("Power", T, half, float, int32_t);                                                                   \
-        asc_library(ASC_POWER, asc::dtype<T>, dst.where(), src0_, src1_, sharedTmpBuffer.where(), asc::bits(scalar_), isReuseSource | detail::flag, calCount, at.line); \
+        asc_library(ASC_POWER, asc::dtype<T>, dst.where(), src0_, src1_, sharedTmpBuffer.where(), asc::bits(scalar_),  \
+                    isReuseSource | detail::flag, calCount, at.line);                                                  \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
-    ASC_INLINE void Power(const LocalTensor<T> &dst, first_type, second_type, uint32_t calCount, At at = ASC_HERE) {    \
+    ASC_INLINE void Power(const LocalTensor<T> &dst, first_type, second_type, uint32_t calCount, At at = ASC_HERE) {   \
         ASC_TAKES("Power", T, half, float, int32_t);                                                                   \
-        asc_library(ASC_POWER, asc::dtype<T>, dst.where(), src0_, src1_, detail::left_over(), asc::bits(scalar_), isReuseSource | detail::flag, calCount, at.line); \
+        asc_library(ASC_POWER, asc::dtype<T>, dst.where(), src0_, src1_, detail::left_over(), asc::bits(scalar_),      \
+                    isReuseSource | detail::flag, calCount, at.line);                                                  \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
-    ASC_INLINE void Power(const LocalTensor<T> &dst, first_type, second_type, At at = ASC_HERE) {                       \
+    ASC_INLINE void Power(const LocalTensor<T> &dst, first_type, second_type, At at = ASC_HERE) {                      \
         ASC_TAKES("Power", T, half, float, int32_t);                                                                   \
-        asc_library(ASC_POWER, asc::dtype<T>, dst.where(), src0_, src1_, detail::left_over(), asc::bits(scalar_), isReuseSource | detail::flag, dst.GetSize(), at.line); \
+        asc_library(ASC_POWER, asc::dtype<T>, dst.where(), src0_, src1_, detail::left_over(), asc::bits(scalar_),      \
+                    isReuseSource | detail::flag, dst.GetSize(), at.line);                                             \
     }
-ASC_POWER_SCALAR(const LocalTensor<T> &src0, const T &exponent, src0.where(), detail::nothing, exponent, SECOND_IS_SCALAR)
+ASC_POWER_SCALAR(const LocalTensor<T> &src0, const T &exponent, src0.where(), detail::nothing, exponent,
+                 SECOND_IS_SCALAR)
 ASC_POWER_SCALAR(const T &base, const LocalTensor<T> &src1, detail::nothing, src1.where(), base, FIRST_IS_SCALAR)
 #undef ASC_POWER_SCALAR
 
 template <class T, bool isReuseSource = false>
-ASC_INLINE void SwiGLU(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, const float &scalarValue, At at = ASC_HERE) {
+ASC_INLINE void SwiGLU(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
+                       const float &scalarValue, At at = ASC_HERE) {
     ASC_TAKES("SwiGLU", T, half, float);
-    asc_library(ASC_SWIGLU, asc::dtype<T>, dst.where(), src0.where(), src1.where(), detail::left_over(), asc::bits(scalarValue), isReuseSource, src0.GetSize(), at.line);
+    asc_library(ASC_SWIGLU, asc::dtype<T>, dst.where(), src0.where(), src1.where(), detail::left_over(),
+                asc::bits(scalarValue), isReuseSource, src0.GetSize(), at.line);
 }
 template <class T, bool isReuseSource = false>
-ASC_INLINE void SwiGLU(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, const float &scalarValue, uint32_t calCount, At at = ASC_HERE) {
+ASC_INLINE void SwiGLU(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
+                       const float &scalarValue, uint32_t calCount, At at = ASC_HERE) {
     ASC_TAKES("SwiGLU", T, half, float);
-    asc_library(ASC_SWIGLU, asc::dtype<T>, dst.where(), src0.where(), src1.where(), detail::left_over(), asc::bits(scalarValue), isReuseSource, calCount, at.line);
+    asc_library(ASC_SWIGLU, asc::dtype<T>, dst.where(), src0.where(), src1.where(), detail::left_over(),
+                asc::bits(scalarValue), isReuseSource, calCount, at.line);
 }
 
 }  // namespace AscendC

@@ -19,10 +19,15 @@ ASC_UNCOUNTED inline asc_text text(const char *from) {
 
 namespace AscendC {
 
-template <class... Args> ASC_INLINE void printf(const char *format, Args... args) { asc_printf(0, format, asc::printable(args)...); }
-template <class... Args> ASC_INLINE void PRINTF(const char *format, Args... args) { asc_printf(0, format, asc::printable(args)...); }
+template <class... Args> ASC_INLINE void printf(const char *format, Args... args) {
+    asc_printf(0, format, asc::printable(args)...);
+}
+template <class... Args> ASC_INLINE void PRINTF(const char *format, Args... args) {
+    asc_printf(0, format, asc::printable(args)...);
+}
 
-template <class T> ASC_INLINE void DumpTensor(const LocalTensor<T> &tensor, uint32_t description, uint32_t count, At at = ASC_HERE) {
+template <class T> ASC_INLINE void DumpTensor(const LocalTensor<T> &tensor, uint32_t description, uint32_t count,
+                                              At at = ASC_HERE) {
     asc_dump(asc::dtype<T>, tensor.where(), description, count, at.line);
 }
 ASC_INLINE void Trap(At at = ASC_HERE) { asc_assert_failed(asc::text("Trap"), at.line); }

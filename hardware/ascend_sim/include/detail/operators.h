@@ -6,8 +6,8 @@
 namespace AscendC {
 
 #define ASC_OPERATOR(symbol, name)                                                                                     \
-    template <class T> ASC_INLINE asc::Pending<T> operator symbol(const LocalTensor<T> &a, const LocalTensor<T> &b) {       \
-        return {a.where(), b.where(), [](const asc_local &to, const asc_local &x, const asc_local &y) ASC_UNCOUNTED {   \
+    template <class T> ASC_INLINE asc::Pending<T> operator symbol(const LocalTensor<T> &a, const LocalTensor<T> &b) {  \
+        return {a.where(), b.where(), [](const asc_local &to, const asc_local &x, const asc_local &y) ASC_UNCOUNTED {  \
                     const LocalTensor<T> dst(to);                                                                      \
                     name(dst, LocalTensor<T>(x), LocalTensor<T>(y), static_cast<int32_t>(dst.GetSize()), At{0});       \
                 }};                                                                                                    \
@@ -21,10 +21,12 @@ ASC_OPERATOR(|, Or)
 #undef ASC_OPERATOR
 
 #define ASC_OPERATOR(symbol, mode)                                                                                     \
-    template <class T> ASC_INLINE asc::Pending<uint8_t> operator symbol(const LocalTensor<T> &a, const LocalTensor<T> &b) { \
-        return {a.where(), b.where(), [](const asc_local &to, const asc_local &x, const asc_local &y) ASC_UNCOUNTED {   \
+    template <class T> ASC_INLINE asc::Pending<uint8_t> operator symbol(const LocalTensor<T> &a,                       \
+                                                                        const LocalTensor<T> &b) {                     \
+        return {a.where(), b.where(), [](const asc_local &to, const asc_local &x, const asc_local &y) ASC_UNCOUNTED {  \
                     const LocalTensor<uint8_t> dst(to);                                                                \
-                    Compare(dst, LocalTensor<T>(x), LocalTensor<T>(y), CMPMODE::mode, LocalTensor<T>(x).GetSize(), At{0}); \
+                    Compare(dst, LocalTensor<T>(x), LocalTensor<T>(y), CMPMODE::mode, LocalTensor<T>(x).GetSize(),     \
+                            At{0});                                                                                    \
                 }};                                                                                                    \
     }
 ASC_OPERATOR(<, LT)

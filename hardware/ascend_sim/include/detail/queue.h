@@ -8,7 +8,10 @@ namespace detail {
 // What a queue at one position connects; see abi.h.
 constexpr TPosition producer_of(TPosition position) {
     switch (position) {
-        case TPosition::VECIN: case TPosition::A1: case TPosition::B1: case TPosition::C1: return TPosition::GM;
+        case TPosition::VECIN:
+        case TPosition::A1:
+        case TPosition::B1:
+        case TPosition::C1: return TPosition::GM;
         case TPosition::A2: return TPosition::A1;
         case TPosition::B2: return TPosition::B1;
         case TPosition::C2: return TPosition::C1;
@@ -17,14 +20,15 @@ constexpr TPosition producer_of(TPosition position) {
 }
 constexpr TPosition consumer_of(TPosition position) {
     switch (position) {
-        case TPosition::VECOUT: case TPosition::CO2: return TPosition::GM;
+        case TPosition::VECOUT:
+        case TPosition::CO2: return TPosition::GM;
         case TPosition::CO1: return TPosition::CO2;
         default: return position;
     }
 }
 constexpr bool in_ub_or_gm(TPosition position) {
-    return position == TPosition::GM || position == TPosition::CO2 || position == TPosition::VECIN || position == TPosition::VECOUT ||
-           position == TPosition::VECCALC;
+    return position == TPosition::GM || position == TPosition::CO2 || position == TPosition::VECIN ||
+           position == TPosition::VECOUT || position == TPosition::VECCALC;
 }
 }  // namespace detail
 
@@ -33,7 +37,8 @@ class TQueBind {
 public:
     static constexpr bool isTQue = true;
 
-    ASC_INLINE TQueBind() : id_(asc_queue_open(static_cast<uint32_t>(source), static_cast<uint32_t>(destination), depth)) {}
+    ASC_INLINE TQueBind()
+        : id_(asc_queue_open(static_cast<uint32_t>(source), static_cast<uint32_t>(destination), depth)) {}
     TQueBind(const TQueBind &) = delete;
 
     template <class T> ASC_INLINE LocalTensor<T> AllocTensor(At at = ASC_HERE) {
@@ -41,7 +46,8 @@ public:
         return LocalTensor<T>(asc_queue_alloc(id_, at.line));
     }
     template <class T> ASC_INLINE void AllocTensor(LocalTensor<T> &tensor, At at = ASC_HERE) {
-        static_assert(depth == 0, "AllocTensor(tensor) needs a queue of depth 0; write tensor = queue.AllocTensor<T>()");
+        static_assert(depth == 0,
+                      "AllocTensor(tensor) needs a queue of depth 0; write tensor = queue.AllocTensor<T>()");
         tensor = LocalTensor<T>(asc_queue_alloc(id_, at.line));
     }
     template <class T> ASC_INLINE bool EnQue(const LocalTensor<T> &tensor, At at = ASC_HERE) {
@@ -49,8 +55,10 @@ public:
         return true;
     }
     // Between other positions than the queue's own: what waits is what these two stand for.
-    template <TPosition from, TPosition to, class T> ASC_INLINE bool EnQue(const LocalTensor<T> &tensor, At at = ASC_HERE) {
-        static_assert(detail::in_ub_or_gm(from) && detail::in_ub_or_gm(to), "EnQue<from, to> takes positions in UB or GM");
+    template <TPosition from, TPosition to, class T> ASC_INLINE bool EnQue(const LocalTensor<T> &tensor,
+                                                                           At at = ASC_HERE) {
+        static_assert(detail::in_ub_or_gm(from) && detail::in_ub_or_gm(to),
+                      "EnQue<from, to> takes positions in UB or GM");
         asc_queue_enqueue_as(id_, tensor.where(), static_cast<uint32_t>(from), static_cast<uint32_t>(to), at.line);
         return true;
     }
@@ -63,8 +71,10 @@ public:
         tensor = LocalTensor<T>(asc_queue_dequeue(id_, at.line));
     }
     template <TPosition from, TPosition to, class T> ASC_INLINE LocalTensor<T> DeQue(At at = ASC_HERE) {
-        static_assert(detail::in_ub_or_gm(from) && detail::in_ub_or_gm(to), "DeQue<from, to> takes positions in UB or GM");
-        return LocalTensor<T>(asc_queue_dequeue_as(id_, static_cast<uint32_t>(from), static_cast<uint32_t>(to), at.line));
+        static_assert(detail::in_ub_or_gm(from) && detail::in_ub_or_gm(to),
+                      "DeQue<from, to> takes positions in UB or GM");
+        return LocalTensor<T>(
+            asc_queue_dequeue_as(id_, static_cast<uint32_t>(from), static_cast<uint32_t>(to), at.line));
     }
     template <class T> ASC_INLINE void FreeTensor(LocalTensor<T> &tensor, At at = ASC_HERE) {
         asc_queue_free(id_, tensor.where(), at.line);
@@ -103,6 +113,7 @@ private:
     asc_local where_{0, 0, ASC_UB};
 };
 
+// clang-format off
 enum class HardEvent : uint32_t {
 #define ASC_EVENT(source, destination) source##_##destination = ASC_##source * 16 + ASC_##destination
     ASC_EVENT(S, V), ASC_EVENT(S, MTE1), ASC_EVENT(S, MTE2), ASC_EVENT(S, MTE3), ASC_EVENT(S, M), ASC_EVENT(S, FIX),
@@ -114,6 +125,7 @@ enum class HardEvent : uint32_t {
     ASC_EVENT(FIX, V), ASC_EVENT(FIX, S), ASC_EVENT(FIX, M), ASC_EVENT(FIX, MTE1), ASC_EVENT(FIX, MTE2), ASC_EVENT(FIX, MTE3),
 #undef ASC_EVENT
 };
+// clang-format on
 
 namespace detail {
 constexpr uint32_t event_source(HardEvent event) { return static_cast<uint32_t>(event) / 16; }
@@ -183,7 +195,8 @@ public:
         buf.place(asc_buffer_init(static_cast<uint32_t>(position), len, at.line));
         return true;
     }
-    template <TPosition position, uint32_t ids> ASC_INLINE bool InitBufPool(TBufPool<position, ids> &pool, uint32_t len, At at = ASC_HERE) {
+    template <TPosition position, uint32_t ids> ASC_INLINE bool InitBufPool(TBufPool<position, ids> &pool, uint32_t len,
+                                                                            At at = ASC_HERE) {
         pool.place(asc_buffer_init(static_cast<uint32_t>(position), len, at.line));
         return true;
     }

@@ -5,12 +5,14 @@
 namespace AscendC {
 
 // Sum and max have the data's type, or are float beside half data.
-#define ASC_BESIDE(T, U) static_assert(std::is_same_v<T, U> || std::is_same_v<U, float>, "sum and max have the data's type or are float")
+#define ASC_BESIDE(T, U)                                                                                               \
+    static_assert(std::is_same_v<T, U> || std::is_same_v<U, float>, "sum and max have the data's type or are float")
 
 // exp(src - max) / sum.
 template <class T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false, class U>
-ASC_INLINE void SimpleSoftMax(const LocalTensor<T> &dst, const LocalTensor<U> &inSum, const LocalTensor<U> &inMax, const LocalTensor<T> &src,
-                              const LocalTensor<uint8_t> &sharedTmpBuffer, const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
+ASC_INLINE void SimpleSoftMax(const LocalTensor<T> &dst, const LocalTensor<U> &inSum, const LocalTensor<U> &inMax,
+                              const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer,
+                              const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
     ASC_TAKES("SimpleSoftMax", T, half, float);
     ASC_BESIDE(T, U);
     detail::Tile tile(dst.where(), src.where(), sharedTmpBuffer.where());
@@ -19,15 +21,18 @@ ASC_INLINE void SimpleSoftMax(const LocalTensor<T> &dst, const LocalTensor<U> &i
     detail::run_tile<T>(ASC_SIMPLESOFTMAX, tile, detail::soft_shape(tiling, info, !std::is_same_v<T, U>), 0, at);
 }
 template <class T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false, class U>
-ASC_INLINE void SimpleSoftMax(const LocalTensor<T> &dst, const LocalTensor<U> &inSum, const LocalTensor<U> &inMax, const LocalTensor<T> &src,
-                              const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
-    SimpleSoftMax<T, isReuseSource, isBasicBlock, isDataFormatNZ>(dst, inSum, inMax, src, LocalTensor<uint8_t>(detail::left_over()), tiling, info, at);
+ASC_INLINE void SimpleSoftMax(const LocalTensor<T> &dst, const LocalTensor<U> &inSum, const LocalTensor<U> &inMax,
+                              const LocalTensor<T> &src, const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info = {},
+                              At at = ASC_HERE) {
+    SimpleSoftMax<T, isReuseSource, isBasicBlock, isDataFormatNZ>(
+        dst, inSum, inMax, src, LocalTensor<uint8_t>(detail::left_over()), tiling, info, at);
 }
 
 namespace detail {
 template <class T, class U>
-ASC_INLINE void flash(uint32_t op, bool update, const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max, const LocalTensor<T> &src,
-                      const LocalTensor<T> &factor, const LocalTensor<U> &in_sum, const LocalTensor<U> &in_max, const asc_local &tmp,
+ASC_INLINE void flash(uint32_t op, bool update, const LocalTensor<T> &dst, const LocalTensor<U> &sum,
+                      const LocalTensor<U> &max, const LocalTensor<T> &src, const LocalTensor<T> &factor,
+                      const LocalTensor<U> &in_sum, const LocalTensor<U> &in_max, const asc_local &tmp,
                       const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info, At at) {
     ASC_BESIDE(T, U);
     Tile tile(dst.where(), src.where(), tmp);
@@ -44,34 +49,45 @@ ASC_INLINE void flash(uint32_t op, bool update, const LocalTensor<T> &dst, const
 
 // The next part of each row; isUpdate goes on from inSum and inMax. expMax is what earlier results have to be scaled with.
 template <class T, bool isReuseSource = false, bool isBasicBlock = false, class U>
-ASC_INLINE void SoftmaxFlash(const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max, const LocalTensor<T> &src,
-                             const LocalTensor<T> &expMax, const LocalTensor<U> &inSum, const LocalTensor<U> &inMax, const LocalTensor<uint8_t> &sharedTmpBuffer,
-                             const SoftMaxTiling &tiling, bool isUpdate = false, const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
+ASC_INLINE void SoftmaxFlash(const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max,
+                             const LocalTensor<T> &src, const LocalTensor<T> &expMax, const LocalTensor<U> &inSum,
+                             const LocalTensor<U> &inMax, const LocalTensor<uint8_t> &sharedTmpBuffer,
+                             const SoftMaxTiling &tiling, bool isUpdate = false, const SoftMaxShapeInfo &info = {},
+                             At at = ASC_HERE) {
     ASC_TAKES("SoftmaxFlash", T, half, float);
-    detail::flash(ASC_SOFTMAXFLASH, isUpdate, dst, sum, max, src, expMax, inSum, inMax, sharedTmpBuffer.where(), tiling, info, at);
+    detail::flash(ASC_SOFTMAXFLASH, isUpdate, dst, sum, max, src, expMax, inSum, inMax, sharedTmpBuffer.where(), tiling,
+                  info, at);
 }
 template <class T, bool isReuseSource = false, bool isBasicBlock = false, class U>
-ASC_INLINE void SoftmaxFlash(const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max, const LocalTensor<T> &src,
-                             const LocalTensor<T> &expMax, const LocalTensor<U> &inSum, const LocalTensor<U> &inMax, const SoftMaxTiling &tiling,
-                             bool isUpdate = false, const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
+ASC_INLINE void SoftmaxFlash(const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max,
+                             const LocalTensor<T> &src, const LocalTensor<T> &expMax, const LocalTensor<U> &inSum,
+                             const LocalTensor<U> &inMax, const SoftMaxTiling &tiling, bool isUpdate = false,
+                             const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
     ASC_TAKES("SoftmaxFlash", T, half, float);
-    detail::flash(ASC_SOFTMAXFLASH, isUpdate, dst, sum, max, src, expMax, inSum, inMax, detail::left_over(), tiling, info, at);
+    detail::flash(ASC_SOFTMAXFLASH, isUpdate, dst, sum, max, src, expMax, inSum, inMax, detail::left_over(), tiling,
+                  info, at);
 }
 
 // The same without the division by the sum.
-template <class T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false, class U>
-ASC_INLINE void SoftmaxFlashV2(const LocalTensor<T> &dst, const LocalTensor<U> &expSum, const LocalTensor<U> &max, const LocalTensor<T> &src,
-                               const LocalTensor<T> &expMax, const LocalTensor<U> &inExpSum, const LocalTensor<U> &inMax,
-                               const LocalTensor<uint8_t> &sharedTmpBuffer, const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
+template <class T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false,
+          bool isDataFormatNZ = false, class U>
+ASC_INLINE void SoftmaxFlashV2(const LocalTensor<T> &dst, const LocalTensor<U> &expSum, const LocalTensor<U> &max,
+                               const LocalTensor<T> &src, const LocalTensor<T> &expMax, const LocalTensor<U> &inExpSum,
+                               const LocalTensor<U> &inMax, const LocalTensor<uint8_t> &sharedTmpBuffer,
+                               const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
     ASC_TAKES("SoftmaxFlashV2", T, half, float);
-    detail::flash(ASC_SOFTMAXFLASHV2, isUpdate, dst, expSum, max, src, expMax, inExpSum, inMax, sharedTmpBuffer.where(), tiling, info, at);
+    detail::flash(ASC_SOFTMAXFLASHV2, isUpdate, dst, expSum, max, src, expMax, inExpSum, inMax, sharedTmpBuffer.where(),
+                  tiling, info, at);
 }
-template <class T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false, class U>
-ASC_INLINE void SoftmaxFlashV2(const LocalTensor<T> &dst, const LocalTensor<U> &expSum, const LocalTensor<U> &max, const LocalTensor<T> &src,
-                               const LocalTensor<T> &expMax, const LocalTensor<U> &inExpSum, const LocalTensor<U> &inMax, const SoftMaxTiling &tiling,
+template <class T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false,
+          bool isDataFormatNZ = false, class U>
+ASC_INLINE void SoftmaxFlashV2(const LocalTensor<T> &dst, const LocalTensor<U> &expSum, const LocalTensor<U> &max,
+                               const LocalTensor<T> &src, const LocalTensor<T> &expMax, const LocalTensor<U> &inExpSum,
+                               const LocalTensor<U> &inMax, const SoftMaxTiling &tiling,
                                const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
     ASC_TAKES("SoftmaxFlashV2", T, half, float);
-    detail::flash(ASC_SOFTMAXFLASHV2, isUpdate, dst, expSum, max, src, expMax, inExpSum, inMax, detail::left_over(), tiling, info, at);
+    detail::flash(ASC_SOFTMAXFLASHV2, isUpdate, dst, expSum, max, src, expMax, inExpSum, inMax, detail::left_over(),
+                  tiling, info, at);
 }
 #undef ASC_BESIDE
 

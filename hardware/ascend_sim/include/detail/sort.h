@@ -8,7 +8,8 @@ template <class T>
 struct MrgSortSrcList {
     LocalTensor<T> src1, src2, src3, src4;
     MrgSortSrcList() = default;
-    ASC_UNCOUNTED MrgSortSrcList(const LocalTensor<T> &first, const LocalTensor<T> &second, const LocalTensor<T> &third, const LocalTensor<T> &fourth)
+    ASC_UNCOUNTED MrgSortSrcList(const LocalTensor<T> &first, const LocalTensor<T> &second, const LocalTensor<T> &third,
+                                 const LocalTensor<T> &fourth)
         : src1(first), src2(second), src3(third), src4(fourth) {}
 };
 
@@ -18,25 +19,32 @@ struct MrgSort4Info {
     uint16_t validBit = 0, repeatTimes = 1;
     MrgSort4Info() = default;
     ASC_UNCOUNTED MrgSort4Info(const uint16_t lengths[4], bool suspends, uint16_t valid, uint16_t repeat)
-        : elementLengths{lengths[0], lengths[1], lengths[2], lengths[3]}, ifExhaustedSuspension(suspends), validBit(valid), repeatTimes(repeat) {}
+        : elementLengths{lengths[0], lengths[1], lengths[2], lengths[3]}, ifExhaustedSuspension(suspends),
+          validBit(valid), repeatTimes(repeat) {}
 };
 
 namespace detail {
 template <class T>
-ASC_INLINE void merge(const LocalTensor<T> &dst, const MrgSortSrcList<T> &lists, const uint16_t lengths[4], uint16_t valid, int32_t repeat, bool suspends, At at) {
+ASC_INLINE void merge(const LocalTensor<T> &dst, const MrgSortSrcList<T> &lists, const uint16_t lengths[4],
+                      uint16_t valid, int32_t repeat, bool suspends, At at) {
     ASC_TAKES("MrgSort", T, half, float);
     // 0b11, 0b111 or 0b1111: the first two to four lists.
     const uint32_t n = valid == 3 ? 2u : valid == 7 ? 3u : valid == 15 ? 4u : 0u;
     asc_merge_sorted(asc::dtype<T>, dst.where(),
                      {{lists.src1.where(), lists.src2.where(), lists.src3.where(), lists.src4.where()},
-                      {lengths[0], lengths[1], lengths[2], lengths[3]}, n, static_cast<uint32_t>(repeat), suspends}, at.line);
+                      {lengths[0], lengths[1], lengths[2], lengths[3]},
+                      n,
+                      static_cast<uint32_t>(repeat),
+                      suspends},
+                     at.line);
 }
 }  // namespace detail
 
 // Merges two to four sorted lists; sortedNum is how many pairs each gave.
 template <class T, bool isExhaustedSuspension = false>
-ASC_INLINE void MrgSort(const LocalTensor<T> &dst, const MrgSortSrcList<T> &sortList, const uint16_t elementCountList[4], uint32_t sortedNum[4],
-                        uint16_t validBit, const int32_t repeatTimes, At at = ASC_HERE) {
+ASC_INLINE void MrgSort(const LocalTensor<T> &dst, const MrgSortSrcList<T> &sortList,
+                        const uint16_t elementCountList[4], uint32_t sortedNum[4], uint16_t validBit,
+                        const int32_t repeatTimes, At at = ASC_HERE) {
     detail::merge(dst, sortList, elementCountList, validBit, repeatTimes, isExhaustedSuspension, at);
     if constexpr (isExhaustedSuspension) {
         const uint64_t counts = asc_merge_counts(at.line);
@@ -46,21 +54,29 @@ ASC_INLINE void MrgSort(const LocalTensor<T> &dst, const MrgSortSrcList<T> &sort
     }
 }
 template <class T>
-ASC_INLINE void MrgSort(const LocalTensor<T> &dst, const MrgSortSrcList<T> &src, const MrgSort4Info &params, At at = ASC_HERE) {
-    detail::merge(dst, src, params.elementLengths, params.validBit, params.repeatTimes, params.ifExhaustedSuspension, at);
+ASC_INLINE void MrgSort(const LocalTensor<T> &dst, const MrgSortSrcList<T> &src, const MrgSort4Info &params,
+                        At at = ASC_HERE) {
+    detail::merge(dst, src, params.elementLengths, params.validBit, params.repeatTimes, params.ifExhaustedSuspension,
+                  at);
 }
-ASC_INLINE void GetMrgSortResult(uint16_t &mrgSortList1, uint16_t &mrgSortList2, uint16_t &mrgSortList3, uint16_t &mrgSortList4, At at = ASC_HERE) {
+ASC_INLINE void GetMrgSortResult(uint16_t &mrgSortList1, uint16_t &mrgSortList2, uint16_t &mrgSortList3,
+                                 uint16_t &mrgSortList4, At at = ASC_HERE) {
     const uint64_t counts = asc_merge_counts(at.line);
     mrgSortList1 = static_cast<uint16_t>(counts), mrgSortList2 = static_cast<uint16_t>(counts >> 16);
     mrgSortList3 = static_cast<uint16_t>(counts >> 32), mrgSortList4 = static_cast<uint16_t>(counts >> 48);
 }
 
 // Elements of T that so many pairs take.
-template <class T> ASC_INLINE constexpr uint32_t GetSortLen(const uint32_t elemCount) { return elemCount * 8 / sizeof(T); }
-template <class T> ASC_INLINE constexpr uint32_t GetSortOffset(const uint32_t elemOffset) { return elemOffset * 8 / sizeof(T); }
+template <class T> ASC_INLINE constexpr uint32_t GetSortLen(const uint32_t elemCount) {
+    return elemCount * 8 / sizeof(T);
+}
+template <class T> ASC_INLINE constexpr uint32_t GetSortOffset(const uint32_t elemOffset) {
+    return elemOffset * 8 / sizeof(T);
+}
 
 // Atlas A2 sorts elements as they are: nothing to prepare.
-template <class T> ASC_INLINE void Concat(LocalTensor<T> &concat, const LocalTensor<T> &src, const LocalTensor<T> &tmp, const int32_t repeatTime) {
+template <class T> ASC_INLINE void Concat(LocalTensor<T> &concat, const LocalTensor<T> &src, const LocalTensor<T> &tmp,
+                                          const int32_t repeatTime) {
     ASC_TAKES("Concat", T, half, float);
     (void)tmp, (void)repeatTime;
     concat = src;
@@ -68,8 +84,8 @@ template <class T> ASC_INLINE void Concat(LocalTensor<T> &concat, const LocalTen
 
 // Sorts 32 * repeatTime elements, each 32 of them or (isFullSort) all, into pairs.
 template <class T, bool isFullSort>
-ASC_INLINE void Sort(const LocalTensor<T> &dst, const LocalTensor<T> &concat, const LocalTensor<uint32_t> &index, LocalTensor<T> &tmp,
-                     const int32_t repeatTime, At at = ASC_HERE) {
+ASC_INLINE void Sort(const LocalTensor<T> &dst, const LocalTensor<T> &concat, const LocalTensor<uint32_t> &index,
+                     LocalTensor<T> &tmp, const int32_t repeatTime, At at = ASC_HERE) {
     ASC_TAKES("Sort", T, half, float);
     detail::Tile tile(dst.where(), concat.where(), tmp.where());
     tile.src1 = index.where();
@@ -79,7 +95,8 @@ ASC_INLINE void Sort(const LocalTensor<T> &dst, const LocalTensor<T> &concat, co
 
 // Takes 32 * repeatTime pairs apart.
 template <class T>
-ASC_INLINE void Extract(const LocalTensor<T> &dstValue, const LocalTensor<uint32_t> &dstIndex, const LocalTensor<T> &sorted, const int32_t repeatTime, At at = ASC_HERE) {
+ASC_INLINE void Extract(const LocalTensor<T> &dstValue, const LocalTensor<uint32_t> &dstIndex,
+                        const LocalTensor<T> &sorted, const int32_t repeatTime, At at = ASC_HERE) {
     ASC_TAKES("Extract", T, half, float);
     detail::Tile tile(dstValue.where(), sorted.where(), detail::nothing);
     tile.dst1 = dstIndex.where();

@@ -25,7 +25,8 @@ public:
 template <bool isAIVOnly = true> ASC_INLINE void SyncAll(At at = ASC_HERE) { asc_sync_all(at.line); }
 // The soft form meets in a workspace; here both are the same.
 template <bool isAIVOnly = true>
-ASC_INLINE void SyncAll(const GlobalTensor<int32_t> &workspace, const LocalTensor<int32_t> &ub, int32_t usedCores = 0, At at = ASC_HERE) {
+ASC_INLINE void SyncAll(const GlobalTensor<int32_t> &workspace, const LocalTensor<int32_t> &ub, int32_t usedCores = 0,
+                        At at = ASC_HERE) {
     (void)workspace, (void)ub, (void)usedCores;
     asc_sync_all(at.line);
 }
@@ -39,12 +40,14 @@ template <uint8_t mode = 0, pipe_t pipe = PIPE_S> ASC_INLINE void CrossCoreWaitF
 
 // One block waits for another; the workspaces are what the device does it with.
 template <bool isAIVOnly = true>
-ASC_INLINE void IBSet(const GlobalTensor<int32_t> &gmWorkspace, const LocalTensor<int32_t> &ubWorkspace, int32_t blockIdx, int32_t eventID, At at = ASC_HERE) {
+ASC_INLINE void IBSet(const GlobalTensor<int32_t> &gmWorkspace, const LocalTensor<int32_t> &ubWorkspace,
+                      int32_t blockIdx, int32_t eventID, At at = ASC_HERE) {
     (void)gmWorkspace, (void)ubWorkspace;
     asc_block_event_set(static_cast<uint32_t>(blockIdx), static_cast<uint32_t>(eventID), at.line);
 }
 template <bool isAIVOnly = true>
-ASC_INLINE void IBWait(const GlobalTensor<int32_t> &gmWorkspace, const LocalTensor<int32_t> &ubWorkspace, int32_t blockIdx, int32_t eventID, At at = ASC_HERE) {
+ASC_INLINE void IBWait(const GlobalTensor<int32_t> &gmWorkspace, const LocalTensor<int32_t> &ubWorkspace,
+                       int32_t blockIdx, int32_t eventID, At at = ASC_HERE) {
     (void)gmWorkspace, (void)ubWorkspace;
     asc_block_event_wait(static_cast<uint32_t>(blockIdx), static_cast<uint32_t>(eventID), at.line);
 }
@@ -52,13 +55,16 @@ ASC_INLINE void IBWait(const GlobalTensor<int32_t> &gmWorkspace, const LocalTens
 ASC_INLINE void SetMaskCount(At at = ASC_HERE) { asc_mask_mode(1, at.line); }
 ASC_INLINE void SetMaskNorm(At at = ASC_HERE) { asc_mask_mode(0, at.line); }
 ASC_INLINE void ResetMask(At at = ASC_HERE) { asc_mask_set(~uint64_t{0}, ~uint64_t{0}, at.line); }
-template <class T, MaskMode mode = MaskMode::NORMAL> ASC_INLINE void SetVectorMask(uint64_t high, uint64_t low, At at = ASC_HERE) {
+template <class T, MaskMode mode = MaskMode::NORMAL> ASC_INLINE void SetVectorMask(uint64_t high, uint64_t low,
+                                                                                   At at = ASC_HERE) {
     asc_mask_set(high, low, at.line);
 }
 template <class T, MaskMode mode = MaskMode::NORMAL> ASC_INLINE void SetVectorMask(int32_t length, At at = ASC_HERE) {
     const uint64_t n = static_cast<uint64_t>(length);
     if constexpr (mode == MaskMode::COUNTER) asc_mask_set(0, n, at.line);
-    else asc_mask_set(detail::low_bits(asc::least(n, 128) - asc::least(n, 64)), detail::low_bits(asc::least(n, 64)), at.line);
+    else
+        asc_mask_set(detail::low_bits(asc::least(n, 128) - asc::least(n, 64)), detail::low_bits(asc::least(n, 64)),
+                     at.line);
 }
 
 ASC_INLINE int64_t GetBlockIdx() { return asc_block_index(); }
@@ -95,10 +101,12 @@ using AscendC::SetSysWorkspace;
 // The scalar unit's own functions: there is no C library in device code.
 inline namespace asc_builtin {
 ASC_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
-#define ASC_BUILTIN(T)                                                              \
-    ASC_INLINE constexpr T max(T a, T b) { return a > b ? a : b; }    \
+#define ASC_BUILTIN(T)                                                                                                 \
+    ASC_INLINE constexpr T max(T a, T b) { return a > b ? a : b; }                                                     \
     ASC_INLINE constexpr T min(T a, T b) { return a < b ? a : b; }
+// clang-format off
 ASC_BUILTIN(int32_t) ASC_BUILTIN(uint32_t) ASC_BUILTIN(int64_t) ASC_BUILTIN(uint64_t) ASC_BUILTIN(float)
+// clang-format on
 #undef ASC_BUILTIN
 ASC_INLINE constexpr float abs(float x) { return __builtin_fabsf(x); }
 ASC_INLINE constexpr int32_t abs(int32_t x) { return x < 0 ? -x : x; }

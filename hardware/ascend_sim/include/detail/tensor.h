@@ -41,7 +41,8 @@ struct ShapeInfo {
     constexpr ShapeInfo() = default;
     ASC_UNCOUNTED constexpr ShapeInfo(uint8_t dimensions, const uint32_t sizes[], DataFormat format = DataFormat::ND)
         : ShapeInfo(dimensions, sizes, dimensions, sizes, format) {}
-    ASC_UNCOUNTED constexpr ShapeInfo(uint8_t dimensions, const uint32_t sizes[], uint8_t original_dimensions, const uint32_t original[], DataFormat format)
+    ASC_UNCOUNTED constexpr ShapeInfo(uint8_t dimensions, const uint32_t sizes[], uint8_t original_dimensions,
+                                      const uint32_t original[], DataFormat format)
         : shapeDim(dimensions), originalShapeDim(original_dimensions), dataFormat(format) {
         for (uint8_t i = 0; i < dimensions && i < MAX_DIM; ++i) shape[i] = sizes[i];
         for (uint8_t i = 0; i < original_dimensions && i < MAX_DIM; ++i) originalShape[i] = original[i];
@@ -73,19 +74,23 @@ public:
     }
     // Static allocation: the author chooses the address.
     ASC_INLINE LocalTensor(TPosition position, uint32_t address, uint32_t elements, At at = ASC_HERE)
-        : where_{address, static_cast<uint32_t>(asc::bytes_for<T>(elements)), asc_space_of(static_cast<uint32_t>(position))} {
+        : where_{address, static_cast<uint32_t>(asc::bytes_for<T>(elements)),
+                 asc_space_of(static_cast<uint32_t>(position))} {
         asc_static_alloc(where_.space, where_.addr, where_.bytes, at.line);
     }
 
     ASC_INLINE T GetValue(uint32_t index, At at = ASC_HERE) const {
-        return asc::element<T>(asc_read_local(asc::dtype<T>, where_, index, at.line), where_.addr + uint64_t{index} * sizeof(T));
+        return asc::element<T>(asc_read_local(asc::dtype<T>, where_, index, at.line),
+                               where_.addr + uint64_t{index} * sizeof(T));
     }
     ASC_INLINE void SetValue(uint32_t index, T value, At at = ASC_HERE) const {
         asc_write_local(asc::dtype<T>, where_, index, asc::bits(value), at.line);
     }
     ASC_INLINE Element operator()(uint32_t index) const { return {where_, index}; }
     // May point anywhere; what uses it is checked.
-    ASC_INLINE LocalTensor operator[](uint32_t offset) const { return LocalTensor(asc::shifted(where_, asc::bytes_for<T>(offset))); }
+    ASC_INLINE LocalTensor operator[](uint32_t offset) const {
+        return LocalTensor(asc::shifted(where_, asc::bytes_for<T>(offset)));
+    }
     template <class U> ASC_INLINE LocalTensor<U> ReinterpretCast() const { return LocalTensor<U>(where_); }
     template <class U> ASC_INLINE void SetAddrWithOffset(LocalTensor<U> &from, uint32_t offset) {
         where_ = asc::shifted(from.where(), asc::bytes_for<U>(offset));
@@ -105,7 +110,8 @@ public:
 private:
     static constexpr uint32_t asc_space_of(uint32_t position) {
         constexpr uint32_t spaces[ASC_POSITIONS] = {
-            ASC_UB, ASC_L1, ASC_L0A, ASC_L1, ASC_L0B, ASC_L1, ASC_BT, ASC_L0C, ASC_UB, ASC_UB, ASC_UB, ASC_UB, ASC_UB, ASC_L1, ASC_FB,
+            ASC_UB, ASC_L1, ASC_L0A, ASC_L1, ASC_L0B, ASC_L1, ASC_BT, ASC_L0C,
+            ASC_UB, ASC_UB, ASC_UB,  ASC_UB, ASC_UB,  ASC_L1, ASC_FB,
         };
         return spaces[position];
     }
@@ -113,7 +119,8 @@ private:
     // The position that is only in this memory; what is in UB counts as VECCALC.
     static constexpr TPosition position_of(uint32_t space) {
         constexpr TPosition positions[ASC_SPACES] = {
-            TPosition::VECCALC, TPosition::A1, TPosition::A2, TPosition::B2, TPosition::CO1, TPosition::C2, TPosition::C2PIPE2GM,
+            TPosition::VECCALC, TPosition::A1, TPosition::A2,        TPosition::B2,
+            TPosition::CO1,     TPosition::C2, TPosition::C2PIPE2GM,
         };
         return positions[space];
     }
@@ -169,7 +176,9 @@ public:
     ASC_INLINE asc_global where() const { return reinterpret_cast<asc_global>(address_); }
 
 private:
-    ASC_INLINE T *moved(uint64_t elements) const { return reinterpret_cast<T *>(where() + asc::bytes_for<T>(elements)); }
+    ASC_INLINE T *moved(uint64_t elements) const {
+        return reinterpret_cast<T *>(where() + asc::bytes_for<T>(elements));
+    }
     ASC_INLINE asc_global at_index(uint64_t index) const { return where() + index * sizeof(T); }
 
     T *address_ = nullptr;

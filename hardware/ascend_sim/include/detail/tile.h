@@ -5,30 +5,18 @@
 
 namespace AscendC {
 
-struct SoftMaxShapeInfo {
-    uint32_t srcM = 0, srcK = 0, oriSrcM = 0, oriSrcK = 0;
-};
-struct SumParams {
-    uint32_t outter = 1, inner = 0, n = 0;
-};
+struct SoftMaxShapeInfo { uint32_t srcM = 0, srcK = 0, oriSrcM = 0, oriSrcK = 0; };
+struct SumParams { uint32_t outter = 1, inner = 0, n = 0; };
 using MeanParams = SumParams;
-struct CumSumInfo {
-    uint32_t outter = 0, inner = 0;
-};
-struct CumSumConfig {
-    bool isLastAxis = true, isReuseSource = false, outputLastRow = false;
-};
+struct CumSumInfo { uint32_t outter = 0, inner = 0; };
+struct CumSumConfig { bool isLastAxis = true, isReuseSource = false, outputLastRow = false; };
 inline constexpr CumSumConfig defaultCumSumConfig{};
 struct PadParams {
     uint16_t leftPad = 0, rightPad = 0;
     int32_t padValue = 0;
 };
-struct UnPadParams {
-    uint16_t leftPad = 0, rightPad = 0;
-};
-struct TopKInfo {
-    int32_t outter = 1, inner = 0, n = 0;
-};
+struct UnPadParams { uint16_t leftPad = 0, rightPad = 0; };
+struct TopKInfo { int32_t outter = 1, inner = 0, n = 0; };
 enum class TopKMode { TOPK_NORMAL, TOPK_NSMALL };
 
 namespace detail {
@@ -36,23 +24,30 @@ namespace detail {
 struct Tile {
     asc_local dst, dst1, dst2, dst3, src0, src1, src2, tmp;
     ASC_UNCOUNTED Tile(const asc_local &to, const asc_local &from, const asc_local &scratch)
-        : dst(to), dst1(nothing), dst2(nothing), dst3(nothing), src0(from), src1(nothing), src2(nothing), tmp(scratch) {}
+        : dst(to), dst1(nothing), dst2(nothing), dst3(nothing), src0(from), src1(nothing), src2(nothing), tmp(scratch) {
+    }
 };
 
 template <class T> ASC_INLINE void run_tile(uint32_t op, const Tile &t, const asc_tile &shape, uint64_t scalar, At at) {
-    asc_tile_function(op, asc::dtype<T>, t.dst, t.dst1, t.dst2, t.dst3, t.src0, t.src1, t.src2, t.tmp, shape, scalar, at.line);
+    asc_tile_function(op, asc::dtype<T>, t.dst, t.dst1, t.dst2, t.dst3, t.src0, t.src1, t.src2, t.tmp, shape, scalar,
+                      at.line);
 }
 
 // Without a shape of its own the tile is that of the tiling.
 ASC_INLINE asc_tile soft_shape(const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info, bool wide) {
     const bool own = info.srcM != 0;
-    return {own ? info.srcM : tiling.srcM, own ? info.srcK : tiling.srcK, own ? info.oriSrcM : tiling.srcM,
-            own ? info.oriSrcK : tiling.srcK, 1, wide};
+    return {own ? info.srcM : tiling.srcM,
+            own ? info.srcK : tiling.srcK,
+            own ? info.oriSrcM : tiling.srcM,
+            own ? info.oriSrcK : tiling.srcK,
+            1,
+            wide};
 }
 
 template <class T, class U>
-ASC_INLINE void soft(uint32_t op, const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max, const LocalTensor<T> &src,
-                     const asc_local &tmp, const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info, At at) {
+ASC_INLINE void soft(uint32_t op, const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max,
+                     const LocalTensor<T> &src, const asc_local &tmp, const SoftMaxTiling &tiling,
+                     const SoftMaxShapeInfo &info, At at) {
     static_assert(std::is_same_v<T, U> || std::is_same_v<U, float>, "sum and max have the data's type or are float");
     Tile tile(dst.where(), src.where(), tmp);
     tile.dst1 = sum.where();
@@ -62,16 +57,18 @@ ASC_INLINE void soft(uint32_t op, const LocalTensor<T> &dst, const LocalTensor<U
 
 }  // namespace detail
 
-#define ASC_SOFT(name, op, Tiling)                                                                                  \
+#define ASC_SOFT(name, op, Tiling)                                                                                     \
     template <class T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false, class U>    \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max, const LocalTensor<T> &src, \
-                         const LocalTensor<uint8_t> &sharedTmpBuffer, const Tiling &tiling, const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) { \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max,              \
+                         const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer, const Tiling &tiling, \
+                         const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {                                        \
         ASC_TAKES(#name, T, half, float);                                                                              \
         detail::soft(op, dst, sum, max, src, sharedTmpBuffer.where(), tiling, info, at);                               \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false, class U>    \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max, const LocalTensor<T> &src, \
-                         const Tiling &tiling, const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {                  \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max,              \
+                         const LocalTensor<T> &src, const Tiling &tiling, const SoftMaxShapeInfo &info = {},           \
+                         At at = ASC_HERE) {                                                                           \
         ASC_TAKES(#name, T, half, float);                                                                              \
         detail::soft(op, dst, sum, max, src, detail::left_over(), tiling, info, at);                                   \
     }
@@ -81,51 +78,62 @@ ASC_SOFT(LogSoftMax, ASC_LOGSOFTMAX, LogSoftMaxTiling)
 
 // Only the result.
 template <class T, bool isReuseSource = false, bool isBasicBlock = false>
-ASC_INLINE void SoftMax(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer, const SoftMaxTiling &tiling,
+ASC_INLINE void SoftMax(const LocalTensor<T> &dst, const LocalTensor<T> &src,
+                        const LocalTensor<uint8_t> &sharedTmpBuffer, const SoftMaxTiling &tiling,
                         const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
     ASC_TAKES("SoftMax", T, half, float);
-    detail::run_tile<T>(ASC_SOFTMAX, {dst.where(), src.where(), sharedTmpBuffer.where()}, detail::soft_shape(tiling, info, false), 0, at);
+    detail::run_tile<T>(ASC_SOFTMAX, {dst.where(), src.where(), sharedTmpBuffer.where()},
+                        detail::soft_shape(tiling, info, false), 0, at);
 }
 template <class T, bool isReuseSource = false, bool isBasicBlock = false>
-ASC_INLINE void SoftMax(const LocalTensor<T> &dst, const LocalTensor<T> &src, const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
+ASC_INLINE void SoftMax(const LocalTensor<T> &dst, const LocalTensor<T> &src, const SoftMaxTiling &tiling,
+                        const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
     ASC_TAKES("SoftMax", T, half, float);
-    detail::run_tile<T>(ASC_SOFTMAX, {dst.where(), src.where(), detail::left_over()}, detail::soft_shape(tiling, info, false), 0, at);
+    detail::run_tile<T>(ASC_SOFTMAX, {dst.where(), src.where(), detail::left_over()},
+                        detail::soft_shape(tiling, info, false), 0, at);
 }
 
 // dst[row] = over the first n of each row; rows are `inner` elements apart.
 #define ASC_ROW_REDUCE(name, op, Params, ...)                                                                          \
     template <class T, __VA_ARGS__>                                                                                    \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer, const Params &p, At at = ASC_HERE) { \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
+                         const LocalTensor<uint8_t> &sharedTmpBuffer, const Params &p, At at = ASC_HERE) {             \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        detail::run_tile<T>(op, {dst.where(), src.where(), sharedTmpBuffer.where()}, {p.outter, p.inner, p.outter, p.n, 1, 0}, 0, at); \
+        detail::run_tile<T>(op, {dst.where(), src.where(), sharedTmpBuffer.where()},                                   \
+                            {p.outter, p.inner, p.outter, p.n, 1, 0}, 0, at);                                          \
     }                                                                                                                  \
     template <class T, __VA_ARGS__>                                                                                    \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const Params &p, At at = ASC_HERE) {     \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const Params &p, At at = ASC_HERE) {    \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        detail::run_tile<T>(op, {dst.where(), src.where(), detail::left_over()}, {p.outter, p.inner, p.outter, p.n, 1, 0}, 0, at); \
+        detail::run_tile<T>(op, {dst.where(), src.where(), detail::left_over()},                                       \
+                            {p.outter, p.inner, p.outter, p.n, 1, 0}, 0, at);                                          \
     }
 ASC_ROW_REDUCE(Sum, ASC_SUM, SumParams, int32_t reduceDim = -1, bool isReuseSource = false, bool isBasicBlock = false)
-ASC_ROW_REDUCE(Mean, ASC_MEAN, MeanParams, class accType = T, bool isReuseSource = false, bool isBasicBlock = false, int32_t reduceDim = -1)
+ASC_ROW_REDUCE(Mean, ASC_MEAN, MeanParams, class accType = T, bool isReuseSource = false, bool isBasicBlock = false,
+               int32_t reduceDim = -1)
 #undef ASC_ROW_REDUCE
 
 template <class T, const CumSumConfig &config = defaultCumSumConfig>
-ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow, const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer,
-                       const CumSumInfo &info, At at = ASC_HERE) {
+ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow, const LocalTensor<T> &src,
+                       const LocalTensor<uint8_t> &sharedTmpBuffer, const CumSumInfo &info, At at = ASC_HERE) {
     ASC_TAKES("CumSum", T, half, float);
     detail::Tile tile(dst.where(), src.where(), sharedTmpBuffer.where());
     if constexpr (config.outputLastRow) tile.dst1 = lastRow.where();
-    detail::run_tile<T>(ASC_CUMSUM, tile, {info.outter, info.inner, info.outter, info.inner, config.isLastAxis, 0}, 0, at);
+    detail::run_tile<T>(ASC_CUMSUM, tile, {info.outter, info.inner, info.outter, info.inner, config.isLastAxis, 0}, 0,
+                        at);
 }
 template <class T, const CumSumConfig &config = defaultCumSumConfig>
-ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow, const LocalTensor<T> &src, const CumSumInfo &info, At at = ASC_HERE) {
+ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow, const LocalTensor<T> &src,
+                       const CumSumInfo &info, At at = ASC_HERE) {
     CumSum<T, config>(dst, lastRow, src, LocalTensor<uint8_t>(detail::left_over()), info, at);
 }
 
 // From (1, columns), (rows, 1) or a single element to the whole tile.
 #define ASC_BROADCAST_AS(name)                                                                                         \
     template <class T, int32_t dim, int32_t axis, bool isReuseSource = false>                                          \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint32_t dstShape[dim], const uint32_t srcShape[dim], \
-                         const LocalTensor<uint8_t> &sharedTmpBuffer, At at = ASC_HERE) {                              \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint32_t dstShape[dim],           \
+                         const uint32_t srcShape[dim], const LocalTensor<uint8_t> &sharedTmpBuffer,                    \
+                         At at = ASC_HERE) {                                                                           \
         static_assert(dim == 1 || dim == 2, #name " takes tensors of one or two dimensions");                          \
         static_assert(axis >= 0 && axis < dim, #name " stretches an axis that the tensor has");                        \
         ASC_TAKES(#name, T, int8_t, uint8_t, half, float);                                                             \
@@ -134,38 +142,48 @@ ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow,
                             {rows, columns, rows, columns, dim == 1 ? 1u : static_cast<uint32_t>(axis), 0}, 0, at);    \
     }                                                                                                                  \
     template <class T, int32_t dim, int32_t axis, bool isReuseSource = false>                                          \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint32_t dstShape[dim], const uint32_t srcShape[dim], At at = ASC_HERE) { \
-        name<T, dim, axis, isReuseSource>(dst, src, dstShape, srcShape, LocalTensor<uint8_t>(detail::left_over()), at); \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint32_t dstShape[dim],           \
+                         const uint32_t srcShape[dim], At at = ASC_HERE) {                                             \
+        name<T, dim, axis, isReuseSource>(dst, src, dstShape, srcShape, LocalTensor<uint8_t>(detail::left_over()),     \
+                                          at);                                                                         \
     }
 ASC_BROADCAST_AS(Broadcast)
 ASC_BROADCAST_AS(BroadCast)
 #undef ASC_BROADCAST_AS
 
 template <class T>
-ASC_INLINE void Pad(const LocalTensor<T> &dst, const LocalTensor<T> &src, PadParams &p, const LocalTensor<uint8_t> &sharedTmpBuffer, PadTiling &tiling, At at = ASC_HERE) {
+ASC_INLINE void Pad(const LocalTensor<T> &dst, const LocalTensor<T> &src, PadParams &p,
+                    const LocalTensor<uint8_t> &sharedTmpBuffer, PadTiling &tiling, At at = ASC_HERE) {
     ASC_TAKES("Pad", T, int16_t, uint16_t, half, int32_t, uint32_t, float);
-    detail::run_tile<T>(ASC_PAD, {dst.where(), src.where(), sharedTmpBuffer.where()},
-                        {tiling.srcHeight, tiling.srcWidth, tiling.srcHeight, tiling.srcOriWidth, 1, p.leftPad + 256u * p.rightPad},
-                        asc::bits(static_cast<T>(p.padValue)), at);
+    detail::run_tile<T>(
+        ASC_PAD, {dst.where(), src.where(), sharedTmpBuffer.where()},
+        {tiling.srcHeight, tiling.srcWidth, tiling.srcHeight, tiling.srcOriWidth, 1, p.leftPad + 256u * p.rightPad},
+        asc::bits(static_cast<T>(p.padValue)), at);
 }
-template <class T> ASC_INLINE void Pad(const LocalTensor<T> &dst, const LocalTensor<T> &src, PadParams &p, PadTiling &tiling, At at = ASC_HERE) {
+template <class T> ASC_INLINE void Pad(const LocalTensor<T> &dst, const LocalTensor<T> &src, PadParams &p,
+                                       PadTiling &tiling, At at = ASC_HERE) {
     Pad(dst, src, p, LocalTensor<uint8_t>(detail::left_over()), tiling, at);
 }
 template <class T>
-ASC_INLINE void UnPad(const LocalTensor<T> &dst, const LocalTensor<T> &src, UnPadParams &p, LocalTensor<uint8_t> &sharedTmpBuffer, UnPadTiling &tiling, At at = ASC_HERE) {
+ASC_INLINE void UnPad(const LocalTensor<T> &dst, const LocalTensor<T> &src, UnPadParams &p,
+                      LocalTensor<uint8_t> &sharedTmpBuffer, UnPadTiling &tiling, At at = ASC_HERE) {
     ASC_TAKES("UnPad", T, int16_t, uint16_t, half, int32_t, uint32_t, float);
     detail::run_tile<T>(ASC_UNPAD, {dst.where(), src.where(), sharedTmpBuffer.where()},
-                        {tiling.srcHeight, tiling.srcWidth, tiling.srcHeight, tiling.srcWidth - p.rightPad, 1, 0}, 0, at);
+                        {tiling.srcHeight, tiling.srcWidth, tiling.srcHeight, tiling.srcWidth - p.rightPad, 1, 0}, 0,
+                        at);
 }
-template <class T> ASC_INLINE void UnPad(const LocalTensor<T> &dst, const LocalTensor<T> &src, UnPadParams &p, UnPadTiling &tiling, At at = ASC_HERE) {
+template <class T> ASC_INLINE void UnPad(const LocalTensor<T> &dst, const LocalTensor<T> &src, UnPadParams &p,
+                                         UnPadTiling &tiling, At at = ASC_HERE) {
     LocalTensor<uint8_t> tmp(detail::left_over());
     UnPad(dst, src, p, tmp, tiling, at);
 }
 
 template <class T, bool isReuseSource = false>
-ASC_INLINE void LayerNorm(const LocalTensor<T> &output, const LocalTensor<T> &outputMean, const LocalTensor<T> &outputVariance, const LocalTensor<T> &inputX,
-                          const LocalTensor<T> &gamma, const LocalTensor<T> &beta, const LocalTensor<uint8_t> &sharedTmpBuffer, const T epsilon,
-                          LayerNormTiling &tiling, At at = ASC_HERE) {
+ASC_INLINE void LayerNorm(const LocalTensor<T> &output, const LocalTensor<T> &outputMean,
+                          const LocalTensor<T> &outputVariance, const LocalTensor<T> &inputX,
+                          const LocalTensor<T> &gamma, const LocalTensor<T> &beta,
+                          const LocalTensor<uint8_t> &sharedTmpBuffer, const T epsilon, LayerNormTiling &tiling,
+                          At at = ASC_HERE) {
     ASC_TAKES("LayerNorm", T, half, float);
     detail::Tile tile(output.where(), inputX.where(), sharedTmpBuffer.where());
     tile.dst1 = outputMean.where();
@@ -173,32 +191,41 @@ ASC_INLINE void LayerNorm(const LocalTensor<T> &output, const LocalTensor<T> &ou
     tile.src1 = gamma.where();
     tile.src2 = beta.where();
     const uint32_t rows = tiling.bLength * tiling.sLength;
-    detail::run_tile<T>(ASC_LAYERNORM, tile, {rows, tiling.hLength, rows, tiling.originalHLength, 1, 0}, asc::bits(epsilon), at);
+    detail::run_tile<T>(ASC_LAYERNORM, tile, {rows, tiling.hLength, rows, tiling.originalHLength, 1, 0},
+                        asc::bits(epsilon), at);
 }
 template <class T, bool isReuseSource = false>
-ASC_INLINE void LayerNorm(const LocalTensor<T> &output, const LocalTensor<T> &outputMean, const LocalTensor<T> &outputVariance, const LocalTensor<T> &inputX,
-                          const LocalTensor<T> &gamma, const LocalTensor<T> &beta, const T epsilon, LayerNormTiling &tiling, At at = ASC_HERE) {
-    LayerNorm<T, isReuseSource>(output, outputMean, outputVariance, inputX, gamma, beta, LocalTensor<uint8_t>(detail::left_over()), epsilon, tiling, at);
+ASC_INLINE void LayerNorm(const LocalTensor<T> &output, const LocalTensor<T> &outputMean,
+                          const LocalTensor<T> &outputVariance, const LocalTensor<T> &inputX,
+                          const LocalTensor<T> &gamma, const LocalTensor<T> &beta, const T epsilon,
+                          LayerNormTiling &tiling, At at = ASC_HERE) {
+    LayerNorm<T, isReuseSource>(output, outputMean, outputVariance, inputX, gamma, beta,
+                                LocalTensor<uint8_t>(detail::left_over()), epsilon, tiling, at);
 }
 template <class T, bool isBasicBlock = false>
-ASC_INLINE void RmsNorm(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &gamma, const LocalTensor<uint8_t> &sharedTmpBuffer,
-                        const T epsilon, const RmsNormTiling &tiling, At at = ASC_HERE) {
+ASC_INLINE void RmsNorm(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &gamma,
+                        const LocalTensor<uint8_t> &sharedTmpBuffer, const T epsilon, const RmsNormTiling &tiling,
+                        At at = ASC_HERE) {
     ASC_TAKES("RmsNorm", T, half, float);
     detail::Tile tile(dst.where(), src.where(), sharedTmpBuffer.where());
     tile.src1 = gamma.where();
     const uint32_t rows = tiling.bLength * tiling.sLength;
-    detail::run_tile<T>(ASC_RMSNORM, tile, {rows, tiling.hLength, rows, tiling.originalHLength, 1, 0}, asc::bits(epsilon), at);
+    detail::run_tile<T>(ASC_RMSNORM, tile, {rows, tiling.hLength, rows, tiling.originalHLength, 1, 0},
+                        asc::bits(epsilon), at);
 }
 template <class T, bool isBasicBlock = false>
-ASC_INLINE void RmsNorm(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &gamma, const T epsilon, const RmsNormTiling &tiling, At at = ASC_HERE) {
+ASC_INLINE void RmsNorm(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &gamma,
+                        const T epsilon, const RmsNormTiling &tiling, At at = ASC_HERE) {
     RmsNorm<T, isBasicBlock>(dst, src, gamma, LocalTensor<uint8_t>(detail::left_over()), epsilon, tiling, at);
 }
 
 // Channels in groups, each group normalised over its channels and what they hold: (n, c, hw), hw in whole blocks.
 template <class T, bool isReuseSource = false>
-ASC_INLINE void GroupNorm(const LocalTensor<T> &output, const LocalTensor<T> &outputMean, const LocalTensor<T> &outputVariance, const LocalTensor<T> &inputX,
-                          const LocalTensor<T> &gamma, const LocalTensor<T> &beta, const LocalTensor<uint8_t> &sharedTmpBuffer, const T epsilon,
-                          GroupNormTiling &tiling, At at = ASC_HERE) {
+ASC_INLINE void GroupNorm(const LocalTensor<T> &output, const LocalTensor<T> &outputMean,
+                          const LocalTensor<T> &outputVariance, const LocalTensor<T> &inputX,
+                          const LocalTensor<T> &gamma, const LocalTensor<T> &beta,
+                          const LocalTensor<uint8_t> &sharedTmpBuffer, const T epsilon, GroupNormTiling &tiling,
+                          At at = ASC_HERE) {
     ASC_TAKES("GroupNorm", T, half, float);
     detail::Tile tile(output.where(), inputX.where(), sharedTmpBuffer.where());
     tile.dst1 = outputMean.where();
@@ -206,47 +233,56 @@ ASC_INLINE void GroupNorm(const LocalTensor<T> &output, const LocalTensor<T> &ou
     tile.src1 = gamma.where();
     tile.src2 = beta.where();
     const uint32_t channels = tiling.g ? tiling.c / tiling.g : 0, columns = channels * tiling.hw;
-    detail::run_tile<T>(ASC_GROUPNORM, tile, {tiling.n * tiling.g, columns, tiling.g, columns, channels, 0}, asc::bits(epsilon), at);
+    detail::run_tile<T>(ASC_GROUPNORM, tile, {tiling.n * tiling.g, columns, tiling.g, columns, channels, 0},
+                        asc::bits(epsilon), at);
 }
 template <class T, bool isReuseSource = false>
-ASC_INLINE void GroupNorm(const LocalTensor<T> &output, const LocalTensor<T> &outputMean, const LocalTensor<T> &outputVariance, const LocalTensor<T> &inputX,
-                          const LocalTensor<T> &gamma, const LocalTensor<T> &beta, const T epsilon, GroupNormTiling &tiling, At at = ASC_HERE) {
-    GroupNorm<T, isReuseSource>(output, outputMean, outputVariance, inputX, gamma, beta, LocalTensor<uint8_t>(detail::left_over()), epsilon, tiling, at);
+ASC_INLINE void GroupNorm(const LocalTensor<T> &output, const LocalTensor<T> &outputMean,
+                          const LocalTensor<T> &outputVariance, const LocalTensor<T> &inputX,
+                          const LocalTensor<T> &gamma, const LocalTensor<T> &beta, const T epsilon,
+                          GroupNormTiling &tiling, At at = ASC_HERE) {
+    GroupNorm<T, isReuseSource>(output, outputMean, outputVariance, inputX, gamma, beta,
+                                LocalTensor<uint8_t>(detail::left_over()), epsilon, tiling, at);
 }
 
-struct SelectWithBytesMaskShapeInfo {
-    uint32_t firstAxis = 0, srcLastAxis = 0, maskLastAxis = 0;
-};
+struct SelectWithBytesMaskShapeInfo { uint32_t firstAxis = 0, srcLastAxis = 0, maskLastAxis = 0; };
 
 namespace detail {
 template <class T, class U>
-ASC_INLINE void select_bytes(const LocalTensor<T> &dst, const LocalTensor<T> &src, T scalar, const LocalTensor<U> &mask, const LocalTensor<uint8_t> &tmp,
-                             const SelectWithBytesMaskShapeInfo &info, uint32_t where_set, At at) {
+ASC_INLINE void select_bytes(const LocalTensor<T> &dst, const LocalTensor<T> &src, T scalar, const LocalTensor<U> &mask,
+                             const LocalTensor<uint8_t> &tmp, const SelectWithBytesMaskShapeInfo &info,
+                             uint32_t where_set, At at) {
     ASC_TAKES("SelectWithBytesMask", T, half, float);
     static_assert(sizeof(U) <= 4, "SelectWithBytesMask takes its mask as bool or integers of 8 to 32 bits");
     Tile tile(dst.where(), src.where(), tmp.where());
     tile.src1 = mask.where();
     run_tile<T>(ASC_SELECTBYTES, tile,
-                {info.firstAxis, info.srcLastAxis, info.firstAxis, info.srcLastAxis, info.maskLastAxis, where_set + 256u * sizeof(U)}, asc::bits(scalar), at);
+                {info.firstAxis, info.srcLastAxis, info.firstAxis, info.srcLastAxis, info.maskLastAxis,
+                 where_set + 256u * sizeof(U)},
+                asc::bits(scalar), at);
 }
 }  // namespace detail
 
 // Takes the tensor where the mask is 0 and the scalar elsewhere, or the scalar where it is 0 and the tensor elsewhere.
 template <class T, class U, bool isReuseMask = true>
-ASC_INLINE void SelectWithBytesMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0, T src1, const LocalTensor<U> &mask,
-                                    const LocalTensor<uint8_t> &sharedTmpBuffer, const SelectWithBytesMaskShapeInfo &info, At at = ASC_HERE) {
+ASC_INLINE void SelectWithBytesMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0, T src1,
+                                    const LocalTensor<U> &mask, const LocalTensor<uint8_t> &sharedTmpBuffer,
+                                    const SelectWithBytesMaskShapeInfo &info, At at = ASC_HERE) {
     detail::select_bytes(dst, src0, src1, mask, sharedTmpBuffer, info, 0, at);
 }
 template <class T, class U, bool isReuseMask = true>
-ASC_INLINE void SelectWithBytesMask(const LocalTensor<T> &dst, T src0, const LocalTensor<T> &src1, const LocalTensor<U> &mask,
-                                    const LocalTensor<uint8_t> &sharedTmpBuffer, const SelectWithBytesMaskShapeInfo &info, At at = ASC_HERE) {
+ASC_INLINE void SelectWithBytesMask(const LocalTensor<T> &dst, T src0, const LocalTensor<T> &src1,
+                                    const LocalTensor<U> &mask, const LocalTensor<uint8_t> &sharedTmpBuffer,
+                                    const SelectWithBytesMaskShapeInfo &info, At at = ASC_HERE) {
     detail::select_bytes(dst, src1, src0, mask, sharedTmpBuffer, info, 1, at);
 }
 
 // The k largest (or smallest) of each row, in order, with their indices.
-template <class T, bool isInitIndex = false, bool isHasfinish = false, bool isReuseSource = false, TopKMode topkMode = TopKMode::TOPK_NORMAL>
-ASC_INLINE void TopK(const LocalTensor<T> &dstValue, const LocalTensor<int32_t> &dstIndex, const LocalTensor<T> &src, const LocalTensor<int32_t> &srcIndex,
-                     const LocalTensor<bool> &finish, const LocalTensor<uint8_t> &tmp, const int32_t k, const TopkTiling &tiling, const TopKInfo &info,
+template <class T, bool isInitIndex = false, bool isHasfinish = false, bool isReuseSource = false,
+          TopKMode topkMode = TopKMode::TOPK_NORMAL>
+ASC_INLINE void TopK(const LocalTensor<T> &dstValue, const LocalTensor<int32_t> &dstIndex, const LocalTensor<T> &src,
+                     const LocalTensor<int32_t> &srcIndex, const LocalTensor<bool> &finish,
+                     const LocalTensor<uint8_t> &tmp, const int32_t k, const TopkTiling &tiling, const TopKInfo &info,
                      const bool isLargest = true, At at = ASC_HERE) {
     ASC_TAKES("TopK", T, half, float);
     static_assert(!isHasfinish, "the simulator's TopK finishes every row");
@@ -254,14 +290,20 @@ ASC_INLINE void TopK(const LocalTensor<T> &dstValue, const LocalTensor<int32_t> 
     detail::Tile tile(dstValue.where(), src.where(), tmp.where());
     tile.dst1 = dstIndex.where();
     if constexpr (isInitIndex) tile.src1 = srcIndex.where();
-    detail::run_tile<T>(ASC_TOPK, tile,
-                        {static_cast<uint32_t>(info.outter), static_cast<uint32_t>(info.inner), static_cast<uint32_t>(info.outter),
-                         static_cast<uint32_t>(info.n), static_cast<uint32_t>(k), !isLargest}, 0, at);
+    detail::run_tile<T>(
+        ASC_TOPK, tile,
+        {static_cast<uint32_t>(info.outter), static_cast<uint32_t>(info.inner), static_cast<uint32_t>(info.outter),
+         static_cast<uint32_t>(info.n), static_cast<uint32_t>(k), !isLargest},
+        0, at);
 }
-template <class T, bool isInitIndex = false, bool isHasfinish = false, bool isReuseSource = false, TopKMode topkMode = TopKMode::TOPK_NORMAL>
-ASC_INLINE void TopK(const LocalTensor<T> &dstValue, const LocalTensor<int32_t> &dstIndex, const LocalTensor<T> &src, const LocalTensor<int32_t> &srcIndex,
-                     const LocalTensor<bool> &finish, const int32_t k, const TopkTiling &tiling, const TopKInfo &info, const bool isLargest = true, At at = ASC_HERE) {
-    TopK<T, isInitIndex, isHasfinish, isReuseSource, topkMode>(dstValue, dstIndex, src, srcIndex, finish, LocalTensor<uint8_t>(detail::left_over()), k, tiling, info, isLargest, at);
+template <class T, bool isInitIndex = false, bool isHasfinish = false, bool isReuseSource = false,
+          TopKMode topkMode = TopKMode::TOPK_NORMAL>
+ASC_INLINE void TopK(const LocalTensor<T> &dstValue, const LocalTensor<int32_t> &dstIndex, const LocalTensor<T> &src,
+                     const LocalTensor<int32_t> &srcIndex, const LocalTensor<bool> &finish, const int32_t k,
+                     const TopkTiling &tiling, const TopKInfo &info, const bool isLargest = true, At at = ASC_HERE) {
+    TopK<T, isInitIndex, isHasfinish, isReuseSource, topkMode>(dstValue, dstIndex, src, srcIndex, finish,
+                                                               LocalTensor<uint8_t>(detail::left_over()), k, tiling,
+                                                               info, isLargest, at);
 }
 
 }  // namespace AscendC

@@ -29,9 +29,7 @@
 namespace asc {
 
 // Where a call is written. Every API function ends in `At at = ASC_HERE`; no number converts to it by mistake.
-struct At {
-    int32_t line;
-};
+struct At { int32_t line; };
 #define ASC_HERE {__builtin_LINE()}
 
 // How often an instruction repeats. The device has 8 bits for it and would drop the others: here they reach the device, which
@@ -39,7 +37,8 @@ struct At {
 struct Repeat {
     uint16_t times;
     template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer> || std::is_enum_v<Integer>>>
-    ASC_UNCOUNTED constexpr Repeat(Integer n) : times(static_cast<uint64_t>(n) > 65535 ? uint16_t{65535} : static_cast<uint16_t>(n)) {}
+    ASC_UNCOUNTED constexpr Repeat(Integer n)
+        : times(static_cast<uint64_t>(n) > 65535 ? uint16_t{65535} : static_cast<uint16_t>(n)) {}
     ASC_UNCOUNTED constexpr operator uint16_t() const { return times; }
 };
 
@@ -61,7 +60,7 @@ ASC_UNCOUNTED constexpr uint16_t half_from(float value) {
     if (size > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
     if (size >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
     if (size < 0x33000001u) return static_cast<uint16_t>(sign);
-    if (size < 0x38800000u) {       // subnormal: shift the fraction and round to even
+    if (size < 0x38800000u) {  // subnormal: shift the fraction and round to even
         const uint32_t shift = 126 - (size >> 23), fraction = (size & 0x7fffffu) | 0x800000u;
         const uint32_t kept = fraction >> shift, rest = fraction & ((1u << shift) - 1), middle = 1u << (shift - 1);
         return static_cast<uint16_t>(sign | (kept + (rest > middle || (rest == middle && (kept & 1)))));
@@ -71,7 +70,8 @@ ASC_UNCOUNTED constexpr uint16_t half_from(float value) {
 
 ASC_UNCOUNTED constexpr float half_to(uint16_t half) {
     const uint32_t sign = (half & 0x8000u) << 16, exponent = half >> 10 & 31, fraction = half & 0x3ffu;
-    if (exponent == 0) return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, static_cast<float>(fraction) * 0x1p-24f) | sign);
+    if (exponent == 0)
+        return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, static_cast<float>(fraction) * 0x1p-24f) | sign);
     const uint32_t top = exponent == 31 ? 255u << 23 : (exponent + 112) << 23;
     return __builtin_bit_cast(float, sign | top | fraction << 13);
 }
@@ -96,13 +96,21 @@ struct half {
 
 // Two halves give a half; with another type beside it, a half counts as float.
 #define ASC_HALF_OPERATOR(op)                                                                                          \
-    ASC_UNCOUNTED friend constexpr half operator op(half a, half b) { return half(static_cast<float>(a) op static_cast<float>(b)); } \
+    ASC_UNCOUNTED friend constexpr half operator op(half a, half b) {                                                  \
+        return half(static_cast<float>(a) op static_cast<float>(b));                                                   \
+    }                                                                                                                  \
     template <class N, class = std::enable_if_t<std::is_arithmetic_v<N>>>                                              \
-    ASC_UNCOUNTED friend constexpr float operator op(half a, N b) { return static_cast<float>(a) op static_cast<float>(b); } \
+    ASC_UNCOUNTED friend constexpr float operator op(half a, N b) {                                                    \
+        return static_cast<float>(a) op static_cast<float>(b);                                                         \
+    }                                                                                                                  \
     template <class N, class = std::enable_if_t<std::is_arithmetic_v<N>>>                                              \
-    ASC_UNCOUNTED friend constexpr float operator op(N a, half b) { return static_cast<float>(a) op static_cast<float>(b); } \
-    ASC_UNCOUNTED half &operator op##=(float other) { return *this = half(static_cast<float>(*this) op other); }
+    ASC_UNCOUNTED friend constexpr float operator op(N a, half b) {                                                    \
+        return static_cast<float>(a) op static_cast<float>(b);                                                         \
+    }                                                                                                                  \
+    ASC_UNCOUNTED half &operator op## = (float other) { return *this = half(static_cast<float>(*this) op other); }
+    // clang-format off
     ASC_HALF_OPERATOR(+) ASC_HALF_OPERATOR(-) ASC_HALF_OPERATOR(*) ASC_HALF_OPERATOR(/)
+// clang-format on
 #undef ASC_HALF_OPERATOR
     ASC_UNCOUNTED constexpr half operator-() const { return half(-static_cast<float>(*this)); }
 };
@@ -118,49 +126,58 @@ struct bfloat16_t {
 };
 
 // Two in a byte, the first in its lower half; 4 bits of sign and number.
-struct int4b_t {
-    uint8_t storage;
-};
+struct int4b_t { uint8_t storage; };
 
 using float32_t = float;
 using float16_t = half;
 
+// clang-format off
 enum pipe_t : uint32_t {
     PIPE_S = ASC_S, PIPE_V = ASC_V, PIPE_M = ASC_M, PIPE_MTE1 = ASC_MTE1, PIPE_MTE2 = ASC_MTE2, PIPE_MTE3 = ASC_MTE3,
     PIPE_FIX = ASC_FIX, PIPE_ALL = ASC_ALL,
 };
+// clang-format on
 enum event_t : int32_t { EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7 };
 using TEventID = int32_t;
 
 namespace asc {
 
 template <class T> struct code_of;
-#define ASC_CODE(type, number) template <> struct code_of<type> { static constexpr uint32_t value = number; };
+#define ASC_CODE(type, number)                                                                                         \
+    template <> struct code_of<type> { static constexpr uint32_t value = number; };
+// clang-format off
 ASC_CODE(float, ASC_F32) ASC_CODE(half, ASC_F16) ASC_CODE(bfloat16_t, ASC_BF16) ASC_CODE(int8_t, ASC_I8)
 ASC_CODE(uint8_t, ASC_U8) ASC_CODE(int16_t, ASC_I16) ASC_CODE(uint16_t, ASC_U16) ASC_CODE(int32_t, ASC_I32)
 ASC_CODE(uint32_t, ASC_U32) ASC_CODE(int64_t, ASC_I64) ASC_CODE(uint64_t, ASC_U64) ASC_CODE(bool, ASC_BOOL) ASC_CODE(int4b_t, ASC_I4)
+// clang-format on
 #undef ASC_CODE
 template <class T> constexpr uint32_t dtype = code_of<T>::value;
 // Packed elements move as bytes.
 template <class T> constexpr uint32_t moved = std::is_same_v<T, int4b_t> ? uint32_t{ASC_I8} : dtype<T>;
-template <class T> ASC_INLINE constexpr uint64_t bytes_for(uint64_t elements) { return std::is_same_v<T, int4b_t> ? elements / 2 : elements * sizeof(T); }
-template <class T> ASC_INLINE constexpr uint64_t elements_in(uint64_t bytes) { return std::is_same_v<T, int4b_t> ? bytes * 2 : bytes / sizeof(T); }
+template <class T> ASC_INLINE constexpr uint64_t bytes_for(uint64_t elements) {
+    return std::is_same_v<T, int4b_t> ? elements / 2 : elements * sizeof(T);
+}
+template <class T> ASC_INLINE constexpr uint64_t elements_in(uint64_t bytes) {
+    return std::is_same_v<T, int4b_t> ? bytes * 2 : bytes / sizeof(T);
+}
 
 }  // namespace asc
 
 // Refuses element types that the instruction does not have, and says which it has.
-#define ASC_TAKES(name, T, ...) \
+#define ASC_TAKES(name, T, ...)                                                                                        \
     static_assert(asc::one_of<T, __VA_ARGS__>, name " takes " #__VA_ARGS__ " on Atlas A2; Cast other types first")
 
 namespace AscendC {
 
 using asc::At;
 
+// clang-format off
 enum class TPosition : uint32_t {
     GM = ASC_POS_GM, A1 = ASC_POS_A1, A2 = ASC_POS_A2, B1 = ASC_POS_B1, B2 = ASC_POS_B2, C1 = ASC_POS_C1, C2 = ASC_POS_C2,
     CO1 = ASC_POS_CO1, CO2 = ASC_POS_CO2, VECIN = ASC_POS_VECIN, VECOUT = ASC_POS_VECOUT, VECCALC = ASC_POS_VECCALC,
     LCM = VECCALC, SPM = ASC_POS_SPM, SHM = SPM, TSCM = ASC_POS_TSCM, C2PIPE2GM = ASC_POS_C2PIPE2GM,
 };
+// clang-format on
 using QuePosition = TPosition;
 
 enum class Hardware : uint32_t { GM, UB, L1, L0A, L0B, L0C, BIAS, FIXBUF };
@@ -182,7 +199,8 @@ constexpr uint8_t DEFAULT_REPEAT_STRIDE = 8, DEFAULT_REP_STRIDE = 8, DEFAULT_BLK
 constexpr uint64_t MASK_PLACEHOLDER = 0;
 constexpr uint64_t MASK_PLACEHOLDER_LIST[2] = {0, 0};
 constexpr uint32_t TOTAL_UB_SIZE = 192 * 1024, TOTAL_VEC_LOCAL_SIZE = 184 * 1024, TMP_UB_OFFSET = 184 * 1024;
-constexpr uint32_t TOTAL_L1_SIZE = 512 * 1024, TOTAL_L0A_SIZE = 64 * 1024, TOTAL_L0B_SIZE = 64 * 1024, TOTAL_L0C_SIZE = 128 * 1024;
+constexpr uint32_t TOTAL_L1_SIZE = 512 * 1024, TOTAL_L0A_SIZE = 64 * 1024, TOTAL_L0B_SIZE = 64 * 1024,
+                   TOTAL_L0C_SIZE = 128 * 1024;
 
 template <class A, class B> struct IsSameType { static constexpr bool value = std::is_same_v<A, B>; };
 template <class T> ASC_INLINE constexpr T AlignUp(T value, T step) { return (value + step - 1) / step * step; }

@@ -6,20 +6,23 @@ namespace AscendC {
 
 #define ASC_BINARY(name, op, ...)                                                                                      \
     template <class T, bool isSetMask = true>                                                                          \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, int32_t calCount, At at = ASC_HERE) { \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
+                         int32_t calCount, At at = ASC_HERE) {                                                         \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0, detail::count(calCount), at.line); \
+        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0,                       \
+                   detail::count(calCount), at.line);                                                                  \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, uint64_t mask, \
-                         asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) {                    \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
+                         uint64_t mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) { \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0,                       \
                    detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);                    \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, const uint64_t mask[], \
-                         asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) {                    \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
+                         const uint64_t mask[], asc::Repeat repeatTimes, const BinaryRepeatParams &params,             \
+                         At at = ASC_HERE) {                                                                           \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0,                       \
                    detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);                    \
@@ -40,14 +43,18 @@ ASC_BINARY(FusedMulAddRelu, ASC_FUSEDMULADDRELU, half, float)
 
 // dst += src0 * src1; the sources may be half where dst is float.
 template <class T, class U, bool isSetMask = true>
-ASC_INLINE void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1, int32_t calCount, At at = ASC_HERE) {
+ASC_INLINE void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,
+                          int32_t calCount, At at = ASC_HERE) {
     ASC_TAKES("MulAddDst", T, half, float);
-    static_assert(std::is_same_v<T, U> || (std::is_same_v<T, float> && std::is_same_v<U, half>), "MulAddDst takes sources of dst's type, or half for float");
-    asc_vector(ASC_MULADDDST, asc::dtype<T>, asc::dtype<U>, dst.where(), src0.where(), src1.where(), 0, detail::count(calCount), at.line);
+    static_assert(std::is_same_v<T, U> || (std::is_same_v<T, float> && std::is_same_v<U, half>),
+                  "MulAddDst takes sources of dst's type, or half for float");
+    asc_vector(ASC_MULADDDST, asc::dtype<T>, asc::dtype<U>, dst.where(), src0.where(), src1.where(), 0,
+               detail::count(calCount), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
-ASC_INLINE void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1, const Mask &mask,
-                          asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) {
+ASC_INLINE void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,
+                          const Mask &mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params,
+                          At at = ASC_HERE) {
     ASC_TAKES("MulAddDst", T, half, float);
     asc_vector(ASC_MULADDDST, asc::dtype<T>, asc::dtype<U>, dst.where(), src0.where(), src1.where(), 0,
                detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
@@ -55,20 +62,21 @@ ASC_INLINE void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0,
 
 #define ASC_UNARY(name, op, ...)                                                                                       \
     template <class T, bool isSetMask = true>                                                                          \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, int32_t calCount, At at = ASC_HERE) {    \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, int32_t calCount, At at = ASC_HERE) {   \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), 0, detail::count(calCount), at.line); \
+        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), 0,                         \
+                   detail::count(calCount), at.line);                                                                  \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint64_t mask, asc::Repeat repeatTimes,      \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint64_t mask, asc::Repeat repeatTimes, \
                          const UnaryRepeatParams &params, At at = ASC_HERE) {                                          \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), 0,                         \
                    detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);                    \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint64_t mask[], asc::Repeat repeatTimes, \
-                         const UnaryRepeatParams &params, At at = ASC_HERE) {                                          \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint64_t mask[],                  \
+                         asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {                 \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), 0,                         \
                    detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);                    \
@@ -86,20 +94,22 @@ ASC_UNARY(Not, ASC_NOT, int16_t, uint16_t)
 // The scalar has exactly the tensor's type: a literal of another type does not deduce, as on the device.
 #define ASC_WITH_SCALAR(name, op, ...)                                                                                 \
     template <class T, bool isSetMask = true>                                                                          \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, int32_t calCount, At at = ASC_HERE) { \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, int32_t calCount,      \
+                         At at = ASC_HERE) {                                                                           \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), asc::bits(scalar), detail::count(calCount), at.line); \
+        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), asc::bits(scalar),         \
+                   detail::count(calCount), at.line);                                                                  \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, uint64_t mask, asc::Repeat repeatTimes, \
-                         const UnaryRepeatParams &params, At at = ASC_HERE) {                                          \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, uint64_t mask,         \
+                         asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {                 \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), asc::bits(scalar),         \
                    detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);                    \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, const uint64_t mask[], asc::Repeat repeatTimes, \
-                         const UnaryRepeatParams &params, At at = ASC_HERE) {                                          \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, const uint64_t mask[], \
+                         asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {                 \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), asc::bits(scalar),         \
                    detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);                    \
@@ -115,14 +125,18 @@ ASC_WITH_SCALAR(ShiftRight, ASC_SHIFTRIGHT, int16_t, uint16_t, int32_t, uint32_t
 
 // dst += src * scalar; the source may be half where dst is float.
 template <class T, class U, bool isSetMask = true>
-ASC_INLINE void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const U &scalar, int32_t calCount, At at = ASC_HERE) {
-    static_assert(asc::one_of<U, half, float> && (std::is_same_v<T, U> || std::is_same_v<T, float>), "Axpy takes half and half, float and float, or float and half");
-    asc_vector(ASC_AXPY, asc::dtype<T>, asc::dtype<U>, dst.where(), src.where(), src.where(), asc::bits(scalar), detail::count(calCount), at.line);
+ASC_INLINE void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const U &scalar, int32_t calCount,
+                     At at = ASC_HERE) {
+    static_assert(asc::one_of<U, half, float> && (std::is_same_v<T, U> || std::is_same_v<T, float>),
+                  "Axpy takes half and half, float and float, or float and half");
+    asc_vector(ASC_AXPY, asc::dtype<T>, asc::dtype<U>, dst.where(), src.where(), src.where(), asc::bits(scalar),
+               detail::count(calCount), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
-ASC_INLINE void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const U &scalar, const Mask &mask, asc::Repeat repeatTimes,
-                     const UnaryRepeatParams &params, At at = ASC_HERE) {
-    static_assert(asc::one_of<U, half, float> && (std::is_same_v<T, U> || std::is_same_v<T, float>), "Axpy takes half and half, float and float, or float and half");
+ASC_INLINE void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const U &scalar, const Mask &mask,
+                     asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {
+    static_assert(asc::one_of<U, half, float> && (std::is_same_v<T, U> || std::is_same_v<T, float>),
+                  "Axpy takes half and half, float and float, or float and half");
     asc_vector(ASC_AXPY, asc::dtype<T>, asc::dtype<U>, dst.where(), src.where(), src.where(), asc::bits(scalar),
                detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
 }
@@ -130,16 +144,19 @@ ASC_INLINE void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const
 template <class T, bool isSetMask = true>
 ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, int32_t calCount, At at = ASC_HERE) {
     ASC_TAKES("Duplicate", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
-    asc_vector(ASC_DUPLICATE, asc::dtype<T>, asc::dtype<T>, dst.where(), dst.where(), dst.where(), asc::bits(scalar), detail::count(calCount), at.line);
+    asc_vector(ASC_DUPLICATE, asc::dtype<T>, asc::dtype<T>, dst.where(), dst.where(), dst.where(), asc::bits(scalar),
+               detail::count(calCount), at.line);
 }
 template <class T, bool isSetMask = true>
-ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, uint64_t mask, asc::Repeat repeatTimes, uint16_t dstBlockStride, uint8_t dstRepeatStride, At at = ASC_HERE) {
+ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, uint64_t mask, asc::Repeat repeatTimes,
+                          uint16_t dstBlockStride, uint8_t dstRepeatStride, At at = ASC_HERE) {
     ASC_TAKES("Duplicate", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_vector(ASC_DUPLICATE, asc::dtype<T>, asc::dtype<T>, dst.where(), dst.where(), dst.where(), asc::bits(scalar),
                detail::masked<isSetMask>(mask, repeatTimes, detail::strides(dstBlockStride, dstRepeatStride)), at.line);
 }
 template <class T, bool isSetMask = true>
-ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, const uint64_t mask[], asc::Repeat repeatTimes, uint16_t dstBlockStride, uint8_t dstRepeatStride, At at = ASC_HERE) {
+ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, const uint64_t mask[], asc::Repeat repeatTimes,
+                          uint16_t dstBlockStride, uint8_t dstRepeatStride, At at = ASC_HERE) {
     ASC_TAKES("Duplicate", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_vector(ASC_DUPLICATE, asc::dtype<T>, asc::dtype<T>, dst.where(), dst.where(), dst.where(), asc::bits(scalar),
                detail::masked<isSetMask>(mask, repeatTimes, detail::strides(dstBlockStride, dstRepeatStride)), at.line);
@@ -147,10 +164,14 @@ ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, const uint
 
 // UB to UB through the vector unit.
 template <class T, bool isSetMask = true, class Mask>
-ASC_INLINE void Copy(const LocalTensor<T> &dst, const LocalTensor<T> &src, const Mask &mask, asc::Repeat repeatTimes, const CopyRepeatParams &params, At at = ASC_HERE) {
+ASC_INLINE void Copy(const LocalTensor<T> &dst, const LocalTensor<T> &src, const Mask &mask, asc::Repeat repeatTimes,
+                     const CopyRepeatParams &params, At at = ASC_HERE) {
     ASC_TAKES("Copy", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_vector(ASC_COPY, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), 0,
-               detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params.dstStride, params.dstRepeatSize, params.srcStride, params.srcRepeatSize)), at.line);
+               detail::masked<isSetMask>(
+                   mask, repeatTimes,
+                   detail::strides(params.dstStride, params.dstRepeatSize, params.srcStride, params.srcRepeatSize)),
+               at.line);
 }
 
 }  // namespace AscendC

@@ -10,15 +10,20 @@ struct UnaryRepeatParams {
     uint8_t dstRepStride = 8, srcRepStride = 8;
     bool halfBlock = false;
     constexpr UnaryRepeatParams() = default;
-    constexpr UnaryRepeatParams(uint16_t dst_block, uint16_t src_block, uint8_t dst_repeat, uint8_t src_repeat, bool half_block = false)
-        : dstBlkStride(dst_block), srcBlkStride(src_block), dstRepStride(dst_repeat), srcRepStride(src_repeat), halfBlock(half_block) {}
+    constexpr UnaryRepeatParams(uint16_t dst_block, uint16_t src_block, uint8_t dst_repeat, uint8_t src_repeat,
+                                bool half_block = false)
+        : dstBlkStride(dst_block), srcBlkStride(src_block), dstRepStride(dst_repeat), srcRepStride(src_repeat),
+          halfBlock(half_block) {}
 };
 
 struct BinaryRepeatParams {
-    uint8_t dstBlkStride = 1, src0BlkStride = 1, src1BlkStride = 1, dstRepStride = 8, src0RepStride = 8, src1RepStride = 8;
+    uint8_t dstBlkStride = 1, src0BlkStride = 1, src1BlkStride = 1, dstRepStride = 8, src0RepStride = 8,
+            src1RepStride = 8;
     constexpr BinaryRepeatParams() = default;
-    constexpr BinaryRepeatParams(uint8_t dst_block, uint8_t src0_block, uint8_t src1_block, uint8_t dst_repeat, uint8_t src0_repeat, uint8_t src1_repeat)
-        : dstBlkStride(dst_block), src0BlkStride(src0_block), src1BlkStride(src1_block), dstRepStride(dst_repeat), src0RepStride(src0_repeat), src1RepStride(src1_repeat) {}
+    constexpr BinaryRepeatParams(uint8_t dst_block, uint8_t src0_block, uint8_t src1_block, uint8_t dst_repeat,
+                                 uint8_t src0_repeat, uint8_t src1_repeat)
+        : dstBlkStride(dst_block), src0BlkStride(src0_block), src1BlkStride(src1_block), dstRepStride(dst_repeat),
+          src0RepStride(src0_repeat), src1RepStride(src1_repeat) {}
 };
 
 struct CopyRepeatParams {
@@ -72,7 +77,8 @@ ASC_INLINE asc_walk strides(const UnaryRepeatParams &p) {
     return {{0, 0}, 0, 0, 0, p.dstBlkStride, p.srcBlkStride, 1, p.dstRepStride, p.srcRepStride, 8};
 }
 ASC_INLINE asc_walk strides(const BinaryRepeatParams &p) {
-    return {{0, 0}, 0, 0, 0, p.dstBlkStride, p.src0BlkStride, p.src1BlkStride, p.dstRepStride, p.src0RepStride, p.src1RepStride};
+    return {{0, 0},         0, 0, 0, p.dstBlkStride, p.src0BlkStride, p.src1BlkStride, p.dstRepStride, p.src0RepStride,
+            p.src1RepStride};
 }
 ASC_INLINE asc_walk strides(uint16_t dst_block, uint16_t dst_repeat, uint16_t src_block = 1, uint16_t src_repeat = 8) {
     return {{0, 0}, 0, 0, 0, dst_block, src_block, 1, dst_repeat, src_repeat, 8};

@@ -18,20 +18,33 @@ struct MatmulConfig {
 };
 enum class MatmulConfigMode { CONFIG_NORM, CONFIG_MDL, CONFIG_SPECIALMDL, CONFIG_IBSHARE };
 constexpr MatmulConfigMode CONFIG_NORM = MatmulConfigMode::CONFIG_NORM, CONFIG_MDL = MatmulConfigMode::CONFIG_MDL;
-constexpr MatmulConfig GetNormalConfig(bool = false, bool = false, bool = false, BatchMode = BatchMode::NONE, bool = true) { return {}; }
-constexpr MatmulConfig GetMDLConfig(bool = false, bool = false, uint32_t = 0, bool = false, bool = false, bool = false, bool = true) { return {false, true}; }
-constexpr MatmulConfig GetSpecialMDLConfig(bool = false, bool = false, uint32_t = 0, bool = false) { return {false, true}; }
-template <MatmulConfigMode mode> constexpr MatmulConfig GetMMConfig() { return {mode == CONFIG_NORM, mode != CONFIG_NORM}; }
-inline constexpr MatmulConfig CFG_NORM = GetNormalConfig(), CFG_MDL = GetMDLConfig(), CFG_IBSHARE_NORM{true, false, true}, MM_CFG_BB = GetNormalConfig();
+constexpr MatmulConfig GetNormalConfig(bool = false, bool = false, bool = false, BatchMode = BatchMode::NONE,
+                                       bool = true) {
+    return {};
+}
+constexpr MatmulConfig GetMDLConfig(bool = false, bool = false, uint32_t = 0, bool = false, bool = false, bool = false,
+                                    bool = true) {
+    return {false, true};
+}
+constexpr MatmulConfig GetSpecialMDLConfig(bool = false, bool = false, uint32_t = 0, bool = false) {
+    return {false, true};
+}
+template <MatmulConfigMode mode> constexpr MatmulConfig GetMMConfig() {
+    return {mode == CONFIG_NORM, mode != CONFIG_NORM};
+}
+inline constexpr MatmulConfig CFG_NORM = GetNormalConfig(), CFG_MDL = GetMDLConfig(),
+                              CFG_IBSHARE_NORM{true, false, true}, MM_CFG_BB = GetNormalConfig();
 
 namespace AscendC {
 
-template <TPosition position, CubeFormat format, class Type, bool transposed = false, LayoutMode layout = LayoutMode::NONE, bool shared = false>
+template <TPosition position, CubeFormat format, class Type, bool transposed = false,
+          LayoutMode layout = LayoutMode::NONE, bool shared = false>
 struct MatmulType {
     static constexpr TPosition pos = position;
     static constexpr bool isTrans = transposed, isNz = format == CubeFormat::NZ;
     using T = Type;
-    static_assert(format == CubeFormat::ND || format == CubeFormat::NZ || format == CubeFormat::ND_ALIGN || format == CubeFormat::VECTOR,
+    static_assert(format == CubeFormat::ND || format == CubeFormat::NZ || format == CubeFormat::ND_ALIGN ||
+                      format == CubeFormat::VECTOR,
                   "the simulator's Matmul knows CubeFormat ND and NZ");
 };
 
@@ -40,7 +53,8 @@ struct MatmulCallBackFunc {
     static_assert(a == nullptr && b == nullptr && c == nullptr, "the simulator's Matmul has no callbacks");
 };
 
-template <class A, class B, class C, class Bias = C, const auto &config = CFG_NORM, class Callbacks = MatmulCallBackFunc<>>
+template <class A, class B, class C, class Bias = C, const auto &config = CFG_NORM,
+          class Callbacks = MatmulCallBackFunc<>>
 class Matmul {
 public:
     using AT = typename A::T;
@@ -55,8 +69,12 @@ public:
         SetSingleShape(tiling->singleCoreM, tiling->singleCoreN, tiling->singleCoreK);
     }
 
-    ASC_INLINE void SetTensorA(const GlobalTensor<AT> &tensor, bool isTransposeA = false) { take(a_, tensor, isTransposeA || A::isTrans, A::isNz); }
-    ASC_INLINE void SetTensorB(const GlobalTensor<BT> &tensor, bool isTransposeB = false) { take(b_, tensor, isTransposeB || B::isTrans, B::isNz); }
+    ASC_INLINE void SetTensorA(const GlobalTensor<AT> &tensor, bool isTransposeA = false) {
+        take(a_, tensor, isTransposeA || A::isTrans, A::isNz);
+    }
+    ASC_INLINE void SetTensorB(const GlobalTensor<BT> &tensor, bool isTransposeB = false) {
+        take(b_, tensor, isTransposeB || B::isTrans, B::isNz);
+    }
     ASC_INLINE void SetTensorA(const LocalTensor<AT> &tensor, bool isTransposeA = false, At at = ASC_HERE) {
         SetTensorA(GlobalTensor<AT>(spill<AT>(0, tensor, at)), isTransposeA);
     }
@@ -67,7 +85,9 @@ public:
         bias_ = {tensor.where(), asc::dtype<BiasT>, 0, 0};
         with_bias_ = true;
     }
-    ASC_INLINE void SetBias(const LocalTensor<BiasT> &tensor, At at = ASC_HERE) { SetBias(GlobalTensor<BiasT>(spill<BiasT>(2, tensor, at))); }
+    ASC_INLINE void SetBias(const LocalTensor<BiasT> &tensor, At at = ASC_HERE) {
+        SetBias(GlobalTensor<BiasT>(spill<BiasT>(2, tensor, at)));
+    }
     ASC_INLINE void ClearBias() { with_bias_ = false; }
     ASC_INLINE void DisableBias() { with_bias_ = false; }
 
@@ -87,11 +107,13 @@ public:
     ASC_INLINE void SetSubBlockIdx(uint8_t) {}
 
     template <bool sync = true>
-    ASC_INLINE void IterateAll(const GlobalTensor<CT> &c, uint8_t enAtomic = 0, bool enSequentialWrite = false, bool waitIterateAll = false, bool fakeMsg = false, At at = ASC_HERE) {
+    ASC_INLINE void IterateAll(const GlobalTensor<CT> &c, uint8_t enAtomic = 0, bool enSequentialWrite = false,
+                               bool waitIterateAll = false, bool fakeMsg = false, At at = ASC_HERE) {
         (void)waitIterateAll, (void)fakeMsg;
         multiply(0, 0, m_, n_, c.where(), pitch(enSequentialWrite, m_, n_), enAtomic, sync, at);
     }
-    template <bool sync = true> ASC_INLINE void IterateAll(const LocalTensor<CT> &c, uint8_t enAtomic = 0, At at = ASC_HERE) {
+    template <bool sync = true> ASC_INLINE void IterateAll(const LocalTensor<CT> &c, uint8_t enAtomic = 0,
+                                                           At at = ASC_HERE) {
         multiply(0, 0, m_, n_, scratch(3), pitch(true, m_, n_), enAtomic, true, at);
         fetch(c, m_, n_, at);
     }
@@ -102,13 +124,17 @@ public:
         (void)enPartialSum;
         return ++step_ < rows() * columns();
     }
-    template <bool sync = true> ASC_INLINE void GetTensorC(const GlobalTensor<CT> &c, uint8_t enAtomic = 0, bool enSequentialWrite = false, At at = ASC_HERE) {
+    template <bool sync = true> ASC_INLINE void GetTensorC(const GlobalTensor<CT> &c, uint8_t enAtomic = 0,
+                                                           bool enSequentialWrite = false, At at = ASC_HERE) {
         const Block block = current();
         const uint32_t step = pitch(enSequentialWrite, block.m, block.n);
-        const uint64_t place = enSequentialWrite ? 0 : C::isNz ? uint64_t{block.n0} * step + block.m0 * 16ull : uint64_t{block.m0} * step + block.n0;
+        const uint64_t place = enSequentialWrite ? 0
+                               : C::isNz         ? uint64_t{block.n0} * step + block.m0 * 16ull
+                                                 : uint64_t{block.m0} * step + block.n0;
         multiply(block.m0, block.n0, block.m, block.n, c.where() + place * sizeof(CT), step, enAtomic, sync, at);
     }
-    template <bool sync = true> ASC_INLINE void GetTensorC(const LocalTensor<CT> &c, uint8_t enAtomic = 0, bool enSequentialWrite = false, At at = ASC_HERE) {
+    template <bool sync = true> ASC_INLINE void GetTensorC(const LocalTensor<CT> &c, uint8_t enAtomic = 0,
+                                                           bool enSequentialWrite = false, At at = ASC_HERE) {
         (void)enSequentialWrite;
         const Block block = current();
         multiply(block.m0, block.n0, block.m, block.n, scratch(3), pitch(true, block.m, block.n), enAtomic, true, at);
@@ -117,8 +143,9 @@ public:
     ASC_INLINE void End() { step_ = -1; }
 
     // Matrices one behind the other.
-    ASC_INLINE void IterateBatch(const GlobalTensor<CT> &c, uint32_t batchA, uint32_t batchB, bool enSequentialWrite, uint32_t matrixStrideA = 0,
-                                 uint32_t matrixStrideB = 0, uint32_t matrixStrideC = 0, At at = ASC_HERE) {
+    ASC_INLINE void IterateBatch(const GlobalTensor<CT> &c, uint32_t batchA, uint32_t batchB, bool enSequentialWrite,
+                                 uint32_t matrixStrideA = 0, uint32_t matrixStrideB = 0, uint32_t matrixStrideC = 0,
+                                 At at = ASC_HERE) {
         static_assert(!A::isNz && !B::isNz && !C::isNz, "the simulator's IterateBatch knows CubeFormat ND");
         (void)enSequentialWrite, (void)matrixStrideA, (void)matrixStrideB, (void)matrixStrideC;
         const uint32_t batch = batchA > batchB ? batchA : batchB;
@@ -126,14 +153,13 @@ public:
             asc_matrix a = a_, b = b_;
             a.address += (batchA > 1 ? i : 0) * uint64_t{whole_m_} * whole_ka_ * sizeof(AT);
             b.address += (batchB > 1 ? i : 0) * uint64_t{whole_kb_} * whole_n_ * sizeof(BT);
-            send(a, b, bias_, m_, n_, c.where() + i * uint64_t{whole_m_} * pitch_c_ * sizeof(CT), pitch_c_, 0, true, at);
+            send(a, b, bias_, m_, n_, c.where() + i * uint64_t{whole_m_} * pitch_c_ * sizeof(CT), pitch_c_, 0, true,
+                 at);
         }
     }
 
 private:
-    struct Block {
-        uint32_t m0, n0, m, n;
-    };
+    struct Block { uint32_t m0, n0, m, n; };
     static constexpr uint64_t kSlot = 512 << 10;
 
     static ASC_INLINE constexpr uint32_t whole_fractals(uint32_t rows) { return (rows + 15) / 16 * 16; }
@@ -142,12 +168,15 @@ private:
         if (C::isNz) return whole_fractals(alone ? m : whole_m_);
         return alone ? n : pitch_c_;
     }
-    template <class T> ASC_INLINE void take(asc_matrix &matrix, const GlobalTensor<T> &tensor, bool transposed, bool fractals) {
+    template <class T> ASC_INLINE void take(asc_matrix &matrix, const GlobalTensor<T> &tensor, bool transposed,
+                                            bool fractals) {
         matrix = {tensor.where(), asc::dtype<T>, transposed, fractals};
         step_ = -1;
     }
     // This core's part of the framework's workspace: A, B, bias and C.
-    ASC_INLINE asc_global scratch(uint32_t slot) const { return reinterpret_cast<asc_global>(GetSysWorkSpacePtr()) + (asc_block_index() * 4ull + slot) * kSlot; }
+    ASC_INLINE asc_global scratch(uint32_t slot) const {
+        return reinterpret_cast<asc_global>(GetSysWorkSpacePtr()) + (asc_block_index() * 4ull + slot) * kSlot;
+    }
     template <class T> ASC_INLINE T *spill(uint32_t slot, const LocalTensor<T> &tensor, At at) {
         asc_copy_out(scratch(slot), tensor.where(), detail::whole(tensor.GetLength()), asc::dtype<T>, 1, at.line);
         asc_barrier(ASC_ALL, at.line);
@@ -156,7 +185,8 @@ private:
     ASC_INLINE void fetch(const LocalTensor<CT> &c, uint32_t m, uint32_t n, At at) {
         asc_barrier(ASC_ALL, at.line);
         const uint64_t elements = C::isNz ? uint64_t{whole_fractals(m)} * whole_fractals(n) : uint64_t{m} * n;
-        asc_copy_in(c.where(), scratch(3), detail::whole(elements * sizeof(CT)), asc::dtype<CT>, 1, 0, 0, 0, 0, at.line);
+        asc_copy_in(c.where(), scratch(3), detail::whole(elements * sizeof(CT)), asc::dtype<CT>, 1, 0, 0, 0, 0,
+                    at.line);
         asc_barrier(ASC_ALL, at.line);
     }
     ASC_INLINE int32_t rows() const { return static_cast<int32_t>((m_ + tiling_.baseM - 1) / tiling_.baseM); }
@@ -166,13 +196,17 @@ private:
         const uint32_t row = static_cast<uint32_t>(across ? step_ / columns() : step_ % rows());
         const uint32_t column = static_cast<uint32_t>(across ? step_ % columns() : step_ / rows());
         const uint32_t m0 = row * tiling_.baseM, n0 = column * tiling_.baseN;
-        return {m0, n0, static_cast<uint32_t>(asc::least(tiling_.baseM, m_ - m0)), static_cast<uint32_t>(asc::least(tiling_.baseN, n_ - n0))};
+        return {m0, n0, static_cast<uint32_t>(asc::least(tiling_.baseM, m_ - m0)),
+                static_cast<uint32_t>(asc::least(tiling_.baseN, n_ - n0))};
     }
-    ASC_INLINE void multiply(uint32_t m0, uint32_t n0, uint32_t m, uint32_t n, asc_global to, uint32_t pitch, uint8_t atomic, bool sync, At at) {
+    ASC_INLINE void multiply(uint32_t m0, uint32_t n0, uint32_t m, uint32_t n, asc_global to, uint32_t pitch,
+                             uint8_t atomic, bool sync, At at) {
         asc_matrix a = a_, b = b_, bias = bias_;
-        const bool inside = (a.fractals && a.transposed && m0 % (32 / sizeof(AT))) || (b.fractals && !b.transposed && n0 % (32 / sizeof(BT))) ||
-                            (C::isNz && n0 % 16);
-        if (inside) asc_misuse(asc::text("in NZ a block begins on a whole fractal: choose baseM and baseN by its columns"), at.line);
+        const bool inside = (a.fractals && a.transposed && m0 % (32 / sizeof(AT))) ||
+                            (b.fractals && !b.transposed && n0 % (32 / sizeof(BT))) || (C::isNz && n0 % 16);
+        if (inside)
+            asc_misuse(asc::text("in NZ a block begins on a whole fractal: choose baseM and baseN by its columns"),
+                       at.line);
         a.address += a.transposed ? across<AT>(a, m0, lead_a(a)) : down<AT>(a, m0, lead_a(a));
         b.address += b.transposed ? down<BT>(b, n0, lead_b(b)) : across<BT>(b, n0, lead_b(b));
         bias.address += n0 * sizeof(BiasT);
@@ -193,12 +227,25 @@ private:
     template <class T> static ASC_INLINE uint64_t across(const asc_matrix &matrix, uint32_t column, uint32_t lead) {
         return (matrix.fractals ? uint64_t{column} * lead : column) * sizeof(T);
     }
-    ASC_INLINE void send(const asc_matrix &a, const asc_matrix &b, const asc_matrix &bias, uint32_t m, uint32_t n, asc_global to, uint32_t pitch,
-                         uint8_t atomic, bool sync, At at) {
-        if (!a_.address || !b_.address) asc_misuse(asc::text("Matmul needs REGIST_MATMUL_OBJ, SetTensorA and SetTensorB before it computes"), at.line);
-        const asc_matmul_shape shape{m, n, k_, lead_a(a), lead_b(b), pitch, static_cast<uint32_t>(tiling_.baseM), static_cast<uint32_t>(tiling_.baseN),
-                                     static_cast<uint32_t>(tiling_.baseK), static_cast<uint32_t>(tiling_.depthA1), static_cast<uint32_t>(tiling_.depthB1), 1};
-        asc_matmul(a, b, {to, asc::dtype<CT>, 0, C::isNz}, bias, shape, (with_bias_ ? 1u : 0u) | (atomic ? 2u : 0u) | (sync ? 0u : 4u), at.line);
+    ASC_INLINE void send(const asc_matrix &a, const asc_matrix &b, const asc_matrix &bias, uint32_t m, uint32_t n,
+                         asc_global to, uint32_t pitch, uint8_t atomic, bool sync, At at) {
+        if (!a_.address || !b_.address)
+            asc_misuse(asc::text("Matmul needs REGIST_MATMUL_OBJ, SetTensorA and SetTensorB before it computes"),
+                       at.line);
+        const asc_matmul_shape shape{m,
+                                     n,
+                                     k_,
+                                     lead_a(a),
+                                     lead_b(b),
+                                     pitch,
+                                     static_cast<uint32_t>(tiling_.baseM),
+                                     static_cast<uint32_t>(tiling_.baseN),
+                                     static_cast<uint32_t>(tiling_.baseK),
+                                     static_cast<uint32_t>(tiling_.depthA1),
+                                     static_cast<uint32_t>(tiling_.depthB1),
+                                     1};
+        asc_matmul(a, b, {to, asc::dtype<CT>, 0, C::isNz}, bias, shape,
+                   (with_bias_ ? 1u : 0u) | (atomic ? 2u : 0u) | (sync ? 0u : 4u), at.line);
     }
 
     TCubeTiling tiling_{};
@@ -208,12 +255,14 @@ private:
     int32_t step_ = -1;
 };
 
-template <class A, class B, class C, class Bias = C, const auto &config = CFG_NORM, class Callbacks = MatmulCallBackFunc<>>
+template <class A, class B, class C, class Bias = C, const auto &config = CFG_NORM,
+          class Callbacks = MatmulCallBackFunc<>>
 using MatmulImpl = Matmul<A, B, C, Bias, config, Callbacks>;
 
 namespace detail {
 ASC_INLINE void regist_matmul(TPipe *, GM_ADDR) {}
-template <class Object, class... Rest> ASC_INLINE void regist_matmul(TPipe *pipe, GM_ADDR workspace, Object &object, const TCubeTiling *tiling, Rest &&...rest) {
+template <class Object, class... Rest> ASC_INLINE void regist_matmul(TPipe *pipe, GM_ADDR workspace, Object &object,
+                                                                     const TCubeTiling *tiling, Rest &&...rest) {
     object.Init(tiling, pipe);
     regist_matmul(pipe, workspace, rest...);
 }

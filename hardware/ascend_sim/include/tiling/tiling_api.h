@@ -11,7 +11,24 @@ using ::TCubeTiling;
 
 namespace matmul_tiling {
 
-enum class TPosition { GM, A1, A2, B1, B2, C1, C2, CO1, CO2, VECIN, VECOUT, VECCALC, LCM = VECCALC, SPM, SHM = SPM, TSCM };
+enum class TPosition {
+    GM,
+    A1,
+    A2,
+    B1,
+    B2,
+    C1,
+    C2,
+    CO1,
+    CO2,
+    VECIN,
+    VECOUT,
+    VECCALC,
+    LCM = VECCALC,
+    SPM,
+    SHM = SPM,
+    TSCM
+};
 enum class CubeFormat { ND = 0, NZ, ZN, ZZ, NN, ND_ALIGN, SCALAR, VECTOR };
 enum class DataType { DT_FLOAT = 0, DT_FLOAT16 = 1, DT_INT8 = 2, DT_INT32 = 3, DT_BF16 = 27, DT_BFLOAT16 = DT_BF16 };
 
@@ -31,8 +48,12 @@ public:
     int32_t SetBiasType(TPosition, CubeFormat, DataType) { return 0; }
     int32_t SetShape(int32_t m, int32_t n, int32_t k) { return m_ = m, n_ = n, k_ = k, 0; }
     int32_t SetOrgShape(int32_t m, int32_t n, int32_t k) { return whole_m_ = m, whole_n_ = n, whole_k_ = k, 0; }
-    int32_t SetSingleShape(int32_t m = -1, int32_t n = -1, int32_t k = -1) { return single_m_ = m, single_n_ = n, single_k_ = k, 0; }
-    int32_t SetFixSplit(int32_t m = -1, int32_t n = -1, int32_t k = -1) { return base_m_ = m, base_n_ = n, base_k_ = k, 0; }
+    int32_t SetSingleShape(int32_t m = -1, int32_t n = -1, int32_t k = -1) {
+        return single_m_ = m, single_n_ = n, single_k_ = k, 0;
+    }
+    int32_t SetFixSplit(int32_t m = -1, int32_t n = -1, int32_t k = -1) {
+        return base_m_ = m, base_n_ = n, base_k_ = k, 0;
+    }
     int32_t SetBias(bool bias) { return bias_ = bias, 0; }
     int32_t EnableBias(bool bias) { return SetBias(bias); }
     int32_t SetBufferSpace(int32_t = -1, int32_t = -1, int32_t = -1, int32_t = -1) { return 0; }
@@ -41,7 +62,8 @@ public:
     int64_t GetTiling(TCubeTiling &t) {
         if (m_ <= 0 || n_ <= 0 || k_ <= 0) return -1;
         t = TCubeTiling{};
-        t.M = whole_m_ > 0 ? whole_m_ : m_, t.N = whole_n_ > 0 ? whole_n_ : n_, t.Ka = t.Kb = whole_k_ > 0 ? whole_k_ : k_;
+        t.M = whole_m_ > 0 ? whole_m_ : m_, t.N = whole_n_ > 0 ? whole_n_ : n_,
+        t.Ka = t.Kb = whole_k_ > 0 ? whole_k_ : k_;
         cut_over_cores(t);
         cut_into_blocks(t);
         t.isBias = bias_;
@@ -51,7 +73,9 @@ public:
         t.dbL0C = 1;
         return 0;
     }
-    int32_t GetCoreNum(int32_t &dim, int32_t &mDim, int32_t &nDim) const { return dim = m_cores_ * n_cores_, mDim = m_cores_, nDim = n_cores_, 0; }
+    int32_t GetCoreNum(int32_t &dim, int32_t &mDim, int32_t &nDim) const {
+        return dim = m_cores_ * n_cores_, mDim = m_cores_, nDim = n_cores_, 0;
+    }
 
 private:
     static int32_t ceil_div(int32_t a, int32_t b) { return (a + b - 1) / b; }
@@ -83,7 +107,8 @@ private:
     }
 
     int32_t cores_ = 1, element_ = 2, m_ = 0, n_ = 0, k_ = 0, whole_m_ = 0, whole_n_ = 0, whole_k_ = 0;
-    int32_t single_m_ = -1, single_n_ = -1, single_k_ = -1, base_m_ = -1, base_n_ = -1, base_k_ = -1, m_cores_ = 1, n_cores_ = 1;
+    int32_t single_m_ = -1, single_n_ = -1, single_k_ = -1, base_m_ = -1, base_n_ = -1, base_k_ = -1, m_cores_ = 1,
+            n_cores_ = 1;
     bool bias_ = false;
 };
 using MatmulApiTiling = MultiCoreMatmulTiling;

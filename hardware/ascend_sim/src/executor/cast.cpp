@@ -12,9 +12,12 @@ constexpr const char *round_names[] = {"CAST_NONE",  "CAST_RINT",  "CAST_FLOOR",
 constexpr uint32_t any_dtype = 0x0fff, nibbles_per_block = 64;
 
 // Where a lane's four bits lie from the start of their operand.
-uint64_t nibble_place(const Steps &steps, uint32_t repeat, uint32_t lane, uint32_t block_stride, uint32_t repeat_stride) {
+uint64_t nibble_place(const Steps &steps, uint32_t repeat, uint32_t lane, uint32_t block_stride,
+                      uint32_t repeat_stride) {
     if (steps.contiguous) return (static_cast<uint64_t>(repeat) * steps.lanes + lane) / 2;
-    return (static_cast<uint64_t>(repeat) * repeat_stride + lane / nibbles_per_block * static_cast<uint64_t>(block_stride)) * 32 +
+    return (static_cast<uint64_t>(repeat) * repeat_stride +
+            lane / nibbles_per_block * static_cast<uint64_t>(block_stride)) *
+               32 +
            lane % nibbles_per_block / 2;
 }
 }  // namespace
@@ -79,8 +82,10 @@ void Executor::cast_packed(Core &core, bool packs, const asc_local &dst, const a
     }
     if (steps.elements == 0) return;
     const asc_local &wide = packs ? src : dst, &narrow = packs ? dst : src;
-    const uint32_t wide_block = packs ? walk.src0_block : walk.dst_block, wide_repeat = packs ? walk.src0_repeat : walk.dst_repeat;
-    const uint32_t block = packs ? walk.dst_block : walk.src0_block, repeats = packs ? walk.dst_repeat : walk.src0_repeat;
+    const uint32_t wide_block = packs ? walk.src0_block : walk.dst_block,
+                   wide_repeat = packs ? walk.src0_repeat : walk.dst_repeat;
+    const uint32_t block = packs ? walk.dst_block : walk.src0_block,
+                   repeats = packs ? walk.dst_repeat : walk.src0_repeat;
     const View view = view_of(wide, 2, wide_block, wide_repeat, steps, "Cast", packs ? "source" : "destination");
     uint64_t reach = 0;
     for (uint32_t repeat = 0; repeat < steps.repeats; ++repeat) {

@@ -61,15 +61,15 @@ Steps Executor::steps_of(Core &core, const asc_walk &walk, uint32_t element, con
         steps.contiguous = steps.counted = true;
         steps.elements = walk.count;
         steps.repeats = static_cast<uint32_t>(divide_up(walk.count, steps.lanes));
-        core.counter = false;   // the count form leaves the mask register reset
+        core.counter = false;  // the count form leaves the mask register reset
         core.mask[0] = core.mask[1] = ~0ull;
         return steps;
     }
     if (walk.form != ASC_MASK && walk.form != ASC_MASK_REGISTER)
         diagnostics_.fail(Rule::Protocol, text("%s in an unknown form", what));
     if (core.counter) {
-        const uint64_t number = walk.form == ASC_MASK_REGISTER ? core.mask[0]
-                                                               : (walk.count ? walk.count : walk.mask[0]);
+        const uint64_t number =
+            walk.form == ASC_MASK_REGISTER ? core.mask[0] : (walk.count ? walk.count : walk.mask[0]);
         if (number > capacity_of(ASC_UB))
             diagnostics_.fail(Rule::Repeat,
                               text("%s counts %llu elements", what, static_cast<unsigned long long>(number)));
@@ -94,8 +94,8 @@ Steps Executor::steps_of(Core &core, const asc_walk &walk, uint32_t element, con
     steps.mask[0] = core.mask[0] & lanes[0];
     steps.mask[1] = core.mask[1] & lanes[1];
     steps.repeats = walk.repeat;
-    steps.elements = static_cast<uint64_t>(__builtin_popcountll(steps.mask[0]) + __builtin_popcountll(steps.mask[1])) *
-                     walk.repeat;
+    steps.elements =
+        static_cast<uint64_t>(__builtin_popcountll(steps.mask[0]) + __builtin_popcountll(steps.mask[1])) * walk.repeat;
     return steps;
 }
 

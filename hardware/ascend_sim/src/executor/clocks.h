@@ -11,9 +11,7 @@
 
 namespace sim {
 
-struct Clock {
-    uint32_t over[ASC_PIPES] = {};
-};
+struct Clock { uint32_t over[ASC_PIPES] = {}; };
 
 class PipeClocks {
 public:

@@ -6,7 +6,7 @@
 namespace sim {
 
 namespace {
-constexpr uint32_t select_modes = 3;   // VSEL_CMPMASK_SPR, VSEL_TENSOR_SCALAR_MODE, VSEL_TENSOR_TENSOR_MODE
+constexpr uint32_t select_modes = 3;  // VSEL_CMPMASK_SPR, VSEL_TENSOR_SCALAR_MODE, VSEL_TENSOR_TENSOR_MODE
 enum { same_mask_every_repeat, with_scalar_mode, with_tensor_mode };
 
 template <class T>
@@ -58,9 +58,8 @@ void Executor::compare(uint32_t mode, uint32_t dtype, asc_local dst, asc_local s
                                                   static_cast<unsigned long long>(steps.elements * element)));
     }
     const View a = view_of(src0, element, walk.src0_block, walk.src0_repeat, steps, what, "source");
-    const View b = with_scalar
-                       ? a
-                       : view_of(src1, element, walk.src1_block, walk.src1_repeat, steps, what, "second source");
+    const View b =
+        with_scalar ? a : view_of(src1, element, walk.src1_block, walk.src1_repeat, steps, what, "second source");
     const uint64_t bits = steps.elements / 8;
     const Bytes to = ub_bytes(dst, bits, 32, what, "destination");
     core.clocks.issue(ASC_V);
@@ -117,13 +116,13 @@ void Executor::select(uint32_t mode, uint32_t dtype, asc_local dst, asc_local ma
     const View to = view_of(dst, element, walk.dst_block, walk.dst_repeat, steps, "Select", "destination");
     const View a = view_of(src0, element, walk.src0_block, walk.src0_repeat, steps, "Select", "source");
     const bool tensor = mode != with_scalar_mode;
-    const View b = tensor ? view_of(src1, element, walk.src1_block, walk.src1_repeat, steps, "Select", "second source")
-                          : a;
+    const View b =
+        tensor ? view_of(src1, element, walk.src1_block, walk.src1_repeat, steps, "Select", "second source") : a;
     check_overlap(to, a, steps, false, "Select");
     check_overlap(to, b, steps, false, "Select");
     const uint64_t masked = mode == same_mask_every_repeat ? steps.lanes
-                            : steps.counted               ? steps.elements
-                                                          : static_cast<uint64_t>(steps.lanes) * steps.repeats;
+                            : steps.counted                ? steps.elements
+                                                           : static_cast<uint64_t>(steps.lanes) * steps.repeats;
     const Bytes bits = ub_bytes(mask, divide_up(masked, 8), 32, "Select", "mask");
     core.clocks.issue(ASC_V);
     touch(core, ASC_V, bits, false, "Select");

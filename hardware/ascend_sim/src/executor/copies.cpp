@@ -7,15 +7,13 @@ namespace sim {
 
 namespace {
 constexpr uint32_t max_bursts = 4095, max_units = 65535, max_exact_bytes = 2097151;
-constexpr uint32_t copyable = 0x0fff;   // every type of whole bytes
+constexpr uint32_t copyable = 0x0fff;  // every type of whole bytes
 constexpr uint32_t atomic_types = numbers | bit_of(ASC_BF16) | bit_of(ASC_I8);
 }  // namespace
 
 namespace {
 // Where a padded burst has what: padding before `data`, data, padding up to `end`, and the rest of its last block.
-struct Padded {
-    uint32_t data, stop, end, filled;
-};
+struct Padded { uint32_t data, stop, end, filled; };
 
 // Padding gets its value, if it has one. The rest of a block without padding repeats the burst's first element, as
 // hardware does; else it is undefined.
@@ -219,11 +217,11 @@ void Executor::copy_nd2nz(asc_local dst, asc_global src, asc_nd2nz shape, uint32
     const uint64_t first = src - ASC_GM_BASE - tensor * ASC_GM_STRIDE;
     for (uint64_t nd = 0; nd < shape.nd_num; ++nd) {
         for (uint64_t n = 0; n < shape.n_value; ++n) {
-            const uint64_t row = first +
-                                 (nd * shape.src_nd_stride + n * std::max(shape.src_d_value, shape.d_value)) * element;
+            const uint64_t row =
+                first + (nd * shape.src_nd_stride + n * std::max(shape.src_d_value, shape.d_value)) * element;
             for (uint64_t d = 0; d < shape.d_value; d += c0) {
-                const uint64_t to = nd * shape.dst_nz_stride * element +
-                                    (d / c0 * shape.dst_c0_stride + n * shape.dst_n_stride) * 32;
+                const uint64_t to =
+                    nd * shape.dst_nz_stride * element + (d / c0 * shape.dst_c0_stride + n * shape.dst_n_stride) * 32;
                 const uint64_t bytes = std::min<uint64_t>(c0, shape.d_value - d) * element;
                 if (to + 32 > extent) continue;
                 std::memset(data + to, 0, 32);

@@ -6,9 +6,16 @@ namespace sim {
 
 uint32_t producer_at(uint32_t source) {
     switch (source) {
-        case ASC_POS_GM: case ASC_POS_VECIN: return ASC_MTE2;
-        case ASC_POS_A1: case ASC_POS_B1: case ASC_POS_C1: case ASC_POS_A2: case ASC_POS_B2: case ASC_POS_C2:
-        case ASC_POS_TSCM: case ASC_POS_C2PIPE2GM: return ASC_MTE1;
+        case ASC_POS_GM:
+        case ASC_POS_VECIN: return ASC_MTE2;
+        case ASC_POS_A1:
+        case ASC_POS_B1:
+        case ASC_POS_C1:
+        case ASC_POS_A2:
+        case ASC_POS_B2:
+        case ASC_POS_C2:
+        case ASC_POS_TSCM:
+        case ASC_POS_C2PIPE2GM: return ASC_MTE1;
         case ASC_POS_CO1: return ASC_M;
         case ASC_POS_CO2: return ASC_FIX;
         default: return ASC_V;
@@ -19,9 +26,16 @@ uint32_t consumer_at(uint32_t source, uint32_t destination) {
     switch (destination) {
         case ASC_POS_GM: return source == ASC_POS_CO1 ? ASC_FIX : ASC_MTE3;
         case ASC_POS_VECOUT: return ASC_MTE3;
-        case ASC_POS_A1: case ASC_POS_B1: case ASC_POS_C1: case ASC_POS_TSCM: return ASC_MTE1;
-        case ASC_POS_A2: case ASC_POS_B2: case ASC_POS_C2: return ASC_M;
-        case ASC_POS_CO1: case ASC_POS_CO2: case ASC_POS_C2PIPE2GM: return ASC_FIX;
+        case ASC_POS_A1:
+        case ASC_POS_B1:
+        case ASC_POS_C1:
+        case ASC_POS_TSCM: return ASC_MTE1;
+        case ASC_POS_A2:
+        case ASC_POS_B2:
+        case ASC_POS_C2: return ASC_M;
+        case ASC_POS_CO1:
+        case ASC_POS_CO2:
+        case ASC_POS_C2PIPE2GM: return ASC_FIX;
         default: return ASC_V;
     }
 }
@@ -42,7 +56,7 @@ void Core::reset(uint32_t instance) {
     id = instance;
     waiting = false;
     for (LocalMemory &memory : memories_) memory.reset();
-    clocks.join_all();   // what the block before this one did is over
+    clocks.join_all();  // what the block before this one did is over
     restart_buffers();
     high_addr = 0;
     for (auto &row : flags) {

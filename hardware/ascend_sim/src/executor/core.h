@@ -31,9 +31,9 @@ enum class BufferState : uint8_t { Free, Allocated, Enqueued, Dequeued };
 struct QueueBuffer {
     uint32_t addr = 0;
     BufferState state = BufferState::Free;
-    bool freed = false;     // was used before, so that `free` means something
-    int32_t line = 0;       // where it got its state
-    uint32_t source = 0, destination = 0;   // between which positions it was enqueued
+    bool freed = false;                    // was used before, so that `free` means something
+    int32_t line = 0;                      // where it got its state
+    uint32_t source = 0, destination = 0;  // between which positions it was enqueued
     Clock ready, free;
 };
 
@@ -41,14 +41,13 @@ struct QueueBuffer {
 uint32_t producer_at(uint32_t source);
 uint32_t consumer_at(uint32_t source, uint32_t destination);
 
-
 struct Queue {
     bool ready = false;
     uint32_t source = 0, destination = 0;
     int32_t depth = 0;
     uint32_t bytes = 0, space = ASC_UB;
     std::vector<QueueBuffer> buffers;
-    std::deque<uint32_t> idle, enqueued;   // indices into `buffers`
+    std::deque<uint32_t> idle, enqueued;  // indices into `buffers`
 
     uint32_t producer() const;
     uint32_t consumer() const;
@@ -57,12 +56,12 @@ struct Queue {
 
 // What InitBuffer and LocalMemAllocator handed out, to name it in messages.
 struct Allocation {
-    uint32_t space, addr, bytes;   // bytes of one buffer
+    uint32_t space, addr, bytes;  // bytes of one buffer
     uint32_t count;
     uint32_t position;
-    int32_t queue;                 // -1: a TBuf or a static allocation
+    int32_t queue;  // -1: a TBuf or a static allocation
     int32_t line;
-    bool inside = false;           // of a TBufPool, whose bytes are counted already
+    bool inside = false;  // of a TBufPool, whose bytes are counted already
 };
 
 struct Flag {
@@ -92,31 +91,31 @@ public:
     LocalMemory &memory(uint32_t space) { return memories_[space]; }
 
     uint32_t id = 0;
-    bool waiting = false;                   // in SyncAll
+    bool waiting = false;  // in SyncAll
     PipeClocks clocks;
-    uint32_t next_addr[ASC_SPACES] = {};    // first unallocated address of each memory
-    uint32_t high_addr = 0;                 // first UB address that nothing was ever allocated at
+    uint32_t next_addr[ASC_SPACES] = {};  // first unallocated address of each memory
+    uint32_t high_addr = 0;               // first UB address that nothing was ever allocated at
     std::vector<Allocation> allocations;
     std::vector<Queue> queues;
-    uint32_t in_flight[ASC_PIPES][ASC_PIPES] = {};   // allocated tensors by producer and consumer
-    std::vector<uint8_t> freed;             // by block of UB: it belongs to a tensor that was freed
+    uint32_t in_flight[ASC_PIPES][ASC_PIPES] = {};  // allocated tensors by producer and consumer
+    std::vector<uint8_t> freed;                     // by block of UB: it belongs to a tensor that was freed
     Flag flags[ASC_PIPES][ASC_PIPES][event_ids];
 
-    bool counter = false;                   // SetMaskCount
-    uint64_t mask[2] = {~0ull, ~0ull};      // low, high
+    bool counter = false;               // SetMaskCount
+    uint64_t mask[2] = {~0ull, ~0ull};  // low, high
     uint32_t atomic = 0, atomic_dtype = 0;
     bool pad_set = false;
     uint64_t pad_bits = 0;
-    uint64_t bypassing = 0;                 // tensors whose copies bypass L2, by bit
+    uint64_t bypassing = 0;  // tensors whose copies bypass L2, by bit
     struct {
         uint64_t scale = 0;
         uint32_t nd_num = 1, src_nd_stride = 0, dst_nd_stride = 0;
         asc_local scales = {0, 0, ASC_FB};
-    } fix;                                  // registers of the way out of L0C
-    uint64_t gathered = 0;                  // what the last GatherMask kept
-    uint64_t merged = 0;                    // pairs that the last MrgSort took from each list, 16 bits each
-    std::deque<GlobalTouch> copied_out, copied_in;   // recent, in tensors that can be written
-    std::unordered_set<uint64_t> dirty_lines;        // of the scalar unit's data cache
+    } fix;                                          // registers of the way out of L0C
+    uint64_t gathered = 0;                          // what the last GatherMask kept
+    uint64_t merged = 0;                            // pairs that the last MrgSort took from each list, 16 bits each
+    std::deque<GlobalTouch> copied_out, copied_in;  // recent, in tensors that can be written
+    std::unordered_set<uint64_t> dirty_lines;       // of the scalar unit's data cache
 
 private:
     std::vector<LocalMemory> memories_;

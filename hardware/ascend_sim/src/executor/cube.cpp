@@ -95,7 +95,7 @@ void Executor::load_fractals(asc_local dst, asc_local src, asc_fractals shape, u
     LocalMemory &source = core.memory(src.space), &target = core.memory(dst.space);
     const uint8_t *in[] = {source.data(from.begin, from.end), source.valid(from.begin, from.end)};
     uint8_t *out[] = {target.data(to.begin, to.end), target.valid(to.begin, to.end)};
-    for (int plane = 0; plane < 2; ++plane) {   // the data, then their validity
+    for (int plane = 0; plane < 2; ++plane) {  // the data, then their validity
         for (uint64_t i = 0; i < shape.repeat; ++i) {
             const uint8_t *fractal = in[plane] + first + i * from_step;
             uint8_t *place = out[plane] + i * to_step;
@@ -112,7 +112,7 @@ void Executor::load_fractals(asc_local dst, asc_local src, asc_fractals shape, u
 void Executor::mmad(asc_local c, asc_local a, asc_local b, asc_local bias, uint32_t c_dtype, uint32_t dtype,
                     asc_mmad_shape shape, int32_t line) {
     Core &core = running(line);
-    const bool packed = dtype == ASC_I4;   // two elements a byte, 64 in a row of a fractal
+    const bool packed = dtype == ASC_I4;  // two elements a byte, 64 in a row of a fractal
     const uint32_t element = packed ? 1 : element_of(dtype, products, "Mmad");
     if (c_dtype != (dtype == ASC_I8 || packed ? ASC_I32 : ASC_F32)) {
         diagnostics_.fail(Rule::Cube, text("Mmad of %s into %s", name_of_dtype(dtype), name_of_dtype(c_dtype)));

@@ -9,9 +9,7 @@ constexpr uint32_t max_blocks = 65535;
 }
 
 Executor::Executor(const ExecutorOptions &options, Sink &sink)
-    : options_(options),
-      sink_(sink),
-      global_(options.tensors, options.compute, options.poison, diagnostics_),
+    : options_(options), sink_(sink), global_(options.tensors, options.compute, options.poison, diagnostics_),
       random_(options.seed) {}
 
 Executor::~Executor() = default;
@@ -150,7 +148,7 @@ void Executor::check_leaks(Core &core) {
     for (uint32_t id = 0; id < core.queues.size(); ++id) {
         for (const QueueBuffer &buffer : core.queues[id].buffers) {
             if (buffer.state == BufferState::Free) continue;
-            const char *how = buffer.state == BufferState::Enqueued ? "enqueued but never dequeued"
+            const char *how = buffer.state == BufferState::Enqueued    ? "enqueued but never dequeued"
                               : buffer.state == BufferState::Allocated ? "allocated but never enqueued or freed"
                                                                        : "dequeued but never freed";
             diagnostics_.fail(Rule::QueueLeak, text("the kernel ends with a tensor of %s %s (line %d)",
@@ -201,9 +199,8 @@ std::string Executor::report_json() const {
     for (const auto &[name, times] : instruction_counts_.sorted()) mix.set(name, times);
     Array warnings;
     for (const Diagnostics::Warning &warning : diagnostics_.warnings()) {
-        const std::string more = warning.times > 1
-                                     ? text(" (%llu times)", static_cast<unsigned long long>(warning.times))
-                                     : std::string();
+        const std::string more =
+            warning.times > 1 ? text(" (%llu times)", static_cast<unsigned long long>(warning.times)) : std::string();
         warnings.raw(quoted(text("%s line %d: ", text_of(warning.rule).id, warning.line) + warning.message + more));
     }
     return Object()

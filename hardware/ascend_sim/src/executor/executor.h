@@ -22,12 +22,12 @@
 namespace sim {
 
 struct ExecutorOptions {
-    bool compute = true;            // false: records only, no data is touched
-    uint8_t poison = 165;           // what uninitialised on-chip memory holds
-    uint64_t seed = 0;              // of the answers to data-dependent questions in records-only mode
+    bool compute = true;   // false: records only, no data is touched
+    uint8_t poison = 165;  // what uninitialised on-chip memory holds
+    uint64_t seed = 0;     // of the answers to data-dependent questions in records-only mode
     uint32_t vector_cores = 48, cube_cores = 24;
-    uint64_t work_limit = 1ull << 34;   // elements and multiply-adds that one run may compute
-    std::vector<TensorArg> tensors;     // in the order of their ids
+    uint64_t work_limit = 1ull << 34;  // elements and multiply-adds that one run may compute
+    std::vector<TensorArg> tensors;    // in the order of their ids
 };
 
 class Executor {
@@ -161,7 +161,7 @@ public:
 
 private:
     struct Launch {
-        uint32_t blocks = 0, kind = 0, instances = 0;   // instances: blocks, or two vector cores each in a mixed launch
+        uint32_t blocks = 0, kind = 0, instances = 0;  // instances: blocks, or two vector cores each in a mixed launch
         uint32_t live = 0, ended = 0, waiting = 0;
         std::vector<uint8_t> begun;                     // by instance
         uint32_t crossed[11] = {};                      // CrossCoreSetFlag by flag
@@ -241,9 +241,9 @@ private:
     GlobalMemory global_;
     Launch launch_;
     bool launched_ = false;
-    uint32_t epoch_ = 1;                         // counts the meetings of all cores
+    uint32_t epoch_ = 1;  // counts the meetings of all cores
     Core *core_ = nullptr;
-    std::vector<std::unique_ptr<Core>> cores_;   // by instance, while they live
+    std::vector<std::unique_ptr<Core>> cores_;  // by instance, while they live
     std::vector<std::unique_ptr<Core>> pool_;
     bool returned_ = false;
     int code_ = 0;
@@ -251,7 +251,7 @@ private:
     uint32_t launches_ = 0;
     bool data_dependent_ = false;
     uint64_t random_ = 0;
-    std::unordered_map<uint64_t, uint32_t> lines_written_;   // cache lines that a core wrote with SetValue, this epoch
+    std::unordered_map<uint64_t, uint32_t> lines_written_;  // cache lines that a core wrote with SetValue, this epoch
     std::string printed_;
     InstructionCounts instruction_counts_;
 };

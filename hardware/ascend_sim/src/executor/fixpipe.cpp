@@ -25,8 +25,8 @@ Scale scale_of(uint64_t bits) {
 // One Fixpipe, checked: where its elements come from and what becomes of them.
 struct Executor::Fix {
     asc_fix_shape shape;
-    uint32_t dst_dtype, src_dtype, element, width;   // width: columns of a fractal of the result
-    Bytes from, numbers;                             // of L0C, of the scales (empty if there are none)
+    uint32_t dst_dtype, src_dtype, element, width;  // width: columns of a fractal of the result
+    Bytes from, numbers;                            // of L0C, of the scales (empty if there are none)
     uint64_t scale;
     const uint8_t *data = nullptr, *valid = nullptr, *scales = nullptr, *scales_valid = nullptr;
 
@@ -43,7 +43,8 @@ struct Executor::Fix {
         if (shape.relu && value < 0) value = 0;
         if (shape.quant) {
             const Scale by = scale_of(bits);
-            value = static_cast<double>(static_cast<float>(value) * by.factor) + (bytes_of_dtype(dst_dtype) == 1 ? by.offset : 0);
+            value = static_cast<double>(static_cast<float>(value) * by.factor) +
+                    (bytes_of_dtype(dst_dtype) == 1 ? by.offset : 0);
         }
         put_value(dst_dtype, to, value, ASC_RINT);
         std::memset(to_valid, good, element);
@@ -94,17 +95,20 @@ Executor::Fix Executor::take_results(Core &core, const asc_local &src, asc_local
     if (shape.nz) shape.nd_num = 1;
     if (shape.m > max_rows || shape.n > max_columns || shape.src_stride > 65535 || shape.dst_stride > (1u << 24) ||
         shape.relu > 1 || shape.nz > 1 || shape.split > 1 || shape.quant > 2 || shape.registers > 1 ||
-        shape.nd_num > 65535 || shape.src_nd_stride > 65535 || shape.dst_nd_stride > 65535 || shape.src_stride < shape.m ||
-        (!shape.nz && shape.dst_stride < shape.n) || (shape.split && dst_dtype != ASC_F32)) {
+        shape.nd_num > 65535 || shape.src_nd_stride > 65535 || shape.dst_nd_stride > 65535 ||
+        shape.src_stride < shape.m || (!shape.nz && shape.dst_stride < shape.n) ||
+        (shape.split && dst_dtype != ASC_F32)) {
         diagnostics_.fail(Rule::Cube, text("Fixpipe of %u x %u with strides %u and %u", shape.m, shape.n,
                                            shape.src_stride, shape.dst_stride));
     }
     const uint32_t width = element == 1 ? 32 : shape.split ? 8 : 16;
     Fix fix{shape, dst_dtype, src_dtype, element, width, {ASC_L0C, 0, 0}, {ASC_FB, 0, 0}, scale};
     if (shape.m == 0 || shape.n == 0 || shape.nd_num == 0) return fix;
-    if (shape.nz && (shape.n % std::min(width, 16u) || static_cast<uint64_t>(shape.dst_stride) * 32 < static_cast<uint64_t>(shape.m) * width * element))
-        diagnostics_.fail(Rule::Cube, text("Fixpipe in fractals of %u x %u with %u blocks from column to column", shape.m,
-                                           shape.n, shape.dst_stride),
+    if (shape.nz && (shape.n % std::min(width, 16u) ||
+                     static_cast<uint64_t>(shape.dst_stride) * 32 < static_cast<uint64_t>(shape.m) * width * element))
+        diagnostics_.fail(Rule::Cube,
+                          text("Fixpipe in fractals of %u x %u with %u blocks from column to column", shape.m, shape.n,
+                               shape.dst_stride),
                           "n is a multiple of 16 and a column of fractals fits before the next");
     if (src.addr % 64)
         diagnostics_.fail(Rule::Alignment, text("Fixpipe from L0C[0x%x]", src.addr), "L0C starts on 64 bytes");
@@ -113,7 +117,8 @@ Executor::Fix Executor::take_results(Core &core, const asc_local &src, asc_local
     fix.from = bytes_of(src, extent, "Fixpipe", "source");
     if (shape.quant == 2) {
         if (scales.space != ASC_L1 && scales.space != ASC_FB)
-            diagnostics_.fail(Rule::Space, text("Fixpipe with scales in %s", name_of_space(scales.space)), "they are in A1 or C2PIPE2GM");
+            diagnostics_.fail(Rule::Space, text("Fixpipe with scales in %s", name_of_space(scales.space)),
+                              "they are in A1 or C2PIPE2GM");
         fix.numbers = bytes_of(scales, shape.n * 8ull, "Fixpipe", "scales");
     }
     if (core.atomic && core.atomic_dtype != dst_dtype)
@@ -143,7 +148,8 @@ void Executor::fixpipe(asc_global dst, asc_local src, asc_local scales, uint32_t
     const asc_fix_shape &s = fix.shape;
     const uint64_t element = fix.element, width = s.nz ? fix.width : s.n;
     // Rows of each matrix; in fractals: columns of them, each m rows of `width`.
-    const uint64_t pieces = s.nz ? fix.columns_of_fractals() : s.m, pitch = s.nz ? s.dst_stride * 32ull : s.dst_stride * element;
+    const uint64_t pieces = s.nz ? fix.columns_of_fractals() : s.m,
+                   pitch = s.nz ? s.dst_stride * 32ull : s.dst_stride * element;
     const uint64_t bytes = width * element * (s.nz ? s.m : 1);
     std::vector<uint8_t> row(bytes), row_valid(bytes);
     for (uint64_t matrix = 0; matrix < s.nd_num; ++matrix) {
@@ -174,14 +180,16 @@ void Executor::fixpipe_local(asc_local dst, asc_local src, asc_local scales, uin
                              asc_fix_shape shape, uint64_t scale, int32_t line) {
     Core &core = running(line);
     if (dst.space != ASC_L1 || shape.nz != 1)
-        diagnostics_.fail(Rule::Space, text("Fixpipe to %s", name_of_space(dst.space)), "it goes to global memory, or in fractals to A1");
+        diagnostics_.fail(Rule::Space, text("Fixpipe to %s", name_of_space(dst.space)),
+                          "it goes to global memory, or in fractals to A1");
     const Fix fix = take_results(core, src, scales, dst_dtype, src_dtype, shape, scale);
     if (fix.from.size() == 0) return;
     const asc_fix_shape &s = fix.shape;
     const uint64_t pieces = fix.columns_of_fractals(), pitch = s.dst_stride * 32ull,
                    bytes = static_cast<uint64_t>(s.m) * fix.width * fix.element;
     const Bytes to = bytes_of(dst, (pieces - 1) * pitch + bytes, "Fixpipe", "destination");
-    if (dst.addr % 32) diagnostics_.fail(Rule::Alignment, text("Fixpipe to L1[0x%x]", dst.addr), "L1 starts on 32 bytes");
+    if (dst.addr % 32)
+        diagnostics_.fail(Rule::Alignment, text("Fixpipe to L1[0x%x]", dst.addr), "L1 starts on 32 bytes");
     touch(core, ASC_FIX, to, true, "Fixpipe");
     Instr record = instr(Kind::Load, ASC_FIX);
     record.dtype = static_cast<uint8_t>(dst_dtype);

@@ -9,7 +9,7 @@
 namespace sim {
 
 namespace {
-constexpr uint64_t padding_bytes = 512;   // allocations are this much larger than their tensors
+constexpr uint64_t padding_bytes = 512;  // allocations are this much larger than their tensors
 constexpr const char *role_names[] = {"input", "output", "workspace"};
 
 uint64_t groups_for(uint64_t bytes, uint64_t group_bytes) { return (bytes + group_bytes - 1) / group_bytes; }
@@ -23,7 +23,7 @@ void Coverage::add(uint64_t begin, uint64_t end) {
     for (uint64_t at = begin; at < end;) {
         const uint64_t group = at / group_bytes, start = group * group_bytes;
         const uint64_t stop = std::min(end, start + group_bytes);
-        if (group >= groups_.size()) return;   // the padding behind the tensor counts for nothing
+        if (group >= groups_.size()) return;  // the padding behind the tensor counts for nothing
         add_to(groups_.at(group), static_cast<uint32_t>(at - start), static_cast<uint32_t>(stop - start));
         at = stop;
     }
@@ -130,16 +130,14 @@ void Ownership::claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t se
     }
     uint32_t *const holder = group.detail->holder;
     if (!shared) std::fill(holder + begin, holder + end, self);
-    else for (uint32_t i = begin; i < end; ++i) holder[i] = merged(holder[i], self, true);
+    else
+        for (uint32_t i = begin; i < end; ++i) holder[i] = merged(holder[i], self, true);
 }
 
 // ---- tensors -------------------------------------------------------------------------------------------------------
 
 GlobalMemory::Tensor::Tensor(const TensorArg &argument)
-    : TensorArg(argument),
-      read(bytes),
-      written(bytes),
-      writer(role == Input ? 0 : bytes),
+    : TensorArg(argument), read(bytes), written(bytes), writer(role == Input ? 0 : bytes),
       reader(role == Input ? 0 : bytes) {}
 
 GlobalMemory::GlobalMemory(const std::vector<TensorArg> &tensors, bool compute, uint8_t poison,

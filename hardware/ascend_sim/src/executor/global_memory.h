@@ -16,7 +16,7 @@ struct TensorArg {
     enum Role { Input, Output, Workspace } role;
     uint8_t dtype;
     uint64_t bytes;
-    uint8_t *data;   // nullptr in records-only mode
+    uint8_t *data;  // nullptr in records-only mode
 };
 
 // Which bytes of a tensor were touched. Memory is spent only where groups of bytes are touched in part.
@@ -28,11 +28,9 @@ public:
 
 private:
     static constexpr uint64_t group_bytes = 4096;
-    struct Bits {
-        uint64_t words[group_bytes / 64] = {};
-    };
+    struct Bits { uint64_t words[group_bytes / 64] = {}; };
     struct Group {
-        uint16_t begin = 0, end = 0;       // the covered part, while it is one piece
+        uint16_t begin = 0, end = 0;  // the covered part, while it is one piece
         std::unique_ptr<Bits> bits;
     };
     void add_to(Group &group, uint32_t begin, uint32_t end);
@@ -54,12 +52,10 @@ public:
 
 private:
     static constexpr uint64_t group_bytes = 1024;
-    struct Detail {
-        uint32_t holder[group_bytes];
-    };
+    struct Detail { uint32_t holder[group_bytes]; };
     struct Group {
         uint32_t epoch = 0, holder = nobody;
-        uint16_t begin = 0, end = 0;       // the held part, while it is one piece with one holder
+        uint16_t begin = 0, end = 0;  // the held part, while it is one piece with one holder
         bool detailed = false;
         std::unique_ptr<Detail> detail;
     };
@@ -71,7 +67,7 @@ private:
 // A checked range of one tensor.
 struct GlobalBytes {
     uint32_t tensor;
-    uint64_t begin, end;    // byte offsets in it; `end` may lie in the padding behind the tensor
+    uint64_t begin, end;  // byte offsets in it; `end` may lie in the padding behind the tensor
 };
 
 class GlobalMemory {
@@ -103,7 +99,7 @@ private:
     struct Tensor : TensorArg {
         Coverage read, written;
         Ownership writer, reader;
-        std::unique_ptr<uint8_t[], Release> valid;   // by byte; only what can be written has it
+        std::unique_ptr<uint8_t[], Release> valid;  // by byte; only what can be written has it
         explicit Tensor(const TensorArg &argument);
     };
 

@@ -5,7 +5,7 @@
 namespace sim {
 
 namespace {
-constexpr size_t remembered_copies = 128;   // how far back a core's copies are compared in global memory
+constexpr size_t remembered_copies = 128;  // how far back a core's copies are compared in global memory
 constexpr uint64_t cache_line = 64;
 
 std::string place(const Core &core, const Bytes &bytes) {
@@ -23,9 +23,11 @@ void Executor::scalar_waits(Core &core, uint32_t pipe) {
 void Executor::touch(Core &core, uint32_t pipe, const Bytes &bytes, bool write, const char *what) {
     if (bytes.begin == bytes.end) return;
     if (bytes.space == ASC_UB && (core.freed[bytes.begin / 32] || core.freed[(bytes.end - 1) / 32])) {
-        const QueueBuffer *buffer = core.queue_buffer(ASC_UB, core.freed[bytes.begin / 32] ? bytes.begin : bytes.end - 1);
-        diagnostics_.fail(Rule::QueueFreed, text("%s %s %s, which was freed in line %d", what, write ? "writes" : "reads",
-                                                 place(core, bytes).c_str(), buffer ? buffer->line : 0));
+        const QueueBuffer *buffer =
+            core.queue_buffer(ASC_UB, core.freed[bytes.begin / 32] ? bytes.begin : bytes.end - 1);
+        diagnostics_.fail(Rule::QueueFreed,
+                          text("%s %s %s, which was freed in line %d", what, write ? "writes" : "reads",
+                               place(core, bytes).c_str(), buffer ? buffer->line : 0));
     }
     LocalMemory &memory = core.memory(bytes.space);
     for (uint32_t other = ASC_V; other < ASC_PIPES; ++other) {
@@ -47,7 +49,7 @@ void Executor::touch(Core &core, uint32_t pipe, const Bytes &bytes, bool write, 
             text("put EnQue/DeQue, SetFlag/WaitFlag<HardEvent::%s_%s> or PipeBarrier<PIPE_ALL> between them", from,
                  to));
     }
-    if (pipe == ASC_S) return;   // later instructions are issued after it
+    if (pipe == ASC_S) return;  // later instructions are issued after it
     LastTouch &last = write ? memory.writes(pipe) : memory.reads(pipe);
     last.mark(memory.capacity(), bytes.begin, bytes.end, core.clocks.issued(pipe));
 }
@@ -55,8 +57,8 @@ void Executor::touch(Core &core, uint32_t pipe, const Bytes &bytes, bool write, 
 void Executor::touch(Core &core, const View &view, const Steps &steps, bool write, const char *what) {
     if (steps.elements == 0) return;
     const uint32_t blocks = static_cast<uint32_t>(divide_up(steps.lanes, view.per_block()));
-    const bool solid = steps.contiguous ||
-                       (view.block_stride <= 1 && (steps.repeats == 1 || view.repeat_stride <= blocks));
+    const bool solid =
+        steps.contiguous || (view.block_stride <= 1 && (steps.repeats == 1 || view.repeat_stride <= blocks));
     if (solid) {
         touch(core, ASC_V, {ASC_UB, view.addr, static_cast<uint32_t>(view.addr + view.extent(steps))}, write, what);
         return;

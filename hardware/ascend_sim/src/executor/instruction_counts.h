@@ -12,7 +12,7 @@ public:
     void count(const char *name) {
         size_t at = (reinterpret_cast<uintptr_t>(name) >> 2) % places;
         while (entries_[at].name != name && entries_[at].name)
-            at = (at + 1) % places;   // there are fewer names than places
+            at = (at + 1) % places;  // there are fewer names than places
         entries_[at].name = name;
         ++entries_[at].times;
     }

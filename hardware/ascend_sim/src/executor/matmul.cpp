@@ -8,9 +8,7 @@ namespace sim {
 namespace {
 enum { has_bias = 1, adds_atomically = 2, asynchronous = 4 };
 
-struct Types {
-    uint8_t a, b, c;
-};
+struct Types { uint8_t a, b, c; };
 constexpr Types supported[] = {
     {ASC_F16, ASC_F16, ASC_F32},    {ASC_F16, ASC_F16, ASC_F16}, {ASC_BF16, ASC_BF16, ASC_F32},
     {ASC_BF16, ASC_BF16, ASC_BF16}, {ASC_F32, ASC_F32, ASC_F32}, {ASC_I8, ASC_I8, ASC_I32},
@@ -34,7 +32,7 @@ bool is_bias(uint32_t dtype, uint32_t a) {
 struct Executor::Laid {
     asc_global address;
     uint32_t dtype;
-    uint64_t rows, columns, pitch, width;   // width: of a fractal's rows in elements, 0 if there are none
+    uint64_t rows, columns, pitch, width;  // width: of a fractal's rows in elements, 0 if there are none
 
     uint64_t element() const { return bytes_of_dtype(dtype); }
     uint64_t bytes() const { return (width ? rows * width : columns) * element(); }
@@ -84,7 +82,7 @@ void Executor::matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias,
     const uint32_t batch = std::max(shape.batch, 1u);
     const uint64_t a_rows = a.transposed ? shape.k : shape.m, a_columns = a.transposed ? shape.m : shape.k;
     const uint64_t b_rows = b.transposed ? shape.n : shape.k, b_columns = b.transposed ? shape.k : shape.n;
-    for (uint32_t pipe = ASC_V; pipe < ASC_PIPES; ++pipe) {   // the message to the cube core waits for what was written
+    for (uint32_t pipe = ASC_V; pipe < ASC_PIPES; ++pipe) {  // the message to the cube core waits for what was written
         if (core.clocks.issued(pipe) > core.clocks.known(ASC_S, pipe)) scalar_waits(core, pipe);
     }
     if (batch > 1 && (a.fractals || b.fractals || c.fractals))
@@ -93,7 +91,8 @@ void Executor::matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias,
         return Laid{matrix.address, matrix.dtype, rows, columns, pitch, matrix.fractals ? width : 0};
     };
     const uint64_t c0 = 32 / bytes_of_dtype(a.dtype);
-    const Laid all_a = laid(a, a_rows * batch, a_columns, shape.lda, c0), all_b = laid(b, b_rows * batch, b_columns, shape.ldb, c0);
+    const Laid all_a = laid(a, a_rows * batch, a_columns, shape.lda, c0),
+               all_b = laid(b, b_rows * batch, b_columns, shape.ldb, c0);
     const Laid all_c = laid(c, static_cast<uint64_t>(shape.m) * batch, shape.n, shape.ldc, 16);
     const Laid biases = {bias.address, bias.dtype, 1, shape.n, shape.n, 0};
     const GlobalBytes from_a = touch_matrix(core, all_a, false, false, "Matmul's A");
@@ -118,7 +117,7 @@ void Executor::matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias,
     if (!(flags & asynchronous)) scalar_waits(core, ASC_M);
     if (!options_.compute) return;
 
-    work(static_cast<uint64_t>(shape.m) * shape.n * batch);   // in steps, so that the product cannot overflow
+    work(static_cast<uint64_t>(shape.m) * shape.n * batch);  // in steps, so that the product cannot overflow
     for (uint32_t i = 0; i < batch; ++i) work(static_cast<uint64_t>(shape.m) * shape.n / 4 * shape.k);
     const uint64_t c_element = all_c.element();
     const Laid one_a = laid(a, a_rows, a_columns, shape.lda, c0), one_b = laid(b, b_rows, b_columns, shape.ldb, c0);

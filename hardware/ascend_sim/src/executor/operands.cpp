@@ -12,8 +12,8 @@ uint64_t View::extent(const Steps &steps) const {
         if (lanes == 0) continue;
         const uint32_t last_block = (lanes - 1) / per_block();
         const uint64_t row = static_cast<uint64_t>(repeat) * repeat_stride * 32;
-        const uint64_t tail = row + static_cast<uint64_t>(last_block) * block_stride * 32 +
-                              ((lanes - 1) % per_block() + 1) * element;
+        const uint64_t tail =
+            row + static_cast<uint64_t>(last_block) * block_stride * 32 + ((lanes - 1) % per_block() + 1) * element;
         end = std::max(end, tail);
         if (block_stride == 0 && last_block > 0) end = std::max<uint64_t>(end, row + 32);
     }
@@ -70,7 +70,7 @@ bool overlaps_badly(const View &dst, const View &src, const Steps &steps, bool a
     if (dst.addr >= s_end || src.addr >= d_end) return false;
     if (steps.contiguous) {
         if (dst.element != src.element) return true;
-        const bool repeats_apart = src.addr > dst.addr && src.addr - dst.addr >= 256;   // moves down by whole repeats
+        const bool repeats_apart = src.addr > dst.addr && src.addr - dst.addr >= 256;  // moves down by whole repeats
         return dst.addr != src.addr && !repeats_apart;
     }
     const bool same = dst.addr == src.addr && dst.element == src.element && dst.block_stride == src.block_stride;

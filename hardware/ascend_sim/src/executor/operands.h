@@ -16,10 +16,10 @@ constexpr uint64_t divide_up(uint64_t value, uint64_t unit) { return (value + un
 // Which elements are active, resolved from the call and the mask register.
 struct Steps {
     uint32_t repeats = 0;
-    uint32_t lanes = 0;          // elements of a full repeat
-    uint64_t elements = 0;       // active ones, in all repeats
-    bool contiguous = false;     // the first `elements` from the start; strides do not matter
-    bool counted = false;        // the first `elements` in order of lanes; else `mask` in each repeat
+    uint32_t lanes = 0;       // elements of a full repeat
+    uint64_t elements = 0;    // active ones, in all repeats
+    bool contiguous = false;  // the first `elements` from the start; strides do not matter
+    bool counted = false;     // the first `elements` in order of lanes; else `mask` in each repeat
     uint64_t mask[2] = {0, 0};
 
     // Lanes of a repeat up to the last active one.
@@ -39,8 +39,8 @@ struct Steps {
 
 // One operand in UB, checked.
 struct View {
-    uint32_t addr = 0, element = 0;                       // element: bytes of one
-    uint32_t block_stride = 1, repeat_stride = 8;         // in blocks
+    uint32_t addr = 0, element = 0;                // element: bytes of one
+    uint32_t block_stride = 1, repeat_stride = 8;  // in blocks
 
     uint32_t per_block() const { return 32 / element; }
     // Where a lane of a repeat lies.

@@ -10,7 +10,10 @@ constexpr uint32_t max_queues = 4096, max_buffers = 64, reserved_ub = 184u << 10
 
 constexpr uint32_t space_of(uint32_t position) {
     switch (position) {
-        case ASC_POS_A1: case ASC_POS_B1: case ASC_POS_C1: case ASC_POS_TSCM: return ASC_L1;
+        case ASC_POS_A1:
+        case ASC_POS_B1:
+        case ASC_POS_C1:
+        case ASC_POS_TSCM: return ASC_L1;
         case ASC_POS_A2: return ASC_L0A;
         case ASC_POS_B2: return ASC_L0B;
         case ASC_POS_CO1: return ASC_L0C;
@@ -99,8 +102,8 @@ void Executor::init_queue(uint32_t id, uint32_t source, uint32_t destination, in
     Core &core = running(line);
     const uint32_t position = check_queue(core, id, source, destination, count, bytes), space = space_of(position);
     const uint64_t each = round_up(bytes, 32);
-    const std::string what = text("this %s queue, %u x %llu", name_of_position(position), count,
-                                  static_cast<unsigned long long>(each));
+    const std::string what =
+        text("this %s queue, %u x %llu", name_of_position(position), count, static_cast<unsigned long long>(each));
     if (each * count > capacity_of(space)) name_buffers(core, space, each * count, what.c_str());
     const uint32_t addr = reserve(core, space, static_cast<uint32_t>(each) * count, what.c_str());
     Queue queue;
@@ -117,7 +120,8 @@ void Executor::init_queue(uint32_t id, uint32_t source, uint32_t destination, in
 uint32_t Executor::reserve_in(Core &core, const asc_local &rest, uint64_t bytes, const char *what) {
     const auto holds = [&](const Allocation &allocation) {
         return allocation.queue < 0 && allocation.space == rest.space && rest.addr >= allocation.addr &&
-               static_cast<uint64_t>(rest.addr) + rest.bytes <= static_cast<uint64_t>(allocation.addr) + allocation.bytes;
+               static_cast<uint64_t>(rest.addr) + rest.bytes <=
+                   static_cast<uint64_t>(allocation.addr) + allocation.bytes;
     };
     if (std::none_of(core.allocations.begin(), core.allocations.end(), holds)) {
         diagnostics_.fail(Rule::BufferInit, text("InitBuffer of %s in a TBufPool that has no bytes", what),
@@ -137,7 +141,8 @@ void Executor::init_queue_in(uint32_t id, uint32_t source, uint32_t destination,
     Core &core = running(line);
     const uint32_t position = check_queue(core, id, source, destination, count, bytes);
     if (space_of(position) != rest.space)
-        diagnostics_.fail(Rule::Space, text("a %s queue in a TBufPool in %s", name_of_position(position), name_of_space(rest.space)),
+        diagnostics_.fail(Rule::Space,
+                          text("a %s queue in a TBufPool in %s", name_of_position(position), name_of_space(rest.space)),
                           "pool and queue are in one memory");
     const uint64_t each = round_up(bytes, 32);
     const uint32_t addr = reserve_in(core, rest, each * count, "this queue");
@@ -209,8 +214,9 @@ void Executor::static_alloc(uint32_t space, uint32_t addr, uint32_t bytes, int32
 
 void Executor::offset_out_of_bounds(asc_local tensor, uint64_t offset_bytes, int32_t line) {
     running(line);
-    diagnostics_.fail(Rule::OutOfBounds, text("a LocalTensor of %u bytes is indexed at byte %llu", tensor.bytes,
-                                              static_cast<unsigned long long>(offset_bytes)),
+    diagnostics_.fail(Rule::OutOfBounds,
+                      text("a LocalTensor of %u bytes is indexed at byte %llu", tensor.bytes,
+                           static_cast<unsigned long long>(offset_bytes)),
                       "keep the offset below the size of the tensor");
 }
 
@@ -269,18 +275,20 @@ void Executor::enqueue(uint32_t id, asc_local tensor, int32_t line) {
 
 void Executor::enqueue_as(uint32_t id, asc_local tensor, uint32_t source, uint32_t destination, int32_t line) {
     Core &core = running(line);
-    if (source >= ASC_POSITIONS || destination >= ASC_POSITIONS) diagnostics_.fail(Rule::Protocol, "EnQue at no position");
+    if (source >= ASC_POSITIONS || destination >= ASC_POSITIONS)
+        diagnostics_.fail(Rule::Protocol, "EnQue at no position");
     enqueue_between(core, id, tensor, source, destination);
 }
 
-void Executor::enqueue_between(Core &core, uint32_t id, const asc_local &tensor, uint32_t source, uint32_t destination) {
+void Executor::enqueue_between(Core &core, uint32_t id, const asc_local &tensor, uint32_t source,
+                               uint32_t destination) {
     QueueBuffer &buffer = buffer_in(core, id, tensor, "EnQue");
     Queue &queue = core.queues[id];
     if (buffer.state != BufferState::Allocated && buffer.state != BufferState::Dequeued) {
         diagnostics_.fail(Rule::QueueState, text("EnQue on %s of a tensor that is %s since line %d",
                                                  queue.name(id).c_str(), name_of_state(buffer.state), buffer.line));
     }
-    if (queue.enqueued.size() >= static_cast<size_t>(std::max(queue.depth, 1))) {   // depth 0 works in place, on one
+    if (queue.enqueued.size() >= static_cast<size_t>(std::max(queue.depth, 1))) {  // depth 0 works in place, on one
         diagnostics_.fail(Rule::QueueDepth, text("EnQue on %s, which already holds %zu tensors", queue.name(id).c_str(),
                                                  queue.enqueued.size()));
     }
@@ -303,7 +311,8 @@ void Executor::dequeue(uint32_t id, uint32_t addr, int32_t line) {
 
 void Executor::dequeue_as(uint32_t id, uint32_t addr, uint32_t source, uint32_t destination, int32_t line) {
     Core &core = running(line);
-    if (source >= ASC_POSITIONS || destination >= ASC_POSITIONS) diagnostics_.fail(Rule::Protocol, "DeQue at no position");
+    if (source >= ASC_POSITIONS || destination >= ASC_POSITIONS)
+        diagnostics_.fail(Rule::Protocol, "DeQue at no position");
     dequeue_between(core, id, addr, source, destination);
 }
 
@@ -315,7 +324,8 @@ void Executor::dequeue_between(Core &core, uint32_t id, uint32_t addr, uint32_t 
     QueueBuffer &buffer = queue.buffers[slot];
     if (buffer.addr != addr) diagnostics_.fail(Rule::Protocol, "DeQue of another buffer than the device's");
     const uint32_t consumer = consumer_at(source, destination);
-    if (producer_at(source) != producer_at(buffer.source) || consumer != consumer_at(buffer.source, buffer.destination)) {
+    if (producer_at(source) != producer_at(buffer.source) ||
+        consumer != consumer_at(buffer.source, buffer.destination)) {
         diagnostics_.fail(Rule::QueueState,
                           text("DeQue from %s to %s on %s of a tensor that was enqueued from %s to %s in line %d",
                                name_of_position(source), name_of_position(destination), queue.name(id).c_str(),
@@ -334,7 +344,8 @@ void Executor::dequeue_between(Core &core, uint32_t id, uint32_t addr, uint32_t 
 void Executor::mark_freed(Core &core, uint32_t space, uint32_t begin, uint32_t bytes, bool freed) {
     if (space != ASC_UB) return;
     const uint32_t blocks = static_cast<uint32_t>(core.freed.size()), first = std::min(begin / 32, blocks);
-    const uint32_t last = static_cast<uint32_t>(std::min<uint64_t>((static_cast<uint64_t>(begin) + bytes) / 32, blocks));
+    const uint32_t last =
+        static_cast<uint32_t>(std::min<uint64_t>((static_cast<uint64_t>(begin) + bytes) / 32, blocks));
     std::fill(core.freed.begin() + first, core.freed.begin() + std::max(first, last), freed);
 }
 

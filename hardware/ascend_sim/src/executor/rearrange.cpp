@@ -36,7 +36,10 @@ bool pattern_keeps(uint32_t pattern, uint32_t lane) {
     switch (pattern) {
         case 1: return lane % 2 == 0;
         case 2: return lane % 2 == 1;
-        case 3: case 4: case 5: case 6: return lane % 4 == pattern - 3;
+        case 3:
+        case 4:
+        case 5:
+        case 6: return lane % 4 == pattern - 3;
         default: return true;
     }
 }
@@ -79,8 +82,8 @@ void Executor::brcb(uint32_t dtype, asc_local dst, asc_local src, asc_walk walk,
     if (walk.repeat > 255 || walk.dst_block == 0)
         diagnostics_.fail(Rule::Repeat, text("Brcb with %u repeats and block stride %u", walk.repeat, walk.dst_block));
     if (walk.repeat == 0) return;
-    const uint64_t extent = (static_cast<uint64_t>(walk.repeat - 1) * walk.dst_repeat + 7ull * walk.dst_block) * 32 +
-                            32;
+    const uint64_t extent =
+        (static_cast<uint64_t>(walk.repeat - 1) * walk.dst_repeat + 7ull * walk.dst_block) * 32 + 32;
     const Bytes to = ub_bytes(dst, extent, 32, "Brcb", "destination"),
                 from = ub_bytes(src, 8ull * walk.repeat * element, 32, "Brcb", "source");
     if (to.begin < from.end && from.begin < to.end) diagnostics_.fail(Rule::Overlap, "Brcb writes over its source");
@@ -165,9 +168,9 @@ void Executor::gather(uint32_t dtype, asc_local dst, asc_local src, asc_local of
                 diagnostics_.fail(Rule::Gather, text("%s takes byte %llu of a source of %zu bytes", what,
                                                      static_cast<unsigned long long>(at), source.size()));
             }
-            const uint64_t place = to.addr + (steps.contiguous
-                                                  ? (static_cast<uint64_t>(repeat) * steps.lanes + lane) * piece
-                                                  : to.offset(repeat, lane));
+            const uint64_t place =
+                to.addr + (steps.contiguous ? (static_cast<uint64_t>(repeat) * steps.lanes + lane) * piece
+                                            : to.offset(repeat, lane));
             std::memcpy(data + place, source.data() + at, piece);
             std::memcpy(valid + place, source_valid.data() + at, piece);
         }
@@ -187,8 +190,8 @@ void Executor::gather_mask(uint32_t dtype, asc_local dst, asc_local src, asc_loc
     if (walk.repeat == 0 || each == 0) return;
     if (each > capacity_of(ASC_UB)) diagnostics_.fail(Rule::Repeat, text("%s with mask %u", what, each));
     const uint64_t last_block = (each - 1) / per_block, steps_back = walk.repeat - 1;
-    const uint64_t extent = (steps_back * walk.src0_repeat + last_block * walk.src0_block) * 32 +
-                            ((each - 1) % per_block + 1) * element;
+    const uint64_t extent =
+        (steps_back * walk.src0_repeat + last_block * walk.src0_block) * 32 + ((each - 1) % per_block + 1) * element;
     const Bytes from = ub_bytes(src, extent, 32, what, "source");
     const uint64_t bits = pattern ? 0 : steps_back * walk.src1_repeat * 32 + divide_up(each, 8);
     const Bytes chosen = pattern ? Bytes{ASC_UB, 0, 0} : ub_bytes(mask, bits, 32, what, "mask");

@@ -13,7 +13,7 @@ struct Rows {
     bool meets(uint64_t from, uint64_t to) const {
         if (from >= end() || to <= begin) return false;
         if (count == 1 || pitch <= bytes) return true;
-        const uint64_t row = from > begin ? (from - begin) / pitch : 0;   // the last that starts at or before `from`
+        const uint64_t row = from > begin ? (from - begin) / pitch : 0;  // the last that starts at or before `from`
         if (row < count && begin + row * pitch < to && begin + row * pitch + bytes > from) return true;
         return row + 1 < count && begin + (row + 1) * pitch < to;
     }

@@ -122,14 +122,14 @@ void Executor::write_global(uint32_t dtype, asc_global address, uint64_t bits, i
     order_global(core, ASC_S, range.tensor, rows, true, what);
     global_.written_by(range, core.id, epoch_, false, what);
     const uint64_t cached = rows.begin / cache_line;
-    const auto writer = lines_written_.size() < (1u << 20) ? lines_written_.emplace(cached, core.id).first
-                                                           : lines_written_.end();
+    const auto writer =
+        lines_written_.size() < (1u << 20) ? lines_written_.emplace(cached, core.id).first : lines_written_.end();
     if (writer != lines_written_.end() && writer->second != core.id) {
         diagnostics_.warn(Rule::DataCache, text("%s: cores %u and %u write the same cache line of 64 bytes in %s", what,
                                                 writer->second, core.id, global_.describe(range.tensor).c_str()));
     }
     if (core.dirty_lines.size() >= cache_lines)
-        core.dirty_lines.clear();   // it holds no more: older lines are written back
+        core.dirty_lines.clear();  // it holds no more: older lines are written back
     core.dirty_lines.insert(cached);
     Instr record = instr(Kind::ScalarGlobal, ASC_S);
     record.gm = address;

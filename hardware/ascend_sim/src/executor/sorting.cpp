@@ -44,7 +44,8 @@ void Executor::merge_sorted(uint32_t dtype, asc_local dst, asc_lists given, int3
     bool fits = given.lists >= 2 && given.lists <= 4 && given.repeat <= 255;
     uint64_t pairs = 0;
     for (uint32_t i = 0; fits && i < given.lists; ++i) {
-        fits = given.count[i] <= max_pairs && (given.repeat <= 1 || (given.lists == 4 && given.count[i] == given.count[0]));
+        fits = given.count[i] <= max_pairs &&
+               (given.repeat <= 1 || (given.lists == 4 && given.count[i] == given.count[0]));
         pairs += given.count[i];
     }
     if (!fits || (given.repeat > 1 && given.until_empty)) {
@@ -113,7 +114,8 @@ void Executor::transpose_blocks(uint32_t dtype, asc_blocks16 blocks, asc_transpo
     Core &core = running(line);
     const char *what = "TransDataTo5HD";
     const uint32_t element = element_of(dtype, movable | bit_of(ASC_I8) | bit_of(ASC_U8), what);
-    if (steps.repeat > 255 || steps.dst_step > 65535 || steps.src_step > 65535 || steps.dst_high > 1 || steps.src_high > 1)
+    if (steps.repeat > 255 || steps.dst_step > 65535 || steps.src_step > 65535 || steps.dst_high > 1 ||
+        steps.src_high > 1)
         diagnostics_.fail(Rule::Repeat, text("%s with %u repeats, steps %u and %u", what, steps.repeat, steps.dst_step,
                                              steps.src_step));
     if (steps.repeat == 0) return;

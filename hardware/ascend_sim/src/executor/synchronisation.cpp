@@ -6,8 +6,8 @@ namespace sim {
 
 namespace {
 constexpr uint32_t cross_flags = 11, cross_limit = 15;
-constexpr int granted_ids = 6;   // of the eight; the framework synchronises with the others
-}
+constexpr int granted_ids = 6;  // of the eight; the framework synchronises with the others
+}  // namespace
 
 void Executor::set_flag(uint32_t source, uint32_t destination, int32_t id, int32_t line) {
     Core &core = running(line);
@@ -15,8 +15,7 @@ void Executor::set_flag(uint32_t source, uint32_t destination, int32_t id, int32
         diagnostics_.fail(Rule::Protocol, "SetFlag between unknown pipes");
     const char *from = name_of_pipe(source), *to = name_of_pipe(destination);
     if (id < 0 || id >= event_ids) diagnostics_.fail(Rule::FlagId, text("SetFlag<HardEvent::%s_%s>(%d)", from, to, id));
-    if (id >= granted_ids)
-        diagnostics_.warn(Rule::ReservedEvent, text("SetFlag<HardEvent::%s_%s>(%d)", from, to, id));
+    if (id >= granted_ids) diagnostics_.warn(Rule::ReservedEvent, text("SetFlag<HardEvent::%s_%s>(%d)", from, to, id));
     Flag &flag = core.flags[source][destination][id];
     if (flag.set) {
         diagnostics_.fail(Rule::FlagTwice,
@@ -105,17 +104,18 @@ void Executor::block_set(uint32_t block, uint32_t event, int32_t line) {
         diagnostics_.fail(Rule::FlagId, text("IBSet of block %u, event %u", block, event),
                           "blocks are those of the launch, event ids are 0 to 7");
     ++launch_.events[static_cast<uint64_t>(block) << 32 | event];
-    core.clocks.join_all();   // what the block did so far is in global memory before the other sees the event
+    core.clocks.join_all();  // what the block did so far is in global memory before the other sees the event
     overhead(Call::Flag);
 }
 
 void Executor::block_wait(uint32_t block, uint32_t event, int32_t line) {
     Core &core = running(line);
     uint32_t &set = launch_.events[static_cast<uint64_t>(block) << 32 | event];
-    if (set == 0) diagnostics_.fail(Rule::FlagUnset, text("IBWait for block %u, event %u, which was never set", block, event));
+    if (set == 0)
+        diagnostics_.fail(Rule::FlagUnset, text("IBWait for block %u, event %u, which was never set", block, event));
     --set;
     core.clocks.join_all();
-    ++epoch_;   // as with flags between cores: we take it to order all of them
+    ++epoch_;  // as with flags between cores: we take it to order all of them
     overhead(Call::Flag);
 }
 

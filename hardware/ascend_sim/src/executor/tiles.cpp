@@ -11,10 +11,18 @@ namespace {
 constexpr uint32_t copyable_tiles = movable | bit_of(ASC_I8) | bit_of(ASC_U8);
 
 constexpr TileOp tile_ops[ASC_TILE_OPS] = {
-    {"SoftMax", floats, true, true}, {"LogSoftMax", floats, true, true}, {"Sum", floats, true, true},
-    {"Mean", floats, true, true},    {"CumSum", floats, true, true},     {"Broadcast", copyable_tiles, false, false},
-    {"Pad", movable, false, false},  {"UnPad", movable, false, false},   {"LayerNorm", floats, true, true},
-    {"RmsNorm", floats, true, true}, {"TopK", floats, false, true},      {"Sort", floats, false, true},
+    {"SoftMax", floats, true, true},
+    {"LogSoftMax", floats, true, true},
+    {"Sum", floats, true, true},
+    {"Mean", floats, true, true},
+    {"CumSum", floats, true, true},
+    {"Broadcast", copyable_tiles, false, false},
+    {"Pad", movable, false, false},
+    {"UnPad", movable, false, false},
+    {"LayerNorm", floats, true, true},
+    {"RmsNorm", floats, true, true},
+    {"TopK", floats, false, true},
+    {"Sort", floats, false, true},
     {"Extract", floats, false, false},
     {"SimpleSoftMax", floats, true, true},
     {"SoftmaxFlash", floats, true, true},
@@ -25,12 +33,13 @@ constexpr TileOp tile_ops[ASC_TILE_OPS] = {
     {"GroupNorm", floats, true, true},
     {"SelectWithBytesMask", floats, true, true},
 };
-constexpr uint32_t pairs = 32;   // of value and index, 8 bytes each, that a row of Sort has
+constexpr uint32_t pairs = 32;  // of value and index, 8 bytes each, that a row of Sort has
 
 // What `axis` may be: a dimension, how many, or an element type, by function.
 bool fits_axis(uint32_t op, const asc_tile &tile) {
     switch (op) {
-        case ASC_CUMSUM: case ASC_BROADCAST: return tile.axis <= 1;
+        case ASC_CUMSUM:
+        case ASC_BROADCAST: return tile.axis <= 1;
         case ASC_TOPK: return tile.axis != 0 && tile.axis <= tile.columns;
         case ASC_DEQUANT: return tile.axis == ASC_F32 || tile.axis == ASC_BF16 || tile.axis == ASC_U64;
         case ASC_ANTIQUANT: return tile.axis == ASC_I8 || tile.axis == ASC_I4;
@@ -40,7 +49,8 @@ bool fits_axis(uint32_t op, const asc_tile &tile) {
             return tile.axis >= tile.columns && tile.axis <= capacity_of(ASC_UB) &&
                    (bytes == 1 || bytes == 2 || bytes == 4);
         }
-        case ASC_SORT: case ASC_EXTRACT: return tile.columns == pairs;
+        case ASC_SORT:
+        case ASC_EXTRACT: return tile.columns == pairs;
         default: return true;
     }
 }
@@ -51,11 +61,13 @@ TileShape tile_shape(uint32_t op, const asc_tile &tile, uint32_t element) {
     TileShape shape;
     shape.dst = shape.src0 = all;
     switch (op) {
-        case ASC_SOFTMAX: case ASC_LOGSOFTMAX:
+        case ASC_SOFTMAX:
+        case ASC_LOGSOFTMAX:
             shape.dst1 = shape.dst2 = rows * 32;
             shape.optional_results = true;
             break;
-        case ASC_SUM: case ASC_MEAN: shape.dst = rows * element; break;
+        case ASC_SUM:
+        case ASC_MEAN: shape.dst = rows * element; break;
         case ASC_CUMSUM:
             shape.dst1 = columns * element;
             shape.optional_results = true;
@@ -83,7 +95,8 @@ TileShape tile_shape(uint32_t op, const asc_tile &tile, uint32_t element) {
             shape.dst1 = rows * columns * 4;
             break;
         case ASC_SIMPLESOFTMAX: shape.src1 = shape.src2 = rows * 32; break;
-        case ASC_SOFTMAXFLASH: case ASC_SOFTMAXFLASHV2:
+        case ASC_SOFTMAXFLASH:
+        case ASC_SOFTMAXFLASHV2:
             shape.dst1 = shape.dst2 = rows * 32;
             if (tile.flags & 2) shape.dst3 = shape.src1 = shape.src2 = rows * 32;
             break;
@@ -159,7 +172,8 @@ void Executor::tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_loc
     const Bytes used[] = {bytes.dst, bytes.src0, bytes.dst1, bytes.dst2, bytes.dst3, bytes.src1, bytes.src2};
     take_tmp(core, tmp, spec.needs_tmp ? tile_tmp_bytes(op, tile) : 0, used, 7, spec.name);
     for (const Bytes &range : {bytes.src0, bytes.src1, bytes.src2}) touch(core, ASC_V, range, false, spec.name);
-    for (const Bytes &range : {bytes.dst, bytes.dst1, bytes.dst2, bytes.dst3}) touch(core, ASC_V, range, true, spec.name);
+    for (const Bytes &range : {bytes.dst, bytes.dst1, bytes.dst2, bytes.dst3})
+        touch(core, ASC_V, range, true, spec.name);
     count(spec.name);
     Instr record = instr(Kind::Vector, ASC_V);
     record.family = Family::Tile;
@@ -184,11 +198,15 @@ void Executor::tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_loc
 uint64_t tile_tmp_bytes(uint32_t op, const asc_tile &tile) {
     const uint64_t row = round_up(static_cast<uint64_t>(tile.columns) * 4, 256);
     switch (op) {
-        case ASC_SUM: case ASC_MEAN: return 256;
+        case ASC_SUM:
+        case ASC_MEAN: return 256;
         case ASC_CUMSUM: return row;
         case ASC_TOPK: return 4 * row;
         case ASC_SORT: return tile.flags & 1 ? static_cast<uint64_t>(tile.rows) * pairs * 8 : 0;
-        case ASC_QUANT: case ASC_DEQUANT: case ASC_ANTIQUANT: case ASC_SELECTBYTES: return 256;
+        case ASC_QUANT:
+        case ASC_DEQUANT:
+        case ASC_ANTIQUANT:
+        case ASC_SELECTBYTES: return 256;
         default: return row + 256;
     }
 }

@@ -10,20 +10,18 @@ namespace sim {
 struct TileOp {
     const char *name;
     uint32_t dtypes;
-    bool aligned_rows;      // rows are whole blocks of 32 bytes
+    bool aligned_rows;  // rows are whole blocks of 32 bytes
     bool needs_tmp;
 };
 
 // Bytes of each operand; 0 if there is none.
 struct TileShape {
     uint64_t dst = 0, dst1 = 0, dst2 = 0, dst3 = 0, src0 = 0, src1 = 0, src2 = 0;
-    bool optional_results = false;   // dst1 and dst2 may be absent
-    bool optional_sources = false;   // src1 and src2 may be absent
+    bool optional_results = false;  // dst1 and dst2 may be absent
+    bool optional_sources = false;  // src1 and src2 may be absent
 };
 
-struct TileBytes {
-    Bytes dst, dst1, dst2, dst3, src0, src1, src2;
-};
+struct TileBytes { Bytes dst, dst1, dst2, dst3, src0, src1, src2; };
 
 TileShape tile_shape(uint32_t op, const asc_tile &tile, uint32_t element);
 // Temporary space, at least: an estimate of the library's, which depends on the tiling.

@@ -4,8 +4,8 @@
 
 namespace sim {
 
-constexpr uint32_t automatic_token(uint32_t pipe) { return pipe; }                        // 0 to 15
-constexpr uint32_t flag_token(uint32_t source, uint32_t destination, uint32_t id) {       // 64 to 575
+constexpr uint32_t automatic_token(uint32_t pipe) { return pipe; }                   // 0 to 15
+constexpr uint32_t flag_token(uint32_t source, uint32_t destination, uint32_t id) {  // 64 to 575
     return 64 + (source * 8 + destination) * 8 + id;
 }
 // 1024 to 64511. Ids of queues grow only where a kernel makes new ones over and over; the old ones are gone then.

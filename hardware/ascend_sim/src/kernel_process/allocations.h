@@ -12,22 +12,25 @@ namespace sim::kernel_process {
 struct Queue {
     uint32_t source = 0, destination = 0;
     int32_t depth = 0;
-    uint32_t bytes = 0;                 // of one buffer
+    uint32_t bytes = 0;  // of one buffer
     uint32_t space = ASC_UB;
-    std::deque<uint32_t> idle;          // free buffers, in the order in which they were freed
+    std::deque<uint32_t> idle;  // free buffers, in the order in which they were freed
     std::deque<uint32_t> enqueued;
 };
 
 struct Allocations {
-    std::array<uint32_t, ASC_SPACES> next{};        // first free address of each memory
+    std::array<uint32_t, ASC_SPACES> next{};  // first free address of each memory
     std::vector<Queue> queues;
-    uint8_t events[ASC_PIPES][ASC_PIPES] = {};      // ids held by AllocEventID, as bits
+    uint8_t events[ASC_PIPES][ASC_PIPES] = {};  // ids held by AllocEventID, as bits
 };
 
 // Which memory a logical position is in.
 constexpr uint32_t space_of(uint32_t position) {
     switch (position) {
-        case ASC_POS_A1: case ASC_POS_B1: case ASC_POS_C1: case ASC_POS_TSCM: return ASC_L1;
+        case ASC_POS_A1:
+        case ASC_POS_B1:
+        case ASC_POS_C1:
+        case ASC_POS_TSCM: return ASC_L1;
         case ASC_POS_A2: return ASC_L0A;
         case ASC_POS_B2: return ASC_L0B;
         case ASC_POS_CO1: return ASC_L0C;

@@ -16,7 +16,8 @@ enum { STACK_BYTES = 1 << 20, GUARD_BYTES = 1 << 16, FLAGS = 16, MODES = 3 };
 class Stack {
 public:
     Stack() {
-        void *memory = mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *memory =
+            mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory == MAP_FAILED) _exit(103);
         mprotect(memory, GUARD_BYTES, PROT_NONE);
         base_ = static_cast<char *>(memory);
@@ -31,22 +32,22 @@ struct Core {
     Allocations allocations;
     ucontext_t context;
     Stack *stack = nullptr;
-    guard::Range reach;                               // what of the stack is the kernel's
+    guard::Range reach;  // what of the stack is the kernel's
     enum { New, Ready, AtBarrier, AtFlag, AtEvent, Done } state = New;
-    uint32_t wanted = 0;                              // the flag it waits for
-    uint64_t event = 0;                               // the event of a block it waits for
+    uint32_t wanted = 0;  // the flag it waits for
+    uint64_t event = 0;   // the event of a block it waits for
     uint32_t sets[MODES][FLAGS] = {}, waits[FLAGS] = {};
 };
 
 struct Launch {
     std::vector<std::unique_ptr<Core>> cores;
-    uint32_t blocks, kind, lanes;                     // lanes: cores that run each block
+    uint32_t blocks, kind, lanes;  // lanes: cores that run each block
     void (*body)(void *);
     void *closure;
     int32_t line;
-    guard::Range own, host;                           // the host function's stack, and what of it the cores may read
+    guard::Range own, host;  // the host function's stack, and what of it the cores may read
     uint32_t current = 0;
-    std::map<uint64_t, uint32_t> events;              // IBSet by block and event, as often as nobody has waited for it yet
+    std::map<uint64_t, uint32_t> events;  // IBSet by block and event, as often as nobody has waited for it yet
     ucontext_t scheduler;
 };
 
@@ -103,7 +104,8 @@ uint32_t raised(uint32_t index, uint32_t flag) {
 bool may_run(uint32_t index, bool barrier_complete) {
     Core &core = *running->cores[index];
     switch (core.state) {
-        case Core::New: case Core::Ready: return true;
+        case Core::New:
+        case Core::Ready: return true;
         case Core::AtBarrier: return barrier_complete;
         case Core::AtFlag: return raised(index, core.wanted) > core.waits[core.wanted];
         case Core::AtEvent: return running->events[core.event] != 0;

@@ -41,7 +41,8 @@ void stack(Range of_core, Range of_host) {
 Range own_stack() { return own; }
 
 bool may_read(uintptr_t address, size_t bytes) {
-    return own.holds(address, bytes) || image.holds(address, bytes) || copy.holds(address, bytes) || host.holds(address, bytes);
+    return own.holds(address, bytes) || image.holds(address, bytes) || copy.holds(address, bytes) ||
+           host.holds(address, bytes);
 }
 
 [[gnu::noinline]] uintptr_t stack_pointer() {
@@ -62,8 +63,8 @@ using namespace sim::kernel_process;
 
 // The frame of the function that was compiled with these calls: its address is what ours begins with.
 #define CALLER_FRAME (*static_cast<const uintptr_t *>(__builtin_frame_address(0)))
-#define ACCESS(bytes)                                                                                       \
-    ASC_EXPORT void __asan_load##bytes##_noabort(uintptr_t address) { guard::read(address, bytes); }        \
+#define ACCESS(bytes)                                                                                                  \
+    ASC_EXPORT void __asan_load##bytes##_noabort(uintptr_t address) { guard::read(address, bytes); }                   \
     ASC_EXPORT void __asan_store##bytes##_noabort(uintptr_t address) { guard::write(CALLER_FRAME, address, bytes); }
 
 ACCESS(1)

@@ -36,9 +36,10 @@ uintptr_t stack_pointer();
 #if defined(__x86_64__)
 #define ASC_TRUST_NO_REGISTER asm volatile("" ::: "rbx", "r12", "r13", "r14", "r15", "memory")
 #elif defined(__aarch64__)
-#define ASC_TRUST_NO_REGISTER                                                                                     \
-    asm volatile("" ::: "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "v8", "v9", "v10", \
-                 "v11", "v12", "v13", "v14", "v15", "memory")
+#define ASC_TRUST_NO_REGISTER                                                                                          \
+    asm volatile("" ::                                                                                                 \
+                     : "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "v8", "v9", "v10", "v11", \
+                       "v12", "v13", "v14", "v15", "memory")
 #endif
 
 }  // namespace sim::kernel_process::guard

@@ -20,8 +20,8 @@ Ring &ring();
 Record *claim(uint16_t op, int32_t line);
 void send();
 const asc_block &await_answer();
-[[noreturn]] void leave();                   // the device has stopped listening
-[[noreturn]] void give_up(int32_t line);     // after a record that the device must refuse
+[[noreturn]] void leave();                // the device has stopped listening
+[[noreturn]] void give_up(int32_t line);  // after a record that the device must refuse
 
 template <class Answer>
 Answer ask() {

@@ -31,9 +31,21 @@ std::string convert(const std::string &how, va_list *arguments) {
     const bool wide = how.find_first_of("lzjt") != std::string::npos;
     switch (how.back()) {
         case '%': return "%";
-        case 'd': case 'i': case 'u': case 'x': case 'X': case 'o': case 'c':
-            return wide ? converted("%" + how, va_arg(*arguments, long)) : converted("%" + how, va_arg(*arguments, int));
-        case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': return converted("%" + how, va_arg(*arguments, double));
+        case 'd':
+        case 'i':
+        case 'u':
+        case 'x':
+        case 'X':
+        case 'o':
+        case 'c':
+            return wide ? converted("%" + how, va_arg(*arguments, long))
+                        : converted("%" + how, va_arg(*arguments, int));
+        case 'f':
+        case 'F':
+        case 'e':
+        case 'E':
+        case 'g':
+        case 'G': return converted("%" + how, va_arg(*arguments, double));
         case 'p': return converted("%" + how, va_arg(*arguments, void *));
         case 's': return converted("%" + how, text_at(va_arg(*arguments, const char *)).c_str());
     }

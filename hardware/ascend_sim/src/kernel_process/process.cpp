@@ -17,7 +17,7 @@ namespace {
 
 using Entry = int (*)(const KernelArgs *, void *);
 
-enum : size_t { STACK_BYTES = 8 << 20 };     // as the jail limits it
+enum : size_t { STACK_BYTES = 8 << 20 };  // as the jail limits it
 
 [[noreturn]] void fail(Ring &ring, ExitStatus status, const char *why) {
     std::snprintf(ring.error, sizeof ring.error, "%s", why);
@@ -29,7 +29,8 @@ int note_constants(dl_phdr_info *info, size_t, void *map) {
     if (info->dlpi_addr != static_cast<link_map *>(map)->l_addr) return 0;
     uintptr_t end = 0;
     for (int i = 0; i < info->dlpi_phnum; ++i)
-        if (info->dlpi_phdr[i].p_type == PT_LOAD) end = std::max<uintptr_t>(end, info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz);
+        if (info->dlpi_phdr[i].p_type == PT_LOAD)
+            end = std::max<uintptr_t>(end, info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz);
     guard::constants({info->dlpi_addr, info->dlpi_addr + end});
     return 1;
 }
@@ -68,7 +69,7 @@ KernelArgs arguments(const CallArguments &call) {
 
 // What the kernel is handed: a read-only copy with unmapped memory around it.
 const KernelArgs *hand_over(const CallArguments &call) {
-    constexpr size_t page = 65536;   // the largest page size of the machines we know
+    constexpr size_t page = 65536;  // the largest page size of the machines we know
     constexpr size_t room = (sizeof(Handed) + page - 1) / page * page;
     void *base = mmap(nullptr, room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char *middle = static_cast<char *>(base) + page;

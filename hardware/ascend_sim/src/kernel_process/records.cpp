@@ -8,15 +8,16 @@ namespace sim::kernel_process {
 namespace {
 
 Ring *shared;
-uint64_t head, tail;             // our own positions: the shared ones are for the device
+uint64_t head, tail;  // our own positions: the shared ones are for the device
 uint64_t code_base = ~0ull;
-uint64_t blocks, blocks_sent;    // basic blocks run, and how many of them the records have told
+uint64_t blocks, blocks_sent;  // basic blocks run, and how many of them the records have told
 uint64_t blocks_allowed;
-uint32_t asked;                  // queries so far
+uint32_t asked;  // queries so far
 
 // The scalar unit's own accesses keep what it has cached up to date themselves.
 constexpr bool scalar_access(uint16_t op) {
-    return op == OP_reread || op == OP_read_local || op == OP_read_global || op == OP_write_local || op == OP_write_global;
+    return op == OP_reread || op == OP_read_local || op == OP_read_global || op == OP_write_local ||
+           op == OP_write_global;
 }
 
 void await_room() {
@@ -60,7 +61,7 @@ Record *claim(uint16_t op, int32_t line) {
 }
 
 void send() {
-    shared->head.store(++head);     // sequentially consistent: the device may be going to sleep just now
+    shared->head.store(++head);  // sequentially consistent: the device may be going to sleep just now
     if (shared->device_sleeps.load()) {
         shared->device_sleeps.store(0);
         wake(&shared->device_sleeps);

@@ -14,22 +14,30 @@ namespace {
 struct Cached {
     bool global;
     uint32_t dtype;
-    uint64_t where;       // aligned; for on-chip memory: space in the upper half
+    uint64_t where;  // aligned; for on-chip memory: space in the upper half
     asc_block block;
 };
 
 enum { WAYS = 8, LASTING = 64 };
 Cached ways[WAYS];
 uint32_t used, next_way;
-Cached lasting[LASTING];    // each at the place that its address gives; an address is never 0
+Cached lasting[LASTING];  // each at the place that its address gives; an address is never 0
 
-uint64_t place(asc_local tensor, uint64_t byte) { return static_cast<uint64_t>(tensor.space) << 32 | (tensor.addr + byte); }
+uint64_t place(asc_local tensor, uint64_t byte) {
+    return static_cast<uint64_t>(tensor.space) << 32 | (tensor.addr + byte);
+}
 
 constexpr uint32_t width(uint32_t dtype) {
     switch (dtype) {
-        case ASC_F32: case ASC_I32: case ASC_U32: return 4;
-        case ASC_F16: case ASC_BF16: case ASC_I16: case ASC_U16: return 2;
-        case ASC_I64: case ASC_U64: return 8;
+        case ASC_F32:
+        case ASC_I32:
+        case ASC_U32: return 4;
+        case ASC_F16:
+        case ASC_BF16:
+        case ASC_I16:
+        case ASC_U16: return 2;
+        case ASC_I64:
+        case ASC_U64: return 8;
         default: return 1;
     }
 }

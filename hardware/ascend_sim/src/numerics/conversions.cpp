@@ -11,8 +11,8 @@ namespace sim {
 
 namespace {
 constexpr uint32_t none = 1u << ASC_NONE;
-constexpr uint32_t five = 1u << ASC_RINT | 1u << ASC_FLOOR_MODE | 1u << ASC_CEIL_MODE | 1u << ASC_ROUND_MODE |
-                          1u << ASC_TRUNC_MODE;
+constexpr uint32_t five =
+    1u << ASC_RINT | 1u << ASC_FLOOR_MODE | 1u << ASC_CEIL_MODE | 1u << ASC_ROUND_MODE | 1u << ASC_TRUNC_MODE;
 constexpr uint32_t odd = 1u << ASC_ODD;
 
 struct Pair {
@@ -28,17 +28,17 @@ constexpr Pair pairs[] = {
     {ASC_I16, ASC_F16, five},        {ASC_I32, ASC_BF16, five},      {ASC_F32, ASC_I64, five},
     {ASC_I8, ASC_F16, five | none},  {ASC_U8, ASC_F16, five | none}, {ASC_F16, ASC_I16, five | none},
     {ASC_F32, ASC_I32, five | none}, {ASC_I16, ASC_I32, none},       {ASC_I64, ASC_I32, none},
-    {ASC_I32, ASC_I64, none},        {ASC_F16, ASC_I32, none},   // with a scale of 1
+    {ASC_I32, ASC_I64, none},        {ASC_F16, ASC_I32, none},  // with a scale of 1
     {ASC_F16, ASC_I4, none},         {ASC_I4, ASC_F16, five | none},
 };
 
 // Rounds to a whole number; exact for what is one already.
-double to_whole(double x, uint32_t round) {   // CAST_NONE rounds like CAST_RINT
+double to_whole(double x, uint32_t round) {  // CAST_NONE rounds like CAST_RINT
     using elementary::absolute;
     using elementary::nearest;
     if (!(absolute(x) < 0x1p52)) return x;
     const double a = absolute(x), even = (a + nearest) - nearest,
-                 down = even > a ? even - 1 : even;   // of the magnitude
+                 down = even > a ? even - 1 : even;  // of the magnitude
     double whole = even;
     const bool inexact = down != a;
     switch (round) {
@@ -126,8 +126,8 @@ void put_value(uint32_t dtype, uint8_t *at, double x, uint32_t round) {
         case ASC_F32: *reinterpret_cast<Row<float> *>(at) = canonical(to_float(x, round)); return;
         case ASC_F16: {
             const bool plain = round == ASC_RINT || round == ASC_NONE;
-            *reinterpret_cast<Row<uint16_t> *>(at) = half_from_float(
-                static_cast<float>(plain ? x : to_format(x, 11, -14, 65504, round)));
+            *reinterpret_cast<Row<uint16_t> *>(at) =
+                half_from_float(static_cast<float>(plain ? x : to_format(x, 11, -14, 65504, round)));
             return;
         }
         case ASC_BF16: {
@@ -170,7 +170,7 @@ bool convert_quickly(uint32_t dst_dtype, uint32_t src_dtype, uint32_t round, uin
         loop<float, int32_t>(dst, src, n, [](int32_t x) { return static_cast<float>(x); });
     } else if (dst_dtype == ASC_I64 && src_dtype == ASC_I32) {
         loop<int64_t, int32_t>(dst, src, n, [](int32_t x) { return static_cast<int64_t>(x); });
-    } else if (dst_dtype == ASC_I32 && src_dtype == ASC_I64) {   // exact where double is not
+    } else if (dst_dtype == ASC_I32 && src_dtype == ASC_I64) {  // exact where double is not
         loop<int32_t, int64_t>(dst, src, n, [](int64_t x) {
             return static_cast<int32_t>(x > INT32_MAX ? INT32_MAX : (x < INT32_MIN ? INT32_MIN : x));
         });
@@ -198,7 +198,9 @@ std::string value_text(uint32_t dtype, const uint8_t *at) {
     uint64_t bits = 0;
     std::memcpy(&bits, at, bytes_of_dtype(dtype));
     switch (dtype) {
-        case ASC_F32: case ASC_F16: case ASC_BF16: return text("%.9g", value_of(dtype, at));
+        case ASC_F32:
+        case ASC_F16:
+        case ASC_BF16: return text("%.9g", value_of(dtype, at));
         case ASC_I8: return std::to_string(static_cast<int8_t>(bits));
         case ASC_I16: return std::to_string(static_cast<int16_t>(bits));
         case ASC_I32: return std::to_string(static_cast<int32_t>(bits));

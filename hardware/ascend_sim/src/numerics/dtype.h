@@ -15,8 +15,8 @@ constexpr uint32_t bytes_of_dtype(uint32_t dtype) {
 }
 
 constexpr const char *name_of_dtype(uint32_t dtype) {
-    constexpr const char *names[dtype_codes] = {"float",    "half",    "bfloat16", "int8",   "uint8", "int16", "uint16",
-                                                "int32",    "uint32",  "int64",    "uint64", "bool",  "?",     "int4"};
+    constexpr const char *names[dtype_codes] = {"float", "half",   "bfloat16", "int8",   "uint8", "int16", "uint16",
+                                                "int32", "uint32", "int64",    "uint64", "bool",  "?",     "int4"};
     return dtype < dtype_codes ? names[dtype] : "?";
 }
 

@@ -9,7 +9,7 @@ double floor_of(double x) {
     return rounded > x ? rounded - 1 : rounded;
 }
 
-double sin_pi(double x) {   // keeps its precision near whole numbers
+double sin_pi(double x) {  // keeps its precision near whole numbers
     const double r = x - 2 * floor_of(x / 2);
     return sin(r * pi);
 }
@@ -44,8 +44,8 @@ double fmod(double x, double y) {
     const double divisor = absolute(y);
     while (rest >= divisor) {
         double part = divisor;
-        const int gap = static_cast<int>(bit_cast<uint64_t>(rest) >> 52) -
-                        static_cast<int>(bit_cast<uint64_t>(divisor) >> 52);
+        const int gap =
+            static_cast<int>(bit_cast<uint64_t>(rest) >> 52) - static_cast<int>(bit_cast<uint64_t>(divisor) >> 52);
         part = bit_cast<double>(bit_cast<uint64_t>(divisor) + (static_cast<uint64_t>(gap) << 52));
         if (part > rest) part *= 0.5;
         rest -= part;

@@ -12,9 +12,9 @@ namespace sim::elementary {
 
 inline constexpr double infinity = __builtin_inf(), nan = __builtin_nan("");
 inline constexpr double pi = 3.14159265358979323846, half_pi = pi / 2;
-inline constexpr double ln2_high = 0.6931471803691238, ln2_low = 1.9082149292705877e-10;   // the first has 32 bits
+inline constexpr double ln2_high = 0.6931471803691238, ln2_low = 1.9082149292705877e-10;  // the first has 32 bits
 inline constexpr double log2_e = 1.4426950408889634, inverse_ln10 = 0.43429448190325183;
-inline constexpr double nearest = 6755399441055744.0;   // 1.5 * 2^52: adding it rounds to an integer
+inline constexpr double nearest = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer
 
 inline double absolute(double x) { return bit_cast<double>(bit_cast<uint64_t>(x) & ~(1ull << 63)); }
 inline double with_sign(double magnitude, double sign) {
@@ -23,7 +23,7 @@ inline double with_sign(double magnitude, double sign) {
 }
 
 template <size_t N>
-inline double polynomial(double x, const double (&c)[N]) {   // highest power first
+inline double polynomial(double x, const double (&c)[N]) {  // highest power first
     double sum = c[0];
     for (size_t i = 1; i < N; ++i) sum = sum * x + c[i];
     return sum;
@@ -43,7 +43,7 @@ inline double exp(double x) {
 // x = m * 2^e with m around 1: returns log(m) and e.
 inline double log_parts(double x, double &e) {
     constexpr double c[] = {2.0 / 17, 2.0 / 15, 2.0 / 13, 2.0 / 11, 2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3, 2.0};
-    const uint64_t bits = bit_cast<uint64_t>(x), offset = bits - 0x3fe6a09e667f3bcdull;   // from the root of 1/2
+    const uint64_t bits = bit_cast<uint64_t>(x), offset = bits - 0x3fe6a09e667f3bcdull;  // from the root of 1/2
     const int32_t exponent = static_cast<int32_t>(static_cast<int64_t>(offset) >> 52);
     const double m = bit_cast<double>(bits - (static_cast<uint64_t>(static_cast<int64_t>(exponent)) << 52));
     const double s = (m - 1) / (m + 1);
@@ -83,7 +83,7 @@ inline double sinh(double x) {
 inline double cosh(double x) { return 0.5 * (exp(x) + exp(-x)); }
 inline double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
-inline double erfc_positive(double x) {   // x >= 0.5
+inline double erfc_positive(double x) {  // x >= 0.5
     constexpr double c[] = {
         -1.685782722328886e-07,  3.1131524194020967e-06, 2.7732362450603677e-06, -1.3613628727161029e-05,
         -2.8266023469147493e-05, 2.742812742179862e-05,  0.00017454649764042903, 4.357072422514464e-05,
@@ -124,7 +124,7 @@ inline double reduce_large(double x, uint64_t &quarter) {
         const uint64_t pair = static_cast<uint64_t>(two_over_pi[word]) << 32 | two_over_pi[word + 1];
         window = window << 32 | static_cast<uint32_t>(pair >> (32 - shift));
     }
-    const unsigned __int128 product = window * mantissa;                         // modulo whole turns
+    const unsigned __int128 product = window * mantissa;  // modulo whole turns
     quarter = static_cast<uint64_t>(product >> 126);
     const uint64_t rest = static_cast<uint64_t>(product >> 62);
     double fraction = static_cast<double>(rest >> 11) * 0x1p-53;

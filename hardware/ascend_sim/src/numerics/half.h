@@ -22,7 +22,7 @@ inline float float_of(uint32_t bits) { return bit_cast<float>(bits); }
 inline float float_from_half(uint16_t half) {
     const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16, rest = static_cast<uint32_t>(half & 0x7fffu)
                                                                               << 13;
-    const uint32_t finite = bits_of(float_of(rest) * 0x1p112f);   // exact, also where half is subnormal
+    const uint32_t finite = bits_of(float_of(rest) * 0x1p112f);  // exact, also where half is subnormal
     return float_of((rest >= 0x0f800000u ? rest | 0x7f800000u : finite) | sign);
 }
 

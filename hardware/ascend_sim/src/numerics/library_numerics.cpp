@@ -22,9 +22,9 @@ double to_nearest(double x) { return absolute(x) < 0x1p52 ? with_sign((x + neare
 double toward_zero(double x) { return x < 0 ? up(x) : down(x); }
 double fraction(double x) { return x - toward_zero(x); }
 double sign(double x) { return x > 0 ? 1 : (x < 0 ? -1 : x); }
-double gelu(double x) { return x / (1 + exp(-1.5957691216057308 * (x + 0.044715 * x * x * x))); }   // the tanh form
+double gelu(double x) { return x / (1 + exp(-1.5957691216057308 * (x + 0.044715 * x * x * x))); }  // the tanh form
 double faster_gelu(double x) { return x / (1 + exp(-1.702 * x)); }
-double faster_gelu_v2(double x) {   // a parabola in place of erf
+double faster_gelu_v2(double x) {  // a parabola in place of erf
     const double a = absolute(x) * 0.7071067811865476, near = (a < 1.769 ? a : 1.769) - 1.769;
     return x * (sign(x) * (-0.1444 * near * near + 0.5) + 0.5);
 }
@@ -41,9 +41,13 @@ double clamp_min(double x, double, double limit) { return x > limit || x != x ? 
 // ---- rows ----------------------------------------------------------------------------------------------------------
 
 template <double (*F)(double)>
-struct One { static double f(double x, double, double) { return F(x); } };
+struct One {
+    static double f(double x, double, double) { return F(x); }
+};
 template <double (*F)(double, double, double)>
-struct Two { static double f(double x, double y, double s) { return F(x, y, s); } };
+struct Two {
+    static double f(double x, double y, double s) { return F(x, y, s); }
+};
 
 template <class Op>
 void over_floats(uint8_t *dst, const uint8_t *a, const uint8_t *b, uint64_t scalar, size_t n) {
@@ -58,8 +62,8 @@ void over_halves(uint8_t *dst, const uint8_t *a, const uint8_t *b, uint64_t scal
     Row<uint16_t> *d = reinterpret_cast<Row<uint16_t> *>(dst);
     const Row<uint16_t> *x = reinterpret_cast<const Row<uint16_t> *>(a),
                         *y = reinterpret_cast<const Row<uint16_t> *>(b ? b : a);
-    const double s = scalar_is_float ? float_of(static_cast<uint32_t>(scalar))
-                                     : float_from_half(static_cast<uint16_t>(scalar));
+    const double s =
+        scalar_is_float ? float_of(static_cast<uint32_t>(scalar)) : float_from_half(static_cast<uint16_t>(scalar));
     float left[half_chunk], right[half_chunk];
     for (size_t at = 0; at < n; at += half_chunk) {
         const size_t m = std::min(half_chunk, n - at);

@@ -10,7 +10,7 @@ namespace sim {
 struct LibraryOp {
     const char *name;
     uint8_t sources;
-    uint8_t tmp_repeats;    // temporary space it needs at least, in repeats of float (our estimate of the library's)
+    uint8_t tmp_repeats;  // temporary space it needs at least, in repeats of float (our estimate of the library's)
     uint32_t dtypes;
 };
 

@@ -35,31 +35,69 @@ T multiply(T a, T b) {
 }
 // Not-a-number wins over any number.
 template <class T>
-T larger(T a, T b) { return a > b || a != a ? a : b; }
+T larger(T a, T b) {
+    return a > b || a != a ? a : b;
+}
 template <class T>
-T smaller(T a, T b) { return a < b || a != a ? a : b; }
+T smaller(T a, T b) {
+    return a < b || a != a ? a : b;
+}
 template <class T>
-T relu(T a) { return a < 0 ? T(0) : a; }
+T relu(T a) {
+    return a < 0 ? T(0) : a;
+}
 
 // f(old destination, a, b, scalar). Few look at the old destination.
 struct Fresh { static constexpr bool reads_dst = false; };
 struct Update { static constexpr bool reads_dst = true; };
-struct Add : Fresh { template <class T> static T f(T, T a, T b, T) { return add(a, b); } };
-struct Sub : Fresh { template <class T> static T f(T, T a, T b, T) { return subtract(a, b); } };
-struct Mul : Fresh { template <class T> static T f(T, T a, T b, T) { return multiply(a, b); } };
-struct Div : Fresh { template <class T> static T f(T, T a, T b, T) { return a / b; } };
-struct Max : Fresh { template <class T> static T f(T, T a, T b, T) { return larger(a, b); } };
-struct Min : Fresh { template <class T> static T f(T, T a, T b, T) { return smaller(a, b); } };
-struct And : Fresh { template <class T> static T f(T, T a, T b, T) { return static_cast<T>(a & b); } };
-struct Or : Fresh { template <class T> static T f(T, T a, T b, T) { return static_cast<T>(a | b); } };
-struct AddRelu : Fresh { template <class T> static T f(T, T a, T b, T) { return relu(add(a, b)); } };
-struct SubRelu : Fresh { template <class T> static T f(T, T a, T b, T) { return relu(subtract(a, b)); } };
-struct MulAddDst : Update { template <class T> static T f(T d, T a, T b, T) { return a * b + d; } };
-struct FusedMulAdd : Update { template <class T> static T f(T d, T a, T b, T) { return a * d + b; } };
-struct FusedMulAddRelu : Update { template <class T> static T f(T d, T a, T b, T) { return relu(a * d + b); } };
-struct Exp : Fresh { template <class T> static T f(T, T a, T, T) { return static_cast<T>(elementary::exp(a)); } };
-struct Ln : Fresh { template <class T> static T f(T, T a, T, T) { return static_cast<T>(elementary::log(a)); } };
-struct Abs : Fresh { template <class T> static T f(T, T a, T, T) { return static_cast<T>(elementary::absolute(a)); } };
+struct Add : Fresh {
+    template <class T> static T f(T, T a, T b, T) { return add(a, b); }
+};
+struct Sub : Fresh {
+    template <class T> static T f(T, T a, T b, T) { return subtract(a, b); }
+};
+struct Mul : Fresh {
+    template <class T> static T f(T, T a, T b, T) { return multiply(a, b); }
+};
+struct Div : Fresh {
+    template <class T> static T f(T, T a, T b, T) { return a / b; }
+};
+struct Max : Fresh {
+    template <class T> static T f(T, T a, T b, T) { return larger(a, b); }
+};
+struct Min : Fresh {
+    template <class T> static T f(T, T a, T b, T) { return smaller(a, b); }
+};
+struct And : Fresh {
+    template <class T> static T f(T, T a, T b, T) { return static_cast<T>(a & b); }
+};
+struct Or : Fresh {
+    template <class T> static T f(T, T a, T b, T) { return static_cast<T>(a | b); }
+};
+struct AddRelu : Fresh {
+    template <class T> static T f(T, T a, T b, T) { return relu(add(a, b)); }
+};
+struct SubRelu : Fresh {
+    template <class T> static T f(T, T a, T b, T) { return relu(subtract(a, b)); }
+};
+struct MulAddDst : Update {
+    template <class T> static T f(T d, T a, T b, T) { return a * b + d; }
+};
+struct FusedMulAdd : Update {
+    template <class T> static T f(T d, T a, T b, T) { return a * d + b; }
+};
+struct FusedMulAddRelu : Update {
+    template <class T> static T f(T d, T a, T b, T) { return relu(a * d + b); }
+};
+struct Exp : Fresh {
+    template <class T> static T f(T, T a, T, T) { return static_cast<T>(elementary::exp(a)); }
+};
+struct Ln : Fresh {
+    template <class T> static T f(T, T a, T, T) { return static_cast<T>(elementary::log(a)); }
+};
+struct Abs : Fresh {
+    template <class T> static T f(T, T a, T, T) { return static_cast<T>(elementary::absolute(a)); }
+};
 struct Sqrt : Fresh {
     template <class T>
     static T f(T, T a, T, T) {
@@ -72,17 +110,39 @@ struct Rsqrt : Fresh {
         return static_cast<T>(1 / __builtin_sqrt(static_cast<double>(a)));
     }
 };
-struct Reciprocal : Fresh { template <class T> static T f(T, T a, T, T) { return T(1) / a; } };
-struct Relu : Fresh { template <class T> static T f(T, T a, T, T) { return relu(a); } };
-struct Not : Fresh { template <class T> static T f(T, T a, T, T) { return static_cast<T>(~a); } };
-struct Copy : Fresh { template <class T> static T f(T, T a, T, T) { return a; } };
-struct Adds : Fresh { template <class T> static T f(T, T a, T, T s) { return add(a, s); } };
-struct Muls : Fresh { template <class T> static T f(T, T a, T, T s) { return multiply(a, s); } };
-struct Maxs : Fresh { template <class T> static T f(T, T a, T, T s) { return larger(a, s); } };
-struct Mins : Fresh { template <class T> static T f(T, T a, T, T s) { return smaller(a, s); } };
-struct LeakyRelu : Fresh { template <class T> static T f(T, T a, T, T s) { return a >= 0 ? a : a * s; } };
-struct Axpy : Update { template <class T> static T f(T d, T a, T, T s) { return a * s + d; } };
-struct Duplicate : Fresh { template <class T> static T f(T, T, T, T s) { return s; } };
+struct Reciprocal : Fresh {
+    template <class T> static T f(T, T a, T, T) { return T(1) / a; }
+};
+struct Relu : Fresh {
+    template <class T> static T f(T, T a, T, T) { return relu(a); }
+};
+struct Not : Fresh {
+    template <class T> static T f(T, T a, T, T) { return static_cast<T>(~a); }
+};
+struct Copy : Fresh {
+    template <class T> static T f(T, T a, T, T) { return a; }
+};
+struct Adds : Fresh {
+    template <class T> static T f(T, T a, T, T s) { return add(a, s); }
+};
+struct Muls : Fresh {
+    template <class T> static T f(T, T a, T, T s) { return multiply(a, s); }
+};
+struct Maxs : Fresh {
+    template <class T> static T f(T, T a, T, T s) { return larger(a, s); }
+};
+struct Mins : Fresh {
+    template <class T> static T f(T, T a, T, T s) { return smaller(a, s); }
+};
+struct LeakyRelu : Fresh {
+    template <class T> static T f(T, T a, T, T s) { return a >= 0 ? a : a * s; }
+};
+struct Axpy : Update {
+    template <class T> static T f(T d, T a, T, T s) { return a * s + d; }
+};
+struct Duplicate : Fresh {
+    template <class T> static T f(T, T, T, T s) { return s; }
+};
 
 template <class T>
 T shift_left(T a, uint64_t by) {
@@ -109,7 +169,7 @@ struct ShiftRight : Fresh {
 
 // ---- what a row becomes --------------------------------------------------------------------------------------------
 
-struct Half {};   // a row of half, computed as float
+struct Half {};  // a row of half, computed as float
 
 template <class T>
 T narrow(T value) {

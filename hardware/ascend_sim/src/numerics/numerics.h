@@ -10,7 +10,8 @@ namespace sim {
 // Rows are bytes of any type: these may look at all of them.
 template <class T>
 struct Aliasing;
-#define SIM_ALIASING(type) template <> struct Aliasing<type> { typedef type __attribute__((may_alias)) row; };
+#define SIM_ALIASING(type)                                                                                             \
+    template <> struct Aliasing<type> { typedef type __attribute__((may_alias)) row; };
 SIM_ALIASING(float)
 SIM_ALIASING(int8_t)
 SIM_ALIASING(uint8_t)
@@ -29,10 +30,10 @@ using Kernel = void (*)(uint8_t *dst, const uint8_t *a, const uint8_t *b, uint64
 // One operation of asc_vector_op.
 struct VectorOp {
     const char *name;
-    uint8_t sources;        // tensors it reads, without the old destination
+    uint8_t sources;  // tensors it reads, without the old destination
     bool reads_dst;
-    bool accumulates;       // may add up into one destination over its repeats
-    uint32_t dtypes;        // as bits
+    bool accumulates;  // may add up into one destination over its repeats
+    uint32_t dtypes;   // as bits
 };
 
 extern const VectorOp vector_ops[];

@@ -9,7 +9,7 @@
 namespace sim {
 
 namespace {
-constexpr uint64_t panel = 8, strip = 4;   // columns and rows that are computed together, in registers
+constexpr uint64_t panel = 8, strip = 4;  // columns and rows that are computed together, in registers
 
 template <class T>
 T element_at(uint32_t dtype, const uint8_t *data, uint64_t i) {
@@ -26,11 +26,13 @@ T element_at(uint32_t dtype, const uint8_t *data, uint64_t i) {
 template <class T>
 struct Four;
 template <>
-struct Four<float> { typedef float type __attribute__((vector_size(16), aligned(4), may_alias)); };
+struct Four<float> {
+    typedef float type __attribute__((vector_size(16), aligned(4), may_alias));
+};
 template <>
 struct Four<int32_t> {
     typedef uint32_t type __attribute__((vector_size(16), aligned(4), may_alias));
-};   // wraps around
+};  // wraps around
 
 // Four rows of a times one panel of b, added to c.
 template <class T>
@@ -61,13 +63,7 @@ void multiply_block(const T *a, const T *b, T *c, uint64_t k, uint64_t rows, uin
 }  // namespace
 
 Product::Product(uint64_t m, uint64_t n, uint64_t k, uint32_t dtype)
-    : m_(m),
-      n_(n),
-      k_(k),
-      panels_((n + panel - 1) / panel),
-      dtype_(dtype),
-      row_valid_(m, 1),
-      column_valid_(n, 1),
+    : m_(m), n_(n), k_(k), panels_((n + panel - 1) / panel), dtype_(dtype), row_valid_(m, 1), column_valid_(n, 1),
       bias_valid_(n, 1) {}
 
 // `to` gets (m, k) by rows, or (k, n) by panels.
@@ -144,8 +140,8 @@ void Product::store_row(uint64_t row, uint32_t dtype, uint8_t *data, uint8_t *va
         const float value = canonical(floats_.c[row * n_ + j]);
         if (dtype == ASC_F32) reinterpret_cast<Row<float> *>(data)[j] = value;
         else
-            reinterpret_cast<Row<uint16_t> *>(data)[j] = dtype == ASC_F16 ? half_from_float(value)
-                                                                          : bfloat_from_float(value);
+            reinterpret_cast<Row<uint16_t> *>(data)[j] =
+                dtype == ASC_F16 ? half_from_float(value) : bfloat_from_float(value);
     }
 }
 

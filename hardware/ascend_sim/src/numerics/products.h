@@ -26,7 +26,7 @@ public:
 private:
     template <class T>
     struct Operands {
-        std::vector<T> a, b, c, bias;   // b in panels of 8 columns, padded with 0
+        std::vector<T> a, b, c, bias;  // b in panels of 8 columns, padded with 0
     };
     template <class T>
     void load(std::vector<T> &to, const Matrix &matrix, bool transposed, bool panels);

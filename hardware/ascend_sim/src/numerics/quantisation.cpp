@@ -46,8 +46,8 @@ void quantise(TileRun &run) {
         const float x = static_cast<float>(value_of(run.dtype, run.data + from));
         const float y = multiplied(x, static_cast<float>(scale.at(column))) + static_cast<float>(offset.at(column));
         put_value(ASC_I8, run.data + run.bytes.dst.begin + i, y, ASC_RINT);
-        run.valid[run.bytes.dst.begin + i] = !std::memchr(run.valid + from, 0, run.element) && scale.good(column) &&
-                                             offset.good(column);
+        run.valid[run.bytes.dst.begin + i] =
+            !std::memchr(run.valid + from, 0, run.element) && scale.good(column) && offset.good(column);
     }
 }
 
@@ -74,7 +74,8 @@ void antiquantise(TileRun &run) {
         const uint64_t from = run.bytes.src0.begin + (packed ? i / 2 : i), to = run.bytes.dst.begin + i * run.element;
         const uint64_t number = by_row ? i / run.tile.columns : i % run.tile.columns;
         const uint8_t byte = run.data[from];
-        const int32_t x = packed ? static_cast<int32_t>((i % 2 ? byte >> 4 : byte & 15) ^ 8) - 8 : static_cast<int8_t>(byte);
+        const int32_t x =
+            packed ? static_cast<int32_t>((i % 2 ? byte >> 4 : byte & 15) ^ 8) - 8 : static_cast<int8_t>(byte);
         const float shifted = static_cast<float>(x) + static_cast<float>(offset.at(number));
         put_value(run.dtype, run.data + to, multiplied(shifted, static_cast<float>(scale.at(number))), ASC_RINT);
         std::memset(run.valid + to, run.valid[from] && offset.good(number) && scale.good(number), run.element);

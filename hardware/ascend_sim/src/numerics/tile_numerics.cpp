@@ -198,8 +198,8 @@ void normalise(TileRun &run) {
     const uint64_t n = run.tile.valid_columns;
     bool weights_good = true;
     const std::vector<float> gamma = row_of(run, run.bytes.src1, 0, n, n, weights_good);
-    const std::vector<float> beta = layer ? row_of(run, run.bytes.src2, 0, n, n, weights_good)
-                                          : std::vector<float>(n, 0.0f);
+    const std::vector<float> beta =
+        layer ? row_of(run, run.bytes.src2, 0, n, n, weights_good) : std::vector<float>(n, 0.0f);
     for (uint64_t row = 0; row < run.tile.valid_rows; ++row) {
         bool good = weights_good;
         std::vector<float> x = row_of(run, run.bytes.src0, row, run.tile.columns, n, good), squares(n);
@@ -314,8 +314,10 @@ void run_tile(TileRun &run) {
     const uint64_t columns = run.tile.columns, left = run.tile.flags % 256, right = run.tile.flags / 256,
                    used = run.tile.valid_columns;
     switch (run.op) {
-        case ASC_SOFTMAX: case ASC_LOGSOFTMAX: return softmax(run);
-        case ASC_SUM: case ASC_MEAN: return row_sums(run);
+        case ASC_SOFTMAX:
+        case ASC_LOGSOFTMAX: return softmax(run);
+        case ASC_SUM:
+        case ASC_MEAN: return row_sums(run);
         case ASC_CUMSUM: return running_sums(run);
         case ASC_BROADCAST:
             return rearrange(run, columns, [&](uint64_t row, uint64_t column) {
@@ -330,12 +332,14 @@ void run_tile(TileRun &run) {
             return rearrange(run, used, [&](uint64_t row, uint64_t column) {
                 return static_cast<int64_t>(row * columns + std::min(column + left, columns - 1));
             });
-        case ASC_LAYERNORM: case ASC_RMSNORM: return normalise(run);
+        case ASC_LAYERNORM:
+        case ASC_RMSNORM: return normalise(run);
         case ASC_TOPK: return top_of_rows(run);
         case ASC_SORT: return sort_into_pairs(run);
         case ASC_EXTRACT: return take_pairs_apart(run);
         case ASC_SIMPLESOFTMAX: return softmax_with_given_sums(run);
-        case ASC_SOFTMAXFLASH: case ASC_SOFTMAXFLASHV2: return softmax_in_parts(run);
+        case ASC_SOFTMAXFLASH:
+        case ASC_SOFTMAXFLASHV2: return softmax_in_parts(run);
         case ASC_QUANT: return quantise(run);
         case ASC_DEQUANT: return dequantise(run);
         case ASC_ANTIQUANT: return antiquantise(run);

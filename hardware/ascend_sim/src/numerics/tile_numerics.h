@@ -10,7 +10,7 @@ struct TileRun {
     uint32_t op, dtype, element;
     asc_tile tile;
     uint64_t scalar;
-    bool floats_beside;     // sum and max of half data are float
+    bool floats_beside;  // sum and max of half data are float
     TileBytes bytes;
     uint8_t *data, *valid;  // of UB, from its start
 };

@@ -10,10 +10,10 @@
 namespace sim {
 
 enum class Kind : uint8_t {
-    LaunchBegin,   // a = blocks, b = asc_core_kind
+    LaunchBegin,  // a = blocks, b = asc_core_kind
     LaunchEnd,
-    CoreBegin,     // core is set; a = block
-    CoreResume,    // the core goes on after others ran
+    CoreBegin,   // core is set; a = block
+    CoreResume,  // the core goes on after others ran
     CoreEnd,
     Vector,        // pipe V: op, repeats, operands
     CopyIn,        // pipe MTE2: global -> on-chip
@@ -34,21 +34,45 @@ enum class Kind : uint8_t {
 enum class Call : uint16_t { TPipe, InitBuffer, QueueOp, Flag, MaskSet, Print, Launch };
 
 // Which family an operation's cost row belongs to: vector ops by asc_vector_op, others by the enums below.
-enum class Family : uint8_t { Vector, Library, Cast, Compare, Select, Reduce, ReduceParts, Index, Brcb, Gather, GatherMask, Transpose, Sort, Merge, Tile, CopyLocal };
+enum class Family : uint8_t {
+    Vector,
+    Library,
+    Cast,
+    Compare,
+    Select,
+    Reduce,
+    ReduceParts,
+    Index,
+    Brcb,
+    Gather,
+    GatherMask,
+    Transpose,
+    Sort,
+    Merge,
+    Tile,
+    CopyLocal
+};
 
 // A matrix in global memory: `count` rows of `bytes`, their starts `pitch` bytes apart.
-struct MatrixRows { uint64_t begin; uint32_t bytes, count; uint64_t pitch; };
+struct MatrixRows {
+    uint64_t begin;
+    uint32_t bytes, count;
+    uint64_t pitch;
+};
 
-struct Operand { uint32_t addr; uint16_t block_stride, repeat_stride; };   // strides in blocks; addr in its memory
+struct Operand {
+    uint32_t addr;
+    uint16_t block_stride, repeat_stride;
+};  // strides in blocks; addr in its memory
 
 struct Instr {
     Kind kind;
-    uint8_t pipe;          // asc_pipe
+    uint8_t pipe;  // asc_pipe
     Family family;
-    uint8_t dtype;         // of the destination
-    uint16_t op;           // within the family; for ReduceParts: op * 4 + unit
-    uint8_t operands;      // how many of `operand` are set: dst, src0, src1
-    uint8_t space;         // asc_space of the on-chip side of a copy
+    uint8_t dtype;     // of the destination
+    uint16_t op;       // within the family; for ReduceParts: op * 4 + unit
+    uint8_t operands;  // how many of `operand` are set: dst, src0, src1
+    uint8_t space;     // asc_space of the on-chip side of a copy
     uint32_t core;
     int32_t line;
     uint32_t repeats;      // vector: repeats of 256 bytes (library: of one pass over the data)
@@ -64,7 +88,7 @@ struct Instr {
     MatrixRows matrix[3];  // of Matmul: A, B, C, as they lie in memory
     uint8_t tail;          // count form whose bytes are not a multiple of 256
     uint8_t atomic;
-    uint8_t bypass;        // copies: the global side has a cache hint that keeps it out of L2
+    uint8_t bypass;  // copies: the global side has a cache hint that keeps it out of L2
     uint8_t reserved;
 };
 

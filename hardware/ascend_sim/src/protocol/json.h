@@ -14,7 +14,7 @@ inline std::string quoted(std::string_view text) {
         if (c == '"' || c == '\\') {
             out += '\\';
             out += static_cast<char>(c);
-        } else if (c < 0x20 || c >= 0x7f) {   // what kernel code printed may be no text at all
+        } else if (c < 0x20 || c >= 0x7f) {  // what kernel code printed may be no text at all
             char escape[8];
             std::snprintf(escape, sizeof escape, "\\u%04x", c);
             out += escape;

@@ -27,7 +27,7 @@ enum : uint16_t { OP_strayed = 0xfffd, OP_budget_spent = 0xfffe, OP_gave_up = 0x
 struct Record {
     uint16_t op;
     uint16_t reserved;
-    uint32_t blocks;       // basic blocks of plain code since the last record
+    uint32_t blocks;  // basic blocks of plain code since the last record
     int32_t line;
     uint32_t reserved2;
     alignas(8) uint8_t payload[ASC_PAYLOAD];
@@ -42,9 +42,9 @@ struct CallArguments {
     uint32_t num_inputs, num_outputs, num_ints, num_floats;
     uint32_t cpu_seconds;
     uint64_t budget;
-    uint64_t platform[5];                 // answers of asc_platform
+    uint64_t platform[5];  // answers of asc_platform
     uint64_t workspace_address, workspace_bytes;
-    KernelTensor tensors[MAX_TENSORS];    // inputs, then outputs
+    KernelTensor tensors[MAX_TENSORS];  // inputs, then outputs
     int64_t ints[MAX_SCALARS];
     double floats[MAX_SCALARS];
 };
@@ -52,17 +52,17 @@ struct CallArguments {
 struct Ring {
     enum : uint64_t { SLOTS = 4096, COVERED_BYTES = 4 << 20 };
 
-    alignas(64) std::atomic<uint64_t> head;               // next record the kernel writes
-    alignas(64) std::atomic<uint64_t> tail;               // next record the device reads
-    alignas(64) std::atomic<uint32_t> device_sleeps;      // 1 while the device waits for records
-    alignas(64) std::atomic<uint32_t> kernel_sleeps;      // 1 while the kernel waits for room
-    alignas(64) std::atomic<uint32_t> answers;            // how many queries were answered
-    std::atomic<uint32_t> kernel_asks;                    // 1 while the kernel sleeps until it is answered
+    alignas(64) std::atomic<uint64_t> head;           // next record the kernel writes
+    alignas(64) std::atomic<uint64_t> tail;           // next record the device reads
+    alignas(64) std::atomic<uint32_t> device_sleeps;  // 1 while the device waits for records
+    alignas(64) std::atomic<uint32_t> kernel_sleeps;  // 1 while the kernel waits for room
+    alignas(64) std::atomic<uint32_t> answers;        // how many queries were answered
+    std::atomic<uint32_t> kernel_asks;                // 1 while the kernel sleeps until it is answered
     asc_block answer;
-    std::atomic<uint32_t> stop;                           // the device has seen enough
-    char error[160];                                      // why the kernel process gave up before the call
+    std::atomic<uint32_t> stop;  // the device has seen enough
+    char error[160];             // why the kernel process gave up before the call
     CallArguments call;
-    uint64_t covered[COVERED_BYTES / 64];                 // one bit per byte of the kernel's code: a block started there
+    uint64_t covered[COVERED_BYTES / 64];  // one bit per byte of the kernel's code: a block started there
     alignas(64) Record records[SLOTS];
 };
 

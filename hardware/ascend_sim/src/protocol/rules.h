@@ -63,7 +63,7 @@
     RULE(TmpBuffer, "TMP_BUFFER", "a library function has enough temporary space",                                     \
          "pass a larger sharedTmpBuffer or leave more of UB unallocated")                                              \
     RULE(Gather, "GATHER", "gathered offsets are aligned and inside the source", "offsets are in bytes")               \
-    RULE(FlagId, "FLAG_ID", "event ids are 0 to 7", "use FetchEventID or EVENT_ID0 to EVENT_ID7") \
+    RULE(FlagId, "FLAG_ID", "event ids are 0 to 7", "use FetchEventID or EVENT_ID0 to EVENT_ID7")                      \
     RULE(FlagTwice, "FLAG_TWICE", "an event is not set again before it was waited for",                                \
          "pair each SetFlag with a WaitFlag")                                                                          \
     RULE(FlagUnset, "FLAG_UNSET", "an event that is waited for was set before (else the core hangs)",                  \
@@ -92,15 +92,15 @@
 
 namespace sim {
 
+// clang-format off
 enum class Rule {
 #define SIM_RULE_NAME(name, id, what, hint) name,
     SIM_RULES(SIM_RULE_NAME)
 #undef SIM_RULE_NAME
 };
+// clang-format on
 
-struct RuleText {
-    const char *id, *what, *hint;
-};
+struct RuleText { const char *id, *what, *hint; };
 
 inline constexpr RuleText rule_texts[] = {
 #define SIM_RULE_TEXT(name, id, what, hint) {id, what, hint},

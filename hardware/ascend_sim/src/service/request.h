@@ -11,12 +11,12 @@ namespace sim {
 struct TensorRequest {
     enum Role { Input, Output, Workspace } role;
     uint32_t dtype;
-    uint64_t offset, bytes;              // in the memory that came with the request
+    uint64_t offset, bytes;  // in the memory that came with the request
     std::vector<int64_t> shape;
 };
 
 struct Request {
-    std::string code;                    // path of the shared object
+    std::string code;  // path of the shared object
     bool compute = true;
     uint8_t poison = 165;
     uint64_t seed = 0, budget = 0;

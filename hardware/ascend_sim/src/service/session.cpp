@@ -46,10 +46,11 @@ class Code {
 public:
     explicit Code(const std::string &path) : copy_(memfd_create("kernel", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
         const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-        struct stat about {};
+        struct stat about{};
         if (copy_ < 0 || file < 0 || fstat(file, &about)) throw std::runtime_error("cannot read " + path);
         for (off_t done = 0; done < about.st_size;)
-            if (sendfile(copy_, file, &done, static_cast<size_t>(about.st_size - done)) <= 0) throw std::runtime_error("cannot copy " + path);
+            if (sendfile(copy_, file, &done, static_cast<size_t>(about.st_size - done)) <= 0)
+                throw std::runtime_error("cannot copy " + path);
         close(file);
         fchmod(copy_, 0555);
         fcntl(copy_, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
@@ -120,7 +121,7 @@ void Session::fill_call(const Chip &chip) {
         const TensorRequest &tensor = request_.tensors[id];
         const uint64_t address = ASC_GM_BASE + id * ASC_GM_STRIDE;
         if (tensor.role == TensorRequest::Workspace && call.workspace_address) {
-            call.platform[4] = address;     // the second one is the framework's
+            call.platform[4] = address;  // the second one is the framework's
             continue;
         }
         if (tensor.role == TensorRequest::Workspace) {
@@ -167,7 +168,7 @@ void Session::execute(Executor &executor, const Record &record) {
         if (ring_.kernel_asks.exchange(0)) wake(&ring_.answers);
     };
     const auto answer_block = [&](asc_block block) {
-        uint32_t dtype;     // the first argument of every read; the executor has checked it
+        uint32_t dtype;  // the first argument of every read; the executor has checked it
         std::memcpy(&dtype, record.payload, sizeof dtype);
         answer(request_.compute ? block : synthetic_reads_.block(dtype));
     };
@@ -219,7 +220,7 @@ bool Session::silent() {
 
 Session::End Session::follow(Executor &executor) {
     End end;
-    double computed = 0;    // processor seconds of the kernel when the deadline was last moved
+    double computed = 0;  // processor seconds of the kernel when the deadline was last moved
     for (;;) {
         if (await_records()) {
             if (drain(executor, &end)) return end;
@@ -245,8 +246,11 @@ std::string Session::place() const {
 }
 
 DeviceFault Session::strayed() const {
-    return {"BAD_POINTER", "kernel code followed a pointer to memory that is not its own" + place() + ": reach global memory through "
-                           "GlobalTensor and copies, on-chip memory through LocalTensor; large arrays do not fit the stack", 0, -1};
+    return {"BAD_POINTER",
+            "kernel code followed a pointer to memory that is not its own" + place() +
+                ": reach global memory through "
+                "GlobalTensor and copies, on-chip memory through LocalTensor; large arrays do not fit the stack",
+            0, -1};
 }
 
 // What the end of a process says about the kernel. A sandbox that could not be set up is not the kernel's fault.
@@ -262,10 +266,15 @@ DeviceFault Session::death() const {
     const std::string after = place();
     if (WIFEXITED(status)) return {"CRASH", "the kernel process ended before kernel_launch returned" + after, 0, -1};
     switch (WTERMSIG(status)) {
-        case SIGSYS: return {"FORBIDDEN_SYSCALL", "kernel code made a system call" + after + ": a kernel computes and calls only the Ascend C API", 0, -1};
-        case SIGSEGV: case SIGBUS: return strayed();
+        case SIGSYS:
+            return {"FORBIDDEN_SYSCALL",
+                    "kernel code made a system call" + after + ": a kernel computes and calls only the Ascend C API", 0,
+                    -1};
+        case SIGSEGV:
+        case SIGBUS: return strayed();
         case SIGXCPU: return {"TIMEOUT", "the kernel used up its processor time" + after, 0, -1};
-        default: return {"CRASH", "the kernel process died of signal " + std::to_string(WTERMSIG(status)) + after, 0, -1};
+        default:
+            return {"CRASH", "the kernel process died of signal " + std::to_string(WTERMSIG(status)) + after, 0, -1};
     }
 }
 
@@ -293,10 +302,14 @@ std::string Session::run(int descriptor) {
     try {
         const End end = follow(executor);
         if (end == End::Died) throw death();
-        if (end == End::Timeout) throw DeviceFault{"TIMEOUT", "the kernel did nothing until the wall-clock limit: does it wait for something?", 0, -1};
+        if (end == End::Timeout)
+            throw DeviceFault{"TIMEOUT",
+                              "the kernel did nothing until the wall-clock limit: does it wait for something?", 0, -1};
         if (end == End::Silent)
-            throw DeviceFault{"TIMEOUT", "the kernel computed for seconds without an API call: does a loop never end?", 0, -1};
-        if (end == End::Budget) throw DeviceFault{"BUDGET", "the kernel ran past the limit of instructions: does a loop never end?", 0, -1};
+            throw DeviceFault{"TIMEOUT", "the kernel computed for seconds without an API call: does a loop never end?",
+                              0, -1};
+        if (end == End::Budget)
+            throw DeviceFault{"BUDGET", "the kernel ran past the limit of instructions: does a loop never end?", 0, -1};
         reply.set("status", executor.code() == 0 ? "ok" : "refused").set("code", executor.code()).raw("fault", "null");
     } catch (const DeviceFault &fault) {
         const bool late = fault.rule == "TIMEOUT" || fault.rule == "BUDGET";

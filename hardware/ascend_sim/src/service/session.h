@@ -33,7 +33,7 @@ private:
     bool silent();
     DeviceFault death() const;
     DeviceFault strayed() const;
-    std::string place() const;           // of the last call, in words
+    std::string place() const;  // of the last call, in words
     std::string covered_blocks() const;
 
     const Request &request_;
@@ -43,8 +43,8 @@ private:
     Clock::time_point deadline_;
     uint64_t tail_ = 0, spent_ = 0;
     uint32_t answers_ = 0;
-    double heard_ = 0;                   // processor time of the kernel process when it last sent something
-    int32_t line_ = 0;                   // of the last record: where a crash is near
+    double heard_ = 0;  // processor time of the kernel process when it last sent something
+    int32_t line_ = 0;  // of the last record: where a crash is near
 };
 
 }  // namespace sim

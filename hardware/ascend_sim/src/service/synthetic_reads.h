@@ -16,7 +16,8 @@ public:
         asc_block block{};
         if (dtype == ASC_F32) fill<uint32_t>(block, [](uint32_t bits) { return bits; });
         if (dtype == ASC_BF16) fill<uint16_t>(block, [](uint32_t bits) { return bits >> 16; });
-        if (dtype == ASC_F16) fill<uint16_t>(block, [](uint32_t bits) { return ((bits >> 23) - 112) << 10 | (bits & 0x7fffff) >> 13; });
+        if (dtype == ASC_F16)
+            fill<uint16_t>(block, [](uint32_t bits) { return ((bits >> 23) - 112) << 10 | (bits & 0x7fffff) >> 13; });
         return block;
     }
 

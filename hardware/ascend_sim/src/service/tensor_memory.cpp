@@ -26,7 +26,7 @@ int poison_file(uint8_t poison) {
 }
 
 uint64_t size_of(int descriptor) {
-    struct stat about {};
+    struct stat about{};
     if (fstat(descriptor, &about)) throw std::runtime_error("the tensors' memory cannot be read");
     return static_cast<uint64_t>(about.st_size);
 }
@@ -64,7 +64,8 @@ uint8_t *TensorMemory::map_workspace(uint64_t bytes, uint8_t poison) {
     mappings_.push_back({memory, bytes});
     for (uint64_t done = 0; done < bytes; done += kPoisonBytes) {
         void *part = static_cast<uint8_t *>(memory) + done;
-        if (mmap(part, kPoisonBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, poison_file(poison), 0) == MAP_FAILED)
+        if (mmap(part, kPoisonBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+                 poison_file(poison), 0) == MAP_FAILED)
             throw std::runtime_error("the workspace cannot be mapped");
     }
     return static_cast<uint8_t *>(memory);

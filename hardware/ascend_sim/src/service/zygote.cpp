@@ -17,7 +17,7 @@ namespace {
 
 struct Message {
     enum : uint32_t { Start, Started, Ended } what;
-    int32_t value;         // Started: process id; Ended: status of waitpid
+    int32_t value;  // Started: process id; Ended: status of waitpid
 };
 
 bool send_message(int channel, const Message &message, int descriptor = -1) {
@@ -74,7 +74,8 @@ bool receive_message(int channel, Message *message, int *descriptor = nullptr) {
         close(code);
         send_message(channel, {Message::Started, kernel});
         int status = 0;
-        while (waitpid(kernel, &status, 0) < 0 && errno == EINTR) {}
+        while (waitpid(kernel, &status, 0) < 0 && errno == EINTR) {
+        }
         send_message(channel, {Message::Ended, status});
         ring.device_sleeps.store(0);
         wake(&ring.device_sleeps);
@@ -85,7 +86,8 @@ bool receive_message(int channel, Message *message, int *descriptor = nullptr) {
 
 Zygote::Zygote(Ring &ring, unsigned layers, int client) {
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends)) throw std::runtime_error("cannot make a socket pair");
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+        throw std::runtime_error("cannot make a socket pair");
     zygote_ = fork();
     if (zygote_ < 0) throw std::runtime_error("cannot fork the zygote");
     if (zygote_ == 0) {

@@ -37,7 +37,7 @@ L2::Sector &L2::sector(uint64_t number) {
 void L2::fill(Filler &filler, uint32_t bytes, bool write, Touch &touch) {
     filler.filled += bytes;
     if (write) filler.dirty += bytes;
-    if (carried_ + filler.filled * filler.beside / SECTOR > capacity_)   // something else has to go
+    if (carried_ + filler.filled * filler.beside / SECTOR > capacity_)  // something else has to go
         touch.written_back += static_cast<uint64_t>(bytes) * filler.dirty / filler.filled;
 }
 
@@ -52,7 +52,8 @@ void L2::meet(const Filler &filler, Sector &at, uint32_t bytes) {
     ++at.readers;
 }
 
-void L2::touch_sector(Filler &filler, Sector &at, uint8_t lines, uint32_t bytes, bool write, bool bypass, Touch &touch) {
+void L2::touch_sector(Filler &filler, Sector &at, uint8_t lines, uint32_t bytes, bool write, bool bypass,
+                      Touch &touch) {
     const auto age = static_cast<int64_t>(clock(filler)) - at.filled_at;
     const bool resident = at.launch && age <= static_cast<int64_t>(capacity_);
     if (!resident) at.lines = 0;

@@ -50,10 +50,10 @@ private:
         uint16_t core = 0;        // the last that touched it
         uint16_t fetched_by = 0;
         uint8_t lines = 0;
-        uint8_t readers = 0;      // in this launch, the one that fetched it included; 0: written
-        bool close = false;       // the last two cores that read it did so at about the same time
+        uint8_t readers = 0;  // in this launch, the one that fetched it included; 0: written
+        bool close = false;   // the last two cores that read it did so at about the same time
     };
-    static constexpr uint32_t PAGE = 4096;   // sectors
+    static constexpr uint32_t PAGE = 4096;  // sectors
     using Page = std::array<Sector, PAGE>;
 
     Sector &sector(uint64_t number);

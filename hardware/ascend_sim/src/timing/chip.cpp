@@ -6,26 +6,53 @@
 
 namespace sim {
 
-const std::array<const char *, ASC_VECTOR_OPS> VECTOR_NAMES = {
-    "add", "sub", "mul", "div", "max", "min", "and", "or", "add_relu", "sub_relu", "mul_add_dst", "fused_mul_add",
-    "fused_mul_add_relu", "exp", "ln", "abs", "sqrt", "rsqrt", "reciprocal", "relu", "not", "copy", "adds", "muls",
-    "maxs", "mins", "leaky_relu", "axpy", "shift_left", "shift_right", "duplicate"};
+const std::array<const char *, ASC_VECTOR_OPS> VECTOR_NAMES = {"add",
+                                                               "sub",
+                                                               "mul",
+                                                               "div",
+                                                               "max",
+                                                               "min",
+                                                               "and",
+                                                               "or",
+                                                               "add_relu",
+                                                               "sub_relu",
+                                                               "mul_add_dst",
+                                                               "fused_mul_add",
+                                                               "fused_mul_add_relu",
+                                                               "exp",
+                                                               "ln",
+                                                               "abs",
+                                                               "sqrt",
+                                                               "rsqrt",
+                                                               "reciprocal",
+                                                               "relu",
+                                                               "not",
+                                                               "copy",
+                                                               "adds",
+                                                               "muls",
+                                                               "maxs",
+                                                               "mins",
+                                                               "leaky_relu",
+                                                               "axpy",
+                                                               "shift_left",
+                                                               "shift_right",
+                                                               "duplicate"};
 const std::array<const char *, ASC_LIBRARY_OPS> LIBRARY_NAMES = {
-    "tanh", "sigmoid", "erf", "erfc", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh",
-    "atanh", "floor", "ceil", "round", "trunc", "frac", "sign", "log", "log2", "log10", "exp", "gelu", "faster_gelu",
-    "faster_gelu_v2", "silu", "swish", "lgamma", "digamma", "power", "fmod", "xor", "swiglu", "geglu", "reglu",
-    "clamp_max", "clamp_min"};
+    "tanh",  "sigmoid", "erf",         "erfc",           "sin",   "cos",   "tan",       "asin",
+    "acos",  "atan",    "sinh",        "cosh",           "asinh", "acosh", "atanh",     "floor",
+    "ceil",  "round",   "trunc",       "frac",           "sign",  "log",   "log2",      "log10",
+    "exp",   "gelu",    "faster_gelu", "faster_gelu_v2", "silu",  "swish", "lgamma",    "digamma",
+    "power", "fmod",    "xor",         "swiglu",         "geglu", "reglu", "clamp_max", "clamp_min"};
 const std::array<const char *, ASC_TILE_OPS> TILE_NAMES = {
-    "softmax", "log_softmax", "sum", "mean", "cumsum", "broadcast", "pad", "unpad", "layer_norm", "rms_norm", "topk",
-    "sort", "extract", "simple_softmax", "softmax_flash", "softmax_flash_v2", "quant", "dequant", "antiquant",
-    "group_norm", "select_bytes"};
-const std::array<const char *, BASIC_ROWS> BASIC_NAMES = {
-    "cast", "compare", "select", "index", "brcb", "gather", "gather_mask", "transpose"};
-const std::array<const char *, REDUCE_ROWS> REDUCE_NAMES = {
-    "repeat_sum", "block_sum", "pair_sum", "repeat_max", "block_max", "pair_max", "repeat_min", "block_min",
-    "pair_min"};
-const std::array<const char *, CALLS> CALL_NAMES = {
-    "tpipe", "init_buffer", "queue", "flag", "mask", "print", "launch"};
+    "softmax",       "log_softmax",      "sum",      "mean",    "cumsum",    "broadcast",  "pad",
+    "unpad",         "layer_norm",       "rms_norm", "topk",    "sort",      "extract",    "simple_softmax",
+    "softmax_flash", "softmax_flash_v2", "quant",    "dequant", "antiquant", "group_norm", "select_bytes"};
+const std::array<const char *, BASIC_ROWS> BASIC_NAMES = {"cast", "compare", "select",      "index",
+                                                          "brcb", "gather",  "gather_mask", "transpose"};
+const std::array<const char *, REDUCE_ROWS> REDUCE_NAMES = {"repeat_sum", "block_sum", "pair_sum",
+                                                            "repeat_max", "block_max", "pair_max",
+                                                            "repeat_min", "block_min", "pair_min"};
+const std::array<const char *, CALLS> CALL_NAMES = {"tpipe", "init_buffer", "queue", "flag", "mask", "print", "launch"};
 
 namespace {
 

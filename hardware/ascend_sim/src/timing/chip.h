@@ -28,21 +28,17 @@ struct Rate {
 Rate rate(double bytes_per_cycle);
 
 // A vector instruction takes `startup` and then `repeat` for each 256 bytes (`repeat16` if elements have 16 bits).
-struct Row {
-    double startup = 0, repeat = 0, repeat16 = 0;
-};
+struct Row { double startup = 0, repeat = 0, repeat16 = 0; };
 
-struct ChipError : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
+struct ChipError : std::runtime_error { using std::runtime_error::runtime_error; };
 
 constexpr int BASIC_ROWS = 8, REDUCE_ROWS = 9, CALLS = 7;
 extern const std::array<const char *, ASC_VECTOR_OPS> VECTOR_NAMES;
 extern const std::array<const char *, ASC_LIBRARY_OPS> LIBRARY_NAMES;
 extern const std::array<const char *, ASC_TILE_OPS> TILE_NAMES;
-extern const std::array<const char *, BASIC_ROWS> BASIC_NAMES;     // by Basic
-extern const std::array<const char *, REDUCE_ROWS> REDUCE_NAMES;   // by asc_reduce_op * 3 + asc_reduce_unit
-extern const std::array<const char *, CALLS> CALL_NAMES;           // by Call
+extern const std::array<const char *, BASIC_ROWS> BASIC_NAMES;    // by Basic
+extern const std::array<const char *, REDUCE_ROWS> REDUCE_NAMES;  // by asc_reduce_op * 3 + asc_reduce_unit
+extern const std::array<const char *, CALLS> CALL_NAMES;          // by Call
 enum class Basic : uint8_t { Cast, Compare, Select, Index, Brcb, Gather, GatherMask, Transpose };
 
 // Every figure of a profile; what each means is said in chips/base.yaml.

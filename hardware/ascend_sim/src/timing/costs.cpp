@@ -99,8 +99,7 @@ Ticks Costs::unit(const Instr &instr) const {
     switch (instr.family) {
         case Family::Vector: return instr.op < ASC_VECTOR_OPS ? of(vector_[instr.op], instr) : 0;
         case Family::Library: return instr.op < ASC_LIBRARY_OPS ? passes(library_[instr.op], instr) : 0;
-        case Family::Tile:
-            return instr.op < ASC_TILE_OPS ? passes(tile_[instr.op], instr) + pass_row_ * instr.a : 0;
+        case Family::Tile: return instr.op < ASC_TILE_OPS ? passes(tile_[instr.op], instr) + pass_row_ * instr.a : 0;
         case Family::Cast: return basic(Basic::Cast, instr);
         case Family::Compare: return basic(Basic::Compare, instr);
         case Family::Select: return basic(Basic::Select, instr);
@@ -147,12 +146,14 @@ Costs::Blocking Costs::blocking(const Instr &instr) const {
     Blocking block{std::max(1u, std::min(shape.base_m, shape.m)), std::max(1u, std::min(shape.base_n, shape.n)),
                    std::max(1u, std::min(shape.base_k, shape.k)), 1, shape.depth_a > 1 && shape.depth_b > 1};
     while (block.m * block.n * 4 > l0c_bytes_) (block.m > block.n ? block.m : block.n) /= 2;
-    while (block.k > 1 && (block.m * block.k * bytes > l0a_bytes_ || block.k * block.n * bytes > l0b_bytes_)) block.k /= 2;
+    while (block.k > 1 && (block.m * block.k * bytes > l0a_bytes_ || block.k * block.n * bytes > l0b_bytes_))
+        block.k /= 2;
     while (block.m * block.k * bytes > l0a_bytes_) block.m /= 2;
     while (block.n * block.k * bytes > l0b_bytes_) block.n /= 2;
     const uint64_t step = (block.m + block.n) * block.k * bytes, room = l1_bytes_ / step / 2;
     block.ahead = block.ahead && room > 0;
-    if (block.ahead) block.along = std::max<uint64_t>(1, std::min<uint64_t>(std::min(shape.depth_a, shape.depth_b) / 2, room));
+    if (block.ahead)
+        block.along = std::max<uint64_t>(1, std::min<uint64_t>(std::min(shape.depth_a, shape.depth_b) / 2, room));
     return block;
 }
 

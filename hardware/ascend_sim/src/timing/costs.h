@@ -9,7 +9,7 @@ public:
     explicit Costs(const Chip &chip);
 
     struct Vector {
-        Ticks time = 0, conflict = 0;   // `conflict` is the part of `time` that bank conflicts cost
+        Ticks time = 0, conflict = 0;  // `conflict` is the part of `time` that bank conflicts cost
     };
     // The high-level Matmul of one core: what its pipes have to do. `ahead`: loads run ahead of the cube; `parts`:
     // bursts that are shorter than a sector.
@@ -44,8 +44,8 @@ private:
     std::array<Line, BASIC_ROWS> basic_;
     std::array<Line, REDUCE_ROWS> reduce_;
     std::array<Ticks, CALLS> call_;
-    std::array<Ticks, ASC_LIBRARY_OPS> library_;   // passes
-    std::array<Ticks, ASC_TILE_OPS> tile_;         // passes
+    std::array<Ticks, ASC_LIBRARY_OPS> library_;  // passes
+    std::array<Ticks, ASC_TILE_OPS> tile_;        // passes
     Line local_copy_;
     Ticks tail_, read_read_, read_write_, sort_, merge_, pass_startup_, pass_repeat_, pass_repeat16_, pass_row_;
     Ticks cube_startup_, cube_step_, load_latency_, copy_issue_, copy_burst_, fix_latency_, latency_;

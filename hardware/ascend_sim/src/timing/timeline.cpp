@@ -8,7 +8,7 @@ namespace sim {
 
 namespace {
 
-constexpr uint32_t SHARED_TOKEN = 0x80000000u;   // tokens from here on are common to all cores of a launch
+constexpr uint32_t SHARED_TOKEN = 0x80000000u;  // tokens from here on are common to all cores of a launch
 constexpr uint32_t MOST_TOKENS = 1u << 16, MOST_LINES = 1u << 16;
 
 }  // namespace
@@ -38,8 +38,8 @@ void Totals::add(const Totals &other) {
 Timeline::Timeline(const Chip &chip)
     : chip_(chip), costs_(chip_), l2_(static_cast<uint64_t>(chip.memory.l2_bytes * chip.memory.l2_usable)),
       issue_(ticks(chip.scalar.issue)), block_(ticks(chip.scalar.block)), local_(ticks(chip.scalar.local)),
-      hit_(ticks(chip.scalar.global_hit)), miss_(ticks(chip.scalar.global_miss)),
-      copy_issue_(ticks(chip.copy.issue)), copy_burst_(ticks(chip.copy.burst)), latency_(ticks(chip.copy.latency)),
+      hit_(ticks(chip.scalar.global_hit)), miss_(ticks(chip.scalar.global_miss)), copy_issue_(ticks(chip.copy.issue)),
+      copy_burst_(ticks(chip.copy.burst)), latency_(ticks(chip.copy.latency)),
       write_latency_(ticks(chip.copy.write_latency)), fix_latency_(ticks(chip.cube.fix_latency)) {}
 
 Timeline::~Timeline() = default;
@@ -159,7 +159,7 @@ Touch Timeline::touch(Core &at, const Instr &instr, bool write) {
     uint64_t address = instr.gm;
     for (uint32_t i = 0; i < instr.bursts; ++i, address += instr.burst_bytes + instr.gm_gap)
         l2_.burst(at.filler, address, instr.burst_bytes, write, instr.bypass != 0, touch);
-    if (write && instr.bypass) touch.written_back += touch.hit + touch.miss;   // straight to HBM
+    if (write && instr.bypass) touch.written_back += touch.hit + touch.miss;  // straight to HBM
     at.totals.misaligned += touch.extra;
     (write ? at.totals.bursts_out : at.totals.bursts_in) += instr.bursts;
     at.totals.hbm_write += touch.written_back;

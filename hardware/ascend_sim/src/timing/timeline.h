@@ -44,11 +44,12 @@ public:
 private:
     struct Pipe;
     struct Core;
-    struct Moment { Ticks time = 0; uint8_t pipe = ASC_S; };
-    // A physical core: when it is done with its blocks, and how much of that time hangs on the other cores.
-    struct Place {
-        Ticks free = 0, hbm = 0, for_others = 0;
+    struct Moment {
+        Ticks time = 0;
+        uint8_t pipe = ASC_S;
     };
+    // A physical core: when it is done with its blocks, and how much of that time hangs on the other cores.
+    struct Place { Ticks free = 0, hbm = 0, for_others = 0; };
     // A block that has ended: where it ran, and what it loses if a byte comes from HBM and not from L2.
     struct Ended {
         uint32_t place = 0;
@@ -57,11 +58,11 @@ private:
     struct Launch {
         uint32_t blocks = 0, cores = 0, kind = ASC_AIV;
         Ticks began = 0, core_time = 0;
-        std::vector<Ticks> meetings;   // when the last core arrived at each SyncAll
+        std::vector<Ticks> meetings;  // when the last core arrived at each SyncAll
         uint64_t filled = 0;
         std::vector<Place> places;
-        std::vector<Ended> ended;      // by block
-        std::vector<Way> cubes;        // in a mixed launch two vector cores share one
+        std::vector<Ended> ended;  // by block
+        std::vector<Way> cubes;    // in a mixed launch two vector cores share one
     };
     struct LineTime { Ticks busy[ASC_PIPES] = {}; };
 

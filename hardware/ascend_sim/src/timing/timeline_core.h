@@ -8,10 +8,10 @@
 namespace sim {
 
 struct Timeline::Pipe {
-    Ticks free = 0, done = 0;         // takes the next instruction at `free`; all results are there at `done`
-    Ticks gate = 0;                   // waits hold the next instruction until then
-    uint8_t gate_from = ASC_S;        // for which pipe
-    uint32_t next = 0;                // queue slots: when the instruction that had the slot started
+    Ticks free = 0, done = 0;   // takes the next instruction at `free`; all results are there at `done`
+    Ticks gate = 0;             // waits hold the next instruction until then
+    uint8_t gate_from = ASC_S;  // for which pipe
+    uint32_t next = 0;          // queue slots: when the instruction that had the slot started
     std::vector<Ticks> starts;
 
     // When all that was issued so far is done; an idle pipe announces at once.
@@ -21,7 +21,8 @@ struct Timeline::Pipe {
 struct Timeline::Core {
     explicit Core(const Chip &chip)
         : atomic(ticks(chip.memory.atomic)), cache(static_cast<uint64_t>(chip.scalar.cache_bytes)),
-          depth_(static_cast<size_t>(chip.scalar.queue_depth)), cache_bytes_(static_cast<uint64_t>(chip.scalar.cache_bytes)) {}
+          depth_(static_cast<size_t>(chip.scalar.queue_depth)),
+          cache_bytes_(static_cast<uint64_t>(chip.scalar.cache_bytes)) {}
 
     void begin(uint32_t number, uint32_t physical, Ticks time) {
         block = number;
@@ -49,15 +50,15 @@ struct Timeline::Core {
 
     uint32_t block = 0, place = 0;
     Ticks began = 0, clock = 0, arrived = 0;
-    bool waiting = false;             // at SyncAll
-    size_t met = 0;                   // how many SyncAll it has passed
+    bool waiting = false;  // at SyncAll
+    size_t met = 0;        // how many SyncAll it has passed
     Pipe pipe[ASC_PIPES];
     std::vector<Moment> tokens;
     Totals totals;
     Rate hbm, share, l2, write, fix;  // of this core
     Rate cube_hbm, cube_l2;           // of the cube core that works for it
     Ticks shared = 0, contended = 0, atomic = CYCLE;
-    Ticks hbm_time = 0;               // transfers that the other cores slow down
+    Ticks hbm_time = 0;  // transfers that the other cores slow down
     Way way;
     Way *cube = nullptr;
     Filler filler;

@@ -9,7 +9,7 @@ namespace sim {
 void Timeline::begin_launch(const Instr &instr) {
     launch_ = Launch{};
     launch_.kind = instr.b;
-    const uint32_t lanes = instr.b == ASC_MIX ? 2 : 1;   // vector cores of a block; they share its cube
+    const uint32_t lanes = instr.b == ASC_MIX ? 2 : 1;  // vector cores of a block; they share its cube
     launch_.blocks = std::max(1u, instr.a) * lanes;
     launch_.cores = std::min(launch_.blocks, chip_.cores(instr.b));
     launch_.cubes.assign(std::max(1u, launch_.cores / lanes), Way{});
@@ -55,7 +55,7 @@ Ticks Timeline::settle() const {
     std::stable_sort(spans.begin(), spans.end(), [](const Span &a, const Span &b) { return a.time < b.time; });
     if (spans.empty() || spans.back().time == 0) return 0;
     const Span &last = spans.back();
-    const Ticks bound = std::min(last.hbm, last.time) * CYCLE / last.time;   // the part of the time that is bandwidth
+    const Ticks bound = std::min(last.hbm, last.time) * CYCLE / last.time;  // the part of the time that is bandwidth
     const double total = chip_.bytes_per_cycle(chip_.memory.hbm_gbs);
     const double core = chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs);
     const int64_t all = rate(std::min(core, total / static_cast<double>(spans.size()))).scaled;
@@ -71,7 +71,7 @@ Ticks Timeline::settle() const {
 
 // A block goes to the core that is free first.
 void Timeline::begin_core(uint32_t block) {
-    if (launch_.places.empty()) {   // records without a launch, as tests write them
+    if (launch_.places.empty()) {  // records without a launch, as tests write them
         launch_.places.assign(1, Place{now_, 0, 0});
         launch_.cubes.assign(1, Way{});
     }

@@ -14,7 +14,8 @@ const char *vector_name(const Instr &instr) {
         case Family::Cast: return "cast";
         case Family::Compare: return "compare";
         case Family::Select: return "select";
-        case Family::Reduce: case Family::ReduceParts: return "reduce";
+        case Family::Reduce:
+        case Family::ReduceParts: return "reduce";
         case Family::Index: return "index";
         case Family::Brcb: return "brcb";
         case Family::Gather: return "gather";
@@ -48,18 +49,17 @@ Trace::Trace(FILE *file, const Chip &chip) : file_(file), chip_(chip) { std::fpu
 
 void Trace::name_pipe(uint32_t core, uint8_t pipe) {
     if (!named_.emplace(core, pipe).second) return;
-    std::fprintf(file_,
-                 "%s\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":\"%s\"}}",
+    std::fprintf(file_, "%s\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":\"%s\"}}",
                  events_++ ? "," : "", core, pipe, PIPE_NAMES[pipe]);
 }
 
 void Trace::add(uint32_t core, uint8_t pipe, const Instr &instr, Ticks start, Ticks end) {
     if (events_ >= LIMIT || pipe >= ASC_PIPES) return;
     name_pipe(core, pipe);
-    std::fprintf(file_,
-                 ",\n{\"ph\":\"X\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%.6f,\"dur\":%.6f,\"args\":{\"line\":%d}}",
-                 instruction_name(instr), core, pipe, chip_.microseconds(start), chip_.microseconds(end - start),
-                 instr.line);
+    std::fprintf(
+        file_,
+        ",\n{\"ph\":\"X\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%.6f,\"dur\":%.6f,\"args\":{\"line\":%d}}",
+        instruction_name(instr), core, pipe, chip_.microseconds(start), chip_.microseconds(end - start), instr.line);
     ++events_;
 }
 

@@ -17,7 +17,8 @@ public:
         switch (type) {
             case CoreMemType::UB: size = asc_platform(2); break;
             case CoreMemType::L1: size = asc_platform(3); break;
-            case CoreMemType::L0_A: case CoreMemType::L0_B: size = 64 << 10; break;
+            case CoreMemType::L0_A:
+            case CoreMemType::L0_B: size = 64 << 10; break;
             case CoreMemType::L0_C: size = 128 << 10; break;
             default: size = 192u << 20; break;
         }
