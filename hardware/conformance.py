@@ -34,7 +34,7 @@ LENGTHS = (1, 7, 1000, 40_000)
 
 
 class DeviceContract:
-    """What every device must do; inherit, say how yours is made, and give six kernels in its language."""
+    """Tests that every device must pass. Inherit, define `make`, and give six kernels in the device's language."""
 
     #: Adds two float32 vectors of any length: `outputs[0] = inputs[0] + inputs[1]`.
     adding: ClassVar[str]
@@ -55,24 +55,32 @@ class DeviceContract:
 
     @abstractmethod
     def make(self) -> Device:
-        """A new device; with a short timeout, if it has one."""
+        """Return a new device.
+
+        Returns:
+            The device; with a short timeout, if it has one.
+        """
 
     @classmethod
     def setup_class(cls) -> None:
-        """One device for all the tests."""
+        """Make one device for all tests.
+
+        Raises:
+            SkipTest: If the device is unavailable here.
+        """
         cls.device = cls().make()
         if reason := cls.device.unavailable_reason():
             raise SkipTest(reason)
 
     @classmethod
     def teardown_class(cls) -> None:
-        """And its end."""
+        """Close the device."""
         cls.device.close()
 
-    # What it says about itself
+    # Names
 
     def test_it_is_a_device(self) -> None:
-        """It has the members of the contract, and a name and a language."""
+        """The device has the members of the contract, a name and a language."""
         assert isinstance(self.device, Device)
         assert self.device.name
         assert self.device.language
@@ -89,7 +97,7 @@ class DeviceContract:
     # Building
 
     def test_a_build_is_ready_or_says_why_not(self) -> None:
-        """A good kernel has an artifact; a refused one has diagnostics with words and is no exception."""
+        """A good build has an artifact; a refused one has diagnostics and raises nothing."""
         good, bad = self._build(self.adding), self._build(self.uncompilable)
         assert good.ok, good.diagnostics
         assert good.artifact is not None
@@ -101,8 +109,8 @@ class DeviceContract:
     def test_the_compiler_speaks_in_the_authors_lines(self) -> None:
         """A line that a diagnostic names is a line of the source."""
         lines = len(self.uncompilable.splitlines())
-        named = [found.line for found in self._build(self.uncompilable).diagnostics if found.line is not None]
-        assert all(1 <= line <= lines for line in named)
+        named = [diagnostic.line for diagnostic in self._build(self.uncompilable).diagnostics]
+        assert all(1 <= line <= lines for line in named if line is not None)
 
     def test_other_languages_are_refused(self) -> None:
         """A kernel in another language is a failed build."""
@@ -154,7 +162,7 @@ class DeviceContract:
             assert run.status == "ok", run.fault
             assert set(run.outputs[0].tobytes()) == {poison}
 
-    # What goes wrong
+    # Failures
 
     def test_a_refusal_carries_its_code(self) -> None:
         """What `kernel_launch` returns is reported, and nothing else."""
@@ -162,7 +170,7 @@ class DeviceContract:
         assert (run.status, run.code, run.outputs, run.latency_us) == ("refused", 42, (), None)
 
     def test_a_fault_has_a_name_and_leaves_the_device_unharmed(self) -> None:
-        """A kernel that breaks is a run with a fault, and the next kernel doesn't feel it."""
+        """A kernel that breaks a rule gives a run with a fault, and the next kernel runs as before."""
         run = self._run(self._build(self.faulting))
         assert run.status == "fault"
         assert run.fault is not None
@@ -172,15 +180,15 @@ class DeviceContract:
         assert self._run(self._build(self.adding)).status == "ok"
 
     def test_an_endless_kernel_is_ended(self) -> None:
-        """Time runs out, nothing comes back, and the device goes on."""
+        """The run times out without outputs, and the device still works."""
         run = self._run(self._build(self.endless))
         assert (run.status, run.outputs, run.latency_us) == ("timeout", (), None)
         assert self._run(self._build(self.adding)).status == "ok"
 
-    # Its end
+    # Closing
 
     def test_a_fork_lives_and_dies_alone(self) -> None:
-        """Closing one of two leaves the other at work."""
+        """Closing a fork leaves the other device at work."""
         build, other = self._build(self.adding), self.device.fork()
         assert other.identity() == self.device.identity()
         other.build(Kernel(self.adding, self.device.language), _task())
@@ -213,8 +221,8 @@ def _signature(length: int) -> Signature:
 
 
 def _values(length: int) -> tuple[Array, ...]:
-    one, other = np.random.default_rng(length).standard_normal((2, length)).astype(np.float32)
-    return one, other
+    x, y = np.random.default_rng(length).standard_normal((2, length)).astype(np.float32)
+    return x, y
 
 
 def _task() -> Task:

@@ -1,7 +1,7 @@
-"""The Device contract: something that builds kernels and runs them.
+"""The Device contract: what builds and runs kernels of one language.
 
-A device never judges. It says what the compiler said, what the kernel computed, which rule of the hardware it broke and
-how long it took; the verifier makes the verdict. No candidate code runs in the process that calls a device.
+A device never judges. It reports what the compiler said, what the kernel computed, which rule of the hardware it broke
+and how long it took; the verifier makes the verdict. No candidate code runs in the process that calls a device.
 """
 
 from __future__ import annotations
@@ -32,10 +32,14 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Build:
-    """A kernel made ready to run, or the reason why it could not be.
+    """The result of compiling a kernel: something to run, or diagnostics.
 
-    `diagnostics` is empty if and only if the build succeeded. `artifact` is what the device runs; `binary` is the file
-    that the binary screen reads, if there is one.
+    Args:
+        kernel: The kernel that was compiled.
+        artifact: The file that the device runs; None if the build failed.
+        binary: The file that the binary screen reads, if there is one.
+        diagnostics: The errors of the compiler; empty if and only if the build succeeded.
+        seconds: How long the build took.
     """
 
     kernel: Kernel
@@ -46,16 +50,19 @@ class Build:
 
     @property
     def ok(self) -> bool:
-        """True if there is something to run."""
+        """True if the build succeeded."""
         return not self.diagnostics
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What one call of `kernel_launch` is handed.
+    """The arguments of one call of `kernel_launch`.
 
-    With `values` the kernel computes and the outputs come back; without, only its instructions are timed. Outputs and
-    workspace are filled with `poison` before the call. `seed` drives what data-dependent reads answer in a timed run.
+    Args:
+        signature: Shapes, dtypes and attributes.
+        values: The inputs. With them the kernel computes and the outputs are returned; without, it is only timed.
+        poison: The byte that outputs and workspace are filled with before the call.
+        seed: Decides what data-dependent reads return in a run without values.
     """
 
     signature: Signature
@@ -66,9 +73,13 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Fault:
-    """A broken rule of the hardware or of the process: which, where, and one line that tells the author what to do.
+    """A broken rule of the hardware or of the process.
 
-    `rule` is a stable id in capitals (`UB_OVERFLOW`, `MISSING_SYNC`, `CRASH`, ...).
+    Args:
+        rule: A stable id in capitals (`UB_OVERFLOW`, `MISSING_SYNC`, `CRASH`, ...).
+        message: One line that tells the author what happened and what to do.
+        line: The author's line, if known.
+        core: The core, if known.
     """
 
     rule: str
@@ -79,12 +90,27 @@ class Fault:
 
 @dataclass(frozen=True)
 class Run:
-    """What happened in one call.
+    """The result of one call of `kernel_launch`.
 
-    `status`: `ok`; `refused` (`kernel_launch` returned `code`, not zero); `fault`; `timeout` (wall clock or instruction
-    budget). Outputs are there only if values were given and the call is `ok`. `blocks` is the set of basic blocks that
-    ran, `mix` the number of instructions by name, `read` and `written` the bytes touched of each input and output:
-    the latency gate holds a timed run against the checked ones with them. `spent` is what of the budget was used.
+    The latency gate compares `blocks`, `mix`, `read` and `written` of a timed run with those of the checked runs.
+
+    Args:
+        status: `ok`, `refused` (`kernel_launch` returned a code other than zero), `fault`, or `timeout` (wall clock or
+            instruction budget).
+        outputs: The outputs; only if values were given and the status is `ok`.
+        latency_us: The latency in microseconds; only if the status is `ok`.
+        profile: Where the time went.
+        fault: The rule that was broken.
+        code: What `kernel_launch` returned.
+        warnings: Broken rules that do not end the run.
+        printed: What the kernel printed.
+        blocks: The basic blocks that ran.
+        mix: The number of instructions by name.
+        read: Bytes touched of each input.
+        written: Bytes touched of each output.
+        data_dependent: Whether values decided what the kernel did.
+        spent: How much of the instruction budget was used.
+        seconds: Wall-clock time of the call.
     """
 
     status: Literal["ok", "refused", "fault", "timeout"]
@@ -106,11 +132,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Timing:
-    """What many timed calls came to, on several sets of values in an order that nobody foresees.
+    """The result of many timed calls, on several sets of values in a random order.
 
-    `runs` holds one run for each set, with the outputs of its first call and the latency over all calls; or a single
-    one that is not `ok`. `firsts` and `repeats` are the microseconds of calls on sets that the kernel had not met and
-    had met before. `unstable`: a set met again gave other bits. `interval` is the 95% interval of the median.
+    Args:
+        runs: One run for each set, with the outputs of its first call and the latency over all calls; or a single run
+            that is not `ok`.
+        firsts: Microseconds of the first call on each set.
+        repeats: Microseconds of the later calls.
+        unstable: Whether a repeated call gave other bits.
+        interval: The 95% interval of the median, in microseconds.
     """
 
     runs: tuple[Run, ...]
@@ -122,50 +152,108 @@ class Timing:
 
 @runtime_checkable
 class Clocked(Protocol):
-    """A device that measures time instead of computing it: every timed call computes and is compared."""
+    """A device that measures time instead of simulating it: every timed call computes and is compared."""
 
     def time(self, build: Build, signature: Signature, sets: Sequence[tuple[Array, ...]], poison: int) -> Timing:
-        """Call a kernel many times at one signature, each time on one of `sets` with nothing left of earlier calls."""
+        """Call a kernel many times, each time on one of `sets` and with nothing left of earlier calls.
+
+        Args:
+            build: A successful build.
+            signature: Shapes, dtypes and attributes of every call.
+            sets: Sets of inputs.
+            poison: The byte that outputs and workspace are filled with before each call.
+
+        Returns:
+            The times, and the outputs for each set.
+
+        Raises:
+            InfrastructureError: If the device failed, not the kernel.
+        """
 
 
 @runtime_checkable
 class Device(Protocol):
     """Builds and runs kernels of one language.
 
-    A device object is used by one thread at a time; `fork()` gives another worker a device of its own. `identity` names
-    everything that a cached verdict depends on: device, profile, compiler, runtime sources.
+    A device is used by one thread at a time; `fork` makes one for another worker. `name` is the device's name in
+    options and verdicts, `language` that of the kernels that it builds.
     """
 
     name: str
     language: str
 
     def unavailable_reason(self) -> str | None:
-        """None if the device can be used here, else one line that says what is missing and what to do."""
+        """Return why the device cannot be used here.
+
+        Returns:
+            None if it can be used, else one line that says what is missing and what to do.
+        """
 
     def identity(self) -> str:
-        """A string that changes whenever results could."""
+        """Return a string that changes whenever results could.
+
+        Returns:
+            The names and versions of device, chip profile, compiler and runtime sources. Cached verdicts depend on it.
+        """
 
     def sandbox_tier(self) -> str:
-        """`A`, `B`, `C` or `D`: how candidate code is confined here."""
+        """Return how candidate code is confined here.
+
+        Returns:
+            `A`, `B`, `C` or `D`; see `hardware/sandbox.py`.
+        """
 
     def build(self, kernel: Kernel, task: Task) -> Build:
-        """Compile; the compiler's refusal is a Build with diagnostics, not an exception."""
+        """Compile a kernel.
+
+        Args:
+            kernel: The source and its language.
+            task: The task that the kernel is for.
+
+        Returns:
+            The build. If the compiler refused the kernel, it has diagnostics.
+
+        Raises:
+            InfrastructureError: If the compiler could not be run.
+        """
 
     def run(self, build: Build, inputs: Inputs) -> Run:
-        """Call `kernel_launch` once, in a fresh confined process. Raises InfrastructureError if the device failed."""
+        """Call `kernel_launch` once, in a fresh confined process.
+
+        Args:
+            build: A successful build.
+            inputs: The arguments of the call.
+
+        Returns:
+            What happened.
+
+        Raises:
+            InfrastructureError: If the device failed, not the kernel.
+        """
 
     def floor_us(self, signature: Signature) -> float:
-        """A physical lower bound of the latency: no correct kernel can be faster."""
+        """Return a physical lower bound of the latency.
+
+        Args:
+            signature: Shapes and dtypes of the call.
+
+        Returns:
+            Microseconds that no correct kernel can be faster than.
+        """
 
     def fork(self) -> Device:
-        """A second, independent device of the same kind for another worker."""
+        """Return a second, independent device of the same kind for another worker.
+
+        Returns:
+            A device with the same settings.
+        """
 
     def close(self) -> None:
-        """End every process and remove every file of this device."""
+        """End every process and remove every file of this device. May be called twice."""
 
 
 def empty_outputs(signature: Signature, poison: int) -> tuple[Array, ...]:
-    """Output buffers filled with the poison byte."""
+    """Return output buffers filled with the poison byte."""
     return tuple(
         np.frombuffer(bytearray([poison]) * spec.nbytes, dtype=numpy_dtype(spec.dtype)).reshape(spec.shape)
         for spec in signature.outputs
@@ -173,7 +261,7 @@ def empty_outputs(signature: Signature, poison: int) -> tuple[Array, ...]:
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """The numpy dtype of a name in `task.DTYPES`, bfloat16 included."""
+    """Return the numpy dtype of a name in `specs.DTYPES`, bfloat16 included."""
     if name == "bfloat16":
         import ml_dtypes
 

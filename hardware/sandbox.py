@@ -1,7 +1,7 @@
-"""How candidate code can be confined on this machine, found out by trying to break out.
+"""Finds out how candidate code can be confined on this machine, by running attacks inside the sandbox.
 
-Tiers: `A` Landlock and seccomp, `B` bubblewrap and seccomp, `C` seccomp alone, `D` nothing. The machine's promise is
-not believed: a set of attacks runs inside the sandbox, and a tier counts only if every one of them fails.
+Tiers: `A` Landlock and seccomp, `B` bubblewrap and seccomp, `C` seccomp alone, `D` nothing. A tier counts only if every
+attack fails.
 """
 
 from __future__ import annotations
@@ -28,9 +28,13 @@ _SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/etc/ld.so.cache", "/etc
 
 @dataclass(frozen=True)
 class Confinement:
-    """A tier and the layers that make it; `reached` names attacks that got through at that tier.
+    """How candidate code is confined.
 
-    `bubblewrap` is the path of the program that stands in for Landlock at tier B.
+    Args:
+        tier: The tier.
+        layers: The bits of the layers that make it.
+        reached: Attacks that succeed at that tier.
+        bubblewrap: The path of the program that takes the place of Landlock at tier B.
     """
 
     tier: Tier
@@ -41,7 +45,16 @@ class Confinement:
     def wrapped(
         self, command: Sequence[str], read: Iterable[Path | str], write: Iterable[Path | str] = ()
     ) -> list[str]:
-        """The command so that it sees only what is named; as it is where the layers see to that (all tiers but B)."""
+        """Return the command with bubblewrap in front of it at tier B, and unchanged at other tiers.
+
+        Args:
+            command: The program and its arguments.
+            read: Paths that it may read.
+            write: Paths that it may write.
+
+        Returns:
+            The command to run.
+        """
         if self.bubblewrap is None:
             return list(command)
         bound = [("--ro-bind-try", str(path)) for path in (*_SYSTEM, *read)] + [("--bind", str(path)) for path in write]
@@ -52,7 +65,17 @@ class Confinement:
 
 @cache
 def confinement(probes: Path) -> Confinement:
-    """The best tier of this machine, by running the quick attacks; once in a process."""
+    """Return the best tier of this machine. The quick attacks run once in a process.
+
+    Args:
+        probes: The program that attacks the sandbox.
+
+    Returns:
+        The first tier at which all attacks fail, or tier `D`.
+
+    Raises:
+        InfrastructureError: If the program does not run.
+    """
     available = int(_call([str(probes), "--layers"])["layers"])
     for candidate, attacks in _candidates():
         if candidate.layers & ~available == 0 and not _attack(candidate, probes, attacks):
@@ -70,12 +93,24 @@ def _candidates() -> Iterable[tuple[Confinement, str]]:
 
 
 def attack(probes: Path, layers: int, which: str = "--all") -> tuple[str, ...]:
-    """Names of the attacks that succeed within `layers`."""
+    """Run attacks within `layers`.
+
+    Args:
+        probes: The program that attacks the sandbox.
+        layers: The bits of the layers.
+        which: Which attacks: `--quick`, `--calls` or `--all`.
+
+    Returns:
+        The names of the attacks that succeed.
+
+    Raises:
+        InfrastructureError: If the program does not run.
+    """
     return tuple(_call([str(probes), which, str(layers)])["reached"])
 
 
 def _attack(candidate: Confinement, probes: Path, which: str) -> bool:
-    """True if any attack succeeds, or if the sandbox cannot even be set up."""
+    """Return True if any attack succeeds, or if the sandbox cannot be set up."""
     command = candidate.wrapped([str(probes), which, str(candidate.layers)], read=[probes.parent])
     try:
         return bool(_call(command)["reached"])

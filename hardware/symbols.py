@@ -1,4 +1,4 @@
-"""The symbols of a built kernel, read as one array: a table has hundreds and most need no look."""
+"""Reads the symbols of a built kernel, as one array because a table has hundreds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOTYPE, OBJECT, FUNCTION, THREAD_LOCAL, RESOLVED = 0, 1, 2, 6, 10
 
 @dataclass(frozen=True)
 class Symbol:
-    """A name, what it stands for, and whether it has to come from elsewhere."""
+    """A name, its kind, and whether it is defined elsewhere."""
 
     name: str
     kind: int
@@ -26,7 +26,7 @@ class Symbol:
 
 
 def of(elf: ELFFile, table: str = ".dynsym") -> Iterator[Symbol]:
-    """The symbols of a table; none if there is no such table."""
+    """Yield the symbols of a table; none if there is no such table."""
     section = elf.get_section_by_name(table)
     if not isinstance(section, SymbolTableSection):
         return

@@ -69,9 +69,9 @@ def link_command(cann: Cann) -> tuple[str, ...]:
 def diagnostics(words: str, lines: int) -> tuple[Diagnostic, ...]:
     """The errors in what bisheng or CMake said; those behind the author's `lines` lines have no line."""
     plain = _PREFIX.sub("", words)
-    found = []
+    errors = []
     for error in _ERROR.finditer(plain):
         own = Path(error["file"]).stem == STEM and int(error["line"]) <= lines
-        found.append(Diagnostic(error["text"].strip()[:400], int(error["line"]) if own else None))
-    found += [Diagnostic(one.group().strip()[:400]) for one in _LINKER.finditer(plain)]
-    return tuple(dict.fromkeys(found))
+        errors.append(Diagnostic(error["text"].strip()[:400], int(error["line"]) if own else None))
+    errors += [Diagnostic(message.group().strip()[:400]) for message in _LINKER.finditer(plain)]
+    return tuple(dict.fromkeys(errors))

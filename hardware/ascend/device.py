@@ -50,9 +50,12 @@ _HOST_FLAGS = (
 
 
 class Ascend:
-    """The NPU with number `npu`.
+    """An Ascend NPU through CANN and torch_npu.
 
-    `timeout` is wall-clock seconds for one call. `msprof` profiles every timed kernel once more under CANN's profiler.
+    Args:
+        npu: The number of the NPU.
+        timeout: Wall-clock seconds for one call.
+        msprof: Whether every timed kernel runs once more under CANN's profiler.
     """
 
     name = "ascend"
@@ -101,11 +104,11 @@ class Ascend:
         timing = self._calls(build, signature, sets, poison, timed=True)
         if not self._msprof or timing.runs[0].status != "ok":
             return timing
-        found = self._profile(build, signature, sets[:1], poison)
-        return replace(timing, runs=tuple(replace(run, profile=found) for run in timing.runs))
+        profile = self._profile(build, signature, sets[:1], poison)
+        return replace(timing, runs=tuple(replace(run, profile=profile) for run in timing.runs))
 
     def floor_us(self, signature: Signature) -> float:
-        """Starting a kernel, and writing its outputs at the memory's highest rate."""
+        """Return the time to start a kernel and to write its outputs at the memory's highest rate."""
         return START_US + sum(spec.nbytes for spec in signature.outputs) / (MEMORY_GBS * 1e3)
 
     def fork(self) -> Ascend:
@@ -143,7 +146,7 @@ class Ascend:
         return timing_of(reply, tensors)
 
     def _profile(self, build: Build, signature: Signature, sets: Sequence[tuple[Array, ...]], poison: int) -> Profile:
-        """One more call under msprof, in a process of its own, and what its tables say."""
+        """Make one more call under msprof, in a separate process, and return what its tables say."""
         assert build.artifact is not None
         plan = plan_of(build.artifact, signature)
         folder = Path(tempfile.mkdtemp(prefix="msprof-", dir=self._folder()))
@@ -159,20 +162,20 @@ class Ascend:
         return msprof.profile(folder / "found")
 
     def _failed(self, reply: Mapping[str, Any]) -> Run:
-        """What went wrong, and a look at the NPU before anything else may run on it."""
+        """Return what went wrong, after checking the NPU's health."""
         if reply["status"] == "timeout":
             fault = Fault("KERNEL_TIMEOUT", f"the kernel did not end within {self._timeout:g} s")
             self._quarantine.after_fault(fault.rule)
             return Run("timeout", fault=fault)
-        found = explain(reply["words"])
-        if found.fault.rule == "OUT_OF_MEMORY":
+        explained = explain(reply["words"])
+        if explained.fault.rule == "OUT_OF_MEMORY":
             raise InfrastructureError("the NPU has too little free memory for the tensors of this task")
-        if found.lost:
-            self._quarantine.after_fault(found.fault.rule)
-        return Run("timeout" if found.is_timeout else "fault", fault=found.fault)
+        if explained.lost:
+            self._quarantine.after_fault(explained.fault.rule)
+        return Run("timeout" if explained.is_timeout else "fault", fault=explained.fault)
 
     def _worker(self, artifact: Path) -> Server:
-        """A process that no other candidate has used, on an NPU that is well."""
+        """Return a process that no other candidate has used. Raises InfrastructureError if the NPU is quarantined."""
         if reason := self._quarantine.reason():
             raise InfrastructureError(reason)
         if self._server is None or self._server[0] != artifact:
@@ -194,14 +197,14 @@ class Ascend:
 
 
 def plan_of(artifact: Path, signature: Signature) -> launches.Plan:
-    """What the host function launches at one signature."""
+    """Return what the host function launches at one signature."""
     folder = artifact.parent
     names = {int(place): name for place, name in json.loads((folder / "kernels.json").read_text()).items()}
     return launches.plan(runtime(), folder / HOST, names, signature, workspace_bytes(signature))
 
 
 def build_into(folder: Path, source: str, cann: Cann, made: Runtime) -> tuple[Diagnostic, ...]:
-    """Both halves into `folder`; no diagnostics means success."""
+    """Compile both halves into `folder`; no diagnostics means success."""
     parts = halves(source)
     if parts.problem:
         return (Diagnostic(parts.problem),)
@@ -210,8 +213,8 @@ def build_into(folder: Path, source: str, cann: Cann, made: Runtime) -> tuple[Di
     for command in compiler.prepare(cann, parts.device, (INCLUDE, SHARED_INCLUDE), folder):
         code, words = host_compiler.call(list(command), folder, tools_environment())
         if code:
-            found = compiler.diagnostics(words, source.count("\n") + 1)
-            return found or (Diagnostic(host_compiler.unexplained(code, words)),)
+            errors = compiler.diagnostics(words, source.count("\n") + 1)
+            return errors or (Diagnostic(host_compiler.unexplained(code, words)),)
     if not (folder / compiler.LIBRARY).is_file():
         raise InfrastructureError(f"{cann.bisheng} left no {compiler.LIBRARY}")
     numbers = {
@@ -223,7 +226,7 @@ def build_into(folder: Path, source: str, cann: Cann, made: Runtime) -> tuple[Di
 
 
 def compile_host(folder: Path, text: str, made: Runtime) -> tuple[Diagnostic, ...]:
-    """The host's half by g++, confined, against a header in which launches are written down."""
+    """Compile the host's half by g++, confined, with a header that records launches."""
     source = folder / host_compiler.SOURCE
     source.write_text(without_includes(text), encoding="utf-8", errors="surrogateescape")
     read = [INCLUDE, SHARED_INCLUDE, *host_compiler.compiler_roots(made.compiler)]
@@ -236,26 +239,26 @@ def compile_host(folder: Path, text: str, made: Runtime) -> tuple[Diagnostic, ..
 
 
 def without_includes(text: str) -> str:
-    """The text without the device's headers, whose words the host's half is given; lines stay."""
+    """Return the text without the device's headers, whose names ascend_host.h defines; lines stay."""
     return re.sub(
         r'^[ \t]*#[ \t]*include[ \t]*[<"](?:kernel_operator|lib/|tiling/)[^\n]*', "", text, flags=re.MULTILINE
     )
 
 
 def tools_environment() -> dict[str, str]:
-    """What CANN's tools read from the environment, as set_env.sh made it."""
+    """Return the variables that CANN's tools read, as set_env.sh has set them."""
     return {name: value for name, value in os.environ.items() if name.startswith("ASCEND") or name == "LD_LIBRARY_PATH"}
 
 
 def request_of(
     artifact: Path, plan: launches.Plan, tensors: Tensors, poison: int, timed: bool, seconds: float
 ) -> dict[str, Any]:
-    """What the trusted process is asked to do."""
+    """Return the request to the trusted process."""
     started = [
         {
             "number": int(launch.kernel),
             "blocks": launch.grid[0],
-            "arguments": [{"data": one.data.hex(), "handles": one.handles} for one in launch.arguments],
+            "arguments": [{"data": argument.data.hex(), "handles": argument.handles} for argument in launch.arguments],
         }
         for launch in plan.launches
     ]
@@ -271,13 +274,13 @@ def request_of(
         "output_bytes": tensors.output_bytes,
         "poison": poison,
         "timed": timed,
-        "seed": int.from_bytes(os.urandom(8), "little"),  # the order of calls is nobody's to foresee
+        "seed": int.from_bytes(os.urandom(8), "little"),  # the order of calls must not be foreseeable
         "seconds": seconds,
     }
 
 
 def timing_of(reply: Mapping[str, Any], tensors: Tensors) -> Timing:
-    """What the trusted process answered, as the verifier reads it."""
+    """Return the trusted process's answer as the verifier reads it."""
     if reply["guards"]:
         words = f"{reply['guards']} bytes around the outputs or the workspace were written: check the bounds"
         return Timing((Run("fault", fault=Fault("OUT_OF_BOUNDS", words)),))

@@ -31,13 +31,13 @@ class Explained:
 def explain(words: str) -> Explained:
     """What an error of the runtime means; the driver's own sentence says more than the number."""
     number = next((int(code) for code in _CODE.findall(words) if int(code) in _table()["codes"]), None)
-    known = _table()["codes"].get(number, {})
-    lost = bool(known.get("lost", True))
+    entry_of_code = _table()["codes"].get(number, {})
+    lost = bool(entry_of_code.get("lost", True))
     for entry in _table()["words"]:
         if entry["seen"].lower() in words.lower():
             return Explained(Fault(entry["rule"], entry["message"]), lost)
-    if known:
-        return Explained(Fault(known["rule"], known["message"]), lost)
+    if entry_of_code:
+        return Explained(Fault(entry_of_code["rule"], entry_of_code["message"]), lost)
     first = next((line.strip() for line in words.splitlines() if line.strip()), "no reason given")
     return Explained(Fault("NPU_ERROR", f"the NPU reports: {first[:200]}"), True)
 

@@ -51,8 +51,8 @@ def parse(words: str) -> Health:
     if state is None:
         raise DeviceUnavailable(f"npu-smi says nothing of the NPU's health: {' '.join(words.split())[:120]}")
     code = fields.get("error code", "")
-    told = [text for text in (code, fields.get("error information", "")) if text and text.upper() not in ("NA", "0")]
-    return Health(state, " ".join(told))
+    errors = [text for text in (code, fields.get("error information", "")) if text and text.upper() not in ("NA", "0")]
+    return Health(state, " ".join(errors))
 
 
 def _npu_smi(arguments: list[str]) -> str:
@@ -93,10 +93,10 @@ class Quarantine:
     def after_fault(self, fault: str, ask: Ask | None = None) -> Health | None:
         """Look at the NPU after a fault; one that is not well, or does not answer, goes into quarantine."""
         try:
-            found = health(self.npu, ask)
+            state = health(self.npu, ask)
         except DeviceUnavailable as error:
             self.impose(f"after {fault}: {error}")
             return None
-        if not found.well:
-            self.impose(f"after {fault}: {found}")
-        return found
+        if not state.well:
+            self.impose(f"after {fault}: {state}")
+        return state

@@ -37,10 +37,10 @@ def command(folder: Path, launches: int, program: Sequence[str]) -> tuple[str, .
 
 def durations(folder: Path) -> list[float]:
     """Microseconds of every launch, in order."""
-    found = [float(row[_DURATION]) for row in _rows(folder, "OpBasicInfo.csv") if row.get(_DURATION)]
-    if not found:
+    times = [float(row[_DURATION]) for row in _rows(folder, "OpBasicInfo.csv") if row.get(_DURATION)]
+    if not times:
         raise InfrastructureError(f"msprof left no durations in {folder}: no launch was seen")
-    return found
+    return times
 
 
 def pipes(folder: Path) -> dict[str, float]:

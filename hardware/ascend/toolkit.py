@@ -71,8 +71,8 @@ def find_cann(environment: Mapping[str, str] = os.environ) -> Cann:
 
 def _bisheng(home: Path) -> Path | None:
     places = [home / "bin", home / "compiler" / "ccec_compiler" / "bin", home / "tools" / "bisheng_compiler" / "bin"]
-    found = shutil.which("bisheng", path=os.pathsep.join(map(str, places)))
-    return Path(found) if found else None
+    compiler = shutil.which("bisheng", path=os.pathsep.join(map(str, places)))
+    return Path(compiler) if compiler else None
 
 
 def cann_version(home: Path) -> tuple[int, int]:
@@ -89,17 +89,17 @@ def missing(
     installed: Callable[[str], bool] = lambda name: find_spec(name) is not None,
 ) -> tuple[Missing, ...]:
     """All that stands in the way, in the order in which it is mended."""
-    found = []
+    lacking = []
     if which("npu-smi") is None:
-        found.append(Missing("no NPU driver (npu-smi was not found)", "install the Ascend driver and firmware"))
+        lacking.append(Missing("no NPU driver (npu-smi was not lacking)", "install the Ascend driver and firmware"))
     try:
         cann = find_cann(environment)
     except DeviceUnavailable as error:
         what, _, mend = str(error).partition("; ")
-        found.append(Missing(what, mend))
+        lacking.append(Missing(what, mend))
     else:
         if not environment.get("ASCEND_HOME_PATH"):
-            found.append(Missing("CANN's environment is not set", f"source {cann.home.parent}/set_env.sh"))
+            lacking.append(Missing("CANN's environment is not set", f"source {cann.home.parent}/set_env.sh"))
     if not installed("torch_npu"):
-        found.append(Missing("torch_npu is not installed", "pip install 'kernel_gym[npu]'"))
-    return tuple(found)
+        lacking.append(Missing("torch_npu is not installed", "pip install 'kernel_gym[npu]'"))
+    return tuple(lacking)

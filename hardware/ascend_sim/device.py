@@ -33,10 +33,12 @@ KEPT_BUILDS = 64
 
 
 class AscendSim:
-    """An Ascend 910B that runs on any Linux machine with g++.
+    """A simulated Ascend 910B for any Linux machine with g++.
 
-    `chip` names a profile of `chips/` or a YAML file. `timeout` is wall-clock seconds of doing nothing; `budget` is the
-    number of basic blocks (an API call counts as eight) after which a run is endless, the same on every machine.
+    Args:
+        chip: The name of a profile in `chips/`, or a YAML file.
+        timeout: Wall-clock seconds without progress after which a run has timed out.
+        budget: Basic blocks (an API call counts as eight) after which a run has timed out, on every machine alike.
     """
 
     name = "ascend-sim"
@@ -91,9 +93,21 @@ class AscendSim:
         return _run(reply, outputs, time.perf_counter() - started)
 
     def trace(self, build: Build, inputs: Inputs, path: Path) -> Run:
-        """Run as `run` does and write what each pipe did when to `path`, for chrome://tracing or ui.perfetto.dev.
+        """Run as `run` does and write a trace of the pipes, for chrome://tracing or ui.perfetto.dev.
 
-        A process of its own runs the kernel: the one that serves all other runs may write no file.
+        A separate process runs the kernel, because the one that serves all other runs may write no file.
+
+        Args:
+            build: A successful build.
+            inputs: The arguments of the call.
+            path: The file that the trace is written to.
+
+        Returns:
+            What happened.
+
+        Raises:
+            KernelGymError: If the file cannot be written.
+            InfrastructureError: If the simulator failed.
         """
         folder = Path(tempfile.mkdtemp(dir=self._folder()))
         tracer = AscendSim(**self._options)  # type: ignore[arg-type]
@@ -109,7 +123,7 @@ class AscendSim:
         return done
 
     def floor_us(self, signature: Signature) -> float:
-        """Starting the kernel, and moving its tensors once at the highest rate that any memory has.
+        """Return the time to start a kernel and to move its tensors once at the highest rate of any memory.
 
         Where an input holds indices, the others may be read in part: only the outputs count.
         """
@@ -148,11 +162,11 @@ class AscendSim:
         return self._server
 
     def _readable(self) -> list[Path]:
-        """Where builds are: ours, or beside the trace those of the device that asked for it."""
+        """Return the folders of builds: this device's, or those of the device that asked for the trace."""
         return [self._folder()] if self._trace is None else [self._trace.parent.parent]
 
     def _folder(self) -> Path:
-        """Where this device keeps its builds."""
+        """Return the folder that this device keeps its builds in."""
         if self._scratch is None or self._owner != os.getpid():
             self._scratch, self._owner = Path(tempfile.mkdtemp(prefix="kernel_gym-")), os.getpid()
             weakref.finalize(self, _remove, self._scratch, self._owner)

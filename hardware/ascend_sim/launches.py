@@ -26,23 +26,23 @@ _KINDS: dict[str, CoreKind] = {
 
 
 def rewrite(source: str) -> str:
-    """The source with its launches as calls; text that cannot be read as a launch stays as it is."""
-    found = tokens(source)
+    """Return the source with its launches as calls; text that cannot be read as a launch stays as it is."""
+    lexemes = tokens(source)
     pieces, done = [], 0
-    for launch in launches(found):
-        begin, opening, closing = found[launch.first], found[launch.opening], found[launch.closing]
-        kind = _kind(found, found[launch.first : launch.opening])
+    for launch in launches(lexemes):
+        begin, opening, closing = lexemes[launch.first], lexemes[launch.opening], lexemes[launch.closing]
+        kind = _kind(lexemes, lexemes[launch.first : launch.opening])
         pieces += [source[done : begin.start], f"::asc::launcher<ASC_{kind}, ", source[begin.start : opening.start]]
         pieces += [">(", source[opening.end : closing.start], ")"]
         done = closing.end
     return "".join(pieces) + source[done:]
 
 
-def _kind(found: Sequence[Token], callee: Sequence[Token]) -> CoreKind:
-    """On which cores a kernel runs: what its definition says, else mixed if the file registers a Matmul."""
+def _kind(lexemes: Sequence[Token], callee: Sequence[Token]) -> CoreKind:
+    """Return the cores that a kernel runs on: what its definition says, else mixed if the file registers a Matmul."""
     name = [token.text for token in callee if token.kind == "word"][0 if callee[-1].text == ">" else -1]
-    said = _said_by_definition(found, name)
-    words = {token.text for token in found if token.kind == "word"}
+    said = _said_by_definition(lexemes, name)
+    words = {token.text for token in lexemes if token.kind == "word"}
     if said:
         return said
     if "REGIST_MATMUL_OBJ" in words:
@@ -50,23 +50,24 @@ def _kind(found: Sequence[Token], callee: Sequence[Token]) -> CoreKind:
     return "AIV"
 
 
-def _said_by_definition(found: Sequence[Token], name: str) -> CoreKind | None:
-    for index, token in enumerate(found):
+def _said_by_definition(lexemes: Sequence[Token], name: str) -> CoreKind | None:
+    for index, token in enumerate(lexemes):
         if token.text != "__global__":
             continue
-        named = next((i for i in range(index, len(found)) if found[i].text in (name, "{", ";")), len(found))
-        if named < len(found) and found[named].text == name:
-            words = [token.text for token in found[index : _end_of_body(found, named)]]
+        ends = (i for i in range(index, len(lexemes)) if lexemes[i].text in (name, "{", ";"))
+        named = next(ends, len(lexemes))
+        if named < len(lexemes) and lexemes[named].text == name:
+            words = [token.text for token in lexemes[index : _end_of_body(lexemes, named)]]
             return next((_KINDS[word] for word in words if word in _KINDS), None)
     return None
 
 
-def _end_of_body(found: Sequence[Token], start: int) -> int:
+def _end_of_body(lexemes: Sequence[Token], start: int) -> int:
     depth = 0
-    for index in range(start, len(found)):
-        depth += {"{": 1, "}": -1}.get(found[index].text, 0)
-        if found[index].text == "}" and depth == 0:
+    for index in range(start, len(lexemes)):
+        depth += {"{": 1, "}": -1}.get(lexemes[index].text, 0)
+        if lexemes[index].text == "}" and depth == 0:
             return index
-        if found[index].text == ";" and depth == 0:
+        if lexemes[index].text == ";" and depth == 0:
             return index
-    return len(found)
+    return len(lexemes)

@@ -29,7 +29,7 @@ class Rule:
 def rules() -> tuple[Rule, ...]:
     """All rules, in the order of the table."""
     text = _TABLE.read_text().replace("\\\n", " ")
-    return tuple(Rule(*found) for found in _ENTRY.findall(text))
+    return tuple(Rule(*entry) for entry in _ENTRY.findall(text))
 
 
 def table() -> str:

@@ -176,15 +176,15 @@ def _cost(source: Path) -> int:
 
 def _compile(compiler: str, source: Path, work: Path) -> None:
     """Compile one file, or take it from an earlier build in which it and all headers were the same."""
-    made = work / f"{_object_name(source)}.o"
-    kept = work.parent / "objects" / f"{made.stem}-{_object_key(compiler, source, work)}.o"
+    target = work / f"{_object_name(source)}.o"
+    kept = work.parent / "objects" / f"{target.stem}-{_object_key(compiler, source, work)}.o"
     try:
-        shutil.copy(kept, made)
+        shutil.copy(kept, target)
         os.utime(kept)
     except FileNotFoundError:
-        _call(compiler, *RUNTIME_FLAGS, "-I", str(SOURCES), "-I", str(work), "-c", str(source), "-o", str(made))
+        _call(compiler, *RUNTIME_FLAGS, "-I", str(SOURCES), "-I", str(work), "-c", str(source), "-o", str(target))
         kept.parent.mkdir(exist_ok=True)
-        shutil.copy(made, f"{kept}.{os.getpid()}")
+        shutil.copy(target, f"{kept}.{os.getpid()}")
         os.replace(f"{kept}.{os.getpid()}", kept)
 
 

@@ -48,7 +48,7 @@ class Trusted:
         self._flush = gpu.buffer(self._flush_bytes)
 
     def _queue(self, name: str, form: str, *values: Any, grid: int = 1, block: int = 1, shared: int = 0) -> None:
-        packed = Packed([struct.pack(f"<{one}", value) for one, value in zip(form, values, strict=True)])
+        packed = Packed([struct.pack(f"<{letter}", value) for letter, value in zip(form, values, strict=True)])
         self._gpu.launch(self._functions[name], (grid, 1, 1), (block, 1, 1), shared, packed)
 
     def wait(self, nanoseconds: int) -> None:

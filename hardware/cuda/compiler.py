@@ -76,9 +76,13 @@ def compile_kernel(
     return compilation.serial() if parts.templates else compilation.parallel()
 
 
-def _without(text: str, *given: re.Pattern[str]) -> str:
-    """The text without includes of headers that this side is given or does not need."""
-    return _INCLUDE.sub(lambda found: "" if any(one.fullmatch(found[1]) for one in given) else found[0], text)
+def _without(text: str, *headers: re.Pattern[str]) -> str:
+    """Return the text without includes of headers that this side is given or does not need."""
+
+    def kept(include: re.Match[str]) -> str:
+        return "" if any(header.fullmatch(include[1]) for header in headers) else include[0]
+
+    return _INCLUDE.sub(kept, text)
 
 
 @dataclass(frozen=True)
@@ -166,9 +170,9 @@ def compile_trusted(runtime: Runtime, toolkit: Toolkit, architecture: str, folde
     if not (folder / CUBIN).is_file():
         work = Path(tempfile.mkdtemp(prefix="trusted-", dir=runtime.folder))
         shutil.copy(HERE / "src" / "trusted.cu", work / "device.cu")
-        made = _Compilation(runtime, toolkit, architecture, work, Split("", "", (), (), False)).device(())
-        if isinstance(made, tuple):
-            raise InfrastructureError(f"the trusted kernels do not compile: {made[0].message}")
+        names = _Compilation(runtime, toolkit, architecture, work, Split("", "", (), (), False)).device(())
+        if isinstance(names, tuple):
+            raise InfrastructureError(f"the trusted kernels do not compile: {names[0].message}")
         folder.mkdir(exist_ok=True)
         os.replace(work / CUBIN, folder / CUBIN)
         shutil.rmtree(work)
@@ -176,20 +180,20 @@ def compile_trusted(runtime: Runtime, toolkit: Toolkit, architecture: str, folde
 
 
 def _host_diagnostics(words: str) -> tuple[Diagnostic, ...]:
-    found = host_compiler.diagnostics(words.replace("host.cpp:", f"{host_compiler.SOURCE}:"))
-    return tuple(Diagnostic(_LAUNCHED.sub(_FITS, one.message), one.line) for one in found)
+    errors = host_compiler.diagnostics(words.replace("host.cpp:", f"{host_compiler.SOURCE}:"))
+    return tuple(Diagnostic(_LAUNCHED.sub(_FITS, error.message), error.line) for error in errors)
 
 
 def _nvrtc_diagnostics(words: str) -> tuple[Diagnostic, ...]:
     """NVRTC's errors; one inside a header counts at the author's line that led there."""
-    found: list[Diagnostic] = []
+    errors: list[Diagnostic] = []
     for line in words.splitlines():
         if error := _NVRTC_ERROR.match(line):
             own = error["file"] == "kernel.cu"
-            found.append(Diagnostic(host_compiler.tidy(error["text"]), int(error["line"]) if own else None))
-        elif found and found[-1].line is None and (origin := _INSTANTIATED.search(line)):
-            found[-1] = Diagnostic(found[-1].message, int(origin["line"]))
-    return tuple(dict.fromkeys(found))
+            errors.append(Diagnostic(host_compiler.tidy(error["text"]), int(error["line"]) if own else None))
+        elif errors and errors[-1].line is None and (origin := _INSTANTIATED.search(line)):
+            errors[-1] = Diagnostic(errors[-1].message, int(origin["line"]))
+    return tuple(dict.fromkeys(errors))
 
 
 def _first_line(words: str) -> str:

@@ -1,4 +1,4 @@
-"""An NVIDIA GPU as a Device: the host function in the sandbox, the device code on the GPU, nothing of it in here."""
+"""An NVIDIA GPU as a Device: the host function runs in the sandbox, the device code on the GPU."""
 
 from __future__ import annotations
 
@@ -47,10 +47,12 @@ _SETS = InputSets()
 
 
 class Cuda:
-    """The first GPU that CUDA sees (`CUDA_VISIBLE_DEVICES` chooses).
+    """The first NVIDIA GPU that CUDA sees; `CUDA_VISIBLE_DEVICES` chooses.
 
-    `timeout` is wall-clock seconds for one call. `sanitizer` names a tool of compute-sanitizer (`memcheck`,
-    `racecheck`, `initcheck`, `synccheck`) under which calls run: slow, and what it finds is a fault.
+    Args:
+        timeout: Wall-clock seconds for one call.
+        sanitizer: A tool of compute-sanitizer (`memcheck`, `racecheck`, `initcheck`, `synccheck`) that calls run under.
+            It is slow, and what it finds is a fault.
     """
 
     name = "cuda"
@@ -95,11 +97,11 @@ class Cuda:
         self._retire_worker()
         self._spare_workers()
         folder = self._build_folder(kernel)
-        made = compile_kernel(runtime(), toolkit(), architecture(), kernel.source, folder)
+        binaries = compile_kernel(runtime(), toolkit(), architecture(), kernel.source, folder)
         seconds = time.perf_counter() - started
-        if not isinstance(made, Binaries):
-            return Build(kernel, diagnostics=made, seconds=seconds)
-        contents = {"kernels": dict(made.kernels), "has_variables": made.has_variables}
+        if not isinstance(binaries, Binaries):
+            return Build(kernel, diagnostics=binaries, seconds=seconds)
+        contents = {"kernels": dict(binaries.kernels), "has_variables": binaries.has_variables}
         (folder / CONTENTS).write_text(json.dumps(contents))
         return Build(kernel, artifact=folder / CUBIN, binary=folder / HOST, seconds=seconds)
 
@@ -116,7 +118,7 @@ class Cuda:
         return self._calls(build, signature, sets, poison, timed=True)
 
     def floor_us(self, signature: Signature) -> float:
-        """Starting a kernel; reading its inputs from memory; writing its outputs into the cache at least.
+        """Return the time to start a kernel, read its inputs from memory and write its outputs into the cache.
 
         Where an input holds indices, the others may be read in part: only the outputs count.
         """
@@ -163,7 +165,7 @@ class Cuda:
         return self._timing(reply, signature, len(sets), plan)
 
     def _plan(self, artifact: Path, signature: Signature) -> launches.Plan:
-        """What the host function launches; it sees sizes only, so it is asked once for each."""
+        """Return what the host function launches. It sees sizes only, so one call for each signature is enough."""
         key = artifact, signature
         if key not in self._plans:
             names = {int(place): name for place, name in _contents(artifact)["kernels"].items()}
@@ -172,8 +174,8 @@ class Cuda:
         return self._plans[key]
 
     def _timing(self, reply: Mapping[str, Any], signature: Signature, count: int, plan: launches.Plan) -> Timing:
-        if self._sanitizer and (found := self._sanitizer_finding()):
-            return Timing((Run("fault", fault=found),))
+        if self._sanitizer and (fault := self._sanitizer_finding()):
+            return Timing((Run("fault", fault=fault),))
         if reply["status"] != "ok":
             return Timing((self._failed(reply, plan),))
         if reply["guards"]:
@@ -198,12 +200,12 @@ class Cuda:
             return Run("timeout", fault=Fault("KERNEL_TIMEOUT", words, _only_line(plan)))
         if reply["error"] == "OUT_OF_MEMORY":
             raise InfrastructureError("the GPU has too little free memory for the tensors of this task")
-        known = fault_table().get(reply["error"], {})
-        rule, words = known.get("rule", reply["error"]), known.get("message", f"the GPU reports {reply['error']}")
+        entry = fault_table().get(reply["error"], {})
+        rule, words = entry.get("rule", reply["error"]), entry.get("message", f"the GPU reports {reply['error']}")
         return Run("fault", fault=Fault(rule, words, _only_line(plan)))
 
     def _sanitizer_finding(self) -> Fault | None:
-        """What the sanitizer wrote; it does so when the process that it watches ends."""
+        """Return what the sanitizer found. It writes its log when the process that it watches ends."""
         if self._worker is not None:
             self._worker[1].finish()
             self._worker = None
@@ -227,7 +229,7 @@ class Cuda:
         return reply
 
     def _server(self, artifact: Path) -> Server:
-        """The worker of this candidate: one whose context no other has used."""
+        """Return the worker of this candidate; no other candidate has used its context."""
         if self._owner != os.getpid():
             self._spares, self._worker, self._owner = [], None, os.getpid()
         if self._worker is not None and self._worker[0] != artifact:
@@ -239,7 +241,7 @@ class Cuda:
         return self._worker[1]
 
     def _retire_worker(self) -> None:
-        """A candidate is done with: its worker gets another context, or goes if it could have been tampered with."""
+        """Give the candidate's worker another context, or end it if the candidate could have tampered with it."""
         if self._worker is None or self._owner != os.getpid():
             return
         server = self._worker[1]
@@ -304,7 +306,7 @@ def _request(
         "sets": sets,
         "poison": poison,
         "timed": timed,
-        "seed": int.from_bytes(os.urandom(8), "little"),  # the order of calls is nobody's to foresee
+        "seed": int.from_bytes(os.urandom(8), "little"),  # the order of calls must not be foreseeable
         "seconds": seconds,
     }
 
@@ -315,13 +317,13 @@ def _contents(artifact: Path) -> dict[str, Any]:
 
 
 def _launch(launch: launches.Launch) -> dict[str, Any]:
-    arguments = [{"data": one.data.hex(), "handles": one.handles} for one in launch.arguments]
+    arguments = [{"data": argument.data.hex(), "handles": argument.handles} for argument in launch.arguments]
     return {"kernel": launch.kernel, "grid": launch.grid, "block": launch.block, "shared": launch.shared,
             "arguments": arguments}  # fmt: skip
 
 
 def _only_line(plan: launches.Plan) -> int | None:
-    """The author's line of the launch, if there is but one."""
+    """Return the author's line of the launch, if there is only one."""
     lines = {launch.line for launch in plan.launches}
     return lines.pop() if len(lines) == 1 else None
 

@@ -27,10 +27,10 @@ def command(tool: str, log: Path) -> list[str]:
 
 def finding(folder: Path, stem: str) -> Fault | None:
     """The first finding in the logs of `folder`."""
-    for path in sorted(folder.glob(f"{stem}-*.log"), key=lambda one: one.stat().st_mtime_ns):
-        found = parse(path.read_text(errors="replace"))
-        if found is not None:
-            return found
+    for path in sorted(folder.glob(f"{stem}-*.log"), key=lambda log: log.stat().st_mtime_ns):
+        fault = parse(path.read_text(errors="replace"))
+        if fault is not None:
+            return fault
     return None
 
 

@@ -36,7 +36,7 @@ class InputSets:
         if memory.size >= WORTH_KEEPING:
             with self._lock:
                 self._kept[key] = memory, sets  # with the arrays, so that no other gets their identity
-                while sum(one.size for one, _ in self._kept.values()) > self._limit and len(self._kept) > 1:
+                while sum(kept.size for kept, _ in self._kept.values()) > self._limit and len(self._kept) > 1:
                     self._kept.popitem(last=False)
         return memory
 
@@ -51,8 +51,8 @@ def _filled(signature: Signature, sets: Sequence[tuple[Array, ...]]) -> SharedMe
         at = index * each
         for spec, value in zip(signature.inputs, values, strict=True):
             if value.nbytes != spec.nbytes:
-                given = f"an input has {value.nbytes} bytes"
-                raise InfrastructureError(f"{given} where {spec.shape} {spec.dtype} was declared")
+                words = f"an input has {value.nbytes} bytes where {spec.shape} {spec.dtype} was declared"
+                raise InfrastructureError(words)
             whole[at : at + spec.nbytes] = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
             at += padded(spec.nbytes)
     return memory
@@ -75,9 +75,9 @@ class OutputRoom:
         """Copies of what came out on one set."""
         if self._memory is None:
             raise InfrastructureError("no call has left outputs")
-        whole, found = self._memory.bytes(), []
+        whole, outputs = self._memory.bytes(), []
         at = index * sum(padded(spec.nbytes) for spec in signature.outputs)
         for spec in signature.outputs:
-            found.append(whole[at : at + spec.nbytes].copy().view(numpy_dtype(spec.dtype)).reshape(spec.shape))
+            outputs.append(whole[at : at + spec.nbytes].copy().view(numpy_dtype(spec.dtype)).reshape(spec.shape))
             at += padded(spec.nbytes)
-        return tuple(found)
+        return tuple(outputs)

@@ -35,10 +35,10 @@ class Toolkit:
 @cache
 def toolkit() -> Toolkit:
     """The most complete installation: `$CUDA_HOME`, the packages of this environment, the system's."""
-    found = [made for root in _roots() if (made := _toolkit(root))]
-    if not found:
+    toolkits = [toolkit for root in _roots() if (toolkit := _toolkit(root))]
+    if not toolkits:
         raise DeviceUnavailable(f"NVRTC, CUDA's run-time compiler, was not found; {INSTALL}, or set CUDA_HOME")
-    return min(found, key=lambda one: len(one.missing))
+    return min(toolkits, key=lambda toolkit: len(toolkit.missing))
 
 
 def _roots() -> Iterator[Path]:

@@ -103,19 +103,19 @@ class Worker:
 
     def _kernels(self, functions: Mapping[str, Any], request: dict[str, Any]) -> list[dict[str, Any]]:
         """Figures of every launch."""
-        found = []
+        figures = []
         for launch in request["launches"]:
             function = functions[launch["kernel"]]
             x, y, z = launch["block"]
             resident = self._gpu.resident_blocks(function, x * y * z, launch["shared"])
             shape = {"kernel": launch["kernel"], "grid": launch["grid"], "block": launch["block"]}
-            found.append({**shape, "dynamic": launch["shared"], "resident": resident, **self._gpu.figures(function)})
-        return found
+            figures.append({**shape, "dynamic": launch["shared"], "resident": resident, **self._gpu.figures(function)})
+        return figures
 
 
 def _handle(worker: Worker, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
     with ExitStack() as stack:
-        inputs, room = (stack.enter_context(_mapped(one)) for one in descriptors)
+        inputs, room = (stack.enter_context(_mapped(descriptor)) for descriptor in descriptors)
         return worker.answer(request, inputs, room)
 
 

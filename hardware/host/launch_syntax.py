@@ -26,7 +26,7 @@ _OPENING = {"(": ")", "[": "]", "{": "}"}
 
 
 class Token(NamedTuple):
-    """A piece of source that means something; blanks and comments are left out."""
+    """A token of C++ source."""
 
     kind: str
     text: str
@@ -34,12 +34,12 @@ class Token(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position behind it."""
+        """The position behind the token."""
         return self.start + len(self.text)
 
 
 def tokens(source: str) -> list[Token]:
-    """The tokens of C++ source, without blanks and comments."""
+    """Return the tokens of C++ source, without blanks and comments."""
     return [
         Token(kind, match.group(), match.start())
         for match in _TOKEN.finditer(source)
@@ -56,40 +56,40 @@ class LaunchText:
     closing: int
 
 
-def launches(found: Sequence[Token]) -> Iterator[LaunchText]:
-    """The launches among tokens, none inside another; text that cannot be read as a launch is left out."""
+def launches(lexemes: Sequence[Token]) -> Iterator[LaunchText]:
+    """Yield the launches among tokens, none inside another; text that cannot be read as a launch is left out."""
     done = 0
-    for index, token in enumerate(found):
+    for index, token in enumerate(lexemes):
         if token.text != "<<<" or index < done:
             continue
-        first, last = _callee(found, index), _closing(found, index)
+        first, last = _callee(lexemes, index), _closing(lexemes, index)
         if first is not None and last is not None:
             yield LaunchText(first, index, last)
             done = last
 
 
-def _callee(found: Sequence[Token], launch: int) -> int | None:
-    """Index of the first token of the kernel's name: `name`, `space::name`, `name<int, 2>`."""
+def _callee(lexemes: Sequence[Token], launch: int) -> int | None:
+    """Return the index of the first token of the kernel's name: `name`, `space::name`, `name<int, 2>`."""
     index = launch - 1
-    if index >= 0 and found[index].text == ">":
+    if index >= 0 and lexemes[index].text == ">":
         depth = 0
         while index >= 0:
-            depth += {">": 1, "<": -1, ">>>": 3, "<<<": -3}.get(found[index].text, 0)
+            depth += {">": 1, "<": -1, ">>>": 3, "<<<": -3}.get(lexemes[index].text, 0)
             index -= 1
             if depth <= 0:
                 break
-    if index < 0 or found[index].kind != "word":
+    if index < 0 or lexemes[index].kind != "word":
         return None
-    while index >= 2 and found[index - 1].text == "::" and found[index - 2].kind == "word":
+    while index >= 2 and lexemes[index - 1].text == "::" and lexemes[index - 2].kind == "word":
         index -= 2
-    return index - 1 if index >= 1 and found[index - 1].text == "::" else index
+    return index - 1 if index >= 1 and lexemes[index - 1].text == "::" else index
 
 
-def _closing(found: Sequence[Token], launch: int) -> int | None:
-    """Index of the `>>>` that belongs to a `<<<`."""
+def _closing(lexemes: Sequence[Token], launch: int) -> int | None:
+    """Return the index of the `>>>` that belongs to a `<<<`."""
     awaited: list[str] = []
-    for index in range(launch + 1, len(found)):
-        text = found[index].text
+    for index in range(launch + 1, len(lexemes)):
+        text = lexemes[index].text
         if text in _OPENING:
             awaited.append(_OPENING[text])
         elif awaited and text == awaited[-1]:

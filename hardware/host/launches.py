@@ -1,7 +1,7 @@
 """Runs a kernel's host function, confined and without data, and reads what it launched.
 
-Tensors are handles there: a tag, the tensor's number, an offset. What comes back was written by a stranger's code, so
-nothing in it is believed: sizes, counts and handles are checked before they are used.
+Tensors are handles there: a tag, the tensor's number, an offset. The record of launches is untrusted: sizes, counts and
+handles are checked before they are used.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _RETURNED, _NOT_CONFINED, _NOT_LOADED, _LOG_FULL = 1, 2, 3, 4
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument: its bytes, and where among them the address of which tensor is to be put, at which offset."""
+    """One argument: its bytes, and for each handle among them its place, its tensor and the offset in the tensor."""
 
     data: bytes
     handles: tuple[tuple[int, int, int], ...] = ()
@@ -63,7 +63,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Plan:
-    """What one call of a host function came to: its launches, or the code that it refused with, or a fault."""
+    """The result of one call of a host function: its launches, or the code that it returned, or a fault."""
 
     launches: tuple[Launch, ...] = ()
     code: int = 0
@@ -72,12 +72,26 @@ class Plan:
 
 
 def handle(tensor: int, offset: int = 0) -> int:
-    """The address that a host function sees."""
+    """Return the address of a tensor that a host function sees."""
     return TAG << 48 | tensor << OFFSET_BITS | offset
 
 
 def plan(runtime: Runtime, code: Path, kernels: Mapping[int, str], signature: Signature, workspace: int) -> Plan:
-    """Call the host function once; tensors are numbered inputs first, then outputs, then the workspace."""
+    """Call the host function once; tensors are numbered inputs first, then outputs, then the workspace.
+
+    Args:
+        runtime: The shared programs.
+        code: The compiled host half.
+        kernels: The kernel's name for each offset in `code`; see `kernels_in`.
+        signature: Shapes, dtypes and attributes of the call.
+        workspace: Bytes of workspace.
+
+    Returns:
+        The launches, or why there are none.
+
+    Raises:
+        InfrastructureError: If the host function could not be confined, or has too many arguments.
+    """
     specs = (*signature.inputs, *signature.outputs)
     if len(specs) + 1 > MAX_TENSORS or max(len(signature.ints), len(signature.floats)) > MAX_SCALARS:
         raise InfrastructureError(f"a kernel takes at most {MAX_TENSORS - 1} tensors and {MAX_SCALARS} scalars")
@@ -112,10 +126,9 @@ def _write(memory: mmap.mmap, signature: Signature) -> None:
 
 
 def _run(runtime: Runtime, code: Path, shared: int) -> int | None:
-    """The exit status of the runner; None if it had to be ended."""
-    loaded = os.memfd_create(
-        "host", os.MFD_CLOEXEC
-    )  # a file of nobody's: the runner gives up its rights before loading
+    """Return the exit status of the runner; None if it had to be ended."""
+    # A file without a path: the runner gives up its rights before it loads the code.
+    loaded = os.memfd_create("host", os.MFD_CLOEXEC)
     try:
         os.write(loaded, code.read_bytes())
         os.fchmod(loaded, 0o555)
@@ -164,7 +177,7 @@ def _crash(status: int) -> Fault:
 
 
 class _Log:
-    """The records of launches, read with suspicion."""
+    """Reads the untrusted records of launches."""
 
     def __init__(self, data: bytes, kernels: Mapping[int, str], sizes: tuple[int, ...]) -> None:
         self.data, self.kernels, self.sizes = data, kernels, sizes
@@ -220,7 +233,7 @@ class _Refused(Exception):
 
 
 def kernels_in(path: Path, known: set[str]) -> dict[int, str]:
-    """The kernels among the functions of a shared object: offset and name expression (`f<float, 4>`)."""
+    """Return the kernels among the functions of a shared object: offset and name expression (`f<float, 4>`)."""
     with path.open("rb") as file:
         table = ELFFile(file).get_section_by_name(".symtab")
         symbols = list(table.iter_symbols()) if isinstance(table, SymbolTableSection) else []
@@ -233,7 +246,7 @@ def kernels_in(path: Path, known: set[str]) -> dict[int, str]:
 
 
 def expression(demangled: str) -> str:
-    """`void f<int, 4>(int*)` to `f<int, 4>`: no return type, no parameters."""
+    """Return a function's name without return type and parameters: `void f<int, 4>(int*)` gives `f<int, 4>`."""
     text = demangled.replace("(anonymous namespace)::", "")
     depth, begin, end = 0, 0, len(text)
     for place, character in enumerate(text):

@@ -22,17 +22,33 @@ GRACE_SECONDS = 20.0
 
 
 class Server:
-    """One device process, started when first asked and again after it died."""
+    """One device process. The first request starts it, and so does the first request after it died."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        """`command` starts the device process; the word `{socket}` in it becomes the number of its socket."""
+        """Prepare a server.
+
+        Args:
+            command: Starts the device process; `{socket}` in it becomes the number of its socket.
+        """
         self._command = tuple(command)
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._owner = 0
 
     def ask(self, request: str, memory: int | Sequence[int] | None, seconds: float) -> dict[str, Any]:
-        """Send a request with the descriptors of its tensors and wait for the answer, at most `seconds` and a grace."""
+        """Send a request and wait for the answer.
+
+        Args:
+            request: The text of the request.
+            memory: Descriptors of shared memory that go with it.
+            seconds: How long the kernel may take; the device gets GRACE_SECONDS more.
+
+        Returns:
+            The answer.
+
+        Raises:
+            InfrastructureError: If the process died, did not answer in time, or reported an error of its own.
+        """
         connection = self._connection()
         connection.settimeout(seconds + GRACE_SECONDS)
         try:
@@ -51,7 +67,7 @@ class Server:
         self._connection()
 
     def tell(self, message: str) -> None:
-        """Send what has no answer; a process that cannot take it is ended, and the next request starts another."""
+        """Send a message that has no answer. A process that does not take it is ended."""
         try:
             _send(self._connection(), message.encode(), None)
         except OSError:
@@ -69,7 +85,7 @@ class Server:
         self._process = self._socket = None
 
     def finish(self, seconds: float = GRACE_SECONDS) -> None:
-        """Let the process end by itself: it sees that the socket is closed."""
+        """Close the socket and wait for the process to end by itself, at most so many seconds."""
         if self._socket is not None and self._process is not None and self._owner == os.getpid():
             self._socket.close()
             with suppress(subprocess.TimeoutExpired):

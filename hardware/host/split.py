@@ -80,12 +80,12 @@ class Split:
 
 def split(source: str) -> Split:
     """Part a file."""
-    found = tokens(source)
-    items = _Reader(source, found).items()
+    lexemes = tokens(source)
+    items = _Reader(source, lexemes).items()
     kernels = [item for item in items if item.kind == "kernel"]
     reached = _reached(items, (i for i, item in enumerate(items) if item.kind == "host" and ENTRY in item.names))
     return Split(
-        host=_host(source, found, items, reached),
+        host=_host(source, lexemes, items, reached),
         device=_blanked(source, _not_for_the_device(items)),
         kernels=tuple(dict.fromkeys(item.scope + item.names[0] for item in kernels if not item.is_template)),
         templates=tuple(dict.fromkeys(item.scope + item.names[0] for item in kernels if item.is_template)),
@@ -93,10 +93,10 @@ def split(source: str) -> Split:
     )
 
 
-def masked(source: str, found: Iterable[Token]) -> bytes:
+def masked(source: str, lexemes: Iterable[Token]) -> bytes:
     """The text with CUDA's words as C++ of the same length; one byte for each character."""
     text = list(source)
-    words = list(found)
+    words = list(lexemes)
     for index, token in enumerate(words):
         if token.text in _PLAIN:
             text[token.start : token.end] = _PLAIN[token.text].ljust(len(token.text))
@@ -118,9 +118,9 @@ def _after_parentheses(words: list[Token], index: int) -> int:
 class _Reader:
     """Finds the items of a file."""
 
-    def __init__(self, source: str, found: list[Token]) -> None:
-        self.source, self.tokens = source, found
-        self.text = masked(source, found)
+    def __init__(self, source: str, lexemes: list[Token]) -> None:
+        self.source, self.tokens = source, lexemes
+        self.text = masked(source, lexemes)
 
     def items(self) -> list[Item]:
         """All items; functions that launch, or call one that does, are marked."""
@@ -129,7 +129,7 @@ class _Reader:
         for item in items:
             item.launches = ENTRY in item.names or any(item.start <= mark < item.end for mark in marks)
         hosts = [item for item in items if item.kind == "host"]
-        while fresh := [one for one in hosts if not one.launches and self._calls(one, hosts)]:
+        while fresh := [host for host in hosts if not host.launches and self._calls(host, hosts)]:
             for item in fresh:
                 item.launches = True
         return items
@@ -219,7 +219,7 @@ def _only_device(words: frozenset[str]) -> bool:
 
 
 def _is_prototype(node: tree_sitter.Node) -> bool:
-    return any(_function_declarator(one) for one in node.children_by_field_name("declarator"))
+    return any(_function_declarator(child) for child in node.children_by_field_name("declarator"))
 
 
 def _function_declarator(node: tree_sitter.Node) -> bool:
@@ -264,22 +264,22 @@ def _not_for_the_device(items: list[Item]) -> Iterator[tuple[int, int]]:
 
 def _reached(items: list[Item], start: Iterable[int], bodies: bool = False) -> set[int]:
     """What these items need and themselves, by their place in the list; `bodies`: those of kernels too."""
-    known: dict[str, list[int]] = {}
+    by_name: dict[str, list[int]] = {}
     for index, item in enumerate(items):
         for name in item.names:
-            known.setdefault(name, []).append(index)
+            by_name.setdefault(name, []).append(index)
     waiting = list(start)
     reached = set(waiting)
     while waiting:
         item = items[waiting.pop()]
         for name in item.uses | item.inside if bodies else item.uses:
-            fresh = [index for index in known.get(name, ()) if index not in reached]
+            fresh = [index for index in by_name.get(name, ()) if index not in reached]
             reached.update(fresh)
             waiting += fresh
     return reached
 
 
-def _host(source: str, found: list[Token], items: list[Item], reached: set[int]) -> str:
+def _host(source: str, lexemes: list[Token], items: list[Item], reached: set[int]) -> str:
     edits = _Edits(source)
     for index, item in enumerate(items):
         own_namespace = item.kind == "using" and "std" in item.uses
@@ -290,8 +290,8 @@ def _host(source: str, found: list[Token], items: list[Item], reached: set[int])
         else:
             for start, end in item.members:
                 edits.blank(start, end)
-    for launch in launches(found):
-        first, opening, closing = found[launch.first], found[launch.opening], found[launch.closing]
+    for launch in launches(lexemes):
+        first, opening, closing = lexemes[launch.first], lexemes[launch.opening], lexemes[launch.closing]
         line = source.count("\n", 0, first.start) + 1
         edits.replace(first.start, first.start, f"{LAUNCHER}({line}, ")
         edits.replace(opening.start, opening.end, ", ")

@@ -73,11 +73,11 @@ def _point(entry: dict[str, Any]) -> Point:
 
 def select(names: Iterable[str]) -> tuple[Point, ...]:
     """The points with these ids; all if there are none."""
-    wanted, known = list(names), {point.id: point for point in points()}
-    unknown = [name for name in wanted if name not in known]
+    point_ids, points_by_id = list(names), {point.id: point for point in points()}
+    unknown = [name for name in point_ids if name not in points_by_id]
     if unknown:
-        raise ConfigError(f"no calibration point {unknown[0]}; there are {', '.join(known)}")
-    return tuple(known[name] for name in wanted) if wanted else tuple(known.values())
+        raise ConfigError(f"no calibration point {unknown[0]}; there are {', '.join(points_by_id)}")
+    return tuple(points_by_id[name] for name in point_ids) if point_ids else tuple(points_by_id.values())
 
 
 def predict(point: Point, device: AscendSim) -> Prediction:

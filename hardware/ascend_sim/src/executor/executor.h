@@ -1,4 +1,4 @@
-// Executes kernel records: what the device would do with them, and everything that it would not have told you.
+// Executes kernel records as the device would, and reports every broken rule, also those that hardware leaves silent.
 //
 // One Executor serves one run. Each public method below is one ASC_CALL or ASC_QUERY of abi.h, with the same arguments;
 // records are hostile, so every argument is checked before it is used. A broken rule throws DeviceFault, after which

@@ -2,8 +2,8 @@
 //
 // The compiler puts a call before every access of kernel code (see KERNEL_FLAGS), and the linker sends the copies that
 // it makes of larger objects here too. So what else lies in the kernel process (the ring, the count of basic blocks, which
-// of them ran) is out of its reach: a pointer can be bent, but not followed. Return addresses are not its to change
-// either, nor registers of ours that a function keeps for its caller (kernel code keeps none); and as the binary screen
+// of them ran) is out of its reach: a pointer can point there, but an access fails. It cannot change return
+// addresses, nor registers that a function keeps for its caller (kernel code keeps none); and as the binary screen
 // refuses calls through pointers, it runs no other code than its own.
 #pragma once
 #include <cstddef>

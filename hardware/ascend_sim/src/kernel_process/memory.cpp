@@ -1,4 +1,4 @@
-// The kernel process's copy of the allocations of on-chip memory; the device checks every step against its own.
+// The kernel process's copy of the allocations of on-chip memory. The device checks every step against its own copy.
 #include "kernel_process.h"
 
 using namespace sim::kernel_process;

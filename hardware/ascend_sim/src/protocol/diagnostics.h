@@ -1,4 +1,4 @@
-// What the device tells the author: a fault that ends the run, or a warning that does not.
+// Messages to the author: a fault ends the run, a warning does not.
 #pragma once
 #include <cstdint>
 #include <string>

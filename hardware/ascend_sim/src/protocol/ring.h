@@ -1,7 +1,7 @@
-// The ring through which a kernel process talks to the device process, and what the device tells it before it starts.
+// The ring that carries records from a kernel process to the device process, and the arguments of the call.
 //
 // One producer (the kernel process, hostile), one consumer (the device process, trusted), in memory that both map.
-// The device believes nothing in it: it copies a record out before it looks at it, and its own positions are its own.
+// The device trusts nothing in it: it copies a record out before it looks at it, and its own positions are its own.
 #pragma once
 #include <linux/futex.h>
 #include <sys/syscall.h>

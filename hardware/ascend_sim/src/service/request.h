@@ -1,4 +1,4 @@
-// What the device is asked to do: one call of a kernel.
+// A request: one call of a kernel.
 #pragma once
 #include <cstdint>
 #include <string>

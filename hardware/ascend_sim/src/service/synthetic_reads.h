@@ -1,4 +1,4 @@
-// What reads of values answer in a run that computes nothing: there is no data, and the kernel must not notice.
+// Made-up values for reads in a run without data; the kernel cannot tell them from real ones.
 #pragma once
 #include <cstdint>
 #include <cstring>

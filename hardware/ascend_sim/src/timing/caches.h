@@ -1,4 +1,4 @@
-// What the memory side remembers: which global data lies in L2, who else reads it, how busy the way to HBM is, and the
+// The state of the memory side: which global data lies in L2, who else reads it, how busy the way to HBM is, and the
 // scalar unit's data cache. Only facts of residence and contention; what they cost is decided in timeline.cpp.
 #pragma once
 #include <array>

@@ -1,4 +1,4 @@
-// What the timing pass tells: times in microseconds, averaged over the cores that took part; bytes and counts in all.
+// The report of the timing pass: times in microseconds, averaged over the cores that took part; bytes and counts in all.
 #include <algorithm>
 #include <cstdio>
 
