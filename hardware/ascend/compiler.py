@@ -1,4 +1,4 @@
-"""The command lines by which CANN 8 and CANN 9 build one file, and what bisheng's words mean in the author's lines."""
+"""Command lines with which CANN 8 and CANN 9 build one file, and bisheng's errors in the author's lines."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _LINKER = re.compile(r"(?:undefined reference to|undefined symbol:|multiple defi
 
 
 def source_name(cann: Cann) -> str:
-    """What the file is called: the ending says which language it is."""
+    """Return the name of the file; its suffix says which language it is."""
     return f"{STEM}.asc" if cann.has_asc else f"{STEM}.cpp"
 
 
 def prepare(cann: Cann, text: str, includes: tuple[Path, ...], folder: Path) -> tuple[tuple[str, ...], ...]:
-    """Write what the build needs into `folder`, and give the command lines to run there, one after the other."""
+    """Write what the build needs into `folder`; return the command lines to run there in order."""
     (folder / source_name(cann)).write_text(text, encoding="utf-8", errors="surrogateescape")
     if not cann.has_asc:
         return compile_command(cann, includes), link_command(cann)
@@ -54,20 +54,20 @@ def prepare(cann: Cann, text: str, includes: tuple[Path, ...], folder: Path) -> 
 
 
 def compile_command(cann: Cann, includes: tuple[Path, ...]) -> tuple[str, ...]:
-    """CANN 8: bisheng on one file."""
+    """Return CANN 8's command that compiles one file."""
     headers = [f"-I{cann.home / place}" for place in _HEADERS] + [f"-I{place}" for place in includes]
     flags = (f"--npu-arch={ARCHITECTURE}", "-xasc", "-std=c++17", "-O2", "-fPIC")
     return (str(cann.bisheng), *flags, *headers, "-c", source_name(cann), "-o", OBJECT)
 
 
 def link_command(cann: Cann) -> tuple[str, ...]:
-    """CANN 8: the object as a library that a process can load."""
+    """Return CANN 8's command that links a shared library."""
     libraries = [f"-l{name}" for name in _LIBRARIES]
     return (str(cann.bisheng), "-shared", OBJECT, "-o", LIBRARY, f"-L{cann.home / 'lib64'}", *libraries)
 
 
 def diagnostics(words: str, lines: int) -> tuple[Diagnostic, ...]:
-    """The errors in what bisheng or CMake said; those behind the author's `lines` lines have no line."""
+    """Return the errors in what bisheng or CMake said; those behind the author's `lines` lines have no line."""
     plain = _PREFIX.sub("", words)
     errors = []
     for error in _ERROR.finditer(plain):

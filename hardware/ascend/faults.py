@@ -1,4 +1,4 @@
-"""From the numbers and words of the runtime to a fault that an author can act on."""
+"""Turns error codes and messages of the runtime into faults that an author can act on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CODE = re.compile(r"\b([25]07\d{3})\b")
 
 @dataclass(frozen=True)
 class Explained:
-    """A fault, and whether the device has to be looked at before anything else runs on it."""
+    """A fault, and whether the device's health must be checked before anything else runs on it."""
 
     fault: Fault
     lost: bool
@@ -29,7 +29,7 @@ class Explained:
 
 
 def explain(words: str) -> Explained:
-    """What an error of the runtime means; the driver's own sentence says more than the number."""
+    """Return what an error of the runtime means; a known sentence of the driver takes precedence over the code."""
     number = next((int(code) for code in _CODE.findall(words) if int(code) in _table()["codes"]), None)
     entry_of_code = _table()["codes"].get(number, {})
     lost = bool(entry_of_code.get("lost", True))

@@ -1,4 +1,4 @@
-"""Parts an Ascend C file into the half that runs in the sandbox and the half that goes to the NPU.
+"""Splits an Ascend C file into the half that runs in the sandbox and the half that goes to the NPU.
 
 The host function runs confined and without data, and what it launches is written down, as on the other devices. The
 NPU's half is the author's device code with our own functions behind it, which start the kernels again from the record:
@@ -34,7 +34,7 @@ class Halves:
 
 
 def halves(source: str) -> Halves:
-    """Part a file, line for line."""
+    """Split a file, line for line."""
     if found := _TILING.search(source):
         line = source.count("\n", 0, found.start()) + 1
         return Halves(problem=f"line {line}: {NO_TILING.format(name=found[0])}")

@@ -1,4 +1,4 @@
-"""Is the NPU well? What npu-smi says, and a note that keeps a device that is not well out of use.
+"""Checks the NPU's health by npu-smi and quarantines an NPU that is not healthy.
 
 A kernel that faults can leave an NPU in a state in which the next, innocent one fails. After a fault the device is
 looked at; if it does not say that it is well, it is put into quarantine: a file, so that every process on the machine
@@ -25,14 +25,14 @@ Ask = Callable[[list[str]], str]
 
 @dataclass(frozen=True)
 class Health:
-    """What the driver says of one NPU."""
+    """The health of one NPU, as the driver reports it."""
 
     state: str
     errors: str = ""
 
     @property
     def well(self) -> bool:
-        """True if there is nothing to complain about."""
+        """True if the driver reports OK."""
         return self.state.upper() == "OK"
 
     def __str__(self) -> str:
@@ -40,12 +40,12 @@ class Health:
 
 
 def health(npu: int, ask: Ask | None = None) -> Health:
-    """Ask the driver."""
+    """Return the health that npu-smi reports."""
     return parse((ask or _npu_smi)(["info", "-t", "health", "-i", str(npu)]))
 
 
 def parse(words: str) -> Health:
-    """The answer of `npu-smi info -t health -i N`."""
+    """Read the answer of `npu-smi info -t health -i N`."""
     fields = {name.strip().lower(): value for name, value in _FIELD.findall(words)}
     state = fields.get("health") or fields.get("health status")
     if state is None:
@@ -66,14 +66,14 @@ def _npu_smi(arguments: list[str]) -> str:
 
 
 class Quarantine:
-    """The note on one NPU that is not to be used."""
+    """A file that keeps one NPU out of use, for all processes."""
 
     def __init__(self, npu: int, folder: Path | None = None) -> None:
         self.npu = npu
         self.file = (folder or cache_folder()) / f"npu-{npu}.quarantine"
 
     def reason(self) -> str | None:
-        """Why the NPU is not used, or None."""
+        """Return why the NPU is not used, or None."""
         if not self.file.is_file():
             return None
         note = json.loads(self.file.read_text())
@@ -83,7 +83,7 @@ class Quarantine:
         )
 
     def impose(self, why: str) -> None:
-        """Keep everybody off the NPU."""
+        """Put the NPU into quarantine."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         note = {"when": time.strftime("%Y-%m-%d %H:%M:%S"), "why": why}
         draft = self.file.with_suffix(".draft")
@@ -91,7 +91,7 @@ class Quarantine:
         draft.replace(self.file)
 
     def after_fault(self, fault: str, ask: Ask | None = None) -> Health | None:
-        """Look at the NPU after a fault; one that is not well, or does not answer, goes into quarantine."""
+        """Check the NPU after a fault; quarantine it if it is not healthy or does not answer."""
         try:
             state = health(self.npu, ask)
         except DeviceUnavailable as error:

@@ -1,4 +1,4 @@
-"""Where a kernel's time goes, from the tables that msprof writes.
+"""Profiles a kernel from the tables that msprof writes.
 
     msprof op --output=FOLDER --aic-metrics=PipeUtilization,Memory,L2Cache --launch-count=N COMMAND
 
@@ -30,13 +30,13 @@ BUSY = 0.5
 
 
 def command(folder: Path, launches: int, program: Sequence[str]) -> tuple[str, ...]:
-    """The command line that profiles a program's launches."""
+    """Return the command line that profiles a program's launches."""
     metrics = "--aic-metrics=PipeUtilization,Memory,L2Cache"
     return ("msprof", "op", f"--output={folder}", metrics, f"--launch-count={launches}", *program)
 
 
 def durations(folder: Path) -> list[float]:
-    """Microseconds of every launch, in order."""
+    """Return the microseconds of every launch, in order."""
     times = [float(row[_DURATION]) for row in _rows(folder, "OpBasicInfo.csv") if row.get(_DURATION)]
     if not times:
         raise InfrastructureError(f"msprof left no durations in {folder}: no launch was seen")
@@ -44,7 +44,7 @@ def durations(folder: Path) -> list[float]:
 
 
 def pipes(folder: Path) -> dict[str, float]:
-    """Microseconds that the busiest core spent in each pipe."""
+    """Return the microseconds that the busiest core spent in each pipe."""
     busy = dict.fromkeys(_PIPES, 0.0)
     for row in _rows(folder, "PipeUtilization.csv"):
         for name, columns in _PIPES.items():
@@ -53,7 +53,7 @@ def pipes(folder: Path) -> dict[str, float]:
 
 
 def profile(folder: Path) -> Profile:
-    """What the tables say, in figures and in words."""
+    """Return the profile, in figures and in words."""
     times, busy = durations(folder), pipes(folder)
     whole = median(times)
     name, time = max(busy.items(), key=lambda item: item[1], default=("launch", 0.0))

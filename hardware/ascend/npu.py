@@ -24,11 +24,11 @@ class TorchNpu:
         self._flushed = self.buffer(FLUSH_BYTES)
 
     def buffer(self, size: int) -> Any:
-        """Memory of the NPU."""
+        """Return new memory of the NPU."""
         return self._torch.empty(size, dtype=self._torch.uint8, device="npu")
 
     def address(self, buffer: Any) -> int:
-        """Where it is."""
+        """Return its address."""
         return int(buffer.data_ptr())
 
     def fill(self, buffer: Any, byte: int) -> None:
@@ -41,11 +41,11 @@ class TorchNpu:
         buffer[offset : offset + len(data)].copy_(source)
 
     def download(self, buffer: Any) -> bytes:
-        """What it holds."""
+        """Return what it holds."""
         return bytes(buffer.cpu().numpy().tobytes())
 
     def stream(self) -> int:
-        """The current stream."""
+        """Return the current stream."""
         return int(self._torch.npu.current_stream().npu_stream)
 
     def flush(self) -> None:
@@ -53,13 +53,13 @@ class TorchNpu:
         self._flushed.fill_(0)
 
     def mark(self) -> Any:
-        """An event that records its time."""
+        """Return an event that records its time."""
         event = self._torch.npu.Event(enable_timing=True)
         event.record()
         return event
 
     def finish(self, event: Any, seconds: float) -> None:
-        """Wait, looking again and again: a synchronisation could not be ended."""
+        """Wait for an event by polling, because a synchronisation cannot be interrupted."""
         deadline = time.perf_counter() + seconds
         while not event.query():
             if time.perf_counter() > deadline:
@@ -68,5 +68,5 @@ class TorchNpu:
         event.synchronize()
 
     def microseconds(self, begin: Any, end: Any) -> float:
-        """Events count milliseconds."""
+        """Return the time between two events, which count milliseconds."""
         return float(begin.elapsed_time(end)) * 1e3

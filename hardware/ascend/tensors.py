@@ -23,7 +23,7 @@ class Tensors:
 
     @property
     def descriptor(self) -> int:
-        """By which another process finds the memory."""
+        """The descriptor by which another process maps the memory."""
         return self.memory.descriptor
 
     def _fill(self, at: int, values: tuple[Array, ...]) -> None:
@@ -35,12 +35,12 @@ class Tensors:
             at += padded(spec.nbytes)
 
     def outputs(self, index: int) -> tuple[Array, ...]:
-        """Copies of what came out on one set."""
-        at, found = self.count * self.set_bytes + index * self.output_bytes, []
+        """Return copies of the outputs on one set."""
+        at, outputs = self.count * self.set_bytes + index * self.output_bytes, []
         for spec in self.signature.outputs:
-            found.append(self._tensor(spec, at))
+            outputs.append(self._tensor(spec, at))
             at += padded(spec.nbytes)
-        return tuple(found)
+        return tuple(outputs)
 
     def _tensor(self, spec: TensorSpec, at: int) -> Array:
         data = self.memory.bytes()[at : at + spec.nbytes].copy()

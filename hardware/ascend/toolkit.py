@@ -1,4 +1,4 @@
-"""Finds CANN, torch_npu and the NPU's tools on this machine, and says what is missing and what mends it."""
+"""Finds CANN, torch_npu and the NPU's tools on this machine, and says what is missing and how to install it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Cann:
 
 @dataclass(frozen=True)
 class Missing:
-    """Something that is not here, and the command that mends it."""
+    """Something that is missing, and how to install it."""
 
     what: str
     mend: str
@@ -48,7 +48,7 @@ class Missing:
 
 
 def homes(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Folders that may hold CANN, the one that its own script names first."""
+    """Yield folders that may hold CANN, first the one that its own script names."""
     for name in ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"):
         if environment.get(name):
             yield Path(environment[name])
@@ -56,7 +56,7 @@ def homes(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def find_cann(environment: Mapping[str, str] = os.environ) -> Cann:
-    """The installation that is used; raises with one line if there is none."""
+    """Return the installation that is used; raises DeviceUnavailable if there is none."""
     for home in homes(environment):
         if not home.is_dir():
             continue
@@ -76,7 +76,7 @@ def _bisheng(home: Path) -> Path | None:
 
 
 def cann_version(home: Path) -> tuple[int, int]:
-    """The version that the installer noted."""
+    """Return the version that the installer noted."""
     for note in sorted((*home.glob("*_install.info"), *home.glob("*-linux/*_install.info"), *home.glob("version.cfg"))):
         if found := _VERSION.search(note.read_text(errors="replace")):
             return int(found[1]), int(found[2])
@@ -88,7 +88,7 @@ def missing(
     which: Callable[[str], str | None] = shutil.which,
     installed: Callable[[str], bool] = lambda name: find_spec(name) is not None,
 ) -> tuple[Missing, ...]:
-    """All that stands in the way, in the order in which it is mended."""
+    """Return everything that is missing, in the order in which it is installed."""
     lacking = []
     if which("npu-smi") is None:
         lacking.append(Missing("no NPU driver (npu-smi was not lacking)", "install the Ascend driver and firmware"))

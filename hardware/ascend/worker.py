@@ -27,7 +27,7 @@ from kernel_gym.hardware.host.server import receive_request, send_reply
 
 
 def answer(npu: Npu, request: dict[str, Any], memory: memoryview) -> dict[str, Any]:
-    """Carry out a request. The runtime's words on an error go back as they are; the device knows what they mean."""
+    """Make the calls of a request. Errors of the runtime are passed on as they are; the device explains them."""
     try:
         library = ctypes.CDLL(request["library"])
         return Calls(npu, library, request, memory).measure().reply()
@@ -38,7 +38,7 @@ def answer(npu: Npu, request: dict[str, Any], memory: memoryview) -> dict[str, A
 
 
 def serve(connection: socket.socket, npu: Npu) -> None:
-    """Answer until the client is gone, or until a request did not come to a good end."""
+    """Answer until the client is gone or a request fails."""
     while (message := receive_request(connection, 1)) is not None:
         request, (descriptor,) = message
         with mmap.mmap(descriptor, 0) as memory, memoryview(memory) as view:
@@ -50,7 +50,7 @@ def serve(connection: socket.socket, npu: Npu) -> None:
 
 
 def main() -> None:
-    """Serve one client, or carry out one request."""
+    """Serve one client, or one request."""
     if sys.argv[1] == "--once":
         folder = Path(sys.argv[2])
         memory = bytearray((folder / "tensors").read_bytes())

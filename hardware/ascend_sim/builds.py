@@ -1,4 +1,4 @@
-"""Keeps the cache of simulator builds small: the newest few, what was used within a day, and what somebody uses now.
+"""Keeps the cache of simulator builds small: the newest few, what was used within a day, and what is in use.
 
 Whoever uses a build holds a shared lock on a file in its folder as long as it lives. A build is removed only under an
 exclusive lock on that file, and is renamed first: a newcomer finds all of it or nothing.
@@ -24,7 +24,7 @@ _held: dict[Path, IO[bytes]] = {}
 
 
 def hold(folder: Path) -> bool:
-    """Use a build as long as this process lives; False if it is not there (any more)."""
+    """Use a build as long as this process lives; return False if it does not exist."""
     if folder in _held:
         return folder.is_dir()
     try:
@@ -42,7 +42,7 @@ def hold(folder: Path) -> bool:
 
 
 def prune(cache: Path, now: float | None = None) -> list[Path]:
-    """Remove builds, remains of interrupted ones, and compiled files that nobody needs; says which builds."""
+    """Remove old builds, remains of interrupted ones and old compiled files; return the removed builds."""
     old = (time.time() if now is None else now) - RECENT
     builds = sorted((path for path in cache.glob(f"{PREFIX}*") if (path / USED).is_file()), key=_last_use)
     gone = [path for path in builds[: max(0, len(builds) - KEPT)] if _last_use(path) < old and _remove(path)]
@@ -63,12 +63,12 @@ def _last_use(build: Path) -> float:
 def _mtime(path: Path) -> float:
     try:
         return path.stat().st_mtime
-    except FileNotFoundError:  # removed by somebody else meanwhile
+    except FileNotFoundError:  # removed by another process meanwhile
         return 0.0
 
 
 def _remove(build: Path) -> bool:
-    """Remove a build unless somebody uses it."""
+    """Remove a build unless it is in use; return whether it was removed."""
     try:
         with (build / USED).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

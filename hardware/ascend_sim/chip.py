@@ -32,13 +32,13 @@ class ChipProfile:
         return self.figures[key]
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Key and value of each figure, in a fixed order, as the request to the device carries them."""
+        """Return key and value of each figure, in a fixed order, as the request to the device carries them."""
         yield "name", self.name
         for key in sorted(self.figures):
             yield key, repr(self.figures[key])
 
     def changed(self, **figures: float) -> ChipProfile:
-        """The same chip with some figures replaced; dots in keys are written as `__`."""
+        """Return the same chip with some figures replaced; dots in keys are written as `__`."""
         replaced = {key.replace("__", "."): float(value) for key, value in figures.items()}
         unknown = replaced.keys() - self.figures.keys()
         if unknown:
@@ -47,12 +47,12 @@ class ChipProfile:
 
 
 def available() -> list[str]:
-    """The names of the profiles that come with the package."""
+    """Return the names of the profiles that come with the package."""
     return sorted(path.stem for path in CHIPS.glob("*.yaml") if path.stem != "base")
 
 
 def load(name: str | Path = DEFAULT) -> ChipProfile:
-    """A profile by name, or by the path of a YAML file."""
+    """Return a profile by name, or by the path of a YAML file."""
     path = Path(name) if str(name).endswith((".yaml", ".yml")) else CHIPS / f"{name}.yaml"
     if not path.is_file():
         raise ConfigError(f"no chip profile {name}; there are {', '.join(available())}")
@@ -65,7 +65,7 @@ def load(name: str | Path = DEFAULT) -> ChipProfile:
 
 
 def _merged(path: Path, depth: int) -> dict[str, Any]:
-    """The file's groups laid over those of its base."""
+    """Return the file's groups laid over those of its base."""
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError) as error:

@@ -34,7 +34,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Call:
-    """One declaration of the border; `answer` is the type of the reply that a query waits for."""
+    """One declaration of the ABI header; `answer` is the type of the reply that a query waits for."""
 
     name: str
     arguments: tuple[Argument, ...]
@@ -47,7 +47,7 @@ class Call:
 
 
 def parse(text: str) -> tuple[Call, ...]:
-    """The calls and queries that an ABI header declares, in its order."""
+    """Return the calls and queries that an ABI header declares, in its order."""
     calls = []
     for kind, answer, name, parameters in _DECLARATION.findall(text):
         arguments = tuple(_argument(name, parameter) for parameter in parameters.split(","))
@@ -70,7 +70,7 @@ def _argument(call: str, text: str) -> Argument:
 
 
 def calls(parsed: Sequence[Call]) -> str:
-    """Numbers of the calls (0 is none) and the structs that hold their arguments."""
+    """Return the numbers of the calls (0 is none) and the structs that hold their arguments."""
     numbers = "".join(f"    OP_{call.name},\n" for call in parsed)
     structs = "".join(_struct(call) for call in parsed)
     names = "".join(f'    "{call.name}",\n' for call in parsed)
@@ -87,7 +87,7 @@ def _struct(call: Call) -> str:
 
 
 def wire(parsed: Iterable[Call]) -> str:
-    """Functions that put a call into the ring."""
+    """Return functions that put a call into the ring."""
     return "".join(map(_packer, parsed))
 
 
@@ -101,7 +101,7 @@ def _packer(call: Call) -> str:
 
 
 def exports(parsed: Iterable[Call]) -> str:
-    """The exported names of the border that do no more than put a call into the ring."""
+    """Return the exported functions that only put a call into the ring."""
     return "".join(_export(call) for call in parsed if call.name not in CACHED)
 
 
@@ -112,7 +112,7 @@ def _export(call: Call) -> str:
 
 
 def dispatch(parsed: Iterable[Call]) -> str:
-    """The cases of a switch over a record's number; each unpacks its arguments and calls the executor."""
+    """Return the cases of a switch over a record's number; each unpacks its arguments and calls the executor."""
     return "".join(map(_case, parsed))
 
 

@@ -40,7 +40,7 @@ class SharedTensors:
         return descriptor
 
     def outputs(self) -> tuple[Array, ...]:
-        """Copies of the outputs of the last run."""
+        """Return copies of the outputs of the last run."""
         signature = self._signature
         if signature is None or self._map is None:
             raise InfrastructureError("no run has left outputs")
@@ -52,7 +52,7 @@ class SharedTensors:
         )
 
     def lines(self, signature: Signature) -> Iterator[str]:
-        """The request's lines that say where each tensor lies."""
+        """Yield the request's lines that say where each tensor lies."""
         specs = (*signature.inputs, *signature.outputs)
         roles = ["input"] * len(signature.inputs) + ["output"] * len(signature.outputs)
         for role, spec, offset in zip(roles, specs, offsets(specs), strict=True):
@@ -60,7 +60,7 @@ class SharedTensors:
             yield f"tensor {role} {DTYPES[spec.dtype][0]} {offset} {spec.nbytes} {shape}"
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         if self._map is not None:
             self._map.close()
         if self._file is not None:
@@ -82,12 +82,12 @@ class SharedTensors:
 
 
 def padded(spec: TensorSpec) -> int:
-    """Bytes that a tensor takes in global memory."""
+    """Return the bytes that a tensor takes in global memory."""
     return (spec.nbytes + GRAIN - 1) // GRAIN * GRAIN
 
 
 def offsets(specs: Sequence[TensorSpec]) -> Iterator[int]:
-    """Where each tensor starts when they lie one behind the other."""
+    """Yield where each tensor starts when they lie one behind the other."""
     position = 0
     for spec in specs:
         yield position

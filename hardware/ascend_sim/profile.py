@@ -1,4 +1,4 @@
-"""Turns the timing pass's report into a Profile: what held the kernel up, in a word and in words.
+"""Turns the timing pass's report into a Profile: the bottleneck and a diagnosis in words.
 
 The words name the cost and what an author can do about it. They are made from the report alone, so the same run always
 gets the same diagnosis.
@@ -74,7 +74,7 @@ class Reading:
 
 
 def diagnose(timing: Mapping[str, Any]) -> Profile:
-    """The Profile of a run from the `timing` of the device's answer; `waits` has the time of launching as well."""
+    """Return the Profile of a run from the `timing` of the device's answer; `waits` includes the time of launching."""
     reading = Reading(timing)
     name = bottleneck(reading)
     return Profile(
@@ -88,7 +88,7 @@ def diagnose(timing: Mapping[str, Any]) -> Profile:
 
 
 def bottleneck(reading: Reading) -> str:
-    """What to work on first: what wastes whole cores comes before what a core does."""
+    """Return what to work on first: wasted cores come before what a core does."""
     if reading.latency <= 0:
         return ""
     if reading.launching > 0.4:
@@ -104,7 +104,7 @@ def bottleneck(reading: Reading) -> str:
 
 
 def _by_elements(reading: Reading) -> bool:
-    """Whether cores spend their time on single elements: the vector unit wins more than all other cores would."""
+    """Return whether cores spend their time on single elements: the vector unit would gain more than more cores."""
     accesses = reading.count("scalar_accesses")
     return reading.busy("S") > 0.7 and accesses > 0.05 * max(1, reading.count("S"))
 

@@ -21,18 +21,18 @@ class Rule:
 
     @property
     def is_warning(self) -> bool:
-        """Breaking it is told but does not end the run."""
+        """True if breaking it does not end the run."""
         return self.what.startswith("warning: ")
 
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """All rules, in the order of the table."""
+    """Return all rules, in the order of the table."""
     text = _TABLE.read_text().replace("\\\n", " ")
     return tuple(Rule(*entry) for entry in _ENTRY.findall(text))
 
 
 def table() -> str:
-    """The rules as a Markdown table."""
+    """Return the rules as a Markdown table."""
     lines = ["| rule | what it says | what to do |", "|---|---|---|"]
     return "\n".join([*lines, *(f"| `{rule.id}` | {rule.what} | {rule.hint} |" for rule in rules())]) + "\n"

@@ -73,7 +73,7 @@ _SANDBOX = ("seccomp", "landlock", "jail")
 
 @dataclass(frozen=True)
 class Runtime:
-    """A built runtime: where its parts are, and which compiler made it and makes kernels for it."""
+    """A built runtime: its folder, and the compiler that built it and compiles kernels for it."""
 
     folder: Path
     compiler: str
@@ -92,7 +92,7 @@ class Runtime:
 
 @cache
 def runtime() -> Runtime:
-    """The runtime for this compiler and these sources; built on first use."""
+    """Return the runtime for this compiler and these sources; the first call builds it."""
     compiler = host.find_compiler()
     while True:
         key = _key(compiler)
@@ -122,7 +122,7 @@ def _digest(compiler: str, files: Sequence[Path]) -> str:
 
 @cache
 def kernel_flags(compiler: str) -> tuple[str, ...]:
-    """How a compiler compiles kernels."""
+    """Return the flags with which a compiler compiles kernels."""
     answer = subprocess.run([compiler, "-dumpversion"], capture_output=True, check=True, text=True).stdout
     return (*KERNEL_FLAGS, PATTERN_FLAG) if int(answer.split(".")[0]) >= PATTERN_SINCE else KERNEL_FLAGS
 
@@ -170,7 +170,7 @@ def _build_executable(compiler: str, work: Path) -> None:
 
 
 def _cost(source: Path) -> int:
-    """Largest first, so that no core waits long at the end."""
+    """Sort the largest first, so that no core waits long at the end."""
     return -source.stat().st_size
 
 

@@ -1,4 +1,4 @@
-"""Carries out calls of a candidate on the GPU: sealed inputs, poisoned outputs between guards, a clock of our own.
+"""Makes calls of a candidate on the GPU: read-only inputs, poisoned outputs between guards, timed by our own events.
 
 During a candidate's launches nothing is mapped but its inputs (read-only), its outputs and its workspace. Before each
 call all that it could have written is written over, the caches are flushed, and what multiprocessors keep is wiped.
@@ -68,13 +68,13 @@ class Trusted:
         self._queue("wipe", "IIQ", words, pattern, self._small, grid=grid, block=block, shared=self._shared)
 
     def digest(self, address: int, size: int) -> bytes:
-        """Sixteen bytes that stand for what memory holds."""
+        """Return a digest of sixteen bytes."""
         self._gpu.fill(self._small, 0, 16)
         self._queue("digest", "QQQ", address, size, self._small, grid=4 * self._multiprocessors, block=256)
         return self._answer(16)
 
     def changed(self, spans: Sequence[tuple[int, int]], pattern: int) -> int:
-        """How many bytes are not what they were filled with."""
+        """Return how many bytes are not what they were filled with."""
         self._gpu.fill(self._small, 0, 8)
         for address, size in spans:
             if size:

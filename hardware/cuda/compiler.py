@@ -87,7 +87,7 @@ def _without(text: str, *headers: re.Pattern[str]) -> str:
 
 @dataclass(frozen=True)
 class _Compilation:
-    """One kernel's way through both compilers."""
+    """The compilation of one kernel by both compilers."""
 
     runtime: Runtime
     toolkit: Toolkit
@@ -96,7 +96,7 @@ class _Compilation:
     parts: Split
 
     def parallel(self) -> Binaries | tuple[Diagnostic, ...]:
-        """Both at once: every kernel is known by its name."""
+        """Compile both halves at once: every kernel is known by its name."""
         with ThreadPoolExecutor(2) as pool:
             host, device = pool.submit(self.host), pool.submit(self.device, self.parts.kernels)
             lowered = device.result()
@@ -106,7 +106,7 @@ class _Compilation:
         return self._binaries(lowered)
 
     def serial(self) -> Binaries | tuple[Diagnostic, ...]:
-        """The host first: it knows which instances of the templates are launched."""
+        """Compile the host's half first: it knows which instances of the templates are launched."""
         if refused := self.host():
             # What is wrong with a kernel's head is said best by the compiler that knows CUDA.
             lowered = self.device(self.parts.kernels)
@@ -126,7 +126,7 @@ class _Compilation:
         return ()
 
     def device(self, names: Sequence[str]) -> dict[str, str] | tuple[Diagnostic, ...]:
-        """Compile the GPU's half; what each name became."""
+        """Compile the GPU's half; return the lowered name of each kernel, or the errors."""
         headers = [f"-I{folder}" for folder in (self.runtime.folder / "include", *self.toolkit.headers)]
         options = [f"-arch={self.architecture}", *_DEVICE_FLAGS, *headers]
         program = [str(self.runtime.nvrtc), str(self.toolkit.nvrtc), "device.cu", CUBIN, "names"]
@@ -154,7 +154,7 @@ class _Compilation:
         return host_compiler.call_confined(self.runtime.host, command, self.folder, readable, libraries, words_name)
 
     def _instances(self) -> dict[int, str]:
-        """Place in the host's file and expression of every kernel that is instantiated there."""
+        """Return place in the host's file and expression of every kernel that is instantiated there."""
         return kernels_in(self.folder / HOST, {*self.parts.kernels, *self.parts.templates})
 
     def _binaries(self, lowered: Mapping[str, str]) -> Binaries:
@@ -166,7 +166,7 @@ class _Compilation:
 
 
 def compile_trusted(runtime: Runtime, toolkit: Toolkit, architecture: str, folder: Path) -> Path:
-    """Our own kernels for one GPU, compiled once into `folder`."""
+    """Compile the trusted kernels for one GPU, once, into `folder`."""
     if not (folder / CUBIN).is_file():
         work = Path(tempfile.mkdtemp(prefix="trusted-", dir=runtime.folder))
         shutil.copy(HERE / "src" / "trusted.cu", work / "device.cu")
@@ -185,7 +185,7 @@ def _host_diagnostics(words: str) -> tuple[Diagnostic, ...]:
 
 
 def _nvrtc_diagnostics(words: str) -> tuple[Diagnostic, ...]:
-    """NVRTC's errors; one inside a header counts at the author's line that led there."""
+    """Return NVRTC's errors; one inside a header counts at the author's line that led there."""
     errors: list[Diagnostic] = []
     for line in words.splitlines():
         if error := _NVRTC_ERROR.match(line):

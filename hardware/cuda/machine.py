@@ -1,4 +1,4 @@
-"""What this machine's GPU is, and what is made once for it."""
+"""The facts of this machine's GPU, and what is built once for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FAULTS = Path(__file__).with_name("faults.yaml")
 
 @cache
 def facts() -> dict[str, Any]:
-    """Name and figures of the GPU; DeviceUnavailable if there is none."""
+    """Return name and figures of the GPU; raises DeviceUnavailable if there is none."""
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -33,19 +33,19 @@ def facts() -> dict[str, Any]:
 
 
 def architecture() -> str:
-    """The GPU's code generation, as compilers name it."""
+    """Return the GPU's architecture, as compilers name it."""
     return f"sm_{facts()['major']}{facts()['minor']}"
 
 
 @cache
 def trusted_cubin() -> Path:
-    """The trusted kernels for this GPU, compiled once and kept."""
+    """Return the trusted kernels for this GPU, compiled once."""
     folder = runtime().folder / architecture()
     return compile_trusted(runtime(), toolkit(), architecture(), folder)
 
 
 @cache
 def fault_table() -> dict[str, dict[str, str]]:
-    """What the driver's errors mean."""
+    """Return rule and message for each error of the driver."""
     table: dict[str, dict[str, str]] = yaml.safe_load(_FAULTS.read_text())
     return table

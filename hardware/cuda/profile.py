@@ -1,4 +1,4 @@
-"""Where a kernel's time goes, in figures and in words, from what the compiler and the clock say."""
+"""Profiles a kernel, in figures and in words, from what the compiler and the clock say."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAUNCH_US = 2.0
 def diagnose(
     timing: Measured, kernels: Sequence[Mapping[str, Any]], facts: Mapping[str, Any], signature: Signature
 ) -> Profile:
-    """The profile of a plan of launches."""
+    """Return the profile of a plan of launches."""
     read = sum(spec.nbytes for spec in signature.inputs)
     written = sum(spec.nbytes for spec in signature.outputs)
     at_peak = (read + written) / (peak_gbs(facts) * 1e3)
@@ -38,12 +38,12 @@ def diagnose(
 
 
 def peak_gbs(facts: Mapping[str, Any]) -> float:
-    """Highest rate of the memory in GB/s, by its clock and width (two transfers a cycle)."""
+    """Return the highest rate of the memory in GB/s, by its clock and width (two transfers a cycle)."""
     return float(2.0 * facts["memory_clock_khz"] * facts["bus_bits"] / 8 / 1e6)
 
 
 def _counts(kernels: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> dict[str, int]:
-    """Figures of the launch with the most threads, and sums over all."""
+    """Return figures of the launch with the most threads, and sums over all."""
     if not kernels:
         return {"launches": 0}
     main = max(kernels, key=lambda one: prod(one["grid"]) * prod(one["block"]))

@@ -1,4 +1,4 @@
-"""What compute-sanitizer found, as a fault: its first finding, the author's line, and where in the kernel."""
+"""Reads the first finding of compute-sanitizer as a fault: its rule, the author's line, and where in the kernel."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _PLACE = re.compile(r"\bin (?:.*/)?kernel\.cu:(?P<line>\d+)")
 
 
 def command(tool: str, log: Path) -> list[str]:
-    """What goes before the command of a process that is to be watched; every process writes a log of its own."""
+    """Return the words before the command of a watched process; every process writes its own log."""
     return ["compute-sanitizer", "--tool", tool, "--target-processes", "all", "--log-file", f"{log}-%p.log"]
 
 
 def finding(folder: Path, stem: str) -> Fault | None:
-    """The first finding in the logs of `folder`."""
+    """Return the first finding in the logs of `folder`."""
     for path in sorted(folder.glob(f"{stem}-*.log"), key=lambda log: log.stat().st_mtime_ns):
         fault = parse(path.read_text(errors="replace"))
         if fault is not None:
@@ -35,7 +35,7 @@ def finding(folder: Path, stem: str) -> Fault | None:
 
 
 def parse(text: str) -> Fault | None:
-    """The first finding of one log."""
+    """Return the first finding of one log."""
     lines = [_PREFIX.sub("", line).strip() for line in text.splitlines() if _PREFIX.match(line)]
     for index, line in enumerate(lines):
         for pattern, rule in _FINDINGS:

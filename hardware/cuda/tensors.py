@@ -18,7 +18,7 @@ KEPT_BYTES, WORTH_KEEPING = 2 << 30, 1 << 20
 
 
 class InputSets:
-    """Sets of values in shared memory. Large ones are kept: every kernel of a task meets the same."""
+    """Sets of values in shared memory. Large ones are kept, because every kernel of a task gets the same."""
 
     def __init__(self, limit_bytes: int = KEPT_BYTES) -> None:
         self._kept: OrderedDict[object, tuple[SharedMemory, object]] = OrderedDict()
@@ -26,7 +26,7 @@ class InputSets:
         self._lock = Lock()
 
     def shared(self, signature: Signature, sets: Sequence[tuple[Array, ...]]) -> SharedMemory:
-        """The sets, one behind the other."""
+        """Return the sets in shared memory, one behind the other."""
         key = tuple(id(value) for values in sets for value in values)
         with self._lock:
             if key in self._kept:
@@ -59,20 +59,20 @@ def _filled(signature: Signature, sets: Sequence[tuple[Array, ...]]) -> SharedMe
 
 
 class OutputRoom:
-    """Room for the outputs of calls, used again and again."""
+    """Shared memory for the outputs of calls, used again and again."""
 
     def __init__(self) -> None:
         self._memory: SharedMemory | None = None
 
     def room(self, signature: Signature, count: int) -> SharedMemory:
-        """Enough for `count` sets."""
+        """Return memory for the outputs of `count` sets."""
         needed = max(GRAIN, count * sum(padded(spec.nbytes) for spec in signature.outputs))
         if self._memory is None or self._memory.size < needed:
             self._memory = SharedMemory(needed)
         return self._memory
 
     def outputs(self, signature: Signature, index: int) -> tuple[Array, ...]:
-        """Copies of what came out on one set."""
+        """Return copies of the outputs on one set."""
         if self._memory is None:
             raise InfrastructureError("no call has left outputs")
         whole, outputs = self._memory.bytes(), []

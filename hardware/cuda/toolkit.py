@@ -34,7 +34,7 @@ class Toolkit:
 
 @cache
 def toolkit() -> Toolkit:
-    """The most complete installation: `$CUDA_HOME`, the packages of this environment, the system's."""
+    """Return the most complete installation: `$CUDA_HOME`, the packages of this environment, the system's."""
     toolkits = [toolkit for root in _roots() if (toolkit := _toolkit(root))]
     if not toolkits:
         raise DeviceUnavailable(f"NVRTC, CUDA's run-time compiler, was not found; {INSTALL}, or set CUDA_HOME")
@@ -61,7 +61,7 @@ def _toolkit(root: Path) -> Toolkit | None:
 
 
 def missing_binding() -> str | None:
-    """One line if the binding of the driver is not installed."""
+    """Return one line if the binding of the driver is not installed, else None."""
     try:
         there = find_spec("cuda.bindings.driver") is not None
     except ModuleNotFoundError:

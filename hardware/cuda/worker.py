@@ -29,7 +29,7 @@ ONE_QUEUE = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
 
 
 class Turn:
-    """Who may use the GPU: many for checking, or one for timing. Whoever waits for the second is not overtaken."""
+    """A lock on the GPU: shared for checking, exclusive for timing. Waiting for the latter is not overtaken."""
 
     def __init__(self, path: Path) -> None:
         names = ("gate", "lock", "context")
@@ -39,7 +39,7 @@ class Turn:
 
     @contextmanager
     def taken(self, alone: bool) -> Iterator[None]:
-        """For a while."""
+        """Hold the lock."""
         fcntl.flock(self._gate, fcntl.LOCK_EX)
         fcntl.flock(self._lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         fcntl.flock(self._gate, fcntl.LOCK_UN)
@@ -50,7 +50,7 @@ class Turn:
 
     @contextmanager
     def making_a_context(self) -> Iterator[None]:
-        """For a while, one process at a time: more at once are not faster, and who wants to time waits for them all."""
+        """Hold the lock of making a context: several at once are not faster, and timing would wait for all of them."""
         fcntl.flock(self._context, fcntl.LOCK_EX)
         try:
             with self.taken(alone=False):
@@ -60,7 +60,7 @@ class Turn:
 
 
 class Worker:
-    """Serves one candidate after the other, each in a context of its own."""
+    """Serves one candidate after the other, each in its own context."""
 
     def __init__(self, trusted: Path, lock: Path) -> None:
         self._turn, self._path = Turn(lock), trusted
@@ -73,14 +73,14 @@ class Worker:
         self._cubin = ""
 
     def renew(self) -> None:
-        """Make ready for another candidate: nothing of the last one's context is left."""
+        """Make a new context for another candidate."""
         with self._turn.making_a_context():
             self._gpu.renew()
             self._trusted = Trusted(self._gpu, self._gpu.load(self._path))
         self._module, self._cubin = None, ""
 
     def answer(self, request: dict[str, Any], inputs: int, room: int) -> dict[str, Any]:
-        """Carry out a request."""
+        """Make the calls of a request and return the reply."""
         request["input_space"], request["output_space"] = self._spaces
         try:
             calls = Calls(self._gpu, self._trusted, lambda: self._functions(request), request)
@@ -102,7 +102,7 @@ class Worker:
         return {name: self._gpu.function(self._module, name) for name in names}
 
     def _kernels(self, functions: Mapping[str, Any], request: dict[str, Any]) -> list[dict[str, Any]]:
-        """Figures of every launch."""
+        """Return figures of every launch."""
         figures = []
         for launch in request["launches"]:
             function = functions[launch["kernel"]]
@@ -121,7 +121,7 @@ def _handle(worker: Worker, request: dict[str, Any], descriptors: list[int]) -> 
 
 @contextmanager
 def _mapped(descriptor: int) -> Iterator[int]:
-    """The address of shared memory, all of it present at once."""
+    """Map shared memory with all pages present; yields its address."""
     with mmap.mmap(descriptor, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE) as memory:
         os.close(descriptor)
         first = ctypes.c_char.from_buffer(memory)
@@ -135,7 +135,7 @@ def main() -> None:
     """Serve until the client is gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what kernels print
     os.environ.update(ONE_QUEUE)
-    with suppress(ConnectionError):  # nobody waits for the answer any more
+    with suppress(ConnectionError):  # the client is gone
         _serve(socket.socket(fileno=int(sys.argv[1])))
 
 

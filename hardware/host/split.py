@@ -1,4 +1,4 @@
-"""Parts a CUDA file into what the host compiles and what the GPU compiles, line for line.
+"""Splits a CUDA or Ascend C file into what the host compiles and what the device compiles, line for line.
 
 The host keeps `kernel_launch` and all that it reaches: functions, types, constants, macros, and the heads of kernels
 with nothing inside. The GPU keeps everything but the functions that launch. What a side does not get is blanked, so
@@ -79,7 +79,7 @@ class Split:
 
 
 def split(source: str) -> Split:
-    """Part a file."""
+    """Split a file."""
     lexemes = tokens(source)
     items = _Reader(source, lexemes).items()
     kernels = [item for item in items if item.kind == "kernel"]
@@ -94,7 +94,7 @@ def split(source: str) -> Split:
 
 
 def masked(source: str, lexemes: Iterable[Token]) -> bytes:
-    """The text with CUDA's words as C++ of the same length; one byte for each character."""
+    """Return the text with CUDA's words as C++ of the same length; one byte for each character."""
     text = list(source)
     words = list(lexemes)
     for index, token in enumerate(words):
@@ -123,7 +123,7 @@ class _Reader:
         self.text = masked(source, lexemes)
 
     def items(self) -> list[Item]:
-        """All items; functions that launch, or call one that does, are marked."""
+        """Return all items; functions that launch, or call one that does, are marked."""
         items = list(self._scope(_PARSER.parse(self.text).root_node, ""))
         marks = [self.tokens[launch.opening].start for launch in launches(self.tokens)]
         for item in items:
@@ -229,7 +229,7 @@ def _function_declarator(node: tree_sitter.Node) -> bool:
 
 
 def _names(node: tree_sitter.Node) -> Iterator[str]:
-    """The names that an item makes known."""
+    """Yield the names that an item defines."""
     name = node.child_by_field_name("name")
     if name is not None:
         yield _plain(name)
@@ -255,7 +255,7 @@ def _plain(node: tree_sitter.Node) -> str:
 
 
 def _not_for_the_device(items: list[Item]) -> Iterator[tuple[int, int]]:
-    """Functions that launch, and functions of the host that no device code calls."""
+    """Yield functions that launch, and functions of the host that no device code calls."""
     reached = _reached(items, (i for i, item in enumerate(items) if item.kind not in ("host", "macro")), bodies=True)
     for index, item in enumerate(items):
         if item.kind == "host" and (item.launches or index not in reached):
@@ -263,7 +263,7 @@ def _not_for_the_device(items: list[Item]) -> Iterator[tuple[int, int]]:
 
 
 def _reached(items: list[Item], start: Iterable[int], bodies: bool = False) -> set[int]:
-    """What these items need and themselves, by their place in the list; `bodies`: those of kernels too."""
+    """Return these items and what they need, by their place in the list; `bodies`: those of kernels too."""
     by_name: dict[str, list[int]] = {}
     for index, item in enumerate(items):
         for name in item.names:
@@ -308,7 +308,7 @@ def _blanked(source: str, spans: Iterable[tuple[int, int]]) -> str:
 
 @dataclass
 class _Edits:
-    """Changes of a text that keep its lines."""
+    """Edits of a text that keep its lines."""
 
     source: str
     changes: list[tuple[int, int, str]] = field(default_factory=list)
@@ -321,7 +321,7 @@ class _Edits:
         self.changes.append((start, end, keep + "\n" * lines if lines else keep.ljust(end - start)))
 
     def text(self) -> str:
-        """The changed text; a change inside another is dropped."""
+        """Return the edited text; an edit inside another is dropped."""
         pieces, done = [], 0
         for start, end, text in sorted(self.changes, key=lambda change: (change[0], -change[1])):
             if start >= done:

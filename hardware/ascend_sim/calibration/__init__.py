@@ -58,7 +58,7 @@ class Prediction:
 
 
 def points() -> tuple[Point, ...]:
-    """All measurements, in the order of the file."""
+    """Return all measurements, in the order of the file."""
     data = yaml.safe_load((FOLDER / "points.yaml").read_text(encoding="utf-8"))
     return tuple(_point(entry) for entry in data["points"])
 
@@ -72,7 +72,7 @@ def _point(entry: dict[str, Any]) -> Point:
 
 
 def select(names: Iterable[str]) -> tuple[Point, ...]:
-    """The points with these ids; all if there are none."""
+    """Return the points with these ids; all if there are none."""
     point_ids, points_by_id = list(names), {point.id: point for point in points()}
     unknown = [name for name in point_ids if name not in points_by_id]
     if unknown:
@@ -95,7 +95,7 @@ def predict(point: Point, device: AscendSim) -> Prediction:
 
 @dataclass(frozen=True)
 class Summary:
-    """How good the predictions are: median error of each set, and order over all."""
+    """The quality of predictions: median error of each set, and order over all."""
 
     fit: float
     check: float
@@ -105,7 +105,7 @@ class Summary:
 
 
 def summary(predictions: Sequence[Prediction]) -> Summary:
-    """Median absolute error of both sets, Kendall's tau over all that ran."""
+    """Return the median absolute error of both sets, Kendall's tau over all that ran."""
     ran = [(p.point, p.us) for p in predictions if p.us is not None]
     errors = {name: [abs(us / point.us - 1) for point, us in ran if point.set == name] for name in ("fit", "check")}
     return Summary(
@@ -118,7 +118,7 @@ def summary(predictions: Sequence[Prediction]) -> Summary:
 
 
 def kendall(one: Sequence[float], other: Sequence[float]) -> float:
-    """Kendall's tau: pairs in the same order less pairs in opposite order, over all pairs."""
+    """Return Kendall's tau: pairs in the same order less pairs in opposite order, over all pairs."""
     pairs = [(i, j) for i in range(len(one)) for j in range(i)]
     agree = sum(_sign(one[i] - one[j]) * _sign(other[i] - other[j]) for i, j in pairs)
     return agree / len(pairs) if pairs else float("nan")
