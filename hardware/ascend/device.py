@@ -229,7 +229,7 @@ def compile_host(folder: Path, text: str, made: Runtime) -> tuple[Diagnostic, ..
     """Compile the host's half by g++, confined, with a header that records launches."""
     source = folder / host_compiler.SOURCE
     source.write_text(without_includes(text), encoding="utf-8", errors="surrogateescape")
-    read = [INCLUDE, SHARED_INCLUDE, *host_compiler.compiler_roots(made.compiler)]
+    read = (str(INCLUDE), str(SHARED_INCLUDE), *host_compiler.compiler_roots(made.compiler))
     headers = ["-include", str(INCLUDE / "ascend_host.h"), "-I", str(SHARED_INCLUDE)]
     command = [made.compiler, *_HOST_FLAGS, *headers, source.name, "-o", HOST]
     code, words = host_compiler.call_confined(made, command, folder, read)
