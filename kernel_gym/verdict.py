@@ -212,6 +212,7 @@ class Unjudged(_Judged):
 
 
 Verdict: TypeAlias = Cheated | Uncompilable | Incorrect | Feasible | Unjudged
+"""What the verifier says of a kernel: exactly one of these five types."""
 _BY_OUTCOME: dict[str, type[Verdict]] = {
     kind.outcome: kind for kind in (Cheated, Uncompilable, Incorrect, Feasible, Unjudged)
 }
