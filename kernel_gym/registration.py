@@ -1,4 +1,4 @@
-"""The registered environments. Entry points are strings: nothing heavy is imported before one is made."""
+"""Registration of the environments. Entry points are strings: an environment's module is imported by `make`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gymnasium.envs.registration import register
 _SYNTHESIS = "kernel_gym.envs.synthesis:KernelSynthesisEnv"
 _VECTOR = "kernel_gym.envs.vector:KernelSynthesisVectorEnv"
 
-#: Presets of the environment: options under an id of their own.
+#: Presets of the environment: an id of its own for some options.
 PRESETS: dict[str, dict[str, Any]] = {
     "KernelSynthesis-v0": {},
     "KernelSynthesisDraft-v0": {"stages": "draft"},
@@ -29,9 +29,9 @@ def register_all() -> None:
         entry_point=f"{tabular}:TabularEnv",
         vector_entry_point=f"{tabular}:TabularVectorEnv",
     )
-    known = "kernel_gym.envs.known_optimum"
+    optimum = "kernel_gym.envs.known_optimum"
     register(
         "kernel_gym/KnownOptimum-v0",
-        entry_point=f"{known}:KnownOptimumEnv",
-        vector_entry_point=f"{known}:KnownOptimumVectorEnv",
+        entry_point=f"{optimum}:KnownOptimumEnv",
+        vector_entry_point=f"{optimum}:KnownOptimumVectorEnv",
     )

@@ -1,4 +1,4 @@
-"""The command `kernel-gym`: finds the sub-command, and prints the help, the version and the shell completion."""
+"""The command `kernel-gym`: runs the sub-commands, and prints the help, the version and the shell completion."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ DESCRIPTION = "Kernel synthesis as a Gymnasium environment: write, verify and ti
 #: The commands by group, each with one line for `kernel-gym --help`.
 GROUPS: dict[str, dict[str, str]] = {
     "this machine": {
-        "doctor": "say what works on this machine, with a self-test",
+        "doctor": "check this machine, with a self-test",
         "completion": "print the completion script of a shell",
     },
     "tasks and kernels": {
         "suite": "list, show and audit tasks",
-        "author": "let an author write a kernel",
-        "verify": "judge a kernel: compile, check, time",
+        "author": "print the kernel that an author writes",
+        "verify": "verify a kernel: compile, check, time",
     },
     "runs": {
         "train": "train one agent and write a run folder",
@@ -35,7 +35,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "results": {
         "report": "write the HTML report of a run or study",
-        "validate": "judge the kernels of a run again",
+        "validate": "verify the kernels of a run again",
         "dataset": "export the attempts of runs as JSON lines",
         "memory": "list, search, export and check memory banks",
     },
@@ -43,7 +43,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "credit": "compute what each memory did to a run's attempts",
         "author-validity": "compare a model with the simulated author",
         "gates": "count at which gates an author's drafts end",
-        "oracles": "judge the best and the slowest kernel of every task",
+        "oracles": "verify the best and the slowest kernel of every task",
         "placebo": "fit the skill of the placebo author",
         "calibrate": "compare the simulator's timing with measurements",
         "tabular": "make a table for the tabular environment",

@@ -1,4 +1,4 @@
-"""The command-line options that say what a run is; `train` and `compare` share them."""
+"""The options that define a run, which `train` and `compare` share."""
 
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ _OPTIONS = (
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that say what a run is, but for its agent and seed."""
-    parser.add_argument("--config", type=Path, help="YAML file laid over the packaged defaults")
+    """Add the options that define a run, apart from its agent and seed."""
+    parser.add_argument("--config", type=Path, help="YAML file that overrides the packaged defaults")
     parser.add_argument("--suite", help="suite of tasks, or a folder of KernelBench-format files (default level1)")
     parser.add_argument("--tasks", type=command_line.words, help="comma-separated names; all of the suite if left out")
     parser.add_argument("--budget", type=int, help="attempts a task (default 30)")
-    parser.add_argument("--rounds", type=int, help="times that all tasks are worked on (default 1); for long training")
+    parser.add_argument("--rounds", type=int, help="times that all tasks are attempted (default 1), for long training")
     parser.add_argument(
         "--tabular",
         nargs="?",
         const="small",
         metavar="TABLE",
-        help="kernels and verdicts from a table, no compiler: the packaged one, or a file of scripts/tabular.py",
+        help="kernels and verdicts from a table, no compiler: the packaged one, or a file of `kernel-gym tabular`",
     )
-    parser.add_argument("--author", help="who writes the kernels (default apprentice, a simulated author)")
+    parser.add_argument("--author", help="author that writes the kernels (default apprentice, a simulated author)")
     parser.add_argument("--model", help="model name for --author openai; the endpoint is OPENAI_BASE_URL")
-    parser.add_argument("--profile", help="profile of the apprentice: weak, middle, strong, placebo")
-    parser.add_argument("--device", help="where kernels run (default ascend-sim, a simulator)")
+    parser.add_argument("--profile", help="author profile of the apprentice: weak, middle, strong, placebo")
+    parser.add_argument("--device", help="device that kernels run on (default ascend-sim, a simulator)")
     parser.add_argument("--workers", type=int, help="verifications at once (default: one a core)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any configuration key, dotted")
 
 
-def given(arguments: argparse.Namespace, *more: str) -> list[str]:
-    """Which of the options that say what a run is, and of some more, were given: as they are written."""
+def options_in_use(arguments: argparse.Namespace, *more: str) -> list[str]:
+    """Return those of the options that define a run, and of `more`, that the command line sets."""
     names = (*_OPTIONS, *more)
     return [f"--{name}" for name in names if getattr(arguments, name, None) not in (None, False, [])]
 
 
 def add_replay_argument(parser: argparse.ArgumentParser) -> None:
-    """The option that runs a recorded run again."""
+    """Add the option that repeats a recorded run."""
     parser.add_argument(
         "--replay", type=Path, metavar="RUN", help="run RUN again from its transcript: same settings, no endpoint"
     )
 
 
 def run_config(arguments: argparse.Namespace, **fixed: object) -> RunConfig:
-    """The configuration that the command line asks for."""
-    given = {name: getattr(arguments, name) for name in ("suite", "tasks", "budget", "rounds", "workers")} | fixed
-    wanted = {"table": arguments.tabular, "author": arguments.author, "device": arguments.device}
-    env: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    """Return the configuration that the command line describes."""
+    settings = {name: getattr(arguments, name) for name in ("suite", "tasks", "budget", "rounds", "workers")} | fixed
+    parts = {"table": arguments.tabular, "author": arguments.author, "device": arguments.device}
+    env: dict[str, Any] = {name: value for name, value in parts.items() if value is not None}
     options = {name: getattr(arguments, name) for name in ("profile", "model") if getattr(arguments, name) is not None}
     if options:
         env["author_options"] = options
@@ -67,12 +67,12 @@ def run_config(arguments: argparse.Namespace, **fixed: object) -> RunConfig:
         if file or env:
             raise ConfigError("--replay takes author, device and configuration from the recorded run; leave them out")
         file, env = arguments.replay / "config.yaml", _replayed(RunFolder(arguments.replay))
-    overrides = {name: value for name, value in given.items() if value is not None}
+    overrides = {name: value for name, value in settings.items() if value is not None}
     return resolve(file, overrides | {"env": env}, arguments.set)
 
 
 def _replayed(folder: RunFolder) -> dict[str, Any]:
-    """What is different when a run is replayed: models answer from its files. A replay has none, but names them."""
+    """Return the settings with which models answer from the files of a recorded run."""
     recorded = load_config(folder.path).env
     if recorded.author == "replay":
         return {}

@@ -1,4 +1,4 @@
-"""Let an author write a kernel, and see why it came out as it did."""
+"""Print the kernel that an author writes for a task, and explain its choices."""
 
 from __future__ import annotations
 
@@ -30,21 +30,29 @@ kernel-gym author --task level1/softmax --profile oracle --device cuda
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Add the options of the command."""
     parser.add_argument("--task", required=True, help="suite/name, suite/number or a .py file")
-    parser.add_argument("--author", default="apprentice", help="a registered author or module:Class")
-    parser.add_argument("--device", default="ascend-sim", help="whose language the author writes")
-    parser.add_argument("--profile", help=f"of the apprentice: {', '.join(PROFILES)}; default middle")
-    parser.add_argument("--seed", type=int, default=0, help="of everything random")
-    parser.add_argument("--context", nargs="*", type=Path, default=[], metavar="FILE", help="texts the author is shown")
-    parser.add_argument("--verified", nargs="*", type=Path, default=[], metavar="FILE", help="kernels known to work")
+    parser.add_argument("--author", default="apprentice", help="registered name or module:Class (default: %(default)s)")
+    parser.add_argument(
+        "--device", default="ascend-sim", help="device whose language the author writes (default: %(default)s)"
+    )
+    parser.add_argument("--profile", help=f"author profile of the apprentice: {', '.join(PROFILES)} (default: middle)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all random choices (default: %(default)s)")
+    parser.add_argument(
+        "--context", nargs="*", type=Path, default=[], metavar="FILE", help="texts that the author is shown"
+    )
+    parser.add_argument(
+        "--verified", nargs="*", type=Path, default=[], metavar="FILE", help="verified kernels that the author is shown"
+    )
     parser.add_argument("--start", type=Path, metavar="FILE", help="a working kernel to refine")
-    parser.add_argument("--explain", action="store_true", help="say why each idiom came out as it did")
-    parser.add_argument("--json", action="store_true", help="print data")
+    parser.add_argument(
+        "--explain", action="store_true", help="print the probability and the reasons of each idiom's spelling"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print a kernel."""
+    """Print a kernel; raise Failed if the author has none."""
     import numpy as np
 
     from kernel_gym.authors.apprentice import Apprentice, Explanation
@@ -54,12 +62,12 @@ def run(arguments: argparse.Namespace) -> int:
     context, start = _context(arguments), _start(arguments)
     rng = np.random.default_rng(arguments.seed)
     if isinstance(author, Apprentice):
-        told = author.explain(task, context, start, rng)
+        explanation = author.explain(task, context, start, rng)
     else:
-        told = Explanation(author.write(task, context, start, rng))
-    if not told.kernel.source:
-        raise Failed(f"no kernel: {told.problem or 'the author has no answer'}")
-    _print(told, arguments)
+        explanation = Explanation(author.write(task, context, start, rng))
+    if not explanation.kernel.source:
+        raise Failed(f"no kernel: {explanation.problem or 'the author has no answer'}")
+    _print(explanation, arguments)
     return 0
 
 
@@ -69,10 +77,10 @@ def _author(arguments: argparse.Namespace) -> Any:
     kind = plugins.load("kernel_gym.authors", arguments.author)
     if arguments.profile is not None and not issubclass(kind, Apprentice):
         raise ConfigError(f"{arguments.author} has no profiles; leave --profile out")
-    given = {} if arguments.profile is None else {"profile": arguments.profile}
+    options = {} if arguments.profile is None else {"profile": arguments.profile}
     if "language" in signature(kind).parameters:
-        given["language"] = _language(arguments)
-    return kind(**given)
+        options["language"] = _language(arguments)
+    return kind(**options)
 
 
 def _context(arguments: argparse.Namespace) -> Context:
@@ -107,20 +115,20 @@ def _text(path: Path) -> str:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _print(told: Explanation, arguments: argparse.Namespace) -> None:
+def _print(explanation: Explanation, arguments: argparse.Namespace) -> None:
     if arguments.json:
-        print(json.dumps(_data(told) if arguments.explain else {"source": told.kernel.source}))
+        print(json.dumps(_data(explanation) if arguments.explain else {"source": explanation.kernel.source}))
         return
-    print(told.kernel.source, end="")
+    print(explanation.kernel.source, end="")
     if arguments.explain:
-        for line in _lines(told):
+        for line in _lines(explanation):
             print(line, file=sys.stderr)
 
 
-def _lines(told: Explanation) -> list[str]:
-    lines = [f"moves: {', '.join(told.schedule_choice.moves) or 'none'}"] if told.schedule_choice else []
-    width = max((len(choice.idiom) for choice in told.choices), default=0)
-    for choice in told.choices:
+def _lines(explanation: Explanation) -> list[str]:
+    lines = [f"moves: {', '.join(explanation.schedule_choice.moves) or 'none'}"] if explanation.schedule_choice else []
+    width = max((len(choice.idiom) for choice in explanation.choices), default=0)
+    for choice in explanation.choices:
         mark = "right" if choice.right else f"WRONG ({choice.spelling})"
         reasons = ", ".join(f"{name} {value:+.2f}" for name, value in choice.estimate.reasons)
         odds = f"drew {choice.draw:.3f} against {choice.estimate.probability:.3f}"
@@ -128,7 +136,7 @@ def _lines(told: Explanation) -> list[str]:
     return lines
 
 
-def _data(told: Explanation) -> dict[str, Any]:
+def _data(explanation: Explanation) -> dict[str, Any]:
     choices = [
         {
             "idiom": choice.idiom,
@@ -138,7 +146,7 @@ def _data(told: Explanation) -> dict[str, Any]:
             "probability": choice.estimate.probability,
             "reasons": dict(choice.estimate.reasons),
         }
-        for choice in told.choices
+        for choice in explanation.choices
     ]
-    moves = list(told.schedule_choice.moves) if told.schedule_choice else []
-    return {"source": told.kernel.source, "moves": moves, "idioms": choices}
+    moves = list(explanation.schedule_choice.moves) if explanation.schedule_choice else []
+    return {"source": explanation.kernel.source, "moves": moves, "idioms": choices}

@@ -1,4 +1,4 @@
-"""Hold a model against the simulated author: do the same contexts help both? Says what it may cost before it asks."""
+"""Compare a model with the simulated author: do the same contexts help both? The cost is printed before any call."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ kernel-gym author-validity --model NAME --set env.author_options.price_in=0.5 --
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Add the options of the command."""
     parser.add_argument("--model", required=True, help="model name; the endpoint is OPENAI_BASE_URL")
     parser.add_argument("--suite", default="level1", help="suite of tasks (default level1)")
     parser.add_argument("--tasks", type=command_line.words, default=(), help="comma-separated; all if left out")
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run", type=Path, help="run whose memories the contexts are drawn from (default: seed knowledge)"
     )
-    parser.add_argument("--contexts", type=int, default=8, help="contexts an operator, the first one empty (default 8)")
+    parser.add_argument("--contexts", type=int, default=8, help="contexts a task, the first of them empty (default 8)")
     parser.add_argument("--picks", type=int, default=5, help="memories a context (default 5)")
     parser.add_argument("--repeats", type=int, default=4, help="times each context is given (default 4)")
     parser.add_argument("--seed", type=int, default=0, help="which contexts are drawn (default 0)")
@@ -68,8 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
             name: scores(design, cases, writer, verifier.verify_all, _shown(bar, name, len(cases)))
             for name, writer in (("model", author), ("apprentice", Apprentice(arguments.profile)))
         }
-    found = summary(cases, by["model"], by["apprentice"], agreement(cases, by["model"], by["apprentice"]))
-    result = {"model": arguments.model, "profile": arguments.profile, "usage": author.usage()} | found
+    figures = summary(cases, by["model"], by["apprentice"], agreement(cases, by["model"], by["apprentice"]))
+    result = {"model": arguments.model, "profile": arguments.profile, "usage": author.usage()} | figures
     (arguments.out / "validity.json").write_text(json.dumps(result, indent=1))
     if arguments.json:
         print(json.dumps(result))
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _model(arguments: argparse.Namespace) -> tuple[Options, ModelAuthor]:
-    """The environment's options and the model, whose transcript lies in the study's folder."""
+    """Return the environment's options and the model, whose transcript is in the study's folder."""
     from kernel_gym.authors.model import ModelAuthor
     from kernel_gym.config import resolve
     from kernel_gym.envs import factories
@@ -97,19 +97,19 @@ def _model(arguments: argparse.Namespace) -> tuple[Options, ModelAuthor]:
 
 
 def _bank(run: Path | None, options: Options) -> MemoryBank:
-    """The memories of a run, or the seed knowledge."""
+    """Open the memory bank of a run, or make one of the seed knowledge."""
     from kernel_gym.envs import factories
     from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
     from kernel_gym.memory.bank import MemoryBank
 
     if run is None:
         return factories.bank(replace(options, bank=None), "ascendc")
-    load_config(run)  # says so if there is no run
+    load_config(run)  # raises an error if there is no run
     return MemoryBank(RunFolder(run).bank, factories.embedder(options), read_only=True)
 
 
 def _agreed(cost: Estimate, yes: bool) -> bool:
-    """Say what the study may cost, and ask unless that was answered on the command line."""
+    """Print what the study may cost; return whether to go on, after asking unless `yes` is set."""
     money = (
         f"at most ${cost.dollars_at_most:.2f}" if cost.dollars_at_most else "prices unknown: set price_in, price_out"
     )
@@ -121,7 +121,7 @@ def _agreed(cost: Estimate, yes: bool) -> bool:
     if yes or cost.questions == cost.known:
         return True
     if not sys.stdin.isatty():
-        raise KernelGymError("nobody is there to ask: add --yes to go on")
+        raise KernelGymError("cannot ask whether to go on, because standard input is not a terminal; add --yes")
     return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
 
 
@@ -136,12 +136,12 @@ def _shown(bar: Progress, author: str, total: int) -> Callable[[int], None]:
 
 def _print(result: dict[str, Any]) -> None:
     console = Console(highlight=False)
-    table = Table("operator", "context", "model", "apprentice", title="mean credit (1 feasible, 0.5 compiles)")
+    table = Table("task", "context", "model", "apprentice", title="mean credit (1 feasible, 0.5 compiles)")
     for row in result["contexts"]:
         shown = "; ".join(row["items"]) or "nothing"
         table.add_row(row["task"], shown, f"{row['model']:.2f}", f"{row['apprentice']:.2f}")
     console.print(table)
-    console.print(f"{result['informative']} of {result['operators']} operators have contexts that both authors rank")
+    console.print(f"{result['informative']} of {result['operators']} tasks have contexts that both authors rank")
     for name in ("kendall", "spearman"):
         figures = [result[name][part] for part in ("mean", "low", "high")]
         if None not in figures:

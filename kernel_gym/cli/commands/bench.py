@@ -1,4 +1,4 @@
-"""Print benchmark figures as JSON: verdicts, memory, author, attempts, and how torch builds the same operator."""
+"""Print benchmark figures as JSON: verdicts, memory, author, attempts, and torch's own build of a kernel."""
 
 import argparse
 import json
@@ -30,7 +30,7 @@ torch::Tensor relu(torch::Tensor x) {
 
 
 def verdicts() -> dict[str, float]:
-    """The verifier on the simulator, with the oracle kernel of relu."""
+    """Measure the verifier on the simulator, with the oracle kernel of relu."""
     from kernel_gym.authors.apprentice import oracle
     from kernel_gym.benchmarks.verifier_speed import benchmark
 
@@ -43,7 +43,7 @@ def verdicts() -> dict[str, float]:
 
 
 def device() -> dict[str, float]:
-    """The simulator by itself: compiling, records a second, a product, memory."""
+    """Measure the simulator alone: compilation, records a second, a matrix product, memory."""
     from kernel_gym.benchmarks.simulator_speed import benchmark
     from kernel_gym.hardware.ascend_sim.device import AscendSim
 
@@ -52,14 +52,14 @@ def device() -> dict[str, float]:
 
 
 def memory() -> dict[str, float]:
-    """Embedding, searching and writing."""
+    """Measure embedding, search and writing of the memory bank."""
     from kernel_gym.benchmarks.memory_speed import benchmark
 
     return benchmark()
 
 
 def author() -> dict[str, float]:
-    """Kernels that the apprentice writes a second on one core, operators lowered beforehand."""
+    """Measure how many kernels the apprentice writes a second on one core, for tasks that are lowered already."""
     import numpy as np
 
     from kernel_gym.authors.apprentice import Apprentice
@@ -75,7 +75,7 @@ def author() -> dict[str, float]:
 
 
 def attempts() -> dict[str, float]:
-    """Processor time of an attempt beside its verdict, by agent: a run made again, all verdicts known by then."""
+    """Measure the processor time of an attempt without its verdict: a run is repeated with all verdicts cached."""
     figures = {}
     for agent in ("value", "similarity-feasible"):
         with TemporaryDirectory() as folder:
@@ -89,8 +89,8 @@ def attempts() -> dict[str, float]:
 
 
 def _attempt_ms(agent: str, out: Path) -> float:
-    """Milliseconds of this process's time that an attempt took, everything but the first at each operator."""
-    import torch._dynamo  # noqa: F401 - torch itself does so when an operator is solved: a second, once a process
+    """Return the milliseconds of processor time of an attempt, without the first attempt at each task."""
+    import torch._dynamo  # noqa: F401 - torch imports it when a task is solved: a second, once a process
 
     from kernel_gym.config import resolve
     from kernel_gym.experiments.runs.run_folder import RunFolder
@@ -104,14 +104,14 @@ def _attempt_ms(agent: str, out: Path) -> float:
 
 
 def tabular() -> dict[str, float]:
-    """Attempts a second of the tabular environment on one core."""
+    """Measure the attempts a second of the tabular environment on one core."""
     from kernel_gym.benchmarks.tabular_speed import benchmark
 
     return benchmark()
 
 
 def load_inline() -> dict[str, float]:
-    """Building one C++ kernel of relu against torch's headers, for comparison."""
+    """Measure the build of one C++ kernel of relu against torch's headers, for comparison."""
     from torch.utils.cpp_extension import load_inline
 
     with TemporaryDirectory() as folder:
@@ -134,12 +134,17 @@ PARTS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("--only", type=command_line.words, default=tuple(PARTS), help=f"of {', '.join(PARTS)}")
+    """Add the options of the command."""
+    parser.add_argument(
+        "--only",
+        type=command_line.words,
+        default=tuple(PARTS),
+        help=f"comma-separated parts (default: all): {', '.join(PARTS)}",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure and print."""
+    """Measure and print the figures."""
     if unknown := set(arguments.only) - set(PARTS):
         raise UsageError(f"no figures called {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     figures: dict[str, float] = {"cores": os.cpu_count() or 1}

@@ -1,6 +1,6 @@
-"""Print how fast verdicts on a GPU are, beside the usual evaluation of the same kernels, as JSON.
+"""Print the speed of verdicts on an NVIDIA GPU, beside the usual evaluation of the same kernels, as JSON.
 
-With `--margins` instead: the latency of the apprentice's best kernel and of a beginner's, for every level-1 task.
+With `--margins`, print the latencies of the apprentice's best kernel and of a beginner's for every level-1 task.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ MIX = (
     "square_matrix_multiplication", "matrix_vector_multiplication", "max_pooling_2d", "cumsum",
     "conv_standard_2d_square_input_square_kernel",
 )  # fmt: skip
-#: Of these, what is evaluated the usual way too: most of a minute each.
+#: The tasks of these that are also evaluated the usual way, most of a minute each.
 USUAL = ("relu", "softmax", "square_matrix_multiplication", "conv_standard_2d_square_input_square_kernel")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Add the options of the command."""
     parser.add_argument("--tasks", default=",".join(MIX), help="names of level-1 tasks (default: a mix of twelve)")
     parser.add_argument("--repeats", type=int, default=10, help="verdicts on each task (default: %(default)s)")
-    parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="judges side by side")
+    parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="verifications at once")
     parser.add_argument("--usual", default=",".join(USUAL), help="those also evaluated the usual way (default: four)")
     parser.add_argument("--margins", action="store_true", help="best kernels beside beginners', for all of level 1")
     parser.add_argument("--usual-of", default="", help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Judge, compare, print."""
+    """Measure and print the figures."""
     if arguments.usual_of:
         print(json.dumps(_usual(arguments.usual_of)))
         return 0
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     usual = [_in_a_process(f"level1/{name}") for name in command_line.words(arguments.usual)]
     if usual:
         report["usual_evaluation"] = usual
-        report["usual_seconds"] = round(mean(one["seconds"] for one in usual), 2)
+        report["usual_seconds"] = round(mean(evaluation["seconds"] for evaluation in usual), 2)
         report["times_faster"] = round(report["usual_seconds"] * report["verdicts_per_minute"] / 60, 1)
         report["times_faster_one_at_a_time"] = round(report["usual_seconds"] / report["verdict_p50_s"], 1)
     print(json.dumps(report, indent=1))
@@ -94,7 +94,9 @@ def _verdicts(tasks: Sequence[Task], repeats: int, workers: int) -> dict[str, An
         "verdicts_per_minute": round(60 * len(verdicts) / seconds, 1),
         "verdict_p50_s": round(median(alone), 3),  # one at a time
         "gates_p50_ms": _gates(verdicts),
-        "latencies_us": {task.id: round(one.latency_us or 0, 2) for one, task in zip(first, tasks, strict=True)},
+        "latencies_us": {
+            task.id: round(verdict.latency_us or 0, 2) for verdict, task in zip(first, tasks, strict=True)
+        },
     }
 
 
@@ -108,18 +110,18 @@ def _device() -> Any:
 
 
 def _margins(workers: int) -> dict[str, Any]:
-    """Best and beginner's kernel of every task; the one that is no faster than the other comes first."""
+    """Measure the best and a beginner's kernel of every task; the tasks with the least spread come first."""
     from kernel_gym.authors.apprentice import naive, oracle
     from kernel_gym.hardware.cuda.machine import facts
     from kernel_gym.verifier import Verifier
 
     tasks = suites.load_suite("level1")
     with Verifier(_device(), cache=False, workers=workers) as verifier:
-        pairs = [(made(task, "cuda"), task) for task in tasks for made in (oracle, naive)]
+        pairs = [(write(task, "cuda"), task) for task in tasks for write in (oracle, naive)]
         verdicts = verifier.verify_all(pairs)
     both = {task.id: pair for task, pair in zip(tasks, zip(verdicts[::2], verdicts[1::2], strict=True), strict=True)}
     margins = {name: _margin(*pair) for name, pair in both.items()}
-    spreads = sorted(found["spread"] for found in margins.values() if "spread" in found)
+    spreads = sorted(margin["spread"] for margin in margins.values() if "spread" in margin)
     return {
         "gpu": facts()["name"],
         "tasks": len(tasks),
@@ -156,11 +158,11 @@ def _see_that_all_pass(verdicts: Sequence[Verdict], tasks: Sequence[Task]) -> No
 
 def _gates(verdicts: Sequence[Verdict]) -> dict[str, float]:
     names = verdicts[0].seconds
-    return {gate: round(1000 * median(one.seconds.get(gate, 0.0) for one in verdicts), 1) for gate in names}
+    return {gate: round(1000 * median(verdict.seconds.get(gate, 0.0) for verdict in verdicts), 1) for gate in names}
 
 
 def _in_a_process(task: str) -> dict[str, Any]:
-    """The usual evaluation in a process of its own, as it would run for every kernel."""
+    """Run the usual evaluation in a process of its own, as it would run for every kernel."""
     run = subprocess.run(
         [sys.executable, "-m", "kernel_gym", "bench-cuda", "--usual-of", task],
         capture_output=True,
@@ -168,7 +170,7 @@ def _in_a_process(task: str) -> dict[str, Any]:
         check=False,
     )
     if run.returncode:
-        raise KernelGymError(f"the usual evaluation failed: {(run.stderr.strip().splitlines() or ['no words'])[-1]}")
+        raise KernelGymError(f"the usual evaluation failed: {(run.stderr.strip().splitlines() or ['no message'])[-1]}")
     return {"task": task, **json.loads(run.stdout.splitlines()[-1])}
 
 

@@ -1,4 +1,4 @@
-"""Hold the simulator's timing against published measurements.
+"""Compare the simulator's timing with published measurements.
 
 Each point of hardware/ascend_sim/calibration/points.yaml is rebuilt with a kernel of ours and timed at its full shape.
 Points marked `fit` were used to choose figures of the chip profile, points marked `check` were not.
@@ -26,7 +26,7 @@ kernel-gym calibrate --points add1,add4,dc3 --json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Add the options of the command."""
     parser.add_argument("--points", default="", help="ids of points, separated by commas; all if left out")
     parser.add_argument("--chip", default="910B1", help="chip profile (default: %(default)s, as measured)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -37,12 +37,12 @@ def run(arguments: argparse.Namespace) -> int:
     from kernel_gym.hardware.ascend_sim import calibration
 
     predictions = _predict(calibration.select(command_line.words(arguments.points)), arguments.chip)
-    told = calibration.summary(predictions)
+    summary = calibration.summary(predictions)
     if arguments.json:
-        print(json.dumps({"summary": asdict(told), "points": [_row(p) for p in predictions]}))
+        print(json.dumps({"summary": asdict(summary), "points": [_row(p) for p in predictions]}))
     else:
-        _print(predictions, told, arguments.chip)
-    return 1 if told.missing else 0
+        _print(predictions, summary, arguments.chip)
+    return 1 if summary.missing else 0
 
 
 def _predict(points: tuple[calibration.Point, ...], chip: str) -> list[calibration.Prediction]:
@@ -69,7 +69,7 @@ def _row(prediction: calibration.Prediction) -> dict[str, object]:
     }
 
 
-def _print(predictions: list[calibration.Prediction], told: calibration.Summary, chip: str) -> None:
+def _print(predictions: list[calibration.Prediction], summary: calibration.Summary, chip: str) -> None:
     table = Table(title=f"Predicted against measured, {chip}")
     for name, justify in (("point", "left"), ("set", "left"), ("what", "left"), ("measured us", "right")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
@@ -85,6 +85,6 @@ def _print(predictions: list[calibration.Prediction], told: calibration.Summary,
         if p.reason:
             console.print(f"{p.point.id} failed: {p.reason}")
     console.print(
-        f"median error: fit {100 * told.fit:.1f}%, check {100 * told.check:.1f}%; "
-        f"Kendall tau over {told.predicted} points {told.tau:.3f}"
+        f"median error: fit {100 * summary.fit:.1f}%, check {100 * summary.check:.1f}%; "
+        f"Kendall tau over {summary.predicted} points {summary.tau:.3f}"
     )

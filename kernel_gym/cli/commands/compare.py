@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kernel_gym.cli import command_line
 from kernel_gym.cli.command_line import UsageError
-from kernel_gym.cli.run_options import add_run_arguments, given, run_config
+from kernel_gym.cli.run_options import add_run_arguments, options_in_use, run_config
 
 EXAMPLES = """
 kernel-gym compare --agents similarity,value --suite level1 --tasks relu,softmax --budget 9 --seeds 3 --out runs/c
@@ -17,8 +17,10 @@ kernel-gym compare --study transfer --size quick --out runs/transfer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("--agents", type=command_line.words, default=(), help="comma-separated; first = reference")
+    """Add the options of the command."""
+    parser.add_argument(
+        "--agents", type=command_line.words, default=(), help="comma-separated; the first is the reference"
+    )
     parser.add_argument("--seeds", type=command_line.count, help="runs an agent (default 3)")
     parser.add_argument("--out", type=Path, required=True, help="folder of the comparison")
     parser.add_argument(
@@ -34,10 +36,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the comparison with progress and print the table."""
     if bool(arguments.study) == bool(arguments.agents):
         raise UsageError("name either --agents or a --study")
-    if arguments.study and (said := given(arguments, "seeds", "json")):
-        raise UsageError(f"a study says itself what is run: leave out {', '.join(said)}, or use `study` for a part")
+    if arguments.study and (options := options_in_use(arguments, "seeds", "json")):
+        raise UsageError(
+            f"a study defines its own runs: leave out {', '.join(options)}, or run a part of it with `study`"
+        )
     if arguments.agents and arguments.size:
-        raise UsageError("--size is that of a --study; --tasks, --budget and --seeds say how large a comparison is")
+        raise UsageError("--size belongs to --study; use --tasks, --budget and --seeds for the size of a comparison")
     return named(arguments) if arguments.study else compare(arguments)
 
 
@@ -46,14 +50,14 @@ def named(arguments: argparse.Namespace) -> int:
     from kernel_gym.experiments.studies import study_commands
     from kernel_gym.experiments.studies.study import print_failures
 
-    asked = study_commands.StudyRequest(arguments.study, arguments.size or "quick")
-    status = print_failures(study_commands.run(asked, arguments.out, arguments.parallel))
-    print(study_commands.write_results(asked, arguments.out))
+    request = study_commands.StudyRequest(arguments.study, arguments.size or "quick")
+    status = print_failures(study_commands.run(request, arguments.out, arguments.parallel))
+    print(study_commands.write_results(request, arguments.out))
     return status
 
 
 def compare(arguments: argparse.Namespace) -> int:
-    """Make the runs and print what came out."""
+    """Make the runs and print the table."""
     from kernel_gym import plugins
     from kernel_gym.experiments.studies import summary
 

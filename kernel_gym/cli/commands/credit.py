@@ -1,4 +1,4 @@
-"""Compute what memories really do to a run's attempts, and score the agent's values and its picks against it."""
+"""Compute the true effect of memories on a run's attempts, and score the agent's values and picks against it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ kernel-gym credit runs/context-value runs/similarity-diverse --states 90 --fit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Add the options of the command."""
     parser.add_argument("run", type=Path, nargs="+", help="run folder; the author must be the simulated one")
     parser.add_argument(
         "--states",
@@ -38,23 +38,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="attempts to look at, drawn at random (default 60; all of those that --task and --attempt name)",
     )
     parser.add_argument(
-        "--task", type=command_line.words, default=(), help="operators: only their attempts, each with a table"
+        "--task", type=command_line.words, default=(), help="tasks: only their attempts, each with a table"
     )
     parser.add_argument(
         "--attempt",
         type=numbers,
         default=(),
         metavar="N[,N]",
-        help="only these attempts at an operator, counted from 0 as in the journal, each with a table",
+        help="only these attempts at a task, counted from 0 as in the journal, each with a table",
     )
     parser.add_argument(
         "--stage", choices=("draft", "refine"), help="of which stage (default draft; either, where attempts are named)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="decides which attempts (default 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed that decides which attempts are drawn (default 0)")
     parser.add_argument(
         "--draws", type=command_line.count, default=4, help="schedules that a chance is averaged over (default 4)"
     )
-    parser.add_argument("--verify", type=int, default=0, help="states in which kernels are written and judged, too")
+    parser.add_argument("--verify", type=int, default=0, help="states in which kernels are also written and verified")
     parser.add_argument(
         "--kernels", type=command_line.count, default=8, help="kernels a picker in each of those (default 8)"
     )
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Play the run again, with a progress bar, and print what came out."""
+    """Repeat the run's attempts, with a progress bar, and print the effects."""
     if arguments.verify < 0:
         raise UsageError("--verify must be at least 0")
     if len(arguments.run) > 1 and not arguments.fit:
@@ -83,18 +83,18 @@ def run(arguments: argparse.Namespace) -> int:
     )
     with bar("states", Console(stderr=True)) as watch:
         if arguments.fit:
-            found = fit(arguments.run, settings, watch)
+            weights = fit(arguments.run, settings, watch)
         else:
             report = examine(arguments.run[0], settings, watch)
     if arguments.fit:
-        print(json.dumps(asdict(found))) if arguments.json else _print_fit(found)
+        print(json.dumps(asdict(weights))) if arguments.json else _print_fit(weights)
     else:
         print(json.dumps(report.to_json())) if arguments.json else _print(report, each=named)
     return 0
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """Whole numbers from 0 on, separated by commas."""
+    """Parse comma-separated whole numbers from 0 on."""
     words = command_line.words(text)
     if not words or not all(word.isascii() and word.isdigit() for word in words):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers from 0 on, such as 0,3")
@@ -105,7 +105,7 @@ def _print_fit(fit: Fit) -> None:
     print(f"{fit.contexts} contexts: how much log-odds of a good kernel change with")
     for name, weight in fit.weights.items():
         print(f"  {name:10s} {weight:+.2f}")
-    print(f"explained of the variance within states, operators left out: {fit.explained:.2f}")
+    print(f"explained of the variance within states, tasks left out: {fit.explained:.2f}")
 
 
 def _print(report: CreditReport, each: bool) -> None:
@@ -125,15 +125,15 @@ def _print(report: CreditReport, each: bool) -> None:
 
 
 def _print_state(state: State) -> None:
-    """The candidates of one state, those that help most alone first; what was shown has an effect of leaving it out."""
+    """Print the candidates of a state, those that help most alone first."""
     table = Table(title=f"{state.task}, attempt {state.attempt} ({state.stage})", box=None, title_justify="left")
     for name in ("item", "alone", "left out", "value"):
         table.add_column(name, justify="right")
     table.add_column("kind")
     table.add_column("title", no_wrap=True, max_width=60)
-    for one in sorted(state.effects, key=lambda one: -one.alone):
-        figures = (f"{x:+.3f}" if x is not None else "-" for x in (one.alone, one.left_out, one.worth))
-        table.add_row(str(one.item), *figures, one.kind, one.title)
+    for effect in sorted(state.effects, key=lambda effect: -effect.alone):
+        figures = (f"{x:+.3f}" if x is not None else "-" for x in (effect.alone, effect.left_out, effect.worth))
+        table.add_row(str(effect.item), *figures, effect.kind, effect.title)
     Console(width=110).print(table)
     print("chance of a good kernel:", ", ".join(f"{name} {chance:.3f}" for name, chance in state.chances.items()), "\n")
 

@@ -1,4 +1,4 @@
-"""Make a run into a dataset: one JSON line an attempt, with contexts, prompts, kernels, verdicts and rewards."""
+"""Export runs as a dataset: one JSON line an attempt, with context, prompt, kernel, verdict and reward."""
 
 import argparse
 import json
@@ -15,15 +15,15 @@ kernel-gym dataset runs/c/value/seed-0 --out value.jsonl --json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Add the options of the command."""
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="run folders")
-    parser.add_argument("--out", type=Path, required=True, help="file to write; one that exists is refused")
+    parser.add_argument("--out", type=Path, required=True, help="file to write; it must not exist")
     parser.add_argument("--feasible", action="store_true", help="only attempts whose kernel passed every gate")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the rows and say how many there are."""
+    """Write the rows and print how many there are."""
     counts = _write(arguments)
     if arguments.json:
         print(json.dumps({"file": str(arguments.out), **counts}))

@@ -1,4 +1,4 @@
-"""Say what works on this machine: compiler, sandbox, devices, libraries, and a self-test with kernels of known fate."""
+"""Check this machine: compiler, sandbox, devices, libraries, and a self-test with kernels whose verdicts are known."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ kernel-gym doctor --json
 LIBRARIES = ("gymnasium", "numpy", "torch", "ray", "openai", "pydantic", "tree-sitter-cpp", "pyelftools", "wordllama")
 TASK = "level1/relu"
 
-#: What the verdict must be on each of the four kernels.
-FATES = {
+#: The verdict that each of the four kernels must get.
+EXPECTED = {
     "good": {"outcome": "feasible"},
     "wrong": {"outcome": "incorrect", "cause": "mismatch"},
     "uncompilable": {"outcome": "uncompilable"},
@@ -43,7 +43,7 @@ _RELU = (
         "hanging": "while (count > 0) Relu(y, x, count);",
     },
 )
-#: By device: an example, its one line of arithmetic, and what the other fates put in its place.
+#: By device: an example, its one line of arithmetic, and what the other kernels have in its place.
 EXAMPLES_OF = {
     "ascend-sim": _RELU,
     "ascend": _RELU,
@@ -67,7 +67,7 @@ TIERS = {
 
 @dataclass(frozen=True)
 class Check:
-    """One kernel of the self-test: where it ran, what was expected, what came of it."""
+    """One kernel of the self-test: the device, the expected and the actual outcome."""
 
     device: str
     name: str
@@ -79,8 +79,8 @@ class Check:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("--json", action="store_true", help="print what was found as one line of JSON")
+    """Add the options of the command."""
+    parser.add_argument("--json", action="store_true", help="print the report as one line of JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -120,7 +120,7 @@ def _version(library: str) -> str | None:
 
 
 def _reason(name: str) -> str | None:
-    """Why a device cannot be used, or None."""
+    """Return why a device cannot be used, or None."""
     try:
         device: Device = plugins.load("kernel_gym.devices", name)()
         return device.unavailable_reason()
@@ -129,7 +129,7 @@ def _reason(name: str) -> str | None:
 
 
 def _note(name: str) -> str:
-    """What a device wants to be said of it."""
+    """Return the note that a device class declares, or an empty string."""
     try:
         return str(getattr(plugins.load("kernel_gym.devices", name), "note", ""))
     except (KernelGymError, ImportError):
@@ -149,12 +149,12 @@ def _sandbox() -> dict[str, Any]:
     from kernel_gym.hardware.host.runtime import runtime
 
     probes = runtime().probes
-    found = sandbox.confinement(probes)
-    return {"sandbox_tier": found.tier, "attacks_that_succeed": list(sandbox.attack(probes, found.layers))}
+    confinement = sandbox.confinement(probes)
+    return {"sandbox_tier": confinement.tier, "attacks_that_succeed": list(sandbox.attack(probes, confinement.layers))}
 
 
 def _cuda(reason: str | None) -> dict[str, Any] | None:
-    """The GPU and its tools, if there is one."""
+    """Return the GPU and its tools, or None without one."""
     if reason is not None:
         return None
     from kernel_gym.hardware.cuda.machine import facts
@@ -181,20 +181,20 @@ def _self_test(name: str) -> list[Check]:
     device = plugins.load("kernel_gym.devices", name)()
     checks = []
     with Verifier(device, cache=False) as verifier:
-        for fate, expected in FATES.items():
-            text = source.replace(arithmetic, others.get(fate, arithmetic))
-            # Our own text: it may run at any tier.
+        for variant, expected in EXPECTED.items():
+            text = source.replace(arithmetic, others.get(variant, arithmetic))
+            # The kernels are ours: they may run at any tier.
             verdict = verifier.verify(Kernel(text, device.language, trusted=True), task)
-            checks.append(_check(name, fate, expected, verdict))
+            checks.append(_check(name, variant, expected, verdict))
     return checks
 
 
 def _check(device: str, name: str, expected: Mapping[str, str], verdict: Verdict) -> Check:
-    found = {key: str(getattr(verdict, key, "")) for key in expected}
+    outcome = {key: str(getattr(verdict, key, "")) for key in expected}
     seconds = sum(verdict.seconds.values())
     feedback = verdict.feedback.splitlines()[0] if verdict.feedback else ""
-    right = found == dict(expected)
-    return Check(device, name, _words(expected), _words(found), right, round(seconds, 3), feedback)
+    right = outcome == dict(expected)
+    return Check(device, name, _words(expected), _words(outcome), right, round(seconds, 3), feedback)
 
 
 def _words(answers: Mapping[str, str]) -> str:

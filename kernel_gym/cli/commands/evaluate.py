@@ -1,4 +1,4 @@
-"""Evaluate trained agents on operators they have never seen: agent and memory stay as the runs left them."""
+"""Evaluate trained agents on unseen tasks: neither the agents nor their memory banks change."""
 
 import argparse
 import os
@@ -14,11 +14,11 @@ kernel-gym evaluate runs/main --operators 'level1 20 after 40' --budget 10 --out
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Add the options of the command."""
     parser.add_argument("runs", type=Path, nargs="+", help="run folders, or folders of studies: all complete runs")
-    parser.add_argument("--tasks", type=command_line.words, default=(), help="ids of unseen operators")
-    parser.add_argument("--operators", default="", help="or a stratified choice, such as 'level1 20 after 40'")
-    parser.add_argument("--budget", type=command_line.count, default=10, help="attempts an operator (default 10)")
+    parser.add_argument("--tasks", type=command_line.words, default=(), help="ids of unseen tasks")
+    parser.add_argument("--operators", default="", help="or a stratified sample of tasks, such as 'level1 20 after 40'")
+    parser.add_argument("--budget", type=command_line.count, default=10, help="attempts a task (default 10)")
     parser.add_argument("--out", type=Path, required=True, help="folder of the evaluation")
     parser.add_argument(
         "--parallel", type=command_line.count, default=os.cpu_count() or 1, help="runs at once (default: one a core)"
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the frozen agents and print the table."""
+    """Run the trained agents and print the table."""
     if bool(arguments.tasks) == bool(arguments.operators):
         raise UsageError("name either --tasks or --operators")
 
@@ -42,15 +42,15 @@ def run(arguments: argparse.Namespace) -> int:
     )
     runs = evaluation.complete_runs(arguments.runs)
     study = evaluation.evaluation_study(runs, [task.id for task in tasks], arguments.budget, arguments.out)
-    what = f"{len(runs)} trained agents on {len(tasks)} unseen operators"
+    what = f"{len(runs)} trained agents on {len(tasks)} unseen tasks"
     if not arguments.json:
         print("verifications in training:", _words(evaluation.training_costs(runs)))
     return summary.run_and_print(study, what, arguments.parallel, as_json=arguments.json)
 
 
 def _words(costs: dict[str, set[int]]) -> str:
-    """One number if it is the same for all, else one for each agent."""
+    """Return one number if it is the same for all agents, else one for each."""
     if len(common := set().union(*costs.values())) == 1:
         return f"{common.pop():,} each"
     each = (f"{agent} {' or '.join(f'{n:,}' for n in sorted(numbers))}" for agent, numbers in costs.items())
-    return "; ".join(each) + ": they differ, mind that in comparing"
+    return "; ".join(each) + ": they differ, which a comparison must consider"

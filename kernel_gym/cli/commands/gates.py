@@ -1,4 +1,4 @@
-"""How far an author's first drafts come: the share that ends at each gate, by profile, suite and category."""
+"""Count at which gates an author's first drafts end, by profile, suite and category."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ kernel-gym gates --sample 20 --tries 1
 kernel-gym gates --suites level1 --tasks relu,softmax --profiles weak,middle,strong --tries 20 --json
 """
 ENDS = ("uncompilable", "fault", "mismatch", "timeout", "refused", "cheated", "feasible")
-#: What 1,032 kernels of language models that reached the compiler came to on a real NPU.
+#: The outcomes of 1,032 kernels of language models that reached the compiler, on a real NPU.
 REAL = {"uncompilable": 487, "mismatch": 279, "fault": 70, "timeout": 62, "feasible": 134}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Add the options of the command."""
     parser.add_argument("--suites", default="level1,level2", help="suites or folders of problem files")
     parser.add_argument("--tasks", default="", help="names in the suites; default: all that the apprentice can lower")
-    parser.add_argument("--sample", type=int, help="so many tasks of each suite, spread over its categories")
+    parser.add_argument("--sample", type=int, help="number of tasks of each suite, spread over its categories")
     parser.add_argument("--profiles", default="weak,middle,strong", help=f"of {', '.join(PROFILES)}")
     parser.add_argument("--tries", type=int, default=1, help="drafts for each task, profile and context")
-    parser.add_argument("--workers", type=int, default=1, help="devices side by side")
+    parser.add_argument("--workers", type=int, default=1, help="verifications at once")
     parser.add_argument("--json", action="store_true", help="print data instead of a table")
 
 
@@ -72,7 +72,7 @@ def _print(counts: dict[Key, Counter[str]], as_json: bool) -> None:
 
 
 def _totals(counts: dict[Key, Counter[str]]) -> dict[Key, Counter[str]]:
-    """All categories of a suite together."""
+    """Return the counts over all categories of each suite."""
     totals: dict[Key, Counter[str]] = {}
     for (profile, suite, _, shown), ends in counts.items():
         totals.setdefault((profile, suite, "all", shown), Counter()).update(ends)

@@ -1,4 +1,4 @@
-"""Look into a memory bank: list, search and show items with their values, follow lineages, export and import."""
+"""Inspect a memory bank: list, search and show items with their values, follow lineages, export, import and check."""
 
 from __future__ import annotations
 
@@ -36,27 +36,29 @@ SORTS = ("id", "latency", "uses", *(stage.value for stage in Stage))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Add the options of the command."""
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    new = commands.add_parser("new", help="make a bank that holds the seed knowledge")
+    new = commands.add_parser("new", help="make a memory bank that holds the seed knowledge")
     new.add_argument("--language", default="ascendc", help="whose seed knowledge (default: ascendc)")
-    listing = commands.add_parser("list", help="items in a table, with what came of showing them")
-    search = commands.add_parser("search", help="items by similarity to a text")
-    show = commands.add_parser("show", help="one item whole")
-    lineage = commands.add_parser("lineage", help="the start points and traces an item goes back to, and its children")
-    exporting = commands.add_parser(
-        "export", help="write items and statistics to a portable file, with where they come from"
-    )
-    importing = commands.add_parser("import", help="add the items of such a file")
+    listing = commands.add_parser("list", help="list items with their outcomes")
+    search = commands.add_parser("search", help="find items by similarity to a text")
+    show = commands.add_parser("show", help="print one item in full")
+    lineage = commands.add_parser("lineage", help="print the traces that an item descends from, and its children")
+    exporting = commands.add_parser("export", help="write items, statistics and their origin to a portable file")
+    importing = commands.add_parser("import", help="add the items of an exported file")
     checking = commands.add_parser(
-        "check", help="hold every item against its form and its address; exit status 1 if one is wrong"
+        "check", help="check the form and the address of every item; exit status 1 if one is wrong"
     )
     for command in (new, listing, search, show, lineage, exporting, importing, checking):
         command.add_argument("bank", type=Path, help="the bank's file")
         command.add_argument("--json", action="store_true", help="print data instead of tables")
         command.add_argument("--embedder", default="static", help="registered name or module:Class (default: static)")
         command.add_argument(
-            "--embedder-option", action="append", default=[], metavar="KEY=VALUE", help="as the run had it"
+            "--embedder-option",
+            action="append",
+            default=[],
+            metavar="KEY=VALUE",
+            help="option of the embedder, as in the run",
         )
     for command in (listing, search, show, lineage):
         command.add_argument("--agent", type=Path, help="folder of value or context-value: show its values of items")
@@ -75,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=command_line.words,
         default=(),
         metavar="A,B",
-        help="leave out their items, and all statistics: they may be of these",
+        help="leave out the items of these tasks, and all statistics, which may come from them",
     )
     importing.add_argument("file", type=Path, help="file that `export` wrote")
 
@@ -111,9 +113,9 @@ def _list(bank: MemoryBank, arguments: argparse.Namespace) -> list[dict[str, Any
 def _search(bank: MemoryBank, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     kinds = [arguments.kind] if arguments.kind else None
     feasible = True if arguments.feasible else None
-    found = bank.retrieve(arguments.query, arguments.k, kinds, task=_task(bank, arguments), feasible=feasible)
-    summaries = _summaries(bank, [result.item for result in found], arguments)
-    return [{"similarity": one.similarity} | summary for one, summary in zip(found, summaries, strict=True)]
+    results = bank.retrieve(arguments.query, arguments.k, kinds, task=_task(bank, arguments), feasible=feasible)
+    summaries = _summaries(bank, [result.item for result in results], arguments)
+    return [{"similarity": result.similarity} | summary for result, summary in zip(results, summaries, strict=True)]
 
 
 def _show(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -131,9 +133,9 @@ def _lineage(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _export(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
-    excluded = [_known(bank, name) for name in arguments.exclude_tasks]
-    known = RunFolder(arguments.bank.parent).origin
-    return {"items": bank.export(arguments.file, excluded, known), "file": str(arguments.file)}
+    excluded = [_task_id(bank, name) for name in arguments.exclude_tasks]
+    origin = RunFolder(arguments.bank.parent).origin
+    return {"items": bank.export(arguments.file, excluded, origin), "file": str(arguments.file)}
 
 
 def _import(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -157,11 +159,11 @@ COMMANDS: dict[str, Callable[[MemoryBank, argparse.Namespace], Answer]] = {
 
 
 def _task(bank: MemoryBank, arguments: argparse.Namespace) -> str | None:
-    return None if arguments.task is None else _known(bank, arguments.task)
+    return None if arguments.task is None else _task_id(bank, arguments.task)
 
 
-def _known(bank: MemoryBank, name: str) -> str:
-    """The id of a task. One that is mistyped is an error: leaving out nothing would give a test's answers away."""
+def _task_id(bank: MemoryBank, name: str) -> str:
+    """Return the id of a task; a mistyped name is an error, since an export without it would leak that task's items."""
     return name if bank.items(task=name) else suites.find_task(name).id
 
 
@@ -171,9 +173,9 @@ def _summaries(bank: MemoryBank, items: Sequence[MemoryItem], arguments: argpars
     if arguments.agent is not None:
         from kernel_gym.experiments.analysis.item_values import read_item_values
 
-        known = read_item_values(arguments.agent)
+        values = read_item_values(arguments.agent)
         summaries = [
-            summary | {"learned": known.values.get(summary["id"], {}), "learned_as": known.symbol}
+            summary | {"learned": values.values.get(summary["id"], {}), "learned_as": values.symbol}
             for summary in summaries
         ]
     return summaries

@@ -1,4 +1,4 @@
-"""Judge the best and the slowest kernel that the apprentice knows for every task, and print what lies between them.
+"""Verify the best and the slowest kernel that the apprentice knows for every task, and print their latencies.
 
 The slowest is the naive one: one core, small tiles, one buffer, a launch for every operator. Where that would run past
 what a device executes, it is the best one on a single core.
@@ -31,7 +31,7 @@ kernel-gym oracles level1/softmax level1/19 --json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Add the options of the command."""
     parser.add_argument("names", nargs="*", default=list(suites.SUITES), help="suites, folders or single tasks")
     parser.add_argument("--quick", action="store_true", help="judge the oracles alone")
     parser.add_argument("--out", type=Path, metavar="FILE", help="append what is measured to a file, task by task")
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Judge, print a line for each category, and name every shortfall; exit 1 if there is one."""
+    """Print a line for each category and every shortfall; the exit status is 1 if there is a shortfall."""
     from kernel_gym.experiments.analysis.oracle_margins import measure
     from kernel_gym.hardware.ascend_sim.device import AscendSim
     from kernel_gym.verifier import Verifier
@@ -47,16 +47,16 @@ def run(arguments: argparse.Namespace) -> int:
     tasks = [task for name in arguments.names for task in _named(name)]
     with Verifier(AscendSim()) as verifier:
         shown = track(tasks, "judging", console=Console(stderr=True), disable=arguments.json)
-        margins = [_told(measure(task, verifier, quick=arguments.quick), arguments) for task in shown]
-    lacking = {margin.task: found for margin in margins if (found := margin.shortfalls())}
+        margins = [_append(measure(task, verifier, quick=arguments.quick), arguments) for task in shown]
+    lacking = {margin.task: reasons for margin in margins if (reasons := margin.shortfalls())}
     if arguments.json:
         print(
             json.dumps([asdict(margin) | {"spread": margin.spread, "launches": margin.launches} for margin in margins])
         )
     else:
         _print(margins)
-        for task, found in lacking.items():
-            print(f"{task}: {'; '.join(found)}")
+        for task, reasons in lacking.items():
+            print(f"{task}: {'; '.join(reasons)}")
     return 1 if lacking else 0
 
 
@@ -65,7 +65,7 @@ def _named(name: str) -> tuple[Task, ...]:
     return (suites.find_task(name),) if single else suites.load_suite(name)
 
 
-def _told(margin: Margin, arguments: argparse.Namespace) -> Margin:
+def _append(margin: Margin, arguments: argparse.Namespace) -> Margin:
     if arguments.out:
         with arguments.out.open("a") as file:
             file.write(json.dumps(asdict(margin)) + "\n")

@@ -1,8 +1,8 @@
 """Print the skill at which an author who reads nothing is right as often as one who is shown random contexts.
 
-A draft is right if all idioms of its kernel are. The reader is given, whatever the task, ten API pages and five other
-items, drawn evenly: each from the seed practices or, as often, from the oracle kernels of the suite. Its rate is the
-mean over tasks and contexts; the skill is added to the log-odds of every prior until the other's rate is the same.
+A draft is right if all idioms of its kernel are. The reader is shown ten API pages and five other items for every task,
+each drawn with equal chance from the seed practices or from the oracle kernels of the suite. Its rate is the mean over
+tasks and contexts; the skill is added to the log-odds of every prior until the other's rate is the same.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ kernel-gym placebo --profile strong --suite level2 --json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("--profile", default="middle", help="the author who reads")
+    """Add the options of the command."""
+    parser.add_argument("--profile", default="middle", help="author profile of the reader")
     parser.add_argument("--suite", default="level1", help="whose tasks are drafted")
-    parser.add_argument("--contexts", type=int, default=100, help="how many are drawn")
-    parser.add_argument("--json", action="store_true", help="print data")
+    parser.add_argument("--contexts", type=int, default=100, help="number of contexts (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:

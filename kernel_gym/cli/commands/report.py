@@ -1,4 +1,4 @@
-"""Write the report of a study, a comparison or a run: one HTML file that needs nothing else."""
+"""Write the report of a study, a comparison or a run: one self-contained HTML file."""
 
 import argparse
 from pathlib import Path
@@ -11,7 +11,7 @@ kernel-gym report runs/mine --pictures pictures
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Add the options of the command."""
     parser.add_argument("folder", type=Path, help="folder of a study, a comparison or a run")
     parser.add_argument(
         "--reference",
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the file and say where."""
+    """Write the file and print its path."""
     from kernel_gym.experiments.reports.report import write_pictures, write_report
 
     if arguments.pictures:

@@ -1,4 +1,4 @@
-"""Run a named study, or take it up where it was stopped; its table is written as Markdown into its folder."""
+"""Run a named study, or resume it; the table is written as Markdown into its folder."""
 
 import argparse
 import os
@@ -16,7 +16,7 @@ kernel-gym study main --size full --out runs/main --table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Add the options of the command."""
     parser.add_argument("name", nargs="?", help="study; --list names them")
     parser.add_argument("--list", action="store_true", help="list the studies with their sizes")
     parser.add_argument("--size", default="quick", help="quick (default; minutes) or full (hours)")
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--agents", type=command_line.words, default=(), help="only these; others may be added later")
     parser.add_argument("--seeds", type=command_line.words, default=(), help="only these, comma-separated numbers")
-    parser.add_argument("--table", action="store_true", help="run nothing: the table of the runs that are complete")
+    parser.add_argument("--table", action="store_true", help="run nothing; write the table of the complete runs")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,10 +37,10 @@ def run(arguments: argparse.Namespace) -> int:
     from kernel_gym.experiments.studies import study_commands
     from kernel_gym.experiments.studies.study import print_failures
 
-    asked = study_commands.StudyRequest(arguments.name, arguments.size, arguments.agents, arguments.seeds)
+    request = study_commands.StudyRequest(arguments.name, arguments.size, arguments.agents, arguments.seeds)
     out = arguments.out or Path("runs") / f"{arguments.name}-{arguments.size}"
-    status = 0 if arguments.table else print_failures(study_commands.run(asked, out, arguments.parallel))
-    print(study_commands.write_results(asked, out))
+    status = 0 if arguments.table else print_failures(study_commands.run(request, out, arguments.parallel))
+    print(study_commands.write_results(request, out))
     print(f"table: {out / 'results.md'}; curves: tensorboard --logdir {out}")
     return status
 

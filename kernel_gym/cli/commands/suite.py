@@ -1,4 +1,4 @@
-"""Look at operators: list a suite, show one task, audit a suite with null kernels."""
+"""Inspect tasks: list a suite, show one task, audit tasks with null kernels."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ kernel-gym suite audit level1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Add the options of the command."""
     commands = parser.add_subparsers(dest="command", required=True)
-    listing = commands.add_parser("list", help="the tasks of suites or folders")
+    listing = commands.add_parser("list", help="list the tasks of suites or folders")
     listing.add_argument("suites", nargs="*", default=list(suites.SUITES), help=f"default: {' '.join(suites.SUITES)}")
-    showing = commands.add_parser("show", help="one task: its module, cases, signature and ATen operators")
+    showing = commands.add_parser("show", help="print one task: its module, cases, signature and ATen operators")
     showing.add_argument("task", help="suite/name, suite/number or a .py file")
-    auditing = commands.add_parser("audit", help="hold null kernels against every task; exit 1 if one passes")
+    auditing = commands.add_parser("audit", help="try null kernels on every task; exit 1 if one passes")
     auditing.add_argument("names", nargs="+", help="suites, folders or single tasks")
     for command in (listing, showing, auditing):
         command.add_argument("--json", action="store_true", help="print data instead of tables")
@@ -83,29 +83,32 @@ def _audit(arguments: argparse.Namespace) -> int:
     from kernel_gym.verifier.audit import audit
 
     tasks = [task for name in arguments.names for task in _named(name)]
-    found = [audit(task) for task in track(tasks, "audit", console=Console(stderr=True), disable=arguments.json)]
-    failed = [one for one in found if not one.ok]
+    audits = [audit(task) for task in track(tasks, "audit", console=Console(stderr=True), disable=arguments.json)]
+    failed = [result for result in audits if not result.ok]
     if arguments.json:
-        rows = [{"task": one.task, "ok": one.ok, "passing": one.passing, "ignored": one.ignored} for one in found]
+        rows = [
+            {"task": result.task, "ok": result.ok, "passing": result.passing, "ignored": result.ignored}
+            for result in audits
+        ]
         print(json.dumps(rows))
     else:
-        for one in failed:
-            reasons = [f"a null kernel passes: {name}" for name in one.passing]
-            reasons += [f"argument {name} makes no difference" for name in one.ignored]
-            print(f"{one.task}: {'; '.join(reasons)}")
-        print(f"{len(found) - len(failed)} of {len(found)} tasks are fit to be judged")
+        for result in failed:
+            reasons = [f"a null kernel passes: {name}" for name in result.passing]
+            reasons += [f"argument {name} makes no difference" for name in result.ignored]
+            print(f"{result.task}: {'; '.join(reasons)}")
+        print(f"{len(audits) - len(failed)} of {len(audits)} tasks are fit to be judged")
     return 1 if failed else 0
 
 
 def _named(name: str) -> tuple[Task, ...]:
-    """The tasks of a suite or a folder, or a single task."""
+    """Return the tasks of a suite or a folder, or a single task."""
     if name in suites.SUITES or not (name.endswith(".py") or "/" in name) or Path(name).is_dir():
         return tuple(_loaded(name))
     return (suites.find_task(name),)
 
 
 def _loaded(name: str) -> Iterator[Task]:
-    """Tasks of a suite; for files of a folder that cannot be loaded, a line says why."""
+    """Yield the tasks of a suite or folder; print why a file of the folder cannot be loaded."""
     from kernel_gym.suites.problem_files import load_all
 
     if name in suites.SUITES or not Path(name).is_dir():

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Add the options of the command."""
     parser.add_argument("--suite", default="level1", help="where the tasks are from")
     parser.add_argument("--tasks", type=command_line.words, default=(), help="names, separated by commas")
     parser.add_argument("--renew", metavar="TABLE", help="write and judge the kernels of this table anew instead")
@@ -86,28 +86,28 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _grown(tabulation: Tabulation, arguments: argparse.Namespace) -> dict[str, str]:
-    """Play and judge in turns; what the table covers at the end."""
+    """Play and verify in turns; return what the table covers at the end."""
     for number in range(arguments.rounds):
-        wanted, _ = _played(tabulation, arguments, number)
+        missing, _ = _played(tabulation, arguments, number)
         left = arguments.kernels - sum(len(task.rows) for task in tabulation.table.tasks)
-        tabulation.grow(wanted, -(-left // (arguments.rounds - number)), lambda line: None)
+        tabulation.grow(missing, -(-left // (arguments.rounds - number)), lambda line: None)
     return _played(tabulation, arguments, arguments.rounds)[1]
 
 
 def _played(tabulation: Tabulation, arguments: argparse.Namespace, number: int) -> tuple[Counter[Any], dict[str, str]]:
-    """One round of play: which kernels were asked for and are not there, and how often all was there."""
+    """Play one round; return which kernels the table lacks, and how often it had them all."""
     from kernel_gym.authors.apprentice import load_profile
 
-    wanted: Counter[Any] = Counter()
+    missing: Counter[Any] = Counter()
     covered = {}
     for name in arguments.profiles:
         for memory in ("shared", "fresh"):
             played = tabulation.play(load_profile(name), arguments.attempts, number, memory=memory, budget=10)
-            missing, coverage = tabulation.wanting(played)
-            wanted.update(missing)
+            lacking, coverage = tabulation.wanting(played)
+            missing.update(lacking)
             covered[f"{name}, {memory}"] = str(coverage)
             print(f"round {number}, {name}, {memory}: {coverage}", file=sys.stderr, flush=True)
-    return wanted, covered
+    return missing, covered
 
 
 def _command(arguments: argparse.Namespace) -> str:

@@ -20,9 +20,9 @@ kernel-gym train --replay runs/model --out runs/model-again
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Add the options of the command."""
     parser.add_argument("--agent", help="registered name or module:Class (default value)")
-    parser.add_argument("--seed", type=int, help="everything random follows from it (default 0)")
+    parser.add_argument("--seed", type=int, help="seed of all random choices (default 0)")
     parser.add_argument("--out", type=Path, required=True, help="run folder")
     parser.add_argument("--ray-address", help="a running Ray cluster that trains the network of ppo or dqn")
     add_run_arguments(parser)
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train, with a progress bar, and print where to look."""
+    """Train, with a progress bar, and print the figures and where the curves are."""
     if arguments.ray_address:
         arguments.set.append(f"agent_options.ray_address={arguments.ray_address}")
     config = run_config(arguments, agent=arguments.agent, seed=arguments.seed)
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         outcome = train(
             config,
             folder,
-            lambda done, total, solved: show(done, total, f"{config.agent}: {solved} operators solved"),
+            lambda done, total, solved: show(done, total, f"{config.agent}: {solved} tasks solved"),
         )
     for name, value in outcome.figures.items():
         print(f"{name:>9} {'-' if value is None else format(value, '.3f')}")

@@ -1,4 +1,4 @@
-"""Judge every kernel that a run claims again, without the cache, and say which don't hold; exit 1 unless all do."""
+"""Verify every kernel that a run claims again, without the cache; the exit status is 1 unless all claims hold."""
 
 import argparse
 import json
@@ -15,9 +15,9 @@ kernel-gym validate runs/main/value/seed-0 --json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Add the options of the command."""
     parser.add_argument("run", type=Path, help="run folder")
-    parser.add_argument("--best", action="store_true", help="only the fastest kernel of each operator")
+    parser.add_argument("--best", action="store_true", help="only the fastest kernel of each task")
     parser.add_argument("--workers", type=command_line.count, default=1, help="kernels judged at once (default 1)")
     parser.add_argument("--json", action="store_true", help="print the claims as JSON")
     parser.add_argument("--unsafe", action="store_true", help="run the kernels even in a weak sandbox")
@@ -27,15 +27,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Print one line a claim."""
     from kernel_gym.experiments.runs.validation import claims
 
-    found = []
+    checked = []
     for claim in claims(arguments.run, arguments.unsafe, arguments.best, arguments.workers):
-        found.append(claim)
+        checked.append(claim)
         if not arguments.json:
             now = "-" if claim.now_us is None else f"{claim.now_us:.3f} us"
             print(f"{claim.task:60} {claim.kernel[:12]} claimed {claim.claimed_us:.3f} us, now {now}: {claim.word}")
-    broken = [claim for claim in found if not claim.holds]
+    broken = [claim for claim in checked if not claim.holds]
     if arguments.json:
-        print(json.dumps([asdict(claim) | {"holds": claim.holds, "word": claim.word} for claim in found], indent=1))
+        print(json.dumps([asdict(claim) | {"holds": claim.holds, "word": claim.word} for claim in checked], indent=1))
     else:
-        print(f"{len(found) - len(broken)} of {len(found)} claims hold")
+        print(f"{len(checked) - len(broken)} of {len(checked)} claims hold")
     return 1 if broken else 0

@@ -1,4 +1,4 @@
-"""Judge a kernel: compile it, check it, time it, say what came of it."""
+"""Verify a kernel: compile it, check its results, time it, and print the verdict."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXAMPLES = """
 kernel-gym verify --task level1/relu --kernel relu.asc
 kernel-gym verify --task level1/softmax --kernel softmax.asc --profile
 kernel-gym verify --task level1/softmax --kernel softmax.asc --trace softmax.json
-kernel-gym verify --task my_operator.py --kernel my_kernel.asc --json
+kernel-gym verify --task my_task.py --kernel my_kernel.asc --json
 """
 #: Colour and words for what a verdict says first.
 _TITLES = {
@@ -33,7 +33,7 @@ _TITLES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Add the options of the command."""
     parser.add_argument("--task", required=True, help="suite/name, suite/number, or a .py file in KernelBench's format")
     parser.add_argument("--kernel", required=True, type=Path, help="source file of the kernel")
     parser.add_argument("--device", default="ascend-sim", help="where it runs (default: %(default)s)")
@@ -42,15 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--trace",
         type=Path,
         metavar="FILE",
-        help="write what each pipe does when, at the timing sizes: for ui.perfetto.dev",
+        help="write a timeline of the pipes at the timing sizes, for ui.perfetto.dev",
     )
     parser.add_argument("--json", action="store_true", help="print the verdict as one line of JSON")
-    parser.add_argument("--fresh", action="store_true", help="judge again even if the verdict is known")
+    parser.add_argument("--fresh", action="store_true", help="verify again even if the verdict is cached")
     parser.add_argument("--unsafe", action="store_true", help="run the kernel even if this machine's sandbox is weak")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Judge the kernel; the exit status is 0 for every verdict that was reached."""
+    """Print the verdict; the exit status is 0 for every verdict that was reached."""
     source = _read(arguments.kernel)
     device = _device(arguments.device)
     task = suites.find_task(arguments.task)
@@ -82,7 +82,7 @@ def _device(name: str) -> Device:
 
 
 def _judge(kernel: Kernel, task: Task, device: Device, arguments: argparse.Namespace) -> Verdict:
-    from kernel_gym.verifier import Verifier  # takes seconds: bad input should not wait for it
+    from kernel_gym.verifier import Verifier  # takes seconds: bad input is reported without it
 
     with Verifier(device, cache=not arguments.fresh, unsafe=arguments.unsafe) as verifier:
         return verifier.verify(kernel, task)

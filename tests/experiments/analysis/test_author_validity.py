@@ -149,7 +149,10 @@ def test_the_command_asks_first_and_prints(tmp_path: Path) -> None:
         unasked = study(out, server.url)
         assert unasked.returncode == 2
         assert "6 questions, 0 of them answered already" in unasked.stderr
-        assert unasked.stderr.splitlines()[-1] == "author_validity.py: nobody is there to ask: add --yes to go on"
+        assert (
+            unasked.stderr.splitlines()[-1]
+            == "author_validity.py: cannot ask whether to go on, because standard input is not a terminal; add --yes"
+        )
         assert asked == []
         priced = ("--set", "env.author_options.price_in=5", "--yes", "--json")
         done = study(out, server.url, *priced)

@@ -42,7 +42,7 @@ def test_options_under_an_agent_s_name_are_that_agent_s_alone() -> None:
         (["--study", "main", "--set", "env.picks=3", "--profile", "weak"], "leave out --profile, --set"),
         (["--study", "main", "--json"], "leave out --json"),
         (["--study", "main", "--agents", "value"], "either --agents or a --study"),
-        (["--agents", "value", "--size", "full"], "--size is that of a --study"),
+        (["--agents", "value", "--size", "full"], "--size belongs to --study"),
     ],
 )
 def test_what_a_study_would_ignore_is_refused(words: list[str], says: str, tmp_path: Path) -> None:
