@@ -196,7 +196,7 @@ class Store:
                 items[row[0]] = rows.unpack(*row)
             except (KeyError, TypeError, ValueError) as error:
                 raise BankError(
-                    f"{self.name}: item {row[0]} cannot be read; scripts/memory.py check says why"
+                    f"{self.name}: item {row[0]} cannot be read; `kernel-gym memory check` says why"
                 ) from error
             self._items.put(row[0], items[row[0]])
         if unknown := [id for id in ids if id not in items]:
@@ -236,7 +236,7 @@ class Store:
                 outcomes[id][Stage(stage)] = Outcomes(uses, total / uses, recent)
             except (ArithmeticError, TypeError, ValueError) as error:
                 raise BankError(
-                    f"{self.name}: the outcomes of item {id} cannot be read; scripts/memory.py check says why"
+                    f"{self.name}: the outcomes of item {id} cannot be read; `kernel-gym memory check` says why"
                 ) from error
         return outcomes
 

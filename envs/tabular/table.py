@@ -62,14 +62,16 @@ def load(name: str | Path) -> Table:
     """A table by file, or the packaged one by its name."""
     place = Path(str(name)) if Path(str(name)).suffix else resources.files(__package__) / "tables" / f"{name}.json.xz"
     if not place.is_file():
-        raise ConfigError(f"there is no table {name}; name a file that scripts/tabular.py wrote, or {PACKAGED!r}")
+        raise ConfigError(f"there is no table {name}; name a file that `kernel-gym tabular` wrote, or {PACKAGED!r}")
     try:
         data = json.loads(lzma.decompress(place.read_bytes()))
         if data["version"] != VERSION:
             raise ConfigError(f"the table {name} has version {data['version']}, not {VERSION}: make it anew")
         return Table(data["language"], data["provenance"], [_task(task) for task in data["tasks"]])
     except (lzma.LZMAError, ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{name} is not a table ({type(error).__name__}): make it with scripts/tabular.py") from error
+        raise ConfigError(
+            f"{name} is not a table ({type(error).__name__}): make it with `kernel-gym tabular`"
+        ) from error
 
 
 def _task_data(task: TaskTable) -> dict[str, Any]:

@@ -28,7 +28,7 @@ CHARACTERS_PER_TOKEN = 3.2
 #: How to name the model on the command line, by its user; for error messages.
 MODEL_OPTIONS = {
     "author": "--model NAME",
-    "embedder": "--set env.embedder_options.model=NAME, in scripts/memory.py --embedder-option model=NAME",
+    "embedder": "--set env.embedder_options.model=NAME, in `kernel-gym memory` --embedder-option model=NAME",
     "inspection": "--set env.inspection.model=NAME",
 }
 

@@ -134,7 +134,7 @@ class Verifier:
         if not kernel.trusted and not self.unsafe and self._tier not in TRUSTWORTHY:
             raise DeviceUnavailable(
                 f"kernels of others run at sandbox tier A or B only, this machine offers {self._tier}: "
-                "see scripts/doctor.py for what is missing, or allow it with unsafe=True (--unsafe)"
+                "see `kernel-gym doctor` for what is missing, or allow it with unsafe=True (--unsafe)"
             )
 
     def _key(self, kernel: Kernel, task: Task) -> str:

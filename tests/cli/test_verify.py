@@ -1,4 +1,4 @@
-"""`scripts/verify.py`: what it prints and how it leaves."""
+"""The command `verify`: its output and exit status."""
 
 import json
 import subprocess

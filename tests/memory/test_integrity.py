@@ -92,7 +92,7 @@ def test_what_cannot_be_read_is_one_line_that_says_how_to_find_it(path: Path, ki
     connection.close()
     with (
         MemoryBank(path, StaticEmbedder()) as bank,
-        pytest.raises(BankError, match=r"cannot be read; scripts/memory\.py check"),
+        pytest.raises(BankError, match=r"cannot be read; `kernel-gym memory check`"),
     ):
         bank.retrieve("body", 9)
 
