@@ -164,15 +164,27 @@ class MemoryBank:
             return self._store.tasks()
 
     def start_points(self, task: str) -> tuple[MemoryItem, ...]:
-        """Return the feasible traces of a task, fastest first."""
+        """Return the feasible traces of a task, fastest first.
+
+        Args:
+            task: Id of the task.
+        """
         return self._store.select("WHERE task = ? AND kind = 'trace' AND feasible ORDER BY latency, id", task)
 
     def children(self, id: int) -> tuple[MemoryItem, ...]:
-        """Return the traces refined from the start point `id`, oldest first, also those with another first parent."""
+        """Return the traces refined from the start point `id`, oldest first, also those with another first parent.
+
+        Args:
+            id: Id of the start point.
+        """
         return self.children_of([id])[id]
 
     def children_of(self, ids: Collection[int]) -> dict[int, tuple[MemoryItem, ...]]:
-        """Return the children of several start points, by start point."""
+        """Return the children of several start points, by start point.
+
+        Args:
+            ids: Ids of the start points.
+        """
         with self._store.reading():
             edges = self._store.edges(ids)
             items = {item.id: item for item in self._store.fetch([child for _, child in edges])}
@@ -182,6 +194,9 @@ class MemoryBank:
         """Return the items that an item comes from, oldest first, itself last.
 
         An experience comes from its trace, a trace from its start point.
+
+        Args:
+            id: Id of the item.
         """
         with self._store.reading():
             items = self._store.fetch([id])
@@ -190,12 +205,20 @@ class MemoryBank:
         return tuple(reversed(items))
 
     def origin(self, id: int) -> str:
-        """Return `bank#id` of the bank that an item was imported from; empty if it was not imported."""
+        """Return `bank#id` of the bank that an item was imported from; empty if it was not imported.
+
+        Args:
+            id: Id of the item.
+        """
         with readable_errors(self.path):
             return self._store.origin(id)
 
     def outcomes(self, ids: Collection[int]) -> dict[int, dict[Stage, Outcomes]]:
-        """Return the statistics of items by id and stage; every stage is present."""
+        """Return the statistics of items by id and stage; every stage is present.
+
+        Args:
+            ids: Ids of the items.
+        """
         with readable_errors(self.path):
             return self._store.outcomes(ids)
 
@@ -254,13 +277,21 @@ class MemoryBank:
             return self._retrieved(list(zip(ids, similarities.tolist(), strict=True)))
 
     def vectors(self, ids: Sequence[int]) -> Vectors:
-        """Return the vectors of items, one unit row each."""
+        """Return the vectors of items, one unit row each.
+
+        Args:
+            ids: Ids of the items.
+        """
         with self._current():
             self._store.fetch(ids)  # raises a readable error for an unknown id
             return self._index.vectors(ids)
 
     def embed_items(self, items: Sequence[MemoryItem]) -> Vectors:
-        """Return the vectors that items have in a search, one unit row each; they need not be in the bank."""
+        """Return the vectors that items have in a search, one unit row each; they need not be in the bank.
+
+        Args:
+            items: The items.
+        """
         if not items:
             return np.zeros((0, self.embedder.dimension), np.float32)
         mixed: Vectors = HEADLINE_SHARE * self.embedder.embed([_headline(item) for item in items])
