@@ -134,7 +134,7 @@ def test_parameters_are_documented(name: str) -> None:
     assert name in PENDING or undescribed(name) == set()
 
 
-@pytest.mark.parametrize("name", members())
+@pytest.mark.parametrize("name", list(members()))
 def test_a_value_that_is_returned_is_documented(name: str) -> None:
     """In a section, or in the first line, which then says "Return" or "Yield"."""
     function = attrgetter(name)(kernel_gym)
