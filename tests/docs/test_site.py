@@ -106,3 +106,9 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_
     for page in pages:
         loads = re.findall(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=\"(https?://[^\"]+)", page.read_text())
         assert loads == [], f"{page.name}: {loads}"
+
+
+def test_examples_in_docstrings_are_called_so_that_the_reference_shows_them_as_code() -> None:
+    for folder in ("kernel_gym", "agents", "envs", "memory", "hardware"):
+        for file in (ROOT / folder).rglob("*.py"):
+            assert not re.search(r"^ *Example:$", file.read_text(), re.MULTILINE), f"{file}: write Examples:"
