@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -319,8 +320,11 @@ def test_memory_modes_keep_what_they_should() -> None:
 def test_the_table_says_where_it_comes_from_and_is_written_as_it_was_read(tmp_path: Path) -> None:
     table = load(PACKAGED)
     assert {"commit", "device", "author", "embedder", "command", "coverage"} == set(table.provenance)
-    page = (ROOT / "docs" / "tabular.md").read_text()
-    assert all(f"{who}: {covered}\n" in page for who, covered in table.provenance["coverage"].items())
+    page = (ROOT / "docs" / "guides" / "tabular.md").read_text()
+    for who, covered in table.provenance["coverage"].items():
+        exact, attempts, harmless, of = re.findall(r"[\d.]+", covered)
+        assert f"{int(attempts):,} attempts each" in page
+        assert f"| {who} | {exact}% | {harmless}% of {int(of):,} |" in page
     assert f"{sum(len(task.rows) for task in table.tasks)} kernels" in page
     assert all(f"`{task.id.partition('/')[2]}`" in page for task in table.tasks)
     table.save(tmp_path / "again.json.xz")

@@ -87,7 +87,7 @@ def test_frozen_agents_meet_tasks_that_no_agent_was_trained_tuned_or_fitted_on(s
     frozen = {task for shard in unseen if shard.arm == "frozen" for task in shard.tasks}
     trained = {task for shard in unseen if shard.arm == "trained" for task in shard.tasks}
     tuned = {task for shard in study_definition.shards(study_definition.load("tuning"), "full") for task in shard.tasks}
-    # docs/method.md: the weights that context-value begins with
+    # docs/method/agents.md: the weights that context-value begins with
     fitted = {task.id for task in select_tasks("level1 30 after 40")}
     assert frozen
     assert not frozen & (trained | tuned | fitted)
