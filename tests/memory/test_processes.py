@@ -91,14 +91,14 @@ def test_a_forked_child_may_go_on_using_the_bank(tmp_path):
 OPEN_TOGETHER = """
 import multiprocessing, os, sys
 from pathlib import Path
-from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem
 embedder = StaticEmbedder()
 embedder.embed(["x"])  # read the tables once, before the fork
 def open_new(path, barrier):
     barrier.wait()
-    with Bank(path, embedder) as bank:
+    with MemoryBank(path, embedder) as bank:
         bank.add([MemoryItem(Kind.PRACTICE, "x", str(os.getpid()))])
 fork = multiprocessing.get_context("fork")
 for turn in range(15):
@@ -122,10 +122,10 @@ def test_a_new_file_may_be_opened_by_many_at_once(tmp_path):
 ENDLESS_WRITER = """
 import sys
 from pathlib import Path
-from kernel_gym.memory.bank import Bank
+from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
-bank = Bank(Path(sys.argv[1]), StaticEmbedder())
+bank = MemoryBank(Path(sys.argv[1]), StaticEmbedder())
 turn = bank.attempts
 while True:
     turn += 1
