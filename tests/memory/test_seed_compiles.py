@@ -8,7 +8,7 @@ from importlib.resources import files
 import pytest
 import yaml
 
-HEADERS = files("kernel_gym.hardware") / "ascend_sim" / "include"
+HEADERS = [files("kernel_gym.hardware") / folder / "include" for folder in ("ascend_sim", "host")]
 
 #: What examples take for granted: tensors, queues and sizes under the names that the pages use throughout.
 FRAME = """
@@ -102,8 +102,7 @@ def test_every_example_compiles_against_the_simulator(tmp_path):
         "-fsyntax-only",
         "-w",
         "-fno-diagnostics-show-caret",
-        "-I",
-        str(HEADERS),
+        *(f"-I{folder}" for folder in HEADERS),
         str(source),
     ]
     messages = subprocess.run(command, capture_output=True, text=True, check=False).stderr
