@@ -105,7 +105,11 @@ class Options:
         return self.pool_factor * self.picks
 
     def width(self, attempt: int) -> int:
-        """Return how many candidates the pool of an attempt has at most: N times the lambda of that attempt."""
+        """Return how many candidates the pool of an attempt has at most: N times the lambda of that attempt.
+
+        Args:
+            attempt: Number of the attempt in its episode, from 0.
+        """
         past = [breadth for since, breadth in sorted(self.pool_schedule) if since <= attempt]
         return (past[-1] if past else self.pool_factor) * self.picks
 

@@ -130,6 +130,15 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 4}  # noqa: RUF012
 
     def __init__(self, render_mode: str | None = None, **options: Any) -> None:
+        """Make the environment.
+
+        Args:
+            render_mode: `ansi`, `human` or None.
+            **options: The arguments in the table above, which `Options` declares.
+
+        Raises:
+            ConfigError: If an option does not exist or has a value that is not accepted.
+        """
         self.options = Options.of(options)
         self.render_mode = known_mode(render_mode, self.metadata)
         self._begun = False

@@ -60,6 +60,16 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
     }
 
     def __init__(self, num_envs: int = 1, render_mode: str | None = None, **options: Any) -> None:
+        """Make the environments.
+
+        Args:
+            num_envs: Number of sub-environments.
+            render_mode: `ansi`, `human` or None.
+            **options: The arguments of `KernelSynthesisEnv`, which `Options` declares.
+
+        Raises:
+            ConfigError: If an option does not exist or has a value that is not accepted.
+        """
         self.closed = True  # there is nothing to close if an option is wrong
         if num_envs < 1:
             raise ConfigError(f"num_envs must be at least 1, not {num_envs}")

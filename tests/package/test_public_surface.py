@@ -24,26 +24,14 @@ logging.getLogger("griffe").setLevel(logging.ERROR)
 #: Not documented yet.
 PENDING = {
     "Attempt",
-    "Build",
     "Candidate",
     "Candidate.outcome",
-    "Device.build",
-    "Device.floor_us",
-    "Device.fork",
-    "Device.identity",
-    "Device.run",
-    "Device.sandbox_tier",
-    "Device.unavailable_reason",
-    "KernelSynthesisEnv",
     "KernelSynthesisEnv.render",
     "KernelSynthesisEnv.reset",
     "KernelSynthesisEnv.step",
-    "KernelSynthesisVectorEnv",
     "KernelSynthesisVectorEnv.render",
     "KernelSynthesisVectorEnv.reset",
     "KernelSynthesisVectorEnv.step",
-    "Options.width",
-    "Run",
 }
 
 #: Aliases of types: described where they are defined, in a string below the assignment.
