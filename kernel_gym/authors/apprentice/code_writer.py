@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
+
 _INDENT = "    "
 _WIDTH = 110
 
@@ -77,8 +79,6 @@ def _split(arguments: str) -> list[str]:
 
 def literal(number: float) -> str:
     """Return a number as a C float literal that reads back exactly."""
-    import numpy as np
-
     if number in (float("inf"), float("-inf")):
         return "(1.0f / 0.0f)" if number > 0 else "(-1.0f / 0.0f)"
     if number != number:

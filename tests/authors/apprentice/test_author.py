@@ -27,7 +27,7 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.memory.item import Kind
 from kernel_gym.memory.seed import seed_items
 from kernel_gym.tasks.task import Task
-from kernel_gym.verdict import Feasible, Profile, Uncompilable
+from kernel_gym.verdict import Feasible, Incorrect, Profile, Uncompilable
 
 SOFTMAX = suites.find_task("level1/softmax")
 WORKING = Feasible("Correct.", latency=10.0)
@@ -94,8 +94,6 @@ def test_conflicting_spellings_interfere() -> None:
 
 
 def test_what_compiled_counts_for_what_a_compiler_checks() -> None:
-    from kernel_gym.verdict import Incorrect
-
     source = oracle(SOFTMAX).source
     wrong = Note("trace", source, source, Incorrect("wrong result"))
     assert _probability(wrong, idiom="reduce.sum") > _probability(wrong, idiom="copy.in") - 1e-9

@@ -54,7 +54,6 @@ class Body:
     count: str
     exact: str = ""
     values: dict[int, Operand] = field(default_factory=dict)
-    masks: dict[int, str] = field(default_factory=dict)
     free: list[str] = field(default_factory=list)
     #: How many work tensors there are.
     work_count: int = 0

@@ -9,7 +9,6 @@ from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.frontend.plan import Access, Nest
 
 LOWEST, HIGHEST = "-1.0f / 0.0f", "1.0f / 0.0f"
-REDUCERS = {"sum": "ReduceSum", "max": "ReduceMax", "min": "ReduceMin", "argmax": "ReduceMax", "argmin": "ReduceMin"}
 
 
 class RowWriter(NestWriter):

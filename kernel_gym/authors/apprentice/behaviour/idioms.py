@@ -127,6 +127,6 @@ def idioms(language: str = "ascendc") -> Idioms:
 
 @lru_cache(maxsize=1)
 def counts() -> tuple[Count, ...]:
-    """Return the counted mistakes that at least three attempts made."""
-    text = resources.files(__package__).joinpath("counts.yaml").read_text()
+    """Return the Ascend C mistakes that at least three of the counted attempts made."""
+    text = resources.files("kernel_gym.authors.apprentice").joinpath("ascendc", "counts.yaml").read_text()
     return tuple(Count.model_validate(record) for record in yaml.safe_load(text))

@@ -72,8 +72,7 @@ class PlanBuilder:
 
     def computed(self, value: Value, target: Tensor) -> Tensor:
         """Add the stage that computes a value into a target, which may be a part of a larger tensor."""
-        nest, space = fuse(value, target, self.sizes, self.tensor)
-        self.add(nest, space)
+        self.add(*self.nest(value, target))
         return target
 
     def padded(
