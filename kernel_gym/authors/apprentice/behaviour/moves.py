@@ -94,7 +94,7 @@ class ScheduleSpace:
     matters: Callable[[Move, Plan], bool]
 
     def moves(self) -> tuple[Move, ...]:
-        """The moves of the language."""
+        """Return the moves of the language."""
         return moves(self.language)
 
 

@@ -34,7 +34,7 @@ class CudaSchedule:
     fast: bool = False
 
     def comment(self) -> str:
-        """The line that records the schedule in a kernel."""
+        """Return the line that records the schedule in a kernel."""
         parts = (f"{item.name}={int(getattr(self, item.name))}" for item in fields(self))
         return f"// schedule: {' '.join(parts)}"
 

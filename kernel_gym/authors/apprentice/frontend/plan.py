@@ -222,5 +222,5 @@ class Plan:
     unfused: Plan | None = None
 
     def buffer(self, name: str) -> Buffer:
-        """The buffer with this name."""
+        """Return the buffer with this name."""
         return next(buffer for buffer in self.buffers if buffer.name == name)
