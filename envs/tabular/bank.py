@@ -1,4 +1,4 @@
-"""The memory of a tabular run: which of the lore's items are in it, and what came of showing them."""
+"""The memory of a tabular run: which items are in it, and the rewards of the attempts that were shown them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel_gym.envs.pool import Candidate, Child
-from kernel_gym.envs.tabular.item_arrays import ID_BITS, Lore, Numbers, Places
+from kernel_gym.envs.tabular.item_arrays import ID_BITS, ItemArrays, Numbers, Places
 from kernel_gym.memory.bank import RECENT_WEIGHT
 from kernel_gym.memory.item import MemoryItem, Outcomes, Stage
 
@@ -20,25 +20,25 @@ _NOWHERE = np.int64(1) << 62
 
 
 class TabularBank:
-    """As `kernel_gym.memory.bank.Bank`, for the items of one lore; they are named by their places, ids as joined."""
+    """`MemoryBank` for the items of one table: items are named by their places and get ids as they join."""
 
-    def __init__(self, lore: Lore) -> None:
-        self.lore = lore
-        self._offered = lore.kind != 3
+    def __init__(self, arrays: ItemArrays) -> None:
+        self.arrays = arrays
+        self._offered = arrays.kind != 3
         self._against = {
             name: np.array(
-                [i for i, item in enumerate(lore.items) if name in item.bottlenecks and item.kind == "practice"]
+                [i for i, item in enumerate(arrays.items) if name in item.bottlenecks and item.kind == "practice"]
             )
-            for name in {name for item in lore.items for name in item.bottlenecks}
+            for name in {name for item in arrays.items for name in item.bottlenecks}
         }
         self.clear()
 
     def clear(self) -> None:
         """Back to the seed knowledge alone."""
-        count, tasks = len(self.lore.items), len(self.lore.tasks)
+        count, tasks = len(self.arrays.items), len(self.arrays.tasks)
         self.ids = np.zeros(count, np.int64)
-        self.ids[: self.lore.seed] = np.arange(1, self.lore.seed + 1)
-        self.size, self.attempts = self.lore.seed, 0
+        self.ids[: self.arrays.seed_size] = np.arange(1, self.arrays.seed_size + 1)
+        self.size, self.attempts = self.arrays.seed_size, 0
         self.stage = np.full(count, -1)
         #: Uses, total and moving average of rewards, by stage each; then when it joined. One array: gathered in one go.
         self.record_of = np.zeros((count, 7))
@@ -55,7 +55,7 @@ class TabularBank:
     def add(self, places: Sequence[int], stage: Stage, start: int = -1) -> tuple[int, ...]:
         """An attempt leaves items behind, its trace first; known ones keep their ids."""
         self.attempts += 1
-        places = [self.lore.same[place] for place in places]
+        places = [self.arrays.same[place] for place in places]
         for place in places:
             if not self.ids[place]:
                 self._join(place, stage)
@@ -64,13 +64,13 @@ class TabularBank:
         return tuple(int(self.ids[place]) for place in places)
 
     def _remember_child(self, start: int, place: int) -> None:
-        row = self.lore.row(place)
-        tried, schedule = self.tried.get(start, ()), self.lore.schedule_of[row]
+        row = self.arrays.row(place)
+        tried, schedule = self.tried.get(start, ()), self.arrays.index.schedule_of[row]
         if schedule not in tried:
             self.tried[start] = (*tried, schedule)
         if place != start and (start, place) not in self._edges:
             self._edges.add((start, place))
-            verdict = self.lore.rows[row][1].verdict
+            verdict = self.arrays.rows[row][1].verdict
             child = Child(int(self.ids[place]), verdict.outcome, verdict.latency_us)
             self.children[start] = (*self.children.get(start, ()), child)
 
@@ -78,17 +78,17 @@ class TabularBank:
         self.size += 1
         self.ids[place], self.record_of[place, 6] = self.size, self.attempts
         self.stage[place] = STAGES.index(stage)
-        if self.lore.feasible[place] and self.lore.kind[place] == 1:
-            task = int(self.lore.of_task[place])
-            self.fastest[task] = min(self.fastest[task], self.lore.latency[place])
+        if self.arrays.feasible[place] and self.arrays.kind[place] == 1:
+            task = int(self.arrays.of_task[place])
+            self.fastest[task] = min(self.fastest[task], self.arrays.latency[place])
             self.starts[task].append(place)
-            self.starts[task].sort(key=lambda one: (self.lore.latency[one], self.ids[one]))
+            self.starts[task].sort(key=lambda one: (self.arrays.latency[one], self.ids[one]))
 
     def joined(self) -> list[MemoryItem]:
         """The items in the order of their ids, each with the stage that it comes from."""
         places = np.argsort(self.ids, kind="stable")[len(self.ids) - self.size :].tolist()
         stages = [STAGES[self.stage[place]] if self.stage[place] >= 0 else None for place in places]
-        return [replace(self.lore.items[place], stage=stage) for place, stage in zip(places, stages, strict=True)]
+        return [replace(self.arrays.items[place], stage=stage) for place, stage in zip(places, stages, strict=True)]
 
     def record(self, stage: Stage, places: Iterable[int], reward: float) -> None:
         """An attempt in `stage` that was shown these items got `reward`."""
@@ -105,7 +105,7 @@ class TabularBank:
         `excluded` is the start point of each; practices against a bottleneck have up to a quarter of the places.
         """
         there = self._offered & (self.ids > 0) & (self.ids <= limit)
-        keys = np.where(there, self.lore.keys[queries] + self.ids, _NOWHERE)
+        keys = np.where(there, self.arrays.keys[queries] + self.ids, _NOWHERE)
         barred = np.flatnonzero(excluded >= 0)
         keys[barred, excluded[barred]] = _NOWHERE
         first = keys.copy()
@@ -132,7 +132,7 @@ class TabularBank:
 class Pool:
     """One attempt's candidates as they were when it opened; a `Candidate` is made when it is looked at."""
 
-    lore: Lore
+    arrays: ItemArrays
     places: tuple[int, ...]
     ids: tuple[int, ...]
     stage: Places
@@ -163,7 +163,7 @@ class Pool:
         return self[:]
 
     def _candidate(self, slot: int) -> Candidate:
-        item = self.lore.items[self.places[slot]]
+        item = self.arrays.items[self.places[slot]]
         joined = int(self.stage[slot])
         stage = STAGES[joined] if joined >= 0 else None
         own = replace(item, id=self.ids[slot], born=int(self.record_of[slot, 6]), stage=stage)

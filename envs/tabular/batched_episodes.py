@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from kernel_gym.authors.apprentice.tabular.author import ChosenRow, TabularAuthor, TabularRequest
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.curriculum import Curriculum
 from kernel_gym.envs.observation import HALF_AGE, HALF_USES, VERDICTS, Layout, Vector
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.pool import Child
 from kernel_gym.envs.rewards import REWARDS
-from kernel_gym.envs.tabular.author import Asked, TabularAuthor, Written
 from kernel_gym.envs.tabular.bank import STAGES, Pool, TabularBank
-from kernel_gym.envs.tabular.item_arrays import Lore, Numbers, Places
+from kernel_gym.envs.tabular.item_arrays import ItemArrays, Numbers, Places
 from kernel_gym.suites import task_id
 from kernel_gym.suites.definitions import CATEGORIES
 from kernel_gym.verdict import Feasible, Verdict
@@ -30,28 +30,28 @@ class AttemptResult:
     """What an attempt came to, and how the author's decision met the table."""
 
     attempt: Attempt
-    written: Written
+    chosen: ChosenRow
 
 
-class Benches:
+class BatchedEpisodes:
     """`count` tasks under way; all share the first bank, or each has its own."""
 
-    def __init__(self, lore: Lore, options: Options, author: TabularAuthor, count: int) -> None:
-        self.lore, self.options, self.author, self.count = lore, options, author, count
+    def __init__(self, arrays: ItemArrays, options: Options, author: TabularAuthor, count: int) -> None:
+        self.arrays, self.options, self.author, self.count = arrays, options, author, count
         self.layout = Layout(options.slots)
-        named = {task.id: t for t, task in enumerate(lore.tasks)}
+        named = {task.id: t for t, task in enumerate(arrays.tasks)}
         self._place = named
-        self.curriculum = Curriculum(_chosen(lore, options), options.curriculum)
-        self._own_banks = [TabularBank(lore) for _ in range(count if options.memory == "fresh" else 1)]
+        self.curriculum = Curriculum(_chosen(arrays, options), options.curriculum)
+        self._own_banks = [TabularBank(arrays) for _ in range(count if options.memory == "fresh" else 1)]
         self.banks = self._own_banks * (count // len(self._own_banks))
         self.seed, self.attempts = 0, Counter[int]()
         self._columns = self.layout.candidate_columns
         self._globals = self.layout.global_columns
         self._category = np.array(
-            [CATEGORIES.index(t.category if t.category in CATEGORIES else "other") for t in lore.tasks]
+            [CATEGORIES.index(t.category if t.category in CATEGORIES else "other") for t in arrays.tasks]
         )
-        self._embedding = np.stack(lore.embeddings)
-        self._verdicts: list[Verdict] = [row.verdict for _, row in lore.rows]
+        self._embedding = np.stack(arrays.embeddings)
+        self._verdicts: list[Verdict] = [row.verdict for _, row in arrays.rows]
         self._outcomes = np.array([VERDICTS.index(verdict.outcome) for verdict in self._verdicts])
         self._empty()
 
@@ -67,10 +67,10 @@ class Benches:
         self.start_due = np.zeros(count, np.bool_)
         self.picks_left = np.zeros(count, np.int64)
         self.rows = np.zeros((count, slots, self.layout.candidate_width), np.float32)
-        self._words = np.zeros((count, self.lore.words.shape[1]), np.uint64)
+        self._words = np.zeros((count, self.arrays.words.shape[1]), np.uint64)
         self._open = np.zeros(count, np.uint64)
         self._found: list[set[int]] = [set() for _ in range(count)]
-        self.shown: list[Pool] = [Pool(self.lore, (), (), *(np.zeros(0),) * 3)] * count  # type: ignore[arg-type]
+        self.shown: list[Pool] = [Pool(self.arrays, (), (), *(np.zeros(0),) * 3)] * count  # type: ignore[arg-type]
 
     # Tasks
 
@@ -94,8 +94,8 @@ class Benches:
         kernels = self._kernels(i) if self.options.stages != "draft" else []
         if kernels:
             self.stage[i] = REFINE
-            self.first_us[i] = self.lore.latency[min(kernels, key=lambda place: bank.ids[place])]
-            self.best_us[i] = self.lore.latency[kernels[0]]
+            self.first_us[i] = self.arrays.latency[min(kernels, key=lambda place: bank.ids[place])]
+            self.best_us[i] = self.arrays.latency[kernels[0]]
 
     def _kernels(self, i: int) -> list[int]:
         """Feasible traces of the task, fastest first; in frozen memory what this episode found alone."""
@@ -139,9 +139,9 @@ class Benches:
         for (_, width), some in groups.items():
             index, bank = np.array(some), self.banks[some[0]]
             starts = self.start[index]
-            queries = self.lore.queries(self.task[index], starts)
-            names = ["" if start < 0 else self._bottleneck(self.lore.row(start)) for start in starts.tolist()]
-            limit = self.lore.seed if self.options.memory == "frozen" else len(self.lore.items)
+            queries = self.arrays.queries(self.task[index], starts)
+            names = ["" if start < 0 else self._bottleneck(self.arrays.row(start)) for start in starts.tolist()]
+            limit = self.arrays.seed_size if self.options.memory == "frozen" else len(self.arrays.items)
             self.pool[index] = -1
             self.pool[index, :width] = bank.pools(queries, width, starts, names, limit)
 
@@ -150,13 +150,13 @@ class Benches:
         return self.options.width(int(self.used[i]))
 
     def _bottleneck(self, row: int) -> str:
-        verdict = self.lore.rows[row][1].verdict
+        verdict = self.arrays.rows[row][1].verdict
         return verdict.profile.bottleneck if isinstance(verdict, Feasible) else ""
 
     def _show(self, index: Places) -> None:
         """Describe new pools before anything is picked; benches on one bank together."""
         self._words[index] = 0
-        self._open[index] = self.lore.task_operators[self.task[index]]
+        self._open[index] = self.arrays.task_operators[self.task[index]]
         if self.options.memory == "fresh":
             for i in index.tolist():
                 self._show_from(self.banks[i], np.array([i]))
@@ -165,14 +165,14 @@ class Benches:
 
     def _show_from(self, bank: TabularBank, index: Places) -> None:
         places, who = self.pool[index], index.tolist()
-        queries = self.lore.queries(self.task[index], self.start[index])
-        similarity, record_of = self.lore.similarity[queries[:, None], places], bank.record_of[places]
+        queries = self.arrays.queries(self.task[index], self.start[index])
+        similarity, record_of = self.arrays.similarity[queries[:, None], places], bank.record_of[places]
         ids, stage, due = bank.ids[places].tolist(), bank.stage[places], self.start_due[index].tolist()
         counts = (places >= 0).sum(axis=1).tolist()
         for n, (i, count) in enumerate(zip(who, counts, strict=True)):
             self.picked[i] = self.picked_ids[i] = ()
             self.shown[i] = Pool(
-                self.lore,
+                self.arrays,
                 tuple(places[n, :count].tolist()),
                 tuple(ids[n][:count]),
                 stage[n],
@@ -198,23 +198,23 @@ class Benches:
 
     def _described(self, index: Places, places: Places) -> Vector:
         """What is known of candidates without a bank, one row each."""
-        lore, columns, task = self.lore, self._columns, self.task[index][:, None]
+        arrays, columns, task = self.arrays, self._columns, self.task[index][:, None]
         rows = np.zeros((*places.shape, self.layout.candidate_width), np.float32)
-        starting, kind = self.start_due[index][:, None], lore.kind[places]
+        starting, kind = self.start_due[index][:, None], arrays.kind[places]
         for name, code in (("experience", 0), ("trace", 1), ("practice", 2)):
             rows[..., columns[f"kind.{name}"]] = (kind == code) & ~starting
         rows[..., columns["kind.start"]] = starting
-        rows[..., columns["same_task"]] = lore.of_task[places] == task
-        rows[..., columns["same_category"]] = lore.category[places] == lore.task_category[task]
-        rows[..., columns["feasible"]] = lore.feasible[places]
-        share = _share(lore.task_operators[task], lore.operators[places])
+        rows[..., columns["same_task"]] = arrays.of_task[places] == task
+        rows[..., columns["same_category"]] = arrays.category[places] == arrays.task_category[task]
+        rows[..., columns["feasible"]] = arrays.feasible[places]
+        share = _share(arrays.task_operators[task], arrays.operators[places])
         rows[..., columns["operators"]] = rows[..., columns["uncovered"]] = share
         return rows
 
     def _measured(self, bank: TabularBank, places: Places, stage: Places, record_of: Numbers, rows: Vector) -> None:
         """The numbers that come from the bank."""
-        columns, lore = self._columns, self.lore
-        relative = np.minimum(1.0, bank.fastest[lore.of_task[places]] / lore.latency[places])
+        columns, arrays = self._columns, self.arrays
+        relative = np.minimum(1.0, bank.fastest[arrays.of_task[places]] / arrays.latency[places])
         rows[..., columns["relative_latency"]] = np.where(np.isnan(relative), 0.0, relative)
         age = np.maximum(0, bank.attempts - record_of[..., 6])
         rows[..., columns["age"]] = age / (age + HALF_AGE)
@@ -245,19 +245,19 @@ class Benches:
 
     def _mark(self, who: Places, slots: Places) -> None:
         """Bring the features that depend on the picks up to date."""
-        lore, columns, places = self.lore, self._columns, self.pool[who]
+        arrays, columns, places = self.arrays, self._columns, self.pool[who]
         for i, slot in zip(who.tolist(), slots.tolist(), strict=True):
             self.picked[i] = (*self.picked[i], slot)
             self.picked_ids[i] = (*self.picked_ids[i], self.shown[i].ids[slot])
         taken = self.pool[who, slots]
-        self._words[who] |= lore.words[taken]
-        self._open[who] &= ~lore.operators[taken]
-        common = np.bitwise_count(lore.words[places] & self._words[who][:, None]).sum(axis=2, dtype=np.int64)
-        overlap = common / np.maximum(lore.word_count[places], 1)
+        self._words[who] |= arrays.words[taken]
+        self._open[who] &= ~arrays.operators[taken]
+        common = np.bitwise_count(arrays.words[places] & self._words[who][:, None]).sum(axis=2, dtype=np.int64)
+        overlap = common / np.maximum(arrays.word_count[places], 1)
         there = places >= 0
         self.rows[who, slots, columns["picked"]] = 1.0
         self.rows[who, :, columns["overlap"]] = np.where(there, overlap, 0.0)
-        uncovered = _share(self._open[who][:, None], lore.operators[places])
+        uncovered = _share(self._open[who][:, None], arrays.operators[places])
         self.rows[who, :, columns["uncovered"]] = np.where(there, uncovered, 0.0)
 
     # Kernels
@@ -270,28 +270,28 @@ class Benches:
             if slots:
                 shown[i, : len(slots)] = self.pool[i, list(slots)]
         shown[:, picks] = self.start
-        api = self.lore.api_pages(self.task, shown)
+        api = self.arrays.api_pages(self.task, shown)
         context = np.concatenate([shown[:, :picks], api], axis=1)
-        written = self.author.write(self.seed, [self._asked(i, context[i]) for i in range(self.count)])
+        written = self.author.write(self.seed, [self._request(i, context[i]) for i in range(self.count)])
         # The seed knowledge is numbered from 1 on.
         pages = [tuple(page + 1 for page in some if page >= 0) for some in api.tolist()]
         places = [some[: len(slots)] for some, slots in zip(shown.tolist(), self.picked, strict=True)]
         return [self._learn(i, one, places[i], pages[i]) for i, one in enumerate(written)]
 
-    def _asked(self, i: int, shown: Places) -> Asked:
+    def _request(self, i: int, shown: Places) -> TabularRequest:
         start, task = int(self.start[i]), int(self.task[i])
         number = self.attempts[task]
         self.attempts[task] += 1
         if start < 0:
-            return Asked(task, number, shown)
-        return Asked(task, number, shown, self.lore.row(start), self.banks[i].tried.get(start, ()))
+            return TabularRequest(task, number, shown)
+        return TabularRequest(task, number, shown, self.arrays.row(start), self.banks[i].tried.get(start, ()))
 
-    def _learn(self, i: int, written: Written, places: list[int], pages: tuple[int, ...]) -> AttemptResult:
-        lore, bank, stage = self.lore, self.banks[i], STAGES[self.stage[i]]
+    def _learn(self, i: int, written: ChosenRow, places: list[int], pages: tuple[int, ...]) -> AttemptResult:
+        arrays, bank, stage = self.arrays, self.banks[i], STAGES[self.stage[i]]
         verdict, before = self._verdicts[written.row], float(self.best_us[i])
         best = before if before == before else None
         reward = REWARDS[stage](verdict, best)
-        start, left = int(self.start[i]), lore.trace(written.row)
+        start, left = int(self.start[i]), arrays.trace(written.row)
         if self.options.statistics:
             bank.record(stage, places if start < 0 else [start, *places], reward)
         produced: tuple[int, ...] = ()
@@ -300,8 +300,8 @@ class Benches:
         elif verdict.feasible:
             produced = bank.add((left,), stage, start)
         if verdict.feasible:
-            self._found[i].add(lore.same[left])
-        task = lore.tasks[self.task[i]]
+            self._found[i].add(arrays.same[left])
+        task = arrays.tasks[self.task[i]]
         attempt = Attempt(
             task=task.id,
             category=task.category,
@@ -310,7 +310,7 @@ class Benches:
             context=self.picked_ids[i],
             start=None if start < 0 else int(bank.ids[start]),
             api_pages=pages,
-            kernel=lore.kernels[written.row],
+            kernel=arrays.kernels[written.row],
             verdict=verdict,
             reward=reward,
             best_us=best,
@@ -359,7 +359,7 @@ class Benches:
 
     def infos(self) -> dict[str, list[Any]]:
         """The structured view, with ids: a list for each key, one place a bench."""
-        tasks = [self.lore.tasks[t] for t in self.task.tolist()]
+        tasks = [self.arrays.tasks[t] for t in self.task.tolist()]
         places = zip(self.banks, self.start.tolist(), strict=True)
         return {
             "task": [task.id for task in tasks],
@@ -377,11 +377,11 @@ class Benches:
         }
 
 
-def _chosen(lore: Lore, options: Options) -> list[Any]:
+def _chosen(arrays: ItemArrays, options: Options) -> list[Any]:
     """The tasks that are worked on: all of the table, or those named."""
     if options.tasks is None:
-        return lore.tasks
-    table = Curriculum(lore.tasks)
+        return arrays.tasks
+    table = Curriculum(arrays.tasks)
     names = [options.tasks] if isinstance(options.tasks, str) else options.tasks
     return [table.named(task_id(name, options.suite) if isinstance(name, str) else name.id) for name in names]
 

@@ -13,13 +13,13 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from kernel_gym.authors.apprentice.behaviour.profile import Profile, load_profile
+from kernel_gym.authors.apprentice.tabular.author import TabularAuthor
+from kernel_gym.authors.apprentice.tabular.table import PACKAGED
 from kernel_gym.envs.observation import Layout, Vector
 from kernel_gym.envs.options import Options
-from kernel_gym.envs.tabular.author import TabularAuthor
 from kernel_gym.envs.tabular.bank import TabularBank
-from kernel_gym.envs.tabular.batched_episodes import AttemptResult, Benches
-from kernel_gym.envs.tabular.item_arrays import Lore, lore
-from kernel_gym.envs.tabular.table import PACKAGED
+from kernel_gym.envs.tabular.batched_episodes import AttemptResult, BatchedEpisodes
+from kernel_gym.envs.tabular.item_arrays import ItemArrays, item_arrays
 from kernel_gym.errors import ConfigError
 
 Actions = NDArray[np.int64]
@@ -28,10 +28,10 @@ Actions = NDArray[np.int64]
 _FIXED = ("device", "device_options", "verifier", "inspection", "author", "composition", "bank", "operators")
 
 
-class _OnBenches:
-    """What both forms show of their benches."""
+class _Tabular:
+    """What both forms show of their episodes."""
 
-    _episodes: Benches
+    _episodes: BatchedEpisodes
 
     @property
     def layout(self) -> Layout:
@@ -44,12 +44,12 @@ class _OnBenches:
         return self._episodes.banks[0]
 
     @property
-    def lore(self) -> Lore:
-        """The table and everything that is known of its items."""
-        return self._episodes.lore
+    def arrays(self) -> ItemArrays:
+        """The table and its items."""
+        return self._episodes.arrays
 
 
-class TabularEnv(_OnBenches, gym.Env[dict[str, Vector], np.int64]):
+class TabularEnv(_Tabular, gym.Env[dict[str, Vector], np.int64]):
     """
     `KernelSynthesisEnv` without compiler, device and sandbox: kernels and verdicts come from a table.
 
@@ -105,19 +105,19 @@ class TabularEnv(_OnBenches, gym.Env[dict[str, Vector], np.int64]):
         """One pick; the last of an attempt has the kernel chosen and remembered."""
         if not self.action_space.contains(action):
             raise gym.error.InvalidAction(f"{action!r} is not an action; they are 0..{self.options.slots}")
-        benches = self._episodes
-        if benches.over[0]:
+        episodes = self._episodes
+        if episodes.over[0]:
             raise gym.error.ResetNeeded("the episode is over; call reset()")
-        benches.pick(np.zeros(1, np.int64), np.array([action], np.int64))
+        episodes.pick(np.zeros(1, np.int64), np.array([action], np.int64))
         settled: AttemptResult | None = None
-        if benches.ready[0]:
-            settled = benches.commit()[0]
-            benches.open([0])
+        if episodes.ready[0]:
+            settled = episodes.commit()[0]
+            episodes.open([0])
         info = self._info()
         if settled is not None:
-            info |= {"attempt": settled.attempt, "exact": settled.written.exact}
+            info |= {"attempt": settled.attempt, "exact": settled.chosen.exact}
         reward = settled.attempt.reward if settled else 0.0
-        return self._observation(), reward, bool(benches.over[0]), False, info
+        return self._observation(), reward, bool(episodes.over[0]), False, info
 
     def _observation(self) -> dict[str, Vector]:
         return {key: value[0] for key, value in self._episodes.observations().items()}
@@ -126,7 +126,7 @@ class TabularEnv(_OnBenches, gym.Env[dict[str, Vector], np.int64]):
         return {key: values[0] for key, values in self._episodes.infos().items()}
 
 
-class TabularVectorEnv(_OnBenches, VectorEnv[dict[str, Vector], Actions, NDArray[Any]]):
+class TabularVectorEnv(_Tabular, VectorEnv[dict[str, Vector], Actions, NDArray[Any]]):
     """
     `TabularEnv` for a batch of tasks that share one memory and move in lock-step, as `KernelSynthesisVectorEnv` does.
 
@@ -170,31 +170,31 @@ class TabularVectorEnv(_OnBenches, VectorEnv[dict[str, Vector], Actions, NDArray
         given = np.asarray(actions, np.int64)
         if given.shape != (self.num_envs,) or given.min() < 0 or given.max() > self.options.slots:
             raise gym.error.InvalidAction(f"actions must be {self.num_envs} numbers in 0..{self.options.slots}")
-        benches = self._episodes
-        over, ready = benches.over, benches.ready
+        episodes = self._episodes
+        over, ready = episodes.over, episodes.ready
         picking = np.flatnonzero(~over & ~ready)
         if len(picking):
-            benches.pick(picking, given[picking])
+            episodes.pick(picking, given[picking])
         if len(ended := np.flatnonzero(over).tolist()):
             for i in ended:
-                benches.begin(i)
-            benches.open(ended)
+                episodes.begin(i)
+            episodes.open(ended)
         settled: list[AttemptResult] = []
-        if benches.ready.all():
-            settled = benches.commit()
-            benches.open(range(self.num_envs))
+        if episodes.ready.all():
+            settled = episodes.commit()
+            episodes.open(range(self.num_envs))
         rewards = np.array([one.attempt.reward for one in settled]) if settled else np.zeros(self.num_envs)
-        return benches.observations(), rewards, benches.over, ~self._all, self._infos(settled)
+        return episodes.observations(), rewards, episodes.over, ~self._all, self._infos(settled)
 
     def _infos(self, settled: list[AttemptResult]) -> dict[str, Any]:
         columns = self._episodes.infos()
         if settled:
-            columns |= {"attempt": [one.attempt for one in settled], "exact": [one.written.exact for one in settled]}
+            columns |= {"attempt": [one.attempt for one in settled], "exact": [one.chosen.exact for one in settled]}
         infos: dict[str, Any] = {key: np.fromiter(values, object, self.num_envs) for key, values in columns.items()}
         return infos | {f"_{key}": self._all for key in columns}
 
 
-def _episodes(table: str | Path, options: Options, count: int) -> Benches:
+def _episodes(table: str | Path, options: Options, count: int) -> BatchedEpisodes:
     plain = Options()
     for name in _FIXED:
         if getattr(options, name) != getattr(plain, name):
@@ -203,13 +203,13 @@ def _episodes(table: str | Path, options: Options, count: int) -> Benches:
         raise ConfigError("the tabular environment has no bank to refine from: stages is both or draft")
     if unknown := set(options.author_options) - {"profile"}:
         raise ConfigError(f"the tabular author takes a profile, not {', '.join(sorted(unknown))}")
-    known = lore(table, options.embedder)
+    arrays = item_arrays(table, options.embedder)
     profile = options.author_options.get("profile", "middle")
-    author = _author(known, load_profile(profile) if isinstance(profile, str) else profile)
-    return Benches(known, options, author, count)
+    author = _author(arrays, load_profile(profile) if isinstance(profile, str) else profile)
+    return BatchedEpisodes(arrays, options, author, count)
 
 
 @lru_cache(maxsize=8)
-def _author(known: Lore, profile: Profile) -> TabularAuthor:
-    """One a process: it remembers which rows its decisions led to."""
-    return TabularAuthor(known, profile)
+def _author(arrays: ItemArrays, profile: Profile) -> TabularAuthor:
+    """Return the author of a profile, one a process: it remembers which rows its decisions led to."""
+    return TabularAuthor(arrays, profile)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +19,13 @@ from kernel_gym.authors.apprentice.behaviour.profile import Profile
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
 from kernel_gym.authors.apprentice.frontend.lowering import lower
 from kernel_gym.authors.apprentice.language_backend import backend
+from kernel_gym.authors.apprentice.tabular.author import ChosenRow, TabularAuthor
+from kernel_gym.authors.apprentice.tabular.table import Row, Table, TaskTable
+from kernel_gym.envs.contract import KernelVerifier
 from kernel_gym.envs.factories import exported_operators
 from kernel_gym.envs.options import Options
-from kernel_gym.envs.tabular.author import TabularAuthor, Written
-from kernel_gym.envs.tabular.batched_episodes import Benches
-from kernel_gym.envs.tabular.item_arrays import Lore
-from kernel_gym.envs.tabular.table import Row, Table, TaskTable
+from kernel_gym.envs.tabular.batched_episodes import BatchedEpisodes
+from kernel_gym.envs.tabular.item_arrays import ItemArrays
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.embedding import Embedder
@@ -32,13 +33,6 @@ from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Unjudged, Verdict
 
 Wanted = tuple[int, Schedule, tuple[tuple[str, str], ...]]
-
-
-class Judging(Protocol):
-    """Who judges."""
-
-    def verify(self, kernel: Kernel, task: Task) -> Verdict:
-        """The verdict on a kernel."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +51,13 @@ class Coverage:
         )
 
 
-class Tabulation:
-    """A table that grows."""
+class TableBuilder:
+    """Builds a table, kernel by kernel."""
 
-    def __init__(self, tasks: Sequence[Task], judge: Judging, embedder: Embedder, language: str = "ascendc") -> None:
-        self.tasks, self._judge, self._embedder = list(tasks), judge, embedder
+    def __init__(
+        self, tasks: Sequence[Task], verifier: KernelVerifier, embedder: Embedder, language: str = "ascendc"
+    ) -> None:
+        self.tasks, self._verifier, self._embedder = list(tasks), verifier, embedder
         self._backend = backend(language)
         self._plans = [lower(task) for task in self.tasks]
         self.table = Table(language, {}, [self._first(i) for i in range(len(self.tasks))])
@@ -81,7 +77,7 @@ class Tabulation:
         _, needed = self._written(i, schedule, {})
         known = dict.fromkeys((*task.needed.get(schedule, ()), *needed, *spoken))
         task.needed[schedule] = tuple(known)
-        verdict = self._judge.verify(Kernel(source, self.table.language, trusted=True), self.tasks[i])
+        verdict = self._verifier.verify(Kernel(source, self.table.language, trusted=True), self.tasks[i])
         if isinstance(verdict, Unjudged):
             raise InfrastructureError(f"a kernel of {task.id} could not be judged: {verdict.feedback}")
         task.rows.append(Row(schedule, wrong, source, verdict))
@@ -96,11 +92,11 @@ class Tabulation:
         source = self._backend.write(self._plans[i], schedule, spelling)
         return source, tuple(spelling.chosen)
 
-    def play(self, profile: Profile, attempts: int, seed: int, **options: Any) -> Iterator[tuple[int, Written]]:
+    def play(self, profile: Profile, attempts: int, seed: int, **options: Any) -> Iterator[tuple[int, ChosenRow]]:
         """Random picks on the table as it is; what the author decided in each attempt."""
-        lore = Lore(self.table, self._embedder)
-        benches = Benches(lore, Options.of(options), TabularAuthor(lore, profile), 4 * len(self.tasks))
-        yield from played(benches, attempts, seed)
+        arrays = ItemArrays(self.table, self._embedder)
+        episodes = BatchedEpisodes(arrays, Options.of(options), TabularAuthor(arrays, profile), 4 * len(self.tasks))
+        yield from played(episodes, attempts, seed)
 
     def grow(self, wanted: Counter[Wanted], count: int, tell: Callable[[str], None]) -> int:
         """Add the kernels most asked for, half of them sound; returns how many."""
@@ -129,7 +125,7 @@ class Tabulation:
             idiom.effect_of(one) != "slow" for idiom, spelling in spelled for one in idiom.wrong if one.name == spelling
         )
 
-    def wanting(self, asked: Iterator[tuple[int, Written]]) -> tuple[Counter[Wanted], Coverage]:
+    def wanting(self, asked: Iterator[tuple[int, ChosenRow]]) -> tuple[Counter[Wanted], Coverage]:
         """Which kernels were asked for and are not there, how often; and how often all was there."""
         missing: Counter[Wanted] = Counter()
         attempts = exact = sound = sound_exact = 0
@@ -143,25 +139,25 @@ class Tabulation:
         return missing, Coverage(attempts, exact, sound, sound_exact)
 
 
-def played(benches: Benches, attempts: int, seed: int) -> Iterator[tuple[int, Written]]:
+def played(episodes: BatchedEpisodes, attempts: int, seed: int) -> Iterator[tuple[int, ChosenRow]]:
     """Let random picks be made until so many attempts are over."""
     rng = np.random.default_rng(seed)
-    benches.restart(seed)
-    everyone = np.arange(benches.count)
-    for i in range(benches.count):
-        benches.begin(i)
-    benches.open(range(benches.count))
+    episodes.restart(seed)
+    everyone = np.arange(episodes.count)
+    for i in range(episodes.count):
+        episodes.begin(i)
+    episodes.open(range(episodes.count))
     while attempts > 0:
-        picking = everyone[~benches.ready]
+        picking = everyone[~episodes.ready]
         if len(picking):
-            scores = rng.random((benches.count, benches.options.slots + 1)) + 2 * benches.mask()
-            scores[:, -1] -= 1.5 * (rng.random(benches.count) < 0.9)
-            benches.pick(picking, scores.argmax(axis=1)[picking])
+            scores = rng.random((episodes.count, episodes.options.slots + 1)) + 2 * episodes.mask()
+            scores[:, -1] -= 1.5 * (rng.random(episodes.count) < 0.9)
+            episodes.pick(picking, scores.argmax(axis=1)[picking])
             continue
-        tasks = benches.task.tolist()
-        for task, settled in zip(tasks, benches.commit(), strict=True):
-            yield task, settled.written
-        attempts -= benches.count
-        for i in np.flatnonzero(benches.over).tolist():
-            benches.begin(i)
-        benches.open(range(benches.count))
+        tasks = episodes.task.tolist()
+        for task, result in zip(tasks, episodes.commit(), strict=True):
+            yield task, result.chosen
+        attempts -= episodes.count
+        for i in np.flatnonzero(episodes.over).tolist():
+            episodes.begin(i)
+        episodes.open(range(episodes.count))

@@ -21,6 +21,9 @@ import kernel_gym  # noqa: F401
 from kernel_gym import plugins, suites
 from kernel_gym.authors.apprentice import Apprentice, Explanation, load_profile
 from kernel_gym.authors.apprentice.author import named_stream
+from kernel_gym.authors.apprentice.tabular.author import ChosenRow, TabularAuthor, TabularRequest
+from kernel_gym.authors.apprentice.tabular.batched_rng import BatchedRng
+from kernel_gym.authors.apprentice.tabular.table import PACKAGED, load
 from kernel_gym.authors.contract import Context, StartPoint
 from kernel_gym.envs import factories
 from kernel_gym.envs.options import Options
@@ -28,12 +31,9 @@ from kernel_gym.envs.pool import Candidate, Child
 from kernel_gym.envs.prompt_context import child_line, note
 from kernel_gym.envs.seeding import generator
 from kernel_gym.envs.synthesis import KernelSynthesisEnv
-from kernel_gym.envs.tabular.author import Asked, TabularAuthor, Written
-from kernel_gym.envs.tabular.batched_rng import Streams
 from kernel_gym.envs.tabular.environment import TabularEnv, TabularVectorEnv
-from kernel_gym.envs.tabular.item_arrays import Lore, lore
-from kernel_gym.envs.tabular.table import PACKAGED, load
-from kernel_gym.envs.tabular.table_builder import Tabulation
+from kernel_gym.envs.tabular.item_arrays import ItemArrays, item_arrays
+from kernel_gym.envs.tabular.table_builder import TableBuilder
 from kernel_gym.envs.vector import view
 from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.runs.play import play
@@ -47,22 +47,22 @@ needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g
 
 
 @pytest.fixture(scope="module")
-def known() -> Lore:
-    return lore(PACKAGED)
+def known() -> ItemArrays:
+    return item_arrays(PACKAGED)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**40), st.text(max_size=20), st.integers(0, 10_000), st.text(min_size=1, max_size=20))
 def test_random_numbers_are_numpys_to_the_bit(seed: int, task: str, attempt: int, name: str) -> None:
-    streams = Streams(seed, task, ["other", name])
+    rng = BatchedRng(seed, task, ["other", name])
     root = int(generator(seed, task, attempt).integers(2**63))
-    assert streams.root(attempt) == root
-    assert streams.doubles(attempt)[1].tolist() == named_stream(root, name).random(3).tolist()
+    assert rng.root(attempt) == root
+    assert rng.doubles(attempt)[1].tolist() == named_stream(root, name).random(3).tolist()
     for high in (2, 3, 4):
-        assert streams.integer(attempt, 1, 1, high) == int(named_stream(root, name).integers(1, high))
+        assert rng.integer(attempt, 1, 1, high) == int(named_stream(root, name).integers(1, high))
 
 
-def _both(known: Lore, profile: str, count: int, seed: int) -> list[tuple[int, Written, Explanation]]:
+def _both(known: ItemArrays, profile: str, count: int, seed: int) -> list[tuple[int, ChosenRow, Explanation]]:
     """What the tabular and the live author make of the same contexts, every other time refining."""
     author, live = TabularAuthor(known, load_profile(profile)), Apprentice(profile)
     rng, made = np.random.default_rng(seed), []
@@ -75,8 +75,8 @@ def _both(known: Lore, profile: str, count: int, seed: int) -> list[tuple[int, W
         children = [int(row) for row in rng.choice(rows, 2)] if number % 4 == 3 else []
         shown = np.append(picks, known.trace(start) if start >= 0 else -1)
         pages = known.api_pages(np.array([task]), shown[None])[0]
-        schedules = tuple(known.schedule_of[child] for child in children)
-        asked = Asked(task, number, np.concatenate([picks, pages]), start, schedules)
+        schedules = tuple(known.index.schedule_of[child] for child in children)
+        asked = TabularRequest(task, number, np.concatenate([picks, pages]), start, schedules)
         context = tuple(note(known.items[place], known.tasks[task]) for place in [*picks, *pages[pages >= 0]])
         point = _start_point(known, start, children) if start >= 0 else None
         told = live.explain(known.tasks[task], context, point, generator(seed, known.tasks[task].id, number))
@@ -84,7 +84,7 @@ def _both(known: Lore, profile: str, count: int, seed: int) -> list[tuple[int, W
     return made
 
 
-def _start_point(known: Lore, start: int, children: Sequence[int]) -> StartPoint:
+def _start_point(known: ItemArrays, start: int, children: Sequence[int]) -> StartPoint:
     item, (task, row) = known.items[known.trace(start)], known.rows[start]
     refined = [
         trace(known.tasks[task], known.kernels[child], known.rows[child][1].verdict, Stage.REFINE, start=item)
@@ -94,7 +94,7 @@ def _start_point(known: Lore, start: int, children: Sequence[int]) -> StartPoint
 
 
 @pytest.mark.parametrize("profile", ["middle", "strong", "weak~3", "placebo", "oracle"])
-def test_the_author_decides_as_the_live_one(known: Lore, profile: str) -> None:
+def test_the_author_decides_as_the_live_one(known: ItemArrays, profile: str) -> None:
     exact = 0
     for task, written, told in _both(known, profile, 40, 5):
         assert told.schedule_choice is not None
@@ -136,13 +136,13 @@ def test_a_table_of_a_live_run_repeats_the_run(judge: Any, memory: str, tmp_path
     tasks = [suites.find_task("level1/relu"), suites.find_task("level1/sigmoid")]
     live = KernelSynthesisEnv(tasks=tasks, author=author, verifier=judge, memory=memory, budget=4, picks=3)
     told = [list(_episode(live, seed)) for seed in range(4)]
-    tabulation = Tabulation(tasks, judge, live.bank.embedder)
+    builder = TableBuilder(tasks, judge, live.bank.embedder)
     decided = {(task.id, one.kernel.source): (task, one) for task, one in author.told}
     for task, one in decided.values():
         assert one.schedule_choice is not None
         wrong = {choice.idiom: choice.spelling for choice in one.choices if not choice.right}
-        tabulation.add(tasks.index(task), one.schedule_choice.schedule, wrong)
-    tabulation.table.save(tmp_path / "run.json.xz")
+        builder.add(tasks.index(task), one.schedule_choice.schedule, wrong)
+    builder.table.save(tmp_path / "run.json.xz")
     tabular = TabularEnv(table=tmp_path / "run.json.xz", memory=memory, budget=4, picks=3)
     for seed, steps in enumerate(told):
         again = list(_episode(tabular, seed))
@@ -176,7 +176,7 @@ def _episode(env: gym.Env[Any, Any], seed: int) -> Iterator[tuple[Any, float, di
 
 
 @needs_compiler
-def test_verdicts_are_those_of_the_verifier(known: Lore, judge: Any) -> None:
+def test_verdicts_are_those_of_the_verifier(known: ItemArrays, judge: Any) -> None:
     for number in np.random.default_rng(0).choice(len(known.rows), 6, replace=False).tolist():
         task, row = known.rows[number]
         verdict = judge.verify(known.kernels[number], known.tasks[task])
@@ -185,7 +185,7 @@ def test_verdicts_are_those_of_the_verifier(known: Lore, judge: Any) -> None:
 
 @needs_compiler
 @pytest.mark.slow
-def test_the_nearest_kernel_mostly_ends_as_the_live_one_would(known: Lore, judge: Any) -> None:
+def test_the_nearest_kernel_mostly_ends_as_the_live_one_would(known: ItemArrays, judge: Any) -> None:
     near = [made for made in _both(known, "middle", 80, 9) if not made[1].exact]
     same = [
         judge.verify(told.kernel, known.tasks[task]).outcome == known.rows[written.row][1].verdict.outcome
@@ -311,7 +311,7 @@ def test_memory_modes_keep_what_they_should() -> None:
             envs.step(np.full(5, envs.options.slots))
         return {len(bank) for bank in envs._episodes.banks}
 
-    seed = lore(PACKAGED).seed
+    seed = item_arrays(PACKAGED).seed_size
     assert all(size > seed + 8 for size in sizes("shared"))
     assert all(seed < size <= seed + 8 for size in sizes("fresh"))
     assert sizes("frozen").pop() < sizes("shared").pop()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_gym.envs.tabular.table import PACKAGED, load
+from kernel_gym.authors.apprentice.tabular.table import PACKAGED, load
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder

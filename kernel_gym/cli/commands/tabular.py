@@ -19,7 +19,7 @@ from kernel_gym.cli.command_line import UsageError
 from kernel_gym.envs.options import Options
 
 if TYPE_CHECKING:
-    from kernel_gym.envs.tabular.table_builder import Tabulation
+    from kernel_gym.envs.tabular.table_builder import TableBuilder
 
 EXAMPLES = """
 kernel-gym tabular --tasks relu,sigmoid --kernels 100 --out relu.json.xz
@@ -51,22 +51,22 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("name either --tasks or a table to --renew")
 
     from kernel_gym.authors.apprentice import Apprentice
+    from kernel_gym.authors.apprentice.tabular.table import load
     from kernel_gym.envs import factories
-    from kernel_gym.envs.tabular.table import load
-    from kernel_gym.envs.tabular.table_builder import Tabulation
+    from kernel_gym.envs.tabular.table_builder import TableBuilder
 
     old = load(arguments.renew) if arguments.renew else None
     names = [task.id for task in old.tasks] if old else arguments.tasks
     options, tasks = Options(suite=arguments.suite), [suites.find_task(name, arguments.suite) for name in names]
     judge = factories.verifier(options)
     try:
-        tabulation = Tabulation(tasks, judge, factories.embedder(options))
+        builder = TableBuilder(tasks, judge, factories.embedder(options))
         if old:
-            tabulation.renew(old, lambda line: print(line, file=sys.stderr, flush=True))
-            _, covered = _played(tabulation, arguments, arguments.rounds)
+            builder.renew(old, lambda line: print(line, file=sys.stderr, flush=True))
+            _, covered = _played(builder, arguments, arguments.rounds)
         else:
-            covered = _grown(tabulation, arguments)
-        tabulation.table.provenance = {
+            covered = _grown(builder, arguments)
+        builder.table.provenance = {
             "commit": _commit(),
             "device": judge.device.identity() if hasattr(judge, "device") else "",
             "author": Apprentice(arguments.profiles[0]).identity(),
@@ -74,27 +74,27 @@ def run(arguments: argparse.Namespace) -> int:
             "command": old.provenance["command"] if old else _command(arguments),
             "coverage": covered,
         }
-        tabulation.table.save(arguments.out)
+        builder.table.save(arguments.out)
     finally:
         judge.close()
     size = arguments.out.stat().st_size
-    rows = sum(len(task.rows) for task in tabulation.table.tasks)
+    rows = sum(len(task.rows) for task in builder.table.tasks)
     print(f"{rows} kernels of {len(tasks)} tasks, {size / 1e3:.0f} kB")
     for name, text in covered.items():
         print(f"{name}: {text}")
     return 0
 
 
-def _grown(tabulation: Tabulation, arguments: argparse.Namespace) -> dict[str, str]:
+def _grown(builder: TableBuilder, arguments: argparse.Namespace) -> dict[str, str]:
     """Play and verify in turns; return what the table covers at the end."""
     for number in range(arguments.rounds):
-        missing, _ = _played(tabulation, arguments, number)
-        left = arguments.kernels - sum(len(task.rows) for task in tabulation.table.tasks)
-        tabulation.grow(missing, -(-left // (arguments.rounds - number)), lambda line: None)
-    return _played(tabulation, arguments, arguments.rounds)[1]
+        missing, _ = _played(builder, arguments, number)
+        left = arguments.kernels - sum(len(task.rows) for task in builder.table.tasks)
+        builder.grow(missing, -(-left // (arguments.rounds - number)), lambda line: None)
+    return _played(builder, arguments, arguments.rounds)[1]
 
 
-def _played(tabulation: Tabulation, arguments: argparse.Namespace, number: int) -> tuple[Counter[Any], dict[str, str]]:
+def _played(builder: TableBuilder, arguments: argparse.Namespace, number: int) -> tuple[Counter[Any], dict[str, str]]:
     """Play one round; return which kernels the table lacks, and how often it had them all."""
     from kernel_gym.authors.apprentice import load_profile
 
@@ -102,8 +102,8 @@ def _played(tabulation: Tabulation, arguments: argparse.Namespace, number: int) 
     covered = {}
     for name in arguments.profiles:
         for memory in ("shared", "fresh"):
-            played = tabulation.play(load_profile(name), arguments.attempts, number, memory=memory, budget=10)
-            lacking, coverage = tabulation.wanting(played)
+            played = builder.play(load_profile(name), arguments.attempts, number, memory=memory, budget=10)
+            lacking, coverage = builder.wanting(played)
             missing.update(lacking)
             covered[f"{name}, {memory}"] = str(coverage)
             print(f"round {number}, {name}, {memory}: {coverage}", file=sys.stderr, flush=True)

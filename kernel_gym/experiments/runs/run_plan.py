@@ -73,7 +73,7 @@ def _ids_in_suite(options: Options) -> list[str]:
 
 def _ids_in_table(options: Options, table: str) -> list[str]:
     """Return the named tasks, or all of the table."""
-    from kernel_gym.envs.tabular.table import load
+    from kernel_gym.authors.apprentice.tabular.table import load
 
     tabulated = [task.id for task in load(table).tasks]
     if options.tasks is None:

@@ -10,7 +10,7 @@ import gymnasium as gym
 from kernel_gym.envs import factories
 from kernel_gym.envs.tabular.bank import TabularBank
 from kernel_gym.envs.tabular.environment import TabularEnv, TabularVectorEnv
-from kernel_gym.envs.tabular.item_arrays import lore
+from kernel_gym.envs.tabular.item_arrays import item_arrays
 from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.runs.recording_env import RecordingEnv, RecordingVectorEnv
 from kernel_gym.experiments.runs.run_environments import RunEnvironments, keyword_arguments
@@ -28,7 +28,7 @@ class TabularEnvironments(RunEnvironments):
         if config.initial_memory:
             raise ConfigError("a run on a table begins with the seed knowledge: leave initial_memory out")
         self._options = replace(environment_options(config, self.plan.folder), bank=None)
-        self._begin_with_seed_items(lore(config.env.table, self._options.embedder).seed)
+        self._begin_with_seed_items(item_arrays(config.env.table, self._options.embedder).seed_size)
         self._bank: TabularBank | None = None
 
     def __call__(self) -> gym.Env[Any, Any]:
@@ -52,7 +52,7 @@ class TabularEnvironments(RunEnvironments):
     def _fill(self, bank: MemoryBank, tabular: TabularBank) -> None:
         """Add the items attempt by attempt, as a run on a device does, so that they keep their ids."""
         items, added = tabular.joined(), set[tuple[int | None, int]]()
-        bank.add(items[: tabular.lore.seed], attempt=False)
+        bank.add(items[: tabular.arrays.seed_size], attempt=False)
         for record in self.recorder.journal.records:
             trace, *others = (items[id - 1] for id in record["produced"])
             step = (record["start"], record["produced"][0])

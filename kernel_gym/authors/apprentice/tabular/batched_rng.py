@@ -30,7 +30,7 @@ _HALF = np.uint64(32)
 _HIGH_FACTOR, _LOW_FACTOR = np.uint64(0x2360ED051FC65DA4), np.uint64(0x4385DF649FCCF645)
 
 
-class Streams:
+class BatchedRng:
     """For one run seed and task: the first doubles of every named stream, by attempt."""
 
     def __init__(self, seed: int, task: str, names: Sequence[str]) -> None:

@@ -1,8 +1,8 @@
-"""The author of the tabular environment: the apprentice's decisions, and the table's kernels instead of new ones.
+"""The author of the tabular environment: it decides as the apprentice does and takes the kernel from a table.
 
-What is drawn, and with which probabilities, is what `Apprentice.explain` draws: for the same seed, attempt, context and
-start point the schedule and the mistakes are the same. Then the kernel with this schedule and these mistakes is taken
-from the table; if it is not there, the nearest one that fails at the same gate.
+For the same seed, attempt, context and start point it draws the same schedule and the same mistakes as
+`Apprentice.explain`. Then it takes the kernel with this schedule and these mistakes from the table; if there is none,
+the nearest one that fails at the same gate.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,26 +20,26 @@ from kernel_gym.authors.apprentice.author import named_stream
 from kernel_gym.authors.apprentice.behaviour.moves import Move
 from kernel_gym.authors.apprentice.behaviour.profile import Profile
 from kernel_gym.authors.apprentice.language_backend import backend
-from kernel_gym.envs.tabular.batched_rng import Streams
-from kernel_gym.envs.tabular.item_arrays import Flags, Lore, Numbers, Places
-from kernel_gym.memory import pages
+from kernel_gym.authors.apprentice.tabular.batched_rng import BatchedRng
+from kernel_gym.authors.apprentice.tabular.item_readings import Flags, ItemReadings
+from kernel_gym.authors.apprentice.tabular.table_index import TableIndex
 from kernel_gym.verdict import Feasible
 
 Codes = NDArray[np.uint8]
+Numbers = NDArray[np.float64]
+Places = NDArray[np.int64]
 
-#: Places that a context has for API pages, after those for picks.
-PAGES = pages.BASICS + pages.NAMED + pages.SIMILAR
-
-#: How soon a mistake ends a kernel's way through the gates; one that is only slow doesn't.
-_GATES = {"uncompilable": 0, "fault": 1, "mismatch": 1, "slow": 2}
-_FOUND = {"cheated": 0, "uncompilable": 0, "incorrect": 1, "feasible": 2}
+#: The gate at which a mistake ends a kernel, and the one at which a verdict says it ended; 2 is past all gates.
+_GATE_OF_MISTAKE = {"uncompilable": 0, "fault": 1, "mismatch": 1, "slow": 2}
+_GATE_OF_OUTCOME = {"cheated": 0, "uncompilable": 0, "incorrect": 1, "feasible": 2}
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One commission: a task, the attempt's number, the items shown, the row to refine and its children's schedules.
+class TabularRequest:
+    """What the author is asked: a task, the attempt's number, the items shown, the row to refine.
 
-    Shown are picks, then `PAGES` API pages, padded with -1; schedules are numbers of the lore's.
+    `shown` holds the places of the picks and then those of the API pages, padded with -1. `children` holds the numbers
+    of the schedules that were tried from the start point.
     """
 
     task: int
@@ -50,8 +50,11 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Written:
-    """The row that was taken, and what was decided: schedule, mistakes by idiom. `exact`: the row is just that."""
+class ChosenRow:
+    """The row that was taken, the schedule that was decided and the mistakes by idiom.
+
+    `exact` is False if the table has no row with this schedule and these mistakes.
+    """
 
     row: int
     exact: bool
@@ -59,29 +62,50 @@ class Written:
     wrong: dict[str, str]
 
 
+class TableItems(Protocol):
+    """A table and the items that its kernels leave in memory."""
+
+    @property
+    def index(self) -> TableIndex:
+        """The table's rows."""
+
+    @property
+    def readings(self) -> ItemReadings:
+        """What an author reads in each item."""
+
+    @property
+    def traces(self) -> Places:
+        """The place of the trace of each row."""
+
+    @property
+    def page_slots(self) -> int:
+        """How many places at the end of a context are for API pages."""
+
+
 class TabularAuthor:
     """Decides as an apprentice with this profile does."""
 
-    def __init__(self, lore: Lore, profile: Profile) -> None:
-        self.lore, self.profile = lore, profile
-        self.schedules = backend(lore.table.language).schedules
-        self.names = [idiom.id for idiom in lore.known]
-        self._drafting = [move for move in lore.moves if move.draft]
-        self._streams: dict[tuple[int, int], Streams] = {}
-        self._rows = [_Rows(lore, task) for task in range(len(lore.tasks))]
+    def __init__(self, items: TableItems, profile: Profile) -> None:
+        self.items, self.profile = items, profile
+        self.index = items.index
+        self.schedules = backend(items.index.table.language).schedules
+        self.names = [idiom.id for idiom in self.index.idioms]
+        self._drafting = [move for move in self.index.moves if move.draft]
+        self._rngs: dict[tuple[int, int], BatchedRng] = {}
+        self._rows = [_Rows(self.index, task) for task in range(len(self.index.table.tasks))]
         self._weigh()
-        priors = np.array([idiom.prior.probability for idiom in lore.known])
+        priors = np.array([idiom.prior.probability for idiom in self.index.idioms])
         self._prior = np.log(priors / (1 - priors)) + profile.skill
-        self._mistakes = [np.cumsum([one.weight for one in idiom.wrong]) for idiom in lore.known]
-        self._thresholds = np.ones((len(lore.known), max(map(len, self._mistakes), default=1)))
+        self._mistakes = [np.cumsum([one.weight for one in idiom.wrong]) for idiom in self.index.idioms]
+        self._thresholds = np.ones((len(self.index.idioms), max(map(len, self._mistakes), default=1)))
         for column, weights in enumerate(self._mistakes):
             self._thresholds[column, : len(weights)] = weights / weights[-1]
         self._last = np.array([len(weights) - 1 for weights in self._mistakes])
-        self._risks = np.array([[name in move.risks for name in self.names] for move in lore.moves])
-        # Schedules are numbered, the lore's first: looking a number up is cheaper than comparing ten fields.
-        self._schedules = list(lore.schedules)
+        self._risks = np.array([[name in move.risks for name in self.names] for move in self.index.moves])
+        # Schedules are numbered, the table's first: looking a number up is cheaper than comparing ten fields.
+        self._schedules = list(self.index.schedules)
         self._numbers = {schedule: number for number, schedule in enumerate(self._schedules)}
-        fields = [move.field for move in lore.moves]
+        fields = [move.field for move in self.index.moves]
         self._same_field = np.array([[field == other for other in fields] for field in fields])
         self._known_scores: dict[tuple[int, tuple[int, ...]], Numbers] = {}
         self._known_rungs: dict[tuple[int, int], int] = {}
@@ -90,61 +114,57 @@ class TabularAuthor:
         self._best = self._number(self.schedules.best)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TabularAuthor:
-        return self  # what it remembers depends on nothing but the lore
+        return self  # what it remembers depends on the table alone
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TabularAuthor, (self.lore, self.profile)
+        return TabularAuthor, (self.items, self.profile)
 
     def _weigh(self) -> None:
         """What each item gives for each idiom if it is noticed, and how well it is noticed before attention."""
-        profile, sights, lore = self.profile, self.lore.readings, self.lore
-        verdicts = [item.verdict for item in lore.items] + [None]
-        feasible = np.array([bool(v and v.feasible) for v in verdicts])[:, None]
-        compiled = np.array([bool(v and v.compiled) for v in verdicts])[:, None]
-        judged = np.array([v is not None for v in verdicts])[:, None]
-        checked = np.array([idiom.effect == "uncompilable" for idiom in lore.known])
+        profile, sights = self.profile, self.items.readings
+        feasible, compiled, judged = sights.feasible[:, None], sights.compiled[:, None], sights.judged[:, None]
+        checked = np.array([idiom.effect == "uncompilable" for idiom in self.index.idioms])
         shown = np.where(feasible, profile.verified, np.where(compiled & checked, profile.compiled, profile.shown))
         self._gain = np.maximum.reduce(
             [sights.right * shown, sights.taught * profile.page, sights.pointed * profile.hinted]
         )
         misled = sights.wrong & ~sights.pointed & ~(sights.right & feasible) & judged & ~feasible
         self._loss = misled * profile.misled
-        noticed = profile.focus / (profile.focus + lore.readings.lengths)
+        noticed = profile.focus / (profile.focus + sights.lengths)
         self._noticed = noticed[:, None] * (1 + profile.comment * sights.commented)
 
-    def write(self, seed: int, asked: Sequence[Asked]) -> list[Written]:
-        """A row for each commission."""
-        shown = np.stack([one.shown if self.profile.reads else np.full_like(one.shown, -1) for one in asked])
-        doubles = [self._stream(seed, one.task).doubles(one.number) for one in asked]
-        numbers = np.stack(doubles)
-        prompted: Numbers = np.where(self.lore.readings.shows[shown].any(axis=1), self.profile.prompted, 0.0)
-        drafts = self._drafts(prompted, numbers)
-        starts = np.array([one.start if self.profile.reads else -1 for one in asked])
-        touched = np.zeros((len(asked), len(self.names)), np.bool_)
+    def write(self, seed: int, requests: Sequence[TabularRequest]) -> list[ChosenRow]:
+        """Choose a row for each request."""
+        shown = np.stack([r.shown if self.profile.reads else np.full_like(r.shown, -1) for r in requests])
+        doubles = np.stack([self._rng(seed, r.task).doubles(r.number) for r in requests])
+        prompted: Numbers = np.where(self.items.readings.shows[shown].any(axis=1), self.profile.prompted, 0.0)
+        drafts = self._drafts(prompted, doubles)
+        starts = np.array([r.start if self.profile.reads else -1 for r in requests])
+        touched = np.zeros((len(requests), len(self.names)), np.bool_)
         refined = np.flatnonzero(starts >= 0).tolist() if not self.profile.fluent else []
-        schedules = [self._best if self.profile.fluent else -1] * len(asked)
-        for i, moves in zip(refined, self._chosen(asked, refined, prompted, numbers), strict=True):
-            schedules[i] = self._refined(asked[i], moves, self._stream(seed, asked[i].task))
+        schedules = [self._best if self.profile.fluent else -1] * len(requests)
+        for i, moves in zip(refined, self._chosen(requests, refined, prompted, doubles), strict=True):
+            schedules[i] = self._refined(requests[i], moves, self._rng(seed, requests[i].task))
             touched[i] = self._risks[moves].any(axis=0)
-        for i, one in enumerate(asked):
+        for i, request in enumerate(requests):
             if schedules[i] < 0:
-                schedules[i] = self._draft(one.task, drafts[i])
-        uniform = numbers[:, : len(self.names)]
+                schedules[i] = self._draft(request.task, drafts[i])
+        uniform = doubles[:, : len(self.names)]
         right = uniform[..., 0] < self._probabilities(self._odds(shown), starts, touched)
         codes = self._spelled(right, uniform[..., 1])
         return [
-            self._rows[one.task].take(number, self._schedules[number], codes[i])
-            for i, (one, number) in enumerate(zip(asked, schedules, strict=True))
+            self._rows[request.task].take(number, self._schedules[number], codes[i])
+            for i, (request, number) in enumerate(zip(requests, schedules, strict=True))
         ]
 
     def _odds(self, shown: Places) -> Numbers:
         """Log-odds of every idiom, one row a context: `SpellingOdds.estimate` without a start point."""
         profile = self.profile
-        attention = profile.span / (profile.span + self.lore.readings.lengths[shown].sum(axis=1))
+        attention = profile.span / (profile.span + self.items.readings.lengths[shown].sum(axis=1))
         noticed = np.minimum(1.0, attention[:, None, None] * self._noticed[shown])
         gain = self._together(self._gain[shown] * noticed)
-        # API pages come last and mislead nobody.
-        picks = shown.shape[1] - PAGES
+        # API pages come last and do not mislead.
+        picks = shown.shape[1] - self.items.page_slots
         loss = self._together(self._loss[shown[:, :picks]] * noticed[:, :picks])
         odds: Numbers = self._prior + gain - loss - profile.conflict * np.minimum(gain, loss)
         return odds
@@ -160,9 +180,9 @@ class TabularAuthor:
         """How likely each idiom comes out right: what a start point spells right is copied."""
         if self.profile.fluent:
             return np.ones_like(odds)
-        places = np.where(starts >= 0, self.lore.trace(starts), -1)
+        places = np.where(starts >= 0, self.items.traces[starts], -1)
         kept = np.where(touched, self.profile.care, self.profile.copying)
-        probability: Numbers = np.where(self.lore.readings.right[places], kept, 1 / (1 + np.exp(-odds)))
+        probability: Numbers = np.where(self.items.readings.right[places], kept, 1 / (1 + np.exp(-odds)))
         return probability
 
     def _spelled(self, right: Flags, which: Numbers) -> Codes:
@@ -177,7 +197,7 @@ class TabularAuthor:
         begin = len(self.names)
         rungs = np.zeros((len(doubles), len(self._drafting)), np.int64)
         for column, move in enumerate(self._drafting):
-            place = self.lore.moves.index(move)
+            place = self.index.moves.index(move)
             odds = log(move.draft / (1 - move.draft)) + self.profile.ambition + prompted[:, place]
             taken = doubles[:, begin + place, : len(move.ladder) - 1] < (1 / (1 + np.exp(-odds)))[:, None]
             rungs[:, column] = np.cumprod(taken, axis=1).sum(axis=1)
@@ -194,13 +214,13 @@ class TabularAuthor:
         return self._drafted[key]
 
     def _chosen(
-        self, asked: Sequence[Asked], refined: Sequence[int], prompted: Numbers, numbers: Numbers
+        self, requests: Sequence[TabularRequest], refined: Sequence[int], prompted: Numbers, numbers: Numbers
     ) -> list[list[int]]:
         """The moves of each refinement, one or two of different fields: `moves.refine`, from the arrays."""
         if not refined:
             return []
-        begin, count = len(self.names) + len(self.lore.moves), len(self.lore.moves)
-        scores = np.stack([self._scores(asked[i]) for i in refined]) + prompted[refined]
+        begin, count = len(self.names) + len(self.index.moves), len(self.index.moves)
+        scores = np.stack([self._scores(requests[i]) for i in refined]) + prompted[refined]
         scores -= np.log(-np.log(1.0 - numbers[refined, begin : begin + count, 0]))
         first = scores.argmax(axis=1)
         others = np.where(self._same_field[first], -np.inf, scores)
@@ -215,36 +235,36 @@ class TabularAuthor:
             )
         ]
 
-    def _refined(self, one: Asked, moves: list[int], streams: Streams) -> int:
+    def _refined(self, request: TabularRequest, moves: list[int], rng: BatchedRng) -> int:
         """The start point's schedule, moved."""
-        number, begin = self.lore.schedule_of[one.start], len(self.names) + 2 * len(self.lore.moves)
+        number, begin = self.index.schedule_of[request.start], len(self.names) + 2 * len(self.index.moves)
         for place in moves:
-            rung, length = self._rung(number, place), len(self.lore.moves[place].ladder)
-            far = streams.integer(one.number, begin + place, rung + 1, length)
+            rung, length = self._rung(number, place), len(self.index.moves[place].ladder)
+            far = rng.integer(request.number, begin + place, rung + 1, length)
             if far is None:
-                stream = named_stream(streams.root(one.number), f"far:{self.lore.moves[place].id}")
+                stream = named_stream(rng.root(request.number), f"far:{self.index.moves[place].id}")
                 far = int(stream.integers(rung + 1, length))
             number = self._move(number, place, far)
         return number
 
-    def _scores(self, one: Asked) -> Numbers:
+    def _scores(self, request: TabularRequest) -> Numbers:
         """How much speaks for each move from a start point, besides the context; -inf if it can't be taken."""
-        key = (one.start, one.children)
+        key = (request.start, request.children)
         if key not in self._known_scores:
             if len(self._known_scores) > 100_000:
                 self._known_scores.clear()
-            self._known_scores[key] = self._scored(one)
+            self._known_scores[key] = self._scored(request)
         return self._known_scores[key]
 
-    def _scored(self, one: Asked) -> Numbers:
-        verdict, number = self.lore.rows[one.start][1].verdict, self.lore.schedule_of[one.start]
+    def _scored(self, request: TabularRequest) -> Numbers:
+        verdict, number = self.index.rows[request.start][1].verdict, self.index.schedule_of[request.start]
         bottleneck = verdict.profile.bottleneck if isinstance(verdict, Feasible) else ""
         schedule = self._schedules[number]
-        told = " ".join(_told(schedule, self._schedules[child]) for child in one.children)
-        scores = np.full(len(self.lore.moves), -np.inf)
-        for place, move in enumerate(self.lore.moves):
+        told = " ".join(_told(schedule, self._schedules[child]) for child in request.children)
+        scores = np.full(len(self.index.moves), -np.inf)
+        for place, move in enumerate(self.index.moves):
             further = move.ladder[move.rung(schedule) + 1 :]
-            if further and move.id in self._rows[one.task].moves:
+            if further and move.id in self._rows[request.task].moves:
                 tried = any(f"{move.field}={value}" in told for value in further)
                 scores[place] = self.profile.fitting * ((bottleneck in move.fits) - tried)
         return scores
@@ -252,13 +272,13 @@ class TabularAuthor:
     def _rung(self, number: int, place: int) -> int:
         key = (number, place)
         if key not in self._known_rungs:
-            self._known_rungs[key] = self.lore.moves[place].rung(self._schedules[number])
+            self._known_rungs[key] = self.index.moves[place].rung(self._schedules[number])
         return self._known_rungs[key]
 
     def _move(self, number: int, place: int, rung: int) -> int:
         key = (number, place, rung)
         if key not in self._moved:
-            self._moved[key] = self._number(self.lore.moves[place].at(self._schedules[number], rung))
+            self._moved[key] = self._number(self.index.moves[place].at(self._schedules[number], rung))
         return self._moved[key]
 
     def _number(self, schedule: Schedule) -> int:
@@ -267,16 +287,16 @@ class TabularAuthor:
             self._schedules.append(schedule)
         return self._numbers[schedule]
 
-    def _stream(self, seed: int, task: int) -> Streams:
+    def _rng(self, seed: int, task: int) -> BatchedRng:
         key = (seed, task)
-        if key not in self._streams:
-            moves = [move.id for move in self.lore.moves]
+        if key not in self._rngs:
+            moves = [move.id for move in self.index.moves]
             names = [*self.names, *(f"move:{m}" for m in moves), *(f"refine:{m}" for m in moves)]
             names += [*(f"far:{m}" for m in moves), "refine"]
-            if len(self._streams) > 4 * len(self.lore.tasks):
-                self._streams.clear()
-            self._streams[key] = Streams(seed, self.lore.tasks[task].id, names)
-        return self._streams[key]
+            if len(self._rngs) > 4 * len(self.index.table.tasks):
+                self._rngs.clear()
+            self._rngs[key] = BatchedRng(seed, self.index.table.tasks[task].id, names)
+        return self._rngs[key]
 
 
 def _told(start: Schedule, child: Schedule) -> str:
@@ -287,33 +307,35 @@ def _told(start: Schedule, child: Schedule) -> str:
 class _Rows:
     """The rows of one task, found by schedule and mistakes."""
 
-    def __init__(self, lore: Lore, task: int) -> None:
-        self.lore = lore
-        table = lore.table.tasks[task]
+    def __init__(self, index: TableIndex, task: int) -> None:
+        self.index = index
+        table = index.table.tasks[task]
         self.moves = frozenset(table.moves)
-        self.numbers = [number for number, (t, _) in enumerate(lore.rows) if t == task]
+        self.numbers = [number for number, (t, _) in enumerate(index.rows) if t == task]
         self.schedules = list(table.needed)
-        columns = {idiom.id: i for i, idiom in enumerate(lore.known)}
+        columns = {idiom.id: i for i, idiom in enumerate(index.idioms)}
         self._needed = np.zeros((len(self.schedules), len(columns)), np.uint8)
         for i, schedule in enumerate(self.schedules):
             self._needed[i, [columns[name] for name in table.needed[schedule]]] = 1
-        self._rungs = np.array([_rungs(schedule, lore.moves) for schedule in self.schedules])
-        self._codes = np.stack([self._code(lore.rows[number][1].wrong, columns) for number in self.numbers])
-        self._of = np.array([self.schedules.index(lore.rows[number][1].schedule) for number in self.numbers])
-        self._gates = np.array([_FOUND[lore.rows[number][1].verdict.outcome] for number in self.numbers])
+        self._rungs = np.array([_rungs(schedule, index.moves) for schedule in self.schedules])
+        self._codes = np.stack([self._code(index.rows[number][1].wrong, columns) for number in self.numbers])
+        self._of = np.array([self.schedules.index(index.rows[number][1].schedule) for number in self.numbers])
+        self._gates = np.array([_GATE_OF_OUTCOME[index.rows[number][1].verdict.outcome] for number in self.numbers])
         self._exact = {(int(s), c.tobytes()): n for s, c, n in zip(self._of, self._codes, self.numbers, strict=True)}
-        self._effects = [[3, *(_GATES[idiom.effect_of(one)] for one in idiom.wrong)] for idiom in lore.known]
+        self._effects = [
+            [3, *(_GATE_OF_MISTAKE[idiom.effect_of(one)] for one in idiom.wrong)] for idiom in index.idioms
+        ]
         self._snapped: dict[int, tuple[int, bool]] = {}
-        self._taken: dict[tuple[int, bytes], Written] = {}
+        self._taken: dict[tuple[int, bytes], ChosenRow] = {}
 
     def _code(self, wrong: dict[str, str], columns: dict[str, int]) -> Codes:
         code = np.zeros(len(columns), np.uint8)
         for name, spelling in wrong.items():
-            known = [one.name for one in self.lore.known[columns[name]].wrong]
-            code[columns[name]] = known.index(spelling) + 1
+            spellings = [mistake.name for mistake in self.index.idioms[columns[name]].wrong]
+            code[columns[name]] = spellings.index(spelling) + 1
         return code
 
-    def take(self, number: int, schedule: Schedule, codes: Codes) -> Written:
+    def take(self, number: int, schedule: Schedule, codes: Codes) -> ChosenRow:
         """The row with this schedule and these mistakes, or the nearest one."""
         if number not in self._snapped:
             self._snapped[number] = self._snap(schedule)
@@ -325,12 +347,12 @@ class _Rows:
                 self._taken.clear()
             exact = self._exact.get((place, key[1])) if same else None
             row = self._nearest(place, codes) if exact is None else exact
-            self._taken[key] = Written(row, exact is not None, schedule, self._spellings(codes))
+            self._taken[key] = ChosenRow(row, exact is not None, schedule, self._spellings(codes))
         return self._taken[key]
 
     def _snap(self, schedule: Schedule) -> tuple[int, bool]:
         """The nearest schedule that the table has, and whether it is this one."""
-        distances = np.abs(self._rungs - np.array(_rungs(schedule, self.lore.moves))).sum(axis=1)
+        distances = np.abs(self._rungs - np.array(_rungs(schedule, self.index.moves))).sum(axis=1)
         place = int(np.argmin(distances))
         return place, self.schedules[place] == schedule
 
@@ -343,8 +365,8 @@ class _Rows:
         return self.numbers[int(np.argmin(distance))]
 
     def _spellings(self, codes: Codes) -> dict[str, str]:
-        known = self.lore.known
-        return {known[i].id: known[i].wrong[code - 1].name for i, code in enumerate(codes) if code}
+        idioms = self.index.idioms
+        return {idioms[i].id: idioms[i].wrong[code - 1].name for i, code in enumerate(codes) if code}
 
 
 def _rungs(schedule: Schedule, moves: Sequence[Move]) -> list[int]:
