@@ -11,11 +11,21 @@ from kernel_gym.verdict import Verdict
 
 @dataclass(frozen=True)
 class Attempt:
-    """What `learn` is told once an attempt is over.
+    """A finished attempt, as `info["attempt"]` and `Agent.learn` give it.
 
-    `context` holds the ids of the picked items in order, `start` the id of the start point in refining, `api_pages` the
-    ids of what the environment added. `produced` holds the ids of the items that joined the bank. `best_us` is the best
-    latency before the attempt (None while drafting).
+    Attributes:
+        task: Id of the task.
+        category: Category of the task.
+        stage: Whether the attempt drafted or refined a kernel.
+        index: Number of the attempt in its episode, from 0.
+        context: Ids of the picked items, in the order of the picks.
+        start: Id of the start point; None in drafting.
+        api_pages: Ids of the API pages that the environment added to the context.
+        kernel: The kernel that the author wrote.
+        verdict: The verifier's verdict on it.
+        reward: The reward of the verdict.
+        best_us: Best latency of the task before the attempt; None while there is none.
+        produced: Ids of the items that joined the bank, the trace first.
     """
 
     task: str

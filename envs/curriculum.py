@@ -1,9 +1,8 @@
-"""Which task comes next.
+"""The order in which tasks are worked on.
 
-A curriculum is a function that orders the tasks for one round; when a round is over the next begins. Ours are
-`sequential` (as given), `mixed` (shuffled anew each round) and `levels` (level by level, as given within a level); one
-of your own is given as a function or as `module:function`. Where several tasks are worked on at once, `whole_levels`
-says how many keep levels apart.
+A curriculum is a function that orders the tasks for one round; when a round is over, the next begins. There are
+`sequential` (as given), `mixed` (shuffled anew each round) and `levels` (level by level, as given within a level).
+Another one is given as a function or named as `module:function`.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ Order = Callable[[Sequence[Task], int, np.random.Generator], Sequence[Task]]
 
 
 def sequential(tasks: Sequence[Task], round_: int, rng: np.random.Generator) -> Sequence[Task]:
-    """In the order given, every round."""
+    """Return the tasks as given."""
     return tasks
 
 
 def mixed(tasks: Sequence[Task], round_: int, rng: np.random.Generator) -> Sequence[Task]:
-    """In an order of its own each round."""
+    """Return the tasks shuffled, differently each round."""
     return [tasks[i] for i in rng.permutation(len(tasks))]
 
 
 def levels(tasks: Sequence[Task], round_: int, rng: np.random.Generator) -> Sequence[Task]:
-    """Level by level; tasks without a level come last."""
+    """Return the tasks level by level; tasks without a level come last."""
     return sorted(tasks, key=lambda task: (task.level is None, task.level or 0))
 
 
 def whole_levels(tasks: Sequence[Task]) -> int:
-    """The most tasks that can be worked on at once with no level begun before the one before it is done."""
+    """Return the most tasks that can be worked on at once so that each level is finished before the next begins."""
     return gcd(*Counter(task.level for task in tasks).values())
 
 
@@ -46,7 +45,7 @@ ORDERS: dict[str, Order] = {"sequential": sequential, "mixed": mixed, "levels": 
 
 
 class Curriculum:
-    """Deals out tasks, round after round."""
+    """Gives out tasks, round after round."""
 
     def __init__(self, tasks: Sequence[Task], order: str | Order = "sequential") -> None:
         if not tasks:
@@ -61,7 +60,7 @@ class Curriculum:
         self._ahead: list[Task] = []
 
     def next(self) -> Task:
-        """The next task."""
+        """Return the next task."""
         if not self._ahead:
             rng = generator(self._seed, "curriculum", self._round)
             self._ahead = list(self._order(self.tasks, self._round, rng))
@@ -71,10 +70,10 @@ class Curriculum:
         return self._ahead.pop(0)
 
     def named(self, task: str) -> Task:
-        """The task with an id or alias, out of turn."""
-        for known in self.tasks:
-            if task in (known.id, f"{known.suite}/{known.number}"):
-                return known
+        """Return the task with an id or alias, out of turn."""
+        for candidate in self.tasks:
+            if task in (candidate.id, f"{candidate.suite}/{candidate.number}"):
+                return candidate
         raise TaskError(f"task {task!r} is not one of this environment's: {', '.join(t.id for t in self.tasks[:8])}")
 
 
@@ -83,7 +82,7 @@ def _named(order: str) -> Order:
         return ORDERS[order]
     if ":" not in order:
         raise ConfigError(f"unknown curriculum {order!r}; known: {', '.join(ORDERS)}; or write module:function")
-    found: Order = plugins.imported(order)
-    if not callable(found):
+    function: Order = plugins.imported(order)
+    if not callable(function):
         raise ConfigError(f"curriculum {order!r} is no function (tasks, round, rng) -> tasks in order")
-    return found
+    return function

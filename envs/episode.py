@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from kernel_gym.envs import rules
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.observation import Situation, Vector
 from kernel_gym.envs.pool import Candidate, Child, Wanted, similar
@@ -31,6 +32,7 @@ from kernel_gym.envs.prompt_context import (
     refining_query,
 )
 from kernel_gym.envs.rewards import REWARDS
+from kernel_gym.envs.rules import Progress, refining
 from kernel_gym.envs.services import GenerationResult, Services
 from kernel_gym.errors import ConfigError
 from kernel_gym.memory.bank import MemoryBank
@@ -67,30 +69,23 @@ class Episode:
     def begin(self, task: Task) -> None:
         """Begin a task: in drafting, or in refining if the bank holds a feasible kernel of it already."""
         self.task = task
-        self.stage = Stage.DRAFT
-        self.used = 0
-        self.first_us: float | None = None
-        self.best_us: float | None = None
         self.last: Verdict | None = None
         self.failures = 0
         self._found: set[int] = set()
         if self._options.memory == "fresh":
             self.bank.restore(self._origin)
-        if self._options.stages != "draft":
-            self._resume()
+        self.progress = self._resumed() if self._options.stages != "draft" else Progress()
         self.open_attempt()
 
-    def _resume(self) -> None:
-        kernels = self._kernels()
-        if kernels:
-            self.stage = Stage.REFINE
-            self.first_us = latency(min(kernels, key=lambda kernel: kernel.id))
-            self.best_us = latency(kernels[0])
-        elif self._options.stages == "refine":
+    def _resumed(self) -> Progress:
+        if kernels := self._kernels():
+            return refining(latency(min(kernels, key=lambda kernel: kernel.id)), latency(kernels[0]))
+        if self._options.stages == "refine":
             where = f" on {self._services.device}" if self._services.device else ""
             raise ConfigError(
                 f"stages='refine' needs a bank with a feasible kernel for {self.task.id}{where}; it has none"
             )
+        return Progress()
 
     # One attempt: picks
 
@@ -98,7 +93,7 @@ class Episode:
         """Open an attempt: fix the pool, or offer the start points first. Nothing is offered once the task is over."""
         self.picked: tuple[int, ...] = ()
         self.start: Candidate | None = None
-        self.start_due = self.stage is Stage.REFINE and not self.over
+        self.start_due = bool(rules.start_is_due(self.progress.stage is Stage.REFINE, self.over))
         self.picks_left = self._options.picks
         self._show(self._start_points() if self.start_due else () if self.over else self._candidates())
 
@@ -109,10 +104,10 @@ class Episode:
         self._rows = self._layout.candidates(pool, self._situation())
 
     def _fastest_latencies(self) -> dict[str, float]:
-        """The best latency known here for each task that a candidate with a latency comes from."""
+        """Return the best latency of each task that a candidate with a latency comes from."""
         tasks = {candidate.item.task for candidate in self.pool if candidate.latency_us is not None}
         best = {task: next(filter(self._mine, self.bank.start_points(task)), None) for task in sorted(tasks)}
-        return {task: latency(found) for task, found in best.items() if found is not None}
+        return {task: latency(kernel) for task, kernel in best.items() if kernel is not None}
 
     def _candidates(self) -> tuple[Candidate, ...]:
         query, bottleneck, exclude = describe(self.task), "", set[int]()
@@ -126,34 +121,37 @@ class Episode:
 
     @property
     def _width(self) -> int:
-        """How many candidates there are at most in this attempt."""
-        return self._options.width(self.used)
+        """The most candidates that this attempt can have."""
+        return self._options.width(self.progress.used)
 
     def _kernels(self) -> list[MemoryItem]:
-        """P(x): the feasible kernels of the task that count here, fastest first."""
+        """Return P(x): the feasible kernels of the task that count here, fastest first."""
         return [item for item in self.bank.start_points(self.task.id) if self._mine(item)]
 
     def _start_points(self) -> tuple[Candidate, ...]:
-        """P(x), fastest first, as many as the pool takes."""
+        """Return P(x), fastest first, as many as the pool takes."""
         ids = [item.id for item in self._kernels()[: self._width]]
-        found, children = self.bank.look_up(ids, describe(self.task)), self.bank.children_of(ids)
+        children = self.bank.children_of(ids)
         return tuple(
-            Candidate(one.item, one.similarity, one.outcomes, True, self._children(children[one.item.id]))
-            for one in found
+            Candidate(start.item, start.similarity, start.outcomes, True, self._children(children[start.item.id]))
+            for start in self.bank.look_up(ids, describe(self.task))
         )
 
     def _children(self, traces: Iterable[MemoryItem]) -> tuple[Child, ...]:
         return tuple(Child.of(trace) for trace in traces if self._mine(trace))
 
     def _mine(self, item: MemoryItem) -> bool:
-        """Return whether a kernel counts here: it was judged on this device and, in frozen memory, was there from the
-        first or was found in this episode."""
+        """Return whether a kernel counts here.
+
+        It must have been judged on this device. In frozen memory it must also be part of the original bank or have been
+        found in this episode.
+        """
         if not self._services.judged_here(item):
             return False
         return self._options.memory != "frozen" or item.id <= self._origin.size or item.id in self._found
 
     def pick(self, action: int) -> None:
-        """Take a candidate, or `K` to stop picking. A masked action is a no-op that uses up the pick."""
+        """Pick a candidate, or `K` to stop picking. A masked action is a no-op that uses up the pick."""
         legal = bool(self.mask()[action])
         if self.start_due:
             self.start, self.start_due = self.pool[action if legal else 0], False
@@ -169,17 +167,17 @@ class Episode:
     @property
     def ready(self) -> bool:
         """True once the picks are over and a kernel can be written."""
-        return self.picks_left == 0 and not self.start_due
+        return bool(rules.is_ready(self.picks_left, self.start_due))
 
     @property
     def budget(self) -> int:
-        """How many attempts the task gets."""
+        """T: the attempts at the task."""
         return self._options.budget
 
     @property
     def over(self) -> bool:
         """True once the budget is spent, or drafting alone has found its kernel."""
-        return self.used >= self.budget or (self._options.stages == "draft" and self.best_us is not None)
+        return bool(rules.is_over(self._options, self.progress.used, self.progress.best_us is not None))
 
     @property
     def given_up(self) -> bool:
@@ -202,75 +200,54 @@ class Episode:
         return request
 
     def commit(self, result: GenerationResult) -> AttemptResult:
-        """Take in the verdict: reward, records, new items."""
+        """Take in the verdict: pay the reward, record it, add new items to the bank."""
         self.last = result.verdict
         return self._fail(result.verdict) if isinstance(result.verdict, Unjudged) else self._learn(result)
 
     def _fail(self, verdict: Unjudged) -> AttemptResult:
-        """The infrastructure failed: no budget, no memory, no reward."""
+        """Count an infrastructure error: it costs no budget, adds no memory and pays no reward."""
         self.failures += 1
-        return AttemptResult(REWARDS[self.stage].on_error, None, verdict.feedback)
+        return AttemptResult(REWARDS[self.progress.stage].on_error, None, verdict.feedback)
 
     def _learn(self, result: GenerationResult) -> AttemptResult:
-        reward = REWARDS[self.stage](result.verdict, self.best_us)
         context = tuple(self.pool[slot].id for slot in self.picked)
         start = None if self.start is None else self.start.id
-        produced = self._remember(result, context if start is None else (start, *context), reward)
-        attempt = Attempt(
-            task=self.task.id,
-            category=self.task.category,
-            stage=self.stage,
-            index=self.used,
-            context=context,
-            start=start,
-            api_pages=self._api_pages,
-            kernel=result.kernel,
-            verdict=result.verdict,
-            reward=reward,
-            best_us=self.best_us,
-            produced=produced,
+        shown = context if start is None else (start, *context)
+        before = self.progress
+        attempt = before.attempt(
+            self.task, result.kernel, result.verdict, context, start, self._api_pages, self._remember(result, shown)
         )
-        self._advance(result.verdict)
-        return AttemptResult(reward, attempt)
+        # The bank may have known this kernel under another verdict: then there is nothing to refine yet.
+        refinable = result.verdict.feasible and (before.stage is Stage.REFINE or bool(self._kernels()))
+        self.progress = before.after(result.verdict, self._options, bool(refinable))
+        self.failures = 0
+        return AttemptResult(attempt.reward, attempt)
 
-    def _remember(self, result: GenerationResult, shown: tuple[int, ...], reward: float) -> tuple[int, ...]:
-        """Put the outcome on record, the new trace and experience into the bank; frozen takes in start points only."""
+    def _remember(self, result: GenerationResult, shown: tuple[int, ...]) -> tuple[int, ...]:
+        """Record the reward of the shown items and add the new items to the bank; return their ids."""
+        stage = self.progress.stage
         if self._options.statistics:
-            self.bank.record(self.stage, shown, reward)
-        if self._options.memory == "frozen" and not result.verdict.feasible:
+            self.bank.record(stage, shown, self.progress.reward(result.verdict))
+        count = rules.items_kept(self._options, result.verdict)
+        if not count:
             return ()
         start = None if self.start is None else self.start.item
         operators = tuple(sorted(self._services.operators(self.task)))
-        new = trace(self.task, result.kernel, result.verdict, self.stage, operators=operators, start=start)
-        items = [new] if self._options.memory == "frozen" else [new, experience(new, start=start)]
-        ids = self.bank.add(items)
+        new = trace(self.task, result.kernel, result.verdict, stage, operators=operators, start=start)
+        ids = self.bank.add([new, experience(new, start=start)][:count])
         if result.verdict.feasible:
             self._found.add(ids[0])
         return ids
 
-    def _advance(self, verdict: Verdict) -> None:
-        self.used += 1
-        self.failures = 0
-        if (now_us := verdict.latency_us) is not None:
-            self.first_us = self.first_us or now_us
-            self.best_us = min(now_us, self.best_us or now_us)
-            # The bank may have known this kernel under another verdict: then there is nothing to refine yet.
-            if self.stage is Stage.DRAFT and self._options.stages != "draft" and self._kernels():
-                self.stage = Stage.REFINE
-
     # What the agent sees
 
     def mask(self) -> Vector:
-        """1 for every legal action. `K` is legal unless a start point is due."""
-        mask = np.zeros(self._options.slots + 1, np.float32)
-        if not self.ready:
-            mask[: len(self.pool)] = 1.0
-            mask[list(self.picked)] = 0.0
-        mask[-1] = float(not self.start_due)
-        return mask
+        """Return 1 for every legal action. `K` is legal unless a start point is due."""
+        slots = np.arange(self._options.slots)
+        return rules.action_mask(slots < len(self.pool), np.isin(slots, self.picked), self.ready, self.start_due)
 
     def observation(self) -> dict[str, Vector]:
-        """What the policy sees; always a new array."""
+        """Return what the policy sees; always new arrays."""
         row = np.concatenate([self._rows.ravel(), self._layout.situation(self._situation())])
         return {"observations": row, "action_mask": self.mask()}
 
@@ -279,11 +256,11 @@ class Episode:
             task=self.task.id,
             category=self.task.category,
             operators=self._services.operators(self.task),
-            stage=self.stage,
-            attempts_left=(self.budget - self.used) / self.budget,
+            stage=self.progress.stage,
+            attempts_left=(self.budget - self.progress.used) / self.budget,
             picks_left=(self.picks_left + self.start_due) / (self._options.picks + 1),
-            first_us=self.first_us,
-            best_us=self.best_us,
+            first_us=self.progress.first_us,
+            best_us=self.progress.best_us,
             last=self.last,
             embedding=self._services.embedding(self.task),
             fastest=self._fastest,
@@ -295,14 +272,14 @@ class Episode:
         return {
             "task": self.task.id,
             "category": self.task.category,
-            "stage": self.stage,
-            "attempts_left": self.budget - self.used,
+            "stage": self.progress.stage,
+            "attempts_left": self.budget - self.progress.used,
             "picks_left": self.picks_left,
             "start_due": self.start_due,
             "candidates": self.pool,
             "picked": tuple(self.pool[slot].id for slot in self.picked),
             "start": None if self.start is None else self.start.id,
-            "first_us": self.first_us,
-            "best_us": self.best_us,
+            "first_us": self.progress.first_us,
+            "best_us": self.progress.best_us,
             "last_verdict": self.last,
         }

@@ -1,6 +1,6 @@
-"""Making the environment's parts from its options: tasks, author, bank, verifier.
+"""Make the environment's parts from its options: tasks, author, bank, verifier.
 
-Imports that cost time (torch, compilers) happen here, when a part is made, not when the environment is imported.
+Imports that take long (torch, compilers) happen when a part is made, not when the environment is imported.
 """
 
 from __future__ import annotations
@@ -25,86 +25,87 @@ if TYPE_CHECKING:
 
 
 def tasks(options: Options) -> list[Task]:
-    """The tasks that `suite` and `tasks` name."""
-    given = [options.tasks] if isinstance(options.tasks, str) else options.tasks
-    if given is not None and all(isinstance(task, Task) for task in given):
-        return [task for task in given if isinstance(task, Task)]
+    """Return the tasks that `suite` and `tasks` name."""
+    names = [options.tasks] if isinstance(options.tasks, str) else options.tasks
+    if names is not None and all(isinstance(task, Task) for task in names):
+        return [task for task in names if isinstance(task, Task)]
     from kernel_gym import suites
 
-    if given is None:
+    if names is None:
         return list(suites.load_suite(options.suite))
-    return [task if isinstance(task, Task) else suites.find_task(task, options.suite) for task in given]
+    return [task if isinstance(task, Task) else suites.find_task(task, options.suite) for task in names]
 
 
 def author(options: Options) -> Author:
-    """The author, made if it was given by name, to write what the device runs if it has more than one language."""
+    """Return the author, made if it is given by name. One with several languages writes what the device runs."""
     if not isinstance(options.author, str):
         return options.author
-    given = dict(options.author_options)
-    wanted = language(options)
+    arguments = dict(options.author_options)
+    needed = language(options)
     kind = plugins.load("kernel_gym.authors", options.author)
-    if "language" in signature(kind).parameters and wanted:
-        given.setdefault("language", wanted)
-    made: Author = plugins.make("kernel_gym.authors", options.author, given)
-    if wanted and made.language != wanted:
-        raise ConfigError(f"the device {options.device} runs {wanted}, but {options.author} writes {made.language}")
-    return made
+    if "language" in signature(kind).parameters and needed:
+        arguments.setdefault("language", needed)
+    author: Author = plugins.make("kernel_gym.authors", options.author, arguments)
+    if needed and author.language != needed:
+        raise ConfigError(f"the device {options.device} runs {needed}, but {options.author} writes {author.language}")
+    return author
 
 
 def language(options: Options) -> str:
-    """What the device runs; empty if somebody else judges, who does not say."""
+    """Return the language that the device runs. Empty when a custom verifier is given."""
     if options.verifier is not None:
         return ""
     return str(_device_kind(options).language)
 
 
 def device_name(options: Options) -> str:
-    """The device that verdicts come from; empty if somebody else judges, who does not say."""
-    if (judge := options.verifier) is not None:
-        return str(getattr(judge, "device_name", None) or getattr(getattr(judge, "device", None), "name", ""))
+    """Return the device that verdicts come from. Empty when a custom verifier does not name it."""
+    if (verifier := options.verifier) is not None:
+        return str(getattr(verifier, "device_name", None) or getattr(getattr(verifier, "device", None), "name", ""))
     return str(getattr(_device_kind(options), "name", ""))
 
 
 def _device_kind(options: Options) -> Any:
-    given = options.device
-    return plugins.load("kernel_gym.devices", given) if isinstance(given, str) else given
+    device = options.device
+    return plugins.load("kernel_gym.devices", device) if isinstance(device, str) else device
 
 
 def bank(options: Options, language: str) -> MemoryBank:
-    """The bank; an empty one is given the seed knowledge of the author's language."""
+    """Return the bank; a new one is given the seed knowledge of the author's language."""
     if isinstance(options.bank, MemoryBank):
         if options.bank.frozen or options.bank.read_only:
-            raise ConfigError("a bank that takes in nothing has no start points: give a writable one, memory='frozen'")
+            raise ConfigError(
+                "a frozen or read-only bank takes no start points: give a writable one and memory='frozen'"
+            )
         return options.bank
-    made = MemoryBank(None if options.bank is None else Path(options.bank), embedder(options))
-    if not len(made):
+    bank = MemoryBank(None if options.bank is None else Path(options.bank), embedder(options))
+    if not len(bank):
         from kernel_gym.memory.seed import seed_items
 
-        made.add(seed_items(language), attempt=False)
-    return made
+        bank.add(seed_items(language), attempt=False)
+    return bank
 
 
 def embedder(options: Options) -> Embedder:
-    """The embedder, made if it was given by name."""
+    """Return the embedder, made if it is given by name."""
     if not isinstance(options.embedder, str):
         return options.embedder
-    made: Embedder = plugins.make("kernel_gym.embedders", options.embedder, dict(options.embedder_options))
-    return made
+    embedder: Embedder = plugins.make("kernel_gym.embedders", options.embedder, dict(options.embedder_options))
+    return embedder
 
 
 def device(options: Options) -> Device:
-    """The device, made if it was given by name; a clear error if it can't be used here."""
-    given = options.device
-    made: Device = (
-        plugins.make("kernel_gym.devices", given, dict(options.device_options)) if isinstance(given, str) else given
-    )
-    if reason := made.unavailable_reason():
+    """Return the device, made if it is given by name; raise DeviceUnavailable if it cannot be used here."""
+    device: Device = options.device
+    if isinstance(options.device, str):
+        device = plugins.make("kernel_gym.devices", options.device, dict(options.device_options))
+    if reason := device.unavailable_reason():
         raise DeviceUnavailable(reason)
-    return made
+    return device
 
 
 def verifier(options: Options) -> Any:
-    """The verifier on the device, with a worker a core unless the options say otherwise."""
+    """Return a verifier on the device, with one worker for each core unless the options say otherwise."""
     from kernel_gym.verifier import Verifier
 
     inspect = inspector(options)
@@ -117,7 +118,7 @@ def verifier(options: Options) -> Any:
 
 
 def inspector(options: Options) -> Inspect | None:
-    """Who reads kernels that passed; None if nobody is asked to."""
+    """Return the second reader of kernels that passed every gate; None if there is none."""
     if not isinstance(options.inspection, Mapping):
         return options.inspection
     if not options.inspection:
@@ -128,7 +129,7 @@ def inspector(options: Options) -> Inspect | None:
 
 
 def exported_operators(task: Task) -> Sequence[str]:
-    """The ATen operators of a task, from its exported graph."""
+    """Return the ATen operators of a task, from its exported graph."""
     from kernel_gym.tasks.operators import operators
 
     return operators(task)

@@ -1,7 +1,7 @@
 """An environment whose best policy is known: one useful memory among many. Learners are tested on it.
 
-It is `KernelSynthesisEnv` itself, with a scripted author and an arithmetic judge, so a learner that solves it has come
-through the real spaces, masks, bank and attempt logic. No compiler, no torch; thousands of attempts in seconds.
+It is `KernelSynthesisEnv` with a scripted author and an arithmetic verifier. So a learner that solves it has used the
+real spaces, masks, bank and attempt logic. It needs no compiler and no torch; thousands of attempts take seconds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kernel_gym.verdict import Feasible, Incorrect, Verdict
 
 #: What the useful memories say, by stage; only they help.
 DRAFT_SECRET, REFINE_SECRET = "the queue needs its event", "double the buffer"
-#: Latency of a first feasible kernel, and what a refinement makes of its start point's, with and without the secret.
+#: Latency of a first feasible kernel, and the factors of a refinement with and without the secret.
 FIRST_US, FASTER, SLOWER = 1000.0, 0.9, 1.1
 
 
@@ -35,11 +35,11 @@ class ScriptedAuthor:
     language = "text"
 
     def identity(self) -> str:
-        """It depends on nothing but its arguments."""
+        """Return a fixed name: kernels depend on the arguments alone."""
         return "scripted"
 
     def write(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Kernel:
-        """A kernel that says its own latency, or that it is wrong."""
+        """Return a kernel that states its own latency, or that it is wrong."""
         text = "\n".join(note.text for note in context)
         if start is None:
             return Kernel(f"latency {FIRST_US!r}" if DRAFT_SECRET in text else "wrong", self.language)
@@ -48,10 +48,10 @@ class ScriptedAuthor:
 
 
 class ArithmeticJudge:
-    """Takes a scripted kernel at its word."""
+    """A verifier that believes what a scripted kernel states."""
 
     def verify(self, kernel: Kernel, task: Task) -> Verdict:
-        """Feasible with the latency that the kernel states."""
+        """Return `Feasible` with the latency that the kernel states, else `Incorrect`."""
         word, _, latency = kernel.source.partition(" ")
         if word != "latency":
             return Incorrect("the kernel computes something else")
@@ -59,16 +59,16 @@ class ArithmeticJudge:
 
 
 class HashEmbedder:
-    """Unrelated unit vectors: no text is nearer to a task than chance has it, so similarity tells nothing."""
+    """Embeds texts as unrelated unit vectors, so that similarity carries no information."""
 
     dimension = 32
 
     def identity(self) -> str:
-        """It never changes."""
+        """Return a fixed name."""
         return "hash-32"
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row a text."""
+        """Return one row for each text."""
         return np.stack([self._row(text) for text in texts]) if texts else np.zeros((0, self.dimension), np.float32)
 
     def _row(self, text: str) -> NDArray[np.float32]:
@@ -104,7 +104,7 @@ class KnownOptimumEnv(KernelSynthesisEnv):
 
     @property
     def optimum(self) -> float:
-        """The return of a policy that knows."""
+        """The return of the best policy."""
         return optimum(self.options)
 
 
@@ -116,12 +116,12 @@ class KnownOptimumVectorEnv(KernelSynthesisVectorEnv):
 
     @property
     def optimum(self) -> float:
-        """The return of a policy that knows, for one sub-environment."""
+        """The return of the best policy, for one sub-environment."""
         return optimum(self.options)
 
 
 def known_options(memories: int | None = None, tasks_count: int = 4, secret: int = 0, **options: Any) -> dict[str, Any]:
-    """The options of `KernelSynthesisEnv` that make it one with a known optimum."""
+    """Return the options of `KernelSynthesisEnv` that make it one with a known optimum."""
     given: dict[str, Any] = {
         "budget": 10,
         "picks": 2,
@@ -139,7 +139,7 @@ def known_options(memories: int | None = None, tasks_count: int = 4, secret: int
 
 
 def optimum(options: Options) -> float:
-    """The best return of an episode: the first draft is feasible, then every refinement is faster."""
+    """Return the best return of an episode: the first draft is feasible, then every refinement is faster."""
     refined = 0 if options.stages == "draft" else options.budget - 1
     return 1.0 + refined * float(np.tanh(-np.log(FASTER)))
 
@@ -149,7 +149,7 @@ def _no_operators(task: Task) -> Sequence[str]:
 
 
 def _bank(memories: int, secret: int) -> MemoryBank:
-    """Practices with nothing to tell them apart but their words."""
+    """Return a bank of practices that differ in their words alone."""
     first, second = np.random.default_rng(secret).permutation(memories)[:2] if memories > 1 else (0, 0)
     helps = {int(first): DRAFT_SECRET, int(second): REFINE_SECRET}
     bank = MemoryBank(None, HashEmbedder())

@@ -1,4 +1,4 @@
-"""What a policy sees: candidate features and global features, in one flat vector, addressable by name.
+"""The observation: candidate features and global features in one flat vector, addressable by name.
 
     layout = env.unwrapped.layout
     similarity = observation["observations"][layout.candidate("similarity")]     # one number a slot, shape (K,)
@@ -45,7 +45,7 @@ class Feature:
 
     @property
     def width(self) -> int:
-        """How many numbers it takes."""
+        """The number of values."""
         return len(self.parts) or 1
 
 
@@ -83,10 +83,10 @@ GLOBAL_FEATURES = (
 
 @dataclass(frozen=True)
 class Situation:
-    """What the features are relative to: the task at hand, how far it has come, what the bank knows.
+    """The task, the progress of its episode and the state of the bank, which features are computed from.
 
-    `embedding` is projected already; `fastest` maps task ids to the best latency the bank holds for them; `clock`
-    is how many attempts the bank has seen.
+    `embedding` is projected already; `fastest` maps task ids to the best latency that the bank holds for them; `clock`
+    is the number of attempts that the bank has recorded.
     """
 
     task: str
@@ -128,12 +128,12 @@ class Layout:
 
     @cached_property
     def candidate_width(self) -> int:
-        """F: how many numbers describe one candidate."""
+        """F: the number of values for one candidate."""
         return sum(feature.width for feature in CANDIDATE_FEATURES)
 
     @cached_property
     def global_width(self) -> int:
-        """G: how many numbers describe the situation."""
+        """G: the number of global values."""
         return sum(feature.width for feature in self._globals)
 
     @property
@@ -142,17 +142,17 @@ class Layout:
         return self.slots * self.candidate_width + self.global_width
 
     def candidate(self, name: str) -> NDArray[np.intp]:
-        """Indices of a candidate feature in `observations`: shape (K,), or (K, parts) for one with parts."""
+        """Return the indices of a candidate feature in `observations`: shape (K,), or (K, parts) for one with parts."""
         rows = np.arange(self.slots * self.candidate_width).reshape(self.slots, self.candidate_width)
         return rows[:, _known(self.candidate_columns, name)]
 
     def globals(self, name: str) -> NDArray[np.intp]:
-        """Indices of a global feature in `observations`: shape (), or (parts,) for one with parts."""
+        """Return the indices of a global feature in `observations`: shape (), or (parts,) for one with parts."""
         tail = np.arange(self.slots * self.candidate_width, self.size)
         return np.asarray(tail[_known(self.global_columns, name)])
 
     def space(self) -> gym.spaces.Dict:
-        """The observation space: these exact keys."""
+        """Return the observation space."""
         low = np.concatenate([np.tile(_low(CANDIDATE_FEATURES), self.slots), _low(self._globals)])
         return gym.spaces.Dict(
             observations=gym.spaces.Box(low, np.ones_like(low), dtype=np.float32),
@@ -160,12 +160,12 @@ class Layout:
         )
 
     def describe(self) -> str:
-        """Every name with its width and meaning, one a line."""
+        """Return every name with its width and meaning, one on each line."""
         lines = [f"candidate.{f.name:<17}{f.width:>3}  {f.meaning}" for f in CANDIDATE_FEATURES]
         return "\n".join(lines + [f"globals.{f.name:<19}{f.width:>3}  {f.meaning}" for f in self._globals])
 
     def candidates(self, pool: tuple[Candidate, ...], now: Situation) -> Vector:
-        """The K x F numbers of a pool before anything is picked; `mark` keeps them up to date."""
+        """Return the K x F values of a pool before anything is picked; `mark` keeps them up to date."""
         rows = np.zeros((self.slots, self.candidate_width), np.float32)
         if pool:
             rows[: len(pool)] = [_describe(candidate, now) for candidate in pool]
@@ -174,7 +174,7 @@ class Layout:
     def mark(
         self, rows: Vector, pool: tuple[Candidate, ...], picked: tuple[int, ...], operators: frozenset[str]
     ) -> None:
-        """Bring the features that depend on the picks (slot numbers) up to date, in place."""
+        """Update the features that depend on the picks (slot numbers), in place."""
         shown = frozenset().union(*(pool[slot].words for slot in picked))
         open_ops = operators.difference(*(pool[slot].operators for slot in picked))
         columns = self.candidate_columns
@@ -183,7 +183,7 @@ class Layout:
         rows[: len(pool), columns["uncovered"]] = [_share(open_ops, candidate.operators) for candidate in pool]
 
     def situation(self, now: Situation) -> Vector:
-        """The G global numbers."""
+        """Return the G global values."""
         row = np.zeros(self.global_width, np.float32)
         columns = self.global_columns
         row[columns[f"stage.{now.stage}"]] = 1.0
@@ -197,25 +197,25 @@ class Layout:
 
 
 def projection(dimensions: int, width: int = EMBEDDING) -> Vector:
-    """The fixed random matrix that takes an embedding to `width` numbers; the same on every machine."""
+    """Return the fixed random matrix that projects an embedding to `width` values; the same on every machine."""
     return np.random.default_rng(20240607).standard_normal((dimensions, width)).astype(np.float32)
 
 
 def project(embedding: NDArray[Any], width: int = EMBEDDING) -> Vector:
-    """A unit embedding under the fixed projection: about three standard deviations fit into [-1, 1]."""
+    """Project a unit embedding; about three standard deviations fit into [-1, 1]."""
     projected: Vector = np.asarray(embedding, np.float32) @ projection(len(embedding), width)
     bounded: Vector = np.clip(projected / np.float32(3.0), -1.0, 1.0)
     return bounded
 
 
 def _describe(candidate: Candidate, now: Situation) -> list[float]:
-    """One candidate's numbers, in the order of CANDIDATE_FEATURES."""
+    """Return one candidate's values, in the order of CANDIDATE_FEATURES."""
     item, kind = candidate.item, candidate.kind
     draft, refine = (candidate.outcome(stage) for stage in _STAGES)
     age = max(0, now.clock - item.born)
     share = _share(now.operators, candidate.operators)
     return [
-        *(kind == one for one in CANDIDATE_FEATURES[0].parts),
+        *(kind == part for part in CANDIDATE_FEATURES[0].parts),
         _bounded(candidate.similarity),
         item.task == now.task,
         bool(item.category) and item.category == now.category,
@@ -252,7 +252,7 @@ def _speedup(first_us: float | None, best_us: float | None) -> float:
 
 
 def _share(whole: frozenset[str], part: frozenset[str]) -> float:
-    """Which share of `whole` is in `part`; 0 if there is nothing to share."""
+    """Return the share of `whole` that is in `part`; 0 if `whole` is empty."""
     return len(whole & part) / len(whole) if whole else 0.0
 
 

@@ -1,7 +1,7 @@
-"""Candidates: which of the bank's items an agent may choose from in one attempt.
+"""The pool of one attempt: the candidates that an agent may pick from.
 
-Two compositions. `similarity`: the nearest items, as in the paper. `stratified`: the nearest of each stratum (kind and
-feasibility) in turn, so that failures, of which there are many, can't crowd out the few successes.
+There are two compositions. `similarity` takes the nearest items, as in the paper. `stratified` takes the nearest of
+each stratum (kind and feasibility) in turn, so that the many failures do not crowd out the few successes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _STRATA = (
 
 @dataclass(frozen=True)
 class Child:
-    """What refining a start point came to: a trace's id, its verdict's outcome and, if it is feasible, its latency."""
+    """A trace that refined a start point: its id, its verdict's outcome and, if it is feasible, its latency."""
 
     id: int
     outcome: str
@@ -41,17 +41,22 @@ class Child:
 
     @classmethod
     def of(cls, trace: MemoryItem) -> Child:
-        """A trace as the child of a start point."""
+        """Return a trace as the child of a start point."""
         if trace.verdict is None:
-            raise ValueError(f"item {trace.id} has no verdict and is nobody's child")
+            raise ValueError(f"item {trace.id} has no verdict and cannot be a child")
         return cls(trace.id, trace.verdict.outcome, trace.verdict.latency_us)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One slot of the pool: an item, its similarity to the query, its record, and whether it is offered as a start.
+    """One slot of the pool.
 
-    A start has `children`: what earlier attempts that refined it came to, oldest first.
+    Attributes:
+        item: The memory item.
+        similarity: Its similarity to the query.
+        outcomes: Uses and rewards of the attempts that were shown the item, by stage.
+        start: Whether it is offered as a start point.
+        children: Of a start point: the traces of earlier attempts that refined it, oldest first.
     """
 
     item: MemoryItem
@@ -72,7 +77,7 @@ class Candidate:
 
     @property
     def words(self) -> frozenset[str]:
-        """The telling words of its text."""
+        """The words of its text that carry meaning."""
         return _telling_words(self.item.text)
 
     @property
@@ -86,7 +91,7 @@ class Candidate:
         return None if self.item.verdict is None else self.item.verdict.latency_us
 
     def outcome(self, stage: Stage) -> Outcomes:
-        """What attempts that were shown the item came to in a stage."""
+        """Return uses and rewards of the attempts in a stage that were shown the item."""
         return self.outcomes.get(stage, _NO_OUTCOMES)
 
 
@@ -95,7 +100,7 @@ _NO_OUTCOMES = Outcomes()
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a pool is for: a query, how many items of which language, and what they should not or should be."""
+    """What a pool is made for: a query, the size and language, ids to exclude, the bottleneck of the start point."""
 
     query: str
     size: int
@@ -105,15 +110,15 @@ class Wanted:
 
 
 def similar(bank: MemoryBank, wanted: Wanted, composition: Composition) -> tuple[Candidate, ...]:
-    """At most `wanted.size` candidates, most similar first.
+    """Return at most `wanted.size` candidates, most similar first.
 
-    In refining, up to a quarter of the places go to the practices that are good against the profiled bottleneck.
+    In refining, up to a quarter of the places go to practices against the profiled bottleneck.
     """
     matching = _matching(bank, wanted) if wanted.bottleneck else ()
-    rest = replace(wanted, exclude=wanted.exclude | {found.item.id for found in matching})
+    rest = replace(wanted, exclude=wanted.exclude | {retrieved.item.id for retrieved in matching})
     chosen = (*matching, *_COMPOSITIONS[composition](bank, rest))[: wanted.size]
-    ranked = sorted(chosen, key=lambda found: (-found.similarity, found.item.id))
-    return tuple(Candidate(found.item, found.similarity, found.outcomes) for found in ranked)
+    ranked = sorted(chosen, key=lambda retrieved: (-retrieved.similarity, retrieved.item.id))
+    return tuple(Candidate(retrieved.item, retrieved.similarity, retrieved.outcomes) for retrieved in ranked)
 
 
 def _matching(bank: MemoryBank, wanted: Wanted) -> Sequence[Retrieved]:
@@ -137,7 +142,7 @@ def _stratified(bank: MemoryBank, wanted: Wanted) -> Sequence[Retrieved]:
         for kind, feasible in _STRATA
     ]
     in_turn = chain.from_iterable(zip_longest(*strata))
-    return [found for found in in_turn if found is not None][: wanted.size]
+    return [retrieved for retrieved in in_turn if retrieved is not None][: wanted.size]
 
 
 _COMPOSITIONS = {"similarity": _nearest, "stratified": _stratified}

@@ -10,16 +10,17 @@ from kernel_gym.errors import ConfigError
 
 
 def known_mode(mode: str | None, metadata: Mapping[str, Any]) -> str | None:
-    """A `render_mode`, if it is one of an environment's."""
+    """Return a `render_mode` if the environment has it, else raise a ConfigError."""
     if mode is not None and mode not in metadata["render_modes"]:
         raise ConfigError(f"render_mode is one of {', '.join(metadata['render_modes'])}, not {mode!r}")
     return mode
 
 
 def frame(episode: Episode, result: AttemptResult | None) -> str:
-    """Task, progress, the verdict of an attempt that has just ended, and the pool."""
-    best = "none" if episode.best_us is None else f"{episode.best_us:.2f} us"
-    lines = [f"{episode.task.id}  {episode.stage}  attempt {episode.used}/{episode.budget}  best {best}"]
+    """Return task, progress, the verdict of an attempt that has just ended, and the pool as text."""
+    progress = episode.progress
+    best = "none" if progress.best_us is None else f"{progress.best_us:.2f} us"
+    lines = [f"{episode.task.id}  {progress.stage}  attempt {progress.used}/{episode.budget}  best {best}"]
     if result is not None:
         lines.append(_outcome(result))
     if episode.over:

@@ -1,4 +1,4 @@
-"""The two rewards of the method, as objects that state their range and their value when the verifier failed."""
+"""The two rewards of the method. Each states its range and its value when the verifier failed."""
 
 from __future__ import annotations
 
@@ -11,16 +11,28 @@ from kernel_gym.verdict import Verdict
 
 
 class Reward(Protocol):
-    """What a verdict is worth in one stage. Deterministic; raw: normalisation belongs to the agent."""
+    """The reward of a verdict in one stage. It is deterministic and raw: normalisation belongs to the agent.
+
+    Attributes:
+        name: Name of the reward in the method.
+        range: Least and greatest value.
+        on_error: Value if an infrastructure error kept the kernel from being judged.
+    """
 
     name: ClassVar[str]
-    #: Least and greatest value.
     range: ClassVar[tuple[float, float]]
-    #: Value when an infrastructure error kept the kernel from being judged.
     on_error: ClassVar[float]
 
     def __call__(self, verdict: Verdict, best_us: float | None) -> float:
-        """The reward of `verdict`, given the best latency before the attempt."""
+        """Return the reward.
+
+        Args:
+            verdict: The verdict of the attempt.
+            best_us: The best latency before the attempt; None if there is none.
+
+        Returns:
+            A value within `range`.
+        """
 
 
 @dataclass(frozen=True)
@@ -32,7 +44,7 @@ class DraftReward:
     on_error: ClassVar[float] = 0.0
 
     def __call__(self, verdict: Verdict, best_us: float | None = None) -> float:
-        """The reward of `verdict`; the best latency plays no part."""
+        """Return the reward of `verdict`; the best latency is not used."""
         if verdict.outcome == "unjudged":
             return self.on_error
         return 1.0 if verdict.feasible else -1.0
@@ -40,9 +52,9 @@ class DraftReward:
 
 @dataclass(frozen=True)
 class RefineReward:
-    """r2: -1 if infeasible, else tanh(log b - log latency), b being the best latency before the attempt.
+    """r2: -1 if infeasible, else tanh(log b - log latency), with b the best latency before the attempt.
 
-    0 is "as fast as the best so far"; twice as fast gives 0.6, half as fast -0.6.
+    As fast as the best so far gives 0, twice as fast 0.6, half as fast -0.6.
     """
 
     name: ClassVar[str] = "r2"
@@ -50,7 +62,11 @@ class RefineReward:
     on_error: ClassVar[float] = 0.0
 
     def __call__(self, verdict: Verdict, best_us: float | None) -> float:
-        """The reward of `verdict` relative to `best_us`."""
+        """Return the reward of `verdict` relative to `best_us`.
+
+        Raises:
+            ValueError: The kernel is feasible and there is no best latency to compare it with.
+        """
         if verdict.outcome == "unjudged":
             return self.on_error
         latency = verdict.latency_us

@@ -9,6 +9,6 @@ import numpy as np
 
 
 def generator(*key: str | int) -> np.random.Generator:
-    """A generator of its own for each key, such as (run seed, task, attempt); the same in every process."""
+    """Return the random generator of a key, such as (run seed, task, attempt); the same in every process."""
     digest = hashlib.sha256(json.dumps(key).encode()).digest()
     return np.random.default_rng(np.random.SeedSequence(int.from_bytes(digest[:16], "big")))

@@ -30,14 +30,14 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
 
     ## Description
     One *outer iteration* gives every task of the batch one attempt. Each sub-environment picks as in
-    `KernelSynthesisEnv`; one that is done (it chose `K` or used its picks) has only `K` legal until all are. The
-    step in which the last one is done has all kernels written, verified in parallel and, in index order, committed
-    to the bank: so all attempts of an iteration see the bank as it was at its start. That step pays all rewards and
+    `KernelSynthesisEnv`. One that is done (it chose `K` or used its picks) has only `K` legal until all are done. In
+    the step in which the last one is done, all kernels are written, verified in parallel and committed to the bank in
+    index order. So all attempts of an iteration see the bank as it was at its start. That step pays all rewards and
     adds `attempt` (or `failure`) to the infos of all; every other step pays 0.
 
     ## Spaces, rewards, information
-    Those of `KernelSynthesisEnv`, batched. Infos are arrays of objects, one place a sub-environment, with `_key`
-    saying who has the key; `view(observations, infos, i)` gives one sub-environment's observation and info back.
+    Those of `KernelSynthesisEnv`, batched. Infos are arrays of objects, one place for each sub-environment; `_key`
+    says which of them have the key. `view(observations, infos, i)` returns one sub-environment's observation and info.
 
     ## Episode End
     Autoreset is NEXT_STEP: the step after an end resets that sub-environment to the curriculum's next task, ignores
@@ -95,18 +95,30 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
 
     @property
     def layout(self) -> Layout:
-        """Where each feature lies in one sub-environment's observation."""
+        """The layout of one sub-environment's observation: where each feature lies."""
         return self._services.layout
 
     @property
     def bank(self) -> MemoryBank:
-        """The memory that all share."""
+        """The memory bank that all sub-environments share."""
         return self._services.bank
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Vector], dict[str, Any]]:
-        """Give every sub-environment its next task; with a seed, put bank and curriculum back first."""
+        """Begin the next task in every sub-environment.
+
+        Args:
+            seed: Restores bank and curriculum as constructed and becomes the run seed. None keeps them and goes on.
+            options: `{"tasks": [...]}` names the tasks instead of the curriculum, one for each sub-environment.
+
+        Returns:
+            The first observations and their infos.
+
+        Raises:
+            ConfigError: Several seeds are given, or not one task for each sub-environment.
+            TaskError: A task is not one of this environment's.
+        """
         if seed is not None and not isinstance(seed, int | np.integer):
             raise ConfigError("the sub-environments share one bank: give one seed, not a list")
         names: Sequence[str | None] = (options or {}).get("tasks") or [None] * self.num_envs
@@ -125,7 +137,18 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
     def step(
         self, actions: Actions
     ) -> tuple[dict[str, Vector], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """One pick each; once all are done, all kernels are written, judged and remembered."""
+        """Make one pick in each sub-environment. When all are done, all kernels are written, judged and remembered.
+
+        Args:
+            actions: One action for each sub-environment.
+
+        Returns:
+            Observations, rewards, terminated, truncated and infos.
+
+        Raises:
+            gymnasium.error.InvalidAction: An action is outside the action space.
+            gymnasium.error.ResetNeeded: The episodes have not begun.
+        """
         if not self._begun:
             raise gym.error.ResetNeeded("the episodes have not begun; call reset()")
         if not self.action_space.contains(np.asarray(actions, np.int64)):
@@ -149,9 +172,9 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
             episode.pick(action)
 
     def _iterate(self) -> None:
-        """The end of an outer iteration: judge all, commit in index order, then let all see the new bank."""
+        """End an outer iteration: have all kernels judged, commit in index order, then open the next attempts."""
         generated = self._services.generate_and_verify([episode.request() for episode in self._episodes])
-        self._results = [episode.commit(one) for episode, one in zip(self._episodes, generated, strict=True)]
+        self._results = [episode.commit(result) for episode, result in zip(self._episodes, generated, strict=True)]
         for episode in self._episodes:
             episode.open_attempt()
 
@@ -168,7 +191,7 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
         return infos
 
     def render(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        """One frame a sub-environment with `ansi`."""
+        """Return one text for each sub-environment with `ansi`, else None."""
         if self.render_mode != "ansi":
             return None
         if not self._begun:
@@ -179,7 +202,7 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
         return "\n".join(frame(episode, result) for episode, result in zip(self._episodes, self._results, strict=True))
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Close what the environment made; parts that were given as objects stay open."""
+        """Close the parts that the environment made; parts that were given as objects stay open."""
         self._services.close()
         if self.options.memory == "fresh":
             for episode in self._episodes:
@@ -189,7 +212,16 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
 def view(
     observations: Mapping[str, Vector], infos: Mapping[str, Any], i: int
 ) -> tuple[dict[str, Vector], dict[str, Any]]:
-    """One sub-environment's observation and info, as the single environment would give them."""
+    """Return one sub-environment's observation and info, as the single environment would give them.
+
+    Args:
+        observations: Observations of the vector form.
+        infos: Infos of the vector form.
+        i: Index of the sub-environment.
+
+    Returns:
+        Its observation and its info.
+    """
     info = {key: infos[key][i] for key in infos if not key.startswith("_") and infos[f"_{key}"][i]}
     return {key: value[i] for key, value in observations.items()}, info
 

@@ -34,7 +34,7 @@ class TabularBank:
         self.clear()
 
     def clear(self) -> None:
-        """Back to the seed knowledge alone."""
+        """Remove everything but the seed knowledge."""
         count, tasks = len(self.arrays.items), len(self.arrays.tasks)
         self.ids = np.zeros(count, np.int64)
         self.ids[: self.arrays.seed_size] = np.arange(1, self.arrays.seed_size + 1)
@@ -44,7 +44,7 @@ class TabularBank:
         self.record_of = np.zeros((count, 7))
         self.fastest = np.full(tasks, np.inf)
         self.starts: list[list[int]] = [[] for _ in range(tasks)]
-        #: What refining a start point came to, and the schedules that were tried at it, by the start point's place.
+        #: The children of a start point and the schedules that were tried from it, by the start point's place.
         self.children: dict[int, tuple[Child, ...]] = {}
         self._edges: set[tuple[int, int]] = set()
         self.tried: dict[int, tuple[int, ...]] = {}
@@ -53,7 +53,7 @@ class TabularBank:
         return self.size
 
     def add(self, places: Sequence[int], stage: Stage, start: int = -1) -> tuple[int, ...]:
-        """An attempt leaves items behind, its trace first; known ones keep their ids."""
+        """Add the items of an attempt, its trace first, and return their ids; items that are there keep theirs."""
         self.attempts += 1
         places = [self.arrays.same[place] for place in places]
         for place in places:
@@ -85,24 +85,24 @@ class TabularBank:
             self.starts[task].sort(key=lambda one: (self.arrays.latency[one], self.ids[one]))
 
     def joined(self) -> list[MemoryItem]:
-        """The items in the order of their ids, each with the stage that it comes from."""
+        """Return the items in the order of their ids, each with the stage that it comes from."""
         places = np.argsort(self.ids, kind="stable")[len(self.ids) - self.size :].tolist()
         stages = [STAGES[self.stage[place]] if self.stage[place] >= 0 else None for place in places]
         return [replace(self.arrays.items[place], stage=stage) for place, stage in zip(places, stages, strict=True)]
 
     def record(self, stage: Stage, places: Iterable[int], reward: float) -> None:
-        """An attempt in `stage` that was shown these items got `reward`."""
+        """Record the reward of an attempt in `stage` that was shown these items."""
         code, where = STAGES.index(stage), list(places)
-        known = self.record_of[where]
-        known[:, code] += 1
-        known[:, 2 + code] += reward
-        known[:, 4 + code] += RECENT_WEIGHT * (reward - known[:, 4 + code])
-        self.record_of[where] = known
+        records = self.record_of[where]
+        records[:, code] += 1
+        records[:, 2 + code] += reward
+        records[:, 4 + code] += RECENT_WEIGHT * (reward - records[:, 4 + code])
+        self.record_of[where] = records
 
     def pools(self, queries: Places, size: int, excluded: Places, bottlenecks: Sequence[str], limit: int) -> Places:
-        """The items nearest to each query, at most `size`, padded with -1; ids above `limit` are left out.
+        """Return the items nearest to each query, at most `size`, padded with -1, without ids above `limit`.
 
-        `excluded` is the start point of each; practices against a bottleneck have up to a quarter of the places.
+        `excluded` is the start point of each; practices against a bottleneck get up to a quarter of the places.
         """
         there = self._offered & (self.ids > 0) & (self.ids <= limit)
         keys = np.where(there, self.arrays.keys[queries] + self.ids, _NOWHERE)
@@ -123,14 +123,14 @@ class TabularBank:
 
     @staticmethod
     def _prefer(keys: Places, wanted: Places, count: int) -> None:
-        """Bring the nearest of the wanted items before everything else."""
+        """Put the nearest of the wanted items before all others."""
         near = wanted[np.argsort(keys[wanted])[:count]]
         keys[near[keys[near] < _NOWHERE]] -= 1 << (ID_BITS + 32)
 
 
 @dataclass(frozen=True)
 class Pool:
-    """One attempt's candidates as they were when it opened; a `Candidate` is made when it is looked at."""
+    """One attempt's candidates as they were when it opened; a `Candidate` is made when it is accessed."""
 
     arrays: ItemArrays
     places: tuple[int, ...]

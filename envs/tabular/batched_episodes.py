@@ -1,40 +1,43 @@
-"""A row of places where tasks are worked on, all of them at once: `Episode`, with arrays for what it keeps."""
+"""Many episodes at once: the attempt logic of `Episode` with arrays. Both follow `kernel_gym.envs.rules`."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
 
 from kernel_gym.authors.apprentice.tabular.author import ChosenRow, TabularAuthor, TabularRequest
+from kernel_gym.envs import rules
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.curriculum import Curriculum
 from kernel_gym.envs.observation import HALF_AGE, HALF_USES, VERDICTS, Layout, Vector
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.pool import Child
-from kernel_gym.envs.rewards import REWARDS
+from kernel_gym.envs.rules import Progress, refining
 from kernel_gym.envs.tabular.bank import STAGES, Pool, TabularBank
 from kernel_gym.envs.tabular.item_arrays import ItemArrays, Numbers, Places
+from kernel_gym.memory.item import Stage
 from kernel_gym.suites import task_id
 from kernel_gym.suites.definitions import CATEGORIES
 from kernel_gym.verdict import Feasible, Verdict
 
-DRAFT, REFINE = 0, 1
+REFINE = STAGES.index(Stage.REFINE)
 
 
 @dataclass(frozen=True)
 class AttemptResult:
-    """What an attempt came to, and how the author's decision met the table."""
+    """A finished attempt and the row of the table that the author's decision led to."""
 
     attempt: Attempt
     chosen: ChosenRow
 
 
 class BatchedEpisodes:
-    """`count` tasks under way; all share the first bank, or each has its own."""
+    """`count` episodes, each at one task. All share one bank; in fresh memory each has its own."""
 
     def __init__(self, arrays: ItemArrays, options: Options, author: TabularAuthor, count: int) -> None:
         self.arrays, self.options, self.author, self.count = arrays, options, author, count
@@ -75,7 +78,7 @@ class BatchedEpisodes:
     # Tasks
 
     def restart(self, seed: int) -> None:
-        """Everything as constructed, under a run seed."""
+        """Restore everything as constructed and set the run seed."""
         self.seed = seed
         self.attempts.clear()
         self.curriculum.restart(seed)
@@ -83,44 +86,41 @@ class BatchedEpisodes:
             bank.clear()
 
     def begin(self, i: int, name: str | None = None) -> None:
-        """Take up the next task, or the one named; in refining if the memory holds a feasible kernel of it."""
+        """Begin the next task, or the one named; in refining if the bank holds a feasible kernel of it."""
         task = self.curriculum.next() if name is None else self.curriculum.named(name)
-        self.task[i], self.stage[i], self.used[i], self.last[i] = self._place[task.id], DRAFT, 0, -1
-        self.first_us[i] = self.best_us[i] = np.nan
+        self.task[i], self.last[i] = self._place[task.id], -1
+        self._set_progress(i, Progress())
         self._found[i] = set()
         bank = self.banks[i]
         if self.options.memory == "fresh":
             bank.clear()
-        kernels = self._kernels(i) if self.options.stages != "draft" else []
-        if kernels:
-            self.stage[i] = REFINE
-            self.first_us[i] = self.arrays.latency[min(kernels, key=lambda place: bank.ids[place])]
-            self.best_us[i] = self.arrays.latency[kernels[0]]
+        if self.options.stages != "draft" and (kernels := self._kernels(i)):
+            oldest, latency = min(kernels, key=lambda place: bank.ids[place]), self.arrays.latency
+            self._set_progress(i, refining(float(latency[oldest]), float(latency[kernels[0]])))
 
     def _kernels(self, i: int) -> list[int]:
-        """Feasible traces of the task, fastest first; in frozen memory what this episode found alone."""
+        """Return the feasible traces of the task, fastest first; in frozen memory only those of this episode."""
         found = self.banks[i].starts[int(self.task[i])]
         return found if self.options.memory != "frozen" else [place for place in found if place in self._found[i]]
 
     @property
     def over(self) -> Any:
-        """Which have spent their budget, or found their kernel where drafting is all."""
-        ended = self.used >= self.options.budget
-        return ended | ~np.isnan(self.best_us) if self.options.stages == "draft" else ended
+        """Which episodes have spent their budget, or found their kernel where drafting is all."""
+        return rules.is_over(self.options, self.used, ~np.isnan(self.best_us))
 
     @property
     def ready(self) -> Any:
-        """Which have picked and can have their kernel written."""
-        return (self.picks_left == 0) & ~self.start_due
+        """Which episodes have made their picks and can have a kernel written."""
+        return rules.is_ready(self.picks_left, self.start_due)
 
     # Picks
 
-    def open(self, who: Sequence[int]) -> None:
-        """Begin an attempt each: fix the pools, or offer the start points first."""
+    def open_attempts(self, who: Sequence[int]) -> None:
+        """Open an attempt in each of these episodes: fix the pool, or offer the start points first."""
         index = np.asarray(who, np.int64)
         over = self.over
         self.start[index] = -1
-        self.start_due[index] = (self.stage[index] == REFINE) & ~over[index]
+        self.start_due[index] = rules.start_is_due(self.stage[index] == REFINE, over[index])
         self.picks_left[index] = self.options.picks
         due = [i for i in who if self.start_due[i]]
         for i in due:
@@ -132,7 +132,7 @@ class BatchedEpisodes:
         self._show(index)
 
     def _fill(self, who: Sequence[int]) -> None:
-        """Fill pools from memory; benches on one bank with equally wide pools together."""
+        """Fill pools from the bank; those on one bank and equally wide together."""
         groups: dict[tuple[int, int], list[int]] = {}
         for i in who:
             groups.setdefault((id(self.banks[i]), self._width(i)), []).append(i)
@@ -154,7 +154,7 @@ class BatchedEpisodes:
         return verdict.profile.bottleneck if isinstance(verdict, Feasible) else ""
 
     def _show(self, index: Places) -> None:
-        """Describe new pools before anything is picked; benches on one bank together."""
+        """Describe new pools before anything is picked; those on one bank together."""
         self._words[index] = 0
         self._open[index] = self.arrays.task_operators[self.task[index]]
         if self.options.memory == "fresh":
@@ -188,7 +188,7 @@ class BatchedEpisodes:
         self.rows[index] = rows
 
     def _children(self, i: int, starts: Sequence[int]) -> tuple[tuple[Child, ...], ...]:
-        """What refining start points came to; frozen memory tells of what this episode found alone."""
+        """Return what refining start points gave; in frozen memory only what this episode found."""
         bank = self.banks[i]
         known = [bank.children.get(start, ()) for start in starts]
         if self.options.memory != "frozen":
@@ -197,7 +197,7 @@ class BatchedEpisodes:
         return tuple(tuple(child for child in some if child.id in found) for some in known)
 
     def _described(self, index: Places, places: Places) -> Vector:
-        """What is known of candidates without a bank, one row each."""
+        """Return the candidates' features that do not depend on the bank, one row each."""
         arrays, columns, task = self.arrays, self._columns, self.task[index][:, None]
         rows = np.zeros((*places.shape, self.layout.candidate_width), np.float32)
         starting, kind = self.start_due[index][:, None], arrays.kind[places]
@@ -212,7 +212,7 @@ class BatchedEpisodes:
         return rows
 
     def _measured(self, bank: TabularBank, places: Places, stage: Places, record_of: Numbers, rows: Vector) -> None:
-        """The numbers that come from the bank."""
+        """Fill in the features that come from the bank."""
         columns, arrays = self._columns, self.arrays
         relative = np.minimum(1.0, bank.fastest[arrays.of_task[places]] / arrays.latency[places])
         rows[..., columns["relative_latency"]] = np.where(np.isnan(relative), 0.0, relative)
@@ -226,7 +226,7 @@ class BatchedEpisodes:
             rows[..., columns[f"recent.{name}"]] = recent.clip(-1, 1)
 
     def pick(self, who: Places, actions: Places) -> None:
-        """One action each; a masked one is a no-op that uses up the pick."""
+        """Take one action in each of these episodes; a masked one is a no-op that uses up the pick."""
         legal = self.mask()[who, actions] == 1.0
         due = self.start_due[who]
         if due.any():
@@ -263,7 +263,7 @@ class BatchedEpisodes:
     # Kernels
 
     def commit(self) -> list[AttemptResult]:
-        """Have all kernels written, in index order; every one sees the memory as it was before."""
+        """Have all kernels written, then commit in index order: every author sees the bank as it was before."""
         picks = self.options.picks
         shown = np.full((self.count, picks + 1), -1)
         for i, slots in enumerate(self.picked):
@@ -286,62 +286,55 @@ class BatchedEpisodes:
             return TabularRequest(task, number, shown)
         return TabularRequest(task, number, shown, self.arrays.row(start), self.banks[i].tried.get(start, ()))
 
-    def _learn(self, i: int, written: ChosenRow, places: list[int], pages: tuple[int, ...]) -> AttemptResult:
-        arrays, bank, stage = self.arrays, self.banks[i], STAGES[self.stage[i]]
-        verdict, before = self._verdicts[written.row], float(self.best_us[i])
-        best = before if before == before else None
-        reward = REWARDS[stage](verdict, best)
-        start, left = int(self.start[i]), arrays.trace(written.row)
-        if self.options.statistics:
-            bank.record(stage, places if start < 0 else [start, *places], reward)
-        produced: tuple[int, ...] = ()
-        if self.options.memory != "frozen":
-            produced = bank.add((left, left + 1), stage, start)
-        elif verdict.feasible:
-            produced = bank.add((left,), stage, start)
-        if verdict.feasible:
-            self._found[i].add(arrays.same[left])
-        task = arrays.tasks[self.task[i]]
-        attempt = Attempt(
-            task=task.id,
-            category=task.category,
-            stage=stage,
-            index=int(self.used[i]),
-            context=self.picked_ids[i],
-            start=None if start < 0 else int(bank.ids[start]),
-            api_pages=pages,
-            kernel=arrays.kernels[written.row],
-            verdict=verdict,
-            reward=reward,
-            best_us=best,
-            produced=produced,
+    def _learn(self, i: int, chosen: ChosenRow, places: list[int], pages: tuple[int, ...]) -> AttemptResult:
+        arrays, bank, before = self.arrays, self.banks[i], self._progress(i)
+        verdict, start = self._verdicts[chosen.row], int(self.start[i])
+        attempt = before.attempt(
+            arrays.tasks[self.task[i]],
+            arrays.kernels[chosen.row],
+            verdict,
+            self.picked_ids[i],
+            None if start < 0 else int(bank.ids[start]),
+            pages,
+            self._remember(i, chosen.row, before, places),
         )
-        self._advance(i, written.row, verdict)
-        return AttemptResult(attempt, written)
+        self.last[i] = chosen.row
+        self._set_progress(i, before.after(verdict, self.options))
+        return AttemptResult(attempt, chosen)
 
-    def _advance(self, i: int, row: int, verdict: Verdict) -> None:
-        self.used[i] += 1
-        self.last[i] = row
-        if (now_us := verdict.latency_us) is not None:
-            if self.first_us[i] != self.first_us[i]:
-                self.first_us[i] = now_us
-            self.best_us[i] = np.fmin(now_us, self.best_us[i])
-            if self.options.stages != "draft":
-                self.stage[i] = REFINE
+    def _remember(self, i: int, row: int, before: Progress, places: list[int]) -> tuple[int, ...]:
+        """Record the reward of the shown items and add the new items to the bank; return their ids."""
+        bank, verdict, start = self.banks[i], self._verdicts[row], int(self.start[i])
+        if self.options.statistics:
+            bank.record(before.stage, places if start < 0 else [start, *places], before.reward(verdict))
+        trace, count = self.arrays.trace(row), rules.items_kept(self.options, verdict)
+        if verdict.feasible:
+            self._found[i].add(self.arrays.same[trace])
+        return bank.add(range(trace, trace + count), before.stage, start) if count else ()
+
+    def _progress(self, i: int) -> Progress:
+        first_us, best_us = float(self.first_us[i]), float(self.best_us[i])
+        return Progress(
+            STAGES[self.stage[i]],
+            int(self.used[i]),
+            None if isnan(first_us) else first_us,
+            None if isnan(best_us) else best_us,
+        )
+
+    def _set_progress(self, i: int, progress: Progress) -> None:
+        self.stage[i], self.used[i] = STAGES.index(progress.stage), progress.used
+        self.first_us[i] = nan if progress.first_us is None else progress.first_us
+        self.best_us[i] = nan if progress.best_us is None else progress.best_us
 
     # What the agent sees
 
     def mask(self) -> Vector:
-        """1 for every legal action, one row a bench."""
-        slots = self.options.slots
-        mask = np.zeros((self.count, slots + 1), np.float32)
-        legal = (self.pool >= 0) & ~self.ready[:, None]
-        mask[:, :slots] = legal & (self.rows[..., self._columns["picked"]] == 0.0)
-        mask[:, slots] = ~self.start_due
-        return mask
+        """Return 1 for every legal action, one row for each episode."""
+        picked = self.rows[..., self._columns["picked"]] != 0.0
+        return rules.action_mask(self.pool >= 0, picked, self.ready, self.start_due)
 
     def observations(self) -> dict[str, Vector]:
-        """What policies see, one row a bench; always new arrays."""
+        """Return what policies see, one row for each episode; always new arrays."""
         flat = self.rows.reshape(self.count, -1)
         return {"observations": np.concatenate([flat, self._situation()], axis=1), "action_mask": self.mask()}
 
@@ -358,7 +351,7 @@ class BatchedEpisodes:
         return rows
 
     def infos(self) -> dict[str, list[Any]]:
-        """The structured view, with ids: a list for each key, one place a bench."""
+        """Return the structured view, with ids: a list for each key, one place for each episode."""
         tasks = [self.arrays.tasks[t] for t in self.task.tolist()]
         places = zip(self.banks, self.start.tolist(), strict=True)
         return {
@@ -378,7 +371,7 @@ class BatchedEpisodes:
 
 
 def _chosen(arrays: ItemArrays, options: Options) -> list[Any]:
-    """The tasks that are worked on: all of the table, or those named."""
+    """Return the tasks to work on: those named, or all of the table."""
     if options.tasks is None:
         return arrays.tasks
     table = Curriculum(arrays.tasks)
@@ -387,7 +380,7 @@ def _chosen(arrays: ItemArrays, options: Options) -> list[Any]:
 
 
 def _share(whole: Any, part: Any) -> Numbers:
-    """Which share of `whole` is in `part`, both as bits; 0 if there is nothing to share."""
+    """Return the share of `whole` that is in `part`, both as bits; 0 if `whole` is empty."""
     count = np.bitwise_count(whole)
     share: Numbers = np.bitwise_count(whole & part) / np.maximum(count, 1).astype(np.float64)
     return share

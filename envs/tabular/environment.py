@@ -1,4 +1,4 @@
-"""The two forms of the tabular environment."""
+"""The tabular environment and its vector form."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Tabular:
 
     @property
     def bank(self) -> TabularBank:
-        """The memory; that all tasks share, if there are several."""
+        """The bank; of the vector form the one that all tasks share."""
         return self._episodes.banks[0]
 
     @property
@@ -55,16 +55,16 @@ class TabularEnv(_Tabular, gym.Env[dict[str, Vector], np.int64]):
 
     ## Description
     The author decides as the apprentice does: the same schedule and the same mistakes for the same seed, attempt,
-    context and start point. The kernel is then taken from the table, with the verdict it really got. Where the
-    table has no such kernel, the nearest one that fails at the same gate is taken, and `info["exact"]` is False.
+    context and start point. The kernel is then taken from the table, with the verdict that it got on the device. If
+    the table has no such kernel, the nearest one that fails at the same gate is taken, and `info["exact"]` is False.
 
     ## Spaces, rewards, episode end, information
     Those of `KernelSynthesisEnv`. `info["candidates"]` makes a `Candidate` when it is looked at. A step that generated
     adds `attempt` and `exact`. There is no infrastructure, so nothing is truncated.
 
     ## What is simpler
-    A kernel leaves one trace and one experience, worded as a draft's, also if it came from refining; a second writing
-    of the same kernel adds nothing. Memory can hold no more than the table's kernels.
+    A kernel leaves one trace and one experience, worded as a draft's, also if it came from refining. Writing the same
+    kernel again adds nothing. The bank holds at most the table's kernels.
 
     ## Arguments
     | argument | default | meaning |
@@ -92,31 +92,31 @@ class TabularEnv(_Tabular, gym.Env[dict[str, Vector], np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Vector], dict[str, Any]]:
-        """Go on to the next task; with a seed, put memory and curriculum back first. `options["task"]` names a task."""
+        """Begin the next task; with a seed, restore bank and curriculum first. `options["task"]` names a task."""
         first = self._np_random_seed is None
         super().reset(seed=self.options.seed if first and seed is None else seed)
         if first or seed is not None:
             self._episodes.restart(int(self.np_random_seed))
         self._episodes.begin(0, (options or {}).get("task"))
-        self._episodes.open([0])
+        self._episodes.open_attempts([0])
         return self._observation(), self._info()
 
     def step(self, action: np.int64) -> tuple[dict[str, Vector], float, bool, bool, dict[str, Any]]:
-        """One pick; the last of an attempt has the kernel chosen and remembered."""
+        """Make one pick. The last pick of an attempt has the kernel chosen and remembered."""
         if not self.action_space.contains(action):
             raise gym.error.InvalidAction(f"{action!r} is not an action; they are 0..{self.options.slots}")
         episodes = self._episodes
         if episodes.over[0]:
             raise gym.error.ResetNeeded("the episode is over; call reset()")
         episodes.pick(np.zeros(1, np.int64), np.array([action], np.int64))
-        settled: AttemptResult | None = None
+        result: AttemptResult | None = None
         if episodes.ready[0]:
-            settled = episodes.commit()[0]
-            episodes.open([0])
+            result = episodes.commit()[0]
+            episodes.open_attempts([0])
         info = self._info()
-        if settled is not None:
-            info |= {"attempt": settled.attempt, "exact": settled.chosen.exact}
-        reward = settled.attempt.reward if settled else 0.0
+        if result is not None:
+            info |= {"attempt": result.attempt, "exact": result.chosen.exact}
+        reward = result.attempt.reward if result else 0.0
         return self._observation(), reward, bool(episodes.over[0]), False, info
 
     def _observation(self) -> dict[str, Vector]:
@@ -128,9 +128,9 @@ class TabularEnv(_Tabular, gym.Env[dict[str, Vector], np.int64]):
 
 class TabularVectorEnv(_Tabular, VectorEnv[dict[str, Vector], Actions, NDArray[Any]]):
     """
-    `TabularEnv` for a batch of tasks that share one memory and move in lock-step, as `KernelSynthesisVectorEnv` does.
+    `TabularEnv` for a batch of tasks that share one bank and move in lock-step, as in `KernelSynthesisVectorEnv`.
 
-    This is the fast form: what an attempt costs falls with `num_envs`, until arrays leave the cache at a few hundred.
+    This is the fast form: the time of an attempt falls with `num_envs`, up to a few hundred.
     """
 
     metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
@@ -150,7 +150,7 @@ class TabularVectorEnv(_Tabular, VectorEnv[dict[str, Vector], Actions, NDArray[A
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Vector], dict[str, Any]]:
-        """Give every sub-environment its next task; with a seed, put memory and curriculum back first."""
+        """Begin the next task in every sub-environment; with a seed, restore bank and curriculum first."""
         if seed is not None and not isinstance(seed, int | np.integer):
             raise ConfigError("the sub-environments share one memory: give one seed, not a list")
         first = self._np_random_seed is None
@@ -160,36 +160,39 @@ class TabularVectorEnv(_Tabular, VectorEnv[dict[str, Vector], Actions, NDArray[A
         names = (options or {}).get("tasks") or [None] * self.num_envs
         for i, name in zip(range(self.num_envs), names, strict=True):
             self._episodes.begin(i, name)
-        self._episodes.open(range(self.num_envs))
+        self._episodes.open_attempts(range(self.num_envs))
         return self._episodes.observations(), self._infos([])
 
     def step(
         self, actions: Actions
     ) -> tuple[dict[str, Vector], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """One pick each; once all are done, all kernels are chosen and remembered."""
-        given = np.asarray(actions, np.int64)
-        if given.shape != (self.num_envs,) or given.min() < 0 or given.max() > self.options.slots:
+        """Make one pick in each sub-environment. When all are done, all kernels are chosen and remembered."""
+        picks = np.asarray(actions, np.int64)
+        if picks.shape != (self.num_envs,) or picks.min() < 0 or picks.max() > self.options.slots:
             raise gym.error.InvalidAction(f"actions must be {self.num_envs} numbers in 0..{self.options.slots}")
         episodes = self._episodes
         over, ready = episodes.over, episodes.ready
         picking = np.flatnonzero(~over & ~ready)
         if len(picking):
-            episodes.pick(picking, given[picking])
+            episodes.pick(picking, picks[picking])
         if len(ended := np.flatnonzero(over).tolist()):
             for i in ended:
                 episodes.begin(i)
-            episodes.open(ended)
-        settled: list[AttemptResult] = []
+            episodes.open_attempts(ended)
+        results: list[AttemptResult] = []
         if episodes.ready.all():
-            settled = episodes.commit()
-            episodes.open(range(self.num_envs))
-        rewards = np.array([one.attempt.reward for one in settled]) if settled else np.zeros(self.num_envs)
-        return episodes.observations(), rewards, episodes.over, ~self._all, self._infos(settled)
+            results = episodes.commit()
+            episodes.open_attempts(range(self.num_envs))
+        rewards = np.array([result.attempt.reward for result in results]) if results else np.zeros(self.num_envs)
+        return episodes.observations(), rewards, episodes.over, ~self._all, self._infos(results)
 
-    def _infos(self, settled: list[AttemptResult]) -> dict[str, Any]:
+    def _infos(self, results: list[AttemptResult]) -> dict[str, Any]:
         columns = self._episodes.infos()
-        if settled:
-            columns |= {"attempt": [one.attempt for one in settled], "exact": [one.chosen.exact for one in settled]}
+        if results:
+            columns |= {
+                "attempt": [result.attempt for result in results],
+                "exact": [result.chosen.exact for result in results],
+            }
         infos: dict[str, Any] = {key: np.fromiter(values, object, self.num_envs) for key, values in columns.items()}
         return infos | {f"_{key}": self._all for key in columns}
 

@@ -1,7 +1,7 @@
-"""Making a table: play, see which kernels are asked for that it lacks, have them judged, play on.
+"""Build a table: play on it, collect the kernels that it lacks, have them judged, play on.
 
-So the verdicts go where the author goes. Half of them are for kernels without a harmful mistake, whose latency counts;
-the others for failures, of which there are more than any table holds.
+So the table gets the kernels that the author writes most. Half of those added are without a harmful mistake: their
+latency counts. The other half are failures, of which there are more than any table holds.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Wanted = tuple[int, Schedule, tuple[tuple[str, str], ...]]
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many attempts met their kernel in the table: all, those without a harmful mistake, and of how many."""
+    """How many attempts found their exact kernel in the table: of all, and of those without a harmful mistake."""
 
     attempts: int
     exact: int
@@ -71,7 +71,7 @@ class TableBuilder:
         return TaskTable(self.tasks[i].id, tuple(exported_operators(self.tasks[i])), moves)
 
     def add(self, i: int, schedule: Schedule, wrong: dict[str, str]) -> Verdict:
-        """Write the kernel with these mistakes, have it judged, and put it into the table."""
+        """Write the kernel with these mistakes, have it judged and add it to the table."""
         source, spoken = self._written(i, schedule, wrong)
         task = self.table.tasks[i]
         _, needed = self._written(i, schedule, {})
@@ -93,13 +93,13 @@ class TableBuilder:
         return source, tuple(spelling.chosen)
 
     def play(self, profile: Profile, attempts: int, seed: int, **options: Any) -> Iterator[tuple[int, ChosenRow]]:
-        """Random picks on the table as it is; what the author decided in each attempt."""
+        """Play with random picks on the table as it is; yield the task and the author's choice of each attempt."""
         arrays = ItemArrays(self.table, self._embedder)
         episodes = BatchedEpisodes(arrays, Options.of(options), TabularAuthor(arrays, profile), 4 * len(self.tasks))
         yield from played(episodes, attempts, seed)
 
     def grow(self, wanted: Counter[Wanted], count: int, tell: Callable[[str], None]) -> int:
-        """Add the kernels most asked for, half of them sound; returns how many."""
+        """Add the kernels that were missing most often, half of them sound; return how many."""
         sound = [key for key, _ in wanted.most_common() if not self._harmful(key)]
         rest = [key for key, _ in wanted.most_common() if self._harmful(key)]
         half = min(len(sound), max(count // 2, count - len(rest)))
@@ -110,7 +110,7 @@ class TableBuilder:
         return len(chosen)
 
     def renew(self, old: Table, tell: Callable[[str], None]) -> None:
-        """Write and judge all kernels of an older table anew: the same schedules and mistakes in today's words."""
+        """Write and judge all kernels of an older table anew: the same schedules and mistakes, in today's words."""
         for i, task in enumerate(old.tasks):
             there = {(row.schedule, tuple(sorted(row.wrong.items()))) for row in self.table.tasks[i].rows}
             for row in task.rows:
@@ -126,7 +126,7 @@ class TableBuilder:
         )
 
     def wanting(self, asked: Iterator[tuple[int, ChosenRow]]) -> tuple[Counter[Wanted], Coverage]:
-        """Which kernels were asked for and are not there, how often; and how often all was there."""
+        """Return how often each missing kernel was decided on, and how much the table covers."""
         missing: Counter[Wanted] = Counter()
         attempts = exact = sound = sound_exact = 0
         for task, written in asked:
@@ -140,13 +140,13 @@ class TableBuilder:
 
 
 def played(episodes: BatchedEpisodes, attempts: int, seed: int) -> Iterator[tuple[int, ChosenRow]]:
-    """Let random picks be made until so many attempts are over."""
+    """Make random picks until so many attempts are over; yield the task and the author's choice of each."""
     rng = np.random.default_rng(seed)
     episodes.restart(seed)
     everyone = np.arange(episodes.count)
     for i in range(episodes.count):
         episodes.begin(i)
-    episodes.open(range(episodes.count))
+    episodes.open_attempts(range(episodes.count))
     while attempts > 0:
         picking = everyone[~episodes.ready]
         if len(picking):
@@ -160,4 +160,4 @@ def played(episodes: BatchedEpisodes, attempts: int, seed: int) -> Iterator[tupl
         attempts -= episodes.count
         for i in np.flatnonzero(episodes.over).tolist():
             episodes.begin(i)
-        episodes.open(range(episodes.count))
+        episodes.open_attempts(range(episodes.count))

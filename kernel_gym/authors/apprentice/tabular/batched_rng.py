@@ -1,8 +1,8 @@
 """The author's random numbers, many attempts at a time.
 
-The live author makes a numpy generator for every choice, which costs more than all the rest of a tabular attempt. The
-numbers depend on nothing but seed, task, attempt and the name of the choice, so here they are computed for blocks of
-attempts with array arithmetic: numpy's SeedSequence and PCG64, step by step, to the same bits.
+The live author makes a numpy generator for every choice, which takes longer than all the rest of a tabular attempt. The
+numbers depend on seed, task, attempt and the name of the choice alone. So they are computed for blocks of attempts with
+array arithmetic: numpy's SeedSequence and PCG64, step by step, to the same bits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HIGH_FACTOR, _LOW_FACTOR = np.uint64(0x2360ED051FC65DA4), np.uint64(0x4385DF649
 
 
 class BatchedRng:
-    """For one run seed and task: the first doubles of every named stream, by attempt."""
+    """The first doubles of every named random stream, by attempt, for one run seed and task."""
 
     def __init__(self, seed: int, task: str, names: Sequence[str]) -> None:
         self._seed, self._task = seed, task
@@ -39,16 +39,16 @@ class BatchedRng:
         self._blocks: dict[int, tuple[Longs, Longs, NDArray[np.float64]]] = {}
 
     def root(self, attempt: int) -> int:
-        """What the author draws first; every stream begins from it."""
+        """Return the author's first draw, which seeds every stream."""
         return int(self._block(attempt)[0][attempt % BLOCK])
 
     def doubles(self, attempt: int) -> NDArray[np.float64]:
-        """The first `KEPT` doubles of each stream, one row a name."""
+        """Return the first `KEPT` doubles of each stream, one row for each name."""
         rows: NDArray[np.float64] = self._block(attempt)[2][attempt % BLOCK]
         return rows
 
     def integer(self, attempt: int, name: int, low: int, high: int) -> int | None:
-        """`integers(low, high)` of a fresh stream, for few values; None in the one case in 2**32 that draws again."""
+        """Return `integers(low, high)` of a fresh stream; None in the one case in 2**32 in which numpy draws again."""
         product = (int(self._block(attempt)[1][attempt % BLOCK, name]) & _MASK) * (high - low)
         if high - low > 1 and (product & _MASK) < 2**32 % (high - low):
             return None
@@ -57,11 +57,11 @@ class BatchedRng:
     def _block(self, attempt: int) -> tuple[Longs, Longs, NDArray[np.float64]]:
         number = attempt // BLOCK
         if number not in self._blocks:
-            found = roots(self._seed, self._task, range(number * BLOCK, (number + 1) * BLOCK))
-            drawn = outputs(found, self._names)
+            first = roots(self._seed, self._task, range(number * BLOCK, (number + 1) * BLOCK))
+            drawn = outputs(first, self._names)
             if len(self._blocks) == BLOCKS:
                 del self._blocks[min(self._blocks)]
-            self._blocks[number] = (found, drawn[..., 0], doubles(drawn))
+            self._blocks[number] = (first, drawn[..., 0], doubles(drawn))
         return self._blocks[number]
 
 
@@ -95,11 +95,11 @@ def _outputs(entropy: Words, count: int) -> Longs:
     one = np.uint64(1)
     increment = ((longs[2] << one) | (longs[3] >> np.uint64(63)), (longs[3] << one) | one)
     state = _step(_sum(increment, (longs[0], longs[1])), increment)
-    found = []
+    drawn = []
     for _ in range(count):
         state = _step(state, increment)
-        found.append(_rotated(state[0] ^ state[1], state[0] >> np.uint64(58)))
-    return np.stack(found, axis=-1)
+        drawn.append(_rotated(state[0] ^ state[1], state[0] >> np.uint64(58)))
+    return np.stack(drawn, axis=-1)
 
 
 def _mixed(pool: list[Words]) -> list[Words]:

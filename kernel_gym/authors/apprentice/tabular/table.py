@@ -1,7 +1,7 @@
-"""The table: kernels of a few tasks with the verdicts that they got, and where these come from.
+"""The table: kernels of a few tasks with their verdicts and their provenance.
 
-A file is xz-compressed JSON. It holds texts and verdicts only; everything that the environment computes from them is
-computed when it is read.
+A file is xz-compressed JSON. It holds texts and verdicts only; what the environment computes from them is computed when
+the file is read.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Table:
 
 
 def load(name: str | Path) -> Table:
-    """A table by file, or the packaged one by its name."""
+    """Load a table from a file, or the packaged one by its name."""
     place = Path(str(name)) if Path(str(name)).suffix else resources.files(__package__) / "tables" / f"{name}.json.xz"
     if not place.is_file():
         raise ConfigError(f"there is no table {name}; name a file that `kernel-gym tabular` wrote, or {PACKAGED!r}")
@@ -96,9 +96,9 @@ def _task_data(task: TaskTable) -> dict[str, Any]:
 
 def _task(data: dict[str, Any]) -> TaskTable:
     needed: dict[Schedule, tuple[str, ...]] = {}
-    for known in data["schedules"]:
-        idioms = tuple(known.pop("needed"))
-        needed[Schedule(**known)] = idioms
+    for fields in data["schedules"]:
+        idioms = tuple(fields.pop("needed"))
+        needed[Schedule(**fields)] = idioms
     schedules = list(needed)
     rows = [
         Row(schedules[row["schedule"]], row["wrong"], row["source"], from_json(row["verdict"])) for row in data["rows"]
