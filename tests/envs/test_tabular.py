@@ -230,7 +230,7 @@ def test_start_points_tell_what_refining_them_came_to(memory: str) -> None:
 
 @pytest.mark.parametrize("stages", ["both", "draft"])
 def test_a_scheduled_lambda_is_that_lambda(stages: str) -> None:
-    """As in the live environment; in drafting the benches of a row come to be at different attempts."""
+    """As in the live environment; in drafting the episodes of a batch come to be at different attempts."""
     options: dict[str, Any] = {"author_options": {"profile": "middle"}, "budget": 5, "picks": 4, "stages": stages}
     envs = TabularVectorEnv(5, pool_schedule=[(0, 1), (1, 3), (2, 2), (4, 4)], **options)
     fixed = {breadth: TabularEnv(pool_factor=breadth, **options) for breadth in range(1, 5)}
@@ -321,10 +321,10 @@ def test_the_table_says_where_it_comes_from_and_is_written_as_it_was_read(tmp_pa
     table = load(PACKAGED)
     assert {"commit", "device", "author", "embedder", "command", "coverage"} == set(table.provenance)
     page = (ROOT / "docs" / "guides" / "tabular.md").read_text()
-    for who, covered in table.provenance["coverage"].items():
-        exact, attempts, harmless, of = re.findall(r"[\d.]+", covered)
+    for played, coverage in table.provenance["coverage"].items():
+        exact, attempts, sound_exact, sound = re.findall(r"[\d.]+%?", coverage)
+        assert f"| {played} | {exact} | {sound_exact} of {int(sound):,} |\n" in page
         assert f"{int(attempts):,} attempts each" in page
-        assert f"| {who} | {exact}% | {harmless}% of {int(of):,} |" in page
     assert f"{sum(len(task.rows) for task in table.tasks)} kernels" in page
     assert all(f"`{task.id.partition('/')[2]}`" in page for task in table.tasks)
     table.save(tmp_path / "again.json.xz")
