@@ -91,7 +91,8 @@ CPP = $(shell find hardware -path '*/calibration' -prune -o -path '*/examples' -
 lint: install imports  ## style, formatting and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run -Werror $(CPP)
+	@echo clang-format --dry-run
+	@$(BIN)/clang-format --dry-run -Werror $(CPP)
 
 format: install  ## format the code
 	$(BIN)/ruff check --fix .

@@ -57,7 +57,7 @@ def offered() -> set[str]:
 def exercised() -> set[str]:
     """Words of all kernels that the suite compiles and runs to their end."""
     texts = [path.read_text() for path in _kernel_files()]
-    for path in [*HARDWARE.glob("test_numerics_*.py"), *_other_tests()]:
+    for path in [*(HARDWARE / "numerics").glob("test_*.py"), *_other_tests()]:
         texts += _strings(path)
     cases = yaml.safe_load((HARDWARE / "rules.yaml").read_text())
     texts += [text for case in cases for text in case.get("good", {}).values()]
