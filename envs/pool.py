@@ -91,7 +91,11 @@ class Candidate:
         return None if self.item.verdict is None else self.item.verdict.latency_us
 
     def outcome(self, stage: Stage) -> Outcomes:
-        """Return uses and rewards of the attempts in a stage that were shown the item."""
+        """Return uses and rewards of the attempts in a stage that were shown the item.
+
+        Args:
+            stage: The stage.
+        """
         return self.outcomes.get(stage, _NO_OUTCOMES)
 
 
