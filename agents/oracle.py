@@ -20,7 +20,7 @@ from kernel_gym.config import EnvConfig
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.envs.prompt_context import GenerationRequest, describe, generation_request
 from kernel_gym.errors import ConfigError
-from kernel_gym.memory import pages
+from kernel_gym.memory import api_pages
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem
@@ -102,7 +102,7 @@ class OracleAgent(Agent):
         task, start = _find(info["task"]), self._starts.get((info["task"], info["start"]))
         ranked = _ranked_pages(task, self.author.language)
         # Only the bank knows the start point's children; without them the author may repeat a move.
-        return generation_request(task, items, lambda _, code: pages.select_pages(ranked, code), start)
+        return generation_request(task, items, lambda _, code: api_pages.select_pages(ranked, code), start)
 
 
 def picked_items(info: Info) -> list[MemoryItem]:

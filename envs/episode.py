@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from kernel_gym.envs import rules
+from kernel_gym.envs import attempt_rules
 from kernel_gym.envs.attempt import Attempt
+from kernel_gym.envs.attempt_rules import Progress, refining
 from kernel_gym.envs.observation import Situation, Vector
 from kernel_gym.envs.pool import Candidate, Child, Wanted, similar
 from kernel_gym.envs.prompt_context import (
@@ -32,7 +33,6 @@ from kernel_gym.envs.prompt_context import (
     refining_query,
 )
 from kernel_gym.envs.rewards import REWARDS
-from kernel_gym.envs.rules import Progress, refining
 from kernel_gym.envs.services import GenerationResult, Services
 from kernel_gym.errors import ConfigError
 from kernel_gym.memory.bank import MemoryBank
@@ -93,7 +93,7 @@ class Episode:
         """Open an attempt: fix the pool, or offer the start points first. Nothing is offered once the task is over."""
         self.picked: tuple[int, ...] = ()
         self.start: Candidate | None = None
-        self.start_due = bool(rules.start_is_due(self.progress.stage is Stage.REFINE, self.over))
+        self.start_due = bool(attempt_rules.start_is_due(self.progress.stage is Stage.REFINE, self.over))
         self.picks_left = self._options.picks
         self._show(self._start_points() if self.start_due else () if self.over else self._candidates())
 
@@ -167,7 +167,7 @@ class Episode:
     @property
     def ready(self) -> bool:
         """True once the picks are over and a kernel can be written."""
-        return bool(rules.is_ready(self.picks_left, self.start_due))
+        return bool(attempt_rules.is_ready(self.picks_left, self.start_due))
 
     @property
     def budget(self) -> int:
@@ -177,7 +177,7 @@ class Episode:
     @property
     def over(self) -> bool:
         """True once the budget is spent, or drafting alone has found its kernel."""
-        return bool(rules.is_over(self._options, self.progress.used, self.progress.best_us is not None))
+        return bool(attempt_rules.is_over(self._options, self.progress.used, self.progress.best_us is not None))
 
     @property
     def given_up(self) -> bool:
@@ -228,7 +228,7 @@ class Episode:
         stage = self.progress.stage
         if self._options.statistics:
             self.bank.record(stage, shown, self.progress.reward(result.verdict))
-        count = rules.items_kept(self._options, result.verdict)
+        count = attempt_rules.items_kept(self._options, result.verdict)
         if not count:
             return ()
         start = None if self.start is None else self.start.item
@@ -244,7 +244,9 @@ class Episode:
     def mask(self) -> Vector:
         """Return 1 for every legal action. `K` is legal unless a start point is due."""
         slots = np.arange(self._options.slots)
-        return rules.action_mask(slots < len(self.pool), np.isin(slots, self.picked), self.ready, self.start_due)
+        return attempt_rules.action_mask(
+            slots < len(self.pool), np.isin(slots, self.picked), self.ready, self.start_due
+        )
 
     def observation(self) -> dict[str, Vector]:
         """Return what the policy sees; always new arrays."""

@@ -16,10 +16,10 @@ from kernel_gym.errors import ConfigError
 
 if TYPE_CHECKING:
     from kernel_gym.authors.contract import Author
-    from kernel_gym.envs.contract import KernelVerifier
     from kernel_gym.memory.bank import MemoryBank
     from kernel_gym.memory.embedding import Embedder
     from kernel_gym.tasks.task import Task
+    from kernel_gym.verifier.contract import KernelVerifier
     from kernel_gym.verifier.inspection import Inspect
 
 Stages = Literal["both", "draft", "refine"]

@@ -13,7 +13,6 @@ from typing import Any
 
 from kernel_gym.envs import factories
 from kernel_gym.envs.concurrent_calls import concurrent_calls
-from kernel_gym.envs.contract import KernelVerifier, VerifyAll
 from kernel_gym.envs.curriculum import Curriculum
 from kernel_gym.envs.observation import Layout, Vector, project
 from kernel_gym.envs.options import Options
@@ -25,6 +24,7 @@ from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.item import MemoryItem
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Uncompilable, Unjudged, Verdict
+from kernel_gym.verifier.contract import KernelVerifier, VerifyAll
 
 #: How often the author or the verifier is asked again after an infrastructure error. No other layer retries.
 RETRIES = 2

@@ -14,8 +14,8 @@ Examples:
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
-from kernel_gym.checkout import install_finder as _install_finder
-from kernel_gym.registration import register_all as _register_all
+from kernel_gym.checkout_imports import install_finder as _install_finder
+from kernel_gym.env_registration import register_all as _register_all
 from kernel_gym.version import __version__
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from kernel_gym.memory import pages
+from kernel_gym.memory import api_pages
 from kernel_gym.memory.embedding import Embedder, Vectors
 from kernel_gym.memory.index import Entry, Filter, Index
 from kernel_gym.memory.item import Kind, MemoryItem, Outcomes, Retrieved, Stage
@@ -300,7 +300,7 @@ class MemoryBank:
         return (mixed / np.where(norms > 0, norms, 1)).astype(np.float32)
 
     def api_pages(self, query: str, code: str, language: str = "ascendc") -> tuple[MemoryItem, ...]:
-        """Return the API pages for an attempt; `kernel_gym.memory.pages` has the rules.
+        """Return the API pages for an attempt; `kernel_gym.memory.api_pages` has the rules.
 
         Args:
             query: The description of the task.
@@ -311,7 +311,7 @@ class MemoryBank:
             The pages, no page twice.
         """
         ranked = self.retrieve(query, len(self), (Kind.API,), language=language)
-        return pages.select_pages([page.item for page in ranked], code)
+        return api_pages.select_pages([page.item for page in ranked], code)
 
     # States
 
@@ -348,7 +348,7 @@ class MemoryBank:
         Raises:
             BankError: If the file cannot be written.
         """
-        from kernel_gym.memory.exchange import export
+        from kernel_gym.memory.export_import import export
 
         return export(self._store, path, exclude_tasks, provenance)
 
@@ -364,7 +364,7 @@ class MemoryBank:
         Raises:
             BankError: If the file is no export, or the bank is read-only.
         """
-        from kernel_gym.memory.exchange import import_
+        from kernel_gym.memory.export_import import import_
 
         self._stale = True
         return import_(self._store, path)
@@ -381,7 +381,7 @@ class MemoryBank:
         Raises:
             BankError: If the file is no export.
         """
-        from kernel_gym.memory.exchange import local_ids
+        from kernel_gym.memory.export_import import local_ids
 
         return local_ids(self._store, path)
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
+from kernel_gym.memory.api_pages import LANGUAGE
 from kernel_gym.memory.item import Kind, MemoryItem
-from kernel_gym.memory.pages import LANGUAGE
 
 #: Allowed values of `MemoryItem.bottlenecks`, by language: the bottlenecks that device profiles name.
 BOTTLENECKS = {

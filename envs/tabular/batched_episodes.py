@@ -1,4 +1,4 @@
-"""Many episodes at once: the attempt logic of `Episode` with arrays. Both follow `kernel_gym.envs.rules`."""
+"""Many episodes at once: the attempt logic of `Episode` with arrays. Both follow `kernel_gym.envs.attempt_rules`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from kernel_gym.authors.apprentice.tabular.author import ChosenRow, TabularAuthor, TabularRequest
-from kernel_gym.envs import rules
+from kernel_gym.envs import attempt_rules
 from kernel_gym.envs.attempt import Attempt
+from kernel_gym.envs.attempt_rules import Progress, refining
 from kernel_gym.envs.curriculum import Curriculum
 from kernel_gym.envs.observation import HALF_AGE, HALF_USES, VERDICTS, Layout, Vector
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.pool import Child
-from kernel_gym.envs.rules import Progress, refining
 from kernel_gym.envs.tabular.bank import STAGES, Pool, TabularBank
 from kernel_gym.envs.tabular.item_arrays import ItemArrays, Numbers, Places
 from kernel_gym.memory.item import Stage
@@ -106,12 +106,12 @@ class BatchedEpisodes:
     @property
     def over(self) -> Any:
         """Which episodes have spent their budget, or found their kernel where drafting is all."""
-        return rules.is_over(self.options, self.used, ~np.isnan(self.best_us))
+        return attempt_rules.is_over(self.options, self.used, ~np.isnan(self.best_us))
 
     @property
     def ready(self) -> Any:
         """Which episodes have made their picks and can have a kernel written."""
-        return rules.is_ready(self.picks_left, self.start_due)
+        return attempt_rules.is_ready(self.picks_left, self.start_due)
 
     # Picks
 
@@ -120,7 +120,7 @@ class BatchedEpisodes:
         index = np.asarray(who, np.int64)
         over = self.over
         self.start[index] = -1
-        self.start_due[index] = rules.start_is_due(self.stage[index] == REFINE, over[index])
+        self.start_due[index] = attempt_rules.start_is_due(self.stage[index] == REFINE, over[index])
         self.picks_left[index] = self.options.picks
         due = [i for i in who if self.start_due[i]]
         for i in due:
@@ -307,7 +307,7 @@ class BatchedEpisodes:
         bank, verdict, start = self.banks[i], self._verdicts[row], int(self.start[i])
         if self.options.statistics:
             bank.record(before.stage, places if start < 0 else [start, *places], before.reward(verdict))
-        trace, count = self.arrays.trace(row), rules.items_kept(self.options, verdict)
+        trace, count = self.arrays.trace(row), attempt_rules.items_kept(self.options, verdict)
         if verdict.feasible:
             self._found[i].add(self.arrays.same[trace])
         return bank.add(range(trace, trace + count), before.stage, start) if count else ()
@@ -331,7 +331,7 @@ class BatchedEpisodes:
     def mask(self) -> Vector:
         """Return 1 for every legal action, one row for each episode."""
         picked = self.rows[..., self._columns["picked"]] != 0.0
-        return rules.action_mask(self.pool >= 0, picked, self.ready, self.start_due)
+        return attempt_rules.action_mask(self.pool >= 0, picked, self.ready, self.start_due)
 
     def observations(self) -> dict[str, Vector]:
         """Return what policies see, one row for each episode; always new arrays."""

@@ -23,7 +23,7 @@ from kernel_gym.envs.observation import Vector, project
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.envs.prompt_context import describe, note, refining_query
 from kernel_gym.kernel import Kernel
-from kernel_gym.memory import pages, rows
+from kernel_gym.memory import api_pages, rows
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import Embedder
 from kernel_gym.memory.experience import experience, trace
@@ -44,7 +44,7 @@ class ItemArrays:
     """The items of a table and their arrays. An item is named by its place, a row of the table by its number."""
 
     #: Places that a context has for API pages, after those for picks.
-    page_slots = pages.BASICS + pages.NAMED + pages.SIMILAR
+    page_slots = api_pages.BASICS + api_pages.NAMED + api_pages.SIMILAR
 
     def __init__(self, table: Table, embedder: Embedder) -> None:
         self.table, self.embedder = table, embedder
@@ -141,9 +141,9 @@ class ItemArrays:
     def _order_pages(self) -> None:
         """API pages: the basics, and for each task the others by similarity; which items' code names them."""
         api = [place for place, item in enumerate(self.items) if item.kind is Kind.API]
-        basics = [place for place in api if self.items[place].category == pages.LANGUAGE]
-        others = np.array([place for place in api if self.items[place].category != pages.LANGUAGE])
-        self.basics = np.array(basics[: pages.BASICS])
+        basics = [place for place in api if self.items[place].category == api_pages.LANGUAGE]
+        others = np.array([place for place in api if self.items[place].category != api_pages.LANGUAGE])
+        self.basics = np.array(basics[: api_pages.BASICS])
         self._others = others
         self._ranked = np.stack([np.lexsort((others, self.keys[t][others])) for t in range(len(self.tasks))])
         self._named = np.zeros((len(self.items) + 1, len(others)), np.bool_)
@@ -157,11 +157,11 @@ class ItemArrays:
         ranked = self._ranked[tasks]
         named = np.take_along_axis(self._named[shown].any(axis=1), ranked, axis=1)
         # What is named and does not fit is among the rest again.
-        named &= named.cumsum(axis=1) <= pages.NAMED
-        similar = ~named & ((~named).cumsum(axis=1) <= pages.SIMILAR)
+        named &= named.cumsum(axis=1) <= api_pages.NAMED
+        similar = ~named & ((~named).cumsum(axis=1) <= api_pages.SIMILAR)
         places = np.full((len(tasks), self.page_slots), -1)
         places[:, : len(self.basics)] = self.basics
-        for chosen, begin in ((named, pages.BASICS), (similar, pages.BASICS + pages.NAMED)):
+        for chosen, begin in ((named, api_pages.BASICS), (similar, api_pages.BASICS + api_pages.NAMED)):
             rows, columns = np.nonzero(chosen)
             places[rows, begin + chosen.cumsum(axis=1)[rows, columns] - 1] = self._others[ranked[rows, columns]]
         return places

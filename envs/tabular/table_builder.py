@@ -21,7 +21,6 @@ from kernel_gym.authors.apprentice.frontend.lowering import lower
 from kernel_gym.authors.apprentice.language_backend import backend
 from kernel_gym.authors.apprentice.tabular.author import ChosenRow, TabularAuthor
 from kernel_gym.authors.apprentice.tabular.table import Row, Table, TaskTable
-from kernel_gym.envs.contract import KernelVerifier
 from kernel_gym.envs.factories import exported_operators
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.tabular.batched_episodes import BatchedEpisodes
@@ -31,6 +30,7 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.memory.embedding import Embedder
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Unjudged, Verdict
+from kernel_gym.verifier.contract import KernelVerifier
 
 Wanted = tuple[int, Schedule, tuple[tuple[str, str], ...]]
 

@@ -28,9 +28,9 @@ from kernel_gym.hardware.ascend.toolkit import Cann, find_cann, missing
 from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, Run, Timing
 from kernel_gym.hardware.host import compiler as host_compiler
 from kernel_gym.hardware.host import launches
+from kernel_gym.hardware.host.device_process import DeviceProcess
 from kernel_gym.hardware.host.runtime import INCLUDE as SHARED_INCLUDE
 from kernel_gym.hardware.host.runtime import Runtime, runtime
-from kernel_gym.hardware.host.server import Server
 from kernel_gym.hardware.host.tensors import random_inputs, workspace_bytes
 from kernel_gym.hardware.host.timing import measured
 from kernel_gym.kernel import Kernel
@@ -67,7 +67,7 @@ class Ascend:
     def __init__(self, npu: int = 0, timeout: float = 30.0, msprof: bool = False) -> None:
         self._npu, self._timeout, self._msprof = npu, timeout, msprof
         self._quarantine = Quarantine(npu)
-        self._server: tuple[Path, Server] | None = None
+        self._server: tuple[Path, DeviceProcess] | None = None
         self._scratch: Path | None = None
 
     def unavailable_reason(self) -> str | None:
@@ -174,14 +174,14 @@ class Ascend:
             self._quarantine.after_fault(explained.fault.rule)
         return Run("timeout" if explained.is_timeout else "fault", fault=explained.fault)
 
-    def _worker(self, artifact: Path) -> Server:
+    def _worker(self, artifact: Path) -> DeviceProcess:
         """Return a process that no other candidate has used. Raises InfrastructureError if the NPU is quarantined."""
         if reason := self._quarantine.reason():
             raise InfrastructureError(reason)
         if self._server is None or self._server[0] != artifact:
             self._drop()
             command = [sys.executable, "-m", "kernel_gym.hardware.ascend.worker", "{socket}", str(self._npu)]
-            self._server = artifact, Server(command)
+            self._server = artifact, DeviceProcess(command)
         return self._server[1]
 
     def _drop(self) -> None:

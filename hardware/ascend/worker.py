@@ -23,7 +23,7 @@ from typing import Any
 from kernel_gym.hardware.ascend.calls import Calls, Npu
 from kernel_gym.hardware.ascend.npu import TorchNpu
 from kernel_gym.hardware.host.calls import Hang
-from kernel_gym.hardware.host.server import receive_request, send_reply
+from kernel_gym.hardware.host.device_process import receive_request, send_reply
 
 
 def answer(npu: Npu, request: dict[str, Any], memory: memoryview) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from kernel_gym.hardware.ascend_sim.profile import diagnose
 from kernel_gym.hardware.ascend_sim.runtime import Runtime, runtime
 from kernel_gym.hardware.device import Build, Diagnostic, Fault, Inputs, Run
 from kernel_gym.hardware.host import runtime as host
-from kernel_gym.hardware.host.server import Server
+from kernel_gym.hardware.host.device_process import DeviceProcess
 from kernel_gym.hardware.host.tensors import workspace_bytes
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import DTYPES, Signature, TensorSpec
@@ -48,7 +48,7 @@ class AscendSim:
         self._options = {"chip": chip, "timeout": timeout, "budget": budget}
         self._chip = chips.load(chip)
         self._timeout, self._budget = timeout, budget
-        self._server: Server | None = None
+        self._server: DeviceProcess | None = None
         self._scratch: Path | None = None
         self._tensors = SharedTensors()
         self._owner = os.getpid()
@@ -152,13 +152,13 @@ class AscendSim:
     def _confinement(self) -> sandbox.Confinement:
         return host.runtime().confinement
 
-    def _device(self) -> Server:
+    def _device(self) -> DeviceProcess:
         if self._server is None:
             built: Runtime = runtime()
             confinement = self._confinement()
             command = [str(built.device), "{socket}", str(confinement.layers)]
             write = [] if self._trace is None else [self._trace.parent]
-            self._server = Server(confinement.wrapped(command, [built.folder, *self._readable()], write))
+            self._server = DeviceProcess(confinement.wrapped(command, [built.folder, *self._readable()], write))
         return self._server
 
     def _readable(self) -> list[Path]:

@@ -25,8 +25,8 @@ from kernel_gym.hardware.cuda.tensors import InputSets, OutputRoom
 from kernel_gym.hardware.cuda.toolkit import missing_binding, toolkit
 from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, Run, Timing
 from kernel_gym.hardware.host import launches
+from kernel_gym.hardware.host.device_process import DeviceProcess
 from kernel_gym.hardware.host.runtime import cache_folder, find_compiler
-from kernel_gym.hardware.host.server import Server
 from kernel_gym.hardware.host.tensors import SharedMemory, random_inputs, workspace_bytes
 from kernel_gym.hardware.host.timing import Measured, measured
 from kernel_gym.kernel import Kernel
@@ -61,8 +61,8 @@ class Cuda:
     def __init__(self, timeout: float = 10.0, sanitizer: str = "") -> None:
         self._options: dict[str, Any] = {"timeout": timeout, "sanitizer": sanitizer}
         self._timeout, self._sanitizer = timeout, sanitizer
-        self._spares: list[Server] = []
-        self._worker: tuple[Path, Server] | None = None
+        self._spares: list[DeviceProcess] = []
+        self._worker: tuple[Path, DeviceProcess] | None = None
         self._plans: dict[tuple[Path, Signature], launches.Plan] = {}
         self._room = OutputRoom()
         self._scratch: Path | None = None
@@ -228,7 +228,7 @@ class Cuda:
                 Thread(target=server.close, daemon=True).start()
         return reply
 
-    def _server(self, artifact: Path) -> Server:
+    def _server(self, artifact: Path) -> DeviceProcess:
         """Return the worker of this candidate; no other candidate has used its context."""
         if self._owner != os.getpid():
             self._spares, self._worker, self._owner = [], None, os.getpid()
@@ -254,7 +254,7 @@ class Cuda:
 
     def _spare_workers(self) -> None:
         while len(self._spares) < SPARES:
-            server = Server(self._command())
+            server = DeviceProcess(self._command())
             server.start()
             self._spares.append(server)
 

@@ -22,7 +22,7 @@ from typing import Any
 from kernel_gym.hardware.cuda.calls import Calls, Trusted
 from kernel_gym.hardware.cuda.driver import Gpu, GpuError, device_facts
 from kernel_gym.hardware.host.calls import Hang
-from kernel_gym.hardware.host.server import receive_request, send_reply
+from kernel_gym.hardware.host.device_process import receive_request, send_reply
 
 #: Contexts have as many queues to the GPU as this allows; the driver makes them one by one, for all processes in turn.
 ONE_QUEUE = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}

@@ -15,7 +15,7 @@ from kernel_gym.hardware.device import Build, Clocked, Device, Diagnostic
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Cheated, Feasible, Gate, Incorrect, Uncompilable, Verdict
-from kernel_gym.verifier import correctness, latency, latency_clocked
+from kernel_gym.verifier import correctness, latency_clocked, latency_simulated
 from kernel_gym.verifier.diagnostics import explain
 from kernel_gym.verifier.inspection import Inspect
 from kernel_gym.verifier.reference import References
@@ -69,9 +69,9 @@ class Gates:
         if isinstance(checked, Incorrect):
             return checked
         with clock.gate("latency"):
-            measure = latency_clocked.measure if isinstance(device, Clocked) else latency.measure
+            measure = latency_clocked.measure if isinstance(device, Clocked) else latency_simulated.measure
             timed = measure(device, build, task, checked, self.references)
-        if not isinstance(timed, latency.Timed):
+        if not isinstance(timed, latency_simulated.Timed):
             return timed
         return self._inspected(_feasible(timed, checked, kernel), kernel, task)
 
@@ -136,7 +136,7 @@ def _screen_binary(build: Build, source: Source | None) -> Verdict | None:
     return _uncompilable(mistakes, build.kernel) if mistakes else None
 
 
-def _feasible(timed: latency.Timed, checked: correctness.Checked, kernel: Kernel) -> Feasible:
+def _feasible(timed: latency_simulated.Timed, checked: correctness.Checked, kernel: Kernel) -> Feasible:
     words = f"Correct. {timed.latency_us:.3f} us at the timing sizes"
     if timed.profile.diagnosis or timed.profile.bottleneck:
         words += f"; {timed.profile.diagnosis or 'bound by ' + timed.profile.bottleneck}"

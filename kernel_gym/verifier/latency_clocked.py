@@ -15,7 +15,7 @@ from kernel_gym.hardware.device import Build, Clocked, Device, Run, Timing
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Cheated, Incorrect, Profile
 from kernel_gym.verifier.correctness import POISON, Checked, compare, failed
-from kernel_gym.verifier.latency import Outcome, Timed, cheated
+from kernel_gym.verifier.latency_simulated import Outcome, Timed, cheated
 from kernel_gym.verifier.reference import Expected, References, ValueSet
 from kernel_gym.verifier.values import Array
 

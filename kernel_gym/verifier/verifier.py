@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from kernel_gym.errors import ConfigError, DeviceUnavailable, InfrastructureError
 from kernel_gym.hardware.device import Device
-from kernel_gym.hardware.pool import Pool
+from kernel_gym.hardware.worker_pool import WorkerPool
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Unjudged, Verdict
@@ -56,7 +56,7 @@ class Verifier:
         self.cache = cache if isinstance(cache, VerdictCache) else _cache(cache)
         self.unsafe = unsafe
         self._gates = Gates(inspect, inspection_decides)
-        self._pool: Pool[Pair, Verdict] = Pool(device, self._judge, workers, give_up=self._unjudged)
+        self._pool: WorkerPool[Pair, Verdict] = WorkerPool(device, self._judge, workers, give_up=self._unjudged)
 
     def verify(self, kernel: Kernel, task: Task) -> Verdict:
         """Judge one kernel.

@@ -19,7 +19,7 @@ from kernel_gym.envs.options import Options
 from kernel_gym.hardware.ascend_sim import calibration, rules
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
-from kernel_gym.memory import pages
+from kernel_gym.memory import api_pages
 from kernel_gym.memory.bank import HEADLINE_SHARE, RECENT_WEIGHT
 from kernel_gym.memory.item import Kind
 from kernel_gym.memory.seed import seed_items
@@ -206,7 +206,7 @@ def test_the_constants_are_the_code_s_own() -> None:
         f"| {agent.epsilon} | `agent_options.epsilon` |",
         f"| {agent.q0:g} | `agent_options.q0` |",
         f"| {agent.normaliser.floor}; {agent.normaliser.clip:g} | `agent_options.sigma_floor`",
-        f"| at most {pages.BASICS}, {pages.NAMED}, {pages.SIMILAR} |",
+        f"| at most {api_pages.BASICS}, {api_pages.NAMED}, {api_pages.SIMILAR} |",
         f"| {seeds[Kind.API]} API pages, {seeds[Kind.PRACTICE]} practices |",
         f"| {RECENT_WEIGHT} | `memory/store.py`",
         f"| {HEADLINE_SHARE} | `memory/bank.py`",

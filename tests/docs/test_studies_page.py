@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from repository import ROOT
 
-from kernel_gym.experiments.runs.comparison import FIGURES
+from kernel_gym.experiments.runs.figures import FIGURES
 from kernel_gym.experiments.studies import study_definition
 
 DOCS = ROOT / "docs"

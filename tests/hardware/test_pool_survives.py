@@ -12,7 +12,7 @@ from kernel_gym.hardware import sandbox
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Inputs, Run
 from kernel_gym.hardware.host.runtime import runtime
-from kernel_gym.hardware.pool import Pool
+from kernel_gym.hardware.worker_pool import WorkerPool
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
@@ -73,7 +73,7 @@ def test_the_pool_survives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         pytest.skip("attacks succeed on this machine's sandbox")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before, filled = children(), os.path.exists("/tmp/kernel_gym_filled")
-    pool: Pool[str, Run] = Pool(AscendSim(timeout=20.0, budget=2_000_000), judge, workers=2)
+    pool: WorkerPool[str, Run] = WorkerPool(AscendSim(timeout=20.0, budget=2_000_000), judge, workers=2)
     requests = [text for attack in ATTACKS.values() for text in (attack, HONEST)]
     results = pool.map(requests)
     pool.close()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kernel_gym.benchmarks.memory_speed import RandomEmbedder
 from kernel_gym.errors import ConfigError
-from kernel_gym.memory import pages
+from kernel_gym.memory import api_pages
 from kernel_gym.memory.conformance import EmbedderConformance
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.words import _IDENTIFIER, _words_of, words
@@ -100,4 +100,4 @@ def test_no_word_goes_over_the_end_of_a_line(text):
     """Words are cached by line, which must give the same words as the whole text."""
     whole = [word for name in _IDENTIFIER.findall(text) for word in _words_of(name)]
     assert list(words(text)) == whole
-    assert set().union(*map(pages._names, text.splitlines())) == set(pages._NAME.findall(text))
+    assert set().union(*map(api_pages._names, text.splitlines())) == set(api_pages._NAME.findall(text))

@@ -5,10 +5,10 @@ import pytest
 
 from kernel_gym import suites
 from kernel_gym.memory import embedding
+from kernel_gym.memory.api_pages import LANGUAGE
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem
-from kernel_gym.memory.pages import LANGUAGE
 from kernel_gym.memory.seed import seed_items
 from kernel_gym.verdict import Uncompilable
 

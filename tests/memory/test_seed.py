@@ -4,10 +4,10 @@ from importlib.resources import files
 import pytest
 import yaml
 
+from kernel_gym.memory.api_pages import BASICS, LANGUAGE, NAMED, SIMILAR, select_pages
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind
-from kernel_gym.memory.pages import BASICS, LANGUAGE, NAMED, SIMILAR, select_pages
 from kernel_gym.memory.seed import BOTTLENECKS, seed_items
 
 ITEMS = seed_items("ascendc")

@@ -6,10 +6,10 @@ import pytest
 
 from kernel_gym.authors.apprentice.behaviour.idioms import idioms
 from kernel_gym.authors.apprentice.behaviour.moves import moves
+from kernel_gym.memory.api_pages import BASICS, LANGUAGE
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind
-from kernel_gym.memory.pages import BASICS, LANGUAGE
 from kernel_gym.memory.seed import BOTTLENECKS, seed_items
 
 ITEMS = seed_items("cuda")

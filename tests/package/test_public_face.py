@@ -12,7 +12,7 @@ import pytest
 from repository import ROOT
 
 import kernel_gym
-from kernel_gym import checkout
+from kernel_gym import checkout_imports
 
 PUBLIC = [name for name in kernel_gym.__all__ if name != "__version__"]
 
@@ -56,7 +56,7 @@ def test_other_folders_of_a_checkout_are_not_packages_of_ours(name: str, tmp_pat
         assert python(code, cwd) == "None"
 
 
-@pytest.mark.parametrize("name", checkout.FOLDERS)
+@pytest.mark.parametrize("name", checkout_imports.FOLDERS)
 def test_the_four_folders_are_packages_of_ours(name: str, tmp_path: Path) -> None:
     for cwd in (ROOT, tmp_path):
         assert python(f"import kernel_gym.{name} as m; print(m.__file__)", cwd) == str(ROOT / name / "__init__.py")
@@ -73,7 +73,7 @@ def test_the_four_folders_are_found_without_an_installation(tmp_path: Path) -> N
 
 
 def test_nothing_inside_imports_a_public_name_from_the_root() -> None:
-    for folder in ("kernel_gym", *checkout.FOLDERS):
+    for folder in ("kernel_gym", *checkout_imports.FOLDERS):
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.ImportFrom) and node.module == "kernel_gym":

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from repository import ROOT
 
-from kernel_gym.checkout import FOLDERS
+from kernel_gym.checkout_imports import FOLDERS
 
 PACKAGES = ("kernel_gym", *FOLDERS)
 

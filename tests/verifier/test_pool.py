@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from kernel_gym.errors import InfrastructureError
-from kernel_gym.hardware.pool import Pool
+from kernel_gym.hardware.worker_pool import WorkerPool
 
 SERVER = """
 import os, sys, time
@@ -71,7 +71,7 @@ def nothing_left_behind():
 
 @pytest.fixture
 def pool():
-    made = Pool(ServerDevice(), lambda device, word: device.ask(word), workers=2)
+    made = WorkerPool(ServerDevice(), lambda device, word: device.ask(word), workers=2)
     yield made
     made.close()
 
@@ -96,7 +96,7 @@ def test_a_failed_request_is_judged_once_and_its_device_replaced():
         judged.append(word)
         return device.ask(word)
 
-    pool = Pool(ServerDevice(), judge, workers=1, give_up=str)
+    pool = WorkerPool(ServerDevice(), judge, workers=1, give_up=str)
     assert pool.map(["crash", "a"]) == ["the server died", "A"]
     assert judged == ["crash", "a"]
     assert len(ServerDevice.alive) == 2
@@ -105,7 +105,7 @@ def test_a_failed_request_is_judged_once_and_its_device_replaced():
 
 def test_a_hang_has_its_device_closed():
     """What hangs is ended; what is only slow because the machine is busy is asked for again until it is done."""
-    pool = Pool(ServerDevice(), lambda device, word: device.ask(word), workers=2, patience=0.5)
+    pool = WorkerPool(ServerDevice(), lambda device, word: device.ask(word), workers=2, patience=0.5)
     assert isinstance(pool.map(["hang"])[0], InfrastructureError)
     for word in ("a", "b"):
         while isinstance(result := pool.map([word])[0], InfrastructureError):
@@ -130,7 +130,7 @@ def test_an_interrupt_cancels_what_has_not_begun():
             return device.ask("hang")
         return device.ask(word)
 
-    pool = Pool(ServerDevice(), judge, workers=1)
+    pool = WorkerPool(ServerDevice(), judge, workers=1)
     futures = [pool.submit("slow"), pool.submit("b"), pool.submit("c")]
     started.wait()
     cancelled = [future.cancel() for future in futures[1:]]
@@ -143,12 +143,12 @@ INTERRUPTED = """
 import sys, time
 sys.path.insert(0, {folder!r})
 from test_pool import ServerDevice
-from kernel_gym.hardware.pool import Pool
+from kernel_gym.hardware.worker_pool import WorkerPool
 def ask(device, word):
     sys.stdout.write(f"{{word}} {{device.process.pid}}\\n")  # at once: lines of two threads must not mix
     sys.stdout.flush()
     return device.ask(word)
-pool = Pool(ServerDevice(), ask, workers=2)
+pool = WorkerPool(ServerDevice(), ask, workers=2)
 try:
     pool.map(["hang"] * 6)
 except KeyboardInterrupt:

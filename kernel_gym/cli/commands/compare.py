@@ -59,7 +59,7 @@ def named(arguments: argparse.Namespace) -> int:
 def compare(arguments: argparse.Namespace) -> int:
     """Make the runs and print the table."""
     from kernel_gym import plugins
-    from kernel_gym.experiments.studies import summary
+    from kernel_gym.experiments.studies import agent_comparison
 
     if arguments.workers is None and arguments.parallel > 1:
         arguments.workers = 1  # the runs fill the cores already
@@ -67,6 +67,6 @@ def compare(arguments: argparse.Namespace) -> int:
     for agent in arguments.agents:
         plugins.load("kernel_gym.agents", agent)
     seeds = 3 if arguments.seeds is None else arguments.seeds
-    study = summary.agent_comparison(base, arguments.agents, seeds, arguments.out)
+    study = agent_comparison.agent_comparison(base, arguments.agents, seeds, arguments.out)
     what = f"{len(arguments.agents)} agents x {seeds} seeds: attempts"
-    return summary.run_and_print(study, what, arguments.parallel, as_json=arguments.json)
+    return agent_comparison.run_and_print(study, what, arguments.parallel, as_json=arguments.json)

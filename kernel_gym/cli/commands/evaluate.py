@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("name either --tasks or --operators")
 
     from kernel_gym import suites
-    from kernel_gym.experiments.studies import evaluation, summary
+    from kernel_gym.experiments.studies import agent_comparison, evaluation
     from kernel_gym.experiments.studies.task_sampling import select_tasks
 
     tasks = (
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     what = f"{len(runs)} trained agents on {len(tasks)} unseen tasks"
     if not arguments.json:
         print("verifications in training:", _words(evaluation.training_costs(runs)))
-    return summary.run_and_print(study, what, arguments.parallel, as_json=arguments.json)
+    return agent_comparison.run_and_print(study, what, arguments.parallel, as_json=arguments.json)
 
 
 def _words(costs: dict[str, set[int]]) -> str:

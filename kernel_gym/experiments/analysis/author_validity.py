@@ -19,7 +19,6 @@ from kernel_gym.authors.contract import Author, Context
 from kernel_gym.authors.model.author import ModelAuthor, nonce_of
 from kernel_gym.authors.model.prompt import messages
 from kernel_gym.envs.concurrent_calls import concurrent_calls
-from kernel_gym.envs.contract import VerifyAll
 from kernel_gym.envs.pool import Composition, Wanted, similar
 from kernel_gym.envs.prompt_context import describe, generation_request
 from kernel_gym.envs.seeding import generator
@@ -31,6 +30,7 @@ from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.item import MemoryItem
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Uncompilable, Unjudged, Verdict
+from kernel_gym.verifier.contract import VerifyAll
 
 #: The credit of each outcome: a kernel that compiles gets half.
 CREDIT = {"feasible": 1.0, "incorrect": 0.5, "uncompilable": 0.0, "cheated": 0.0}

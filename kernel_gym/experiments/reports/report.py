@@ -20,12 +20,12 @@ from kernel_gym.experiments import drawing
 from kernel_gym.experiments.reports import pipe_trace
 from kernel_gym.experiments.reports.sections import UNIT, curves, sections
 from kernel_gym.experiments.reports.top_memories import top_memories
-from kernel_gym.experiments.runs.comparison import FIGURES
+from kernel_gym.experiments.runs.figures import FIGURES
 from kernel_gym.experiments.runs.finished_run import STEPS, TIERS, FinishedRun
 from kernel_gym.experiments.runs.journal import Record
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.run_plan import environment_options
-from kernel_gym.experiments.studies import study_commands, summary, tables
+from kernel_gym.experiments.studies import agent_comparison, study_commands, tables
 from kernel_gym.experiments.studies.evaluation import complete_runs
 from kernel_gym.memory.item import MemoryItem
 
@@ -105,7 +105,7 @@ def _content(folder: Path, runs: Sequence[FinishedRun], reference: str, traces: 
     best = _detailed(runs, detailed)
     items = _items(best.folder)
     definition = study_commands.definition_in(folder)
-    against = reference or ("" if definition else summary.reference(folder))
+    against = reference or ("" if definition else agent_comparison.reference(folder))
     ranked_by, memories = top_memories(best, SHOWN_MEMORIES)
     return {
         "title": folder.absolute().name,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernel_gym.experiments import drawing
-from kernel_gym.experiments.runs.comparison import RunOutcome, by_seed, comparable
+from kernel_gym.experiments.runs.figures import RunOutcome, by_seed, comparable
 from kernel_gym.experiments.runs.finished_run import FinishedRun
 from kernel_gym.experiments.studies import tables
 from kernel_gym.experiments.studies.study_definition import StudyDefinition

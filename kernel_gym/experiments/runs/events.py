@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernel_gym.config import RunConfig
-from kernel_gym.experiments.runs.comparison import RunOutcome
+from kernel_gym.experiments.runs.figures import RunOutcome
 from kernel_gym.experiments.runs.images import figures
 from kernel_gym.experiments.runs.journal import Record
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_gym.config import RunConfig
-from kernel_gym.experiments.runs.comparison import RunOutcome, outcome
 from kernel_gym.experiments.runs.earlier_versions import current_contender
+from kernel_gym.experiments.runs.figures import RunOutcome, outcome
 from kernel_gym.experiments.runs.journal import Journal, Record
 from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
 

@@ -22,7 +22,7 @@ from kernel_gym.errors import KernelGymError
 from kernel_gym.experiments.runs.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    from kernel_gym.experiments.runs.comparison import RunOutcome
+    from kernel_gym.experiments.runs.figures import RunOutcome
     from kernel_gym.experiments.runs.run_recorder import Progress
 
 #: Seconds that an interrupted run has to end by itself.

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from kernel_gym.agents.contract import Agent, BudgetSpent
 from kernel_gym.authors.contract import Recording
 from kernel_gym.envs.attempt import Attempt
-from kernel_gym.experiments.runs.comparison import RunOutcome, outcome
 from kernel_gym.experiments.runs.events import Events
+from kernel_gym.experiments.runs.figures import RunOutcome, outcome
 from kernel_gym.experiments.runs.journal import Journal, Record
 from kernel_gym.experiments.runs.metrics import Meter, category
 from kernel_gym.experiments.runs.reference_latency import ReferenceLatencies

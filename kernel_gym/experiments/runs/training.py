@@ -15,7 +15,7 @@ import numpy as np
 from kernel_gym.agents.contract import Agent
 from kernel_gym.config import RunConfig
 from kernel_gym.envs.vector import view
-from kernel_gym.experiments.runs.comparison import RunOutcome, outcome
+from kernel_gym.experiments.runs.figures import RunOutcome, outcome
 from kernel_gym.experiments.runs.recording_env import finished_attempts
 from kernel_gym.experiments.runs.run_environments import RunEnvironments
 from kernel_gym.experiments.runs.run_folder import RunFolder, keeps_memory, reporting_disk_errors

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kernel_gym.experiments.runs.comparison import RunOutcome, by_seed
+from kernel_gym.experiments.runs.figures import RunOutcome, by_seed
 from kernel_gym.experiments.statistics import SAME, Difference, Interval, difference, interval
 
 

@@ -17,8 +17,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from kernel_gym.errors import ConfigError, KernelGymError
-from kernel_gym.experiments.runs.comparison import Over, RunOutcome, comparable, outcome
 from kernel_gym.experiments.runs.earlier_versions import shard_folder
+from kernel_gym.experiments.runs.figures import Over, RunOutcome, comparable, outcome
 from kernel_gym.experiments.runs.isolated_run import describe_error, end_runs, start_run, wait_for_run
 from kernel_gym.experiments.runs.journal import Record
 from kernel_gym.experiments.runs.run_folder import RunFolder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kernel_gym.experiments.runs.comparison import FIGURES, RunOutcome, by_seed, intervals
+from kernel_gym.experiments.runs.figures import FIGURES, RunOutcome, by_seed, intervals
 from kernel_gym.experiments.statistics import Difference, Interval, corrected, detectable_effect, differences, interval
 from kernel_gym.experiments.studies.gains import ClosedGap, closed_gap, gain
 from kernel_gym.experiments.studies.study import Study

@@ -28,7 +28,7 @@ from kernel_gym.experiments.runs.journal import Journal
 from kernel_gym.experiments.runs.reference_latency import ReferenceLatencies
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.training import train
-from kernel_gym.experiments.studies import evaluation, study_commands, study_definition, summary
+from kernel_gym.experiments.studies import agent_comparison, evaluation, study_commands, study_definition
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
@@ -122,10 +122,10 @@ def test_the_report_of_a_comparison_has_the_reference_that_the_comparison_had(tm
     agents = ["kernel_gym.agents.similarity:SimilarityAgent", "pass@k", "random"]
     base = resolve(overrides={"tasks": ["level1/relu"], "budget": 2, "env": {"table": "small"}})
     for first in (agents[0], agents[2]):
-        study = summary.agent_comparison(base, [first, *(name for name in agents if name != first)], 1, folder)
+        study = agent_comparison.agent_comparison(base, [first, *(name for name in agents if name != first)], 1, folder)
         for shard in study.shards:
             train(shard.config, RunFolder.open(study.path(shard), shard.config))
-        summary.write(study)
+        agent_comparison.write(study)
         page = write_report(folder, tmp_path / "report.html", traces=False).read_text()
         compared = set(re.findall(r"[\w.@-]+ - ([\w.@-]+)</", page))
         assert compared == {first.replace(":", "-")}

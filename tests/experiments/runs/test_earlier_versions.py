@@ -14,7 +14,7 @@ from kernel_gym.experiments.runs.earlier_versions import current_config, current
 from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
 from kernel_gym.experiments.runs.training import train
 from kernel_gym.experiments.runs.validation import claims
-from kernel_gym.experiments.studies import summary
+from kernel_gym.experiments.studies import agent_comparison
 from kernel_gym.memory.item import Kind
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "run-0.1.0.tar.xz"
@@ -82,8 +82,8 @@ def test_a_study_with_it_is_reported_and_resumed(run: Path, tmp_path: Path) -> N
     assert [found.contender for found in finished(study)] == ["context-value"]
     report = write_report(study, tmp_path / "report.html", traces=False).read_text()
     assert "One run in detail: context-value, seed 0" in report
-    assert summary.reference(study) == "context-value"
-    comparison = summary.agent_comparison(resolve(overrides=SETTINGS), ["context-value"], 1, study)
+    assert agent_comparison.reference(study) == "context-value"
+    comparison = agent_comparison.agent_comparison(resolve(overrides=SETTINGS), ["context-value"], 1, study)
     assert comparison.complete() == list(comparison.shards)
     assert comparison.run(1, lambda done, total: None) == []
     assert [path.name for path in study.iterdir() if path.is_dir()] == ["complement"]

@@ -21,7 +21,7 @@ from kernel_gym.envs.tabular.environment import TabularVectorEnv
 from kernel_gym.envs.vector import view
 from kernel_gym.errors import KernelGymError
 from kernel_gym.experiments.reports.report import finished, write_report
-from kernel_gym.experiments.runs.comparison import FIGURES, RunOutcome
+from kernel_gym.experiments.runs.figures import FIGURES, RunOutcome
 from kernel_gym.experiments.runs.journal import first_episodes
 from kernel_gym.experiments.runs.metrics import documented
 from kernel_gym.experiments.runs.run_folder import RunFolder

@@ -20,7 +20,7 @@ from kernel_gym.agents.context_value import ContextValueAgent
 from kernel_gym.agents.value import ValueAgent
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.errors import ConfigError, KernelGymError
-from kernel_gym.experiments.runs.comparison import RunOutcome
+from kernel_gym.experiments.runs.figures import RunOutcome
 from kernel_gym.experiments.runs.metrics import METRICS, OTHERS, documented
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.run_plan import RunPlan

@@ -11,7 +11,7 @@ from kernel_gym.agents.oracle import OracleAgent
 from kernel_gym.config import resolve
 from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.runs.run_plan import make_agent
-from kernel_gym.experiments.studies import summary
+from kernel_gym.experiments.studies import agent_comparison
 
 SCRIPT = ROOT / "scripts" / "compare.py"
 
@@ -19,7 +19,7 @@ SCRIPT = ROOT / "scripts" / "compare.py"
 def options(*sets: str) -> dict[str, dict[str, object]]:
     """Agent -> its options, in a comparison with these settings."""
     base = resolve(overrides={"tasks": ["relu"]}, sets=sets)
-    study = summary.agent_comparison(base, ["value", "dqn", "my_agents:Mine"], 1, Path("nowhere"))
+    study = agent_comparison.agent_comparison(base, ["value", "dqn", "my_agents:Mine"], 1, Path("nowhere"))
     return {shard.agent: shard.config.agent_options for shard in study.shards}
 
 

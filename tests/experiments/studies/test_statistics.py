@@ -8,7 +8,7 @@ from scipy import stats
 
 from kernel_gym.config import resolve
 from kernel_gym.experiments import statistics
-from kernel_gym.experiments.runs.comparison import outcome
+from kernel_gym.experiments.runs.figures import outcome
 
 NUMBERS = st.lists(st.floats(-1, 1), min_size=1, max_size=8)
 PS = st.lists(st.floats(0, 1), max_size=12)

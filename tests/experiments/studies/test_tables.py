@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kernel_gym.experiments.runs.comparison import FIGURES, Over, RunOutcome, comparable
+from kernel_gym.experiments.runs.figures import FIGURES, Over, RunOutcome, comparable
 from kernel_gym.experiments.studies import study_definition, tables
 from kernel_gym.experiments.studies.gains import closed_gap, gain
 

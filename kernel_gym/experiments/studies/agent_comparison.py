@@ -15,8 +15,8 @@ from rich.table import Table
 
 from kernel_gym.config import RunConfig, merged
 from kernel_gym.errors import ConfigError, KernelGymError
-from kernel_gym.experiments.runs.comparison import FIGURES, by_seed, intervals
 from kernel_gym.experiments.runs.earlier_versions import current_contender
+from kernel_gym.experiments.runs.figures import FIGURES, by_seed, intervals
 from kernel_gym.experiments.runs.progress import show_progress
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.run_plan import task_ids

@@ -21,7 +21,7 @@ from kernel_gym.errors import InfrastructureError
 GRACE_SECONDS = 20.0
 
 
-class Server:
+class DeviceProcess:
     """One device process. The first request starts it, and so does the first request after it died."""
 
     def __init__(self, command: Sequence[str]) -> None:

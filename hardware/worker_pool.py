@@ -37,7 +37,7 @@ class Workers(Protocol[_Request, Result]):
         """Stop all work, end every process and remove every file."""
 
 
-class Pool(Generic[Request, Result]):
+class WorkerPool(Generic[Request, Result]):
     """Threads that judge requests, each on its own device.
 
     A device on which a request failed with InfrastructureError is replaced before the worker's next request. The
