@@ -61,7 +61,7 @@ class MaskedQModule(DefaultDQNTorchRLModule):  # type: ignore[misc]
         return {QF_PREDS: self.scorer.masked(batch[Columns.OBS], -inf)[0]}
 
     def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Return the same by the target network."""
+        """Return the target network's values of actions, -inf for illegal ones."""
         return {QF_PREDS: self._target_scorer.masked(batch[Columns.OBS], -inf)[0]}
 
     def get_initial_state(self) -> dict[str, Any]:

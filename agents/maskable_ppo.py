@@ -58,7 +58,7 @@ class LockStepVecEnv(VecEnv):  # type: ignore[misc]
         return self._observations, rewards.astype(np.float32), ended, infos
 
     def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
-        """Return the action masks; there is no other method."""
+        """Call `action_masks`, the only method that sub-environments have."""
         if method_name != "action_masks":
             raise AttributeError(method_name)
         return [mask > 0.5 for mask in self._observations["action_mask"]]

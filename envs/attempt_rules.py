@@ -83,7 +83,7 @@ def refining(first_us: float, best_us: float) -> Progress:
 
 
 def is_over(options: Options, used: Any, has_kernel: Any) -> Any:
-    """Return whether the budget is spent, or drafting alone has found its kernel; also for arrays."""
+    """Return whether the budget is spent or, with `stages="draft"`, a kernel is feasible; also for arrays."""
     return (used >= options.budget) | (has_kernel & (options.stages == "draft"))
 
 

@@ -71,7 +71,7 @@ class Episode:
         self.task = task
         self.last: Verdict | None = None
         self.failures = 0
-        self._found: set[int] = set()
+        self._own_traces: set[int] = set()
         if self._options.memory == "fresh":
             self.bank.restore(self._origin)
         self.progress = self._resumed() if self._options.stages != "draft" else Progress()
@@ -95,9 +95,10 @@ class Episode:
         self.start: Candidate | None = None
         self.start_due = bool(attempt_rules.start_is_due(self.progress.stage is Stage.REFINE, self.over))
         self.picks_left = self._options.picks
-        self._show(self._start_points() if self.start_due else () if self.over else self._candidates())
+        self._offer(self._start_points() if self.start_due else () if self.over else self._candidates())
 
-    def _show(self, pool: tuple[Candidate, ...]) -> None:
+    def _offer(self, pool: tuple[Candidate, ...]) -> None:
+        """Make these candidates the pool and compute their features."""
         self.pool = pool
         self._clock = self.bank.attempts
         self._fastest = self._fastest_latencies()
@@ -106,7 +107,7 @@ class Episode:
     def _fastest_latencies(self) -> dict[str, float]:
         """Return the best latency of each task that a candidate with a latency comes from."""
         tasks = {candidate.item.task for candidate in self.pool if candidate.latency_us is not None}
-        best = {task: next(filter(self._mine, self.bank.start_points(task)), None) for task in sorted(tasks)}
+        best = {task: next(filter(self._counts_here, self.bank.start_points(task)), None) for task in sorted(tasks)}
         return {task: latency(kernel) for task, kernel in best.items() if kernel is not None}
 
     def _candidates(self) -> tuple[Candidate, ...]:
@@ -126,7 +127,7 @@ class Episode:
 
     def _kernels(self) -> list[MemoryItem]:
         """Return P(x): the feasible kernels of the task that count here, fastest first."""
-        return [item for item in self.bank.start_points(self.task.id) if self._mine(item)]
+        return [item for item in self.bank.start_points(self.task.id) if self._counts_here(item)]
 
     def _start_points(self) -> tuple[Candidate, ...]:
         """Return P(x), fastest first, as many as the pool takes."""
@@ -138,24 +139,24 @@ class Episode:
         )
 
     def _children(self, traces: Iterable[MemoryItem]) -> tuple[Child, ...]:
-        return tuple(Child.of(trace) for trace in traces if self._mine(trace))
+        return tuple(Child.of(trace) for trace in traces if self._counts_here(trace))
 
-    def _mine(self, item: MemoryItem) -> bool:
-        """Return whether a kernel counts here.
+    def _counts_here(self, item: MemoryItem) -> bool:
+        """Return whether a kernel of the bank can be refined in this episode.
 
         It must have been judged on this device. In frozen memory it must also be part of the original bank or have been
         found in this episode.
         """
         if not self._services.judged_here(item):
             return False
-        return self._options.memory != "frozen" or item.id <= self._origin.size or item.id in self._found
+        return self._options.memory != "frozen" or item.id <= self._origin.size or item.id in self._own_traces
 
     def pick(self, action: int) -> None:
         """Pick a candidate, or `K` to stop picking. A masked action is a no-op that uses up the pick."""
         legal = bool(self.mask()[action])
         if self.start_due:
             self.start, self.start_due = self.pool[action if legal else 0], False
-            self._show(self._candidates())
+            self._offer(self._candidates())
         elif action == self._options.slots:
             self.picks_left = 0
         else:
@@ -176,12 +177,12 @@ class Episode:
 
     @property
     def over(self) -> bool:
-        """True once the budget is spent, or drafting alone has found its kernel."""
+        """True once the budget is spent or, with `stages="draft"`, a kernel is feasible: the step's `terminated`."""
         return bool(attempt_rules.is_over(self._options, self.progress.used, self.progress.best_us is not None))
 
     @property
     def given_up(self) -> bool:
-        """True after too many infrastructure errors in a row."""
+        """True after too many infrastructure errors in a row: the step's `truncated`."""
         return self.failures >= PATIENCE
 
     # One attempt: kernel, verdict, memory
@@ -194,7 +195,7 @@ class Episode:
             [self.pool[slot].item for slot in self.picked],
             lambda query, code: self.bank.api_pages(query, code, self._services.language),
             start,
-            () if start is None else filter(self._mine, self.bank.children(start.id)),
+            () if start is None else filter(self._counts_here, self.bank.children(start.id)),
         )
         self._api_pages = request.api_pages
         return request
@@ -210,13 +211,13 @@ class Episode:
         return AttemptResult(REWARDS[self.progress.stage].on_error, None, verdict.feedback)
 
     def _learn(self, result: GenerationResult) -> AttemptResult:
+        """Add the attempt to the bank and to the progress; return its record and its reward."""
         context = tuple(self.pool[slot].id for slot in self.picked)
         start = None if self.start is None else self.start.id
         shown = context if start is None else (start, *context)
         before = self.progress
-        attempt = before.attempt(
-            self.task, result.kernel, result.verdict, context, start, self._api_pages, self._remember(result, shown)
-        )
+        new_items = self._remember(result, shown)
+        attempt = before.attempt(self.task, result.kernel, result.verdict, context, start, self._api_pages, new_items)
         # The bank may have known this kernel under another verdict: then there is nothing to refine yet.
         refinable = result.verdict.feasible and (before.stage is Stage.REFINE or bool(self._kernels()))
         self.progress = before.after(result.verdict, self._options, bool(refinable))
@@ -236,7 +237,7 @@ class Episode:
         new = trace(self.task, result.kernel, result.verdict, stage, operators=operators, start=start)
         ids = self.bank.add([new, experience(new, start=start)][:count])
         if result.verdict.feasible:
-            self._found.add(ids[0])
+            self._own_traces.add(ids[0])
         return ids
 
     # What the agent sees
@@ -270,7 +271,7 @@ class Episode:
         )
 
     def info(self) -> dict[str, Any]:
-        """Return the structured view, with ids."""
+        """Return the `info` of the present state: task, stage, candidates, picks and latencies."""
         return {
             "task": self.task.id,
             "category": self.task.category,

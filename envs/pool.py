@@ -104,7 +104,7 @@ _NO_OUTCOMES = Outcomes()
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a pool is made for: a query, the size and language, ids to exclude, the bottleneck of the start point."""
+    """The query and the limits by which a pool is retrieved; `bottleneck` is that of the start point."""
 
     query: str
     size: int

@@ -1,4 +1,4 @@
-"""The state of an episode in words."""
+"""Render the state of an episode as text, for `render()`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random generators that depend only on names and numbers, never on what happened before."""
+"""Make random generators from keys such as (run seed, task, attempt), independent of earlier draws."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class GenerationResult:
 
 @dataclass
 class _Job:
-    """A request and what is there of its result.
+    """A request with its kernel and verdict, as far as they exist.
 
     `number` counts the run's attempts at the task; with the run seed it decides everything random.
     """

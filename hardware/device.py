@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One error of the compiler, in the author's coordinates."""
+    """One compiler error, with the line number in the author's source."""
 
     message: str
     line: int | None = None

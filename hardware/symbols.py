@@ -1,4 +1,4 @@
-"""Reads the symbols of a built kernel, as one array because a table has hundreds."""
+"""Read the symbol table of a built kernel."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _Request = TypeVar("_Request", contravariant=True)
 
 
 class Workers(Protocol[_Request, Result]):
-    """Judges requests, in this process or elsewhere."""
+    """Interface of a pool of workers, in this process or elsewhere."""
 
     def submit(self, request: _Request) -> Future[Result]:
         """Queue a request.

@@ -59,7 +59,7 @@ class EmbedderConformance(ABC):
         assert np.allclose(pickle.loads(pickle.dumps(embedder)).embed(TEXTS), rows, atol=1e-5)
 
     def test_an_empty_text_is_no_error(self) -> None:
-        """Empty texts occur: an author's empty answer, a task without a description."""
+        """`embed` accepts empty texts, such as an author's empty answer."""
         assert np.isfinite(self.make().embed([""])).all()
 
     def test_two_of_a_kind_have_one_identity(self) -> None:

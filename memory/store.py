@@ -47,7 +47,7 @@ class Snapshot:
 
 
 class Store:
-    """The tables of a bank, in a file or in memory; `content` is what `serialize` returned."""
+    """The SQLite tables of one bank, in a file or in memory; `content` is what `serialize` returned."""
 
     def __init__(self, path: Path | None, read_only: bool = False, content: bytes | None = None) -> None:
         self.path = path

@@ -20,7 +20,10 @@ _NOWHERE = np.int64(1) << 62
 
 
 class TabularBank:
-    """`MemoryBank` for the items of one table: items are named by their places and get ids as they join."""
+    """A memory bank over the items of one table, with arrays in place of SQLite.
+
+    Items are named by their places in the table and get ids when they are added.
+    """
 
     def __init__(self, arrays: ItemArrays) -> None:
         self.arrays = arrays

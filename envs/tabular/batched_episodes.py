@@ -351,7 +351,7 @@ class BatchedEpisodes:
         return rows
 
     def infos(self) -> dict[str, list[Any]]:
-        """Return the structured view, with ids: a list for each key, one place for each episode."""
+        """Return the `info` of the present states: for each key a list with one place for each episode."""
         tasks = [self.arrays.tasks[t] for t in self.task.tolist()]
         places = zip(self.banks, self.start.tolist(), strict=True)
         return {

@@ -29,7 +29,7 @@ _FIXED = ("device", "device_options", "verifier", "inspection", "author", "compo
 
 
 class _Tabular:
-    """What both forms show of their episodes."""
+    """Properties that both forms of the tabular environment share."""
 
     _episodes: BatchedEpisodes
 

@@ -34,7 +34,7 @@ Functions: TypeAlias = Callable[[], Mapping[str, Any]]
 
 
 class Trusted:
-    """The trusted kernels, loaded."""
+    """Our own GPU kernels: wait, warm up, wipe, digest, count changed bytes."""
 
     def __init__(self, gpu: Gpu, module: Any) -> None:
         self._gpu = gpu
@@ -52,11 +52,11 @@ class Trusted:
         self._gpu.launch(self._functions[name], (grid, 1, 1), (block, 1, 1), shared, packed)
 
     def wait(self, nanoseconds: int) -> None:
-        """Hold the stream."""
+        """Hold the stream for some time, so that the host can queue more work behind it."""
         self._queue("wait_ns", "Q", nanoseconds)
 
     def warm(self) -> None:
-        """Bring the clocks up."""
+        """Keep the GPU busy for a few milliseconds, so that its clock reaches full speed."""
         self._queue("warm_ns", "QQ", WARM_NS, self._small, grid=self._multiprocessors, block=256)
 
     def wipe(self, pattern: int) -> None:

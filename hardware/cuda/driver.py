@@ -39,7 +39,7 @@ class GpuError(Exception):
 
 
 def check(answer: tuple[Any, ...]) -> Any:
-    """The values of a driver's answer, or GpuError."""
+    """Return the values of a driver call, or raise GpuError."""
     result, *values = answer
     if int(result):
         raise GpuError(result.name.removeprefix("CUDA_ERROR_"))
@@ -47,7 +47,7 @@ def check(answer: tuple[Any, ...]) -> Any:
 
 
 def device_facts(index: int = 0) -> dict[str, Any]:
-    """Name and figures of a GPU; needs no context."""
+    """Return name and figures of a GPU; needs no context."""
     check(cu.cuInit(0))
     device = check(cu.cuDeviceGet(index))
     facts: dict[str, Any] = {
@@ -62,7 +62,7 @@ def device_facts(index: int = 0) -> dict[str, Any]:
 
 @dataclass
 class Memory:
-    """Physical memory that is mapped only while somebody may touch it."""
+    """Physical memory that is mapped only while it is used."""
 
     handle: Any
     size: int
@@ -87,24 +87,24 @@ class Gpu:
         return check(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING))
 
     def renew(self) -> None:
-        """Another context in place of this one: code, variables, heap and buffers are gone."""
+        """Replace the context: code, variables, heap and buffers are gone."""
         check(cu.cuDevicePrimaryCtxRelease(self._device))
         self.stream = self._context()
 
     def load(self, cubin: Path) -> Any:
-        """A module."""
+        """Load a cubin as a module."""
         return check(cu.cuModuleLoadData(cubin.read_bytes()))
 
     def unload(self, module: Any) -> None:
-        """Forget a module and its variables."""
+        """Unload a module and its variables."""
         check(cu.cuModuleUnload(module))
 
     def function(self, module: Any, name: str) -> Any:
-        """A kernel of a module."""
+        """Return a kernel of a module."""
         return check(cu.cuModuleGetFunction(module, name.encode()))
 
     def figures(self, function: Any) -> dict[str, int]:
-        """Registers, static shared memory, stack and largest block of a kernel."""
+        """Return registers, static shared memory, stack and largest block of a kernel."""
         prefix = "CU_FUNC_ATTRIBUTE_"
         return {
             name: int(check(cu.cuFuncGetAttribute(getattr(cu.CUfunction_attribute, prefix + word), function)))
@@ -112,12 +112,12 @@ class Gpu:
         }
 
     def allow_shared(self, function: Any, size: int) -> None:
-        """Let a kernel have more dynamic shared memory than it has without asking."""
+        """Raise the limit of a kernel's dynamic shared memory above the default."""
         attribute = getattr(cu.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{_DYNAMIC}")
         check(cu.cuFuncSetAttribute(function, attribute, size))
 
     def resident_blocks(self, function: Any, threads: int, shared: int) -> int:
-        """Blocks of a kernel that one multiprocessor holds at a time."""
+        """Return how many blocks of a kernel one multiprocessor holds at a time."""
         return int(check(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, threads, shared)))
 
     def launch(self, function: Any, grid: Sequence[int], block: Sequence[int], shared: int, packed: Packed) -> None:
@@ -125,11 +125,11 @@ class Gpu:
         check(cu.cuLaunchKernel(function, *grid, *block, shared, self.stream, packed.address, 0))
 
     def reserve(self) -> int:
-        """Address space of our own."""
+        """Reserve address space."""
         return int(check(cu.cuMemAddressReserve(RESERVED, 0, 0, 0)))
 
     def allocate(self, size: int) -> Memory:
-        """Memory, not mapped yet."""
+        """Allocate memory; it is not mapped."""
         whole = -(-max(size, 1) // self.grain) * self.grain
         return Memory(check(cu.cuMemCreate(whole, self._property, 0)), whole)
 
@@ -139,7 +139,7 @@ class Gpu:
 
     @contextmanager
     def mapped(self, memory: Memory, address: int, writable: bool = True) -> Iterator[int]:
-        """Memory at an address for a while; unmapped even if the context is lost."""
+        """Map memory at an address while the block runs; it stays mapped if the block raises."""
         check(cu.cuMemMap(address, memory.size, 0, memory.handle, 0))
         flags = cu.CUmemAccess_flags
         access = cu.CUmemAccessDesc()
@@ -165,27 +165,27 @@ class Gpu:
             check(cu.cuStreamSynchronize(self.stream))
 
     def buffer(self, size: int) -> int:
-        """A small piece of memory that stays."""
+        """Allocate a buffer that stays mapped."""
         return int(check(cu.cuMemAlloc(size)))
 
     def forget_persistence(self) -> None:
-        """No line of the L2 cache outlives others."""
+        """Reset lines that kernels marked as persisting in the L2 cache."""
         check(cu.cuCtxResetPersistingL2Cache())
 
     def event(self) -> Any:
-        """A mark in the stream that can be timed."""
+        """Make a CUDA event."""
         return check(cu.cuEventCreate(cu.CUevent_flags.CU_EVENT_DEFAULT))
 
     def mark(self, event: Any) -> None:
-        """Queue a mark."""
+        """Record an event in the stream."""
         check(cu.cuEventRecord(event, self.stream))
 
     def microseconds(self, begin: Any, end: Any) -> float:
-        """Time between two marks."""
+        """Return the time between two events."""
         return 1000.0 * float(check(cu.cuEventElapsedTime(begin, end)))
 
     def is_idle(self) -> bool:
-        """True once all that was queued is done; raises what went wrong."""
+        """Return whether all queued work is done; raise GpuError if some of it failed."""
         (result,) = cu.cuStreamQuery(self.stream)
         if result == cu.CUresult.CUDA_ERROR_NOT_READY:
             return False

@@ -1,4 +1,4 @@
-"""Tests of the author contract, for authors to inherit.
+"""Tests that a class keeps the author contract; inherit them in the test of a new author.
 
     from kernel_gym.authors.conformance import AuthorContract
 

@@ -1,4 +1,4 @@
-"""Draw the pictures of a report as SVG text, with colours for light and dark backgrounds and nothing loaded."""
+"""Draw the pictures of a report as SVG text, with colours for light and dark backgrounds, without external files."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The audit of a task, before any kernel is judged: no null kernel may pass it.
 
-Null kernels compute nothing: they write a constant, copy or permute an input, repeat the outputs for other values, or
-round the reference's outputs to half precision. Their outputs are compared like those of a kernel. If one passes at
-every check case, on every kind of values, the task is defective.
+Null kernels do not solve the task: they write a constant, copy or permute an input, repeat the outputs for other
+values, or keep inputs and outputs in half precision. Their outputs are compared like those of a kernel. If one passes
+at every check case, on every kind of values, the task is defective.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _filled(task: Task, values: ValueSet, numbers: list[float]) -> Outputs:
 
 
 def _with_first(task: Task, values: ValueSet, array: Array) -> Outputs:
-    """Return the array as first output; the other outputs are correct, so that only the first decides."""
+    """Return the array as first output and correct other outputs, so that only the first can be wrong."""
     truths = [output.truth for output in values.expected]
     return _typed(task, values.case, (array.reshape(truths[0].shape), *truths[1:]))
 

@@ -26,7 +26,7 @@ from kernel_gym.verifier.screening.source import Source, read
 
 
 class Gates:
-    """All gates in a row. Holds no device: each worker passes its own."""
+    """Passes kernels through the five gates; the caller gives the device."""
 
     def __init__(self, inspect: Inspect | None = None, inspection_decides: bool = False) -> None:
         self.references = References()
@@ -35,7 +35,7 @@ class Gates:
 
     @property
     def identity(self) -> str:
-        """Names what a verdict depends on beside kernel, task and device."""
+        """The inspector's identity, which is part of a cached verdict's key; empty without an inspector."""
         if self._inspect is None:
             return ""
         if hasattr(self._inspect, "identity"):
@@ -47,10 +47,10 @@ class Gates:
     def judge(self, device: Device, kernel: Kernel, task: Task) -> Verdict:
         """Pass a kernel through the gates and return the verdict, with the seconds spent at each gate."""
         clock = _Clock()
-        verdict = self._pass(device, kernel, task, clock)
+        verdict = self._run_gates(device, kernel, task, clock)
         return replace(verdict, device=device.name, sandbox_tier=device.sandbox_tier(), seconds=clock.seconds)
 
-    def _pass(self, device: Device, kernel: Kernel, task: Task, clock: _Clock) -> Verdict:
+    def _run_gates(self, device: Device, kernel: Kernel, task: Task, clock: _Clock) -> Verdict:
         source = read(kernel.source) if kernel.language in source_screen.BOOKS else None
         with clock.gate("screen"):
             finding = source_screen.screen(source, language=kernel.language) if source else None
@@ -82,6 +82,7 @@ class Gates:
         inspection = self._inspect(kernel, task)
         note = f"inspection: {inspection.opinion}; {inspection.reasons}".rstrip("; ")
         if self._decides and inspection.opinion == "cheating":
+            # Inspection is no gate. The kernel passed all five, so the last one is named: `correct` is then True.
             return Cheated(f"Inspection: {inspection.reasons}", gate="latency", rule="inspection", notes=(note,))
         return replace(verdict, notes=(*verdict.notes, note))
 

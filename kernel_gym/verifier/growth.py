@@ -1,7 +1,8 @@
-"""How a measured figure of a kernel grows with the size of its tensors.
+"""Extrapolate a measured figure of a kernel to larger tensors.
 
-Used for kernels that are correct but too slow to run at the timing sizes: their latency is extrapolated from two
-smaller sizes. A figure grows at least in proportion to the bytes, and faster if it did so between the two sizes.
+`predict` gives the latency of correct kernels that are too slow to run at the timing sizes, from two smaller sizes. A
+figure grows at least in proportion to the bytes, and faster if it did so between the two sizes. `steepest_drop` finds
+kernels that are suddenly too fast at one size, a sign of cheating.
 """
 
 from __future__ import annotations

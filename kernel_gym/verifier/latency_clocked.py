@@ -28,7 +28,7 @@ CLOCK_STEP_US = 0.5
 
 
 def measure(device: Device, build: Build, task: Task, checked: Checked, references: References) -> Outcome:
-    """Time the kernel at the timing case."""
+    """Run the latency gate on a device with a clock."""
     assert isinstance(device, Clocked)
     signature = task.instance(task.timing).signature
     count = SETS if signature.nbytes <= LARGE_BYTES else FEWER
@@ -58,7 +58,10 @@ def _wrong(timing: Timing, sets: list[ValueSet]) -> Incorrect | None:
 
 
 def is_within(actual: Array, expected: Expected) -> bool:
-    """Return True only if every element passes; otherwise the full comparison decides."""
+    """Return whether every float32 element is within its bounds.
+
+    False may also mean that this quick check does not apply; then the full comparison decides.
+    """
     if actual.dtype != np.float32 or expected.truth.dtype.kind != "f":
         return False
     low, high = expected.bounds

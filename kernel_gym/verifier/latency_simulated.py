@@ -70,7 +70,7 @@ class CheckedWork:
 
     @classmethod
     def of(cls, runs: list[tuple[Signature, Run]]) -> CheckedWork:
-        """Collect it from runs."""
+        """Return the work of these runs taken together."""
         total = cls()
         for signature, run in runs:
             total.blocks |= run.blocks
@@ -116,7 +116,7 @@ def cheated(rule: str, detail: str) -> Cheated:
 
 
 def measure(device: Device, build: Build, task: Task, checked: Checked, references: References) -> Outcome:
-    """Time the kernel at the timing case."""
+    """Run the latency gate on a simulated device."""
     return _Measurement(device, build, task, checked, references).result()
 
 

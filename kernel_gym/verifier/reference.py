@@ -161,7 +161,7 @@ class References:
 
 
 def make(task: Task, case: Case, kind: Kind, seed: tuple[object, ...]) -> ValueSet:
-    """Draw a value set on the most severe rung on which the reference is clear."""
+    """Draw a value set, as severe as possible while the reference's own precision can decide it."""
     instance = task.instance(case)
     for rung in range(RUNGS[kind]):
         values = _with_fixed(instance, draw(instance.signature, kind, rung, secret.generator(*seed, rung)))

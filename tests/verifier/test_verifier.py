@@ -96,9 +96,7 @@ def test_whoever_finds_out_that_it_is_timed_gains_nothing(verifier, wide, python
 def test_less_work_for_a_byte_at_large_sizes_is_honest_if_it_computes_the_same(
     verifier, wide, python_kernel, monkeypatch
 ):
-    monkeypatch.setattr(
-        "kernel_gym.verifier.latency_simulated.WHOLE_BYTES", 0
-    )  # too large to compute without a reason
+    monkeypatch.setattr("kernel_gym.verifier.latency_simulated.WHOLE_BYTES", 0)  # too large to compute without a reason
     verdict = verifier.verify(python_kernel(working("1.0 if x.size < 600_000 else 0.6")), wide)
     assert isinstance(verdict, Feasible), verdict
     assert any("timed while it computed" in note for note in verdict.notes)

@@ -1,4 +1,4 @@
-"""The apprentice: an author that writes a kernel as well as its profile and its context let it."""
+"""The apprentice: a simulated author that makes mistakes, fewer the better its profile and its context."""
 
 from __future__ import annotations
 

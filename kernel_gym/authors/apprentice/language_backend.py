@@ -1,4 +1,4 @@
-"""Joins, for each language, its idioms, its schedules and the writer that turns a plan into source text."""
+"""Language backends: the idioms, schedules and code writer of each language."""
 
 from __future__ import annotations
 

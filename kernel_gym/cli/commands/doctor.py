@@ -60,8 +60,10 @@ EXAMPLES_OF = {
 TIERS = {
     "A": "Landlock and seccomp",
     "B": "bubblewrap and seccomp",
-    "C": "seccomp only: kernels of models and people need --unsafe (a kernel with Landlock, 5.13 or newer, gives A)",
-    "D": "none: kernels of models and people need --unsafe (seccomp is not available)",
+    "C": "seccomp only: kernels of models and people run in `verify --unsafe` and `validate --unsafe` only "
+    "(Linux 5.13 or newer with Landlock gives A)",
+    "D": "none: kernels of models and people run in `verify --unsafe` and `validate --unsafe` only "
+    "(seccomp is not available)",
 }
 
 

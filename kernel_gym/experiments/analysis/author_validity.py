@@ -42,7 +42,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Case:
-    """One context for one task."""
+    """One context for one task, with the items that it shows."""
 
     task: Task
     items: tuple[MemoryItem, ...]

@@ -101,8 +101,10 @@ def _task_names(record: Record) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of one candidate: `alone` on an empty context, `left_out` on the one shown (None if not in it).
+    """How much one candidate changes the chance of a good kernel.
 
+    `alone` is the effect of adding it to an empty context, `left_out` that of leaving it out of the context shown (None
+    if it is not in it).
     `worth` is the agent's value of the candidate, None if it has none.
     """
 

@@ -12,7 +12,7 @@ from kernel_gym.errors import ConfigError
 
 @dataclass(frozen=True)
 class ItemValues:
-    """Item -> stage (or stage and state) -> number; `symbol` is the name of the number."""
+    """What an agent learned about single items, by item and stage (or stage and state); `symbol` names the number."""
 
     symbol: str
     values: dict[int, dict[str, float]]

@@ -24,7 +24,7 @@ PAGES, OTHERS = 10, 5
 
 
 def placebo_skill(profile: str, tasks: tuple[Task, ...], contexts: int) -> tuple[float, float]:
-    """Return how often a profile shown random contexts writes without a mistake, and the skill that equals it."""
+    """Return the rate of correct drafts of a profile with random contexts, and the skill that gives the same rate."""
     needed = [_needed(task) for task in tasks]
     reader = load_profile(profile)
     rate = float(np.mean([_rates(reader, context, needed) for context in _contexts(tasks, contexts)]))

@@ -81,7 +81,10 @@ class RunEnvironments:
             self._initial_items, self._new_ids = len(bank), bank.local_ids(file) if config.initial_agent else {}
 
     def _make_verifier(self, options: Options) -> RecordedVerdicts:
-        """Return a verifier that repeats the journal's verdicts; on a simulator, latencies are compared as well."""
+        """Make a verifier that repeats the journal's verdicts.
+
+        On a simulator, also begin to compare latencies with the reference latencies.
+        """
         device = factories.device_name(options)
         verifier = RecordedVerdicts(self.recorder.journal.records, device, lambda: factories.verifier(options))
         self._stack.callback(verifier.close)

@@ -1,4 +1,7 @@
-"""A run folder: resolved configuration, provenance, journal, TensorBoard events, memory bank, feasible kernels."""
+"""The run folder: all files of a run, among them the journal from which it is resumed.
+
+The others are the resolved configuration, provenance, TensorBoard events, memory bank and feasible kernels.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Run one configuration: train an agent, or evaluate it with `learning` off, and write the run folder.
+"""Run or resume one configuration: train an agent, or evaluate it with `learning` off, and write the run folder.
+
+A run is resumed by running it again against its journal (`journal.py`).
 
 All tasks of a batch are worked on in lock-step on one bank, one attempt each per iteration, until each has used its
 budget; that is the paper's outer loop. Agents that own their training loop get the same environments and the same

@@ -14,8 +14,9 @@ from kernel_gym.experiments.statistics import SAME, Difference, Interval, differ
 
 @dataclass(frozen=True)
 class ClosedGap:
-    """(learner - heuristic) / (yardstick - heuristic) by seed; None for a seed in which the yardstick is not better.
+    """The share of the gap between best heuristic and yardstick that a learner closes, by seed.
 
+    It is (learner - heuristic) / (yardstick - heuristic); None for a seed in which the yardstick is not better.
     `share` is the mean over seeds. It is None if one seed has no gap, because a mean of the others would select seeds.
     """
 

@@ -70,7 +70,7 @@ def _groups(tasks: Sequence[Task]) -> dict[str, list[Task]]:
 
 
 def _first_operator(task: Task) -> str:
-    """`conv_transpose2d_relu` begins with `convtranspose2d`, and so does `convtranspose2d_relu`."""
+    """Return the first word of a task's name, with `conv_transpose` as one word."""
     return task.name.replace("conv_transpose", "convtranspose").partition("_")[0]
 
 

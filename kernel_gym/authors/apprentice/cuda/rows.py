@@ -102,7 +102,7 @@ class RowWriter(NestWriter):
 
     @property
     def several_loops(self) -> bool:
-        """False: all reduced loops are one here, and the threads share the sum."""
+        """Whether one thread walks several reduced loops: never, a block shares one loop."""
         return False
 
     @contextmanager

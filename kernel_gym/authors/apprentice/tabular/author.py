@@ -83,7 +83,7 @@ class TableItems(Protocol):
 
 
 class TabularAuthor:
-    """Decides as an apprentice with this profile does."""
+    """Makes the apprentice's choices for many attempts at once and returns rows of the table."""
 
     def __init__(self, items: TableItems, profile: Profile) -> None:
         self.items, self.profile = items, profile
@@ -120,7 +120,7 @@ class TabularAuthor:
         return TabularAuthor, (self.items, self.profile)
 
     def _weigh(self) -> None:
-        """What each item gives for each idiom if it is noticed, and how well it is noticed before attention."""
+        """Compute, for each item and idiom, the evidence for and against the right spelling and how much is noticed."""
         profile, sights = self.profile, self.items.readings
         feasible, compiled, judged = sights.feasible[:, None], sights.compiled[:, None], sights.judged[:, None]
         checked = np.array([idiom.effect == "uncompilable" for idiom in self.index.idioms])
@@ -134,7 +134,7 @@ class TabularAuthor:
         self._noticed = noticed[:, None] * (1 + profile.comment * sights.commented)
 
     def write(self, seed: int, requests: Sequence[TabularRequest]) -> list[ChosenRow]:
-        """Choose a row for each request."""
+        """Choose, for each request, the row of the table that holds the apprentice's kernel."""
         shown = np.stack([r.shown if self.profile.reads else np.full_like(r.shown, -1) for r in requests])
         doubles = np.stack([self._rng(seed, r.task).doubles(r.number) for r in requests])
         prompted: Numbers = np.where(self.items.readings.shows[shown].any(axis=1), self.profile.prompted, 0.0)
@@ -158,7 +158,7 @@ class TabularAuthor:
         ]
 
     def _odds(self, shown: Places) -> Numbers:
-        """Log-odds of every idiom, one row a context: `SpellingOdds.estimate` without a start point."""
+        """Return the log-odds of each idiom, one row per context: `SpellingOdds.estimate` without a start point."""
         profile = self.profile
         attention = profile.span / (profile.span + self.items.readings.lengths[shown].sum(axis=1))
         noticed = np.minimum(1.0, attention[:, None, None] * self._noticed[shown])
@@ -170,14 +170,14 @@ class TabularAuthor:
         return odds
 
     def _together(self, evidence: Numbers) -> Numbers:
-        """Pieces of evidence added up, each further one counting less."""
+        """Return the sum of the evidence, strongest first, each further piece discounted."""
         ordered = np.sort(evidence, axis=1)[:, ::-1]
         weights = self.profile.repetition ** np.arange(ordered.shape[1])
         total: Numbers = np.einsum("nci,c->ni", ordered, weights)
         return total
 
     def _probabilities(self, odds: Numbers, starts: Places, touched: Flags) -> Numbers:
-        """How likely each idiom comes out right: what a start point spells right is copied."""
+        """Return the probability that each idiom is spelled right; what a start point spells right is copied."""
         if self.profile.fluent:
             return np.ones_like(odds)
         places = np.where(starts >= 0, self.items.traces[starts], -1)
@@ -186,14 +186,14 @@ class TabularAuthor:
         return probability
 
     def _spelled(self, right: Flags, which: Numbers) -> Codes:
-        """0 for the right spelling, else the number of the wrong one, by weight."""
+        """Return the code of each idiom's spelling: 0 if right, else the number of the mistake drawn."""
         number = np.minimum((which[..., None] >= self._thresholds).sum(axis=-1), self._last)
         return np.where(right, 0, number + 1).astype(np.uint8)
 
     # Schedules
 
     def _drafts(self, prompted: Numbers, doubles: Numbers) -> NDArray[np.int64]:
-        """The rung that a draft reaches on the ladder of every move that drafts take, whether it matters or not."""
+        """Return, for each draft and each drafting move, the rung that the draw reaches."""
         begin = len(self.names)
         rungs = np.zeros((len(doubles), len(self._drafting)), np.int64)
         for column, move in enumerate(self._drafting):
@@ -204,7 +204,7 @@ class TabularAuthor:
         return rungs
 
     def _draft(self, task: int, rungs: NDArray[np.int64]) -> int:
-        """The schedule of a draft that reached these rungs; moves that don't matter are at the end of their ladder."""
+        """Return the number of the schedule that these rungs give; moves that don't matter take their last rung."""
         key = (task, rungs.tobytes())
         if key not in self._drafted:
             schedule = self.schedules.first
@@ -216,7 +216,7 @@ class TabularAuthor:
     def _chosen(
         self, requests: Sequence[TabularRequest], refined: Sequence[int], prompted: Numbers, numbers: Numbers
     ) -> list[list[int]]:
-        """The moves of each refinement, one or two of different fields: `moves.refine`, from the arrays."""
+        """Return the moves of each refinement, at most two and of different fields: `moves.refine`, from the arrays."""
         if not refined:
             return []
         begin, count = len(self.names) + len(self.index.moves), len(self.index.moves)
@@ -236,7 +236,7 @@ class TabularAuthor:
         ]
 
     def _refined(self, request: TabularRequest, moves: list[int], rng: BatchedRng) -> int:
-        """The start point's schedule, moved."""
+        """Return the number of the schedule that these moves make of the start point's."""
         number, begin = self.index.schedule_of[request.start], len(self.names) + 2 * len(self.index.moves)
         for place in moves:
             rung, length = self._rung(number, place), len(self.index.moves[place].ladder)
@@ -248,7 +248,7 @@ class TabularAuthor:
         return number
 
     def _scores(self, request: TabularRequest) -> Numbers:
-        """How much speaks for each move from a start point, besides the context; -inf if it can't be taken."""
+        """Return the score of each move from a start point, without the context's part; -inf if it is impossible."""
         key = (request.start, request.children)
         if key not in self._known_scores:
             if len(self._known_scores) > 100_000:
@@ -300,7 +300,7 @@ class TabularAuthor:
 
 
 def _told(start: Schedule, child: Schedule) -> str:
-    """What the title of a refined trace quotes of the two schedules."""
+    """Return the change of schedule as a trace's title quotes it."""
     return f"`{start.comment()[:70]}` -> `{child.comment()[:70]}`" if start != child else ""
 
 
@@ -336,7 +336,7 @@ class _Rows:
         return code
 
     def take(self, number: int, schedule: Schedule, codes: Codes) -> ChosenRow:
-        """The row with this schedule and these mistakes, or the nearest one."""
+        """Return the row with this schedule and these mistakes, or the nearest one."""
         if number not in self._snapped:
             self._snapped[number] = self._snap(schedule)
         place, same = self._snapped[number]
@@ -351,13 +351,13 @@ class _Rows:
         return self._taken[key]
 
     def _snap(self, schedule: Schedule) -> tuple[int, bool]:
-        """The nearest schedule that the table has, and whether it is this one."""
+        """Return the place of the nearest schedule in the table, and whether it is the same schedule."""
         distances = np.abs(self._rungs - np.array(_rungs(schedule, self.index.moves))).sum(axis=1)
         place = int(np.argmin(distances))
         return place, self.schedules[place] == schedule
 
     def _nearest(self, schedule: int, codes: Codes) -> int:
-        """Same gate before all, then the same mistakes, then a schedule that is near; the first of equals."""
+        """Return the nearest row: first by the gate at which it fails, then by mistakes, then by schedule."""
         gate = min((self._effects[column][code] for column, code in enumerate(codes) if code), default=2)
         distance = 10_000 * (self._gates != gate)
         distance += 100 * (self._codes != codes).sum(axis=1)

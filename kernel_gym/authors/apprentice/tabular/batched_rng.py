@@ -66,14 +66,14 @@ class BatchedRng:
 
 
 def roots(seed: int, task: str, attempts: Sequence[int]) -> Longs:
-    """`generator(seed, task, attempt).integers(2**63)` for each attempt."""
+    """Return `generator(seed, task, attempt).integers(2**63)` for each attempt."""
     keys = (hashlib.sha256(json.dumps((seed, task, attempt)).encode()).digest()[:16] for attempt in attempts)
     entropy = np.stack([np.frombuffer(key[::-1], "<u4") for key in keys]).astype(np.uint32)
     return _outputs(entropy, 1)[..., 0] >> np.uint64(1)
 
 
 def outputs(roots: Longs, names: Longs) -> Longs:
-    """The first outputs of the streams: shape (roots, names, KEPT)."""
+    """Return the first outputs of the streams, of shape (roots, names, KEPT)."""
     entropy = np.zeros((len(roots), len(names), 4), np.uint32)
     low, high = (roots & _LOW)[:, None], (roots >> _HALF)[:, None]
     # A number below 2**32 is one word of entropy, a larger one two.
@@ -84,12 +84,12 @@ def outputs(roots: Longs, names: Longs) -> Longs:
 
 
 def doubles(outputs: Longs) -> NDArray[np.float64]:
-    """Outputs as numbers in [0, 1)."""
+    """Return the outputs as numbers in [0, 1)."""
     return (outputs >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def _outputs(entropy: Words, count: int) -> Longs:
-    """The first outputs of PCG64 seeded with SeedSequence(entropy of four words); last axis: outputs."""
+    """Return the first outputs of PCG64 seeded with SeedSequence(entropy of four words); last axis: outputs."""
     words = _state(_mixed([entropy[..., i] for i in range(4)]))
     longs = [words[2 * i].astype(np.uint64) | (words[2 * i + 1].astype(np.uint64) << _HALF) for i in range(4)]
     one = np.uint64(1)
@@ -103,7 +103,7 @@ def _outputs(entropy: Words, count: int) -> Longs:
 
 
 def _mixed(pool: list[Words]) -> list[Words]:
-    """SeedSequence's pool."""
+    """Return the entropy pool of numpy's SeedSequence, for many seeds at once."""
     constant = 0x43B0D7E5
 
     def hashed(value: Words) -> Words:
@@ -123,7 +123,7 @@ def _mixed(pool: list[Words]) -> list[Words]:
 
 
 def _state(pool: list[Words]) -> list[Words]:
-    """Eight words of state from the pool."""
+    """Return eight words of state from the pool."""
     constant, words = 0x8B51F9DD, []
     for i in range(8):
         word = pool[i % 4] ^ np.uint32(constant)
@@ -134,7 +134,7 @@ def _state(pool: list[Words]) -> list[Words]:
 
 
 def _step(state: tuple[Longs, Longs], increment: tuple[Longs, Longs]) -> tuple[Longs, Longs]:
-    """state * multiplier + increment, in 128 bits."""
+    """Return the next PCG64 state: state * multiplier + increment modulo 2**128."""
     high, low = state
     a, b = low >> _HALF, low & _LOW
     c, d = _LOW_FACTOR >> _HALF, _LOW_FACTOR & _LOW

@@ -23,7 +23,7 @@ _SIGHTS = ("right", "wrong", "pointed", "taught", "commented")
 
 @dataclass(frozen=True)
 class ItemReadings:
-    """One row for each item, and an empty row at the end.
+    """Arrays of what the author reads in each item; the last row is empty.
 
     Columns of the first five are idioms: whether the right or a wrong spelling shows, whether a message points at it,
     whether a page teaches it, whether a comment stands beside it. Columns of `shows` are moves. `lengths`, `judged`,
