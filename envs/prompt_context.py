@@ -1,4 +1,8 @@
-"""What the author of a kernel is shown. Authors see text, never the bank."""
+"""Compose what the author of a kernel is shown: the picked items, API pages and the start point, as text.
+
+Authors see text, never the bank. `pool.py` retrieves the candidates, the agent picks (`Episode.pick`), and the bank
+selects the API pages. A model author may shorten the context to fit its prompt.
+"""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class Services:
         return self._embeddings[task.id]
 
     def generate_and_verify(self, requests: Sequence[GenerationRequest]) -> list[GenerationResult]:
-        """Have a kernel written and judged for each request, all of them in parallel.
+        """Let the author write and the verifier judge a kernel for each request, in parallel as far as both allow.
 
         An infrastructure error is retried `RETRIES` times. A retry asks only for what is missing: the author is not
         asked again for a kernel that it has written. A request that stays unjudged does not count as an attempt.

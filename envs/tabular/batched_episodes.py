@@ -146,7 +146,7 @@ class BatchedEpisodes:
             self.pool[index, :width] = bank.pools(queries, width, starts, names, limit)
 
     def _width(self, i: int) -> int:
-        """How many candidates there are at most in this attempt."""
+        """Return the most candidates that this attempt can have."""
         return self.options.width(int(self.used[i]))
 
     def _bottleneck(self, row: int) -> str:

@@ -96,7 +96,7 @@ class ItemArrays:
         return items
 
     def _describe_items(self) -> None:
-        """Columns that the observation and the search need."""
+        """Compute the columns that the observation and the search need."""
         items, count = self.items, len(self.items)
         names = {task.id: t for t, task in enumerate(self.tasks)}
         self.kind = np.array([("experience", "trace", "practice", "api").index(item.kind.value) for item in items])
@@ -120,7 +120,7 @@ class ItemArrays:
         self.word_count = flags.sum(axis=1)
 
     def _search(self) -> None:
-        """Similarities of all items to all queries: one for each task, one for each row that can be refined."""
+        """Compute the similarities of all items to all queries: one per task and one per row that can be refined."""
         with MemoryBank(None, self.embedder) as bank:
             vectors = np.concatenate(
                 [bank.embed_items(self.items[i : i + 256]) for i in range(0, len(self.items), 256)]

@@ -1,6 +1,6 @@
 """Keeps the cache of simulator builds small: the newest few, what was used within a day, and what is in use.
 
-Whoever uses a build holds a shared lock on a file in its folder as long as it lives. A build is removed only under an
+A process that uses a build holds a shared lock on a file in its folder until it ends. A build is removed only under an
 exclusive lock on that file, and is renamed first: a newcomer finds all of it or nothing.
 """
 

@@ -99,6 +99,6 @@ def _flat(group: dict[str, Any], prefix: str, where: str) -> Iterator[tuple[str,
 
 
 def _same_for_half(figures: Mapping[str, float]) -> dict[str, float]:
-    """A vector row without `repeat16` takes as long for 16-bit elements as for others."""
+    """Return the default of `repeat16` for each vector row: 16-bit elements take as long as others."""
     rows = (key.removesuffix(".repeat") for key in figures if key.count(".") == 2 and key.endswith(".repeat"))
     return {f"{row}.repeat16": figures[f"{row}.repeat"] for row in rows}

@@ -68,7 +68,7 @@ class Reading:
         return float(self.timing["waits"].get(wait, 0.0)) / self.core_time if self.core_time else 0.0
 
     def line(self, pipe: str) -> str:
-        """` (line 41)` for the line that kept the pipe busiest, or nothing."""
+        """Return ` (most of it in line 41)`, naming the line that kept the pipe busiest, or an empty text."""
         lines = [entry["line"] for entry in self.timing["lines"] if entry["pipe"] == pipe]
         return f" (most of it in line {lines[0]})" if lines else ""
 
@@ -166,13 +166,13 @@ def _copies(reading: Reading, pipe: str, bursts: str, moved: int) -> str:
 
 
 def _waste(reading: Reading, instructions: int, moved: int) -> tuple[float, float]:
-    """Parts of the copies' time that starting them takes, and reading from inside sectors."""
+    """Return the parts of the copies' time that starting them takes, and reading from inside sectors."""
     started, crossed = instructions * COPY_START, reading.count("misaligned") * SECTOR
     return started / max(1, started + moved), crossed / max(1, crossed + moved)
 
 
 def _what_is_left(reading: Reading) -> str:
-    """Advice for copies that are as good as they get."""
+    """Return advice for copies that cannot be made faster."""
     cores = reading.count("cores")
     if reading.launching > LAUNCH_WORTH_NAMING and cores > 1:
         return (

@@ -103,9 +103,8 @@ def _task_names(record: Record) -> tuple[str, str]:
 class Effect:
     """How much one candidate changes the chance of a good kernel.
 
-    `alone` is the effect of adding it to an empty context, `left_out` that of leaving it out of the context shown (None
-    if it is not in it).
-    `worth` is the agent's value of the candidate, None if it has none.
+    `alone` is the gain of an empty context by adding it, `left_out` the loss of the context shown by leaving it out;
+    None if it is not in it. `worth` is the agent's value of the candidate, None if it has none.
     """
 
     item: int

@@ -52,7 +52,7 @@ def _contexts(tasks: tuple[Task, ...], number: int) -> Iterator[Context]:
 
 
 def _rates(profile: Profile, context: Context, needed: list[tuple[str, ...]]) -> float:
-    """The mean rate of right drafts over kernels that need these idioms."""
+    """Return the mean rate of right drafts over kernels that need these idioms."""
     odds = SpellingOdds(profile, context, None)
     sure = {idiom.id: odds.estimate(idiom).probability for idiom in idioms().values()}
     return float(np.mean([prod(sure[name] for name in names) for names in needed]))
