@@ -187,7 +187,7 @@ class ContextValueAgent(Agent):
         """Return the present attempt, with one draw from the posterior and the candidates seen so far."""
         # A first pick always begins a new attempt: the agent does not learn the end of attempts that the
         # infrastructure failed, nor of those in an evaluation.
-        begins = not info["picked"] and (info["start_due"] or info["start"] is None)
+        begins = not info["picked"] and (info["start_due"] or not info["start"])
         attempt = None if begins else self._find(info)
         if attempt is None:
             attempt = _OpenAttempt(self.outlook(info["task"]), self._draw(info["stage"], info["task"]))

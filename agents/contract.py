@@ -31,6 +31,7 @@ from kernel_gym.envs.attempt import Attempt
 #: What the environment returns: `observations` (features) and `action_mask` (1 for legal actions, length `K + 1`).
 Observation = Mapping[str, NDArray[np.float32]]
 #: The structured view of the same state: `task`, `stage`, `candidates`, `picked`, `start`, `start_due`, `best_us`, ...
+#: `start` is 0 and `first_us` and `best_us` are 0.0 while there is none.
 Info = Mapping[str, Any]
 #: Numbers by name, for the log.
 Metrics = Mapping[str, float]

@@ -281,8 +281,9 @@ class Episode:
             "start_due": self.start_due,
             "candidates": self.pool,
             "picked": tuple(self.pool[slot].id for slot in self.picked),
-            "start": None if self.start is None else self.start.id,
-            "first_us": self.progress.first_us,
-            "best_us": self.progress.best_us,
+            # Numbers always, so that Gymnasium's vector environments can put the infos of several into one array.
+            "start": 0 if self.start is None else self.start.id,
+            "first_us": float(self.progress.first_us or 0.0),
+            "best_us": float(self.progress.best_us or 0.0),
             "last_verdict": self.last,
         }

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-State = tuple[int | None, tuple[int, ...]]
+State = tuple[int, tuple[int, ...]]
 
 #: Attempts stored for a task. An agent does not learn the end of every attempt, so the oldest are dropped.
 REMEMBERED = 1024
@@ -27,23 +27,23 @@ class OpenAttempts(Generic[T]):
     def begin(self, task: str, start: int | None, picked: Sequence[int], stored: T) -> None:
         """Store a value for an attempt that begins, or that is seen for the first time."""
         attempts = self._by_task[task]
-        attempts.append(((start, tuple(picked)), stored))
+        attempts.append((_state(start, picked), stored))
         del attempts[:-REMEMBERED]
 
     def find(self, task: str, start: int | None, picked: Sequence[int]) -> T | None:
         """Return what is stored for the attempt in this state; None if there is none."""
-        index = self._index(task, (start, tuple(picked)))
+        index = self._index(task, _state(start, picked))
         return None if index is None else self._by_task[task][index][1]
 
     def move(self, task: str, start: int | None, picked: Sequence[int], stored: T) -> None:
         """Give the attempt for which `stored` is stored a new state."""
         attempts = self._by_task[task]
         index = next(index for index, (_, value) in enumerate(attempts) if value is stored)
-        attempts[index] = (start, tuple(picked)), stored
+        attempts[index] = _state(start, picked), stored
 
     def end(self, task: str, start: int | None, picked: Sequence[int]) -> T | None:
         """Remove the attempt in this state. Returns what was stored for it; None if there is none."""
-        index = self._index(task, (start, tuple(picked)))
+        index = self._index(task, _state(start, picked))
         return None if index is None else self._by_task[task].pop(index)[1]
 
     def _index(self, task: str, state: State) -> int | None:
@@ -52,3 +52,8 @@ class OpenAttempts(Generic[T]):
         if len(attempts) == 1:
             return 0
         return next((index for index in reversed(range(len(attempts))) if attempts[index][0] == state), None)
+
+
+def _state(start: int | None, picked: Sequence[int]) -> State:
+    # No start point is 0 in `info` and None in an `Attempt`.
+    return start or 0, tuple(picked)

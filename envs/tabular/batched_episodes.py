@@ -363,9 +363,9 @@ class BatchedEpisodes:
             "start_due": self.start_due.tolist(),
             "candidates": list(self.shown),
             "picked": list(self.picked_ids),
-            "start": [None if start < 0 else int(bank.ids[start]) for bank, start in places],
-            "first_us": [None if value != value else value for value in self.first_us.tolist()],
-            "best_us": [None if value != value else value for value in self.best_us.tolist()],
+            "start": [0 if start < 0 else int(bank.ids[start]) for bank, start in places],
+            "first_us": np.nan_to_num(self.first_us).tolist(),
+            "best_us": np.nan_to_num(self.best_us).tolist(),
             "last_verdict": [None if row < 0 else self._verdicts[row] for row in self.last.tolist()],
         }
 

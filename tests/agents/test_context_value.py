@@ -63,8 +63,8 @@ def info(pool: list[Candidate], picked: tuple[int, ...] = ()) -> dict[str, Any]:
         "start_due": False,
         "candidates": tuple(pool),
         "picked": picked,
-        "start": None,
-        "best_us": None,
+        "start": 0,
+        "best_us": 0.0,
     }
 
 

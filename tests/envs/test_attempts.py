@@ -377,7 +377,7 @@ def test_a_scheduled_lambda_is_that_lambda(make: Any, stand_ins: Any, compositio
         offered = env.unwrapped.options.width(6 - info["attempts_left"]) // 4
         fixed = make(pool_factor=offered, **options)
         _, other = fixed.reset(options={"task": info["task"]})
-        if info["start"] is not None:
+        if info["start"]:
             slot = [candidate.id for candidate in other["candidates"]].index(info["start"])
             *_, other = fixed.step(np.int64(slot))
         assert info["candidates"] == other["candidates"]

@@ -254,7 +254,7 @@ def test_a_scheduled_lambda_is_that_lambda(stages: str) -> None:
 def _offered(env: TabularEnv, like: dict[str, Any]) -> Any:
     """What an environment would offer for the same task and start point."""
     _, info = env.reset(options={"task": like["task"]})
-    if like["start"] is not None:
+    if like["start"]:
         slot = [candidate.id for candidate in info["candidates"]].index(like["start"])
         *_, info = env.step(np.int64(slot))
     return info["candidates"]

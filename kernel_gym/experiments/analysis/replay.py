@@ -47,7 +47,7 @@ class ReplayedAttempt:
     @property
     def state(self) -> Info:
         """The info when the context was picked, with the start point that was chosen."""
-        return dict(self.info) | {"start": self.attempt.start}
+        return dict(self.info) | {"start": self.attempt.start or 0}
 
 
 class Replay:

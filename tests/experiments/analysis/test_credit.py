@@ -77,7 +77,7 @@ def test_the_picker_that_knows_takes_what_helps_and_stops_when_nothing_does() ->
         "task": TASK.id,
         "stage": Stage.DRAFT,
         "start_due": False,
-        "start": None,
+        "start": 0,
         "picked": (),
         "candidates": (Candidate(bad, 0.9), Candidate(good, 0.1)),
     }

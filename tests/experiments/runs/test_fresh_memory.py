@@ -101,7 +101,7 @@ def test_the_picker_that_knows_refines_the_start_point_of_its_own_task() -> None
             if info["start_due"]:
                 chosen[info["task"]] = info["candidates"][action].item.code
         for _, info in views:
-            if info["start"] is not None:
+            if info["start"]:
                 start = agent.request(info, []).start
                 assert start is not None
                 assert start.kernel.source == chosen[info["task"]]
