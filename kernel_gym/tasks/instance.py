@@ -16,6 +16,7 @@ import sys
 import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, cast
 
@@ -28,7 +29,7 @@ from kernel_gym.errors import KernelGymError, TaskError
 from kernel_gym.tasks.exported_graph import TRACING, export_module, lifted_constants
 from kernel_gym.tasks.size_constants import with_sizes
 from kernel_gym.tasks.specs import DTYPES, Case, Domain, InputSpec, Signature, TensorSpec
-from kernel_gym.tasks.value_domains import OnHost, Recorder, observed_domain, state_domain
+from kernel_gym.tasks.value_domains import OnHost, Products, Recorder, observed_domain, state_domain
 
 #: Buffers that batch statistics fill. Every other buffer holds a value that the module defines (a mask, a table).
 STATISTICS = frozenset({"running_mean", "running_var"})
@@ -163,10 +164,11 @@ class Instance:
         with _BUILDING, _unlogged(), self._mode:
             self._fake_model = self._build()
             self._arguments, recorder = self.draw()
-            with torch.no_grad(), OnHost(), _task_error("forward() fails", self.case):
+            products = Products()
+            with torch.no_grad(), OnHost(), products, _task_error("forward() fails", self.case):
                 outputs = _tensors(self._build()(*self._arguments))
         scalars = [*_scalars(self._names["get_init_inputs"]()), *_scalars(self._arguments)]
-        arguments = self._argument_specs(domains, recorder)
+        arguments = self._argument_specs(domains, recorder, products)
         return Signature(
             inputs=(*arguments, *self._state_specs(), *self._constant_specs()),
             outputs=tuple(_spec(tensor) for tensor in outputs),
@@ -174,7 +176,7 @@ class Instance:
             floats=tuple(value for value in scalars if isinstance(value, float)),
         )
 
-    def _argument_specs(self, domains: tuple[Domain, ...], recorder: Recorder) -> list[InputSpec]:
+    def _argument_specs(self, domains: tuple[Domain, ...], recorder: Recorder, products: Products) -> list[InputSpec]:
         tensors = _tensors(self._arguments)
         names = _argument_names(self._fake_model, self._arguments)
         specs = []
@@ -182,6 +184,8 @@ class Instance:
             domain = domains[position] if position < len(domains) else Domain()
             if domain.kind == "index":
                 domain = recorder.domain_of(tensor) or domain
+            if factors := products.factors_of(tensor):
+                domain = replace(domain, factors=factors)
             specs.append(InputSpec(**vars(_spec(tensor)), name=name, domain=domain))
         return specs
 

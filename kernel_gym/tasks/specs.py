@@ -51,10 +51,12 @@ class Domain:
     """The values that an input may hold.
 
     `real`: any float. `positive`: greater than zero. `unit`: in [0, 1]. `index`: whole numbers in [0, limit). `bool`.
+    `factors` is how many of the values the module multiplies with each other, along a dimension; 0 if it does not.
     """
 
     kind: Literal["real", "positive", "unit", "index", "bool"] = "real"
     limit: int = 0
+    factors: int = 0
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,8 @@ _PRESERVING = frozenset(
         "flatten",
     }
 )
+#: Functions that only move the values of their argument to other places.
+_MOVING = _PRESERVING | {"flip", "transpose", "permute", "movedim", "t", "mT", "T"}
 
 
 class OnHost(TorchFunctionMode):
@@ -84,6 +86,42 @@ class Recorder(TorchFunctionMode):
         if name in _PRESERVING and args and isinstance(args[0], torch.Tensor) and result.dtype != torch.bool:
             return self.domain_of(args[0])
         return None
+
+
+class Products(TorchFunctionMode):
+    """Records which tensors a module multiplies along a dimension (`cumprod`, `prod`), and how many values of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._factors: dict[int, int] = {}
+        self._moved: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name, first = getattr(func, "__name__", ""), args[0] if args else (kwargs or {}).get("input")
+        if not isinstance(first, torch.Tensor):
+            return result
+        if name in ("cumprod", "prod"):
+            source = self._source(first)
+            count = _factor_count(first, args[1] if len(args) > 1 else (kwargs or {}).get("dim"))
+            self._factors[id(source)] = max(count, self.factors_of(source))
+        elif name in _MOVING and isinstance(result, torch.Tensor):
+            self._moved[id(result)] = (result, self._source(first))
+        return result
+
+    def factors_of(self, tensor: torch.Tensor) -> int:
+        """Return how many values of `tensor` are multiplied with each other; 0 if none are."""
+        return self._factors.get(id(tensor), 0)
+
+    def _source(self, tensor: torch.Tensor) -> torch.Tensor:
+        return self._moved[id(tensor)][1] if id(tensor) in self._moved else tensor
+
+
+def _factor_count(tensor: torch.Tensor, dim: Any) -> int:
+    """Return how many values a product along `dim` multiplies; all of them if no dimension is named."""
+    return int(tensor.shape[dim]) if isinstance(dim, int) and tensor.ndim else tensor.numel()
 
 
 def observed_domain(values: torch.Tensor) -> Domain:

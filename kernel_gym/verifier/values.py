@@ -45,6 +45,8 @@ def _tensor(spec: InputSpec, kind: Kind, rung: int, rng: np.random.Generator) ->
     if not _is_float(spec.dtype):
         low = 0 if spec.dtype.startswith("u") else -8
         return np.asarray(rng.integers(low, 9, spec.shape))
+    if domain.factors and domain.kind != "unit":
+        return _factors(spec, kind, rng)
     return _fit(np.asarray(_DRAWS[kind](spec, rung, rng)), spec, rung)
 
 
@@ -106,6 +108,31 @@ def _structured(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles
     if spec.origin == "state" and len(spec.shape) > 1:
         scale /= max(1.0, (spec.numel / spec.shape[0]) ** 0.5)
     return np.asarray(values * scale).reshape(spec.shape)
+
+
+def _factors(spec: InputSpec, kind: Kind, rng: np.random.Generator) -> Doubles:
+    """Signs times powers of two near one: no product of neighbours overflows, in whichever order it is computed.
+
+    The exponents have mean zero. Their sum over all factors has a standard deviation of about two, so that the products
+    stay of order one, too, and every one of them is compared.
+    """
+    factors = spec.domain.factors
+    span = min(1.0, 4.0 / factors**0.5)
+    exponents = rng.uniform(-span, span, spec.shape)
+    signs = rng.choice((-1.0, 1.0), spec.shape)
+    if kind == "integers":  # powers of two, whose products are exact
+        exponents = np.sign(exponents) * (rng.random(spec.shape) < span**2 / 3)
+    elif kind == "structured":
+        row, column = np.divmod(np.arange(spec.numel, dtype=np.int64), max(spec.shape[-1] if spec.shape else 1, 1))
+        steps = rng.choice((3, 5, 7, 11, 13, 17, 19, 23), 2, replace=False)
+        exponents = (span * ((row * steps[0] + column * steps[1]) % 61 / 30.0 - 1.0)).reshape(spec.shape)
+        signs = np.where((row * steps[1] + column) % 89 < 44, -1.0, 1.0).reshape(spec.shape)
+    values = np.asarray((1.0 if spec.domain.kind == "positive" else signs) * np.exp2(exponents))
+    if kind == "stress" and spec.domain.kind != "positive" and values.size:  # zeros and ties
+        flat = values.reshape(-1)
+        flat[rng.integers(0, flat.size, flat.size // 8)] = 1.0
+        flat[rng.integers(0, flat.size, 2)] = 0.0
+    return values
 
 
 def _fit(values: Doubles, spec: InputSpec, rung: int) -> Doubles:

@@ -50,3 +50,18 @@ def test_probability_kept_where_the_reference_refuses_others():
 
 def test_an_outside_value_is_not_finite():
     assert torch.isnan(torch.log(torch.tensor(-1.0)))
+
+
+@pytest.mark.parametrize(
+    ("forward", "factors"),
+    [
+        ("x): return torch.cumprod(x, dim=1)", 8),
+        ("x): return x.flip(1).cumprod(1).flip(1)", 8),
+        ("x): return x.t().prod(dim=-1)", 4),
+        ("x): return x.prod()", 32),
+        ("x): return torch.cumsum(x, dim=1)", 0),
+        ("x): return torch.cumprod(x * 0.1 + 1, dim=1)", 0),
+    ],
+)
+def test_a_domain_tells_how_many_values_are_multiplied(forward: str, factors: int):
+    assert domains(forward, "torch.randn(4, rows)") == [Domain("real", factors=factors)]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kernel_gym.disk_cache import cache_folder
 from kernel_gym.hardware.device import empty_outputs, numpy_dtype
+from kernel_gym.suites import find_task
 from kernel_gym.tasks.specs import TensorSpec
 from kernel_gym.verifier import correctness
 from kernel_gym.verifier.correctness import POISON, Checked, check, compare, schedule, wrong_elements
@@ -280,3 +281,16 @@ def test_the_same_warning_of_several_runs_is_told_once():
         "DATA_CACHE line 13: cores 1 and 2 write the same cache line (3 times)",
     )
     assert correctness.distinct(warnings) == (warnings[0], warnings[2])
+
+
+@pytest.mark.parametrize("kind", RUNGS)
+def test_running_products_stay_finite_at_the_timing_sizes(kind):
+    task = find_task("level1/cumprod")
+    values = make(task, task.timing, kind, ("products",))
+    assert values.kind == kind
+    with np.errstate(over="raise", invalid="raise"):
+        for factors in (values.values[0], values.values[0][:, ::-1]):
+            assert np.isfinite(np.cumprod(factors, axis=1, dtype=np.float32)).all()
+    truth = np.abs(values.expected[0].truth)
+    assert np.isfinite(truth).all()
+    assert np.median(truth[:, -1]) > 1e-3  # the last products of the rows are compared, too

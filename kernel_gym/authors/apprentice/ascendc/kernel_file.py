@@ -137,8 +137,7 @@ def _role(stage: Nest | Scan | Product, part: _Part) -> str:
 
 
 def _prefix(plan: Plan) -> str:
-    base = "".join(word[:1].upper() + word[1:] for word in plan.name.split("_") if word)
-    return base if base[:1].isalpha() else f"Op{base}"
+    return "".join(word[:1].upper() + word[1:] for word in plan.name.split("_"))
 
 
 def _writer(

@@ -93,8 +93,7 @@ def _parts(stage: Stage, schedule: CudaSchedule) -> list[_Part]:
 
 
 def _prefix(plan: Plan, number: int | None) -> str:
-    base = plan.name if plan.name[:1].isalpha() else f"op_{plan.name}"
-    return base if number is None else f"{base}{number}"
+    return plan.name if number is None else f"{plan.name}{number}"
 
 
 def _writer(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from kernel_gym.authors.apprentice.frontend import plan_store
+from kernel_gym.authors.apprentice.frontend.identifiers import task_identifier
 from kernel_gym.authors.apprentice.frontend.plan import Plan, Unsupported
 from kernel_gym.authors.apprentice.frontend.reader import read
 from kernel_gym.errors import TaskError
@@ -33,7 +34,7 @@ def lower(task: Task) -> Plan:
 @lru_cache(maxsize=1024)
 def _lower(task: Task, digest: str) -> Plan | str:
     # The digest covers the content; the plan also has the name and the title.
-    key = f"{digest} {task.name} {task.description}"
+    key = f"{digest} {task_identifier(task.name)} {task.description}"
     plan = plan_store.load(key)
     if plan is None:
         plan = _read(task)
@@ -44,17 +45,17 @@ def _lower(task: Task, digest: str) -> Plan | str:
 def _read(task: Task) -> Plan | str:
     """Return the plan, or the reason why there is none."""
     signature = task.instance(task.public).signature
-    names = [spec.name for spec in signature.inputs]
+    name, names = task_identifier(task.name), [spec.name for spec in signature.inputs]
     shapes = [tuple(spec.shape for spec in task.instance(case).signature.inputs) for case in task.cases]
     try:
         program, twin = task.instance(task.public).export(), lambda: task.instance(task.timing).export()
-        plan = read(program, task.name, _title(task), shapes, twin, names)
+        plan = read(program, name, _title(task), shapes, twin, names)
     except Unsupported as error:
         return str(error)
     except TaskError as error:
         return f"Unsupported: {error}"
     try:
-        unfused = read(program, task.name, _title(task), shapes, twin, names, fused=False)
+        unfused = read(program, name, _title(task), shapes, twin, names, fused=False)
     except Unsupported:  # a value that is a view only as long as it is fused
         return plan
     return replace(plan, unfused=unfused) if len(unfused.stages) > len(plan.stages) else plan

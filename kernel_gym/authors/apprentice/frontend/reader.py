@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +12,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, TensorArgument
 
 from kernel_gym.authors.apprentice.frontend.expression import Map, Reduce
+from kernel_gym.authors.apprentice.frontend.identifiers import tensor_identifier
 from kernel_gym.authors.apprentice.frontend.operators import HANDLERS
 from kernel_gym.authors.apprentice.frontend.plan import Either, Nest, Pieces, Plan, Unsupported
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder, Shapes
@@ -100,7 +100,7 @@ def _numbers(program: ExportedProgram, twin: Callable[[], ExportedProgram] | Non
     theirs = {node.name: node for node in other.graph.nodes}
     metas = {node.name: node.meta.get("val") for node in other.graph.nodes if node.op == "placeholder"}
     shapes = {
-        _identifier(spec.target or spec.arg.name): tuple(int(n) for n in metas[spec.arg.name].shape)
+        tensor_identifier(spec.target or spec.arg.name): tuple(int(n) for n in metas[spec.arg.name].shape)
         for spec in other.graph_signature.input_specs
         if isinstance(metas[spec.arg.name], torch.Tensor)
     }
@@ -152,15 +152,9 @@ def _inputs(program: ExportedProgram, builder: PlanBuilder, names: Sequence[str]
         if spec.arg.name not in order:
             order[spec.arg.name] = lifted
             lifted += 1
-        label, shape = _identifier(spec.target or spec.arg.name), tuple(int(n) for n in meta.shape)
+        label, shape = tensor_identifier(spec.target or spec.arg.name), tuple(int(n) for n in meta.shape)
         values.append((spec.arg.name, builder.input(label, order[spec.arg.name], shape, _CODES[meta.dtype])))
     return values
-
-
-def _identifier(name: str) -> str:
-    """Return a name as a C identifier in camel case."""
-    words = [word for word in re.split(r"\W+|_", name) if word]
-    return words[0] + "".join(word[:1].upper() + word[1:] for word in words[1:])
 
 
 def _call(builder: PlanBuilder, node: torch.fx.Node, values: dict[str, Any], numbers: Numbers) -> Any:
