@@ -17,6 +17,10 @@ class TaskWarning(UserWarning):
     """A problem file of a folder was left out; the message says why."""
 
 
+class AgentWarning(UserWarning):
+    """An agent chose actions that have no effect; the message says how many and which."""
+
+
 class ConfigError(KernelGymError):
     """A configuration key or value is not accepted."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from kernel_gym import plugins, suites
 from kernel_gym.agents.contract import Agent
@@ -119,9 +120,24 @@ def environment_options(config: RunConfig, folder: RunFolder) -> Options:
 def make_agent(config: RunConfig) -> Agent:
     """Return a new agent of the kind that a configuration names."""
     kind = plugins.load("kernel_gym.agents", config.agent)
+    _check_agent_class(config.agent, kind)
     defaults = kind.options_for(config.env) if hasattr(kind, "options_for") else {}  # a plug-in may be any callable
     try:
-        agent: Agent = kind(seed=config.seed, **{**defaults, **config.agent_options})
+        agent = kind(seed=config.seed, **{**defaults, **config.agent_options})
     except TypeError as error:
         raise ConfigError(f"agent {config.agent!r} does not take these options: {error}") from error
+    if not isinstance(agent, Agent):
+        raise ConfigError(f"agent {config.agent!r} makes a {type(agent).__name__}, which is no kernel_gym.Agent")
     return agent
+
+
+def _check_agent_class(name: str, kind: Any) -> None:
+    """Raise a ConfigError if a class cannot be an agent's."""
+    if not callable(kind):
+        raise ConfigError(f"agent {name!r} is no class")
+    if not isinstance(kind, type):  # a function that makes the agent
+        return
+    if not callable(getattr(kind, "act", None)) or "act" in getattr(kind, "__abstractmethods__", ()):
+        raise ConfigError(f"agent {name!r} lacks act: define act(self, observation, info) that returns an action")
+    if not issubclass(kind, Agent):
+        raise ConfigError(f"agent {name!r} is no agent: derive {kind.__name__} from kernel_gym.Agent")

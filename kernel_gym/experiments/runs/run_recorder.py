@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from gymnasium.error import InvalidAction
+
 from kernel_gym.agents.contract import Agent, BudgetSpent
 from kernel_gym.authors.contract import Recording
 from kernel_gym.envs.attempt import Attempt
+from kernel_gym.errors import KernelGymError
 from kernel_gym.experiments.runs.events import Events
 from kernel_gym.experiments.runs.figures import RunOutcome, outcome
 from kernel_gym.experiments.runs.journal import Journal, Record
@@ -87,6 +90,9 @@ class RunRecorder:
         """Turn an error into `RunStopped`, so that a library that owns the loop cannot swallow it."""
         try:
             yield
+        except InvalidAction as error:
+            reason = KernelGymError(f"agent {self.plan.config.agent!r} chose no action: {error}")
+            raise RunStopped(reason) from error
         except Exception as error:
             raise RunStopped(error) from error
 

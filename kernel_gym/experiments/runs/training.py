@@ -17,6 +17,7 @@ import numpy as np
 from kernel_gym.agents.contract import Agent
 from kernel_gym.config import RunConfig
 from kernel_gym.envs.vector import view
+from kernel_gym.experiments.runs.agent_actions import AgentActions
 from kernel_gym.experiments.runs.figures import RunOutcome, outcome
 from kernel_gym.experiments.runs.recording_env import finished_attempts
 from kernel_gym.experiments.runs.run_environments import RunEnvironments
@@ -88,9 +89,13 @@ def _spend_budget(agent: Agent, environments: RunEnvironments, recorder: RunReco
 def _act_and_learn(agent: Agent, environments: RunEnvironments, recorder: RunRecorder) -> None:
     """Run the training loop of agents that only act and learn."""
     config, envs = recorder.plan.config, environments.vector()
+    agent_actions = AgentActions(agent, config.agent)
     observations, infos = envs.reset(seed=config.seed)
     while not recorder.finished:
-        actions = [agent.act(*view(observations, infos, i)) for i in range(envs.num_envs)]
+        actions = []
+        for i in range(envs.num_envs):
+            observation, info = view(observations, infos, i)
+            actions.append(agent_actions.ask(observation, info, config.budget - info["attempts_left"] + 1))
         observations, _, _, _, infos = envs.step(np.asarray(actions))
         attempts = [attempt for _, attempt in finished_attempts(infos, envs.num_envs)]
         if config.learning:
@@ -99,3 +104,4 @@ def _act_and_learn(agent: Agent, environments: RunEnvironments, recorder: RunRec
         if attempts:
             recorder.write_agent_values(agent)
             recorder.save_checkpoint(agent)
+    agent_actions.warn_of_masked()
