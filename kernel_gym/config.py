@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -84,11 +85,28 @@ class RunConfig(_Frozen):
     @property
     def digest(self) -> str:
         """Hash of everything that decides the results: not the number of workers, nor how a model is reached."""
+        return hashlib.sha256(json.dumps(self._decisive, sort_keys=True).encode()).hexdigest()
+
+    def differing_keys(self, other: RunConfig) -> list[str]:
+        """Return the keys, dotted, that decide the results and whose values differ in another configuration."""
+        return sorted(_differing(self._decisive, other._decisive))
+
+    @property
+    def _decisive(self) -> dict[str, Any]:
         data = self.model_dump(mode="json", exclude={"workers": True, "checkpoints": True, "env": {"writers"}})
         data["agent_options"].pop("ray_address", None)
         for part in _OPTIONS:
             data["env"][part] = {key: value for key, value in data["env"][part].items() if key not in INCIDENTAL}
-        return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+        return data
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key in one.keys() | other.keys():
+        values = one.get(key), other.get(key)
+        if all(isinstance(value, Mapping) for value in values):
+            yield from _differing(*values, f"{prefix}{key}.")
+        elif values[0] != values[1]:
+            yield f"{prefix}{key}"
 
 
 def resolve(
@@ -169,5 +187,13 @@ def _first_line(error: ValidationError) -> str:
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        return f"unknown configuration key {key!r}"
+        return f"unknown configuration key {key!r}{_nearest(key)}"
     return f"configuration key {key!r}: {first['msg']}"
+
+
+def _nearest(key: str) -> str:
+    """Return the known key that is nearest to an unknown one, as a question; empty if none is near."""
+    keys = [*RunConfig.model_fields, *(f"env.{name}" for name in EnvConfig.model_fields)]
+    same_name = [known for known in keys if known.rpartition(".")[2] == key.rpartition(".")[2]]
+    near = same_name or get_close_matches(key, keys, 1) or get_close_matches(f"env.{key}", keys, 1, cutoff=0.8)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -110,3 +110,13 @@ def test_blocks_that_are_not_run_say_why() -> None:
 def test_the_agent_of_the_readme_is_short() -> None:
     (agent,) = [block for block in blocks(ROOT / "README.md") if block.title == "my_agent.py"]
     assert len(agent.code.splitlines()) < 30
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+def test_files_that_a_page_has_saved_pass_the_linter_of_the_checkout(page: Path) -> None:
+    for block in blocks(page):
+        if block.title.endswith(".py"):
+            for command in (["check"], ["format", "--check"]):
+                words = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(ROOT / block.title), "-"]
+                linted = subprocess.run(words, input=block.code, capture_output=True, text=True, cwd=ROOT, check=False)
+                assert linted.returncode == 0, linted.stdout + linted.stderr

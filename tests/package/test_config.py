@@ -28,6 +28,21 @@ def test_unknown_keys_are_errors(word: str) -> None:
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("word", "near"), [("bugdet=3", "budget"), ("env.pics=3", "env.picks"), ("picks=3", "env.picks"), ("zzz=1", "")]
+)
+def test_an_unknown_key_is_answered_with_the_nearest(word: str, near: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        resolve(sets=[word])
+    assert str(error.value).partition("; ")[2] == (f"did you mean {near!r}?" if near else "")
+
+
+def test_configurations_name_the_keys_in_which_they_differ() -> None:
+    other = resolve(overrides={"seed": 1, "workers": 7, "env": {"author_options": {"profile": "weak"}}})
+    assert resolve().differing_keys(other) == ["env.author_options.profile", "seed"]
+    assert not other.differing_keys(other)
+
+
 def test_wrong_values_say_which_key() -> None:
     with pytest.raises(ConfigError, match=r"env\.picks"):
         resolve(sets=["env.picks=0"])

@@ -10,13 +10,14 @@ from kernel_gym.errors import KernelGymError
 EXAMPLES = """
 kernel-gym dataset runs/model --out model.jsonl
 kernel-gym dataset runs/model runs/other --out feasible.jsonl --feasible
+kernel-gym dataset runs/comparison --out all.jsonl
 kernel-gym dataset runs/c/value/seed-0 --out value.jsonl --json
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="run folders")
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folders of runs or comparisons")
     parser.add_argument("--out", type=Path, required=True, help="file to write; it must not exist")
     parser.add_argument("--feasible", action="store_true", help="only attempts whose kernel passed every gate")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
@@ -34,9 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _write(arguments: argparse.Namespace) -> dict[str, int]:
-    from kernel_gym.experiments.runs.dataset import RecordedRun
+    from kernel_gym.experiments.runs.dataset import open_runs
 
-    runs = [RecordedRun.open(path) for path in arguments.runs]
+    runs = [run for path in arguments.runs for run in open_runs(path)]
     counts: Counter[str] = Counter(rows=0, feasible=0, prompts=0, without_kernel=0)
     try:
         file = arguments.out.open("x", encoding="utf-8")

@@ -17,7 +17,7 @@ from jinja2 import Environment
 from kernel_gym import suites
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments import drawing
-from kernel_gym.experiments.reports import pipe_trace
+from kernel_gym.experiments.reports import pipe_trace, unrelated_runs
 from kernel_gym.experiments.reports.sections import UNIT, curves, sections
 from kernel_gym.experiments.reports.top_memories import top_memories
 from kernel_gym.experiments.runs.figures import FIGURES
@@ -81,8 +81,9 @@ def write_pictures(folder: Path, out: Path, detailed: str = "") -> list[Path]:
     runs = finished(folder)
     best = _detailed(runs, detailed)
     kernel = next(iter(_kernels(best, traces=True)), None)
+    compared = next(group for group in _groups(folder, runs).values() if best in group)
     pictures = {
-        "curves": drawing.curves(curves([run.outcome for run in runs]), UNIT, key=True),
+        "curves": drawing.curves(curves([run.outcome for run in compared]), UNIT, key=True),
         "timeline": drawing.timeline(list(best.steps().items()), best.config.budget),
         "transfer": _transfer(best, _items(best.folder)),
         "pipes": kernel["trace"].get("svg", "") if kernel else "",
@@ -97,8 +98,14 @@ def write_pictures(folder: Path, out: Path, detailed: str = "") -> list[Path]:
 
 
 def finished(folder: Path) -> list[FinishedRun]:
-    """Return all complete runs below a folder."""
-    return [FinishedRun.read(run, folder) for run in complete_runs([folder])]
+    """Return all complete runs below a folder; runs of one contender have the same settings."""
+    runs = [FinishedRun.read(run, folder) for run in complete_runs([folder])]
+    return runs if unrelated_runs.is_designed(folder) else unrelated_runs.with_own_names(runs)
+
+
+def _groups(folder: Path, runs: Sequence[FinishedRun]) -> Mapping[str, Sequence[FinishedRun]]:
+    """Return the runs that can be in one table, by their settings: all of them if they are of one comparison."""
+    return {"": runs} if unrelated_runs.is_designed(folder) else unrelated_runs.by_settings(runs)
 
 
 def _content(folder: Path, runs: Sequence[FinishedRun], reference: str, traces: bool, detailed: str) -> dict[str, Any]:
@@ -109,7 +116,8 @@ def _content(folder: Path, runs: Sequence[FinishedRun], reference: str, traces: 
     ranked_by, memories = top_memories(best, SHOWN_MEMORIES)
     return {
         "title": folder.absolute().name,
-        "sections": sections(runs, against, definition),
+        "notes": [] if unrelated_runs.is_designed(folder) else unrelated_runs.notes(runs),
+        "sections": sections(_groups(folder, runs), against, definition),
         "figures": FIGURES,
         "legend": tables.LEGEND.replace("`", ""),
         "simulated": tables.SIMULATED_AUTHOR if best.config.env.author == "apprentice" else "",

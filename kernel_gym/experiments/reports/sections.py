@@ -6,7 +6,7 @@ Runs on different tasks are never compared with each other; one suite may have s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernel_gym.experiments import drawing
@@ -22,10 +22,18 @@ UNIT = "attempts per task"
 Pairs = Sequence[tuple[str, str]]
 
 
-def sections(runs: Sequence[FinishedRun], reference: str, definition: StudyDefinition | None) -> list[dict[str, Any]]:
-    """Return the sections: one per suite, and one over all tasks where these are the same for all runs."""
-    groups = comparable((run.tasks, run.over) for run in runs)
-    return [_section(name, outcomes, reference, definition) for name, outcomes in groups.items()]
+def sections(
+    groups: Mapping[str, Sequence[FinishedRun]], reference: str, definition: StudyDefinition | None
+) -> list[dict[str, Any]]:
+    """Return the sections of each group of runs: one per suite, and one over all tasks if all runs have the same.
+
+    The key of a group says which settings it has; it is empty if there is no other group.
+    """
+    return [
+        _section(f"{name}, {settings}" if settings else name, outcomes, reference, definition)
+        for settings, runs in groups.items()
+        for name, outcomes in comparable((run.tasks, run.over) for run in runs).items()
+    ]
 
 
 def _section(

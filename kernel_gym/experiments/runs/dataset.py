@@ -20,6 +20,7 @@ from kernel_gym.config import RunConfig
 from kernel_gym.envs.seeding import generator
 from kernel_gym.errors import KernelGymError, TaskError
 from kernel_gym.experiments.runs.journal import Journal, Record
+from kernel_gym.experiments.runs.replay_backup import ReplayBackup
 from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
 from kernel_gym.kernel import Kernel
 from kernel_gym.llm.transcript import Exchange, Transcript
@@ -42,8 +43,8 @@ class RecordedRun:
     exchanges: Mapping[int, Exchange]
 
     @classmethod
-    def open(cls, path: Path) -> RecordedRun:
-        """Read a run, complete or not; it needs attempts and shared memory."""
+    def open(cls, path: Path, name: str = "") -> RecordedRun:
+        """Read a run, complete or not; it needs attempts and shared memory. The folder's name is the default name."""
         folder, config = RunFolder(path), load_config(path)
         records = Journal.read(folder.journal)
         if not records:
@@ -52,7 +53,7 @@ class RecordedRun:
             raise KernelGymError(f"{path}: with memory=fresh the run kept no memories, so its contexts can't be shown")
         with folder.open_bank() as bank:
             items = {item.id: item for item in bank.items()}
-        return cls(path.name, config, records, items, _exchanges(folder, config))
+        return cls(name or path.name, config, records, items, _exchanges(folder, config))
 
     def rows(self) -> Iterator[Row]:
         """Yield one row per attempt, in the order of the journal."""
@@ -101,6 +102,26 @@ class RecordedRun:
         if exchange is not None:
             candidates.append(Kernel(kernel_source(exchange["reply"]["text"], start.code if start else "")))
         return next((kernel.source for kernel in candidates if kernel.digest == record["kernel"]), None)
+
+
+def open_runs(folder: Path) -> list[RecordedRun]:
+    """Read the run of a folder or, if it holds a comparison or a study, all runs below it that have begun.
+
+    Args:
+        folder: A run folder, or a folder with run folders below it.
+
+    Returns:
+        The runs; those below the folder are named by their path in it, for example `value/seed-0`.
+
+    Raises:
+        KernelGymError: There is no run, or a run has no attempts or kept no memories.
+    """
+    if not (folder / "config.yaml").exists():
+        paths = sorted(file.parent for file in folder.rglob("config.yaml") if not ReplayBackup.has(file))
+        runs = [RecordedRun.open(path, str(path.relative_to(folder))) for path in paths if RunFolder(path).begun]
+        if runs:
+            return runs
+    return [RecordedRun.open(folder)]
 
 
 def _exchanges(folder: RunFolder, config: RunConfig) -> dict[int, Exchange]:

@@ -133,8 +133,10 @@ class RunFolder:
         folder = cls(path)
         content = config.model_dump(mode="json")
         if (path / "config.yaml").exists():
-            if folder.begun and _read_config(path).digest != config.digest:
-                raise KernelGymError(f"{path} holds a run with another configuration; choose another --out")
+            if folder.begun and (keys := config.differing_keys(_read_config(path))):
+                raise KernelGymError(
+                    f"{path} holds a run with another configuration ({', '.join(keys)}); choose another --out"
+                )
         elif path.exists() and any(path.iterdir()):
             raise KernelGymError(f"{path} is not empty and holds no run; choose another --out")
         if not folder.begun:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from journals import journal_row
 from repository import ROOT
 
@@ -157,20 +158,46 @@ def test_runs_on_other_tasks_are_not_compared(runs: Path) -> None:
     value, random = sorted(finished(runs), key=lambda run: run.contender != "value")
     both = ["level1/relu", "basics/vector_add"]
     apart = [reduced(value, "a", both[:1]), reduced(random, "b", both[1:]), reduced(random, "c", both)]
-    found = sections(apart, "", None)
+    found = sections({"": apart}, "", None)
     assert [one["name"] for one in found] == ["basics", "level1"]  # and not all operators: those differ
     assert [[row[0] for table in one["compared"] for row in table[1:]] for one in found] == [
         ["c - b"] * 2,
         ["c - a"] * 2,
     ]
     uneven = [replace(one, records=[r | {"task": f"level1/{r['task'][-1]}"} for r in one.records]) for one in apart]
-    found = sections(uneven, "", None)
+    found = sections({"": uneven}, "", None)
     assert [one["name"] for one in found] == [
         "All tasks: 1 task of a",
         "All tasks: 1 task of b",
         "All tasks: 2 tasks of c",
     ]
     assert not any(one["compared"] for one in found)
+
+
+def test_unrelated_runs_in_one_folder_are_not_averaged(runs: Path, tmp_path: Path) -> None:
+    def copied(agent: str, name: str, **changes: Any) -> None:
+        shutil.copytree(runs / agent / "seed-0", tmp_path / "all" / name)
+        file = tmp_path / "all" / name / "config.yaml"
+        file.write_text(yaml.safe_dump(yaml.safe_load(file.read_text()) | changes))
+
+    copied("value", "mine/seed-0")
+    copied("random", "mine/seed-1", seed=1)  # another agent under the same name
+    copied("value", "short/seed-0", budget=2)
+    page = write_report(tmp_path / "all", tmp_path / "report.html", traces=False).read_text()
+    heads = re.findall(r'<section class="results"><h2>(.*?)</h2>(.*?)</section>', page, re.DOTALL)
+    contenders = {name: re.findall(r"<tr><td>([^<]*)</td>", text.partition("</table>")[0]) for name, text in heads}
+    mine = ["mine (agent random)", "mine (agent value)"]
+    assert {name: sorted(found) for name, found in contenders.items()} == {
+        "basics, budget 3": mine,
+        "level1, budget 3": mine,
+        "All tasks, budget 3": mine,
+        "basics, budget 2": ["short"],
+        "level1, budget 2": ["short"],
+        "All tasks, budget 2": ["short"],
+    }
+    assert "The runs differ in budget: those that do are in separate sections." in page
+    assert "not averaged: mine (agent random); mine (agent value)." in page
+    assert "The runs differ" not in write_report(runs, tmp_path / "one.html", traces=False).read_text()
 
 
 def test_the_run_in_detail_is_no_yardstick_s_unless_asked_for(runs: Path, tmp_path: Path) -> None:

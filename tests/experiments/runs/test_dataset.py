@@ -13,7 +13,7 @@ from repository import ROOT
 
 from kernel_gym.config import resolve
 from kernel_gym.errors import KernelGymError
-from kernel_gym.experiments.runs.dataset import RecordedRun
+from kernel_gym.experiments.runs.dataset import RecordedRun, open_runs
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.training import train
 
@@ -84,6 +84,18 @@ def test_the_apprentice_has_kernels_but_no_prompts(tmp_path: Path) -> None:
     assert "kernel_launch" in row["kernel"]
     assert (row["prompt"], row["answer"], row["tokens_in"]) == (None, None, None)
     assert row["author"] == "apprentice"
+
+
+def test_a_comparison_gives_the_rows_of_all_its_runs(tmp_path: Path) -> None:
+    for name in ("value/seed-0", "random/seed-0"):
+        run(tmp_path / "comparison" / name, budget=1)
+    RunFolder.open(tmp_path / "comparison" / "random" / "seed-1", resolve())  # not begun
+    rows = [row for recorded in open_runs(tmp_path / "comparison") for row in recorded.rows()]
+    assert [row["run"] for row in rows] == ["random/seed-0", "value/seed-0"]
+    (alone,) = open_runs(tmp_path / "comparison" / "value" / "seed-0")
+    assert alone.name == "seed-0"
+    with pytest.raises(KernelGymError, match="holds no run"):
+        open_runs(tmp_path / "nothing")
 
 
 def test_what_is_no_run_is_one_line(tmp_path: Path) -> None:

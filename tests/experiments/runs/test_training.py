@@ -215,8 +215,8 @@ def test_a_folder_of_another_run_is_left_alone(tmp_path: Path) -> None:
     folder = RunFolder.open(tmp_path / "run", config(seed=4))
     assert RunFolder.open(tmp_path / "run", config()) == folder  # nothing came of it yet: a mistyped option is no run
     folder.journal.write_text('{"task": "level1/relu"}\n')
-    with pytest.raises(KernelGymError, match="another configuration"):
-        RunFolder.open(tmp_path / "run", config(seed=5))
+    with pytest.raises(KernelGymError, match=r"another configuration \(env\.picks, seed\); choose another"):
+        RunFolder.open(tmp_path / "run", config(seed=5, workers=3, env={"picks": 2}))
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").touch()
     with pytest.raises(KernelGymError, match="not empty"):
