@@ -38,6 +38,7 @@ class Build:
         kernel: The kernel that was compiled.
         artifact: The file that the device runs; None if the build failed.
         binary: The file that the binary screen reads, if there is one.
+        preprocessed: The output of the compiler's preprocessor; empty if it reads the kernel as it is written.
         diagnostics: The errors of the compiler; empty if and only if the build succeeded.
         seconds: How long the build took.
     """
@@ -45,6 +46,7 @@ class Build:
     kernel: Kernel
     artifact: Path | None = None
     binary: Path | None = None
+    preprocessed: str = ""
     diagnostics: tuple[Diagnostic, ...] = ()
     seconds: float = 0.0
 

@@ -14,7 +14,7 @@ from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.hardware.host import runtime as host
 from kernel_gym.hardware.host.compiler import SOURCE, call_confined, compiler_roots, diagnostics, unexplained
 
-OBJECT = "kernel.so"
+OBJECT, PREPROCESSED = "kernel.so", "kernel.ii"
 
 _WATCHED = ",".join(f"--wrap={name}" for name in ("memcpy", "memmove", "memset", "memcmp"))
 _LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now", f"-Wl,{_WATCHED}")
@@ -34,10 +34,24 @@ def compile_kernel(runtime: Runtime, source: str, folder: Path) -> tuple[Diagnos
     return _unusable(folder / OBJECT)
 
 
+def preprocess(runtime: Runtime, folder: Path) -> tuple[str, tuple[Diagnostic, ...]]:
+    """Return what the preprocessor makes of the text that was compiled in `folder`, or diagnostics."""
+    command = [*_front(runtime), "-E", "-fpch-preprocess", "-include", str(runtime.unexpanded), SOURCE]
+    read = (str(runtime.folder), *compiler_roots(runtime.compiler))
+    code, output = call_confined(host.runtime(), [*command, "-o", PREPROCESSED], folder, read)
+    if code:
+        return "", diagnostics(output) or (Diagnostic(unexplained(code, output)),)
+    return (folder / PREPROCESSED).read_text(encoding="utf-8", errors="surrogateescape"), ()
+
+
 def _command(runtime: Runtime) -> list[str]:
+    return [*_front(runtime), *_DIAGNOSTIC_FLAGS, *_LINK_FLAGS, SOURCE, "-o", OBJECT]
+
+
+def _front(runtime: Runtime) -> list[str]:
+    """Return the part of the command that decides what the compiler reads."""
     headers = ["-include", str(runtime.prelude), "-I", str(runtime.prelude.parent)]
-    flags = [*kernel_flags(runtime.compiler), *_DIAGNOSTIC_FLAGS, *_LINK_FLAGS, *headers]
-    return [runtime.compiler, *flags, SOURCE, "-o", OBJECT]
+    return [runtime.compiler, *kernel_flags(runtime.compiler), *headers]
 
 
 def _unusable(path: Path) -> tuple[Diagnostic, ...]:

@@ -14,12 +14,13 @@ from typing import Any
 from kernel_gym.errors import DeviceUnavailable, InfrastructureError, KernelGymError
 from kernel_gym.hardware import sandbox
 from kernel_gym.hardware.ascend_sim import chip as chips
-from kernel_gym.hardware.ascend_sim.compiler import OBJECT, compile_kernel
+from kernel_gym.hardware.ascend_sim.compiler import OBJECT, compile_kernel, preprocess
 from kernel_gym.hardware.ascend_sim.memory import SharedTensors
 from kernel_gym.hardware.ascend_sim.profile import diagnose
 from kernel_gym.hardware.ascend_sim.runtime import Runtime, runtime
 from kernel_gym.hardware.device import Build, Diagnostic, Fault, Inputs, Run
 from kernel_gym.hardware.host import runtime as host
+from kernel_gym.hardware.host.compiler import is_plain
 from kernel_gym.hardware.host.device_process import DeviceProcess
 from kernel_gym.hardware.host.tensors import workspace_bytes
 from kernel_gym.kernel import Kernel
@@ -77,10 +78,13 @@ class AscendSim:
             )
         folder = self._build_folder(kernel)
         diagnostics = compile_kernel(runtime(), kernel.source, folder)
+        text = ""
+        if not diagnostics and not is_plain(kernel.source):
+            text, diagnostics = preprocess(runtime(), folder)
         seconds = time.perf_counter() - started
         if diagnostics:
             return Build(kernel, diagnostics=diagnostics, seconds=seconds)
-        return Build(kernel, artifact=folder / OBJECT, binary=folder / OBJECT, seconds=seconds)
+        return Build(kernel, artifact=folder / OBJECT, binary=folder / OBJECT, preprocessed=text, seconds=seconds)
 
     def run(self, build: Build, inputs: Inputs) -> Run:
         if build.artifact is None:

@@ -64,6 +64,17 @@ PRELUDE = """#pragma once
 extern "C" __attribute__((visibility("default"))) int kernel_launch(const KernelArgs *, void *);
 """
 
+#: Read after the prelude where text is only preprocessed: macros whose bodies hold the runtime's names stay as written.
+#: None of them has a comma outside of parentheses or an empty body, so the text around them expands as ever.
+UNEXPANDED = """#pragma once
+#undef ASSERT
+#define ASSERT(condition) ASSERT(condition)
+#undef ASCEND_IS_AIV
+#define ASCEND_IS_AIV ASCEND_IS_AIV
+#undef ASCEND_IS_AIC
+#define ASCEND_IS_AIC ASCEND_IS_AIC
+"""
+
 #: The names that kernel code may find in the device's executable.
 EXPORTS = "{ asc_*; __sanitizer_cov_trace_pc; __asan_*; __wrap_mem*; };\n"
 
@@ -88,6 +99,11 @@ class Runtime:
     def prelude(self) -> Path:
         """The header that is precompiled; its precompiled form lies beside it."""
         return self.folder / "include" / "prelude.h"
+
+    @property
+    def unexpanded(self) -> Path:
+        """The header that keeps the simulator's own names out of preprocessed text."""
+        return self.folder / "include" / "unexpanded.h"
 
 
 @cache
@@ -117,7 +133,7 @@ def _key(compiler: str) -> str:
 
 
 def _digest(compiler: str, files: Sequence[Path]) -> str:
-    return host.digest(compiler, (RUNTIME_FLAGS, KERNEL_FLAGS, PATTERN_FLAG, PRELUDE, EXPORTS), files)
+    return host.digest(compiler, (RUNTIME_FLAGS, KERNEL_FLAGS, PATTERN_FLAG, PRELUDE, UNEXPANDED, EXPORTS), files)
 
 
 @cache
@@ -145,6 +161,7 @@ def _build(target: Runtime) -> None:
         for headers in (HERE / "include", host.INCLUDE):
             shutil.copytree(headers, work / "include", dirs_exist_ok=True)
         (work / "include" / "prelude.h").write_text(PRELUDE)
+        (work / "include" / "unexpanded.h").write_text(UNEXPANDED)
         marshal.generate(HERE / "include" / "abi.h", work)
         _build_executable(target.compiler, work)
         _precompile(target.compiler, work / "include")

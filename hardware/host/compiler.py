@@ -30,7 +30,14 @@ _ERROR = re.compile(
 )
 _ORIGIN = re.compile(rf"^{re.escape(SOURCE)}:(?P<line>\d+):\d+:\s+required from (?:here|.*)$")
 _LINKER = re.compile(r"(?:undefined reference to|multiple definition of) .*")
+#: What makes a preprocessor read something else than what is written: joined lines, macros, other directives.
+_CHANGED = re.compile(r"\\|%:|\?\?|#(?!\s*(?:include|if|ifdef|ifndef|elif|else|endif)\b)")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def is_plain(source: str) -> bool:
+    """Return True if the preprocessor only includes headers and chooses branches: all else is read as it is written."""
+    return _CHANGED.search(source) is None
 
 
 def call_confined(

@@ -121,12 +121,15 @@ def _uncompilable(diagnostics: tuple[Diagnostic, ...], kernel: Kernel) -> Uncomp
 
 
 def _screen_binary(build: Build, source: Source | None) -> Verdict | None:
-    """Screen the binary, and the syntax tree of a source that only the compiler could parse."""
+    """Screen what the compiler read (a tree that only it could parse, its preprocessed text) and the binary."""
     language = build.kernel.language
+    hidden = None
     if source and source.tree.has_error:
         hidden = source_screen.screen(source, compiled=True, language=language)
-        if hidden:
-            return _cheated("screen", hidden)
+    if source and build.preprocessed:
+        hidden = hidden or source_screen.screen_preprocessed(build.preprocessed, language)
+    if hidden:
+        return _cheated("screen", hidden)
     if build.binary is None:
         return None
     finding, mistakes = binary.screen(build.binary, language if language in binary.BOOKS else "ascendc")

@@ -104,6 +104,54 @@ TEXT = {
     "code that is not counted": (outside("[[gnu::no_sanitize_coverage]] void free_of_charge() {}"), "screen"),
     "code that is not counted, by the header's word": (outside("ASC_UNCOUNTED void free_of_charge() {}"), "screen"),
     "accesses that are not seen": (outside('[[gnu::no_sanitize("kernel-address")]] void unseen() {}'), "screen"),
+    "a second attribute": (
+        outside("[[maybe_unused, gnu::no_sanitize_coverage]] static void free_of_charge() {}"),
+        "screen",
+    ),
+    "a second list of attributes": (
+        outside('[[maybe_unused]] [[gnu::no_sanitize("kernel-address")]] static void unseen() {}'),
+        "screen",
+    ),
+    "a second attribute of a vendor": (outside("[[using gnu: unused, naked]] static void bare() {}"), "screen"),
+    "a second attribute of g++": (outside("__attribute__((unused, constructor)) static void early() {}"), "screen"),
+    "assembly in the name of a section": (
+        outside('[[maybe_unused, gnu::section(".text,\\"awx\\",@progbits\\n.incbin \\"/etc/passwd\\"#")]] void f() {}'),
+        "screen",
+    ),
+    "a line joined over a form feed": (outside('a\\\f\nsm("nop");'), "screen"),
+    "a comment joined over a vertical tab": (outside('// \\ \v\n/*\nasm("nop"); // */'), "screen"),
+    "a macro that begins below": (outside("int16_t shared = 0;\n#define int16_t constexpr short"), "screen"),
+    "a macro that never begins": (
+        outside("#if 0\n#define int16_t constexpr short\n#endif\nint16_t shared = 0;"),
+        "screen",
+    ),
+    "a macro that has ended": (
+        outside("#define Own constexpr int\n#undef Own\nusing Own = int;\nOwn shared = 0;"),
+        "screen",
+    ),
+    "a macro of another value": (
+        outside("#define LIMIT fixed\n#define LIMIT shared\nint LIMIT = 0;\n#define int32_t int"),
+        "screen",
+    ),
+    "a constant that can be written": (
+        outside("struct Box { mutable int v[8]; };\nconstexpr Box shared{};").replace(
+            "    ReluTiling t;\n", "    if (++shared.v[0] > 1) return 1;\n    ReluTiling t;\n"
+        ),
+        "screen",
+    ),
+    "a reference to what can be written": (
+        outside("constexpr int &&shared = 1;").replace(
+            "    ReluTiling t;\n", "    if (++shared > 2) return 1;\n    ReluTiling t;\n"
+        ),
+        "screen",
+    ),
+    "a constant in a class that can be written": (
+        outside("template <class T> struct Box { mutable T v; };\nstruct All { static constexpr Box<int> shared{}; };"),
+        "screen",
+    ),
+    "comments without end": (RELU + "/*" * 200_000, "compile"),
+    "strings without end": (RELU + 'R"(' * 200_000, "screen"),
+    "escapes without end": (RELU + '\\"' * 200_000, "compile"),
     "a counter that counts nothing": (outside('extern "C" void __sanitizer_cov_trace_pc() {}'), "screen"),
     "a guard that lets pass": (outside('extern "C" void __asan_store8_noabort(unsigned long) {}'), "screen"),
     "a copy that is not checked": (

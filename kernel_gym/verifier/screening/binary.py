@@ -25,8 +25,6 @@ _BOOK = rules.load("binary")
 #: The rule book of each language.
 BOOKS = {"ascendc": "binary", "cuda": "binary_cuda"}
 _WRITE, _ALLOC, _TLS = 0x1, 0x2, 0x400
-#: Bytes that the start-up files of a toolchain put into .data and .bss: a handle, a flag.
-_OWN_DATA = 64
 #: Address at which a kernel's code must end: the simulator records basic blocks only below it.
 MOST_CODE = 4 << 20
 #: Prefix of the symbols that an x86-64 compiler emits for calls through pointers.
@@ -166,5 +164,5 @@ def _section(section: Section, word: int) -> Iterator[Finding]:
         yield _BOOK.finding("constructor", None, name)
     elif flags & _TLS:
         yield _BOOK.finding("thread-local", None, name)
-    elif flags & _WRITE and flags & _ALLOC and name not in _BOOK.lists["loader_sections"] and size > _OWN_DATA:
+    elif flags & _WRITE and flags & _ALLOC and name not in _BOOK.lists["loader_sections"] and size:
         yield _BOOK.finding("mutable-data", None, f"{name}, {size} bytes")

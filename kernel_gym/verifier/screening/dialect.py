@@ -25,6 +25,10 @@ _UNSIGNED = frozenset(
 )
 _FLOATING = frozenset({"float", "half", "float32_t"})
 _ARITHMETIC = frozenset({"+", "-", "*", "/"})
+_EXPRESSIONS = frozenset(
+    {"identifier", "field_expression", "parenthesized_expression", "number_literal", "binary_expression"}
+    | {"cast_expression", "call_expression"}
+)
 
 
 def lint(source: Source) -> tuple[Diagnostic, ...]:
@@ -32,7 +36,7 @@ def lint(source: Source) -> tuple[Diagnostic, ...]:
     stray = [t for t in source.tokens if t.kind == "stray"]
     if stray:
         rule = _BOOK.rules["stray-character"]
-        return (Diagnostic(f"{rule.reason} ({stray[0].text!a}); {rule.hint}", stray[0].line),)
+        return (Diagnostic(f"{rule.reason} ({stray[0].text[0]!a}); {rule.hint}", stray[0].line),)
     if source.tree.has_error:
         return ()
     mistakes = sorted(findings(source), key=lambda finding: finding.line or 0)
@@ -119,9 +123,13 @@ class _Device:
         self.names = names
         self.types: dict[str, str] = {}
         self.in_global_memory: set[str] = set()
+        self._kinds: dict[int, str] = {}
         for node in syntax.walk(function):
             if node.type in ("declaration", "parameter_declaration", "optional_parameter_declaration"):
                 self._declare(node)
+        for node in reversed(syntax.walk(function)):  # operands first: long expressions are deep trees
+            if node.type in _EXPRESSIONS:
+                self._kinds[node.id] = self._kind_of(node)
 
     def _declare(self, node: Node) -> None:
         for declarator in syntax.declarators(node):
@@ -165,6 +173,10 @@ class _Device:
 
     def kind(self, node: Node) -> str:
         """Return `float`, `unsigned`, or nothing for other and unknown types, integer literals and constants."""
+        return self._kinds.get(node.id, "")
+
+    def _kind_of(self, node: Node) -> str:
+        """Return the kind of a node, given those of the nodes below it."""
         cast = syntax.as_cast(node)
         if cast is not None:
             return _kind(syntax.text(cast.type).replace(" ", ""))

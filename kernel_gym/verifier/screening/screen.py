@@ -8,15 +8,19 @@ Mere mistakes (an unknown function, a missing header) are left to the compile ga
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from tree_sitter import Node
 
+from kernel_gym.hardware.host.compiler import SOURCE
 from kernel_gym.verifier import rules
 from kernel_gym.verifier.rules import Finding, RuleBook
 from kernel_gym.verifier.screening import syntax
-from kernel_gym.verifier.screening.source import Directive, Macro, Source, Unreadable
+from kernel_gym.verifier.screening.source import Directive, Macro, Source, Token, Unreadable, read_preprocessed
 
+_GNU_ATTRIBUTE = ("__attribute__", "__attribute")
+_OPENING = {")": "(", "]": "["}
 _DIGRAPHS = frozenset({"<%", "%>", "<:", ":>", "%:", "%:%:"})
 #: The rule book of each language.
 BOOKS = {"ascendc": "screen", "cuda": "screen_cuda"}
@@ -31,6 +35,17 @@ def screen(source: Source, compiled: bool = False, language: str = "ascendc") ->
     book = rules.load(BOOKS[language])
     try:
         return next(findings(source, compiled or not source.tree.has_error, book), None)
+    except Unreadable as error:
+        return book.finding(error.rule, error.line, error.detail)
+
+
+def screen_preprocessed(text: str, language: str = "ascendc") -> Finding | None:
+    """Return the first broken rule in what the compiler's preprocessor made of the author's text, or None."""
+    book = rules.load(BOOKS[language])
+    names = book.lists["builtins"] | book.lists["builtins_of_headers"]
+    book = RuleBook(book.rules, book.lists | {"builtins": names})
+    try:
+        return next(findings(read_preprocessed(text, SOURCE), book=book), None)
     except Unreadable as error:
         return book.finding(error.rule, error.line, error.detail)
 
@@ -131,18 +146,47 @@ def _is_reserved(book: RuleBook, name: str) -> bool:
 
 
 def _attributes(book: RuleBook, source: Source) -> Iterator[Finding]:
-    tokens = source.expanded
-    for first, second, third in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if first.text == second.text == "[" and third.kind == "name" and third.text not in book.lists["attributes"]:
-            yield book.finding("attribute", first.line, f"[[{third.text}]]")
+    """Find attributes that are not allowed: every name of every list, also in the bodies of macros."""
+    for tokens in (source.expanded, *(macro.body for macro in source.macros)):
+        for index, (first, second) in enumerate(pairwise(tokens)):
+            if first.text == second.text == "[":
+                yield from _attribute_list(book, tokens, index, "]")
+            elif first.text in _GNU_ATTRIBUTE:
+                yield from _attribute_list(book, tokens, index + 1, ")")
+        if tokens and tokens[-1].text in _GNU_ATTRIBUTE:
+            yield book.finding("attribute", tokens[-1].line, tokens[-1].text)
+
+
+def _attribute_list(book: RuleBook, tokens: Sequence[Token], begin: int, closing: str) -> Iterator[Finding]:
+    """Check the list that begins with two brackets at `begin`: names, scopes (`gnu::`), arguments in parentheses.
+
+    Only names outside of arguments count. A scope is a name, too: `gnu` is allowed and the name behind it decides.
+    """
+    line, depth, index = tokens[begin].line, 0, begin + 2
+    well_formed = len(tokens) > begin + 1 and tokens[begin].text == tokens[begin + 1].text == _OPENING[closing]
+    while well_formed and index < len(tokens) and not (depth == 0 and tokens[index].text == closing):
+        token = tokens[index]
+        depth += (token.text in "([{") - (token.text in ")]}")
+        allowed = token.text in (",", "::", ":", "using") or _bare(token.text) in book.lists["attributes"]
+        if depth == 0 and token.text not in (")", "]", "}") and not allowed:
+            yield book.finding("attribute", line, token.text)
+        index += 1
+    if not well_formed or index + 1 >= len(tokens) or tokens[index + 1].text != closing:
+        yield book.finding("attribute", line, tokens[begin].text)
+
+
+def _bare(name: str) -> str:
+    """Return an attribute's name without the underscores that it may be written with."""
+    return name[2:-2] if name.startswith("__") and name.endswith("__") else name
 
 
 def _tree(book: RuleBook, source: Source) -> Iterator[Finding]:
     names = syntax.defined_functions(source.tree)
+    mutable = any(syntax.is_mutable_member(node) for node in syntax.walk(source.tree))
     for node in syntax.walk(source.tree):
         match node.type:
             case "declaration" | "field_declaration":
-                yield from _declaration(book, node, names)
+                yield from _declaration(book, node, names, mutable)
             case "function_definition":
                 yield from _definition(book, node)
             case "call_expression":
@@ -154,7 +198,8 @@ def _tree(book: RuleBook, source: Source) -> Iterator[Finding]:
                 yield from _qualified(book, node)
 
 
-def _declaration(book: RuleBook, node: Node, names: frozenset[str]) -> Iterator[Finding]:
+def _declaration(book: RuleBook, node: Node, names: frozenset[str], mutable: bool) -> Iterator[Finding]:
+    """Check one declaration; `mutable` says that the file has a class of which even a constant can be written."""
     line, text = syntax.line(node), syntax.text(node)
     storage = {syntax.text(child) for child in node.children if child.type == "storage_class_specifier"}
     prototypes = [name for name in syntax.declared_functions(node) if node.type == "declaration"]
@@ -164,7 +209,7 @@ def _declaration(book: RuleBook, node: Node, names: frozenset[str]) -> Iterator[
                 yield book.finding("extern-declaration", line, text)
     elif "extern" in storage:
         yield book.finding("extern-declaration", line, text)
-    elif not prototypes and syntax.is_lasting(node, storage) and not syntax.is_constant(node):
+    elif not prototypes and syntax.is_lasting(node, storage) and not syntax.is_constant(node, mutable):
         yield book.finding("mutable-global", line, text)
 
 

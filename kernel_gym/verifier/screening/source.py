@@ -12,8 +12,9 @@ import re
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Literal, NamedTuple, TypeAlias, cast
 
 import tree_sitter
@@ -57,12 +58,21 @@ WITH_ARGUMENT = ("__mix__", "__inout_pipe__", "__launch_bounds__", "__cluster_di
 #: Most tokens after expansion; more come from macros that double themselves.
 MAX_TOKENS = 200_000
 
+#: What a preprocessor says about lines that follow: where they come from, and whether a file begins (1) or ends (2).
+_LINE_MARKER = re.compile(r'# (?P<line>\d+) "(?P<file>(?:[^"\\]|\\.)*)"(?P<flags>(?: \d)*)')
+_PRECOMPILED = "#pragma GCC pch_preprocess "
+_LAUNCHER = ["::", "asc", "::", "launcher", "<"]
+_CORES = ("ASC_AIV", "ASC_AIC", "ASC_MIX")
+
+#: What is not closed reaches to the end of its line or, as a comment or a raw string, to the end of the text. g++ reads
+#: it so, and no text is read twice.
 _LEXER = re.compile(
     r"""
-    (?P<comment>//[^\n]*|/\*.*?\*/)
-  | (?P<raw>(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\(.*?\)(?P=delimiter)")
-  | (?P<string>(?:u8|[uUL])?"(?:[^"\\\n]|\\.)*")
-  | (?P<char>(?:u8|[uUL])?'(?:[^'\\\n]|\\.)+')
+    (?P<comment>//[^\n]*|/\*(?:.*?\*/|.*))
+  | (?P<raw>(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\((?:.*?\)(?P=delimiter)"|.*))
+  | (?P<string>(?:u8|[uUL])?"(?:[^"\\\n]|\\[^\n])*")
+  | (?P<char>(?:u8|[uUL])?'(?:[^'\\\n]|\\[^\n])+')
+  | (?P<unclosed>["'][^\n]*)
   | (?P<number>\.?[0-9](?:[eEpP][+-]|'[0-9A-Za-z_]|[0-9A-Za-z_.])*)
   | (?P<name>[A-Za-z_$][A-Za-z0-9_$]*)
   | (?P<newline>\n)
@@ -104,6 +114,8 @@ class Directive:
     rest: tuple[Token, ...]
     line: int
     text: str = ""
+    #: How many tokens of the text are before it.
+    at: int = 0
 
 
 @dataclass(frozen=True)
@@ -166,7 +178,55 @@ _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_cpp.language()))
 
 def read(text: str) -> Source:
     """Lex a kernel's text."""
-    spliced, lines = _splice(text.removeprefix("\ufeff"))
+    return _lex(text, *_splice(text.removeprefix("\ufeff")))
+
+
+def read_preprocessed(text: str, name: str) -> Source:
+    """Lex the output of the compiler's preprocessor: the lines that come from the author's file `name`.
+
+    Raises:
+        Unreadable: If a line is not what a preprocessor makes of an allowed text.
+    """
+    depth, line, kept, numbers = 0, 1, list[str](), list[int]()
+    for row in text.split("\n"):
+        marker = _LINE_MARKER.fullmatch(row)
+        if marker:
+            flags = marker["flags"].split()
+            depth += ("1" in flags) - ("2" in flags)
+            line = int(marker["line"])
+            if depth == 0 and marker["file"] not in (name, "<built-in>", "<command-line>"):
+                raise Unreadable("directive", line, "#line")
+            continue
+        if depth == 0 and row.strip() and not (row.startswith(_PRECOMPILED) and not kept):
+            if 'R"' in row and any(match.lastgroup == "raw" for match in _LEXER.finditer(row)):
+                raise Unreadable("raw-string", line, "R")  # could go on with lines that look like markers
+            kept.append(row)
+            numbers.append(line)
+        line += 1
+        if len(kept) > MAX_TOKENS or len(row) > 16 * MAX_TOKENS:
+            raise Unreadable("macro-bomb", line, row[:60])
+    starts = [0, *accumulate(len(row) + 1 for row in kept)]
+    source = _lex(text, "\n".join(kept), _Lines(starts, [*numbers, line]))
+    if len(source.tokens) > MAX_TOKENS:
+        raise Unreadable("macro-bomb", source.tokens[-1].line, source.tokens[-1].text)
+    return replace(source, tokens=tuple(_without_launchers(source.tokens)))
+
+
+def _without_launchers(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Yield the tokens without the runtime's name that the simulator writes into every launch."""
+    index = 0
+    while index < len(tokens):
+        if [token.text for token in tokens[index : index + 5]] == _LAUNCHER and tokens[index + 5].text in _CORES:
+            yield tokens[index + 3]
+            yield tokens[index + 4]
+            yield tokens[index + 5]._replace(text="0", kind="number")
+            index += 6
+        else:
+            yield tokens[index]
+            index += 1
+
+
+def _lex(text: str, spliced: str, lines: _Lines) -> Source:
     tokens: list[Token] = []
     directives: list[Directive] = []
     raw: list[int] = []
@@ -176,26 +236,26 @@ def read(text: str) -> Source:
         kind, line = str(match.lastgroup), lines.at(match.start())
         if kind == "raw":
             raw.append(line)
-            kind = "string"
         if kind == "newline":
             if current is not None:
-                directives.append(_directive(current))
+                directives.append(_directive(current, len(tokens)))
             current, fresh = None, True
         elif kind not in ("space", "comment"):
+            kind = {"raw": "string", "unclosed": "stray"}.get(kind, kind)
             token = Token(cast(TokenKind, kind), match.group(), line, spaced=match.start() != end)
             if fresh and token.text in ("#", "%:"):
                 current = []
             (tokens if current is None else current).append(token)
             fresh, end = False, match.end()
     if current is not None:
-        directives.append(_directive(current))
+        directives.append(_directive(current, len(tokens)))
     return Source(text, tuple(tokens), tuple(directives), tuple(raw))
 
 
 def _splice(text: str) -> tuple[str, _Lines]:
-    """Join lines that end in a backslash; also return where the author's lines begin."""
+    """Join lines that end in a backslash, as g++ does; also return where the author's lines begin."""
     text = text.replace("\r\n", "\n")
-    parts = re.split(r"\\[ \t]*\n", text)
+    parts = re.split(r"\\[ \t\f\v\0]*\n", text)
     starts, line, offset = [0], 1, 0
     numbers = [1]
     for index, part in enumerate(parts):
@@ -223,9 +283,9 @@ class _Lines:
         return self._numbers[self._index]
 
 
-def _directive(tokens: Sequence[Token]) -> Directive:
+def _directive(tokens: Sequence[Token], at: int) -> Directive:
     name = tokens[1].text if len(tokens) > 1 else ""
-    return Directive(name, tuple(tokens[2:]), tokens[0].line, tokens[0].text)
+    return Directive(name, tuple(tokens[2:]), tokens[0].line, tokens[0].text, at)
 
 
 def _macro(directive: Directive) -> Macro | None:

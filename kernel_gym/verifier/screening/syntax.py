@@ -106,8 +106,21 @@ def is_lasting(node: Node, storage: set[str]) -> bool:
     return owner is None and node.type == "declaration"
 
 
-def is_constant(node: Node) -> bool:
-    """Return whether a declaration is constant: `constexpr`, or `const` on the variable rather than its target."""
+def is_mutable_member(node: Node) -> bool:
+    """Return True for the declaration of a member that can be written in a constant object."""
+    return node.type == "field_declaration" and any(text(child) == "mutable" for child in node.children)
+
+
+def is_constant(node: Node, mutable: bool = False) -> bool:
+    """Return whether a declaration is constant: `constexpr`, or `const` on the variable rather than its target.
+
+    Where the file has `mutable` members, constants of classes are none. `T &&` refers to an object that can be written.
+    """
+    kind = node.child_by_field_name("type")
+    if mutable and (kind is None or kind.type not in ("primitive_type", "sized_type_specifier")):
+        return False
+    if any(d.type == "reference_declarator" and text(d).startswith("&&") for d in declarators(node)):
+        return False
     qualifiers = {text(child) for child in node.children if child.type == "type_qualifier"}
     if "constexpr" in qualifiers:
         return True
@@ -159,14 +172,23 @@ def is_plain_pointer(target: Node) -> bool:
 
 def is_number_or_code(value: Node, functions: frozenset[str]) -> bool:
     """Return True for number literals and addresses of the file's functions, also in arithmetic."""
-    if value.type in ("parenthesized_expression", "binary_expression", "unary_expression"):
-        operands = value.named_children
-        return bool(operands) and all(is_number_or_code(child, functions) for child in operands)
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        cast = as_cast(value)
+        if value.type in ("parenthesized_expression", "binary_expression", "unary_expression"):
+            operands = value.named_children
+        else:
+            operands = [cast.value] if cast is not None else []
+        if not operands and not _is_number_or_function(value, functions):
+            return False
+        waiting += operands
+    return True
+
+
+def _is_number_or_function(value: Node, functions: frozenset[str]) -> bool:
     if value.type == "pointer_expression":
         return text(value.child_by_field_name("argument")) in functions
-    cast = as_cast(value)
-    if cast is not None:
-        return is_number_or_code(cast.value, functions)
     if value.type == "number_literal":
         return text(value).strip("()") not in ("0", "0u", "0U")
     return value.type == "identifier" and text(value) in functions

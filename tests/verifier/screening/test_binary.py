@@ -50,6 +50,11 @@ def test_an_honest_binary_passes(tmp_path):
     [
         ('extern "C" int system(const char *); int f() { return system("id"); }', "undefined-symbol"),
         ("int counter[64]; int f() { return counter[0]++; }", "mutable-data"),
+        ("int counter; int f() { return counter++; }", "mutable-data"),
+        ("char filled = 1; int f() { return filled++; }", "mutable-data"),
+        ("struct S { mutable int v; }; constexpr S s{}; int f() { return s.v++; }", "mutable-data"),
+        ("struct S { mutable int v; }; const S s{1}; int f() { return s.v++; }", "mutable-data"),
+        ("constexpr int &&one = 1; int f() { return one++; }", "mutable-data"),
         ("int filled[64] = {1}; int f() { return filled[0]++; }", "mutable-data"),
         (
             "__attribute__((constructor)) void f() { asc_call(0, 0); } __attribute__((constructor)) void g() {}",

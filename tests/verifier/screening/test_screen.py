@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from repository import ROOT
 
+from kernel_gym.hardware.ascend_sim.launches import rewrite
 from kernel_gym.verifier import rules
 from kernel_gym.verifier.screening import dialect
-from kernel_gym.verifier.screening.screen import findings, screen
+from kernel_gym.verifier.screening.screen import findings, screen, screen_preprocessed
 from kernel_gym.verifier.screening.source import read
 
 HONEST = sorted((ROOT / "tests" / "verifier" / "honest").glob("*.cpp"))
@@ -79,6 +80,13 @@ HONEST_LINES = [
     "#define FIELD(type, name) type name",
     "#define STR(x) #x",
     'extern "C" { struct Plain { int a; }; }',
+    "static __attribute__((always_inline)) inline int Inlined(int x) { return x; }",
+    "[[gnu::always_inline]] inline int Inlined(int x) { return x; }",
+    "[[nodiscard, gnu::always_inline]] inline int Inlined([[maybe_unused]] int x) { return 1; }",
+    "#define INLINE __attribute__((always_inline)) inline\nINLINE int Inlined(int x) { return x; }",
+    "struct __attribute__((packed, aligned(8))) Packed { char a; int b; };",
+    "[[using gnu: always_inline, unused]] inline int Inlined(int x) { return x; }",
+    "struct Lazy { mutable int seen = 0; int Get() const { return ++seen; } };\nconstexpr int kOne = 1;",
 ]
 
 
@@ -119,7 +127,26 @@ def test_honest_statements_pass(line):
 CHEATS = [
     ('asm("nop");', "reserved-name"),
     ('#define A asm\nvoid f() { A("nop"); }', "reserved-name"),
-    ("__attribute__((constructor)) void f() {}", "reserved-name"),
+    ("__attribute__((constructor)) void f() {}", "attribute"),
+    ("__attribute__((always_inline, constructor)) void f() {}", "attribute"),
+    ("__attribute__((unused)) __attribute__((__constructor__(101))) void f() {}", "attribute"),
+    ("__attribute((naked)) void f() {}", "attribute"),
+    ("#define A __attribute__\nA((constructor)) void f() {}", "attribute"),
+    ("#define A(x) __attribute__((x))\nA(constructor) void f() {}", "attribute"),
+    ("__declspec(naked) void f() {}", "reserved-name"),
+    ("[[maybe_unused, gnu::constructor]] void f() {}", "attribute"),
+    ("[[maybe_unused]] [[gnu::no_sanitize_coverage]] void f() {}", "attribute"),
+    ('[[deprecated("a, b"), gnu::no_sanitize("kernel-address")]] void f() {}', "attribute"),
+    ("[[using gnu: always_inline, no_sanitize_coverage]] void f() {}", "attribute"),
+    ("[[, gnu::constructor]] void f() {}", "attribute"),
+    ('void f [[gnu::section(".text,\\"awx\\"#")]] () {}', "attribute"),
+    ("void f(int x [[maybe_unused, gnu::mode(DI)]]) {}", "attribute"),
+    ('a\\\f\nsm("nop");', "reserved-name"),
+    ('a\\ \v\t\nsm("nop");', "reserved-name"),
+    ("struct S { mutable int v; };\nconst S shared{};", "mutable-global"),
+    ("struct S { mutable int v; };\nvoid f() { static constexpr S shared{}; shared.v = 1; }", "mutable-global"),
+    ("struct S { mutable int v; };\nusing T = const S;\nstruct U { static constexpr T shared{}; };", "mutable-global"),
+    ("constexpr int &&shared = 1;", "mutable-global"),
     ("[[gnu::constructor]] void f() {}", "attribute"),
     ("#define OPEN [[\n#define CLOSE ]]\nOPEN gnu::constructor CLOSE void f() {}", "attribute"),
     ('#define J(a, b) a##b\nvoid f() { J(sys, tem)(""); }', "token-paste"),
@@ -220,6 +247,55 @@ def test_cheating_statements_are_refused(line, rule, where):
     finding = screen(read(where(line)), compiled=True)
     assert finding is not None
     assert finding.rule.id == rule, finding.describe()
+
+
+@pytest.mark.parametrize("opening", ["/*", 'R"(', 'u8R"x(', '\\"', "'a"])
+def test_what_is_not_closed_is_read_once(opening):
+    """A quadratic lexer needs minutes for this text."""
+    source = read(RELU + opening * 100_000)
+    assert source.tokens[: len(read(RELU).tokens)] == read(RELU).tokens
+    assert rewrite(RELU + opening * 100_000).endswith(opening)
+
+
+def test_long_expressions_are_no_deep_recursion():
+    terms = " + ".join(["1.0f", "v"] * 1500)
+    text = in_compute(f"float v = 1.0f; float sum = {terms}; char *p = (char *)({'1 + ' * 3000} n);")
+    assert list(findings(read(text))) == []
+    assert dialect.lint(read(text)) == ()
+    forged = in_compute(f"char *p = (char *)({'1 + ' * 3000} 1);")
+    assert next(findings(read(forged))).rule.id == "forged-pointer"
+
+
+def marked(text: str) -> str:
+    """What a preprocessor says about a text of one file."""
+    begin = '# 0 "kernel.cpp"\n# 0 "<command-line>"\n# 1 "/usr/include/x.h" 1 3 4\nint a;\n# 0 "<command-line>" 2\n'
+    return f'{begin}#pragma GCC pch_preprocess "prelude.h.gch"\n# 1 "kernel.cpp"\n{text}'
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "line"),
+    [
+        ("\n\nint counter;\n", "mutable-global", 3),
+        ('# 40 "kernel.cpp"\nasm("nop");\n', "reserved-name", 40),
+        ('# 1 "/usr/include/y.h" 1 3\nint theirs;\n# 7 "kernel.cpp" 2\nint ours;\n', "mutable-global", 7),
+        ('# 1 "/usr/include/y.h"\nint ours;\n', "directive", 1),
+        ('auto s = R"(\n# 1 "/usr/include/y.h" 1\n)"; int ours;', "raw-string", 1),
+        ("#pragma GCC optimize 3\n", "pragma", 1),
+        ("void f() { ::asc::launch(); }", "reserved-name", 1),
+        ("int f() { return __builtin_alloca(3); }", "reserved-name", 1),
+        ("a;" * 200_001, "macro-bomb", 1),
+    ],
+)
+def test_preprocessed_text_is_screened(text, rule, line):
+    finding = screen_preprocessed(marked(text))
+    assert finding is not None
+    assert (finding.rule.id, finding.line) == (rule, line)
+
+
+def test_honest_preprocessed_text_passes():
+    launch = "int f() { ::asc::launcher<ASC_AIV, relu<float>>(1, nullptr, s)(x, y); return 0; }\n"
+    offset = "constexpr unsigned long k = __builtin_offsetof(T, x);\n"
+    assert screen_preprocessed(marked(launch + offset + 'constexpr const char *t = "a R";\n')) is None
 
 
 def test_findings_carry_the_line_of_the_author():
