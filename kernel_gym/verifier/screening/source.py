@@ -102,8 +102,8 @@ class Token(NamedTuple):
     spaced: bool = False
 
 
-#: A token in the expander, with the macros that it must not expand again.
-_Waiting: TypeAlias = "tuple[Token, frozenset[str]]"
+#: A token in the expander, the macros that it must not expand again, and its place among the tokens of the text.
+_Waiting: TypeAlias = "tuple[Token, frozenset[str], int]"
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,8 @@ class Macro:
     parameters: tuple[str, ...] | None
     body: tuple[Token, ...]
     line: int
+    #: How many tokens of the text are before it.
+    at: int = 0
 
 
 @dataclass(frozen=True)
@@ -152,9 +154,11 @@ class Source:
             table[macro.name] = macro
         for name in repeated:
             del table[name]
+        undefined = ((d.rest[0].text, d.at) for d in reversed(self.directives) if d.name == "undef" and d.rest)
+        ends = {name: at for name, at in undefined if name in table and table[name].at <= at}
         if table.keys().isdisjoint(token.text for token in self.tokens if token.kind == "name"):
             return self.tokens  # as in nearly every kernel
-        return tuple(_Expander(table).run(self.tokens))
+        return tuple(_Expander(table, ends).run(self.tokens))
 
     @cached_property
     def all_names(self) -> tuple[Token, ...]:
@@ -295,34 +299,41 @@ def _macro(directive: Directive) -> Macro | None:
     if rest and rest[0].text == "(" and not rest[0].spaced:  # `F(x)` takes parameters, `F (x)` does not
         close = next((i for i, t in enumerate(rest) if t.text == ")"), len(rest) - 1)
         parameters = tuple(t.text for t in rest[1:close] if t.text != ",")
-        return Macro(name.text, parameters, tuple(rest[close + 1 :]), directive.line)
-    return Macro(name.text, None, tuple(rest), directive.line)
+        return Macro(name.text, parameters, tuple(rest[close + 1 :]), directive.line, directive.at)
+    return Macro(name.text, None, tuple(rest), directive.line, directive.at)
 
 
 class _Expander:
-    """Expands macros as the preprocessor does, within a budget."""
+    """Expands macros as the preprocessor does, from their definition to their end, within a budget."""
 
-    def __init__(self, macros: dict[str, Macro]) -> None:
+    def __init__(self, macros: dict[str, Macro], ends: dict[str, int]) -> None:
         self.macros = macros
+        self.ends = ends
         self.left = MAX_TOKENS
 
+    def _macro(self, token: Token, hidden: frozenset[str], place: int) -> Macro | None:
+        macro = self.macros.get(token.text) if token.kind == "name" and token.text not in hidden else None
+        if macro is None or not macro.at <= place < self.ends.get(macro.name, sys.maxsize):
+            return None
+        return macro
+
     def run(self, tokens: Sequence[Token]) -> Iterator[Token]:
-        waiting = deque((token, frozenset[str]()) for token in tokens)
+        waiting = deque((token, frozenset[str](), place) for place, token in enumerate(tokens))
         while waiting:
-            token, hidden = waiting.popleft()
-            macro = self.macros.get(token.text) if token.kind == "name" and token.text not in hidden else None
+            token, hidden, place = waiting.popleft()
+            macro = self._macro(token, hidden, place)
             if macro is None or (macro.parameters is not None and not (waiting and waiting[0][0].text == "(")):
                 yield token
                 continue
             arguments = _arguments(waiting) if macro.parameters is not None else []
-            body = self._substitute(macro, arguments, hidden | {macro.name}, token.line)
+            body = self._substitute(macro, arguments, hidden | {macro.name}, token.line, place)
             self.left -= len(body) + 1
             if self.left < 0:
                 raise Unreadable("macro-bomb", token.line, macro.name)
             waiting.extendleft(reversed(body))
 
     def _substitute(
-        self, macro: Macro, arguments: list[list[_Waiting]], hidden: frozenset[str], line: int
+        self, macro: Macro, arguments: list[list[_Waiting]], hidden: frozenset[str], line: int, place: int
     ) -> list[_Waiting]:
         named = _by_parameter(macro.parameters or (), arguments)
         body: list[_Waiting] = []
@@ -330,7 +341,7 @@ class _Expander:
             if token.kind == "name" and token.text in named:
                 body += named[token.text]
             else:
-                body.append((token._replace(line=line), hidden))
+                body.append((token._replace(line=line), hidden, place))
         return body
 
 
@@ -340,7 +351,7 @@ def _arguments(waiting: deque[_Waiting]) -> list[list[_Waiting]]:
     arguments: list[list[_Waiting]] = [[]]
     depth = 0
     while waiting:
-        token, hidden = waiting.popleft()
+        token, hidden, place = waiting.popleft()
         if token.text in "([{":
             depth += 1
         elif token.text in ")]}":
@@ -350,7 +361,7 @@ def _arguments(waiting: deque[_Waiting]) -> list[list[_Waiting]]:
         if token.text == "," and depth == 0:
             arguments.append([])
         else:
-            arguments[-1].append((token, hidden))
+            arguments[-1].append((token, hidden, place))
     return arguments
 
 
@@ -360,7 +371,11 @@ def _by_parameter(parameters: tuple[str, ...], arguments: list[list[_Waiting]]) 
         rest: list[_Waiting] = []
         for argument in arguments[len(parameters) - 1 :]:
             rest += [
-                *([(Token("punct", ",", argument[0][0].line), frozenset())] if rest and argument else []),
+                *(
+                    [(Token("punct", ",", argument[0][0].line), frozenset(), argument[0][2])]
+                    if rest and argument
+                    else []
+                ),
                 *argument,
             ]
         named["__VA_ARGS__"] = rest

@@ -42,6 +42,7 @@ HONEST_LINES = [
     "#define ALIGN(x, n) (((x) + (n) - 1) / (n) * (n))",
     "#define CHECK(condition) if (!(condition)) return",
     "#define RELU_KERNEL_H_",
+    "#define A B\n#define B constexpr int\nA kOne = 1;\n#undef B",
     "#ifdef __CCE_KT_TEST__\n#define GUARD 1\n#else\n#define GUARD 2\n#endif",
     "#ifndef HALF\n#define HALF 0\n#endif\n"
     "#if HALF == 1 && defined(GUARD)\nusing Element = half;\n#else\nusing Element = float;\n#endif",
@@ -143,6 +144,9 @@ CHEATS = [
     ("void f(int x [[maybe_unused, gnu::mode(DI)]]) {}", "attribute"),
     ('a\\\f\nsm("nop");', "reserved-name"),
     ('a\\ \v\t\nsm("nop");', "reserved-name"),
+    ("int16_t shared = 0;\n#define int16_t constexpr short", "mutable-global"),
+    ("#define A B\nA shared = 0;\n#define B constexpr int", "mutable-global"),
+    ("#define A constexpr int\n#undef A\nA shared = 0;", "mutable-global"),
     ("struct S { mutable int v; };\nconst S shared{};", "mutable-global"),
     ("struct S { mutable int v; };\nvoid f() { static constexpr S shared{}; shared.v = 1; }", "mutable-global"),
     ("struct S { mutable int v; };\nusing T = const S;\nstruct U { static constexpr T shared{}; };", "mutable-global"),
