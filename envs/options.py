@@ -132,6 +132,13 @@ class Options:
         return cls(**values)
 
 
+def reset_option(options: Mapping[str, Any] | None, name: str) -> Any:
+    """Return what `reset(options=...)` gives under `name`, None if nothing; any other key is a ConfigError."""
+    if unknown := sorted(str(key) for key in set(options or {}) - {name}):
+        raise ConfigError(f"unknown option of reset: {', '.join(unknown)}; known: {name}")
+    return (options or {}).get(name)
+
+
 def meanings() -> dict[str, str]:
     """Return the meaning of each option: the string under its field."""
     tree = ast.parse(inspect.getsource(Options)).body[0]

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kernel_gym.envs.episode import AttemptResult, Episode
+from kernel_gym.envs.pool import Candidate
+from kernel_gym.envs.rules import Progress
 from kernel_gym.errors import ConfigError
+from kernel_gym.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class EpisodeState:
+    """What is shown of an episode of the tabular environment; an `Episode` has the same attributes."""
+
+    task: Task
+    progress: Progress
+    budget: int
+    over: bool
+    start_due: bool
+    picks_left: int
+    pool: Sequence[Candidate]
+    picked: tuple[int, ...]
 
 
 def known_mode(mode: str | None, metadata: Mapping[str, Any]) -> str | None:
@@ -16,7 +34,7 @@ def known_mode(mode: str | None, metadata: Mapping[str, Any]) -> str | None:
     return mode
 
 
-def frame(episode: Episode, result: AttemptResult | None) -> str:
+def frame(episode: Episode | EpisodeState, result: AttemptResult | None) -> str:
     """Return task, progress, the verdict of an attempt that has just ended, and the pool as text."""
     progress = episode.progress
     best = "none" if progress.best_us is None else f"{progress.best_us:.2f} us"

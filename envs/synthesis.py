@@ -7,10 +7,11 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from numpy.typing import NDArray
 
 from kernel_gym.envs.episode import AttemptResult, Episode
 from kernel_gym.envs.observation import Layout, Vector
-from kernel_gym.envs.options import Options
+from kernel_gym.envs.options import Options, reset_option
 from kernel_gym.envs.rendering import frame, known_mode
 from kernel_gym.envs.services import Services
 from kernel_gym.memory.bank import MemoryBank
@@ -38,6 +39,8 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     the fastest one. To sample a legal action:
 
         env.action_space.sample(observation["action_mask"].astype(np.int8))
+
+    `env.unwrapped.action_masks()` returns the same mask as booleans; sb3-contrib's MaskablePPO looks for it.
 
     ## Observation Space
     `Dict(observations=Box, action_mask=Box(0, 1, (K + 1,)))`, float32. `observations` holds `F` numbers for each of
@@ -175,14 +178,16 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
 
         Raises:
             TaskError: The task is not one of this environment's.
-            ConfigError: `stages="refine"` and the bank holds no feasible kernel of the task.
+            ConfigError: `stages="refine"` and the bank holds no feasible kernel of the task, or `options` has another
+                key.
         """
+        name = reset_option(options, "task")
         super().reset(seed=self.options.seed if seed is None and not self._begun else seed)
         if seed is not None:
             self._services.restart(int(self.np_random_seed))
         elif not self._begun:
             self._services.begin(int(self.np_random_seed))
-        self._episode.begin(self._services.next_task((options or {}).get("task")))
+        self._episode.begin(self._services.next_task(name))
         self._result, self._begun = None, True
         self._show()
         return self._episode.observation(), self._episode.info()
@@ -214,6 +219,12 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
         reward = self._result.reward if self._result else 0.0
         info = self._episode.info() | (self._result.info() if self._result else {})
         return self._episode.observation(), reward, self._episode.over, self._episode.given_up, info
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return True for every legal action, as sb3-contrib's MaskablePPO asks for it."""
+        if not self._begun:
+            raise gym.error.ResetNeeded("there is no mask yet; call reset()")
+        return self._episode.mask() > 0.5
 
     def render(self) -> str | None:  # type: ignore[override]
         """Return the state as text with `ansi`. With `human`, `reset` and `step` print it and this returns None."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernel_gym.envs.episode import AttemptResult, Episode
 from kernel_gym.envs.observation import Layout, Vector
-from kernel_gym.envs.options import Options
+from kernel_gym.envs.options import Options, reset_option
 from kernel_gym.envs.rendering import frame, known_mode
 from kernel_gym.envs.services import Services
 from kernel_gym.errors import ConfigError
@@ -116,12 +116,12 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
             The first observations and their infos.
 
         Raises:
-            ConfigError: Several seeds are given, or not one task for each sub-environment.
+            ConfigError: Several seeds are given, not one task for each sub-environment, or `options` has another key.
             TaskError: A task is not one of this environment's.
         """
         if seed is not None and not isinstance(seed, int | np.integer):
             raise ConfigError("the sub-environments share one bank: give one seed, not a list")
-        names: Sequence[str | None] = (options or {}).get("tasks") or [None] * self.num_envs
+        names: Sequence[str | None] = reset_option(options, "tasks") or [None] * self.num_envs
         if len(names) != self.num_envs:
             raise ConfigError(f"{self.num_envs} sub-environments need as many tasks, not {len(names)}")
         super().reset(seed=self.options.seed if seed is None and not self._begun else seed)
@@ -189,6 +189,12 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
                 infos.setdefault(key, np.full(self.num_envs, None, object))[i] = value
                 infos.setdefault(f"_{key}", np.zeros(self.num_envs, np.bool_))[i] = True
         return infos
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return True for every legal action, one row for each sub-environment."""
+        if not self._begun:
+            raise gym.error.ResetNeeded("there are no masks yet; call reset()")
+        return np.stack([episode.mask() for episode in self._episodes]) > 0.5
 
     def render(self) -> tuple[str, ...] | None:  # type: ignore[override]
         """Return one text for each sub-environment with `ansi`, else None."""

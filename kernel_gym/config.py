@@ -145,7 +145,9 @@ def _defaults() -> dict[str, Any]:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        data = yaml.safe_load(file.read_text()) or {}
+        data = yaml.safe_load(file.read_text("utf-8")) or {}
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"configuration {file} is not UTF-8 text ({error.reason} at byte {error.start})") from error
     except (OSError, yaml.YAMLError) as error:
         raise ConfigError(f"cannot read configuration {file}: {' '.join(str(error).split())}") from error
     if not isinstance(data, dict):

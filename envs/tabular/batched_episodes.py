@@ -18,6 +18,7 @@ from kernel_gym.envs.curriculum import Curriculum
 from kernel_gym.envs.observation import HALF_AGE, HALF_USES, VERDICTS, Layout, Vector
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.pool import Child
+from kernel_gym.envs.rendering import EpisodeState
 from kernel_gym.envs.tabular.bank import STAGES, Pool, TabularBank
 from kernel_gym.envs.tabular.item_arrays import ItemArrays, Numbers, Places
 from kernel_gym.memory.item import Stage
@@ -325,6 +326,19 @@ class BatchedEpisodes:
         self.stage[i], self.used[i] = STAGES.index(progress.stage), progress.used
         self.first_us[i] = nan if progress.first_us is None else progress.first_us
         self.best_us[i] = nan if progress.best_us is None else progress.best_us
+
+    def state(self, i: int) -> EpisodeState:
+        """Return what is shown of an episode."""
+        return EpisodeState(
+            self.arrays.tasks[self.task[i]],
+            self._progress(i),
+            self.options.budget,
+            bool(self.over[i]),
+            bool(self.start_due[i]),
+            int(self.picks_left[i]),
+            self.shown[i],
+            self.picked[i],
+        )
 
     # What the agent sees
 

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from kernel_gym.authors.apprentice.behaviour.profile import Profile, load_profile
 from kernel_gym.authors.apprentice.tabular.author import TabularAuthor
 from kernel_gym.authors.apprentice.tabular.table import PACKAGED
+from kernel_gym.envs import episode
 from kernel_gym.envs.observation import Layout, Vector
-from kernel_gym.envs.options import Options
+from kernel_gym.envs.options import Options, reset_option
+from kernel_gym.envs.rendering import frame, known_mode
 from kernel_gym.envs.tabular.bank import TabularBank
 from kernel_gym.envs.tabular.batched_episodes import AttemptResult, BatchedEpisodes
 from kernel_gym.envs.tabular.item_arrays import ItemArrays, item_arrays
@@ -32,6 +34,21 @@ class _Tabular:
     """Properties that both forms of the tabular environment share."""
 
     _episodes: BatchedEpisodes
+    _results: list[AttemptResult]
+    _np_random_seed: int | None
+
+    def _texts(self) -> tuple[str, ...]:
+        """Return the state of each episode as text, with the verdict of an attempt that has just ended."""
+        if self._np_random_seed is None:
+            raise gym.error.ResetNeeded("there is nothing to show yet; call reset()")
+        ended = [episode.AttemptResult(result.attempt.reward, result.attempt) for result in self._results]
+        results = ended or [None] * self._episodes.count
+        return tuple(frame(self._episodes.state(i), result) for i, result in enumerate(results))
+
+    def _masks(self) -> NDArray[np.bool_]:
+        if self._np_random_seed is None:
+            raise gym.error.ResetNeeded("there is no mask yet; call reset()")
+        return self._episodes.mask() > 0.5
 
     @property
     def layout(self) -> Layout:
@@ -74,17 +91,17 @@ class TabularEnv(_Tabular, gym.Env[dict[str, Vector], np.int64]):
     | author_options | {"profile": "middle"} | which author |
 
     and `budget`, `picks`, `pool_factor`, `pool_schedule`, `stages` ("both", "draft"), `memory`, `curriculum`,
-    `embedder`, `seed` of `KernelSynthesisEnv`.
+    `embedder`, `seed` and `render_mode` of `KernelSynthesisEnv`.
 
     ## Version History
     * v0: initial version
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 4}  # noqa: RUF012
 
     def __init__(self, table: str | Path = PACKAGED, render_mode: str | None = None, **options: Any) -> None:
         self.options = Options.of(options)
-        self.render_mode = render_mode
+        self.render_mode, self._results = known_mode(render_mode, self.metadata), []
         self._episodes = _episodes(table, self.options, 1)
         self.observation_space = self.layout.space()
         self.action_space = gym.spaces.Discrete(self.options.slots + 1)
@@ -93,12 +110,14 @@ class TabularEnv(_Tabular, gym.Env[dict[str, Vector], np.int64]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Vector], dict[str, Any]]:
         """Begin the next task; with a seed, restore bank and curriculum first. `options["task"]` names a task."""
-        first = self._np_random_seed is None
+        name, first = reset_option(options, "task"), self._np_random_seed is None
         super().reset(seed=self.options.seed if first and seed is None else seed)
         if first or seed is not None:
             self._episodes.restart(int(self.np_random_seed))
-        self._episodes.begin(0, (options or {}).get("task"))
+        self._episodes.begin(0, name)
         self._episodes.open_attempts([0])
+        self._results = []
+        self._show()
         return self._observation(), self._info()
 
     def step(self, action: np.int64) -> tuple[dict[str, Vector], float, bool, bool, dict[str, Any]]:
@@ -109,15 +128,31 @@ class TabularEnv(_Tabular, gym.Env[dict[str, Vector], np.int64]):
         if episodes.over[0]:
             raise gym.error.ResetNeeded("the episode is over; call reset()")
         episodes.pick(np.zeros(1, np.int64), np.array([action], np.int64))
-        result: AttemptResult | None = None
+        self._results = []
         if episodes.ready[0]:
-            result = episodes.commit()[0]
+            self._results = episodes.commit()
             episodes.open_attempts([0])
-        info = self._info()
-        if result is not None:
+        self._show()
+        info, reward = self._info(), 0.0
+        for result in self._results:
             info |= {"attempt": result.attempt, "exact": result.chosen.exact}
-        reward = result.attempt.reward if result else 0.0
+            reward = result.attempt.reward
         return self._observation(), reward, bool(episodes.over[0]), False, info
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return True for every legal action, as sb3-contrib's MaskablePPO asks for it."""
+        mask: NDArray[np.bool_] = self._masks()[0]
+        return mask
+
+    def render(self) -> str | None:  # type: ignore[override]
+        """Return the state as text with `ansi`. With `human`, `reset` and `step` print it and this returns None."""
+        if self.render_mode is None:
+            gym.logger.warn("render() needs a render_mode: gymnasium.make(..., render_mode='ansi')")
+        return self._texts()[0] if self.render_mode == "ansi" else None
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            print(self._texts()[0], flush=True)
 
     def _observation(self) -> dict[str, Vector]:
         return {key: value[0] for key, value in self._episodes.observations().items()}
@@ -133,13 +168,18 @@ class TabularVectorEnv(_Tabular, VectorEnv[dict[str, Vector], Actions, NDArray[A
     This is the fast form: the time of an attempt falls with `num_envs`, up to a few hundred.
     """
 
-    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": ["ansi", "human"],
+        "render_fps": 4,
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
 
     def __init__(
         self, num_envs: int = 1, table: str | Path = PACKAGED, render_mode: str | None = None, **options: Any
     ) -> None:
         self.options = Options.of(options)
-        self.num_envs, self.render_mode = num_envs, render_mode
+        self.num_envs, self.render_mode = num_envs, known_mode(render_mode, self.metadata)
+        self._results = []
         self._episodes = _episodes(table, self.options, num_envs)
         self.single_observation_space = self.layout.space()
         self.single_action_space = gym.spaces.Discrete(self.options.slots + 1)
@@ -153,14 +193,17 @@ class TabularVectorEnv(_Tabular, VectorEnv[dict[str, Vector], Actions, NDArray[A
         """Begin the next task in every sub-environment; with a seed, restore bank and curriculum first."""
         if seed is not None and not isinstance(seed, int | np.integer):
             raise ConfigError("the sub-environments share one memory: give one seed, not a list")
-        first = self._np_random_seed is None
+        names, first = reset_option(options, "tasks") or [None] * self.num_envs, self._np_random_seed is None
+        if len(names) != self.num_envs:
+            raise ConfigError(f"{self.num_envs} sub-environments need as many tasks, not {len(names)}")
         super().reset(seed=self.options.seed if first and seed is None else seed)
         if first or seed is not None:
             self._episodes.restart(int(self.np_random_seed or 0))
-        names = (options or {}).get("tasks") or [None] * self.num_envs
         for i, name in zip(range(self.num_envs), names, strict=True):
             self._episodes.begin(i, name)
         self._episodes.open_attempts(range(self.num_envs))
+        self._results = []
+        self._show()
         return self._episodes.observations(), self._infos([])
 
     def step(
@@ -183,8 +226,22 @@ class TabularVectorEnv(_Tabular, VectorEnv[dict[str, Vector], Actions, NDArray[A
         if episodes.ready.all():
             results = episodes.commit()
             episodes.open_attempts(range(self.num_envs))
+        self._results = results
+        self._show()
         rewards = np.array([result.attempt.reward for result in results]) if results else np.zeros(self.num_envs)
         return episodes.observations(), rewards, episodes.over, ~self._all, self._infos(results)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return True for every legal action, one row for each sub-environment."""
+        return self._masks()
+
+    def render(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """Return one text for each sub-environment with `ansi`, else None."""
+        return self._texts() if self.render_mode == "ansi" else None
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            print("\n".join(self._texts()), flush=True)
 
     def _infos(self, results: list[AttemptResult]) -> dict[str, Any]:
         columns = self._episodes.infos()

@@ -93,3 +93,10 @@ def test_the_docstring_holds_the_table_of_options() -> None:
     assert set(meanings()) == NAMES
     assert reference_table(summary=True) in cleandoc(KernelSynthesisEnv.__doc__ or "")
     assert reference_table().count("\n") == len(NAMES) + 1
+
+
+def test_a_file_that_is_not_utf8_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_bytes("agent: value  # größer\n".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"configuration .*run\.yaml is not UTF-8 text \(invalid .* at byte 1\d\)"):
+        resolve(file)

@@ -47,7 +47,8 @@ class AgentActions:
         if not 0 <= action <= last:
             raise KernelGymError(
                 f"agent {self._name!r} returned {' '.join(reprlib.repr(answer).split())} "
-                f"({info['task']}, attempt {attempt}): act must return an int in 0..{last}; 0..{last - 1} pick a candidate, {last} generates the kernel now"
+                f"({info['task']}, attempt {attempt}): act must return an int in 0..{last}; "
+                f"0..{last - 1} pick a candidate, {last} generates the kernel now"
             )
         if mask[:-1].any():  # else there is nothing to pick: the episode waits for others or the pool is used up
             self.picks += 1

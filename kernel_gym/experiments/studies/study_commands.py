@@ -48,7 +48,7 @@ def _read_study_file(folder: Path) -> dict[str, str]:
     file = folder / STUDY_FILE
     try:
         content = yaml.safe_load(file.read_text()) if file.exists() else {}
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise KernelGymError(f"cannot read {file}: {' '.join(str(error).split())}") from error
     if content and (not isinstance(content, dict) or set(content) != {"study", "size"}):
         raise KernelGymError(f"{file} does not name a study and its size; delete it, --table writes it again")
