@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kernel_gym.envs.attempt_rules import Progress
 from kernel_gym.envs.episode import AttemptResult, Episode
 from kernel_gym.envs.pool import Candidate
-from kernel_gym.envs.rules import Progress
 from kernel_gym.errors import ConfigError
 from kernel_gym.tasks.task import Task
 
