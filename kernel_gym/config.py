@@ -102,10 +102,10 @@ class RunConfig(_Frozen):
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for key in one.keys() | other.keys():
-        values = one.get(key), other.get(key)
-        if all(isinstance(value, Mapping) for value in values):
-            yield from _differing(*values, f"{prefix}{key}.")
-        elif values[0] != values[1]:
+        value, others = one.get(key), other.get(key)
+        if isinstance(value, Mapping) and isinstance(others, Mapping):
+            yield from _differing(value, others, f"{prefix}{key}.")
+        elif value != others:
             yield f"{prefix}{key}"
 
 
