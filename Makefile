@@ -78,7 +78,7 @@ test-browser: install  ## the report in Chromium
 # The agent of stable-baselines3: the contract, the known optimum, a failure on its way through the library.
 test-sb3: install  ## the agent of Stable-Baselines3
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[sb3]'
-	$(BIN)/python -m pytest -rs -k 'MaskablePPO or maskable or another_library or baselines3' tests/agents tests/docs
+	$(BIN)/python -m pytest -rs -k 'MaskablePPO or maskable or another_library or baselines3' tests/agents tests/docs tests/envs/test_first_contact.py
 
 # The acceptance test of the Ascend device, for a machine with an NPU, its driver, CANN and torch_npu.
 test-npu: install  ## the Ascend device, on a machine with an NPU
