@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ class EpisodeState:
     over: bool
     start_due: bool
     picks_left: int
-    pool: Sequence[Candidate]
+    pool: Iterable[Candidate]
     picked: tuple[int, ...]
 
 

@@ -41,9 +41,10 @@ class _Tabular:
         """Return the state of each episode as text, with the verdict of an attempt that has just ended."""
         if self._np_random_seed is None:
             raise gym.error.ResetNeeded("there is nothing to show yet; call reset()")
-        ended = [episode.AttemptResult(result.attempt.reward, result.attempt) for result in self._results]
-        results = ended or [None] * self._episodes.count
-        return tuple(frame(self._episodes.state(i), result) for i, result in enumerate(results))
+        results: list[episode.AttemptResult | None] = [None] * self._episodes.count
+        for i, result in enumerate(self._results):
+            results[i] = episode.AttemptResult(result.attempt.reward, result.attempt)
+        return tuple(frame(self._episodes.state(i), ended) for i, ended in enumerate(results))
 
     def _masks(self) -> NDArray[np.bool_]:
         if self._np_random_seed is None:
