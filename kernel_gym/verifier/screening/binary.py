@@ -68,7 +68,7 @@ def findings(elf: ELFFile, book: RuleBook = _BOOK) -> Iterator[Finding]:
             yield from _dynamic(section)
         elif isinstance(section, SymbolTableSection):
             yield from _symbols(elf, section.name, book)
-        yield from _section(section, elf.elfclass // 8)
+        yield from _section(section, elf.elfclass // 8, _is_protected(elf, section))
 
 
 def _segments(elf: ELFFile) -> Iterator[Finding]:
@@ -158,11 +158,18 @@ def _missing_maths(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:
             )
 
 
-def _section(section: Section, word: int) -> Iterator[Finding]:
+def _is_protected(elf: ELFFile, section: Section) -> bool:
+    """Return whether the loader makes a section read-only once it has filled it in."""
+    begin, end = section.header.sh_addr, section.header.sh_addr + section.header.sh_size
+    ranges = ((s.header.p_vaddr, s.header.p_memsz) for s in elf.iter_segments() if s.header.p_type == "PT_GNU_RELRO")
+    return any(address <= begin and end <= address + size for address, size in ranges)
+
+
+def _section(section: Section, word: int, protected: bool) -> Iterator[Finding]:
     name, flags, size = section.name, section.header.sh_flags, section.header.sh_size
     if name in _OWN_CONSTRUCTORS and size > _OWN_CONSTRUCTORS[name] * word:
         yield _BOOK.finding("constructor", None, name)
     elif flags & _TLS:
         yield _BOOK.finding("thread-local", None, name)
-    elif flags & _WRITE and flags & _ALLOC and name not in _BOOK.lists["loader_sections"] and size:
+    elif flags & _WRITE and flags & _ALLOC and size and not (protected and name in _BOOK.lists["loader_sections"]):
         yield _BOOK.finding("mutable-data", None, f"{name}, {size} bytes")

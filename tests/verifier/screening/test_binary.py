@@ -28,7 +28,7 @@ extern "C" int kernel_launch(const Big *a, void *) {
 def build(tmp_path, text, *flags):
     source, out = tmp_path / "k.cpp", tmp_path / "k.so"
     source.write_text(text)
-    plain = ("-shared", "-fPIC", "-O0", "-nostdlib", "-fno-exceptions", "-Wl,--wrap=memcpy")
+    plain = ("-shared", "-fPIC", "-O0", "-nostdlib", "-fno-exceptions", "-Wl,--wrap=memcpy", "-Wl,-z,relro,-z,now")
     command = [COMPILER, *plain, *flags, str(source), "-o", str(out)]
     subprocess.run(command, check=True, capture_output=True)
     return out
@@ -81,6 +81,14 @@ def test_libraries_and_writable_code(tmp_path):
     assert rule_of(linked) == "needed-library"
     assert rule_of(build(tmp_path, HONEST, "-Wl,-rpath,/tmp")) == "needed-library"
     assert rule_of(build(tmp_path, HONEST, "-Wl,-z,execstack")) == "writable-code"
+
+
+def test_tables_of_the_loader_are_read_only(tmp_path):
+    assert (
+        rule_of(build(tmp_path, HONEST + "void f(); void (*const table[])() = {f}; void f() { (void)table[0]; }"))
+        is None
+    )
+    assert rule_of(build(tmp_path, HONEST, "-Wl,-z,norelro")) == "mutable-data"
 
 
 def test_missing_maths_is_a_mistake_not_cheating(tmp_path):
