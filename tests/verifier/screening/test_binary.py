@@ -85,7 +85,7 @@ def test_libraries_and_writable_code(tmp_path):
 
 def test_tables_of_the_loader_are_read_only(tmp_path):
     assert (
-        rule_of(build(tmp_path, HONEST + "void f(); void (*const table[])() = {f}; void f() { (void)table[0]; }"))
+        rule_of(build(tmp_path, HONEST + "void f(); void (*const calls[])() = {f}; void f() { (void)calls[0]; }"))
         is None
     )
     assert rule_of(build(tmp_path, HONEST, "-Wl,-z,norelro")) == "mutable-data"
