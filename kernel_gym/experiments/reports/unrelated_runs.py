@@ -14,7 +14,7 @@ from typing import Any
 
 from kernel_gym.config import RunConfig
 from kernel_gym.experiments.runs.finished_run import FinishedRun
-from kernel_gym.experiments.studies import study_commands, summary
+from kernel_gym.experiments.studies import agent_comparison, study_commands
 
 #: Settings that decide what a figure means: runs that differ in them are never in one table.
 DECIDING = (
@@ -35,7 +35,7 @@ def is_designed(folder: Path) -> bool:
     """Return whether a folder holds a study, a comparison or a single run."""
     return (
         (folder / "config.yaml").exists()
-        or (folder / summary.FILE).exists()
+        or (folder / agent_comparison.FILE).exists()
         or study_commands.definition_in(folder) is not None
     )
 
