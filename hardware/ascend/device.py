@@ -29,10 +29,10 @@ from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, 
 from kernel_gym.hardware.host import compiler as host_compiler
 from kernel_gym.hardware.host import launches
 from kernel_gym.hardware.host.device_process import DeviceProcess
+from kernel_gym.hardware.host.latency_statistics import measured
 from kernel_gym.hardware.host.runtime import INCLUDE as SHARED_INCLUDE
 from kernel_gym.hardware.host.runtime import Runtime, runtime
 from kernel_gym.hardware.host.tensors import random_inputs, workspace_bytes
-from kernel_gym.hardware.host.timing import measured
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.tasks.task import Task

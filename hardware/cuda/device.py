@@ -26,9 +26,9 @@ from kernel_gym.hardware.cuda.toolkit import missing_binding, toolkit
 from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, Run, Timing
 from kernel_gym.hardware.host import launches
 from kernel_gym.hardware.host.device_process import DeviceProcess
+from kernel_gym.hardware.host.latency_statistics import Measured, measured
 from kernel_gym.hardware.host.runtime import cache_folder, find_compiler
 from kernel_gym.hardware.host.tensors import SharedMemory, random_inputs, workspace_bytes
-from kernel_gym.hardware.host.timing import Measured, measured
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.tasks.task import Task

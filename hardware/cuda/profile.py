@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from kernel_gym.hardware.host.timing import Measured
+from kernel_gym.hardware.host.latency_statistics import Measured
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.verdict import Profile
 

@@ -19,8 +19,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.hardware.cuda.calls import Calls, Trusted
 from kernel_gym.hardware.cuda.driver import Gpu, GpuError, device_facts
+from kernel_gym.hardware.cuda.timed_calls import Calls, Trusted
 from kernel_gym.hardware.host.calls import Hang
 from kernel_gym.hardware.host.device_process import receive_request, send_reply
 

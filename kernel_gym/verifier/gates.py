@@ -1,7 +1,8 @@
 """The gates that a kernel passes, in their order: screen, compile, binary, correctness, latency.
 
 `Gates.judge` runs them one after the other on one device and stops at the first that refuses the kernel. The functions
-below the class follow the same order.
+below the class follow the same order. The latency gate is `latency_simulated.py` for simulated devices and
+`latency_clocked.py` for devices that measure time.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 from kernel_gym.hardware.cuda.driver import Gpu, Memory, Packed
 from kernel_gym.hardware.host.calls import CallSequence, Hang, Layout, Outcome, Sample
+from kernel_gym.hardware.host.latency_statistics import measured
 from kernel_gym.hardware.host.tensors import padded
-from kernel_gym.hardware.host.timing import measured
 
 #: Nanoseconds that the host gets to queue a call, and for each of its launches.
 HEAD_START_NS, LAUNCH_NS = 30_000, 8_000
