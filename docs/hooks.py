@@ -127,14 +127,16 @@ def project_page(name: str) -> str:
     return LINK.sub(internal, (ROOT / name).read_text())
 
 
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Lay out the package as it is installed: its folders lie side by side in the repository."""
+def on_startup(command: str, dirty: bool) -> None:
+    """Lay out the package as it is installed: its folders lie side by side in the repository.
+
+    This happens before plugins are configured: mkdocstrings ignores search paths that are not there by then.
+    """
     shutil.rmtree(TREE, ignore_errors=True)
     ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "kernel_gym", TREE / "kernel_gym", copy_function=os.symlink, ignore=ignore)
     for folder in FOLDERS:
         shutil.copytree(ROOT / folder, TREE / "kernel_gym" / folder, copy_function=os.symlink, ignore=ignore)
-    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
