@@ -11,7 +11,7 @@ constexpr const char *round_names[] = {"CAST_NONE",  "CAST_RINT",  "CAST_FLOOR",
                                        "CAST_ROUND", "CAST_TRUNC", "CAST_ODD"};
 constexpr uint32_t any_dtype = 0x0fff, nibbles_per_block = 64;
 
-// Where a lane's four bits lie from the start of their operand.
+// Position of a lane's four bits, from the start of the operand.
 uint64_t nibble_place(const Steps &steps, uint32_t repeat, uint32_t lane, uint32_t block_stride,
                       uint32_t repeat_stride) {
     if (steps.contiguous) return (static_cast<uint64_t>(repeat) * steps.lanes + lane) / 2;
@@ -72,7 +72,7 @@ void Executor::cast(uint32_t dst_dtype, uint32_t src_dtype, asc_local dst, asc_l
                     });
 }
 
-// half to int4 (packs) or back. Two of the small ones share a byte.
+// half to int4 (packs) or back. Two int4 elements share a byte.
 void Executor::cast_packed(Core &core, bool packs, const asc_local &dst, const asc_local &src, uint32_t round,
                            const asc_walk &walk) {
     const Steps steps = steps_of(core, walk, 2, "Cast");

@@ -1,4 +1,4 @@
-// Checks of what a record names: types, on-chip ranges, masks, repeats and overlaps.
+// Checks of a record's arguments: types, on-chip ranges, masks, repeats and overlaps.
 #include "numerics/dtype.h"
 #include "executor.h"
 
@@ -44,7 +44,7 @@ Bytes Executor::ub_bytes(const asc_local &tensor, uint64_t bytes, uint32_t align
 }
 
 namespace {
-// The first `n` lanes as a mask.
+// A mask of the first `n` lanes.
 void set_lanes(uint64_t mask[2], uint32_t n) {
     mask[0] = n >= 64 ? ~0ull : (1ull << n) - 1;
     mask[1] = n >= 128 ? ~0ull : (n > 64 ? (1ull << (n - 64)) - 1 : 0);
@@ -61,7 +61,7 @@ Steps Executor::steps_of(Core &core, const asc_walk &walk, uint32_t element, con
         steps.contiguous = steps.counted = true;
         steps.elements = walk.count;
         steps.repeats = static_cast<uint32_t>(divide_up(walk.count, steps.lanes));
-        core.counter = false;  // the count form leaves the mask register reset
+        core.counter = false;  // the count form resets the mask register
         core.mask[0] = core.mask[1] = ~0ull;
         return steps;
     }

@@ -1,7 +1,7 @@
-// Happens-before inside one core: which instructions of the other pipes a pipe knows to be finished.
+// Happens-before inside one core: which instructions of the other pipes are known to be finished.
 //
 // Each pipe numbers its instructions. A pipe's clock holds, for every pipe, the number of the last instruction that is
-// known to be over; queues and flags carry clocks from pipe to pipe. Detection does not depend on timing.
+// known to be finished; queues and flags carry clocks from pipe to pipe. Detection does not depend on timing.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -18,7 +18,7 @@ public:
     uint32_t issue(uint32_t pipe) { return ++issued_[pipe]; }
     uint32_t issued(uint32_t pipe) const { return issued_[pipe]; }
 
-    // The scalar unit issues every instruction, so what it knows, the issued instruction knows too.
+    // The scalar unit issues every instruction, so an instruction inherits the scalar unit's clock.
     uint32_t known(uint32_t pipe, uint32_t other) const {
         return std::max(clocks_[pipe].over[other], clocks_[ASC_S].over[other]);
     }
@@ -46,7 +46,7 @@ private:
 };
 
 // The last instruction that touched each block of 32 bytes. Numbers only grow, so an access that covers a whole group
-// of blocks is noted once for the group, and the newest of a group is always its last.
+// of blocks is recorded once for the group, and the newest access of a group is always the last one.
 class LastTouch {
 public:
     void mark(uint32_t capacity, uint32_t begin, uint32_t end, uint32_t number) {
@@ -64,7 +64,7 @@ public:
         }
     }
 
-    // The newest instruction that touched any byte of [begin, end), 0 if none did.
+    // The newest instruction that touched any byte of [begin, end); 0 if there is none.
     uint32_t newest(uint32_t begin, uint32_t end) const {
         if (blocks_.empty()) return 0;
         const uint32_t first = begin / block_bytes, last = (end - 1) / block_bytes;

@@ -33,7 +33,7 @@ bool compare_at(uint32_t mode, uint32_t dtype, const uint8_t *a, const uint8_t *
     }
 }
 
-// Whole repeats: Compare ignores masks.
+// Compare ignores masks and works on whole repeats.
 Steps all_lanes(Steps steps) {
     if (steps.counted) return steps;
     steps.mask[0] = ~0ull;

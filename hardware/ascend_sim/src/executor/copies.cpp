@@ -7,16 +7,16 @@ namespace sim {
 
 namespace {
 constexpr uint32_t max_bursts = 4095, max_units = 65535, max_exact_bytes = 2097151;
-constexpr uint32_t copyable = 0x0fff;  // every type of whole bytes
+constexpr uint32_t copyable = 0x0fff;  // every type whose elements are whole bytes
 constexpr uint32_t atomic_types = numbers | bit_of(ASC_BF16) | bit_of(ASC_I8);
 }  // namespace
 
 namespace {
-// Where a padded burst has what: padding before `data`, data, padding up to `end`, and the rest of its last block.
+// Layout of a padded burst: padding before `data`, the data, padding up to `end`, and the rest of the last block.
 struct Padded { uint32_t data, stop, end, filled; };
 
-// Padding gets its value, if it has one. The rest of a block without padding repeats the burst's first element, as
-// hardware does; else it is undefined.
+// Padding gets its value, if one is set. The rest of a block without padding repeats the burst's first element, as on
+// hardware; otherwise it is undefined.
 void fill_up(uint8_t *data, uint8_t *valid, uint32_t element, const Padded &at, const uint64_t *value) {
     const bool repeats_first = at.data == 0 && at.end == at.stop;
     const auto fill = [&](uint32_t place, bool padding) {
@@ -29,7 +29,7 @@ void fill_up(uint8_t *data, uint8_t *valid, uint32_t element, const Padded &at, 
 }
 }  // namespace
 
-// ---- what all copies check -----------------------------------------------------------------------------------------
+// ---- checks shared by all copies -----------------------------------------------------------------------------------
 
 void Executor::check_burst(const asc_burst &burst, uint64_t global_gap, uint64_t local_gap, uint32_t element,
                            uint32_t exact, const char *what) const {
@@ -55,7 +55,7 @@ void Executor::check_burst(const asc_burst &burst, uint64_t global_gap, uint64_t
     }
 }
 
-// Bounds, coverage, races and order of what a copy touches in global memory. Returns the tensor; `rows` get its place.
+// Checks bounds, coverage, races and order of a copy's global side. Returns the tensor and sets the position of `rows`.
 uint32_t Executor::touch_global(Core &core, uint32_t pipe, asc_global address, Rows &rows, uint32_t element, bool write,
                                 bool atomic, const char *what) {
     rows.begin = 0;
@@ -82,7 +82,7 @@ uint32_t Executor::touch_global(Core &core, uint32_t pipe, asc_global address, R
     return all.tensor;
 }
 
-// Hazards of `count` pieces on chip.
+// Checks `count` on-chip ranges for hazards.
 void Executor::touch_rows(Core &core, uint32_t pipe, const asc_local &local, uint64_t bytes, uint64_t pitch,
                           uint32_t count, bool write, const char *what) {
     if (count == 1 || pitch == round_up(bytes, 32)) {
@@ -113,7 +113,7 @@ void Executor::emit_copy(const Core &core, Kind kind, uint32_t pipe, const asc_l
     emit(record);
 }
 
-// Where the address lies in no tensor the hint is of no use, as on the device.
+// A hint for an address outside every tensor has no effect, as on the device.
 void Executor::cache_hint(asc_global address, uint32_t bypass, int32_t line) {
     Core &core = running(line);
     const uint64_t tensor = (address - ASC_GM_BASE) / ASC_GM_STRIDE;

@@ -56,7 +56,7 @@ void Core::reset(uint32_t instance) {
     id = instance;
     waiting = false;
     for (LocalMemory &memory : memories_) memory.reset();
-    clocks.join_all();  // what the block before this one did is over
+    clocks.join_all();  // the previous block's instructions are finished
     restart_buffers();
     high_addr = 0;
     for (auto &row : flags) {

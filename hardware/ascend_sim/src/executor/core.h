@@ -31,13 +31,13 @@ enum class BufferState : uint8_t { Free, Allocated, Enqueued, Dequeued };
 struct QueueBuffer {
     uint32_t addr = 0;
     BufferState state = BufferState::Free;
-    bool freed = false;                    // was used before, so that `free` means something
-    int32_t line = 0;                      // where it got its state
-    uint32_t source = 0, destination = 0;  // between which positions it was enqueued
+    bool freed = false;                    // was used before, so `free` holds a clock
+    int32_t line = 0;                      // line of the last state change
+    uint32_t source = 0, destination = 0;  // the positions it was enqueued between
     Clock ready, free;
 };
 
-// Which pipes write and read at two positions.
+// The pipes that write and read at two positions.
 uint32_t producer_at(uint32_t source);
 uint32_t consumer_at(uint32_t source, uint32_t destination);
 
@@ -54,14 +54,14 @@ struct Queue {
     std::string name(uint32_t id) const;
 };
 
-// What InitBuffer and LocalMemAllocator handed out, to name it in messages.
+// A range allocated by InitBuffer or LocalMemAllocator, for messages.
 struct Allocation {
     uint32_t space, addr, bytes;  // bytes of one buffer
     uint32_t count;
     uint32_t position;
     int32_t queue;  // -1: a TBuf or a static allocation
     int32_t line;
-    bool inside = false;  // of a TBufPool, whose bytes are counted already
+    bool inside = false;  // lies in a TBufPool, whose bytes are already counted
 };
 
 struct Flag {
@@ -70,7 +70,7 @@ struct Flag {
     Clock clock;
 };
 
-// What one copy of this core touched in global memory, and its number on its pipe.
+// The global bytes that one copy of this core touched, and its number on its pipe.
 struct GlobalTouch {
     Rows rows;
     uint32_t pipe, number;
@@ -82,7 +82,7 @@ class Core {
 public:
     explicit Core(uint8_t poison);
 
-    // Makes the core as good as new for another block.
+    // Resets the core for another block.
     void reset(uint32_t instance);
     void restart_buffers();
     // "VECIN queue 0 buffer 1", or the plain address.
@@ -91,14 +91,14 @@ public:
     LocalMemory &memory(uint32_t space) { return memories_[space]; }
 
     uint32_t id = 0;
-    bool waiting = false;  // in SyncAll
+    bool waiting = false;  // blocked in SyncAll
     PipeClocks clocks;
     uint32_t next_addr[ASC_SPACES] = {};  // first unallocated address of each memory
-    uint32_t high_addr = 0;               // first UB address that nothing was ever allocated at
+    uint32_t high_addr = 0;               // first UB address that was never allocated
     std::vector<Allocation> allocations;
     std::vector<Queue> queues;
     uint32_t in_flight[ASC_PIPES][ASC_PIPES] = {};  // allocated tensors by producer and consumer
-    std::vector<uint8_t> freed;                     // by block of UB: it belongs to a tensor that was freed
+    std::vector<uint8_t> freed;                     // by block of UB: belongs to a freed tensor
     Flag flags[ASC_PIPES][ASC_PIPES][event_ids];
 
     bool counter = false;               // SetMaskCount
@@ -111,10 +111,10 @@ public:
         uint64_t scale = 0;
         uint32_t nd_num = 1, src_nd_stride = 0, dst_nd_stride = 0;
         asc_local scales = {0, 0, ASC_FB};
-    } fix;                                          // registers of the way out of L0C
-    uint64_t gathered = 0;                          // what the last GatherMask kept
+    } fix;                                          // registers of Fixpipe (copies out of L0C)
+    uint64_t gathered = 0;                          // elements that the last GatherMask kept
     uint64_t merged = 0;                            // pairs that the last MrgSort took from each list, 16 bits each
-    std::deque<GlobalTouch> copied_out, copied_in;  // recent, in tensors that can be written
+    std::deque<GlobalTouch> copied_out, copied_in;  // recent copies, in writable tensors
     std::unordered_set<uint64_t> dirty_lines;       // of the scalar unit's data cache
 
 private:

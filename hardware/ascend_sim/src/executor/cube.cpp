@@ -1,4 +1,4 @@
-// The cube at its basic level: LoadData (MTE1) and Mmad (M).
+// The cube's basic API: LoadData (MTE1) and Mmad (M).
 #include "numerics/dtype.h"
 #include "executor.h"
 #include "fractals.h"
@@ -10,13 +10,14 @@ namespace {
 constexpr uint32_t fractal_rows = 16, max_extent = 4095;
 constexpr uint32_t products = floats | bit_of(ASC_BF16) | bit_of(ASC_I8);
 
-// Where element (row, column) of an operand lies whose fractals hold `per_row` columns and are `pitch` apart by row.
+// Offset of element (row, column). Fractals hold `per_row` columns and rows of fractals are `pitch` apart.
 uint64_t operand_place(uint64_t row, uint64_t column, uint64_t per_row, uint64_t pitch, uint64_t element) {
     return (row / fractal_rows * pitch + column / per_row) * fractal_bytes + row % fractal_rows * 32 +
            column % per_row * element;
 }
 
-// L0A is (m, k) row by row; L0B is (k, n) with n as the rows of a fractal, k by k.
+// L0A stores an (m, k) matrix row by row. L0B stores a (k, n) matrix step by step of k, with n as the rows of a
+// fractal.
 uint64_t left_place(uint64_t i, uint64_t p, uint64_t k, uint64_t per_row, uint64_t element) {
     return operand_place(i, p, per_row, divide_up(k, per_row), element);
 }
@@ -24,8 +25,8 @@ uint64_t right_place(uint64_t p, uint64_t j, uint64_t n, uint64_t per_row, uint6
     return (p / per_row * divide_up(n, fractal_rows) + j / fractal_rows) * fractal_bytes + j % fractal_rows * 32 +
            p % per_row * element;
 }
-// Takes a matrix out of its fractals; place(row, column) says where each element lies. Elements of 0 bytes are packed, two in
-// a byte, and become bytes; there a row of 32 bytes has 64 columns.
+// Reads a matrix out of its fractals; place(row, column) is the offset of an element. An element size of 0 means packed
+// elements: two in a byte, 64 columns in a row of 32 bytes. They are unpacked to one byte each.
 template <class Place>
 Matrix from_fractals(LocalMemory &memory, const Bytes &range, uint64_t rows, uint64_t columns, uint32_t element,
                      Place place) {
@@ -95,7 +96,7 @@ void Executor::load_fractals(asc_local dst, asc_local src, asc_fractals shape, u
     LocalMemory &source = core.memory(src.space), &target = core.memory(dst.space);
     const uint8_t *in[] = {source.data(from.begin, from.end), source.valid(from.begin, from.end)};
     uint8_t *out[] = {target.data(to.begin, to.end), target.valid(to.begin, to.end)};
-    for (int plane = 0; plane < 2; ++plane) {  // the data, then their validity
+    for (int plane = 0; plane < 2; ++plane) {  // first the data, then their validity
         for (uint64_t i = 0; i < shape.repeat; ++i) {
             const uint8_t *fractal = in[plane] + first + i * from_step;
             uint8_t *place = out[plane] + i * to_step;

@@ -1,4 +1,4 @@
-// Other ways into the cube's memories: from global memory, transposed, as patches of an image, as a constant.
+// Other loads into the cube's memories: from global memory, transposed, as patches of an image, as a constant.
 #include "numerics/dtype.h"
 #include "executor.h"
 #include "fractals.h"
@@ -34,7 +34,7 @@ void Executor::load_global_fractals(asc_local dst, asc_global src, asc_fractals 
     core.clocks.issue(ASC_MTE2);
     touch(core, ASC_MTE2, to, true, what);
     Rows rows = {0, fractal_bytes, shape.repeat, std::max<uint64_t>(stride, 1)};
-    const uint32_t count_of = stride ? shape.repeat : 1;  // the same fractal again and again is one
+    const uint32_t count_of = stride ? shape.repeat : 1;  // repeats of the same fractal count once
     rows.count = count_of;
     const uint32_t tensor = touch_global(core, ASC_MTE2, first, rows, element, false, false, what);
     count("LoadData");
@@ -66,8 +66,8 @@ void Executor::check_load(const asc_local &dst, const asc_local &src, const asc_
                           "L0A and L0B start on 512 bytes");
 }
 
-// A square is n x n elements: 16 of 16 or 32 bits, 32 of 8 bits. Fractals of 8-bit squares lie one below the other, those of
-// 32-bit ones side by side.
+// A square is n x n elements: 16 x 16 of 16 or 32 bits, 32 x 32 of 8 bits. The fractals of an 8-bit square are stacked
+// vertically, those of a 32-bit square lie side by side.
 void Executor::load_transposed(asc_local dst, asc_local src, asc_fractals shape, uint32_t fractal_gap, uint32_t dtype,
                                int32_t line) {
     Core &core = running(line);
@@ -177,7 +177,7 @@ void Executor::load_image(asc_local dst, asc_local src, asc_image image, uint64_
     for (uint32_t i = 0; i < 32; i += element) std::memcpy(padding + i, &pad_bits, element);
     for (uint64_t m = 0; m < image.m_extent; ++m) {
         for (uint64_t step = 0; step < steps; ++step) {
-            // Past the last output or channel there is nothing but padding.
+            // Past the last output or channel there is only padding.
             uint8_t *place = out + (m / 16 * steps + step) * fractal_bytes + m % 16 * 32,
                     *check = out_valid + (place - out);
             std::memcpy(place, padding, 32);

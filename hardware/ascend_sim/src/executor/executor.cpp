@@ -14,7 +14,7 @@ Executor::Executor(const ExecutorOptions &options, Sink &sink)
 
 Executor::~Executor() = default;
 
-// ---- where we are --------------------------------------------------------------------------------------------------
+// ---- position in the program ---------------------------------------------------------------------------------------
 
 Core &Executor::running(int32_t line) {
     at(line);
@@ -100,7 +100,7 @@ std::unique_ptr<Core> Executor::take_core(uint32_t instance) {
     return core;
 }
 
-// A core that others overtake stays as it is until it resumes.
+// A core that is overtaken by others keeps its state until it resumes.
 void Executor::core_begin(uint32_t block, int32_t line) {
     at(line);
     if (!launched_ || block >= launch_.instances || launch_.begun[block])
@@ -192,7 +192,7 @@ void Executor::stuck(uint32_t waiting, int32_t line) {
     diagnostics_.fail(Rule::SyncDeadlock, text("%u blocks wait for others that have finished or do not run", waiting));
 }
 
-// ---- the report ----------------------------------------------------------------------------------------------------
+// ---- report --------------------------------------------------------------------------------------------------------
 
 std::string Executor::report_json() const {
     Object mix;

@@ -1,8 +1,9 @@
-// Executes kernel records as the device would, and reports every broken rule, also those that hardware leaves silent.
+// Executes kernel records as the device would, and reports every broken rule, including those that hardware does not
+// report.
 //
-// One Executor serves one run. Each public method below is one ASC_CALL or ASC_QUERY of abi.h, with the same arguments;
-// records are hostile, so every argument is checked before it is used. A broken rule throws DeviceFault, after which
-// the run is over. Instruction records go to the sink in program order of each core.
+// One Executor serves one run. Each public method below is one ASC_CALL or ASC_QUERY of abi.h with the same arguments.
+// Records are untrusted, so every argument is checked before it is used. A broken rule throws DeviceFault and ends the
+// run. Instruction records go to the sink in program order of each core.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -22,9 +23,9 @@
 namespace sim {
 
 struct ExecutorOptions {
-    bool compute = true;   // false: records only, no data is touched
-    uint8_t poison = 165;  // what uninitialised on-chip memory holds
-    uint64_t seed = 0;     // of the answers to data-dependent questions in records-only mode
+    bool compute = true;   // false: records only, without data
+    uint8_t poison = 165;  // value of uninitialised on-chip memory
+    uint64_t seed = 0;     // seeds the answers to data-dependent queries in records-only mode
     uint32_t vector_cores = 48, cube_cores = 24;
     uint64_t work_limit = 1ull << 34;  // elements and multiply-adds that one run may compute
     std::vector<TensorArg> tensors;    // in the order of their ids
@@ -37,7 +38,7 @@ public:
     Executor(const Executor &) = delete;
     Executor &operator=(const Executor &) = delete;
 
-    // Plain code that ran on the current core since the last record, in basic blocks.
+    // Basic blocks of plain code that ran on the current core since the last record.
     void scalar_blocks(uint32_t n);
     bool returned() const { return returned_; }
     int code() const { return code_; }
@@ -140,7 +141,7 @@ public:
     void matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias, asc_matmul_shape shape, uint32_t flags,
                 int32_t line);
 
-    // ---- the cube at its basic level (cube.cpp, cube_loads.cpp)
+    // ---- the cube's basic API (cube.cpp, cube_loads.cpp)
     void load_fractals(asc_local dst, asc_local src, asc_fractals shape, uint32_t dtype, int32_t line);
     void mmad(asc_local c, asc_local a, asc_local b, asc_local bias, uint32_t c_dtype, uint32_t dtype,
               asc_mmad_shape shape, int32_t line);
@@ -161,21 +162,22 @@ public:
 
 private:
     struct Launch {
-        uint32_t blocks = 0, kind = 0, instances = 0;  // instances: blocks, or two vector cores each in a mixed launch
+        uint32_t blocks = 0, kind = 0,
+                 instances = 0;  // instances: blocks, or two vector cores per block in a mixed launch
         uint32_t live = 0, ended = 0, waiting = 0;
         std::vector<uint8_t> begun;                     // by instance
         uint32_t crossed[11] = {};                      // CrossCoreSetFlag by flag
         std::unordered_map<uint64_t, uint32_t> events;  // IBSet by block and event
     };
 
-    // Remembers the author's line; `running` also gives the core that the record is for.
+    // Records the author's line; `running` also returns the core that the record is for.
     void at(int32_t line) { diagnostics_.line = line; }
     Core &running(int32_t line);
     std::unique_ptr<Core> take_core(uint32_t instance);
     void check_leaks(Core &core);
     void work(uint64_t elements);
 
-    // Checks of what a record names (checks.cpp). Each returns what may be used from then on.
+    // Checks of a record's arguments (checks.cpp). Each returns the checked value.
     uint32_t element_of(uint32_t dtype, uint32_t allowed, const char *what) const;
     Bytes bytes_of(const asc_local &tensor, uint64_t bytes, const char *what, const char *role) const;
     Bytes ub_bytes(const asc_local &tensor, uint64_t bytes, uint32_t align, const char *what, const char *role) const;
@@ -184,8 +186,8 @@ private:
                  const Steps &steps, const char *what, const char *role) const;
     void check_overlap(const View &dst, const View &src, const Steps &steps, bool accumulates, const char *what) const;
 
-    // Happens-before (hazards.cpp): notes what an instruction does to on-chip bytes, checked against the other pipes.
-    // The scalar unit waits for them by itself.
+    // Happens-before (hazards.cpp): records an instruction's accesses to on-chip bytes and checks them against the
+    // other pipes. The scalar unit waits for the other pipes by itself.
     void touch(Core &core, uint32_t pipe, const Bytes &bytes, bool write, const char *what);
     void touch(Core &core, const View &view, const Steps &steps, bool write, const char *what);
     void scalar_waits(Core &core, uint32_t pipe);
@@ -201,7 +203,7 @@ private:
     void wait(uint32_t pipe, uint32_t token);
     void count(const char *name) { instruction_counts_.count(name); }
 
-    // Parts of single methods.
+    // Parts of the methods above.
     struct Fix;
     Fix take_results(Core &core, const asc_local &src, asc_local scales, uint32_t dst_dtype, uint32_t src_dtype,
                      asc_fix_shape shape, uint64_t scale);
@@ -241,9 +243,9 @@ private:
     GlobalMemory global_;
     Launch launch_;
     bool launched_ = false;
-    uint32_t epoch_ = 1;  // counts the meetings of all cores
+    uint32_t epoch_ = 1;  // counts the points where all cores synchronise
     Core *core_ = nullptr;
-    std::vector<std::unique_ptr<Core>> cores_;  // by instance, while they live
+    std::vector<std::unique_ptr<Core>> cores_;  // by instance, while the core is alive
     std::vector<std::unique_ptr<Core>> pool_;
     bool returned_ = false;
     int code_ = 0;
@@ -251,7 +253,7 @@ private:
     uint32_t launches_ = 0;
     bool data_dependent_ = false;
     uint64_t random_ = 0;
-    std::unordered_map<uint64_t, uint32_t> lines_written_;  // cache lines that a core wrote with SetValue, this epoch
+    std::unordered_map<uint64_t, uint32_t> lines_written_;  // cache lines written with SetValue in this epoch, by core
     std::string printed_;
     InstructionCounts instruction_counts_;
 };

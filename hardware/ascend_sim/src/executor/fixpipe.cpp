@@ -1,4 +1,4 @@
-// Results out of L0C: Fixpipe to global memory as rows or fractals, or to L1 as fractals.
+// Copies out of L0C: Fixpipe to global memory as rows or fractals, or to L1 as fractals.
 #include "numerics/conversions.h"
 #include "numerics/dtype.h"
 #include "executor.h"
@@ -10,7 +10,7 @@ namespace sim {
 namespace {
 constexpr uint32_t max_rows = 8192, max_columns = 4095, matrix_bytes = 1024;
 
-// A scale travels as 64 bits: a float without its last 13 bits, and nine bits of offset.
+// A scale is passed as 64 bits: a float without its last 13 bits, and nine bits of offset.
 struct Scale {
     float factor = 1;
     int32_t offset = 0;
@@ -22,11 +22,11 @@ Scale scale_of(uint64_t bits) {
 }
 }  // namespace
 
-// One Fixpipe, checked: where its elements come from and what becomes of them.
+// One checked Fixpipe: where its elements come from and how they are converted.
 struct Executor::Fix {
     asc_fix_shape shape;
-    uint32_t dst_dtype, src_dtype, element, width;  // width: columns of a fractal of the result
-    Bytes from, numbers;                            // of L0C, of the scales (empty if there are none)
+    uint32_t dst_dtype, src_dtype, element, width;  // width: columns of a fractal in the result
+    Bytes from, numbers;                            // in L0C, and the scales (empty if there are none)
     uint64_t scale;
     const uint8_t *data = nullptr, *valid = nullptr, *scales = nullptr, *scales_valid = nullptr;
 
@@ -72,7 +72,7 @@ void Executor::fix_registers(uint32_t which, uint64_t number, uint32_t nd_num, u
     overhead(Call::MaskSet);
 }
 
-// Everything about a Fixpipe but its destination.
+// Checks everything about a Fixpipe except its destination.
 Executor::Fix Executor::take_results(Core &core, const asc_local &src, asc_local scales, uint32_t dst_dtype,
                                      uint32_t src_dtype, asc_fix_shape shape, uint64_t scale) {
     const uint32_t bytes8 = bit_of(ASC_I8) | bit_of(ASC_U8), scaled = bytes8 | bit_of(ASC_F16);
@@ -147,7 +147,7 @@ void Executor::fixpipe(asc_global dst, asc_local src, asc_local scales, uint32_t
     if (fix.from.size() == 0) return;
     const asc_fix_shape &s = fix.shape;
     const uint64_t element = fix.element, width = s.nz ? fix.width : s.n;
-    // Rows of each matrix; in fractals: columns of them, each m rows of `width`.
+    // Rows of each matrix; with fractals: columns of fractals, each m rows of `width`.
     const uint64_t pieces = s.nz ? fix.columns_of_fractals() : s.m,
                    pitch = s.nz ? s.dst_stride * 32ull : s.dst_stride * element;
     const uint64_t bytes = width * element * (s.nz ? s.m : 1);
@@ -161,7 +161,7 @@ void Executor::fixpipe(asc_global dst, asc_local src, asc_local scales, uint32_t
         if (!options_.compute) continue;
         const uint64_t first = to - ASC_GM_BASE - tensor * ASC_GM_STRIDE;
         for (uint64_t piece = 0; piece < pieces; ++piece) {
-            // Columns past n only where n is half of a fractal of bytes: they become 0.
+            // Columns past n exist only where n is half of a fractal of bytes; they become 0.
             std::fill(row.begin(), row.end(), uint8_t{0});
             std::fill(row_valid.begin(), row_valid.end(), uint8_t{1});
             for (uint64_t k = 0; k < bytes / element; ++k) {

@@ -23,7 +23,7 @@ void Coverage::add(uint64_t begin, uint64_t end) {
     for (uint64_t at = begin; at < end;) {
         const uint64_t group = at / group_bytes, start = group * group_bytes;
         const uint64_t stop = std::min(end, start + group_bytes);
-        if (group >= groups_.size()) return;  // the padding behind the tensor counts for nothing
+        if (group >= groups_.size()) return;  // the padding after the tensor is not counted
         add_to(groups_.at(group), static_cast<uint32_t>(at - start), static_cast<uint32_t>(stop - start));
         at = stop;
     }
@@ -62,7 +62,8 @@ bool compatible(uint32_t holder, uint32_t self, bool shared) {
     return holder == Ownership::nobody || (holder & ~shared_bit) == self || (shared && (holder & shared_bit));
 }
 
-// Who holds a byte after `self` claims it. An exclusive claim outlasts a shared one of the same core.
+// The holder of a byte after `self` claims it. An exclusive claim takes precedence over a shared claim of the same
+// core.
 uint32_t merged(uint32_t holder, uint32_t self, bool shared) {
     if (!shared) return self;
     if (holder == Ownership::nobody) return self | shared_bit;

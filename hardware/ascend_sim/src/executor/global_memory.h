@@ -1,4 +1,4 @@
-// Global memory: the tensors of the run, who wrote which bytes of them, and what was covered.
+// Global memory: the tensors of the run, which core wrote which bytes, and which bytes were covered.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -19,7 +19,7 @@ struct TensorArg {
     uint8_t *data;  // nullptr in records-only mode
 };
 
-// Which bytes of a tensor were touched. Memory is spent only where groups of bytes are touched in part.
+// The bytes of a tensor that were touched. A group of bytes takes memory only if it is touched in part.
 class Coverage {
 public:
     explicit Coverage(uint64_t bytes);
@@ -30,7 +30,7 @@ private:
     static constexpr uint64_t group_bytes = 4096;
     struct Bits { uint64_t words[group_bytes / 64] = {}; };
     struct Group {
-        uint16_t begin = 0, end = 0;  // the covered part, while it is one piece
+        uint16_t begin = 0, end = 0;  // the covered part, while it is contiguous
         std::unique_ptr<Bits> bits;
     };
     void add_to(Group &group, uint32_t begin, uint32_t end);
@@ -39,14 +39,15 @@ private:
     uint64_t covered_ = 0;
 };
 
-// Who holds each byte of a tensor between two meetings of all cores. A claim is exclusive (a plain write) or shared (a
-// read, an atomic write): shared claims of different cores meet freely, an exclusive one meets only its own core's.
+// The holder of each byte of a tensor between two synchronisations of all cores. A claim is exclusive (a plain write)
+// or shared (a read, an atomic write). Shared claims of different cores are compatible; an exclusive claim is
+// compatible only with claims of its own core.
 class Ownership {
 public:
     explicit Ownership(uint64_t bytes);
 
     static constexpr uint32_t nobody = 0, several = 0xffffffff;
-    // The first holder that a claim of this core on [begin, end) collides with: its number + 1, `several` or nobody.
+    // The first holder that a claim of this core on [begin, end) conflicts with: its number + 1, `several` or nobody.
     uint32_t conflict(uint64_t begin, uint64_t end, uint32_t core, bool shared, uint32_t epoch) const;
     void claim(uint64_t begin, uint64_t end, uint32_t core, bool shared, uint32_t epoch);
 
@@ -55,7 +56,7 @@ private:
     struct Detail { uint32_t holder[group_bytes]; };
     struct Group {
         uint32_t epoch = 0, holder = nobody;
-        uint16_t begin = 0, end = 0;  // the held part, while it is one piece with one holder
+        uint16_t begin = 0, end = 0;  // the held part, while it is contiguous and has one holder
         bool detailed = false;
         std::unique_ptr<Detail> detail;
     };
@@ -67,28 +68,28 @@ private:
 // A checked range of one tensor.
 struct GlobalBytes {
     uint32_t tensor;
-    uint64_t begin, end;  // byte offsets in it; `end` may lie in the padding behind the tensor
+    uint64_t begin, end;  // byte offsets in it; `end` may lie in the padding after the tensor
 };
 
 class GlobalMemory {
 public:
     GlobalMemory(const std::vector<TensorArg> &tensors, bool compute, uint8_t poison, Diagnostics &diagnostics);
 
-    // Checks that [address, address + bytes) lies in one tensor (or in the padding behind it) and may be written.
+    // Checks that [address, address + bytes) lies in one tensor (or in the padding after it) and may be written.
     GlobalBytes locate(uint64_t address, uint64_t bytes, bool write, const char *what);
-    // Notes an access of a core for coverage and for races between cores.
+    // Records an access of a core for coverage and for races between cores.
     void read_by(const GlobalBytes &range, uint32_t core, uint32_t epoch, const char *what);
     void written_by(const GlobalBytes &range, uint32_t core, uint32_t epoch, bool atomic, const char *what);
 
     bool writable(uint32_t tensor) const { return tensors_[tensor].role != TensorArg::Input; }
-    // Copies out of a tensor; what was never written, or lies in the padding, is invalid.
+    // Copies out of a tensor; bytes that were never written, or lie in the padding, are invalid.
     void load(const GlobalBytes &range, uint8_t *to, uint8_t *valid) const;
     void store(const GlobalBytes &range, const uint8_t *from, const uint8_t *valid);
     uint8_t *data(uint32_t tensor) const { return tensors_[tensor].data; }
     bool all_valid(const GlobalBytes &range) const;
     std::string describe(uint32_t tensor) const;
     std::string describe(const GlobalBytes &range) const;
-    // Bytes covered of each input and of each output, as JSON arrays.
+    // Covered bytes of each input and of each output, as JSON arrays.
     std::string read_json() const;
     std::string written_json() const;
 
@@ -99,7 +100,7 @@ private:
     struct Tensor : TensorArg {
         Coverage read, written;
         Ownership writer, reader;
-        std::unique_ptr<uint8_t[], Release> valid;  // by byte; only what can be written has it
+        std::unique_ptr<uint8_t[], Release> valid;  // by byte; only for writable tensors
         explicit Tensor(const TensorArg &argument);
     };
 

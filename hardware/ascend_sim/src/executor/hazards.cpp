@@ -5,7 +5,7 @@
 namespace sim {
 
 namespace {
-constexpr size_t remembered_copies = 128;  // how far back a core's copies are compared in global memory
+constexpr size_t remembered_copies = 128;  // how many recent copies of a core are compared in global memory
 constexpr uint64_t cache_line = 64;
 
 std::string place(const Core &core, const Bytes &bytes) {
@@ -72,8 +72,8 @@ void Executor::touch(Core &core, const View &view, const Steps &steps, bool writ
     }
 }
 
-// Copies of one core in and out of the same global bytes are ordered only by the author. Only tensors that can be
-// written matter, and only the most recent copies are remembered.
+// The order of one core's copies in and out of the same global bytes is the author's responsibility. Only tensors that
+// can be written are checked, against the most recent copies.
 void Executor::order_global(Core &core, uint32_t pipe, uint32_t tensor, const Rows &rows, bool write,
                             const char *what) {
     if (!global_.writable(tensor)) return;

@@ -6,13 +6,13 @@
 
 namespace sim {
 
-// Names are literals: they are told apart by address while counting, and by their text when asked.
+// Names are literals: compared by address while counting, by text in the report.
 class InstructionCounts {
 public:
     void count(const char *name) {
         size_t at = (reinterpret_cast<uintptr_t>(name) >> 2) % places;
         while (entries_[at].name != name && entries_[at].name)
-            at = (at + 1) % places;  // there are fewer names than places
+            at = (at + 1) % places;  // there are fewer names than places, so a free place exists
         entries_[at].name = name;
         ++entries_[at].times;
     }

@@ -1,4 +1,4 @@
-// High-level vector functions: element by element, with a temporary buffer.
+// High-level vector functions: element-wise, with a temporary buffer.
 #include "numerics/dtype.h"
 #include "executor.h"
 #include "numerics/library_numerics.h"
@@ -9,7 +9,7 @@ namespace {
 enum { reuses_source = 1, second_is_scalar = 2, first_is_scalar = 4 };
 }
 
-// Checks the temporary buffer and takes it: what was there is gone. Returns what the function uses of it.
+// Checks and claims the temporary buffer, which discards its contents. Returns the part that the function uses.
 Bytes Executor::take_tmp(Core &core, const asc_local &tmp, uint64_t needed, const Bytes *others, size_t n,
                          const char *what) {
     if (needed == 0) return {ASC_UB, 0, 0};

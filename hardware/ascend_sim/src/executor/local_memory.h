@@ -1,4 +1,4 @@
-// One on-chip memory of a core: its bytes, which of them were ever written, and who touched them last.
+// One on-chip memory of a core: its bytes, which of them were written, and the last instruction that touched them.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -27,15 +27,15 @@ struct Bytes {
     uint32_t size() const { return end - begin; }
 };
 
-// Validity is one byte per byte: 1 = was written with something that was itself valid. It propagates through
-// instructions and is asked for only where a value leaves the device, so that padded tails stay legal.
+// Validity is one byte per byte: 1 if the byte was written with a valid value. It propagates through instructions and
+// is checked only where a value leaves the device, so that padded tails stay legal.
 class LocalMemory {
 public:
     LocalMemory(uint32_t space, uint8_t poison) : capacity_(capacity_of(space)), poison_(poison) {}
 
     uint32_t capacity() const { return capacity_; }
 
-    // Pointers to bytes below `end`. Memory is filled with poison as far as it is used, no further.
+    // Pointers to bytes below `end`. Memory is filled with poison only as far as it is used.
     uint8_t *data(uint32_t begin, uint32_t end) {
         prepare(end);
         return data_.get() + begin;
@@ -50,7 +50,7 @@ public:
     }
     void set_valid(uint32_t begin, uint32_t end, bool to) { std::memset(valid(begin, end), to, end - begin); }
 
-    // What was there is gone: for a buffer that is handed out anew.
+    // Discards the contents, for a buffer that is allocated again.
     void forget(uint32_t begin, uint32_t end) {
         const uint32_t stop = std::min(end, ready_);
         if (begin < stop) std::memset(valid_.get() + begin, 0, stop - begin);

@@ -27,25 +27,25 @@ bool is_bias(uint32_t dtype, uint32_t a) {
 }
 }  // namespace
 
-// How a matrix lies: in pieces of `bytes`, `count` of them, `step` bytes apart. Pieces are rows, or in fractals columns of
-// them, each all rows long.
+// Layout of a matrix: `count` pieces of `bytes`, `step` bytes apart. Pieces are rows; with fractals they are columns of
+// fractals, each as long as the matrix has rows.
 struct Executor::Laid {
     asc_global address;
     uint32_t dtype;
-    uint64_t rows, columns, pitch, width;  // width: of a fractal's rows in elements, 0 if there are none
+    uint64_t rows, columns, pitch, width;  // width: elements in a row of a fractal, 0 without fractals
 
     uint64_t element() const { return bytes_of_dtype(dtype); }
     uint64_t bytes() const { return (width ? rows * width : columns) * element(); }
     uint64_t count() const { return width ? divide_up(columns, width) : rows; }
     uint64_t step() const { return pitch * element() * (width ? width : 1); }
     bool fits() const { return pitch >= (width ? rows : columns); }
-    // Of an element, from the first one.
+    // Offset of an element from the first one.
     uint64_t place(uint64_t row, uint64_t column) const {
         return (width ? (column / width * pitch + row) * width + column % width : row * pitch + column) * element();
     }
 };
 
-// Checks one matrix and notes its bytes; returns its tensor and the offset of its first element.
+// Checks one matrix and records its bytes; returns its tensor and the offset of its first element.
 GlobalBytes Executor::touch_matrix(Core &core, const Laid &matrix, bool write, bool atomic, const char *what) {
     if (!matrix.fits()) {
         diagnostics_.fail(
@@ -82,7 +82,8 @@ void Executor::matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias,
     const uint32_t batch = std::max(shape.batch, 1u);
     const uint64_t a_rows = a.transposed ? shape.k : shape.m, a_columns = a.transposed ? shape.m : shape.k;
     const uint64_t b_rows = b.transposed ? shape.n : shape.k, b_columns = b.transposed ? shape.k : shape.n;
-    for (uint32_t pipe = ASC_V; pipe < ASC_PIPES; ++pipe) {  // the message to the cube core waits for what was written
+    for (uint32_t pipe = ASC_V; pipe < ASC_PIPES;
+         ++pipe) {  // the message to the cube core waits for the writes before it
         if (core.clocks.issued(pipe) > core.clocks.known(ASC_S, pipe)) scalar_waits(core, pipe);
     }
     if (batch > 1 && (a.fractals || b.fractals || c.fractals))
@@ -117,7 +118,7 @@ void Executor::matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias,
     if (!(flags & asynchronous)) scalar_waits(core, ASC_M);
     if (!options_.compute) return;
 
-    work(static_cast<uint64_t>(shape.m) * shape.n * batch);  // in steps, so that the product cannot overflow
+    work(static_cast<uint64_t>(shape.m) * shape.n * batch);  // in two steps, so that the product cannot overflow
     for (uint32_t i = 0; i < batch; ++i) work(static_cast<uint64_t>(shape.m) * shape.n / 4 * shape.k);
     const uint64_t c_element = all_c.element();
     const Laid one_a = laid(a, a_rows, a_columns, shape.lda, c0), one_b = laid(b, b_rows, b_columns, shape.ldb, c0);
@@ -127,7 +128,7 @@ void Executor::matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias,
         product.load_b(matrix_at(from_b, i * b_rows * one_b.step(), one_b), b.transposed);
         if (flags & has_bias) product.load_bias(matrix_at(from_bias, 0, biases), bias.dtype);
         product.multiply();
-        // In fractals a row is cut into pieces, and what the last one has too many columns is 0.
+        // With fractals a row is cut into pieces; surplus columns of the last piece are 0.
         const uint64_t piece = all_c.width ? all_c.width : shape.n;
         std::vector<uint8_t> data(divide_up(shape.n, piece) * piece * c_element, 0), valid(data.size(), 1);
         for (uint64_t row = 0; row < shape.m; ++row) {

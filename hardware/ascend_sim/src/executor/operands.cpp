@@ -5,7 +5,7 @@ namespace sim {
 uint64_t View::extent(const Steps &steps) const {
     if (steps.elements == 0 || steps.repeats == 0) return 0;
     if (steps.contiguous) return steps.elements * element;
-    // A short last repeat may end before a full one does.
+    // A short last repeat may end before a full one would.
     uint64_t end = 0;
     for (uint32_t back = 1; back <= std::min(steps.repeats, 2u); ++back) {
         const uint32_t repeat = steps.repeats - back, lanes = steps.lanes_in(repeat);
@@ -44,7 +44,7 @@ void scatter_lanes(const View &view, uint8_t *memory, uint32_t repeat, uint32_t 
 }
 
 namespace {
-// Blocks that a repeat of an operand touches; at most 32.
+// Blocks that one repeat of an operand touches; at most 32.
 uint32_t blocks_of(const View &view, const Steps &steps, uint32_t repeat, uint32_t *blocks) {
     const uint32_t lanes = steps.lanes_in(repeat);
     uint32_t n = 0;
@@ -70,7 +70,7 @@ bool overlaps_badly(const View &dst, const View &src, const Steps &steps, bool a
     if (dst.addr >= s_end || src.addr >= d_end) return false;
     if (steps.contiguous) {
         if (dst.element != src.element) return true;
-        const bool repeats_apart = src.addr > dst.addr && src.addr - dst.addr >= 256;  // moves down by whole repeats
+        const bool repeats_apart = src.addr > dst.addr && src.addr - dst.addr >= 256;  // shifts down by whole repeats
         return dst.addr != src.addr && !repeats_apart;
     }
     const bool same = dst.addr == src.addr && dst.element == src.element && dst.block_stride == src.block_stride;

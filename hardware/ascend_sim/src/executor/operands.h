@@ -1,4 +1,4 @@
-// How a vector instruction walks over its operands: repeats of 256 bytes, blocks of 32 bytes, masks and strides.
+// Iteration of vector instructions over their operands: repeats of 256 bytes, blocks of 32 bytes, masks and strides.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace sim {
 constexpr uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 constexpr uint64_t divide_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit; }
 
-// Which elements are active, resolved from the call and the mask register.
+// The active elements, resolved from the call and the mask register.
 struct Steps {
     uint32_t repeats = 0;
     uint32_t lanes = 0;       // elements of a full repeat
-    uint64_t elements = 0;    // active ones, in all repeats
-    bool contiguous = false;  // the first `elements` from the start; strides do not matter
-    bool counted = false;     // the first `elements` in order of lanes; else `mask` in each repeat
+    uint64_t elements = 0;    // active elements in all repeats
+    bool contiguous = false;  // the first `elements` from the start, ignoring strides
+    bool counted = false;     // the first `elements` in order of lanes; otherwise `mask` in each repeat
     uint64_t mask[2] = {0, 0};
 
     // Lanes of a repeat up to the last active one.
@@ -30,20 +30,20 @@ struct Steps {
                        : (mask[0] ? 64 - static_cast<uint32_t>(__builtin_clzll(mask[0])) : 0);
     }
     bool active(uint32_t lane) const { return counted || (mask[lane / 64] >> (lane % 64) & 1); }
-    // No hole before the last active lane.
+    // True if no lane before the last active one is inactive.
     bool solid() const {
         const uint32_t n = counted ? lanes : lanes_in(0);
         return counted || static_cast<uint32_t>(__builtin_popcountll(mask[0]) + __builtin_popcountll(mask[1])) == n;
     }
 };
 
-// One operand in UB, checked.
+// One checked operand in UB.
 struct View {
-    uint32_t addr = 0, element = 0;                // element: bytes of one
+    uint32_t addr = 0, element = 0;                // element: bytes of one element
     uint32_t block_stride = 1, repeat_stride = 8;  // in blocks
 
     uint32_t per_block() const { return 32 / element; }
-    // Where a lane of a repeat lies.
+    // Address of a lane of a repeat.
     uint64_t offset(uint32_t repeat, uint32_t lane) const {
         return (static_cast<uint64_t>(repeat) * repeat_stride +
                 static_cast<uint64_t>(lane / per_block()) * block_stride) *
@@ -52,7 +52,7 @@ struct View {
     }
     // Bytes from the start to the end of the last active element.
     uint64_t extent(const Steps &steps) const;
-    // The active elements lie one after the other.
+    // True if the active elements are adjacent.
     bool dense(const Steps &steps) const;
 };
 
@@ -73,16 +73,16 @@ void gather_lanes(const View &view, const uint8_t *memory, uint32_t repeat, uint
 void scatter_lanes(const View &view, uint8_t *memory, uint32_t repeat, uint32_t lanes, const Steps &steps,
                    const uint8_t *row);
 
-// Whether two operands overlap in a way that the vector unit does not define: within a repeat other than exactly, or
-// what a repeat writes read by a later one.
+// Whether two operands overlap in a way that the vector unit does not define: a partial overlap within a repeat, or a
+// repeat that reads what an earlier one wrote.
 bool overlaps_badly(const View &dst, const View &src, const Steps &steps, bool accumulates);
 
 // Marks an element valid if all bytes of its sources are.
 void combine_validity(uint8_t *dst, uint32_t dst_element, const uint8_t *src, uint32_t src_element, size_t n,
                       bool first);
 
-// Runs apply(dst, a, b, n) over the operands: at once if they are dense, else repeat by repeat through rows of
-// elements. `a` and `b` may be null; `reads_dst`: the old destination is a source too.
+// Runs apply(dst, a, b, n) over the operands: in one call if they are dense, otherwise repeat by repeat through rows of
+// elements. `a` and `b` may be null; `reads_dst`: the old destination is also a source.
 template <class Apply>
 void run_elementwise(LocalMemory &memory, const Steps &steps, const View &dst, const View *a, const View *b,
                      bool reads_dst, Apply apply) {

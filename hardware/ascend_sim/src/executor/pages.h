@@ -1,4 +1,4 @@
-// An array that takes memory only where it is written.
+// An array that allocates memory only where it is written.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -13,9 +13,9 @@ public:
     explicit Pages(size_t size) : size_(size), pages_((size + page - 1) / page) {}
 
     size_t size() const { return size_; }
-    // Null where nothing was ever written.
+    // Null where nothing was written.
     const T *find(size_t i) const { return i < size_ && pages_[i / page] ? &(*pages_[i / page])[i % page] : nullptr; }
-    // `i` is below size().
+    // `i` must be below size().
     T &at(size_t i) {
         auto &held = pages_[i / page];
         if (!held) held = std::make_unique<std::array<T, page>>();

@@ -1,4 +1,4 @@
-// TPipe, InitBuffer and the life of queue buffers. A buffer carries the clock of its producer to its consumer, and
+// TPipe, InitBuffer and the states of queue buffers. A buffer carries the clock of its producer to its consumer and
 // back.
 #include "executor.h"
 #include "tokens.h"
@@ -56,7 +56,7 @@ void Executor::name_buffers(Core &core, uint32_t space, uint64_t wanted, const c
                                           names + text("%s: %llu)", what, static_cast<unsigned long long>(wanted)));
 }
 
-// Takes room for one InitBuffer and returns its first address.
+// Allocates the bytes of one InitBuffer and returns the first address.
 uint32_t Executor::reserve(Core &core, uint32_t space, uint32_t bytes, const char *what) {
     if (space >= ASC_SPACES) diagnostics_.fail(Rule::Protocol, "InitBuffer in no memory");
     const uint32_t addr = core.next_addr[space];
@@ -69,7 +69,7 @@ uint32_t Executor::reserve(Core &core, uint32_t space, uint32_t bytes, const cha
     return addr;
 }
 
-// Checks what InitBuffer of a queue is given; returns the position where its buffers are.
+// Checks the arguments of a queue's InitBuffer; returns the position that holds its buffers.
 uint32_t Executor::check_queue(const Core &core, uint32_t id, uint32_t source, uint32_t destination, uint32_t count,
                                uint32_t bytes) const {
     if (id >= max_queues || source >= ASC_POSITIONS || destination >= ASC_POSITIONS)
@@ -116,7 +116,7 @@ void Executor::init_queue(uint32_t id, uint32_t source, uint32_t destination, in
     core.allocations.push_back({space, addr, queue.bytes, count, position, static_cast<int32_t>(id), line});
 }
 
-// Room in a TBufPool, which lies in a buffer of this core; returns its first address.
+// Allocates bytes in a TBufPool, which lies in a buffer of this core; returns the first address.
 uint32_t Executor::reserve_in(Core &core, const asc_local &rest, uint64_t bytes, const char *what) {
     const auto holds = [&](const Allocation &allocation) {
         return allocation.queue < 0 && allocation.space == rest.space && rest.addr >= allocation.addr &&
@@ -153,7 +153,7 @@ void Executor::init_queue_in(uint32_t id, uint32_t source, uint32_t destination,
     queue.space = rest.space;
     queue.bytes = static_cast<uint32_t>(each);
     place_queue(core, id, queue, addr, count);
-    // Before the pool itself, so that messages name the queue.
+    // Inserted before the pool itself, so that messages name the queue.
     core.allocations.insert(core.allocations.begin(),
                             {rest.space, addr, queue.bytes, count, position, static_cast<int32_t>(id), line, true});
 }
@@ -165,7 +165,7 @@ void Executor::init_buffer_in(asc_local rest, uint32_t bytes, int32_t line) {
     overhead(Call::InitBuffer);
 }
 
-// The queues of the pool are as if they had never been; what they did is over.
+// Removes the pool's queues and waits until all their instructions are finished.
 void Executor::reset_pool(asc_local pool, int32_t line) {
     Core &core = running(line);
     reserve_in(core, pool, 0, "Reset");
@@ -288,7 +288,8 @@ void Executor::enqueue_between(Core &core, uint32_t id, const asc_local &tensor,
         diagnostics_.fail(Rule::QueueState, text("EnQue on %s of a tensor that is %s since line %d",
                                                  queue.name(id).c_str(), name_of_state(buffer.state), buffer.line));
     }
-    if (queue.enqueued.size() >= static_cast<size_t>(std::max(queue.depth, 1))) {  // depth 0 works in place, on one
+    if (queue.enqueued.size() >=
+        static_cast<size_t>(std::max(queue.depth, 1))) {  // a queue of depth 0 works in place, on one buffer
         diagnostics_.fail(Rule::QueueDepth, text("EnQue on %s, which already holds %zu tensors", queue.name(id).c_str(),
                                                  queue.enqueued.size()));
     }
@@ -340,7 +341,7 @@ void Executor::dequeue_between(Core &core, uint32_t id, uint32_t addr, uint32_t 
     wait(consumer, ready_token(id, slot));
 }
 
-// Remembers whose blocks of UB belong to nobody until AllocTensor hands them out again.
+// Marks blocks of UB as freed until AllocTensor allocates them again.
 void Executor::mark_freed(Core &core, uint32_t space, uint32_t begin, uint32_t bytes, bool freed) {
     if (space != ASC_UB) return;
     const uint32_t blocks = static_cast<uint32_t>(core.freed.size()), first = std::min(begin / 32, blocks);

@@ -1,4 +1,4 @@
-// Instructions that make, spread, gather, transpose and sort elements.
+// Instructions that create, spread, gather, transpose and sort elements.
 #include <array>
 #include <numeric>
 
@@ -184,7 +184,7 @@ void Executor::gather_mask(uint32_t dtype, asc_local dst, asc_local src, asc_loc
     const uint32_t element = element_of(dtype, movable, what), lanes = 256 / element, per_block = 32 / element;
     if (pattern > 7 || reduce > 1)
         diagnostics_.fail(Rule::Repeat, text("%s with pattern %u", what, pattern), "patterns are 1 to 7");
-    // In reduce mode each repeat takes `per_repeat` elements, else one repeat of 256 bytes.
+    // In reduce mode each repeat reads `per_repeat` elements, otherwise one repeat of 256 bytes.
     const uint32_t each = reduce ? per_repeat : lanes;
     core.gathered = 0;
     if (walk.repeat == 0 || each == 0) return;
@@ -281,7 +281,7 @@ void Executor::transpose16(uint32_t dtype, asc_local dst, asc_local src, int32_t
     }
 }
 
-// Each 32 elements become pairs of value and index, 8 bytes each, the largest first.
+// Sorts each group of 32 elements into pairs of value and index, 8 bytes each, the largest first.
 void Executor::sort32(uint32_t dtype, asc_local dst, asc_local src, asc_local index, uint32_t repeat, int32_t line) {
     Core &core = running(line);
     const uint32_t element = element_of(dtype, floats, "Sort32");

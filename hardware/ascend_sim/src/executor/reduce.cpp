@@ -1,4 +1,4 @@
-// Reductions: a binary tree inside a repeat, one repeat after the other.
+// Reductions: a binary tree within a repeat, one repeat after another.
 #include "reduce.h"
 
 #include "numerics/dtype.h"
@@ -14,7 +14,7 @@ constexpr const char *block_names[] = {"BlockReduceSum", "BlockReduceMax", "Bloc
 constexpr const char *pair_names[] = {"PairReduceSum", "PairReduceMax", "PairReduceMin"};
 enum { order_value_index, order_index_value, order_only_value, order_only_index, orders };
 
-// The lanes of one repeat, widened; inactive lanes change nothing.
+// The lanes of one repeat, widened; inactive lanes have no effect.
 struct Lanes {
     float value[128];
     uint8_t active[128], valid[128];
@@ -170,7 +170,7 @@ void Executor::reduce_parts(uint32_t op, uint32_t unit, uint32_t dtype, asc_loca
     if (steps.contiguous) strided.src0_block = 1, strided.src0_repeat = 8;
     const View from = view_of(src, element, strided.src0_block, strided.src0_repeat, steps, what, "source");
 
-    // Results of one repeat, and how far apart repeats are in the destination, in elements.
+    // Results of one repeat, and the distance between repeats in the destination, in elements.
     const bool pairs = unit == ASC_PER_REPEAT && op != ASC_REDUCE_SUM && order <= order_index_value;
     const uint32_t group = unit == ASC_PER_REPEAT ? steps.lanes : (unit == ASC_PER_BLOCK ? 32 / element : 2);
     const uint32_t results = (unit == ASC_PER_REPEAT ? 1 : steps.lanes / group) * (pairs ? 2 : 1);

@@ -1,4 +1,4 @@
-// Equally spaced rows of bytes: what one copy touches in global memory.
+// Equally spaced rows of bytes: the bytes that one copy touches in global memory.
 #pragma once
 #include <cstdint>
 
@@ -9,11 +9,11 @@ struct Rows {
 
     uint64_t end() const { return count ? begin + (count - 1) * pitch + bytes : begin; }
 
-    // Whether any row meets [from, to).
+    // Whether any row overlaps [from, to).
     bool meets(uint64_t from, uint64_t to) const {
         if (from >= end() || to <= begin) return false;
         if (count == 1 || pitch <= bytes) return true;
-        const uint64_t row = from > begin ? (from - begin) / pitch : 0;  // the last that starts at or before `from`
+        const uint64_t row = from > begin ? (from - begin) / pitch : 0;  // the last row that starts at or before `from`
         if (row < count && begin + row * pitch < to && begin + row * pitch + bytes > from) return true;
         return row + 1 < count && begin + (row + 1) * pitch < to;
     }

@@ -1,4 +1,4 @@
-// The scalar unit: single elements of on-chip and global memory, and what kernel code prints.
+// The scalar unit: accesses to single elements of on-chip and global memory, and kernel output (printf).
 #include "numerics/conversions.h"
 #include "numerics/dtype.h"
 #include "executor.h"
@@ -36,8 +36,8 @@ asc_block Executor::read_local(uint32_t dtype, asc_local tensor, uint64_t index,
     return block;
 }
 
-// Charges and checks one read; `where` is a global address, or the memory in the upper half and the address in the
-// lower.
+// Charges and checks one read. `where` is a global address, or for on-chip memory the space in the upper half and the
+// address in the lower half.
 void Executor::reread(uint32_t dtype, uint64_t where, uint32_t global, int32_t line) {
     Core &core = running(line);
     const uint32_t element = element_of(dtype, any_dtype, "GetValue");
@@ -129,7 +129,7 @@ void Executor::write_global(uint32_t dtype, asc_global address, uint64_t bits, i
                                                 writer->second, core.id, global_.describe(range.tensor).c_str()));
     }
     if (core.dirty_lines.size() >= cache_lines)
-        core.dirty_lines.clear();  // it holds no more: older lines are written back
+        core.dirty_lines.clear();  // the cache is full: older lines are written back
     core.dirty_lines.insert(cached);
     Instr record = instr(Kind::ScalarGlobal, ASC_S);
     record.gm = address;

@@ -21,7 +21,7 @@ struct List {
     bool ended() const { return taken == pairs; }
 };
 
-// The list whose next pair is the largest; the first of them where several are.
+// The list whose next pair is the largest; the first such list if several are equal.
 size_t best_of(const std::vector<List> &lists, uint32_t dtype) {
     size_t best = lists.size();
     float most = 0;
@@ -36,7 +36,7 @@ size_t best_of(const std::vector<List> &lists, uint32_t dtype) {
 }
 }  // namespace
 
-// With one repeat the lists are where their tensors are; with more, list j of repeat i is the (4 i + j)-th from the first.
+// With one repeat the lists start at their tensors; with more, list j of repeat i is the (4 i + j)-th after the first.
 void Executor::merge_sorted(uint32_t dtype, asc_local dst, asc_lists given, int32_t line) {
     Core &core = running(line);
     element_of(dtype, floats, "MrgSort");
@@ -109,7 +109,7 @@ uint64_t Executor::merge_counts(int32_t line) {
     return core.merged;
 }
 
-// Elements of 8 bits take half of each block: 16 of them become a half block of each destination.
+// Elements of 8 bits use half of each block: 16 of them become half a block of each destination.
 void Executor::transpose_blocks(uint32_t dtype, asc_blocks16 blocks, asc_transpose_steps steps, int32_t line) {
     Core &core = running(line);
     const char *what = "TransDataTo5HD";

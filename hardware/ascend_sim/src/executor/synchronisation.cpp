@@ -1,4 +1,4 @@
-// Flags and barriers between pipes, meetings between cores.
+// Flags and barriers between pipes, synchronisation between cores.
 #include "executor.h"
 #include "tokens.h"
 
@@ -6,7 +6,7 @@ namespace sim {
 
 namespace {
 constexpr uint32_t cross_flags = 11, cross_limit = 15;
-constexpr int granted_ids = 6;  // of the eight; the framework synchronises with the others
+constexpr int granted_ids = 6;  // of eight; the framework uses the others
 }  // namespace
 
 void Executor::set_flag(uint32_t source, uint32_t destination, int32_t id, int32_t line) {
@@ -91,8 +91,8 @@ void Executor::cross_wait(uint32_t flag, int32_t line) {
         diagnostics_.fail(Rule::FlagId, text("CrossCoreWaitFlag(%u)", flag), "cross-core flag ids are 0 to 10");
     if (launch_.crossed[flag] == 0)
         diagnostics_.fail(Rule::FlagUnset, text("CrossCoreWaitFlag(%u) was never set", flag));
-    // Which cores a flag orders depends on its mode; we take it to order all of them, and so miss races, never invent
-    // one.
+    // The cores that a flag orders depend on its mode. The simulator assumes that it orders all of them: this may miss
+    // races, but never reports a false one.
     core.clocks.join_all();
     ++epoch_;
     overhead(Call::Flag);
@@ -104,7 +104,7 @@ void Executor::block_set(uint32_t block, uint32_t event, int32_t line) {
         diagnostics_.fail(Rule::FlagId, text("IBSet of block %u, event %u", block, event),
                           "blocks are those of the launch, event ids are 0 to 7");
     ++launch_.events[static_cast<uint64_t>(block) << 32 | event];
-    core.clocks.join_all();  // what the block did so far is in global memory before the other sees the event
+    core.clocks.join_all();  // the block's writes are in global memory before the other block sees the event
     overhead(Call::Flag);
 }
 
@@ -115,7 +115,7 @@ void Executor::block_wait(uint32_t block, uint32_t event, int32_t line) {
         diagnostics_.fail(Rule::FlagUnset, text("IBWait for block %u, event %u, which was never set", block, event));
     --set;
     core.clocks.join_all();
-    ++epoch_;  // as with flags between cores: we take it to order all of them
+    ++epoch_;  // as with flags between cores: assumed to order all of them
     overhead(Call::Flag);
 }
 

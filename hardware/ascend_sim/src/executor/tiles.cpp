@@ -33,9 +33,9 @@ constexpr TileOp tile_ops[ASC_TILE_OPS] = {
     {"GroupNorm", floats, true, true},
     {"SelectWithBytesMask", floats, true, true},
 };
-constexpr uint32_t pairs = 32;  // of value and index, 8 bytes each, that a row of Sort has
+constexpr uint32_t pairs = 32;  // pairs of value and index, 8 bytes each, in one row of Sort
 
-// What `axis` may be: a dimension, how many, or an element type, by function.
+// The permitted values of `axis`: a dimension, a count or an element type, depending on the function.
 bool fits_axis(uint32_t op, const asc_tile &tile) {
     switch (op) {
         case ASC_CUMSUM:

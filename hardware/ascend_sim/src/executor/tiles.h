@@ -1,4 +1,4 @@
-// What a row-wise library function takes: operand sizes and temporary space.
+// Operand sizes and temporary space of the row-wise library functions.
 #pragma once
 #include <cstdint>
 
@@ -14,7 +14,7 @@ struct TileOp {
     bool needs_tmp;
 };
 
-// Bytes of each operand; 0 if there is none.
+// Bytes of each operand; 0 if the function does not have it.
 struct TileShape {
     uint64_t dst = 0, dst1 = 0, dst2 = 0, dst3 = 0, src0 = 0, src1 = 0, src2 = 0;
     bool optional_results = false;  // dst1 and dst2 may be absent
@@ -24,7 +24,7 @@ struct TileShape {
 struct TileBytes { Bytes dst, dst1, dst2, dst3, src0, src1, src2; };
 
 TileShape tile_shape(uint32_t op, const asc_tile &tile, uint32_t element);
-// Temporary space, at least: an estimate of the library's, which depends on the tiling.
+// Minimum temporary space: an estimate of the library's, which depends on the tiling.
 uint64_t tile_tmp_bytes(uint32_t op, const asc_tile &tile);
 
 constexpr bool is_softmax(uint32_t op) {

@@ -1,4 +1,4 @@
-// Tokens that tie a Signal to its Wait, unique within a core and small: the timing pass keeps a table of them.
+// Tokens match a Signal with its Wait. They are unique within a core and small, because the timing pass keeps a table.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +8,7 @@ constexpr uint32_t automatic_token(uint32_t pipe) { return pipe; }              
 constexpr uint32_t flag_token(uint32_t source, uint32_t destination, uint32_t id) {  // 64 to 575
     return 64 + (source * 8 + destination) * 8 + id;
 }
-// 1024 to 64511. Ids of queues grow only where a kernel makes new ones over and over; the old ones are gone then.
+// 1024 to 64511. Queue ids repeat only in kernels that create new queues over and over; the old ones are dead by then.
 constexpr uint32_t slot_token(uint32_t queue, uint32_t slot) { return 1024 + 2 * (queue % 496 * 64 + slot); }
 constexpr uint32_t ready_token(uint32_t queue, uint32_t slot) { return slot_token(queue, slot); }
 constexpr uint32_t free_token(uint32_t queue, uint32_t slot) { return slot_token(queue, slot) + 1; }

@@ -1,4 +1,4 @@
-// Element by element instructions of the vector unit, in all call forms.
+// Element-wise instructions of the vector unit, in all call forms.
 #include "numerics/dtype.h"
 #include "executor.h"
 #include "numerics/numerics.h"

@@ -1,9 +1,9 @@
-// ascend-sim: the device process. Serves one client over an inherited socket until it hangs up.
+// ascend-sim: the device process. Serves one client over an inherited socket until the client closes it.
 //
 //   ascend-sim SOCKET [LAYERS]      SOCKET: descriptor of a stream socket; LAYERS: see confinement/jail.h
 //
-// A request is a length (4 bytes, little endian), the text that request.h describes, and a descriptor of the tensors'
-// memory; a reply is a length and JSON. A reply {"status": "error"} says that the device itself failed.
+// A request is a length (4 bytes, little endian), the text described in request.h, and a descriptor of the tensors'
+// memory; a reply is a length and JSON. A reply {"status": "error"} means that the device itself failed.
 #include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -42,7 +42,7 @@ bool write_all(int socket, const void *data, size_t bytes) {
     return true;
 }
 
-// The length comes first and brings the descriptor with it. False when the client has hung up.
+// The length comes first and carries the descriptor. False when the client has closed the socket.
 bool receive(int socket, std::string *text, int *descriptor) {
     uint32_t length = 0;
     iovec part{&length, sizeof length};

@@ -1,4 +1,4 @@
-// Where instruction records go in a run: the timing pass, and on request a trace and a raw log.
+// The sinks of instruction records in a run: the timing pass and, on request, a trace and a raw log.
 #pragma once
 #include <cstdio>
 #include <memory>

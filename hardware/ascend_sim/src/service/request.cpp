@@ -14,7 +14,7 @@ T read(std::istringstream &words) {
     return value;
 }
 
-// Streams do not read hexadecimal floats.
+// Streams cannot parse hexadecimal floats.
 double read_float(std::istringstream &words) { return std::stod(read<std::string>(words)); }
 
 std::string rest_of(std::istringstream &words) {

@@ -11,7 +11,7 @@ namespace sim {
 struct TensorRequest {
     enum Role { Input, Output, Workspace } role;
     uint32_t dtype;
-    uint64_t offset, bytes;  // in the memory that came with the request
+    uint64_t offset, bytes;  // in the memory sent with the request
     std::vector<int64_t> shape;
 };
 
@@ -21,14 +21,14 @@ struct Request {
     uint8_t poison = 165;
     uint64_t seed = 0, budget = 0;
     int timeout_ms = 0;
-    std::string trace, log;              // paths, if wanted
+    std::string trace, log;              // paths, empty if not requested
     std::vector<TensorRequest> tensors;  // a second workspace is the framework's
     std::vector<int64_t> ints;
     std::vector<double> floats;
     Chip::Pairs chip;
 };
 
-// Reads the lines of a request; throws std::runtime_error with the line that makes no sense.
+// Parses a request; throws std::runtime_error with the line that is invalid.
 Request parse_request(const std::string &text);
 
 }  // namespace sim

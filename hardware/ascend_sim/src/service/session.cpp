@@ -19,17 +19,17 @@
 namespace sim {
 namespace {
 
-// What a record costs of the budget, in basic blocks: about what it takes here.
+// The budget cost of a record in basic blocks, about equal to its host time.
 constexpr uint64_t kRecordCost = 8;
 
-// Processor seconds without a record or a counted block; the budget of blocks is spent in less.
+// Limit on processor seconds without a record or a counted block; the budget of blocks is spent in less.
 constexpr double kSilence = 2.0;
 
-// Processor seconds between two deadlines of a kernel that does not merely wait.
+// Processor seconds between two deadlines above which a kernel counts as computing, not waiting.
 constexpr double kStirring = 0.01;
 
-// Until when the next record must come. The limit is on waiting: what a kernel may do in all is limited by its budget,
-// and how long a busy machine takes for that is not its fault.
+// The deadline for the next record. It limits waiting only: the total work of a kernel is limited by its budget, and a
+// slow or busy host must not change the result.
 std::chrono::steady_clock::time_point latest(const Request &request) {
     return std::chrono::steady_clock::now() + std::chrono::milliseconds(request.timeout_ms);
 }
@@ -41,7 +41,7 @@ Args unpack(const Record &record) {
     return args;
 }
 
-// The kernel process gets a sealed copy without a name: it needs no file system.
+// The kernel process receives a sealed, unnamed copy of the code, so it needs no file system.
 class Code {
 public:
     explicit Code(const std::string &path) : copy_(memfd_create("kernel", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
@@ -121,7 +121,7 @@ void Session::fill_call(const Chip &chip) {
         const TensorRequest &tensor = request_.tensors[id];
         const uint64_t address = ASC_GM_BASE + id * ASC_GM_STRIDE;
         if (tensor.role == TensorRequest::Workspace && call.workspace_address) {
-            call.platform[4] = address;  // the second one is the framework's
+            call.platform[4] = address;  // the second workspace is the framework's
             continue;
         }
         if (tensor.role == TensorRequest::Workspace) {
@@ -154,7 +154,8 @@ bool Session::await_records() {
         pause_briefly();
     }
     ring_.device_sleeps.store(1);
-    // The zygote tells us that the kernel ended before it wakes us: either we see it here or we do not fall asleep.
+    // The zygote sends its message before it wakes the device, so an ended kernel is either seen here or prevents the
+    // sleep.
     if (ring_.head.load() == tail_ && !zygote_.ended(0)) sleep_while(&ring_.device_sleeps, 1);
     ring_.device_sleeps.store(0);
     return ring_.head.load() != tail_;
@@ -168,7 +169,7 @@ void Session::execute(Executor &executor, const Record &record) {
         if (ring_.kernel_asks.exchange(0)) wake(&ring_.answers);
     };
     const auto answer_block = [&](asc_block block) {
-        uint32_t dtype;  // the first argument of every read; the executor has checked it
+        uint32_t dtype;  // the first argument of every read, already checked by the executor
         std::memcpy(&dtype, record.payload, sizeof dtype);
         answer(request_.compute ? block : synthetic_reads_.block(dtype));
     };
@@ -220,7 +221,7 @@ bool Session::silent() {
 
 Session::End Session::follow(Executor &executor) {
     End end;
-    double computed = 0;  // processor seconds of the kernel when the deadline was last moved
+    double computed = 0;  // processor seconds of the kernel at the last extension of the deadline
     for (;;) {
         if (await_records()) {
             if (drain(executor, &end)) return end;
@@ -232,7 +233,7 @@ Session::End Session::follow(Executor &executor) {
             return End::Silent;
         }
         if (Clock::now() > deadline_) {
-            // One that still computes is ended by its silence, however little of the machine it gets.
+            // A kernel that still computes is ended by silent(), however slowly the host runs it.
             const double now = zygote_.kernel_seconds();
             if (now - computed < kStirring) return End::Timeout;
             computed = now;
@@ -253,7 +254,7 @@ DeviceFault Session::strayed() const {
             0, -1};
 }
 
-// What the end of a process says about the kernel. A sandbox that could not be set up is not the kernel's fault.
+// Translates the end of the process into a fault. A sandbox that could not be set up is an error of the device.
 DeviceFault Session::death() const {
     const int status = zygote_.status();
     char error[sizeof ring_.error];

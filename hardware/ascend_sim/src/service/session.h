@@ -1,4 +1,4 @@
-// One run: starts a kernel process, executes and times what it sends, and says how it went.
+// One run: starts a kernel process, executes and times its records, and reports the result.
 #pragma once
 #include <chrono>
 #include <string>
@@ -15,7 +15,7 @@ class Session {
 public:
     Session(const Request &request, Ring &ring, Zygote &zygote)
         : request_(request), ring_(ring), zygote_(zygote), synthetic_reads_(request.seed) {}
-    // The reply, as JSON. `descriptor` holds the tensors. Throws if the device itself fails.
+    // Returns the reply as JSON. `descriptor` holds the tensors. Throws if the device itself fails.
     std::string run(int descriptor);
 
 private:
@@ -25,15 +25,15 @@ private:
     void prepare_ring(const Chip &chip);
     void fill_call(const Chip &chip);
     End follow(Executor &executor);
-    // Executes what is in the ring; true if the run has come to its end.
+    // Executes the records in the ring; true if the run has ended.
     bool drain(Executor &executor, End *end);
     void execute(Executor &executor, const Record &record);
     bool await_records();
-    // True if the kernel process has computed for long without a record: a loop in which nothing is counted.
+    // True if the kernel process computed for long without sending a record: a loop in which nothing is counted.
     bool silent();
     DeviceFault death() const;
     DeviceFault strayed() const;
-    std::string place() const;  // of the last call, in words
+    std::string place() const;  // position of the last call, as text
     std::string covered_blocks() const;
 
     const Request &request_;
@@ -43,8 +43,8 @@ private:
     Clock::time_point deadline_;
     uint64_t tail_ = 0, spent_ = 0;
     uint32_t answers_ = 0;
-    double heard_ = 0;  // processor time of the kernel process when it last sent something
-    int32_t line_ = 0;  // of the last record: where a crash is near
+    double heard_ = 0;  // processor time of the kernel process when it last sent a record
+    int32_t line_ = 0;  // line of the last record, for messages about crashes
 };
 
 }  // namespace sim

@@ -1,4 +1,4 @@
-// Made-up values for reads in a run without data; the kernel cannot tell them from real ones.
+// Synthetic values for reads in a run without data; the kernel cannot distinguish them from real ones.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 namespace sim {
 
-// Floats in [0.5, 1.5), integers 0: harmless as factors, divisors, lengths and indices.
+// Floats in [0.5, 1.5), integers 0: safe as factors, divisors, lengths and indices.
 class SyntheticReads {
 public:
     explicit SyntheticReads(uint64_t seed) : state_(seed) {}

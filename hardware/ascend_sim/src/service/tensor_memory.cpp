@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kPoisonBytes = 4 << 20;
 
-// A file full of poison, mapped copy-on-write as often as needed: pages that a kernel never touches cost nothing.
+// A file full of poison, mapped copy-on-write as often as needed: untouched pages cost nothing.
 int poison_file(uint8_t poison) {
     static std::map<uint8_t, int> files;
     const auto found = files.find(poison);

@@ -1,4 +1,5 @@
-// The tensors of one request: mapped from the memory that came with it; the workspace is poisoned without touching it.
+// The tensors of one request, mapped from the memory sent with it. The workspace is poisoned without touching its
+// pages.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -15,7 +16,7 @@ public:
     TensorMemory(const TensorMemory &) = delete;
     TensorMemory &operator=(const TensorMemory &) = delete;
 
-    // Where a tensor lies; null in a records-only run.
+    // Address of a tensor; null in a records-only run.
     uint8_t *data(size_t tensor) const { return data_[tensor]; }
 
 private:

@@ -55,7 +55,7 @@ bool receive_message(int channel, Message *message, int *descriptor = nullptr) {
     return true;
 }
 
-// One kernel process at a time: fork, tell its id, wait, tell how it ended.
+// Runs one kernel process at a time: fork, send its id, wait, send its exit status.
 [[noreturn]] void serve(Ring &ring, unsigned layers, int channel) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "ascend-zygote");
@@ -136,8 +136,8 @@ void Zygote::read_end() {
 
 void Zygote::stop() {
     if (!kernel_) return;
-    // The id cannot have been reused: the zygote reaps, and we have not read its message yet. Where it has reaped
-    // meanwhile, the group is gone and the signal goes nowhere.
+    // The id cannot have been reused: the zygote reaps the process, and its message has not been read yet. If it has
+    // been reaped already, the group no longer exists and the signal has no effect.
     kill(-kernel_, SIGKILL);
     read_end();
 }

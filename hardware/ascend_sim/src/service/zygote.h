@@ -1,4 +1,4 @@
-// The zygote: a process forked before the device knows any secret; kernel processes are forked from it.
+// The zygote: a process forked before the device receives any secret. Kernel processes are forked from it.
 #pragma once
 #include <sys/types.h>
 
@@ -8,20 +8,21 @@ namespace sim {
 
 class Zygote {
 public:
-    // Forks the zygote. `layers` are those of confinement/jail.h; `client` is the device's socket, which is not for it.
+    // Forks the zygote. `layers` are those of confinement/jail.h; `client` is the device's socket, which the zygote
+    // closes.
     Zygote(Ring &ring, unsigned layers, int client);
     ~Zygote();
     Zygote(const Zygote &) = delete;
     Zygote &operator=(const Zygote &) = delete;
 
-    // Starts a kernel process on the shared object behind `code`. The one before must have ended.
+    // Starts a kernel process on the shared object behind `code`. The previous kernel process must have ended.
     void start(int code);
-    // Waits until the kernel process has ended, at most so long; then `status` is that of waitpid.
+    // Waits at most `milliseconds` for the kernel process to end; then `status` is that of waitpid.
     bool ended(int milliseconds);
     int status() const { return status_; }
-    // Processor time that the kernel process has used.
+    // Processor time used by the kernel process.
     double kernel_seconds() const;
-    // Ends the kernel process and whatever it may have started, and waits for it.
+    // Kills the kernel process and its process group, and waits for the end.
     void stop();
 
 private:

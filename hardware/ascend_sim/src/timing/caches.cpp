@@ -6,7 +6,7 @@ namespace sim {
 
 namespace {
 
-// The lines of a sector that bytes [from, to) of it cover.
+// The lines of a sector that its bytes [from, to) cover.
 uint8_t lines_of(uint32_t from, uint32_t to) {
     uint32_t first = from / L2::LINE, end = (to + L2::LINE - 1) / L2::LINE;
     return static_cast<uint8_t>((1u << end) - (1u << first));
@@ -37,11 +37,11 @@ L2::Sector &L2::sector(uint64_t number) {
 void L2::fill(Filler &filler, uint32_t bytes, bool write, Touch &touch) {
     filler.filled += bytes;
     if (write) filler.dirty += bytes;
-    if (carried_ + filler.filled * filler.beside / SECTOR > capacity_)  // something else has to go
+    if (carried_ + filler.filled * filler.beside / SECTOR > capacity_)  // older data is evicted
         touch.written_back += static_cast<uint64_t>(bytes) * filler.dirty / filler.filled;
 }
 
-// A core begins to read what another read before it in this launch.
+// Records that a core begins to read a sector that another core read before it in this launch.
 void L2::meet(const Filler &filler, Sector &at, uint32_t bytes) {
     const auto reached = static_cast<uint32_t>(filler.read / SECTOR);
     const uint32_t apart = reached > at.reached_at ? reached - at.reached_at : at.reached_at - reached;

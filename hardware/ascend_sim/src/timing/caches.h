@@ -1,5 +1,5 @@
-// The state of the memory side: which global data lies in L2, who else reads it, how busy the way to HBM is, and the
-// scalar unit's data cache. Only facts of residence and contention; what they cost is decided in timeline.cpp.
+// The memory side: which global data is in L2, which other cores read it, how busy the path to HBM is, and the scalar
+// unit's data cache. This file holds residence and contention only; timeline.cpp computes their costs.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -11,47 +11,48 @@
 
 namespace sim {
 
-// What one burst found. `requests` are sectors of 512 bytes; `extra` of them are there only because the burst does not
-// start on a sector. `contended` ask for a sector that another core reads at about the same time, `shared` for a part
-// of one that another reads at some other time of this launch.
+// The result of one burst. `requests` counts sectors of 512 bytes; `extra` counts those that exist only because the
+// burst does not start on a sector boundary. `contended` counts sectors that another core reads at about the same time,
+// `shared` partially read sectors that another core reads at another time of this launch.
 struct Touch {
     uint64_t hit = 0, miss = 0, written_back = 0;
     uint32_t requests = 0, extra = 0, shared = 0, contended = 0;
 };
 
-// How much of L2 a core has filled, and how far it has come with reading. Cores are timed one after another, so each
-// counts for all: what it has filled times the cores that run beside it stands for the whole chip at that moment.
+// How much of L2 a core has filled, and how many bytes it has read. Cores are timed one after another, so each core
+// represents all: the bytes it has filled times the number of cores that run beside it approximate the whole chip at
+// that moment.
 struct Filler {
     uint32_t core = 0, beside = 1;
     uint64_t filled = 0, dirty = 0, read = 0;
 };
 
 // L2 in sectors of 512 bytes with four lines each. A sector is resident while less than the capacity was filled since
-// its last touch: least recently used, without keeping the order.
+// its last access. This is least recently used without a stored order.
 class L2 {
 public:
     static constexpr uint32_t LINE = 128, SECTOR = 512;
     explicit L2(uint64_t capacity) : capacity_(capacity / SECTOR) {}
 
-    // Cores that come to a sector within `window` bytes of their reading come at about the same time.
+    // Two cores read a sector at about the same time if their read positions are within `window` bytes of each other.
     void begin_launch(uint64_t window);
     void end_launch(uint64_t filled_bytes) { carried_ += filled_bytes / SECTOR; }
-    // Of the bytes that block `core` was the first to fetch in this launch: those that fall to the cores that read them
-    // after it, if all that read a sector bear an equal part.
+    // The part of the bytes first fetched by block `core` in this launch that is charged to later readers, when all
+    // readers of a sector share its cost equally.
     uint64_t fetched_for_others(uint32_t core) const { return core < for_others_.size() ? for_others_[core] : 0; }
-    // Adds to `touch` what a burst meets; `bypass` leaves no trace of a read in L2.
+    // Adds the result of a burst to `touch`. A read with `bypass` is not kept in L2.
     void burst(Filler &filler, uint64_t address, uint64_t bytes, bool write, bool bypass, Touch &touch);
 
 private:
     struct Sector {
-        uint32_t filled_at = 0;   // the clock of fillings, in sectors
-        uint32_t launch = 0;      // in which it was last touched; 0: never
-        uint32_t reached_at = 0;  // how far `core` had come when it began to use it, in sectors
-        uint16_t core = 0;        // the last that touched it
+        uint32_t filled_at = 0;   // the fill clock, in sectors
+        uint32_t launch = 0;      // launch of the last access; 0: never
+        uint32_t reached_at = 0;  // read position of `core` when it began to use the sector, in sectors
+        uint16_t core = 0;        // the last core that accessed it
         uint16_t fetched_by = 0;
         uint8_t lines = 0;
-        uint8_t readers = 0;  // in this launch, the one that fetched it included; 0: written
-        bool close = false;   // the last two cores that read it did so at about the same time
+        uint8_t readers = 0;  // readers in this launch, including the core that fetched it; 0: written
+        bool close = false;   // the last two cores read it at about the same time
     };
     static constexpr uint32_t PAGE = 4096;  // sectors
     using Page = std::array<Sector, PAGE>;
@@ -70,18 +71,18 @@ private:
     std::vector<uint64_t> for_others_;
 };
 
-// A way that several pipes of a core share, one transfer after another. Transfers are booked in program order but may
-// lie earlier in time than those booked before; they may use the last gap that was left.
+// A path that several pipes of a core share, one transfer at a time. Transfers are booked in program order but may
+// start earlier than those booked before; they may use the last gap that was left.
 class Way {
 public:
-    // When a transfer that is ready at `now` and takes `work` is through.
+    // The end of a transfer that is ready at `now` and takes `work`.
     Ticks book(Ticks now, Ticks work);
 
 private:
     Ticks end_ = 0, gap_begin_ = 0, gap_end_ = 0;
 };
 
-// The scalar unit's data cache: 64-byte lines, four to a set, least recently used.
+// The scalar unit's data cache: 64-byte lines, four-way associative, least recently used.
 class DataCache {
 public:
     explicit DataCache(uint64_t bytes);

@@ -56,14 +56,14 @@ const std::array<const char *, CALLS> CALL_NAMES = {"tpipe", "init_buffer", "que
 
 namespace {
 
-// A name left out of a list above would be a null pointer at its end.
+// An array with fewer names than entries would end in null pointers.
 template <size_t N>
 void check_names(const std::array<const char *, N> &names) {
     for (const char *name : names)
         if (name == nullptr) throw ChipError("an operation has no name in chip.cpp");
 }
 
-// Reads each figure under its key; remembers which keys were asked for.
+// Reads each figure by its key and records the keys that were read.
 class Reader {
 public:
     explicit Reader(const Chip::Pairs &pairs) {

@@ -1,7 +1,7 @@
 // A chip profile: the figures with which the timing pass turns instructions into time.
 //
-// The figures are data (chips/*.yaml, each with its source); chip.py flattens them into key/value pairs and the request
-// carries those. Here they get names, and are turned into integer ticks so that a latency is the same number on every
+// The figures are data (chips/*.yaml, each with its source); chip.py flattens them into key/value pairs, which the
+// request carries. Chip names them and converts them to integer ticks, so that a latency is the same number on every
 // host and with every compiler.
 #pragma once
 #include <array>
@@ -20,14 +20,14 @@ using Ticks = int64_t;
 constexpr Ticks CYCLE = 1024;
 Ticks ticks(double cycles);
 
-// Ticks for a byte, with ten more binary digits: rates are far below one cycle a byte.
+// Ticks per byte with ten extra binary digits, because rates are far below one cycle a byte.
 struct Rate {
     int64_t scaled = 0;
     Ticks of(uint64_t bytes) const { return static_cast<Ticks>(bytes) * scaled >> 10; }
 };
 Rate rate(double bytes_per_cycle);
 
-// A vector instruction takes `startup` and then `repeat` for each 256 bytes (`repeat16` if elements have 16 bits).
+// A vector instruction takes `startup` plus `repeat` for each 256 bytes (`repeat16` for 16-bit elements).
 struct Row { double startup = 0, repeat = 0, repeat16 = 0; };
 
 struct ChipError : std::runtime_error { using std::runtime_error::runtime_error; };
@@ -41,7 +41,7 @@ extern const std::array<const char *, REDUCE_ROWS> REDUCE_NAMES;  // by asc_redu
 extern const std::array<const char *, CALLS> CALL_NAMES;          // by Call
 enum class Basic : uint8_t { Cast, Compare, Select, Index, Brcb, Gather, GatherMask, Transpose };
 
-// Every figure of a profile; what each means is said in chips/base.yaml.
+// All figures of a profile; chips/base.yaml explains each.
 struct Figures {
     double clock_mhz, vector_cores, cube_cores, ub_bytes, l1_bytes, l0a_bytes, l0b_bytes, l0c_bytes;
     struct { double base_us, core_us, cube_us, block_cycles, sync_cycles; } launch;
@@ -65,7 +65,7 @@ struct Figures {
 class Chip : public Figures {
 public:
     using Pairs = std::vector<std::pair<std::string, std::string>>;
-    // Throws ChipError if a key is unknown, missing or no number.
+    // Throws ChipError if a key is unknown, missing or not a number.
     explicit Chip(const Pairs &pairs);
 
     std::string name;

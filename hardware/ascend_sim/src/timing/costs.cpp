@@ -68,13 +68,13 @@ Ticks Costs::of(const Line &line, const Instr &instr) {
     return line.startup + repeat * instr.repeats;
 }
 
-// A function of the library: so many vector instructions over the data, in float where the data are 16 bits wide.
+// A library function: a number of vector instructions over the data, in float if the data are 16 bits wide.
 Ticks Costs::passes(Ticks count, const Instr &instr) const {
     const Ticks repeat = element_bytes(instr.dtype) == 2 ? pass_repeat16_ : pass_repeat_;
     return count * (pass_startup_ + repeat * instr.repeats) / CYCLE;
 }
 
-// Level-2 reductions: one result a repeat, again and again until one is left.
+// Level-2 reductions: one result a repeat, repeated until one result is left.
 Ticks Costs::reduce(const Instr &instr) const {
     const Line &row = reduce_[instr.op < 3 ? instr.op * 3 : 0];
     const uint32_t bytes = element_bytes(instr.dtype);
@@ -127,7 +127,7 @@ Costs::Vector Costs::vector(const Instr &instr) const {
     return cost;
 }
 
-// Fractals of 16 x 16 x 32 bytes, one a cycle; float takes two.
+// Fractals of 16 x 16 x 32 bytes, one a cycle; float takes two cycles.
 Ticks Costs::cube(const Instr &instr) const {
     const uint32_t bytes = element_bytes(instr.dtype);
     const uint64_t fractals = up(instr.a, 16) * up(instr.b, 16) * up(static_cast<uint64_t>(instr.c) * bytes, 32);
@@ -139,7 +139,7 @@ Ticks Costs::load(const Instr &instr) const {
     return load_latency_ + (instr.space == ASC_L0B ? l0b_ : l0a_).of(bytes);
 }
 
-// The base block that the call asks for, cut in halves until it fits into L0, and how many steps of k one copy brings.
+// The base block of the call, halved until it fits into L0, and the number of k steps that one copy loads.
 Costs::Blocking Costs::blocking(const Instr &instr) const {
     const asc_matmul_shape &shape = instr.matmul;
     const uint64_t bytes = element_bytes(instr.dtype);
@@ -157,8 +157,8 @@ Costs::Blocking Costs::blocking(const Instr &instr) const {
     return block;
 }
 
-// Block after block of C, each a sum over steps of k. With one buffer in L1 a step loads and then moves to L0 while the
-// cube works on the step before. With more, loads run ahead and bring several steps in one copy.
+// Computes C block by block, each a sum over steps of k. With one buffer in L1 a step is loaded and then moved to L0
+// while the cube computes the previous step. With more buffers, loads run ahead and one copy brings several steps.
 Costs::Matmul Costs::matmul(const Instr &instr, Rate in, Rate out) const {
     const asc_matmul_shape &shape = instr.matmul;
     const auto [m, n, k, along, ahead] = blocking(instr);

@@ -1,4 +1,4 @@
-// What an instruction costs on its pipe, from a chip profile alone: no state, no other instruction.
+// The cost of an instruction on its pipe, computed from a chip profile alone, without state.
 #pragma once
 #include "chip.h"
 
@@ -9,10 +9,10 @@ public:
     explicit Costs(const Chip &chip);
 
     struct Vector {
-        Ticks time = 0, conflict = 0;  // `conflict` is the part of `time` that bank conflicts cost
+        Ticks time = 0, conflict = 0;  // `conflict` is the part of `time` caused by bank conflicts
     };
-    // The high-level Matmul of one core: what its pipes have to do. `ahead`: loads run ahead of the cube; `parts`:
-    // bursts that are shorter than a sector.
+    // The work of each pipe for one core's high-level Matmul. `ahead`: loads run ahead of the cube; `parts`: bursts
+    // shorter than a sector.
     struct Matmul {
         Ticks mac = 0, mte1 = 0, mte2 = 0, fix = 0;
         uint64_t read = 0, written = 0, parts = 0;

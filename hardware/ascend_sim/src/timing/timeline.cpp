@@ -8,7 +8,7 @@ namespace sim {
 
 namespace {
 
-constexpr uint32_t SHARED_TOKEN = 0x80000000u;  // tokens from here on are common to all cores of a launch
+constexpr uint32_t SHARED_TOKEN = 0x80000000u;  // tokens from here on are shared by all cores of a launch
 constexpr uint32_t MOST_TOKENS = 1u << 16, MOST_LINES = 1u << 16;
 
 }  // namespace
@@ -85,7 +85,7 @@ void Timeline::take(const Instr &instr) {
 
 // ---- pipes -------------------------------------------------------------------------------------------------------
 
-// S spends its issue time; the pipe's queue has room for so many, then S stands still.
+// S spends its issue time. If the pipe's queue is full, S waits for a slot.
 Ticks Timeline::issue(Core &at, uint8_t number) {
     Pipe &pipe = at.pipe[number];
     at.clock += issue_;
@@ -106,7 +106,7 @@ Ticks Timeline::issue(Core &at, uint8_t number) {
     return start;
 }
 
-// The pipe takes the next instruction at `free`; what this one wrote is there at `done`.
+// The pipe accepts the next instruction at `free`; this instruction's results are ready at `done`.
 void Timeline::run(Core &at, const Instr &instr, Ticks start, Ticks free, Ticks done) {
     Pipe &pipe = at.pipe[instr.pipe];
     const Ticks busy = done - std::max(start, std::min(pipe.done, done));
@@ -159,7 +159,7 @@ Touch Timeline::touch(Core &at, const Instr &instr, bool write) {
     uint64_t address = instr.gm;
     for (uint32_t i = 0; i < instr.bursts; ++i, address += instr.burst_bytes + instr.gm_gap)
         l2_.burst(at.filler, address, instr.burst_bytes, write, instr.bypass != 0, touch);
-    if (write && instr.bypass) touch.written_back += touch.hit + touch.miss;  // straight to HBM
+    if (write && instr.bypass) touch.written_back += touch.hit + touch.miss;  // written directly to HBM
     at.totals.misaligned += touch.extra;
     (write ? at.totals.bursts_out : at.totals.bursts_in) += instr.bursts;
     at.totals.hbm_write += touch.written_back;
@@ -172,7 +172,7 @@ Touch Timeline::touch(Core &at, const Instr &instr, bool write) {
     return touch;
 }
 
-// The port takes the bytes at its own pace; what has to come from or go to HBM also needs this core's share of it.
+// The port transfers the bytes at its own rate; bytes from or to HBM also use this core's share of the HBM bandwidth.
 void Timeline::copy(Core &at, const Instr &instr, bool write) {
     const Ticks start = issue(at, instr.pipe);
     const Touch found = touch(at, instr, write);
@@ -237,7 +237,7 @@ void Timeline::barrier(Core &at, const Instr &instr) {
 
 // ---- Matmul ------------------------------------------------------------------------------------------------------
 
-// The matrices are fetched from HBM once; how often they are read again from L2 follows from the block sizes.
+// The matrices are fetched from HBM once; the block sizes determine how often they are read again from L2.
 void Timeline::matmul(Core &at, const Instr &instr) {
     const Ticks start = issue(at, instr.pipe);
     Costs::Matmul cost = costs_.matmul(instr, at.cube_l2, at.fix);

@@ -1,8 +1,9 @@
 // The timing pass: turns instruction records into time with a chip profile.
 //
-// Each core has seven pipes that work through their instructions in order. The scalar unit S issues every instruction;
-// it starts when its pipe is free and what it waits for has been announced. Records arrive core after core, so nothing
-// here looks across cores but what a launch fixes beforehand (how many cores share HBM), what SyncAll orders, and L2.
+// Each core has seven pipes that execute their instructions in order. The scalar unit S issues every instruction; an
+// instruction starts when its pipe is free and the signals it waits for have been given. Records arrive core after
+// core, so cores affect each other only through what a launch fixes beforehand (how many cores share HBM), SyncAll, and
+// L2.
 #pragma once
 #include <cstdio>
 #include <memory>
@@ -17,7 +18,7 @@
 
 namespace sim {
 
-// Why a pipe stood still: one of the pipes, or the other cores.
+// The cause of a pipe's wait: one of the pipes, or the other cores.
 enum Cause : uint8_t { CAUSE_SYNC = ASC_PIPES, CAUSES };
 
 struct Totals {
@@ -37,7 +38,7 @@ public:
     void take(const Instr &instr) override;
     double latency_us() const;
     std::string report_json() const;
-    // Writes a Chrome trace of the pipes from here on; `file` stays open and belongs to the caller until finish_trace.
+    // Writes a Chrome trace of the pipes from now on; `file` stays open and belongs to the caller until finish_trace.
     void trace_to(FILE *file);
     void finish_trace();
 
@@ -48,9 +49,9 @@ private:
         Ticks time = 0;
         uint8_t pipe = ASC_S;
     };
-    // A physical core: when it is done with its blocks, and how much of that time hangs on the other cores.
+    // A physical core: when it has finished its blocks, and how much of that time depends on the other cores.
     struct Place { Ticks free = 0, hbm = 0, for_others = 0; };
-    // A block that has ended: where it ran, and what it loses if a byte comes from HBM and not from L2.
+    // A finished block: where it ran, and the time it loses for each byte that comes from HBM instead of L2.
     struct Ended {
         uint32_t place = 0;
         Rate loss;

@@ -1,4 +1,4 @@
-// One core while it is being timed. Used by timeline.cpp alone.
+// The timing state of one core. Used by timeline*.cpp only.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -8,13 +8,13 @@
 namespace sim {
 
 struct Timeline::Pipe {
-    Ticks free = 0, done = 0;   // takes the next instruction at `free`; all results are there at `done`
-    Ticks gate = 0;             // waits hold the next instruction until then
-    uint8_t gate_from = ASC_S;  // for which pipe
-    uint32_t next = 0;          // queue slots: when the instruction that had the slot started
+    Ticks free = 0, done = 0;   // accepts the next instruction at `free`; all results are ready at `done`
+    Ticks gate = 0;             // waits block the next instruction until this time
+    uint8_t gate_from = ASC_S;  // the pipe that is waited for
+    uint32_t next = 0;          // queue slots: when the instruction in the slot started
     std::vector<Ticks> starts;
 
-    // When all that was issued so far is done; an idle pipe announces at once.
+    // When everything issued so far is done; an idle pipe signals at once.
     Ticks reached(Ticks clock) const { return std::max({done, gate, clock}); }
 };
 
@@ -50,13 +50,13 @@ struct Timeline::Core {
 
     uint32_t block = 0, place = 0;
     Ticks began = 0, clock = 0, arrived = 0;
-    bool waiting = false;  // at SyncAll
-    size_t met = 0;        // how many SyncAll it has passed
+    bool waiting = false;  // blocked in SyncAll
+    size_t met = 0;        // number of SyncAll passed
     Pipe pipe[ASC_PIPES];
     std::vector<Moment> tokens;
     Totals totals;
     Rate hbm, share, l2, write, fix;  // of this core
-    Rate cube_hbm, cube_l2;           // of the cube core that works for it
+    Rate cube_hbm, cube_l2;           // of the cube core that serves it
     Ticks shared = 0, contended = 0, atomic = CYCLE;
     Ticks hbm_time = 0;  // transfers that the other cores slow down
     Way way;

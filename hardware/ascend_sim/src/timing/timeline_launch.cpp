@@ -1,4 +1,4 @@
-// Launches: overhead, where blocks run, who shares memory, what the cores wait for together.
+// Launches: overhead, placement of blocks, shared memory bandwidth, synchronisation of cores.
 #include <algorithm>
 
 #include "timeline.h"
@@ -42,9 +42,9 @@ void Timeline::end_launch() {
     l2_.end_launch(launch_.filled);
 }
 
-// How long the launch takes. Cores were timed one after another, each with an equal share of HBM; two things are known
-// only now. What a core fetched first for all was really fetched by whichever came first, a part by each: it is taken
-// off. And as cores finish, HBM is shared among those that are left.
+// The duration of a launch. Cores were timed one after another, each with an equal share of HBM. Two corrections are
+// possible only now. First, bytes charged to the core that was timed first were really fetched in part by each of their
+// readers, so the other readers' part is subtracted. Second, as cores finish, the remaining ones share HBM.
 Ticks Timeline::settle() const {
     struct Span { Ticks time, hbm; };
     std::vector<Span> spans;
@@ -55,7 +55,7 @@ Ticks Timeline::settle() const {
     std::stable_sort(spans.begin(), spans.end(), [](const Span &a, const Span &b) { return a.time < b.time; });
     if (spans.empty() || spans.back().time == 0) return 0;
     const Span &last = spans.back();
-    const Ticks bound = std::min(last.hbm, last.time) * CYCLE / last.time;  // the part of the time that is bandwidth
+    const Ticks bound = std::min(last.hbm, last.time) * CYCLE / last.time;  // the bandwidth-bound part of the time
     const double total = chip_.bytes_per_cycle(chip_.memory.hbm_gbs);
     const double core = chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs);
     const int64_t all = rate(std::min(core, total / static_cast<double>(spans.size()))).scaled;
@@ -69,9 +69,9 @@ Ticks Timeline::settle() const {
     return time;
 }
 
-// A block goes to the core that is free first.
+// A block runs on the core that is free first.
 void Timeline::begin_core(uint32_t block) {
-    if (launch_.places.empty()) {  // records without a launch, as tests write them
+    if (launch_.places.empty()) {  // records without a launch, as in tests
         launch_.places.assign(1, Place{now_, 0, 0});
         launch_.cubes.assign(1, Way{});
     }
@@ -139,8 +139,8 @@ void Timeline::sync_all(Core &at) {
     at.waiting = true;
 }
 
-// By the time a core goes on, all others have arrived: the kernel process runs them one after another. Some may be at the next
-// SyncAll already, so each meeting has a time of its own.
+// When a core resumes, all others have arrived, because the kernel process runs them one after another. Some may
+// already be at the next SyncAll, so each SyncAll has its own time.
 void Timeline::release_sync(Core &at) {
     const Ticks go = launch_.meetings[at.met++] + ticks(chip_.launch.sync_cycles);
     at.totals.wait[ASC_S][CAUSE_SYNC] += go - at.arrived;

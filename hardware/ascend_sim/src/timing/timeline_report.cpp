@@ -1,4 +1,4 @@
-// The report of the timing pass: times in microseconds, averaged over the cores that took part; bytes and counts in all.
+// The report of the timing pass: times in microseconds, averaged over the active cores; bytes and counts are totals.
 #include <algorithm>
 #include <cstdio>
 

@@ -1,4 +1,4 @@
-// A Chrome (or Perfetto) trace of the pipes: one process a core, one thread a pipe.
+// A Chrome (or Perfetto) trace of the pipes: one process per core, one thread per pipe.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -21,7 +21,7 @@ public:
 private:
     void name_pipe(uint32_t core, uint8_t pipe);
 
-    static constexpr uint64_t LIMIT = 500000;  // events; a viewer takes no more
+    static constexpr uint64_t LIMIT = 500000;  // events; viewers cannot load more
     FILE *file_;
     const Chip &chip_;
     uint64_t events_ = 0;
