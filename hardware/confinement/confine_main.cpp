@@ -2,8 +2,8 @@
 //
 //   confine --layers N --write DIR [--read PATH]... -- COMMAND ARGUMENTS...
 //
-// The command may write DIR only, read what is named, open no socket and look at no other process, as far as the layers
-// (those of jail.h) reach: the tier of the sandbox says how far that is. Exit status 125: not confined.
+// The command may write DIR only, read the named paths, open no socket and inspect no other process, as far as the
+// layers (those of jail.h) enforce it; the tier of the sandbox reports how far. Exit status 125: not confined.
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>

@@ -26,7 +26,7 @@ void close_all_from(int first) {
     for (int fd = first; fd < 4096; ++fd) close(fd);
 }
 
-// Standard streams lead nowhere, `code` becomes descriptor 3, and all others are closed.
+// Redirects the standard streams to /dev/null, moves `code` to descriptor 3, and closes all others.
 bool keep_only(int code) {
     const int nowhere = open("/dev/null", O_RDWR);
     if (nowhere < 0) return false;
@@ -47,7 +47,7 @@ bool limit_all(unsigned cpu_seconds) {
            limit(RLIMIT_MSGQUEUE, 0) && limit(RLIMIT_STACK, 8 << 20);
 }
 
-// Root becomes nobody; where that user does not exist (some containers), it loses its capabilities at least.
+// Changes root to nobody. Where that user does not exist (some containers), drops the capabilities.
 bool drop_privileges() {
     if (geteuid() == 0 && setgroups(0, nullptr) == 0 && setresgid(kNobody, kNobody, kNobody) == 0 &&
         setresuid(kNobody, kNobody, kNobody) == 0)
@@ -75,7 +75,7 @@ const char *confine_for_loading(unsigned layers, unsigned cpu_seconds, int code,
     // After the change of user, which would undo it.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) return "the parent is gone";
-    prctl(PR_SET_DUMPABLE, 1);  // else /proc/self, by which the code is loaded, belongs to root
+    prctl(PR_SET_DUMPABLE, 1);  // otherwise /proc/self, through which the code is loaded, belongs to root
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) return "cannot give up new privileges";
     if (layers & LANDLOCK)
         if (const char *error = restrict_files({})) return error;

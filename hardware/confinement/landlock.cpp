@@ -27,7 +27,7 @@ struct __attribute__((packed)) PathRule {
     int32_t folder;
 };
 
-// Each version knows more; asking for what a kernel does not know is an error.
+// Each Landlock version supports more rights; requesting an unsupported one is an error.
 Ruleset everything(int version) {
     Ruleset all{FIRST_VERSION, 0, 0};
     if (version >= 2) all.files |= REFER;

@@ -1,4 +1,5 @@
-// Landlock: which files a process may reach. No headers newer than the oldest kernel that has it are needed.
+// Landlock: restricts the files that a process may access. Needs no headers newer than the oldest kernel that supports
+// it.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,8 +14,9 @@ struct Paths {
 // The version of the kernel's Landlock; 0 if there is none.
 int landlock_version();
 
-// Denies every file but those beneath `paths`, all TCP, and signals and abstract sockets to the outside, as far as this
-// kernel knows how. Paths that do not exist are skipped. Returns null, or what went wrong. Needs no_new_privs.
+// Denies every file except those beneath `paths`, all TCP, and signals and abstract sockets to other processes, as far
+// as this kernel supports it. Paths that do not exist are skipped. Returns null, or what went wrong. Needs
+// no_new_privs.
 const char *restrict_files(const Paths &paths);
 
 }  // namespace confinement

@@ -91,7 +91,7 @@ bool connects() {
     address.sin_family = AF_INET;
     address.sin_port = htons(9);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    // Nobody listens there: being refused means that the attempt left the process.
+    // No server listens there: ECONNREFUSED means that the attempt left the process.
     return end >= 0 &&
            (connect(end, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0 || errno == ECONNREFUSED);
 }

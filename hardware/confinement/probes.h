@@ -1,11 +1,11 @@
-// Attacks on the sandbox. Each returns true if it got what it wanted.
+// Attacks on the sandbox. Each returns true if it succeeded.
 #pragma once
 #include <vector>
 
 namespace confinement {
 
 struct Probe {
-    enum Stage { Loading, Running } stage;  // when it strikes: as the kernel's code is loaded, or as it runs
+    enum Stage { Loading, Running } stage;  // when it runs: while the kernel's code is loaded, or afterwards
     bool quick;                             // part of the set that decides the tier
     const char *name;
     bool (*attack)();

@@ -1,10 +1,10 @@
-// sandbox-probes: tries to break out of the sandbox and says which attacks succeeded.
+// sandbox-probes: tries to break out of the sandbox and reports which attacks succeeded.
 //
 //   sandbox-probes --layers                      what this machine offers: {"layers": N}
 //   sandbox-probes --quick|--calls|--all LAYERS  {"tried": N, "reached": ["fork", ...]}
 //
-// --calls leaves out what only happens while code is loaded. Each attack has a process of its own, confined exactly as a
-// kernel process is.
+// --calls leaves out attacks while code is loaded. Each attack runs in its own process, confined exactly like a kernel
+// process.
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -27,7 +27,7 @@ constexpr int kPatienceMs = 3000;
 [[noreturn]] void strike(const confinement::Probe &probe, unsigned layers) {
     using confinement::Probe;
     int kept;
-    // With no layer at all nothing is closed either: the plain process that the others are compared with.
+    // Without layers no descriptor is closed either: this is the plain process that the others are compared with.
     if (layers && confinement::confine_for_loading(layers, 2, -1, &kept)) _exit(NOT_CONFINED);
     if (probe.stage == Probe::Loading) _exit(probe.attack() ? REACHED : BLOCKED);
     if (layers && confinement::confine_for_running(layers)) _exit(NOT_CONFINED);
@@ -48,7 +48,7 @@ int fate(const confinement::Probe &probe, unsigned layers) {
     const pid_t child = fork();
     if (child == 0) strike(probe, layers);
     int status = 0;
-    // Killed by the filter, stopped or hanging: blocked.
+    // A process that was killed by the filter, stopped or hung counts as blocked.
     if (child < 0 || !wait_for(child, &status) || !WIFEXITED(status)) return BLOCKED;
     return WEXITSTATUS(status);
 }
@@ -60,7 +60,7 @@ bool chosen(const confinement::Probe &probe, const std::string &set) {
 }
 
 int try_all(const std::string &set, unsigned layers) {
-    int verdict[2];  // something that a kernel process must not inherit
+    int verdict[2];  // a descriptor that a kernel process must not inherit
     if (pipe(verdict)) return 1;
     setenv("KERNEL_GYM_PROBE_SECRET", "1", 1);
     std::string reached;

@@ -1,4 +1,4 @@
-// System call filters, assembled by hand: nothing to install, the same on x86-64 and aarch64.
+// System call filters, assembled by hand: no dependency, the same on x86-64 and aarch64.
 #pragma once
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -11,10 +11,10 @@ namespace confinement {
 
 class Filter {
 public:
-    // `otherwise` is the action for system calls that no rule names (SECCOMP_RET_...).
+    // `otherwise` is the action for system calls without a rule (SECCOMP_RET_...).
     explicit Filter(uint32_t otherwise);
     Filter &on(std::initializer_list<int> calls, uint32_t action);
-    // Acts only if (argument & mask) == value, in its lower 32 bits.
+    // Applies only if (argument & mask) == value, in its lower 32 bits.
     Filter &on_if(int call, unsigned argument, uint32_t mask, uint32_t value, uint32_t action);
     // Returns null, or what went wrong. Needs no_new_privs.
     const char *install() const;
@@ -29,10 +29,10 @@ private:
 
 bool seccomp_available();
 
-// For a kernel process: what loading its code needs, and then what running it needs.
+// For a kernel process: the system calls needed to load its code, then those needed to run it.
 Filter filter_for_loading();
 Filter filter_for_running();
-// For a compiler: everything but the network, other processes and the kernel's rarely needed doors.
+// For a compiler: everything except the network, other processes and rarely needed kernel interfaces.
 Filter filter_for_compiling();
 
 }  // namespace confinement

@@ -1,4 +1,4 @@
-// Ascend C as the host half of a kernel sees it: sizes, element types, and launches that are written down, not made.
+// Ascend C for the host half of a kernel: sizes, element types, and launches that are recorded instead of made.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -44,7 +44,7 @@ struct Launcher {
     }
 };
 
-// kernel<<<blocks, nothing, stream>>>: the number of cores is all there is to the shape of a launch.
+// kernel<<<blocks, nothing, stream>>>: the number of cores is the only part of a launch's shape.
 template <class... P>
 Launcher<P...> launcher(uint32_t line, void (*kernel)(P...), uint32_t blocks, const void * = nullptr,
                         const void * = nullptr) {

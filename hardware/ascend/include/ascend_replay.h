@@ -1,4 +1,4 @@
-// Our own host code beside a candidate's device code: starts one kernel with arguments that were written down before.
+// Trusted host code linked with a kernel's device code: starts one kernel with arguments that were recorded before.
 #pragma once
 #include <stdint.h>
 #include <string.h>
@@ -14,7 +14,7 @@ template <class T> T taken(const void *bytes) {
 template <class> struct Arguments;
 template <class... P> struct Arguments<void(P...)> {
     template <class Start> static void pass(const void *const *given, const Start &start) {
-        // In braces, so that they are taken in order.
+        // In braces, because they guarantee the order of evaluation.
         struct All {
             const Start &start;
             All(const Start &start, P... values) : start(start) { start(values...); }

@@ -1,5 +1,5 @@
-// z = x + y of half, in the steps of a tuning story: a scalar loop, vector instructions, many cores, large tiles, two
-// buffers, inputs that bypass L2, sources in different bank groups.
+// z = x + y of half, in the steps of a tuning sequence: a scalar loop, vector instructions, many cores, large tiles,
+// two buffers, inputs that bypass L2, sources in different bank groups.
 // ints: cores, tile (elements), buffers, vector (0: scalar loop), bypass, apart (bytes between x and y in UB)
 #include "kernel_gym.h"
 #include "kernel_operator.h"

@@ -1,4 +1,4 @@
-// A thousand Adds of 4096 floats in UB: what the places of the operands cost.
+// A thousand Adds of 4096 floats in UB, to measure the cost of operand placement.
 // ints: bytes from x to y, bytes from x to z
 #include "kernel_gym.h"
 #include "kernel_operator.h"

@@ -1,4 +1,4 @@
-// Reads a matrix of half into UB, tile by tile, and does nothing else: what copies cost by their shape.
+// Reads a matrix of half into UB, tile by tile, to measure the cost of copies by shape.
 // ints: cores, tile rows, tile columns, whole (1: one instruction a tile, 0: one a row),
 //       shared (0: each core its rows, 1: every core all rows in the same order, 2: each starting elsewhere)
 #include "kernel_gym.h"

@@ -1,4 +1,4 @@
-// Reads a matrix of half into L1 on the cube cores, each tile turned into fractals on the way.
+// Reads a matrix of half into L1 on the cube cores and converts each tile to fractals on the way.
 // ints: cores, tile rows, tile columns
 #include "kernel_gym.h"
 #include "kernel_operator.h"

@@ -1,5 +1,5 @@
 // C = A B of half with the library's Matmul: one part of C for each cube core.
-// ints: cores, how many of them one below the other, base m, base n, base k, depth of A and of B in L1 (1: one buffer)
+// ints: cores, cores along M, base m, base n, base k, depth of A and of B in L1 (1: one buffer)
 #include "kernel_gym.h"
 #include "kernel_operator.h"
 #include "lib/matmul_intf.h"

@@ -1,4 +1,4 @@
-// The sum of one row of floats on one core: by halving with Add, or one result a repeat again and again.
+// The sum of one row of floats on one core: by halving with Add, or by repeated WholeReduceSum.
 // ints: tree (1: halving)
 #include "kernel_gym.h"
 #include "kernel_operator.h"
@@ -19,7 +19,7 @@ __aicore__ inline void ByRepeats(LocalTensor<float> data, LocalTensor<float> sum
     }
 }
 
-// Adds the upper half to the lower one; halves are whole repeats, so what is odd stays for the next turn.
+// Adds the upper half to the lower one. Halves are whole repeats, so an odd repeat is left for the next round.
 __aicore__ inline uint32_t ByHalves(LocalTensor<float> data, uint32_t count) {
     while (count > 64) {
         const uint32_t half = Up(Up(count, 2), 64) * 64;
@@ -45,7 +45,7 @@ extern "C" __global__ __aicore__ void reduce_kernel(GM_ADDR x, GM_ADDR y, uint32
     data = in.DeQue<float>();
     LocalTensor<float> sums = out.AllocTensor<float>();
     Duplicate(sums, 0.0f, Up(padded / 64, 64) * 64);
-    uint64_t rest[2] = {(uint64_t)-1 << (count % 64), 0};   // what the last repeat has beyond the row
+    uint64_t rest[2] = {(uint64_t)-1 << (count % 64), 0};   // lanes of the last repeat beyond the row
     if (padded > count) Duplicate(data[count / 64 * 64], 0.0f, rest, 1, 1, 8);
     if (tree) count = ByHalves(data, count);
     ByRepeats(data, sums, count);

@@ -1,9 +1,9 @@
-// The border between kernel code and the device: every call that crosses it, and nothing else.
+// The interface between kernel code and the device: every call that crosses it, and nothing else.
 //
-// kernel_operator.h is thin: its templates turn Ascend C calls into the type-erased calls below. The calls marked
-// ASC_CALL become one record each in the ring that the device process reads; marshal.py generates both ends from this
-// file, so a declaration here is all there is to add to the wire. ASC_QUERY calls wait for a reply. ASC_FRONT calls are
-// answered inside the kernel process and never cross (they may emit ASC_CALL records themselves).
+// kernel_operator.h is thin: its templates turn Ascend C calls into the type-erased calls below. Each ASC_CALL becomes
+// one record in the ring that the device process reads; marshal.py generates both ends from this file, so a new call
+// needs only a declaration here. ASC_QUERY calls wait for a reply. ASC_FRONT calls are answered inside the kernel
+// process and never cross (they may emit ASC_CALL records themselves).
 //
 // Rules for this file: plain C types, one declaration per line, every ASC_CALL and ASC_QUERY ends in `int32_t line`
 // (the author's line), arguments of at most ASC_PAYLOAD bytes in all. Types must have no padding that matters: records
@@ -18,7 +18,7 @@
 
 enum { ASC_PAYLOAD = 168 };
 
-// Element types share their codes with KernelDtype of kernel_gym.h; asc_dtype adds what only the device has.
+// Element types share their codes with KernelDtype of kernel_gym.h; asc_dtype adds those that only the device has.
 // clang-format off
 enum asc_dtype : uint8_t {
     ASC_F32 = 0, ASC_F16 = 1, ASC_BF16 = 2, ASC_I8 = 3, ASC_U8 = 4, ASC_I16 = 5, ASC_U16 = 6, ASC_I32 = 7, ASC_U32 = 8,
@@ -39,18 +39,18 @@ enum asc_position : uint8_t {
 };
 // clang-format on
 
-// A view of on-chip memory: where it starts and how many bytes are left in it.
+// A view of on-chip memory: its start and the number of bytes left in it.
 struct asc_local {
     uint32_t addr;
     uint32_t bytes;
     uint32_t space;
 };
 
-// A global address. Tensor i lives at ASC_GM_BASE + i * ASC_GM_STRIDE; nothing is mapped there in the kernel process.
+// A global address. Tensor i is at ASC_GM_BASE + i * ASC_GM_STRIDE; nothing is mapped there in the kernel process.
 typedef uint64_t asc_global;
 static const uint64_t ASC_GM_BASE = 0x100000000000ull, ASC_GM_STRIDE = 1ull << 36;
 
-// How a vector instruction walks its operands.
+// How a vector instruction iterates over its operands.
 enum asc_form : uint8_t { ASC_COUNT, ASC_MASK, ASC_MASK_REGISTER };
 struct asc_walk {
     uint64_t mask[2];  // bit i = element i of a repeat; only with ASC_MASK
@@ -75,9 +75,9 @@ enum asc_vector_op : uint16_t {
 };
 // clang-format on
 
-// High-level functions: several instructions each, on a temporary buffer. `flags` of asc_library: 1 = may overwrite the
-// source, 2 = the second operand is `scalar`, 4 = the first operand is `scalar`. Swish's beta and ClampMin/Max's limit are
-// `scalar`. `tmp` is what the author gave, or all that InitBuffer left over in UB.
+// High-level functions: several instructions each, with a temporary buffer. `flags` of asc_library: 1 = may overwrite
+// the source, 2 = the second operand is `scalar`, 4 = the first operand is `scalar`. `scalar` is also Swish's beta and
+// the limit of ClampMin/Max. `tmp` is the author's buffer, or all that InitBuffer left over in UB.
 // clang-format off
 enum asc_library_op : uint16_t {
     ASC_TANH, ASC_SIGMOID, ASC_ERF, ASC_ERFC, ASC_SIN, ASC_COS, ASC_TAN, ASC_ASIN, ASC_ACOS, ASC_ATAN, ASC_SINH, ASC_COSH,
@@ -110,14 +110,14 @@ ASC_CALL asc_core_begin(uint32_t block, int32_t line);
 ASC_CALL asc_core_resume(uint32_t block, int32_t line);
 ASC_CALL asc_core_end(int32_t line);
 ASC_CALL asc_launch_end(int32_t line);
-ASC_CALL asc_returned(int32_t code, int32_t line);   // kernel_launch came back
+ASC_CALL asc_returned(int32_t code, int32_t line);   // kernel_launch returned
 ASC_CALL asc_stuck(uint32_t waiting, int32_t line);  // some cores wait for others that have finished
 
-// Scalars (`scalar`, `bits`, `first`, ...) travel as the raw bits of their type, zero-extended.
+// Scalars (`scalar`, `bits`, `first`, ...) are passed as the raw bits of their type, zero-extended.
 
 // ---- on-chip memory and queues ---------------------------------------------------------------------------------
-// The kernel process keeps the same books as the device (addresses are handed out upwards, free buffers in the order in
-// which they were freed), so that allocation needs no reply; the device checks every step against its own.
+// The kernel process mirrors the device's allocations (addresses increase, free buffers are reused in the order in
+// which they were freed), so that allocation needs no reply; the device checks every step against its own copy.
 // TQue<VECIN> opens (GM, VECIN), VECOUT (VECOUT, GM), VECCALC (VECCALC, VECCALC), A1/B1/C1 (GM, it), A2 (A1, A2), B2
 // (B1, B2), C2 (C1, C2), CO1 (CO1, CO2), CO2 (CO2, GM); TQueBind<s, d> opens (s, d). The buffers lie in the memory of
 // the destination, or of the source if the destination is GM or CO2.
@@ -134,7 +134,7 @@ ASC_FRONT uint32_t asc_queue_length(uint32_t queue);
 ASC_FRONT uint32_t asc_queue_idle(uint32_t queue);
 ASC_FRONT void asc_tpipe_begin(int32_t line);  // a TPipe is constructed
 ASC_FRONT void asc_tpipe_reset(int32_t line);
-ASC_FRONT asc_local asc_unallocated(uint32_t space);  // what InitBuffer has left over (PopStackBuffer)
+ASC_FRONT asc_local asc_unallocated(uint32_t space);  // the bytes that InitBuffer has not allocated (PopStackBuffer)
 ASC_CALL asc_tpipe(uint32_t reset, int32_t line);
 ASC_CALL asc_init_queue(uint32_t queue, uint32_t source, uint32_t destination, int32_t depth, uint32_t count,
                         uint32_t bytes, int32_t line);
@@ -146,7 +146,7 @@ ASC_CALL asc_enqueue_as(uint32_t queue, asc_local tensor, uint32_t source, uint3
                         int32_t line);  // EnQue<source, destination>
 ASC_CALL asc_dequeue_as(uint32_t queue, uint32_t addr, uint32_t source, uint32_t destination, int32_t line);
 ASC_CALL asc_free(uint32_t queue, asc_local tensor, int32_t line);
-// Inside a part of a buffer (TBufPool): `rest` is what is left of it, its bytes go on from its first address.
+// Inside a part of a buffer (TBufPool): `rest` is the free part; new bytes start at its first address.
 ASC_FRONT void asc_queue_init_in(uint32_t queue, asc_local rest, uint32_t count, uint32_t bytes, int32_t line);
 ASC_CALL asc_init_queue_in(uint32_t queue, uint32_t source, uint32_t destination, int32_t depth, uint32_t count,
                            uint32_t bytes, asc_local rest, int32_t line);
@@ -157,7 +157,7 @@ ASC_CALL asc_static_alloc(uint32_t space, uint32_t addr, uint32_t bytes, int32_t
 ASC_CALL asc_offset_out_of_bounds(asc_local tensor, uint64_t offset_bytes, int32_t line);
 
 // ---- copies ----------------------------------------------------------------------------------------------------
-// Lengths and strides in bytes; a stride is the gap between the end of one burst and the start of the next. `exact`
+// Lengths and strides are in bytes; a stride is the gap between the end of one burst and the start of the next. `exact`
 // is false for DataCopy (whole blocks of 32 bytes) and true for DataCopyPad. `pad_*` are elements.
 struct asc_burst {
     uint32_t count, bytes;
@@ -200,8 +200,8 @@ ASC_CALL asc_gather_mask(uint32_t dtype, asc_local dst, asc_local src, asc_local
                          uint32_t reduce, uint32_t count, asc_walk walk, int32_t line);
 ASC_CALL asc_transpose16(uint32_t dtype, asc_local dst, asc_local src, int32_t line);
 ASC_CALL asc_sort32(uint32_t dtype, asc_local dst, asc_local src, asc_local index, uint32_t repeat, int32_t line);
-// Merges up to four lists of pairs (value, index), each sorted downwards; `count` are pairs. With several repeats the lists lie
-// one behind the other and all are of one length.
+// Merges up to four lists of pairs (value, index), each in descending order; `count` are pairs. With several repeats
+// the lists are adjacent and all have the same length.
 struct asc_lists {
     asc_local list[4];
     uint32_t count[4];
@@ -209,7 +209,7 @@ struct asc_lists {
 };
 ASC_CALL asc_merge_sorted(uint32_t dtype, asc_local dst, asc_lists lists, int32_t line);
 ASC_QUERY uint64_t asc_merge_counts(int32_t line);  // pairs that the last merge took from each list, 16 bits each
-// 16 blocks of 32 bytes become 16 others, their elements transposed.
+// Transposes the elements of 16 blocks of 32 bytes into 16 others.
 struct asc_blocks16 { uint32_t dst[16], src[16]; };
 struct asc_transpose_steps { uint32_t repeat, dst_step, src_step, dst_high, src_high; };  // steps in blocks
 ASC_CALL asc_transpose_blocks(uint32_t dtype, asc_blocks16 blocks, asc_transpose_steps steps, int32_t line);
@@ -251,8 +251,8 @@ ASC_CALL asc_tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_local
                            uint64_t scalar, int32_t line);
 
 // ---- scalar unit -----------------------------------------------------------------------------------------------
-// A query answers with the aligned block around the element; the kernel process may read the rest of the block from
-// that answer until something is written (every such read is still told, and checked).
+// A query returns the aligned block around the element. The kernel process may serve further reads of the block from
+// that answer until something is written; every such read is still reported and checked.
 enum { ASC_BLOCK = 256 };
 struct asc_block { uint8_t bytes[ASC_BLOCK]; };
 ASC_QUERY asc_block asc_read_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line);
@@ -283,8 +283,8 @@ ASC_CALL asc_block_set(uint32_t block, uint32_t event, int32_t line);
 ASC_CALL asc_block_wait(uint32_t block, uint32_t event, int32_t line);
 
 // ---- Matmul (lib/matmul_intf.h) ----------------------------------------------------------------------------------
-// transposed: 1; fractals: its columns are 32 bytes wide (C's: 16 elements), each all rows long, and its leading dimension is
-// the number of rows from one to the next.
+// transposed: 1; fractals: columns are 32 bytes wide (C's: 16 elements), each as long as the matrix has rows, and the
+// leading dimension is the number of rows from one column to the next.
 struct asc_matrix {
     asc_global address;
     uint32_t dtype;
@@ -294,7 +294,7 @@ struct asc_matmul_shape { uint32_t m, n, k, lda, ldb, ldc, base_m, base_n, base_
 ASC_CALL asc_matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias, asc_matmul_shape shape, uint32_t flags,
                     int32_t line);  // flags: 1 bias, 2 atomic add, 4 asynchronous
 
-// ---- the cube at its basic level ----------------------------------------------------------------------------------
+// ---- the cube's basic API ----------------------------------------------------------------------------------------
 // Fractals are 512 bytes: 16 rows of 32 bytes. L0A holds them row by row, L0B by k and then n with n as rows, L0C column
 // by column with 16 x 16 elements of 4 bytes.
 struct asc_fractals { uint32_t start, repeat, src_stride, dst_gap, transposed; };  // in fractals
@@ -302,9 +302,9 @@ ASC_CALL asc_load_fractals(asc_local dst, asc_local src, asc_fractals shape, uin
 struct asc_mmad_shape { uint32_t m, n, k, from_zero, with_bias; };  // from_zero: C starts from 0
 ASC_CALL asc_mmad(asc_local c, asc_local a, asc_local b, asc_local bias, uint32_t c_dtype, uint32_t dtype,
                   asc_mmad_shape shape, int32_t line);
-// nz: result in columns of fractals, dst_stride in blocks of 32 bytes between them, else rows, dst_stride in elements. quant:
-// 0 by the types alone, 1 with `scale`, 2 with the n scales in `scales` (L1 or FB; 8 bytes each). src_stride: rows of C in L0C.
-// registers: quant, nd_* and the scales are those of asc_fix_registers.
+// nz: the result is in columns of fractals with dst_stride blocks of 32 bytes between them, otherwise in rows with
+// dst_stride elements. quant: 0 by the types alone, 1 with `scale`, 2 with the n scales in `scales` (L1 or FB; 8 bytes
+// each). src_stride: rows of C in L0C. registers: quant, nd_* and the scales are those of asc_fix_registers.
 struct asc_fix_shape {
     uint32_t m, n, src_stride, dst_stride, relu, nz, split, quant, nd_num, src_nd_stride, dst_nd_stride, registers;
 };
@@ -315,10 +315,10 @@ ASC_CALL asc_fixpipe_local(asc_local dst, asc_local src, asc_local scales, uint3
 ASC_CALL asc_fix_registers(uint32_t which, uint64_t number, uint32_t nd_num, uint32_t src_nd_stride,
                            uint32_t dst_nd_stride, asc_local scales, int32_t line);  // 0: scale, 1: matrices, 2: scales
 ASC_CALL asc_load_global_fractals(asc_local dst, asc_global src, asc_fractals shape, uint32_t dtype, int32_t line);
-// Squares of 16 or 32 elements, transposed: 1 fractal of 16-bit elements, 2 of 8 or 32 bits; gaps and strides in squares.
+// Transposed squares of 16 or 32 elements: 1 fractal of 16-bit elements, 2 of 8 or 32 bits; strides in squares.
 ASC_CALL asc_load_transposed(asc_local dst, asc_local src, asc_fractals shape, uint32_t fractal_gap, uint32_t dtype,
                              int32_t line);
-// What a convolution multiplies: rows of (output position), columns of (channel block, filter row, filter column, channel).
+// Operand of a convolution: rows of (output position), columns of (channel block, filter row, filter column, channel).
 struct asc_image {
     uint32_t h, w, channels, k_extent, m_extent, k_start, m_start, stride_w, stride_h, filter_w, filter_h, dilation_w,
         dilation_h, left, right, top, bottom;
@@ -333,4 +333,4 @@ ASC_FRONT void asc_printf(int32_t line, const char *format, ...);  // becomes as
 ASC_CALL asc_print(asc_text text, int32_t line);
 ASC_CALL asc_dump(uint32_t dtype, asc_local tensor, uint32_t description, uint32_t count, int32_t line);
 ASC_CALL asc_assert_failed(asc_text text, int32_t line);
-ASC_CALL asc_misuse(asc_text text, int32_t line);  // a rule that the header can see, with what to do
+ASC_CALL asc_misuse(asc_text text, int32_t line);  // a rule that the header can check, with a hint

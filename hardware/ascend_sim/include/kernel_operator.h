@@ -1,6 +1,6 @@
-// Ascend C for the simulator: CANN 8.1 names as Atlas A2 has them, each turned into one call of abi.h.
+// Ascend C for the simulator: the CANN 8.1 names of Atlas A2, each translated into one call of abi.h.
 //
-// What A2 lacks is absent on purpose (Subs, Divs, Neg, Ands, Ors, Scatter, ...), and so is the C library.
+// Functions that A2 lacks are absent on purpose (Subs, Divs, Neg, Ands, Ors, Scatter, ...), and so is the C library.
 #pragma once
 #include "detail/types.h"
 #include "detail/tensor.h"

@@ -1,4 +1,4 @@
-// What the device half of a kernel finds without asking: the words of kernel_gym.h and of the host's headers.
+// Types that the device half of a kernel may use without an include: those of kernel_gym.h and of the host's headers.
 #pragma once
 
 typedef signed char int8_t;

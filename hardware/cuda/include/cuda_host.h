@@ -1,4 +1,4 @@
-// CUDA as the host half of a kernel sees it: sizes, element types, and launches that are written down, not made.
+// CUDA for the host half of a kernel: sizes, element types, and launches that are recorded instead of made.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -49,7 +49,7 @@ KERNEL_GYM_VECTORS(double, double)
 typedef unsigned char uchar;
 typedef unsigned int uint;
 
-// Only their sizes matter here.
+// Only the sizes of these types matter here.
 struct __half { unsigned short bits; };
 struct alignas(4) __half2 { __half x, y; };
 struct __nv_bfloat16 { unsigned short bits; };
@@ -61,7 +61,7 @@ typedef __half2 half2;
 typedef __nv_bfloat16 nv_bfloat16;
 typedef __nv_bfloat162 nv_bfloat162;
 
-// What a launch needs is arranged by whoever makes it, and what went wrong is in the verdict.
+// The process that makes the launches handles attributes and errors; errors are reported in the verdict.
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 inline cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
 template <class K> inline cudaError_t cudaFuncSetAttribute(K, cudaFuncAttribute, int) { return cudaSuccess; }

@@ -1,9 +1,9 @@
-// cuda-compile: compiles device code with NVRTC. Meant to be confined: the text is a stranger's.
+// cuda-compile: compiles device code with NVRTC. Runs confined, because the source is untrusted.
 //
 //   cuda-compile LIBNVRTC SOURCE CUBIN NAMES [NAME]... -- [OPTION]...
 //
-// Writes the code into CUBIN and into NAMES, line by line, what each NAME (an expression such as `f<float>`) is called
-// there. The compiler's words go to the standard output. Exit status 0: compiled; 1: refused; 3: NVRTC failed.
+// Writes the code to CUBIN and, line by line, the mangled name of each NAME (an expression such as `f<float>`) to
+// NAMES. The compiler's messages go to the standard output. Exit status 0: compiled; 1: rejected; 3: NVRTC failed.
 #include <dlfcn.h>
 
 #include <cstdio>

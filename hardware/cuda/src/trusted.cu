@@ -1,4 +1,5 @@
-// The kernels of the trusted process: they wait, wipe, and look at memory after a candidate's call.
+// The kernels of the trusted process: they delay the stream, wipe on-chip state, and check memory after a kernel's
+// call.
 
 // One thread waits, so that the host has queued everything behind it before the first of it starts.
 extern "C" __global__ void wait_ns(unsigned long long ns) {
@@ -8,7 +9,7 @@ extern "C" __global__ void wait_ns(unsigned long long ns) {
     while (now - begin < ns);
 }
 
-// Every multiprocessor is busy, so that its clock is up.
+// Keeps every multiprocessor busy, so that the GPU reaches its full clock.
 extern "C" __global__ void warm_ns(unsigned long long ns, float *sink) {
     unsigned long long begin, now;
     float value = threadIdx.x;
@@ -20,7 +21,7 @@ extern "C" __global__ void warm_ns(unsigned long long ns, float *sink) {
     if (value == 12345.678f) *sink = value;
 }
 
-// Overwrites what a multiprocessor keeps between launches: shared memory and the stacks of its threads.
+// Overwrites the state that a multiprocessor keeps between launches: shared memory and the stacks of its threads.
 extern "C" __global__ void wipe(unsigned words, unsigned pattern, unsigned *sink) {
     extern __shared__ unsigned shared_words[];
     volatile unsigned own[128];
@@ -38,7 +39,7 @@ __device__ unsigned long long mixed(unsigned long long value) {
     return value ^ value >> 32;
 }
 
-// Adds up a mix of every byte group and its place, in any order: equal sums mean equal bytes.
+// Sums a hash of every byte group and its position, in any order: equal sums mean equal bytes.
 extern "C" __global__ void digest(const unsigned char *data, unsigned long long size, unsigned long long *sums) {
     const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
     const unsigned long long first = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
@@ -57,7 +58,7 @@ extern "C" __global__ void digest(const unsigned char *data, unsigned long long 
     }
 }
 
-// Counts the bytes that are no longer `pattern`.
+// Counts the bytes that differ from `pattern`.
 extern "C" __global__ void count_changed(const unsigned char *data, unsigned long long size, unsigned char pattern,
                                          unsigned long long *count) {
     unsigned long long found = 0;

@@ -1,4 +1,4 @@
-// What a kernel's host function is handed. The same structures on every device.
+// The arguments of a kernel's host function. The structures are the same on every device.
 #pragma once
 #if !defined(__CUDACC_RTC__)
 #include <stdint.h>

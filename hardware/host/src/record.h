@@ -1,5 +1,5 @@
-// What passes between the trusted side and the process that runs a host function: one piece of shared memory.
-// All numbers are little-endian and of fixed size; launches.py reads and writes the same layout.
+// The shared memory between the trusted side and the process that runs a host function. All numbers are little-endian
+// and of fixed size; launches.py reads and writes the same layout.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +32,7 @@ struct Answer {
     char error[240];
 };
 
-// A launch in the log; its arguments follow, each an Argument and its bytes, padded to 8.
+// A launch in the log, followed by its arguments: each an Argument and its bytes, padded to 8.
 struct Launch {
     uint64_t kernel;  // offset in the loaded file
     uint32_t grid[3], block[3];

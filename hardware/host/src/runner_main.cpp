@@ -2,9 +2,9 @@
 //
 //   host-runner LAYERS CPU_SECONDS SHARED_FD CODE_FD
 //
-// SHARED_FD is the memory of record.h, CODE_FD the shared object. The process holds no tensor and knows no device.
-// This code is ours, but the process is hostile as soon as the kernel is loaded: the kernel can overwrite all of it and
-// all that it records. The reader of the record must check it.
+// SHARED_FD is the memory of record.h, CODE_FD the shared object. The process holds no tensor and has no access to a
+// device. This code is trusted, but the process is hostile once the kernel is loaded: the kernel can overwrite all of
+// it and all that it records. The reader of the record must check it.
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// Instructions that make indices, spread, gather, transpose and sort.
+// Instructions that create indices, spread, gather, transpose and sort elements.
 #pragma once
 #include "walk.h"
 
@@ -43,7 +43,7 @@ ASC_INLINE void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &src, con
     asc_gather(asc::dtype<T>, dst.where(), src.where(), offsets.where(), srcBaseAddr, 0,
                detail::masked<true>(mask, repeatTimes, detail::strides(1, dstRepStride)), at.line);
 }
-// Whole blocks of 32 bytes, eight a repeat.
+// Gathers whole blocks of 32 bytes, eight a repeat.
 template <class T>
 ASC_INLINE void Gatherb(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets,
                         asc::Repeat repeatTimes, const GatherRepeatParams &params, At at = ASC_HERE) {
@@ -70,7 +70,7 @@ ASC_INLINE asc_walk gather_strides(const GatherMaskParams &p) {
 }
 }  // namespace detail
 
-// Keeps the elements whose bit is set in a fixed pattern (1 to 7) or in a tensor; rsvdCnt is how many there were.
+// Keeps the elements whose bit is set in a fixed pattern (1 to 7) or in a tensor; rsvdCnt is their number.
 template <class T>
 ASC_INLINE void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0, uint8_t src1Pattern, bool reduceMode,
                            uint32_t mask, const GatherMaskParams &params, uint64_t &rsvdCnt, At at = ASC_HERE) {
@@ -89,7 +89,7 @@ ASC_INLINE void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0
     rsvdCnt = asc_gather_mask_count(at.line);
 }
 
-// 16 x 16 elements of 16 bits.
+// Transposes 16 x 16 elements of 16 bits.
 template <class T> ASC_INLINE void Transpose(const LocalTensor<T> &dst, const LocalTensor<T> &src, At at = ASC_HERE) {
     ASC_TAKES("Transpose", T, int16_t, uint16_t, half);
     asc_transpose16(asc::dtype<T>, dst.where(), src.where(), at.line);
@@ -106,7 +106,7 @@ struct TransDataTo5HDParams {
           srcRepStride(src_stride) {}
 };
 
-// 16 blocks of 32 bytes in, 16 out, transposed; the lists hold tensors or their addresses.
+// Transposes 16 blocks of 32 bytes; the lists hold tensors or their addresses.
 template <class T>
 ASC_INLINE void TransDataTo5HD(uint64_t dstList[16], uint64_t srcList[16], const TransDataTo5HDParams &p,
                                At at = ASC_HERE) {
@@ -125,7 +125,7 @@ ASC_INLINE void TransDataTo5HD(const LocalTensor<T> (&dstList)[16], const LocalT
     TransDataTo5HD<T>(to, from, p, at);
 }
 
-// Sorts each 32 elements downwards into pairs of value and index.
+// Sorts each 32 elements in descending order into pairs of value and index.
 template <class T>
 ASC_INLINE void Sort32(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<uint32_t> &src1,
                        int32_t repeatTimes, At at = ASC_HERE) {

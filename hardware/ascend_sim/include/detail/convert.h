@@ -103,7 +103,7 @@ ASC_COMPARE_SCALAR(Compares)
 #undef ASC_COMPARE_SCALAR
 #undef ASC_COMPARABLE
 
-// A set bit takes from src0.
+// A set bit selects src0.
 #define ASC_SELECTABLE(T, U)                                                                                           \
     ASC_TAKES("Select", T, half, float);                                                                               \
     static_assert(std::is_unsigned_v<U> || std::is_same_v<U, int8_t>,                                                  \

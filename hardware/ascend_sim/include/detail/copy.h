@@ -1,10 +1,10 @@
-// Copies between global and on-chip memory, and inside it.
+// Copies between global and on-chip memory, and within on-chip memory.
 #pragma once
 #include "tensor.h"
 
 namespace AscendC {
 
-// Lengths and gaps in blocks of 32 bytes (DataCopyPad: length, and the gap on the global side, in bytes).
+// Lengths and gaps are in blocks of 32 bytes (DataCopyPad: the length and the gap on the global side are in bytes).
 struct DataCopyParams {
     uint16_t blockCount = 1, blockLen = 0, srcStride = 0, dstStride = 0;
     constexpr DataCopyParams() = default;
@@ -12,7 +12,7 @@ struct DataCopyParams {
         : blockCount(count), blockLen(length), srcStride(src_gap), dstStride(dst_gap) {}
 };
 
-// The length, and the gap on the global side, in bytes; the gap on the on-chip side in blocks of 32 bytes.
+// The length and the gap on the global side are in bytes, the gap on the on-chip side in blocks of 32 bytes.
 struct DataCopyExtParams {
     uint16_t blockCount = 1;
     uint32_t blockLen = 0, srcStride = 0, dstStride = 0, rsv = 0;
@@ -121,7 +121,7 @@ template <class T> ASC_INLINE void SetPadValue(T value, At at = ASC_HERE) {
     asc_set_pad_value(asc::dtype<T>, asc::bits(value), at.line);
 }
 
-// Copies out of UB add to what is there, or keep the larger or smaller, until SetAtomicNone.
+// Until SetAtomicNone, copies out of UB add to the old value, or keep the larger or smaller one.
 template <class T> ASC_INLINE void SetAtomicAdd(At at = ASC_HERE) {
     ASC_TAKES("SetAtomicAdd", T, float, half, bfloat16_t, int8_t, int16_t, int32_t);
     asc_set_atomic(1, asc::dtype<T>, at.line);

@@ -1,4 +1,4 @@
-// The cube at its basic level: fractals to L0, products, results out.
+// The cube's basic API: loads of fractals into L0, products, results out of L0C.
 #pragma once
 #include "copy.h"
 #include "message.h"
@@ -30,7 +30,7 @@ struct MmadParams {
     bool kDirectionAlign = false, cmatrixSource = false, cmatrixInitVal = true;
 };
 
-// With a scalar, or (V...) a number for each column.
+// With a scalar, or (V...) with a number per column.
 enum QuantMode_t : uint32_t { NoQuant, F322F16, F322BF16, DEQF16, VDEQF16, QF322B8_PRE, VQF322B8_PRE, REQ8, VREQ8 };
 enum class CO2Layout : uint8_t { NZ, ROW_MAJOR };
 struct FixpipeConfig {
@@ -50,7 +50,7 @@ struct FixpipeParamsV220 {
     bool isChannelSplit = false;
 };
 
-// DataCopy out of L0C: Fixpipe whose numbers are in registers.
+// DataCopy out of L0C: a Fixpipe whose parameters are in registers.
 struct DataCopyCO12DstParams {
     uint8_t sid = 0;
     uint16_t nSize = 0, mSize = 0;
@@ -99,7 +99,7 @@ template <class T> ASC_INLINE void LoadData(const LocalTensor<T> &dst, const Loc
     asc_load_fractals(dst.where(), src.where(), {p.startIndex, p.repeatTimes, p.srcStride, p.dstGap, p.ifTranspose},
                       asc::moved<T>, at.line);
 }
-// From global memory, where fractals lie as they will on the chip.
+// Loads from global memory, where fractals have their on-chip layout.
 template <class T> ASC_INLINE void LoadData(const LocalTensor<T> &dst, const GlobalTensor<T> &src,
                                             const LoadData2DParams &p, At at = ASC_HERE) {
     ASC_TAKES("LoadData", T, half, bfloat16_t, float, int8_t, uint8_t, int4b_t);
@@ -202,7 +202,7 @@ ASC_INLINE asc_fix_shape fix_shape(const DataCopyCO12DstParams &p) {
 constexpr asc_local no_scales{0, 0, ASC_FB};
 }  // namespace detail
 
-// L0C to global memory (or, in fractals, to A1); the types say what the elements become, with quantPre by which scale.
+// Copies L0C to global memory (or, in fractals, to A1). The types determine the conversion, quantPre the scale.
 template <class D, class S, const FixpipeConfig &config = CFG_ROW_MAJOR>
 ASC_INLINE void Fixpipe(const GlobalTensor<D> &dst, const LocalTensor<S> &src, const FixpipeParamsV220 &p,
                         At at = ASC_HERE) {
@@ -234,7 +234,7 @@ ASC_INLINE void Fixpipe(const LocalTensor<D> &dst, const LocalTensor<S> &src,
                       detail::fix_shape(p, true), p.deqScalar, at.line);
 }
 
-// The same as a copy, with the numbers in registers.
+// The same as a copy, with the parameters in registers.
 template <class D, class S> ASC_INLINE void DataCopy(const GlobalTensor<D> &dst, const LocalTensor<S> &src,
                                                      const DataCopyCO12DstParams &p, At at = ASC_HERE) {
     ASC_FIXES(D, S);
@@ -254,7 +254,7 @@ ASC_INLINE void SetFixpipeNz2ndFlag(uint16_t ndNum, uint16_t srcNdStride, uint16
 ASC_INLINE void SetFixpipePreQuantFlag(uint64_t config, At at = ASC_HERE) {
     asc_fix_registers(0, config, 0, 0, 0, detail::no_scales, at.line);
 }
-// Scales for each column, in C2PIPE2GM.
+// Sets the scale of each column, in C2PIPE2GM.
 template <class T, bool setRelu = false> ASC_INLINE void SetFixPipeConfig(const LocalTensor<T> &preData,
                                                                           bool isUnitFlag = false, At at = ASC_HERE) {
     (void)isUnitFlag;

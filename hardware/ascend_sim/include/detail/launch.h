@@ -1,10 +1,10 @@
-// What `kernel<<<blocks, l2, stream>>>(args)` is rewritten to: launcher<kind, kernel>(blocks, l2, stream)(args).
+// `kernel<<<blocks, l2, stream>>>(args)` is rewritten to launcher<kind, kernel>(blocks, l2, stream)(args).
 #pragma once
 #include "types.h"
 
 namespace asc {
 
-// The kernel is part of the type, so that it is called by its name: calls through pointers are refused in binaries.
+// The kernel is part of the type, so that it is called by name: calls through pointers are rejected in binaries.
 template <uint32_t kind, auto kernel, class... P>
 struct Launcher {
     uint32_t blocks;

@@ -1,4 +1,4 @@
-// High-level vector functions: several instructions each, on a temporary buffer.
+// High-level vector functions: several instructions each, with a temporary buffer.
 #pragma once
 #include "walk.h"
 
@@ -68,7 +68,7 @@ ASC_LIBRARY(Log2, ASC_LOG2, half, float)
 ASC_LIBRARY(Log10, ASC_LOG10, half, float)
 #undef ASC_LIBRARY
 
-// Exp with more terms than the instruction has.
+// Exp with more terms than the instruction.
 template <class T, uint8_t taylorExpandLevel, bool isReuseSource = false>
 ASC_INLINE void Exp(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer,
                     uint32_t calCount, At at = ASC_HERE) {
@@ -76,7 +76,7 @@ ASC_INLINE void Exp(const LocalTensor<T> &dst, const LocalTensor<T> &src, const 
     detail::library(ASC_EXPHIGH, dst, src, sharedTmpBuffer.where(), isReuseSource, calCount, at);
 }
 
-// Activations: the count comes before what only they have.
+// Activations: the count comes before their own parameters.
 #define ASC_ACTIVATION(name, op)                                                                                       \
     template <class T, bool highPrecision = false, bool highPerformance = false>                                       \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \

@@ -1,4 +1,4 @@
-// Words from inside a kernel to its author.
+// Messages from inside a kernel to its author.
 #pragma once
 #include "tensor.h"
 

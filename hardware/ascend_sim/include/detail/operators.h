@@ -1,4 +1,4 @@
-// Operators between tensors: `z = x + y` works on all of z. They cannot know the line they are written in.
+// Operators between tensors: `z = x + y` works on all of z. They have no access to the line of the call.
 #pragma once
 #include "convert.h"
 #include "vector.h"

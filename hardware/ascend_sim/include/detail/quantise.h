@@ -1,4 +1,4 @@
-// Scales and offsets between whole and floating numbers.
+// Scales and offsets between integers and floating-point numbers.
 #pragma once
 #include "message.h"
 #include "tile.h"
@@ -6,7 +6,7 @@
 namespace AscendC {
 
 namespace detail {
-// Two numbers in one argument.
+// Packs two numbers into one argument.
 ASC_INLINE uint64_t both(float low, float high) { return asc::bits(low) | asc::bits(high) << 32; }
 
 template <class T>
@@ -49,7 +49,7 @@ ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T>
                             const float offset, At at = ASC_HERE) {
     AscendQuant<T, isReuseSource>(dst, src, scale, offset, src.GetSize(), at);
 }
-// A scale for each column, and an offset for each or for all.
+// One scale per column, and one offset per column or for all.
 template <class T, bool isReuseSource = false>
 ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src,
                             const LocalTensor<uint8_t> &sharedTmpBuffer, const LocalTensor<T> &scaleTensor,
@@ -82,7 +82,7 @@ ASC_INLINE void dequantise(const LocalTensor<D> &dst, const LocalTensor<int32_t>
 }
 }  // namespace detail
 
-// src * deqScale from int32_t; rows of the result are whole blocks. The first calCount of each row count.
+// src * deqScale from int32_t. Rows of the result are whole blocks; the first calCount elements of each row are used.
 template <class D, class S>
 ASC_INLINE void AscendDequant(const LocalTensor<D> &dst, const LocalTensor<int32_t> &src,
                               const LocalTensor<S> &deqScale, const LocalTensor<uint8_t> &sharedTmpBuffer,
@@ -124,7 +124,7 @@ ASC_INLINE void antiquantise(const LocalTensor<D> &dst, const LocalTensor<S> &sr
 }
 }  // namespace detail
 
-// (src + offset) * scale of a (k, n) matrix, or (n, k) if it is transposed; one offset and one scale for each of n.
+// (src + offset) * scale of a (k, n) matrix, or (n, k) if transposed; one offset and one scale per n.
 template <class S, class D, bool isTranspose>
 ASC_INLINE void AscendAntiQuant(const LocalTensor<D> &dst, const LocalTensor<S> &src, const LocalTensor<D> &offset,
                                 const LocalTensor<D> &scale, const LocalTensor<uint8_t> &sharedTmpBuffer,

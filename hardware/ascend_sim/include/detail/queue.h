@@ -5,7 +5,7 @@
 namespace AscendC {
 
 namespace detail {
-// What a queue at one position connects; see abi.h.
+// The positions that a queue at one position connects; see abi.h.
 constexpr TPosition producer_of(TPosition position) {
     switch (position) {
         case TPosition::VECIN:
@@ -54,7 +54,7 @@ public:
         asc_queue_enqueue(id_, tensor.where(), at.line);
         return true;
     }
-    // Between other positions than the queue's own: what waits is what these two stand for.
+    // Enqueues between other positions than the queue's own; these determine the pipes that wait.
     template <TPosition from, TPosition to, class T> ASC_INLINE bool EnQue(const LocalTensor<T> &tensor,
                                                                            At at = ASC_HERE) {
         static_assert(detail::in_ub_or_gm(from) && detail::in_ub_or_gm(to),
@@ -134,7 +134,7 @@ constexpr uint32_t event_destination(HardEvent event) { return static_cast<uint3
 
 constexpr uint32_t defaultBufIDSize = 16;
 
-// A part of a memory with buffers of its own; two pools may share their bytes, one after the other.
+// A part of a memory with its own buffers; two pools may share their bytes, one after the other.
 template <TPosition position, uint32_t bufIDSize = defaultBufIDSize>
 class TBufPool {
 public:
@@ -161,7 +161,7 @@ public:
         take(aligned(len));
         return true;
     }
-    // On the bytes of `shared`, from its start.
+    // Uses the bytes of `shared`, from its start.
     template <class T, class U> ASC_INLINE bool InitBufPool(T &pool, uint32_t len, U &shared, At at = ASC_HERE) {
         asc_init_buffer_in(shared.whole(), len, at.line);
         pool.place({shared.whole().addr, aligned(len), shared.whole().space});
@@ -221,19 +221,19 @@ public:
     }
 };
 
-// A TPipe holds nothing in the kernel process, so any object stands for the one that is alive.
+// A TPipe has no state in the kernel process, so any object can represent the live one.
 ASC_INLINE TPipe *GetTPipePtr() {
     static const char place = 0;
     return reinterpret_cast<TPipe *>(const_cast<char *>(&place));
 }
 
-// What InitBuffer has left over in UB.
+// The bytes of UB that InitBuffer has not allocated.
 template <class T, TPosition position> ASC_INLINE bool PopStackBuffer(LocalTensor<T> &tensor) {
     tensor = LocalTensor<T>(asc_unallocated(ASC_UB));
     return tensor.GetLength() != 0;
 }
 
-// Static allocation without a TPipe: addresses go upwards.
+// Static allocation without a TPipe: addresses increase.
 template <Hardware memory = Hardware::UB>
 class LocalMemAllocator {
 public:

@@ -1,4 +1,4 @@
-// Reductions: of a whole tensor, of each repeat, of each block, of pairs.
+// Reductions of a whole tensor, of each repeat, of each block, of pairs.
 #pragma once
 #include "walk.h"
 

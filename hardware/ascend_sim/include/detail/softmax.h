@@ -1,4 +1,4 @@
-// Softmax with known sums, and over rows that come in parts.
+// Softmax with known sums, and over rows that arrive in parts.
 #pragma once
 #include "tile.h"
 
@@ -47,7 +47,7 @@ ASC_INLINE void flash(uint32_t op, bool update, const LocalTensor<T> &dst, const
 }
 }  // namespace detail
 
-// The next part of each row; isUpdate goes on from inSum and inMax. expMax is what earlier results have to be scaled with.
+// The next part of each row; isUpdate continues from inSum and inMax. expMax is the factor for earlier results.
 template <class T, bool isReuseSource = false, bool isBasicBlock = false, class U>
 ASC_INLINE void SoftmaxFlash(const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max,
                              const LocalTensor<T> &src, const LocalTensor<T> &expMax, const LocalTensor<U> &inSum,

@@ -40,7 +40,7 @@ ASC_INLINE void merge(const LocalTensor<T> &dst, const MrgSortSrcList<T> &lists,
 }
 }  // namespace detail
 
-// Merges two to four sorted lists; sortedNum is how many pairs each gave.
+// Merges two to four sorted lists; sortedNum is the number of pairs taken from each.
 template <class T, bool isExhaustedSuspension = false>
 ASC_INLINE void MrgSort(const LocalTensor<T> &dst, const MrgSortSrcList<T> &sortList,
                         const uint16_t elementCountList[4], uint32_t sortedNum[4], uint16_t validBit,
@@ -66,7 +66,7 @@ ASC_INLINE void GetMrgSortResult(uint16_t &mrgSortList1, uint16_t &mrgSortList2,
     mrgSortList3 = static_cast<uint16_t>(counts >> 32), mrgSortList4 = static_cast<uint16_t>(counts >> 48);
 }
 
-// Elements of T that so many pairs take.
+// The number of elements of T that `elemCount` pairs take.
 template <class T> ASC_INLINE constexpr uint32_t GetSortLen(const uint32_t elemCount) {
     return elemCount * 8 / sizeof(T);
 }
@@ -74,7 +74,7 @@ template <class T> ASC_INLINE constexpr uint32_t GetSortOffset(const uint32_t el
     return elemOffset * 8 / sizeof(T);
 }
 
-// Atlas A2 sorts elements as they are: nothing to prepare.
+// Atlas A2 sorts elements directly: no preparation is needed.
 template <class T> ASC_INLINE void Concat(LocalTensor<T> &concat, const LocalTensor<T> &src, const LocalTensor<T> &tmp,
                                           const int32_t repeatTime) {
     ASC_TAKES("Concat", T, half, float);
@@ -82,7 +82,7 @@ template <class T> ASC_INLINE void Concat(LocalTensor<T> &concat, const LocalTen
     concat = src;
 }
 
-// Sorts 32 * repeatTime elements, each 32 of them or (isFullSort) all, into pairs.
+// Sorts 32 * repeatTime elements into pairs: each group of 32, or (isFullSort) all together.
 template <class T, bool isFullSort>
 ASC_INLINE void Sort(const LocalTensor<T> &dst, const LocalTensor<T> &concat, const LocalTensor<uint32_t> &index,
                      LocalTensor<T> &tmp, const int32_t repeatTime, At at = ASC_HERE) {
@@ -93,7 +93,7 @@ ASC_INLINE void Sort(const LocalTensor<T> &dst, const LocalTensor<T> &concat, co
     detail::run_tile<T>(ASC_SORT, tile, {rows, 32, rows, 32, 1, isFullSort}, 0, at);
 }
 
-// Takes 32 * repeatTime pairs apart.
+// Splits 32 * repeatTime pairs into values and indices.
 template <class T>
 ASC_INLINE void Extract(const LocalTensor<T> &dstValue, const LocalTensor<uint32_t> &dstIndex,
                         const LocalTensor<T> &sorted, const int32_t repeatTime, At at = ASC_HERE) {

@@ -1,4 +1,4 @@
-// Synchronisation, masks, and what a core knows about itself.
+// Synchronisation, masks, and properties of the running core.
 #pragma once
 #include "queue.h"
 #include "walk.h"
@@ -14,7 +14,7 @@ template <HardEvent event> ASC_INLINE void WaitFlag(int32_t id, At at = ASC_HERE
 template <pipe_t pipe> ASC_INLINE void PipeBarrier(At at = ASC_HERE) { asc_barrier(pipe, at.line); }
 template <MemDsbT what> ASC_INLINE void DataSyncBarrier(At at = ASC_HERE) { asc_barrier(ASC_ALL, at.line); }
 
-// Orders two pipes by hand.
+// Orders two pipes explicitly.
 template <pipe_t source, pipe_t destination>
 class TQueSync {
 public:
@@ -23,7 +23,7 @@ public:
 };
 
 template <bool isAIVOnly = true> ASC_INLINE void SyncAll(At at = ASC_HERE) { asc_sync_all(at.line); }
-// The soft form meets in a workspace; here both are the same.
+// The soft form synchronises through a workspace; in the simulator both are the same.
 template <bool isAIVOnly = true>
 ASC_INLINE void SyncAll(const GlobalTensor<int32_t> &workspace, const LocalTensor<int32_t> &ub, int32_t usedCores = 0,
                         At at = ASC_HERE) {
@@ -38,7 +38,7 @@ template <uint8_t mode = 0, pipe_t pipe = PIPE_S> ASC_INLINE void CrossCoreWaitF
     asc_cross_core_wait(flag, at.line);
 }
 
-// One block waits for another; the workspaces are what the device does it with.
+// One block waits for another; the device uses the workspaces for it.
 template <bool isAIVOnly = true>
 ASC_INLINE void IBSet(const GlobalTensor<int32_t> &gmWorkspace, const LocalTensor<int32_t> &ubWorkspace,
                       int32_t blockIdx, int32_t eventID, At at = ASC_HERE) {
@@ -72,7 +72,7 @@ ASC_INLINE int64_t GetBlockNum() { return asc_block_count(); }
 ASC_INLINE int64_t GetSubBlockIdx() { return asc_sub_block_index(); }
 ASC_INLINE int64_t GetSubBlockNum() { return static_cast<int64_t>(asc_platform(6)); }
 ASC_INLINE int64_t GetTaskRation() { return static_cast<int64_t>(asc_platform(6)); }
-// A constant: kernels cannot time themselves.
+// A constant, so that kernels cannot time themselves.
 ASC_INLINE int64_t GetSystemCycle() { return 0; }
 ASC_INLINE uint64_t GetProgramCounter() { return 0; }
 ASC_INLINE void InitSocState() {}
@@ -94,11 +94,11 @@ using AscendC::SetSysWorkspace;
 #define ASCEND_IS_AIV (asc_platform(5) == ASC_AIV)
 #define ASCEND_IS_AIC (asc_platform(5) == ASC_AIC)
 
-// The launch reads these from the source; here they do nothing.
+// The launch reads these from the source; the macros expand to nothing.
 #define KERNEL_TASK_TYPE_DEFAULT(type)
 #define KERNEL_TASK_TYPE(key, type)
 
-// The scalar unit's own functions: there is no C library in device code.
+// The scalar unit's functions: device code has no C library.
 inline namespace asc_builtin {
 ASC_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
 #define ASC_BUILTIN(T)                                                                                                 \

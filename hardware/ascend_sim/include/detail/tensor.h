@@ -4,7 +4,7 @@
 
 namespace asc {
 
-// The smaller of two, without a branch that would count as plain code.
+// The smaller of two values, without a branch, which would count as plain code.
 ASC_INLINE constexpr uint64_t least(uint64_t a, uint64_t b) { return b ^ ((a ^ b) & -static_cast<uint64_t>(a < b)); }
 
 template <class T>
@@ -21,7 +21,7 @@ ASC_INLINE asc_local first_bytes(const asc_local &from, uint64_t bytes) {
     return {from.addr, static_cast<uint32_t>(least(bytes, from.bytes)), from.space};
 }
 
-// What `x + y` stands for until it is assigned; see operators.h.
+// The value of `x + y` until it is assigned; see operators.h.
 template <class T>
 struct Pending {
     asc_local a, b;
@@ -87,7 +87,7 @@ public:
         asc_write_local(asc::dtype<T>, where_, index, asc::bits(value), at.line);
     }
     ASC_INLINE Element operator()(uint32_t index) const { return {where_, index}; }
-    // May point anywhere; what uses it is checked.
+    // May point anywhere; every use of the result is checked.
     ASC_INLINE LocalTensor operator[](uint32_t offset) const {
         return LocalTensor(asc::shifted(where_, asc::bytes_for<T>(offset)));
     }
@@ -116,7 +116,7 @@ private:
         return spaces[position];
     }
 
-    // The position that is only in this memory; what is in UB counts as VECCALC.
+    // The position that exists only in this memory; UB counts as VECCALC.
     static constexpr TPosition position_of(uint32_t space) {
         constexpr TPosition positions[ASC_SPACES] = {
             TPosition::VECCALC, TPosition::A1, TPosition::A2,        TPosition::B2,

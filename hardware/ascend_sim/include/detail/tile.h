@@ -33,7 +33,7 @@ template <class T> ASC_INLINE void run_tile(uint32_t op, const Tile &t, const as
                       at.line);
 }
 
-// Without a shape of its own the tile is that of the tiling.
+// Without an explicit shape the tile has the shape of the tiling.
 ASC_INLINE asc_tile soft_shape(const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info, bool wide) {
     const bool own = info.srcM != 0;
     return {own ? info.srcM : tiling.srcM,
@@ -76,7 +76,7 @@ ASC_SOFT(SoftMax, ASC_SOFTMAX, SoftMaxTiling)
 ASC_SOFT(LogSoftMax, ASC_LOGSOFTMAX, LogSoftMaxTiling)
 #undef ASC_SOFT
 
-// Only the result.
+// Writes only the result.
 template <class T, bool isReuseSource = false, bool isBasicBlock = false>
 ASC_INLINE void SoftMax(const LocalTensor<T> &dst, const LocalTensor<T> &src,
                         const LocalTensor<uint8_t> &sharedTmpBuffer, const SoftMaxTiling &tiling,
@@ -93,7 +93,7 @@ ASC_INLINE void SoftMax(const LocalTensor<T> &dst, const LocalTensor<T> &src, co
                         detail::soft_shape(tiling, info, false), 0, at);
 }
 
-// dst[row] = over the first n of each row; rows are `inner` elements apart.
+// dst[row] is the reduction over the first n elements of each row; rows are `inner` elements apart.
 #define ASC_ROW_REDUCE(name, op, Params, ...)                                                                          \
     template <class T, __VA_ARGS__>                                                                                    \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
@@ -128,7 +128,7 @@ ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow,
     CumSum<T, config>(dst, lastRow, src, LocalTensor<uint8_t>(detail::left_over()), info, at);
 }
 
-// From (1, columns), (rows, 1) or a single element to the whole tile.
+// Broadcasts (1, columns), (rows, 1) or a single element to the whole tile.
 #define ASC_BROADCAST_AS(name)                                                                                         \
     template <class T, int32_t dim, int32_t axis, bool isReuseSource = false>                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint32_t dstShape[dim],           \
@@ -219,7 +219,7 @@ ASC_INLINE void RmsNorm(const LocalTensor<T> &dst, const LocalTensor<T> &src, co
     RmsNorm<T, isBasicBlock>(dst, src, gamma, LocalTensor<uint8_t>(detail::left_over()), epsilon, tiling, at);
 }
 
-// Channels in groups, each group normalised over its channels and what they hold: (n, c, hw), hw in whole blocks.
+// Normalises groups of channels over their channels and elements: (n, c, hw), hw in whole blocks.
 template <class T, bool isReuseSource = false>
 ASC_INLINE void GroupNorm(const LocalTensor<T> &output, const LocalTensor<T> &outputMean,
                           const LocalTensor<T> &outputVariance, const LocalTensor<T> &inputX,
@@ -263,7 +263,7 @@ ASC_INLINE void select_bytes(const LocalTensor<T> &dst, const LocalTensor<T> &sr
 }
 }  // namespace detail
 
-// Takes the tensor where the mask is 0 and the scalar elsewhere, or the scalar where it is 0 and the tensor elsewhere.
+// Selects the first of tensor and scalar (in the order of the arguments) where the mask is 0, the second elsewhere.
 template <class T, class U, bool isReuseMask = true>
 ASC_INLINE void SelectWithBytesMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0, T src1,
                                     const LocalTensor<U> &mask, const LocalTensor<uint8_t> &sharedTmpBuffer,

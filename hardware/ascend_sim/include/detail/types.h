@@ -1,4 +1,4 @@
-// Words of the language: qualifiers, element types, enumerations and constants.
+// The basic vocabulary: qualifiers, element types, enumerations and constants.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -22,18 +22,18 @@
 #define ASCENDC_SIMULATOR 1
 #define __NPU_ARCH__ 2201
 
-// What the header does to make an API call is no plain code of the author's: it is not counted as basic blocks.
+// Header code around an API call is not the author's plain code, so it is not counted as basic blocks.
 #define ASC_UNCOUNTED __attribute__((no_sanitize_coverage))
 #define ASC_INLINE inline ASC_UNCOUNTED
 
 namespace asc {
 
-// Where a call is written. Every API function ends in `At at = ASC_HERE`; no number converts to it by mistake.
+// The line of a call. Every API function ends in `At at = ASC_HERE`; no number converts to it by mistake.
 struct At { int32_t line; };
 #define ASC_HERE {__builtin_LINE()}
 
-// How often an instruction repeats. The device has 8 bits for it and would drop the others: here they reach the device, which
-// refuses them.
+// The number of repeats of an instruction. The device has 8 bits for it and drops the others; here all bits are passed
+// on and values that do not fit are rejected.
 struct Repeat {
     uint16_t times;
     template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer> || std::is_enum_v<Integer>>>
@@ -94,7 +94,7 @@ struct half {
     ASC_UNCOUNTED constexpr half(Integer number) : half(static_cast<float>(number)) {}
     ASC_UNCOUNTED constexpr operator float() const { return asc::half_to(value); }
 
-// Two halves give a half; with another type beside it, a half counts as float.
+// Two halves give a half; a half combined with another type counts as float.
 #define ASC_HALF_OPERATOR(op)                                                                                          \
     ASC_UNCOUNTED friend constexpr half operator op(half a, half b) {                                                  \
         return half(static_cast<float>(a) op static_cast<float>(b));                                                   \
@@ -115,7 +115,7 @@ struct half {
     ASC_UNCOUNTED constexpr half operator-() const { return half(-static_cast<float>(*this)); }
 };
 
-// Has no arithmetic of its own: ToFloat and ToBfloat16 convert.
+// Has no arithmetic operators: ToFloat and ToBfloat16 convert.
 struct bfloat16_t {
     uint16_t value;
     bfloat16_t() = default;
@@ -125,7 +125,7 @@ struct bfloat16_t {
     }
 };
 
-// Two in a byte, the first in its lower half; 4 bits of sign and number.
+// Two elements in a byte, the first in its lower half; 4 bits with sign.
 struct int4b_t { uint8_t storage; };
 
 using float32_t = float;
@@ -152,7 +152,7 @@ ASC_CODE(uint32_t, ASC_U32) ASC_CODE(int64_t, ASC_I64) ASC_CODE(uint64_t, ASC_U6
 // clang-format on
 #undef ASC_CODE
 template <class T> constexpr uint32_t dtype = code_of<T>::value;
-// Packed elements move as bytes.
+// Packed elements are moved as bytes.
 template <class T> constexpr uint32_t moved = std::is_same_v<T, int4b_t> ? uint32_t{ASC_I8} : dtype<T>;
 template <class T> ASC_INLINE constexpr uint64_t bytes_for(uint64_t elements) {
     return std::is_same_v<T, int4b_t> ? elements / 2 : elements * sizeof(T);
@@ -163,7 +163,7 @@ template <class T> ASC_INLINE constexpr uint64_t elements_in(uint64_t bytes) {
 
 }  // namespace asc
 
-// Refuses element types that the instruction does not have, and says which it has.
+// Rejects unsupported element types and lists the supported ones.
 #define ASC_TAKES(name, T, ...)                                                                                        \
     static_assert(asc::one_of<T, __VA_ARGS__>, name " takes " #__VA_ARGS__ " on Atlas A2; Cast other types first")
 

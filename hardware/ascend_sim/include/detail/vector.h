@@ -91,7 +91,7 @@ ASC_UNARY(Relu, ASC_RELU, half, float, int32_t)
 ASC_UNARY(Not, ASC_NOT, int16_t, uint16_t)
 #undef ASC_UNARY
 
-// The scalar has exactly the tensor's type: a literal of another type does not deduce, as on the device.
+// The scalar must have exactly the tensor's type: a literal of another type is not deduced, as on the device.
 #define ASC_WITH_SCALAR(name, op, ...)                                                                                 \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, int32_t calCount,      \
@@ -162,7 +162,7 @@ ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, const uint
                detail::masked<isSetMask>(mask, repeatTimes, detail::strides(dstBlockStride, dstRepeatStride)), at.line);
 }
 
-// UB to UB through the vector unit.
+// Copies UB to UB through the vector unit.
 template <class T, bool isSetMask = true, class Mask>
 ASC_INLINE void Copy(const LocalTensor<T> &dst, const LocalTensor<T> &src, const Mask &mask, asc::Repeat repeatTimes,
                      const CopyRepeatParams &params, At at = ASC_HERE) {

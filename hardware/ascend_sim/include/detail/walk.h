@@ -1,10 +1,10 @@
-// The three call forms that all vector functions share: a count, a mask as a number, a mask as bits.
+// The three call forms of all vector functions: a count, a mask as a number, a mask as bits.
 #pragma once
 #include "tensor.h"
 
 namespace AscendC {
 
-// Strides in blocks of 32 bytes.
+// Strides are in blocks of 32 bytes.
 struct UnaryRepeatParams {
     uint16_t dstBlkStride = 1, srcBlkStride = 1;
     uint8_t dstRepStride = 8, srcRepStride = 8;
@@ -49,11 +49,11 @@ struct GatherRepeatParams {
 namespace detail {
 
 ASC_INLINE asc_walk count(int64_t elements) {
-    // A negative count is passed on as a huge one: the device refuses it.
+    // A negative count is passed on as a huge one, which the device rejects.
     return {{0, 0}, static_cast<uint32_t>(elements), 0, ASC_COUNT, 1, 1, 1, 8, 8, 8};
 }
 
-// The lowest `n` bits; a mask too large for a repeat is told by its number.
+// The lowest `n` bits; a mask too large for a repeat is reported by its number.
 ASC_INLINE uint64_t low_bits(uint64_t n) { return ~uint64_t{0} >> (63 & (64 - n)) & -static_cast<uint64_t>(n != 0); }
 
 template <bool set> ASC_INLINE asc_walk masked(uint64_t mask, uint32_t repeat, asc_walk strides) {

@@ -1,4 +1,4 @@
-// How a Matmul is cut: a plain struct, filled by the host function.
+// How a Matmul is divided: a plain struct, filled by the host function.
 #pragma once
 #include <cstdint>
 

@@ -119,7 +119,7 @@ public:
     }
     ASC_INLINE void WaitIterateAll(At at = ASC_HERE) { asc_barrier(ASC_ALL, at.line); }
 
-    // Walks over the blocks of baseM x baseN, downwards first unless the tiling says otherwise.
+    // Iterates over the blocks of baseM x baseN, down first unless the tiling says otherwise.
     template <bool sync = true> ASC_INLINE bool Iterate(bool enPartialSum = false) {
         (void)enPartialSum;
         return ++step_ < rows() * columns();
@@ -142,7 +142,7 @@ public:
     }
     ASC_INLINE void End() { step_ = -1; }
 
-    // Matrices one behind the other.
+    // Adjacent matrices.
     ASC_INLINE void IterateBatch(const GlobalTensor<CT> &c, uint32_t batchA, uint32_t batchB, bool enSequentialWrite,
                                  uint32_t matrixStrideA = 0, uint32_t matrixStrideB = 0, uint32_t matrixStrideC = 0,
                                  At at = ASC_HERE) {
@@ -163,7 +163,7 @@ private:
     static constexpr uint64_t kSlot = 512 << 10;
 
     static ASC_INLINE constexpr uint32_t whole_fractals(uint32_t rows) { return (rows + 15) / 16 * 16; }
-    // From one row of C to the next, or in fractals the rows of a column of them.
+    // The distance from one row of C to the next, or with fractals the rows of a column of fractals.
     ASC_INLINE uint32_t pitch(bool alone, uint32_t m, uint32_t n) const {
         if (C::isNz) return whole_fractals(alone ? m : whole_m_);
         return alone ? n : pitch_c_;

@@ -1,4 +1,4 @@
-// For the host function: temporary space that library functions take, and their tilings.
+// For the host function: temporary space of the library functions, and their tilings.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -8,7 +8,7 @@
 
 namespace ge {
 
-// Sizes of a tensor, at most eight.
+// The dimensions of a tensor, at most eight.
 class Shape {
 public:
     Shape() = default;
@@ -46,7 +46,7 @@ namespace AscendC {
 
 namespace detail {
 constexpr uint32_t tiling_repeat = 256;
-// One row in float and a repeat more; all rows at the most.
+// At least one row in float plus a repeat; at most all rows.
 inline uint32_t row_bytes(const ge::Shape &shape) {
     const uint32_t columns = static_cast<uint32_t>(shape.GetDim(shape.GetDimNum() - 1));
     return (columns * 4 + tiling_repeat - 1) / tiling_repeat * tiling_repeat + tiling_repeat;
@@ -61,7 +61,7 @@ inline uint32_t rows_of(const ge::Shape &shape) {
 }
 }  // namespace detail
 
-// Element by element: so many repeats of float, twice as many for 16-bit data.
+// Element-wise functions: a number of repeats of float, twice as many for 16-bit data.
 #define ASC_TMP_SIZE(name, repeats)                                                                                    \
     inline void Get##name##MaxMinTmpSize(const ge::Shape &srcShape, const uint32_t typeSize, const bool isReuseSource, \
                                          uint32_t &maxValue, uint32_t &minValue) {                                     \
@@ -79,7 +79,7 @@ ASC_TMP_SIZE(Fmod, 2) ASC_TMP_SIZE(Xor, 1) ASC_TMP_SIZE(ClampMax, 1) ASC_TMP_SIZ
 // clang-format on
 #undef ASC_TMP_SIZE
 
-// Row by row.
+// Row-wise functions.
 inline uint32_t GetSoftMaxMinTmpSize(const ge::Shape &srcShape, const uint32_t dataTypeSize, const bool isReuseSource) {
     (void)dataTypeSize, (void)isReuseSource;
     return detail::row_bytes(srcShape);

@@ -1,4 +1,4 @@
-// Tilings from shapes, for the host function.
+// Computes tilings from shapes, for the host function.
 #pragma once
 #include "../detail/tiling.h"
 #include "../lib/cube_tiling.h"
@@ -32,7 +32,7 @@ enum class TPosition {
 enum class CubeFormat { ND = 0, NZ, ZN, ZZ, NN, ND_ALIGN, SCALAR, VECTOR };
 enum class DataType { DT_FLOAT = 0, DT_FLOAT16 = 1, DT_INT8 = 2, DT_INT32 = 3, DT_BF16 = 27, DT_BFLOAT16 = DT_BF16 };
 
-// Cuts an (M, N, K) product over cores and into base blocks that fit L0.
+// Divides an (M, N, K) product among cores and into base blocks that fit L0.
 class MultiCoreMatmulTiling {
 public:
     MultiCoreMatmulTiling() = default;
@@ -81,7 +81,7 @@ private:
     static int32_t ceil_div(int32_t a, int32_t b) { return (a + b - 1) / b; }
     static int32_t aligned(int32_t a, int32_t b) { return ceil_div(a, b) * b; }
 
-    // The cut with the smallest largest part; ties go to the squarer one.
+    // The division with the smallest maximum part; ties go to the squarer one.
     void cut_over_cores(TCubeTiling &t) {
         int64_t best = INT64_MAX;
         for (int32_t down = 1; down <= cores_; ++down) {

@@ -1,4 +1,4 @@
-// The allocations of one core: which buffer lies where and who holds it.
+// The allocations of one core: the address and state of each buffer.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace sim::kernel_process {
 struct Queue {
     uint32_t source = 0, destination = 0;
     int32_t depth = 0;
-    uint32_t bytes = 0;  // of one buffer
+    uint32_t bytes = 0;  // bytes of one buffer
     uint32_t space = ASC_UB;
     std::deque<uint32_t> idle;  // free buffers, in the order in which they were freed
     std::deque<uint32_t> enqueued;
@@ -24,7 +24,7 @@ struct Allocations {
     uint8_t events[ASC_PIPES][ASC_PIPES] = {};  // ids held by AllocEventID, as bits
 };
 
-// Which memory a logical position is in.
+// The memory of a logical position.
 constexpr uint32_t space_of(uint32_t position) {
     switch (position) {
         case ASC_POS_A1:

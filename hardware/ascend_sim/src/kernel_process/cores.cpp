@@ -1,4 +1,4 @@
-// Runs the cores of a launch as fibers: each goes on until it ends or waits for others.
+// Runs the cores of a launch as fibers: each runs until it ends or waits for others.
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -32,7 +32,7 @@ struct Core {
     Allocations allocations;
     ucontext_t context;
     Stack *stack = nullptr;
-    guard::Range reach;  // what of the stack is the kernel's
+    guard::Range reach;  // the kernel's part of the stack
     enum { New, Ready, AtBarrier, AtFlag, AtEvent, Done } state = New;
     uint32_t wanted = 0;  // the flag it waits for
     uint64_t event = 0;   // the event of a block it waits for
@@ -45,9 +45,9 @@ struct Launch {
     void (*body)(void *);
     void *closure;
     int32_t line;
-    guard::Range own, host;  // the host function's stack, and what of it the cores may read
+    guard::Range own, host;  // the host function's stack, and the part of it that cores may read
     uint32_t current = 0;
-    std::map<uint64_t, uint32_t> events;  // IBSet by block and event, as often as nobody has waited for it yet
+    std::map<uint64_t, uint32_t> events;  // pending IBSet by block and event
     ucontext_t scheduler;
 };
 
@@ -91,8 +91,9 @@ void prepare(Core &core) {
     makecontext(&core.context, core_main, 0);
 }
 
-// How often a flag was raised for a core: when every member of its group has raised it. Mode 0 groups all cores,
-// mode 1 the vector cores of one block; mode 2 pairs them with the cube core, which runs no author's code here.
+// How often a flag was raised for a core. A flag is raised when every member of its group has set it. Mode 0 groups all
+// cores, mode 1 the vector cores of one block; mode 2 pairs them with the cube core, which runs no kernel code in the
+// simulator.
 uint32_t raised(uint32_t index, uint32_t flag) {
     const uint32_t lanes = running->lanes, first = index / lanes * lanes;
     uint32_t all = UINT32_MAX, group = UINT32_MAX;
@@ -139,14 +140,14 @@ uint32_t count(decltype(Core::state) state) {
                                                [&](const auto &core) { return core->state == state; }));
 }
 
-// Runs every core that can run once; says whether any could.
+// Runs every runnable core once; returns whether any ran.
 bool run_round() {
     const bool barrier_complete = count(Core::AtBarrier) == running->cores.size();
     bool any = false;
     std::vector<bool> may(running->cores.size());
     for (uint32_t i = 0; i < may.size(); ++i) may[i] = may_run(i, barrier_complete);
     for (uint32_t i = 0; i < may.size(); ++i) {
-        // A flag may have been raised or consumed meanwhile; a barrier, once complete, releases all.
+        // A flag may have been raised or consumed since `may` was computed; a complete barrier releases all cores.
         const bool waits = running->cores[i]->state == Core::AtFlag || running->cores[i]->state == Core::AtEvent;
         if (waits ? !may_run(i, false) : !may[i]) continue;
         run_core(i);

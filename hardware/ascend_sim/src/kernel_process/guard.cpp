@@ -15,8 +15,8 @@ Range image, copy, own, host;
     give_up(0);
 }
 
-// True if the bytes hold where a function of kernel code returns to, or its caller's frame. `frame` is that of the
-// function that accesses them; from there on every frame begins with the address of the one above it.
+// True if the bytes hold the return address of a kernel function or its caller's frame pointer. `frame` is the frame of
+// the accessing function; every frame begins with the address of the one above it.
 bool is_frame_record(uintptr_t frame, uintptr_t address, size_t bytes) {
     constexpr size_t record = 2 * sizeof(uintptr_t);
     while (own.holds(frame, record) && frame < address + bytes) {
@@ -61,7 +61,7 @@ static inline void write(uintptr_t frame, uintptr_t address, size_t bytes) {
 
 using namespace sim::kernel_process;
 
-// The frame of the function that was compiled with these calls: its address is what ours begins with.
+// The frame of the instrumented function: our own frame begins with its address.
 #define CALLER_FRAME (*static_cast<const uintptr_t *>(__builtin_frame_address(0)))
 #define ACCESS(bytes)                                                                                                  \
     ASC_EXPORT void __asan_load##bytes##_noabort(uintptr_t address) { guard::read(address, bytes); }                   \
@@ -77,7 +77,7 @@ ASC_EXPORT void __asan_loadN_noabort(uintptr_t address, size_t bytes) { guard::r
 ASC_EXPORT void __asan_storeN_noabort(uintptr_t address, size_t bytes) { guard::write(CALLER_FRAME, address, bytes); }
 ASC_EXPORT void __asan_handle_no_return(void) {}
 
-// Copies and fills that the compiler does not write out.
+// Copies and fills that the compiler emits as calls.
 ASC_EXPORT void *__wrap_memcpy(void *to, const void *from, size_t bytes) {
     if (bytes) guard::read(reinterpret_cast<uintptr_t>(from), bytes);
     if (bytes) guard::write(CALLER_FRAME, reinterpret_cast<uintptr_t>(to), bytes);

@@ -1,10 +1,10 @@
-// Which memory kernel code may touch: its stack, its own constants and its arguments.
+// Restricts the memory that kernel code may access: its stack, its constants and its arguments.
 //
-// The compiler puts a call before every access of kernel code (see KERNEL_FLAGS), and the linker sends the copies that
-// it makes of larger objects here too. So what else lies in the kernel process (the ring, the count of basic blocks, which
-// of them ran) is out of its reach: a pointer can point there, but an access fails. It cannot change return
-// addresses, nor registers that a function keeps for its caller (kernel code keeps none); and as the binary screen
-// refuses calls through pointers, it runs no other code than its own.
+// The compiler inserts a call before every access of kernel code (see KERNEL_FLAGS), and the linker redirects its
+// copies of larger objects here too. The rest of the kernel process (the ring, the count of basic blocks, the coverage
+// bits) is therefore out of reach: a pointer can point there, but an access fails. Kernel code cannot change return
+// addresses, nor registers that a function saves for its caller (kernel code saves none). Since the binary screen
+// rejects calls through pointers, it can run only its own code.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,21 +18,21 @@ struct Range {
     }
 };
 
-// Set while nothing of the kernel has run yet.
+// Set before any kernel code has run.
 void constants(Range image);
 void arguments(Range copy);
 
-// The stack that kernel code runs on, up to the frame of whoever called it; `host` is the part of the host function's
-// stack that a core may read, where its arguments lie. Empty while the host function itself runs.
+// The stack that kernel code runs on, up to the frame of its caller. `host` is the part of the host function's stack
+// that a core may read because its arguments are there; empty while the host function itself runs.
 void stack(Range own, Range host);
 Range own_stack();
 
 bool may_read(uintptr_t address, size_t bytes);
 
-// Where the stack of the calling function ends.
+// The end of the calling function's stack.
 uintptr_t stack_pointer();
 
-// What follows a call of kernel code trusts no register.
+// Makes the code after a call of kernel code independent of all registers.
 #if defined(__x86_64__)
 #define ASC_TRUST_NO_REGISTER asm volatile("" ::: "rbx", "r12", "r13", "r14", "r15", "memory")
 #elif defined(__aarch64__)

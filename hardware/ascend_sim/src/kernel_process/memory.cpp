@@ -1,4 +1,4 @@
-// The kernel process's copy of the allocations of on-chip memory. The device checks every step against its own copy.
+// The kernel process's copy of the on-chip allocations. The device checks every step against its own copy.
 #include "kernel_process.h"
 
 using namespace sim::kernel_process;
@@ -20,7 +20,7 @@ uint32_t take_front(std::deque<uint32_t> &addresses) {
     return first;
 }
 
-// The device refuses what these records say, with the reason.
+// Ends the process if there is no buffer; the device rejects the record with the reason.
 asc_local buffer(const Queue &queue, uint32_t address, int32_t line) {
     if (address == kNowhere) give_up(line);
     return {address, queue.bytes, queue.space};
@@ -135,7 +135,7 @@ extern "C" asc_local asc_unallocated(uint32_t space) {
     return {first, first < size ? size - first : 0, space};
 }
 
-// Ids are handed out from the lowest; hold = 0 looks without taking.
+// Returns the lowest free id, or -1; hold = 0 does not reserve it.
 extern "C" int32_t asc_event_id(uint32_t source, uint32_t destination, uint32_t hold) {
     uint8_t &held = allocations(0).events[source % ASC_PIPES][destination % ASC_PIPES];
     for (int32_t id = 0; id < 8; ++id) {

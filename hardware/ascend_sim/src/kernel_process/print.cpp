@@ -1,4 +1,4 @@
-// printf for kernels, of the conversions that cannot do harm: text is read only where kernel code may read.
+// printf for kernels, restricted to safe conversions. Text is read only where kernel code may read.
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -12,7 +12,7 @@ namespace {
 
 enum : size_t { MAX_PRINTED = 1023 };
 
-// The kernel's text up to its end, or to where it may not be read.
+// The kernel's text up to its end, or up to the first byte that it may not read.
 std::string text_at(const char *text) {
     std::string copy;
     while (copy.size() < MAX_PRINTED && guard::may_read(reinterpret_cast<uintptr_t>(text), 1) && *text) copy += *text++;

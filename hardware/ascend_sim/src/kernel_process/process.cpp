@@ -17,14 +17,14 @@ namespace {
 
 using Entry = int (*)(const KernelArgs *, void *);
 
-enum : size_t { STACK_BYTES = 8 << 20 };  // as the jail limits it
+enum : size_t { STACK_BYTES = 8 << 20 };  // the limit set by the jail
 
 [[noreturn]] void fail(Ring &ring, ExitStatus status, const char *why) {
     std::snprintf(ring.error, sizeof ring.error, "%s", why);
     _exit(status);
 }
 
-// The kernel's own image as it lies in memory; what of it can be written at all, the binary screen has seen to.
+// The memory range of the kernel's image. The binary screen restricts which parts of it are writable.
 int note_constants(dl_phdr_info *info, size_t, void *map) {
     if (info->dlpi_addr != static_cast<link_map *>(map)->l_addr) return 0;
     uintptr_t end = 0;
@@ -67,9 +67,9 @@ KernelArgs arguments(const CallArguments &call) {
     return args;
 }
 
-// What the kernel is handed: a read-only copy with unmapped memory around it.
+// The kernel's arguments: a read-only copy surrounded by unmapped memory.
 const KernelArgs *hand_over(const CallArguments &call) {
-    constexpr size_t page = 65536;  // the largest page size of the machines we know
+    constexpr size_t page = 65536;  // the largest page size of the supported machines
     constexpr size_t room = (sizeof(Handed) + page - 1) / page * page;
     void *base = mmap(nullptr, room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char *middle = static_cast<char *>(base) + page;

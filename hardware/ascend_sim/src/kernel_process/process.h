@@ -4,7 +4,7 @@
 
 namespace sim::kernel_process {
 
-// Exit statuses of a kernel process that could not make the call; Ring::error says why.
+// Exit statuses of a kernel process that could not make the call; Ring::error holds the reason.
 enum ExitStatus { NOT_CONFINED = 101, NOT_LOADED = 102 };
 
 // Never returns. `code` is a descriptor of the kernel's shared object.

@@ -1,4 +1,4 @@
-// Puts records into the ring and counts the plain code between them.
+// Writes records into the ring and counts the plain code between them.
 #include "kernel_process.h"
 
 #include <cstdio>
@@ -8,13 +8,13 @@ namespace sim::kernel_process {
 namespace {
 
 Ring *shared;
-uint64_t head, tail;  // our own positions: the shared ones are for the device
+uint64_t head, tail;  // private positions; the shared ones are for the device
 uint64_t code_base = ~0ull;
-uint64_t blocks, blocks_sent;  // basic blocks run, and how many of them the records have told
+uint64_t blocks, blocks_sent;  // basic blocks run, and how many of them have been reported in records
 uint64_t blocks_allowed;
 uint32_t asked;  // queries so far
 
-// The scalar unit's own accesses keep what it has cached up to date themselves.
+// Accesses of the scalar unit keep its cached blocks up to date, so they do not clear them.
 constexpr bool scalar_access(uint16_t op) {
     return op == OP_reread || op == OP_read_local || op == OP_read_global || op == OP_write_local ||
            op == OP_write_global;
@@ -61,7 +61,7 @@ Record *claim(uint16_t op, int32_t line) {
 }
 
 void send() {
-    shared->head.store(++head);  // sequentially consistent: the device may be going to sleep just now
+    shared->head.store(++head);  // sequentially consistent: the device may be about to sleep
     if (shared->device_sleeps.load()) {
         shared->device_sleeps.store(0);
         wake(&shared->device_sleeps);

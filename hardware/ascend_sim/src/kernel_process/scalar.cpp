@@ -1,9 +1,9 @@
-// GetValue and SetValue: reads are answered from the last blocks the device sent, as long as nothing was written. Inputs
-// are never written, so what was read of them is kept to the end of the call: kernels that take one weight after another
-// from global memory would wait for the device at each of them.
+// GetValue and SetValue. Reads are served from the last blocks that the device sent, until something is written. Inputs
+// are never written, so their blocks are kept until the call ends; otherwise kernels that read one weight after another
+// from global memory would wait for the device at each read.
 //
-// Whether there is data at all is not known here: in a run that is only timed the device makes it up, element by element
-// of the type that was asked for, so a block serves reads of its own type alone.
+// This process does not know whether there is data at all: in a timing-only run the device generates values by element
+// type, so a block serves only reads of its own type.
 #include <cstring>
 
 #include "kernel_process.h"
@@ -14,14 +14,14 @@ namespace {
 struct Cached {
     bool global;
     uint32_t dtype;
-    uint64_t where;  // aligned; for on-chip memory: space in the upper half
+    uint64_t where;  // aligned; for on-chip memory the space is in the upper half
     asc_block block;
 };
 
 enum { WAYS = 8, LASTING = 64 };
 Cached ways[WAYS];
 uint32_t used, next_way;
-Cached lasting[LASTING];  // each at the place that its address gives; an address is never 0
+Cached lasting[LASTING];  // direct-mapped by address; an address is never 0
 
 uint64_t place(asc_local tensor, uint64_t byte) {
     return static_cast<uint64_t>(tensor.space) << 32 | (tensor.addr + byte);
@@ -70,8 +70,8 @@ const asc_block &keep(bool global, uint32_t dtype, uint64_t where, const asc_blo
     return way.block;
 }
 
-// Asks the device. The answer stays where kernel code cannot read: a copy on the stack would be 63 more elements for
-// the price of one.
+// Queries the device. The answer stays where kernel code cannot read it: a copy on the stack would give away 63 more
+// elements for the cost of one.
 template <class Args>
 const asc_block &ask_for(uint16_t op, const Args &args, int32_t line) {
     Record *record = claim(op, line);
@@ -80,7 +80,7 @@ const asc_block &ask_for(uint16_t op, const Args &args, int32_t line) {
     return await_answer();
 }
 
-// What kernel code is handed of a block: the element that it asked for.
+// The part of a block that kernel code receives: the element that it requested.
 asc_block element_of(const asc_block &block, uint64_t where, uint32_t dtype) {
     asc_block only{};
     std::memcpy(only.bytes + where % ASC_BLOCK, block.bytes + where % ASC_BLOCK, width(dtype));

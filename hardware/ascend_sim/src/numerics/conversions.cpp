@@ -32,7 +32,7 @@ constexpr Pair pairs[] = {
     {ASC_F16, ASC_I4, none},         {ASC_I4, ASC_F16, five | none},
 };
 
-// Rounds to a whole number; exact for what is one already.
+// Rounds to a whole number; whole numbers stay exact.
 double to_whole(double x, uint32_t round) {  // CAST_NONE rounds like CAST_RINT
     using elementary::absolute;
     using elementary::nearest;
@@ -78,7 +78,7 @@ float to_float(double x, uint32_t round) {
     return static_cast<float>(to_format(x, 24, -126, std::numeric_limits<float>::max(), round));
 }
 
-// 64-bit integers lose bits in double: keep whether any was lost in the last place, so that rounding to float is right.
+// 64-bit integers lose bits in double. A lost bit is recorded in the last place, so that rounding to float is right.
 double wide_value(int64_t x) {
     uint64_t magnitude = x < 0 ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
     double scale = x < 0 ? -1 : 1;
@@ -154,7 +154,7 @@ void loop(uint8_t *dst, const uint8_t *src, size_t n, Convert convert) {
     for (size_t i = 0; i < n; ++i) to[i] = convert(from[i]);
 }
 
-// The pairs that kernels use most, in loops that become vector code.
+// The pairs that kernels use most, in loops that the compiler vectorises.
 bool convert_quickly(uint32_t dst_dtype, uint32_t src_dtype, uint32_t round, uint8_t *dst, const uint8_t *src,
                      size_t n) {
     const bool plain = round == ASC_RINT || round == ASC_NONE;

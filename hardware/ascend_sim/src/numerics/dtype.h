@@ -8,7 +8,7 @@ namespace sim {
 
 inline constexpr uint32_t dtype_codes = 14;
 
-// Bytes of one element; 0 for codes that name no type of whole bytes (int4 is packed and has none).
+// Bytes of one element; 0 for types without whole bytes (int4 is packed) and for unknown codes.
 constexpr uint32_t bytes_of_dtype(uint32_t dtype) {
     constexpr uint8_t bytes[dtype_codes] = {4, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8, 1, 0, 0};
     return dtype < dtype_codes ? bytes[dtype] : 0;

@@ -9,7 +9,7 @@ double floor_of(double x) {
     return rounded > x ? rounded - 1 : rounded;
 }
 
-double sin_pi(double x) {  // keeps its precision near whole numbers
+double sin_pi(double x) {  // keeps full precision near whole numbers
     const double r = x - 2 * floor_of(x / 2);
     return sin(r * pi);
 }

@@ -1,8 +1,8 @@
-// Elementary functions from additions and multiplications alone, so that every machine gives the same bits.
+// Elementary functions built from additions and multiplications alone, so that every machine gives the same bits.
 //
-// Arguments are floats widened to double, results are rounded to float by the caller; all functions are good to better
-// than 1e-11 relative, which leaves results within one unit in the last place of the rounded exact value. Most are
-// branch-free, so that loops over them become vector code. Coefficients: Taylor series, or Chebyshev fits of our own.
+// Arguments are floats widened to double; the caller rounds results to float. All functions have a relative error below
+// 1e-11, which leaves results within one unit in the last place of the rounded exact value. Most are branch-free, so
+// that loops over them become vector code. Coefficients: Taylor series, or Chebyshev fits made for this project.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// half and bfloat16 by their bits, converted without the host's help so that every machine agrees.
+// half and bfloat16 as bit patterns, converted in software so that every machine gives the same results.
 //
 // The conversions are branch-free: the compiler turns loops over them into vector code.
 #pragma once
@@ -22,18 +22,18 @@ inline float float_of(uint32_t bits) { return bit_cast<float>(bits); }
 inline float float_from_half(uint16_t half) {
     const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16, rest = static_cast<uint32_t>(half & 0x7fffu)
                                                                               << 13;
-    const uint32_t finite = bits_of(float_of(rest) * 0x1p112f);  // exact, also where half is subnormal
+    const uint32_t finite = bits_of(float_of(rest) * 0x1p112f);  // exact, even if the half is subnormal
     return float_of((rest >= 0x0f800000u ? rest | 0x7f800000u : finite) | sign);
 }
 
-// Rounds to nearest, ties to even; too large becomes infinity.
+// Rounds to nearest, ties to even; overflow becomes infinity.
 inline uint16_t half_from_float(float value) {
     const uint32_t bits = bits_of(value);
     const uint32_t sign = (bits >> 16) & 0x8000u;
     const uint32_t rest = bits & 0x7fffffffu;
     const uint32_t odd = (rest >> 13) & 1u;
     const uint32_t normal = (rest - (112u << 23) + 0xfffu + odd) >> 13;
-    // Below the normal range an addition in float does the rounding at the right bit.
+    // Below the normal range an addition in float rounds at the right bit.
     const uint32_t tiny = bits_of(float_of(rest) + 0.5f) - 0x3f000000u;
     uint32_t half = rest < 0x38800000u ? tiny : normal;
     half = rest >= 0x477ff000u ? 0x7c00u : half;

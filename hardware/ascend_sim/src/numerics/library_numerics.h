@@ -1,4 +1,4 @@
-// What the high-level vector functions compute, over plain rows of elements.
+// The arithmetic of the high-level vector functions, over plain rows of elements.
 #pragma once
 #include <cstdint>
 
@@ -10,7 +10,7 @@ namespace sim {
 struct LibraryOp {
     const char *name;
     uint8_t sources;
-    uint8_t tmp_repeats;  // temporary space it needs at least, in repeats of float (our estimate of the library's)
+    uint8_t tmp_repeats;  // minimum temporary space, in repeats of float (an estimate of the library's)
     uint32_t dtypes;
 };
 

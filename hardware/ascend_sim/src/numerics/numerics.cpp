@@ -10,7 +10,7 @@ namespace sim {
 
 namespace {
 
-// ---- what one element becomes --------------------------------------------------------------------------------------
+// ---- operations on one element -------------------------------------------------------------------------------------
 
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
@@ -33,7 +33,7 @@ T multiply(T a, T b) {
     if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
     else return a * b;
 }
-// Not-a-number wins over any number.
+// If either operand is not-a-number, so is the result.
 template <class T>
 T larger(T a, T b) {
     return a > b || a != a ? a : b;
@@ -47,7 +47,7 @@ T relu(T a) {
     return a < 0 ? T(0) : a;
 }
 
-// f(old destination, a, b, scalar). Few look at the old destination.
+// f(old destination, a, b, scalar). Few operations use the old destination.
 struct Fresh { static constexpr bool reads_dst = false; };
 struct Update { static constexpr bool reads_dst = true; };
 struct Add : Fresh {
@@ -167,7 +167,7 @@ struct ShiftRight : Fresh {
     }
 };
 
-// ---- what a row becomes --------------------------------------------------------------------------------------------
+// ---- operations on a row -------------------------------------------------------------------------------------------
 
 struct Half {};  // a row of half, computed as float
 
@@ -261,7 +261,7 @@ Kernel for_words(uint32_t dtype) {
     }
 }
 
-// Moves bits, whatever they mean.
+// Copies bits regardless of their type.
 template <class Op>
 Kernel for_bits(uint32_t dtype) {
     switch (bytes_of_dtype(dtype)) {

@@ -1,4 +1,4 @@
-// What the vector unit computes, over plain rows of elements; nothing here knows about memories or masks.
+// The arithmetic of the vector unit, over plain rows of elements, without memories or masks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace sim {
 
-// Rows are bytes of any type: these may look at all of them.
+// Types that may alias rows of bytes.
 template <class T>
 struct Aliasing;
 #define SIM_ALIASING(type)                                                                                             \
@@ -30,21 +30,20 @@ using Kernel = void (*)(uint8_t *dst, const uint8_t *a, const uint8_t *b, uint64
 // One operation of asc_vector_op.
 struct VectorOp {
     const char *name;
-    uint8_t sources;  // tensors it reads, without the old destination
+    uint8_t sources;  // tensors it reads, not counting the old destination
     bool reads_dst;
-    bool accumulates;  // may add up into one destination over its repeats
+    bool accumulates;  // may accumulate into one destination over its repeats
     uint32_t dtypes;   // as bits
 };
 
 extern const VectorOp vector_ops[];
-// The kernel for a supported type; null if there is none. Only Axpy and MulAddDst take
-// a source of another type.
+// The kernel for a supported type, or null. Only Axpy and MulAddDst accept a source of another type.
 Kernel vector_kernel(uint32_t op, uint32_t dtype, uint32_t src_dtype);
 
 // data = old (+, max, min) data, for modes 1, 2, 3.
 void combine(uint32_t mode, uint32_t dtype, uint8_t *data, const uint8_t *old, size_t n);
 
-// Not-a-number has one bit pattern on the device, whatever the host makes of it.
+// Replaces every not-a-number by the device's single bit pattern, independent of the host.
 inline float canonical(float value) { return value == value ? value : float_of(0x7fc00000u); }
 
 // Rows of half are widened, computed and rounded in pieces of this many elements.

@@ -9,7 +9,7 @@
 namespace sim {
 
 namespace {
-constexpr uint64_t panel = 8, strip = 4;  // columns and rows that are computed together, in registers
+constexpr uint64_t panel = 8, strip = 4;  // columns and rows computed together, in registers
 
 template <class T>
 T element_at(uint32_t dtype, const uint8_t *data, uint64_t i) {
@@ -22,7 +22,7 @@ T element_at(uint32_t dtype, const uint8_t *data, uint64_t i) {
     }
 }
 
-// Four elements in one register, on any machine that has such registers.
+// Four elements in one register, on any machine with such registers.
 template <class T>
 struct Four;
 template <>
@@ -66,7 +66,7 @@ Product::Product(uint64_t m, uint64_t n, uint64_t k, uint32_t dtype)
     : m_(m), n_(n), k_(k), panels_((n + panel - 1) / panel), dtype_(dtype), row_valid_(m, 1), column_valid_(n, 1),
       bias_valid_(n, 1) {}
 
-// `to` gets (m, k) by rows, or (k, n) by panels.
+// Converts to (m, k) by rows, or (k, n) by panels.
 template <class T>
 void Product::load(std::vector<T> &to, const Matrix &matrix, bool transposed, bool panels) {
     const uint64_t element = bytes_of_dtype(dtype_), rows = matrix.rows, columns = matrix.columns;

@@ -5,7 +5,7 @@
 
 namespace sim {
 
-// Elements as they lie in global memory, without gaps.
+// Elements in the layout of global memory, without gaps.
 struct Matrix {
     uint64_t rows = 0, columns = 0;
     std::vector<uint8_t> data, valid;
@@ -17,7 +17,7 @@ public:
     void load_a(const Matrix &matrix, bool transposed);
     void load_b(const Matrix &matrix, bool transposed);
     void load_bias(const Matrix &matrix, uint32_t dtype);
-    // What the sums start from, row by row: float, or int32 for int8; without it the bias or 0.
+    // Initial values of the sums, row by row: float, or int32 for int8. If null, the sums start from the bias or 0.
     void start_from(const Matrix &matrix);
     void multiply();
     // Writes one row of the result as elements of `dtype`.

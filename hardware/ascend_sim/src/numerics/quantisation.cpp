@@ -12,7 +12,7 @@ namespace sim {
 
 namespace {
 
-// A number for each column (or row): from a tensor, or the same for all.
+// A number for each column (or row): read from a tensor, or one number for all.
 struct Numbers {
     const TileRun &run;
     const Bytes &bytes;

@@ -1,4 +1,4 @@
-// AscendQuant, AscendDequant and AscendAntiQuant: scales and offsets between whole and floating numbers.
+// AscendQuant, AscendDequant and AscendAntiQuant: scales and offsets between integers and floating-point numbers.
 #pragma once
 #include "tile_numerics.h"
 

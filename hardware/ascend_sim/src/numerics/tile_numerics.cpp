@@ -30,7 +30,7 @@ float scalar_of(const TileRun &run) {
                                 : float_from_half(static_cast<uint16_t>(run.scalar));
 }
 
-// One row, widened; whether all of what is used of it is valid.
+// One widened row; clears `good` if any used byte is invalid.
 std::vector<float> row_of(const TileRun &run, const Bytes &bytes, uint64_t row, uint64_t pitch, uint64_t n,
                           bool &good) {
     const uint64_t begin = bytes.begin + row * pitch * run.element;
@@ -47,7 +47,7 @@ void put_row(TileRun &run, uint64_t row, const std::vector<float> &values, bool 
     std::memset(run.valid + begin + values.size() * run.element, 0, (run.tile.columns - values.size()) * run.element);
 }
 
-// One result for a row, `copies` times.
+// Writes one result of a row `copies` times.
 void put_beside(TileRun &run, const Bytes &bytes, uint64_t row, uint64_t copies, uint32_t dtype, float value,
                 bool good) {
     if (bytes.begin == bytes.end) return;
@@ -59,7 +59,7 @@ void put_beside(TileRun &run, const Bytes &bytes, uint64_t row, uint64_t copies,
     }
 }
 
-// Repeat by repeat, as the vector unit adds up.
+// Adds repeat by repeat, as the vector unit does.
 float sum_of(const std::vector<float> &values, uint32_t dtype) {
     const size_t lanes = dtype == ASC_F32 ? 64 : 128;
     float total = 0, part[128];
@@ -91,7 +91,7 @@ void softmax(TileRun &run) {
     }
 }
 
-// The first number of a row's block beside the data.
+// The first number of a row's block in an operand beside the data.
 float get_beside(const TileRun &run, const Bytes &bytes, uint64_t row, uint32_t dtype, bool &good) {
     const uint64_t at = bytes.begin + row * 32;
     good = good && !std::memchr(run.valid + at, 0, bytes_of_dtype(dtype));
@@ -110,8 +110,8 @@ void softmax_with_given_sums(TileRun &run) {
     }
 }
 
-// A softmax over a row that comes in parts: sum and max go on from part to part. The first version divides by the sum at
-// once, the second leaves that to the end.
+// A softmax over rows that arrive in parts: sum and max are carried from part to part. The first version divides by the
+// sum at once, the second leaves the division to the end.
 void softmax_in_parts(TileRun &run) {
     const bool divides = run.op == ASC_SOFTMAXFLASH, update = run.tile.flags & 2;
     const uint32_t beside = run.floats_beside ? uint32_t{ASC_F32} : run.dtype;
@@ -171,7 +171,7 @@ void running_sums(TileRun &run) {
     }
 }
 
-// Copies elements with their validity: from(row, column) says which, or nothing for the scalar.
+// Copies elements with their validity: from(row, column) is the source element, or nothing for the scalar.
 template <class From>
 void rearrange(TileRun &run, uint64_t columns, From from) {
     const uint32_t element = run.element;
@@ -214,7 +214,7 @@ void normalise(TileRun &run) {
     }
 }
 
-// Groups of channels: `axis` of them in a row, each with a weight of its own.
+// Normalises groups of channels: a row holds `axis` channels, each with its own weight.
 void normalise_groups(TileRun &run) {
     const uint64_t n = run.tile.columns, channels = run.tile.axis, each = n / channels, groups = run.tile.valid_rows;
     const float epsilon = scalar_of(run);
@@ -252,7 +252,7 @@ void select_by_bytes(TileRun &run) {
     }
 }
 
-// Into pairs of value and index, the largest first: each row, or all of them as one.
+// Sorts into pairs of value and index, the largest first: each row, or all rows as one.
 void sort_into_pairs(TileRun &run) {
     const uint64_t all = static_cast<uint64_t>(run.tile.rows) * run.tile.columns,
                    each = run.tile.flags & 1 ? all : run.tile.columns;

@@ -1,4 +1,4 @@
-// What the row-wise library functions compute.
+// The arithmetic of the row-wise library functions.
 #pragma once
 #include <cstdint>
 
@@ -12,7 +12,7 @@ struct TileRun {
     uint64_t scalar;
     bool floats_beside;  // sum and max of half data are float
     TileBytes bytes;
-    uint8_t *data, *valid;  // of UB, from its start
+    uint8_t *data, *valid;  // UB, from its start
 };
 
 void run_tile(TileRun &run);

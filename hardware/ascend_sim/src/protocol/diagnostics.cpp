@@ -7,7 +7,7 @@
 namespace sim {
 
 namespace {
-constexpr size_t max_warnings = 64;  // what a hostile kernel can make us keep
+constexpr size_t max_warnings = 64;  // limits the memory that a hostile kernel can use up
 
 std::string with_hint(const std::string &message, const std::string &hint) {
     return hint.empty() ? message : message + ": " + hint;

@@ -18,7 +18,7 @@ struct DeviceFault {
 // printf into a string.
 std::string text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// Knows where in the author's program the device is, so that every check can say so.
+// Tracks the position in the author's program, so that every check can report it.
 class Diagnostics {
 public:
     struct Warning {
@@ -31,10 +31,10 @@ public:
     int32_t line = 0;
     int32_t core = -1;
 
-    // Throws a DeviceFault; without a hint of its own the message ends in the rule's.
+    // Throws a DeviceFault. Without an explicit hint the message ends in the rule's hint.
     [[noreturn]] void fail(Rule rule, const std::string &message) const;
     [[noreturn]] void fail(Rule rule, const std::string &message, const std::string &hint) const;
-    // Keeps the first warning of each rule and line and counts the rest. Ask `wanted` before building a message.
+    // Keeps the first warning of each rule and line and counts the rest. Call `warned` before building a message.
     void warn(Rule rule, const std::string &message);
     bool warned(Rule rule);
     const std::vector<Warning> &warnings() const { return warnings_; }

@@ -1,7 +1,7 @@
-// Instruction records: what the device executed, as facts that no chip figure has entered yet.
+// Instruction records: what the device executed, independent of any chip figure.
 //
 // The executor emits them in program order of each core; the timing pass (timeline.h) turns them into time with a chip
-// profile. Keeping the two apart means that a run can be timed again for another chip, and that timing is tested alone.
+// profile. Because the two are separate, a run can be timed again for another chip, and timing is tested alone.
 #pragma once
 #include <cstdint>
 
@@ -13,7 +13,7 @@ enum class Kind : uint8_t {
     LaunchBegin,  // a = blocks, b = asc_core_kind
     LaunchEnd,
     CoreBegin,   // core is set; a = block
-    CoreResume,  // the core goes on after others ran
+    CoreResume,  // the core continues after others ran
     CoreEnd,
     Vector,        // pipe V: op, repeats, operands
     CopyIn,        // pipe MTE2: global -> on-chip
@@ -21,11 +21,11 @@ enum class Kind : uint8_t {
     ScalarBlocks,  // pipe S: a = basic blocks of plain code that ran since the last record
     ScalarLocal,   // pipe S: one on-chip scalar access; a = address, b = 1 for a write
     ScalarGlobal,  // pipe S: one global scalar access; gm = address, b = 1 for a write
-    Overhead,      // pipe S: a call that costs issue time only; op = what (Call)
-    Signal,        // what `pipe` has issued so far is announced under `token`
-    Wait,          // `pipe` waits for what was announced under `token`
+    Overhead,      // pipe S: a call that costs issue time only; op = the Call
+    Signal,        // signals under `token` that everything `pipe` has issued so far is done
+    Wait,          // `pipe` waits for the signal `token`
     Barrier,       // pipe or ASC_ALL
-    SyncAll,       // all cores of the launch meet
+    SyncAll,       // all cores of the launch synchronise
     Cube,          // pipe M: a matrix product, a = m, b = n, c = k of one base block
     Load,          // pipe MTE1: L1 -> L0
     Matmul,        // pipe M: the high-level Matmul: shape in `matmul`, dtype that of A, op the dtype of C
@@ -33,7 +33,7 @@ enum class Kind : uint8_t {
 
 enum class Call : uint16_t { TPipe, InitBuffer, QueueOp, Flag, MaskSet, Print, Launch };
 
-// Which family an operation's cost row belongs to: vector ops by asc_vector_op, others by the enums below.
+// The family that an operation's cost row belongs to: vector ops by asc_vector_op, others by the enums below.
 enum class Family : uint8_t {
     Vector,
     Library,
@@ -71,13 +71,13 @@ struct Instr {
     Family family;
     uint8_t dtype;     // of the destination
     uint16_t op;       // within the family; for ReduceParts: op * 4 + unit
-    uint8_t operands;  // how many of `operand` are set: dst, src0, src1
+    uint8_t operands;  // number of set entries of `operand`: dst, src0, src1
     uint8_t space;     // asc_space of the on-chip side of a copy
     uint32_t core;
     int32_t line;
     uint32_t repeats;      // vector: repeats of 256 bytes (library: of one pass over the data)
     uint32_t elements;     // vector: active elements in all
-    uint32_t token;        // Signal, Wait: below 2^16 a core's own, from 2^31 on common to the cores of a launch
+    uint32_t token;        // Signal, Wait: below 2^16 private to a core, from 2^31 on shared by the cores of a launch
     uint32_t a, b, c;      // see Kind; vector of Family::Tile: a = rows
     uint64_t gm;           // copies: first global address
     uint32_t bursts;       // copies
@@ -85,14 +85,14 @@ struct Instr {
     uint64_t gm_gap;       // copies: bytes between bursts on the global side
     Operand operand[3];
     asc_matmul_shape matmul;
-    MatrixRows matrix[3];  // of Matmul: A, B, C, as they lie in memory
-    uint8_t tail;          // count form whose bytes are not a multiple of 256
+    MatrixRows matrix[3];  // of Matmul: A, B, C, in their memory layout
+    uint8_t tail;          // count form whose byte count is not a multiple of 256
     uint8_t atomic;
     uint8_t bypass;  // copies: the global side has a cache hint that keeps it out of L2
     uint8_t reserved;
 };
 
-// Where instruction records go.
+// A destination of instruction records.
 struct Sink {
     virtual ~Sink() = default;
     virtual void take(const Instr &instr) = 0;

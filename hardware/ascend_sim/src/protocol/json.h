@@ -1,4 +1,4 @@
-// Writes the device's answers as JSON. Only writes: requests come in a simpler form.
+// Writes the device's replies as JSON. There is no parser: requests use a simpler format.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -14,7 +14,7 @@ inline std::string quoted(std::string_view text) {
         if (c == '"' || c == '\\') {
             out += '\\';
             out += static_cast<char>(c);
-        } else if (c < 0x20 || c >= 0x7f) {  // what kernel code printed may be no text at all
+        } else if (c < 0x20 || c >= 0x7f) {  // kernel output may be arbitrary bytes
             char escape[8];
             std::snprintf(escape, sizeof escape, "\\u%04x", c);
             out += escape;

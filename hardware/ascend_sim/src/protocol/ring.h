@@ -1,7 +1,7 @@
 // The ring that carries records from a kernel process to the device process, and the arguments of the call.
 //
-// One producer (the kernel process, hostile), one consumer (the device process, trusted), in memory that both map.
-// The device trusts nothing in it: it copies a record out before it looks at it, and its own positions are its own.
+// One producer (the kernel process, hostile), one consumer (the device process, trusted), in memory that both map. The
+// device trusts nothing in it: it copies a record before it reads it, and keeps its own positions.
 #pragma once
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -21,7 +21,7 @@ namespace sim {
 #include "calls.inc"
 #undef ASC_FITS
 
-// Numbers outside the border's own: what the kernel process says about itself.
+// Operations that are not in abi.h: messages of the kernel process about itself.
 enum : uint16_t { OP_strayed = 0xfffd, OP_budget_spent = 0xfffe, OP_gave_up = 0xffff };
 
 struct Record {
@@ -35,8 +35,8 @@ struct Record {
 };
 static_assert(sizeof(Record) == 192 && std::is_trivially_copyable_v<Record>);
 
-// What one call of kernel_launch is given. Written by the device before the kernel process is born. It is the same
-// for a run that computes and for one that is only timed.
+// The arguments of one call of kernel_launch. The device writes them before it starts the kernel process. They are the
+// same for a computing run and a timing-only run.
 struct CallArguments {
     enum { MAX_TENSORS = 4096, MAX_SCALARS = 1024 };
     uint32_t num_inputs, num_outputs, num_ints, num_floats;
@@ -52,22 +52,22 @@ struct CallArguments {
 struct Ring {
     enum : uint64_t { SLOTS = 4096, COVERED_BYTES = 4 << 20 };
 
-    alignas(64) std::atomic<uint64_t> head;           // next record the kernel writes
-    alignas(64) std::atomic<uint64_t> tail;           // next record the device reads
+    alignas(64) std::atomic<uint64_t> head;           // next record that the kernel writes
+    alignas(64) std::atomic<uint64_t> tail;           // next record that the device reads
     alignas(64) std::atomic<uint32_t> device_sleeps;  // 1 while the device waits for records
     alignas(64) std::atomic<uint32_t> kernel_sleeps;  // 1 while the kernel waits for room
-    alignas(64) std::atomic<uint32_t> answers;        // how many queries were answered
+    alignas(64) std::atomic<uint32_t> answers;        // number of answered queries
     std::atomic<uint32_t> kernel_asks;                // 1 while the kernel sleeps until it is answered
     asc_block answer;
-    std::atomic<uint32_t> stop;  // the device has seen enough
-    char error[160];             // why the kernel process gave up before the call
+    std::atomic<uint32_t> stop;  // the device has ended the run
+    char error[160];             // why the kernel process failed before the call
     CallArguments call;
-    uint64_t covered[COVERED_BYTES / 64];  // one bit per byte of the kernel's code: a block started there
+    uint64_t covered[COVERED_BYTES / 64];  // one bit per byte of the kernel's code: a basic block started there
     alignas(64) Record records[SLOTS];
 };
 
-// How often to look before going to sleep: a few microseconds, so that a busy machine is not kept busy by waiting. One
-// look takes much longer on x86-64, where a pause is a hundred cycles.
+// Polls before going to sleep: a few microseconds, so that waiting does not load a busy machine. A poll takes much
+// longer on x86-64, where a pause is a hundred cycles.
 #if defined(__x86_64__)
 constexpr int kSpins = 150;
 #else
@@ -82,7 +82,7 @@ inline void pause_briefly() {
 #endif
 }
 
-// Sleeps while *word == value; wakes by itself now and then, so that a lost partner is noticed.
+// Sleeps while *word == value. Wakes up now and then, so that a lost partner is noticed.
 inline void sleep_while(std::atomic<uint32_t> *word, uint32_t value, long milliseconds = 50) {
     const timespec limit{milliseconds / 1000, milliseconds % 1000 * 1000000};
     syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, nullptr, 0);

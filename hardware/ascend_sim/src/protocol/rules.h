@@ -1,6 +1,6 @@
-// The rules that the device checks: a stable identifier, what the rule says, and what an author does about it.
+// The rules that the device checks: a stable identifier, the rule itself, and a hint how to follow it.
 //
-// One table, so that messages and documentation cannot drift apart. RULE(name, id, what, hint).
+// There is one table, so that messages and documentation cannot diverge. RULE(name, id, what, hint).
 #pragma once
 #include <cstddef>
 

@@ -1,4 +1,4 @@
-// What the host function can ask about the chip.
+// The properties of the chip, for the host function.
 #pragma once
 #include "../../abi.h"
 
@@ -28,7 +28,7 @@ public:
 class PlatformAscendCManager {
 public:
     static PlatformAscendC *GetInstance() {
-        // The platform has no state: any object stands for it.
+        // The platform has no state: any object can represent it.
         static const char place = 0;
         return reinterpret_cast<PlatformAscendC *>(const_cast<char *>(&place));
     }
