@@ -26,6 +26,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "suite": "list, show and audit tasks",
         "author": "print the kernel that an author writes",
         "verify": "verify a kernel: compile, check, time",
+        "attack": "attack the verifier with every known way to cheat",
     },
     "runs": {
         "train": "train one agent and write a run folder",

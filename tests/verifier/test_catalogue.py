@@ -8,7 +8,7 @@ import yaml
 from repository import ROOT
 
 from kernel_gym.verdict import GATES
-from tests.verifier.test_exploits import EXPLOITS, SOFTMAX_EXPLOITS
+from kernel_gym.verifier.attacks import catalogue
 
 CATALOGUE = yaml.safe_load((Path(__file__).parent / "catalogue.yaml").read_text())
 #: The ids of the field's catalogue, by letter of their kind.
@@ -24,12 +24,12 @@ IDS = {
     "I": (1, 2, 3, 4, 6, 7, 8, 9, 12, 13),
     "J": (1, 2, 4),
 }
-CASES = {name: gate for name, (_, gate) in EXPLOITS.items()} | dict.fromkeys(SOFTMAX_EXPLOITS, "correctness")
+ATTACKS = catalogue.load("ascendc")
 PROBES = (ROOT / "hardware" / "confinement" / "probes.cpp").read_text()
 
 
 def cases_of(id: str) -> dict[str, str]:
-    return {name: gate for name, gate in CASES.items() if name.split()[0] == id}
+    return {attack.name: attack.expected for attack in ATTACKS if id in attack.causes}
 
 
 def test_the_catalogue_is_complete(capsys):
@@ -58,7 +58,8 @@ def test_each_is_tried_or_belongs_elsewhere(id):
 
 
 def test_every_case_has_an_id_of_the_catalogue():
-    assert {name.split()[0] for name in CASES} <= {id for id, entry in CATALOGUE.items() if "gate" in entry}
+    ids = {cause for attack in ATTACKS for cause in attack.causes if re.fullmatch(r"[A-J]\d+", cause)}
+    assert ids <= {id for id, entry in CATALOGUE.items() if "gate" in entry}
 
 
 def test_the_documentation_lists_them_all():

@@ -1,0 +1,102 @@
+"""Runs attacks against a verifier and says what got through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from kernel_gym import suites
+from kernel_gym.verdict import GATES, Cheated, Verdict
+from kernel_gym.verifier.attacks import catalogue
+from kernel_gym.verifier.attacks.catalogue import Attack
+from kernel_gym.verifier.verifier import Verifier
+
+#: Share of the honest kernel's latency below which a feasible attack is faster.
+FASTER = 0.99
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one attack.
+
+    Args:
+        attack: The attack.
+        verdict: Its verdict.
+        honest_us: Latency of the honest kernel that it belongs to; None if there is none.
+    """
+
+    attack: Attack
+    verdict: Verdict
+    honest_us: float | None
+
+    @property
+    def outcome(self) -> str:
+        """`feasible`, `unjudged`, or the gate at which the kernel was stopped."""
+        return stopped_at(self.verdict)
+
+    @property
+    def ratio(self) -> float | None:
+        """Latency as a share of the honest kernel's; None if there is none."""
+        if self.verdict.latency_us is None or not self.honest_us:
+            return None
+        return self.verdict.latency_us / self.honest_us
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with the outcome; empty if nothing is."""
+        if self.outcome == "unjudged":
+            return "not judged"
+        if self.attack.untold and self.attack.untold in self.verdict.feedback:
+            return "told"
+        expected = self.attack.expected
+        if not self.verdict.feasible:
+            return "refused" if expected == "feasible" else ""
+        if expected == "no gain":
+            return "" if self.ratio is not None and self.ratio >= FASTER else "got through"
+        return "" if expected == "feasible" else "got through"
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the verdict is right and, if the catalogue names a gate, was reached there."""
+        return not self.fault and (self.attack.expected not in GATES or self.outcome == self.attack.expected)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as plain data."""
+        return {
+            "name": self.attack.name,
+            "task": self.attack.task,
+            "causes": list(self.attack.causes),
+            "about": self.attack.about,
+            "expected": self.attack.expected,
+            "outcome": self.outcome,
+            "fault": self.fault,
+            "latency_us": self.verdict.latency_us,
+            "honest_us": self.honest_us,
+            "feedback": self.verdict.feedback,
+        }
+
+
+def stopped_at(verdict: Verdict) -> str:
+    """Return the gate that stopped a kernel; `feasible` or `unjudged` if none did."""
+    if isinstance(verdict, Cheated):
+        return verdict.gate
+    return {"uncompilable": "compile", "incorrect": "correctness"}.get(verdict.outcome, verdict.outcome)
+
+
+def run(verifier: Verifier, attacks: Sequence[Attack]) -> Iterator[Result]:
+    """Judge attacks and the honest kernels that they belong to, and yield the results in order."""
+    honest: dict[str, Future[Verdict] | None] = {}
+    for attack in attacks:
+        if attack.honest not in honest:
+            kernel = catalogue.honest(attack.kernel.language, attack.honest)
+            honest[attack.honest] = None if kernel is None else _submit(verifier, kernel)
+    verdicts = [_submit(verifier, attack) for attack in attacks]
+    for attack, verdict in zip(attacks, verdicts, strict=True):
+        reference = honest[attack.honest]
+        yield Result(attack, verdict.result(), None if reference is None else reference.result().latency_us)
+
+
+def _submit(verifier: Verifier, attack: Attack) -> Future[Verdict]:
+    return verifier.submit(attack.kernel, suites.find_task(attack.task))

@@ -1,0 +1,73 @@
+"""`kernel-gym attack`: what is listed, what is judged, and the exit status."""
+
+import json
+import shutil
+
+import pytest
+
+from kernel_gym.cli.main import main
+from kernel_gym.verifier.attacks import catalogue
+
+needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+FILES = {
+    "honest/relu": "feasible",
+    "got_through": "refused",
+    "wrong": "correctness",
+    "falsely_refused": "feasible",
+}
+
+
+@pytest.fixture
+def attack(capsys):
+    def run(*words):
+        with pytest.raises(SystemExit) as end:
+            main(["attack", *words])
+        captured = capsys.readouterr()
+        return end.value.code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A catalogue of a few attacks, one of which gets through, and one honest kernel of two that is refused."""
+    relu = catalogue.honest("ascendc", "relu").kernel.source
+    (tmp_path / "ascendc" / "honest").mkdir(parents=True)
+    for name, expected in FILES.items():
+        text = relu if name in ("honest/relu", "got_through") else relu.replace("AscendC::Relu(", "AscendC::Abs(")
+        header = f"// task: level1/relu\n// cause: {name[0].upper()}1\n// expect: {expected}\n// about: a try\n"
+        (tmp_path / "ascendc" / f"{name}.cpp").write_text(f"{header}// {name}\n{text}")
+    monkeypatch.setattr(catalogue, "HERE", tmp_path)
+    catalogue.load.cache_clear()
+    yield
+    catalogue.load.cache_clear()
+
+
+def test_the_list(attack):
+    status, out, _ = attack("--list", "--cause", "S4", "--json")
+    rows = json.loads(out)
+    assert status == 0
+    assert {"I13_a_constant_that_can_be_written"} <= {row["name"] for row in rows}
+    assert all("S4" in row["cause"] and row["about"] for row in rows)
+    assert "I13_a_constant_that_can_be_written" in attack("--list")[1]
+
+
+def test_what_does_not_exist_is_one_line(attack):
+    status, _, err = attack("--only", "nothing")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "no attack of name 'nothing'" in err
+
+
+@needs_compiler
+def test_the_exit_status_says_what_got_through(attack, folder):
+    status, out, _ = attack("--unsafe", "--json")
+    faults = {row["name"]: row["fault"] for row in json.loads(out)}
+    assert status == 1
+    assert faults == {"relu": "", "wrong": "", "got_through": "got through", "falsely_refused": "refused"}
+    status, out, _ = attack("--unsafe")
+    assert status == 1
+    assert "4 kernels: 1 got through, 1 refused" in out
+    status, out, _ = attack("--unsafe", "--only", "relu,wrong")
+    assert status == 0
+    assert "2 kernels: none got through, none refused" in out
+    assert "latency / honest" in out
