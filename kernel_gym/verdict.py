@@ -13,6 +13,9 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 Gate: TypeAlias = Literal["screen", "compile", "binary", "correctness", "latency"]
 #: The verifier's gates in the order in which a kernel passes them. Documentation numbers them from 1.
 GATES: tuple[Gate, ...] = get_args(Gate)
+Policy: TypeAlias = Literal["strict", "reference"]
+#: How a kernel is judged: at sizes and on values that it cannot know, or at the reference's own shapes and inputs.
+POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class _Judged:
         sandbox_tier: Tier of the sandbox that the kernel ran in, `A` to `D`.
         seconds: Seconds spent at each gate.
         notes: Further remarks for readers, for instance how the latency was obtained.
+        policy: How the kernel was judged, `strict` or `reference`.
+        secret: Fingerprint of the secret that values and sizes were drawn from; empty if nothing was drawn.
     """
 
     feedback: str
@@ -53,6 +58,8 @@ class _Judged:
     sandbox_tier: str = ""
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
     notes: tuple[str, ...] = ()
+    policy: Policy = "strict"
+    secret: str = ""
 
     outcome: ClassVar[str]
     feasible: ClassVar[bool] = False

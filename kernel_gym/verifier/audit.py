@@ -18,6 +18,7 @@ from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Task
 from kernel_gym.verifier.correctness import HIDDEN, POISON, PUBLIC, compare
 from kernel_gym.verifier.reference import ValueSet, evaluate, make
+from kernel_gym.verifier.secret import PUBLISHED, Seeds
 from kernel_gym.verifier.values import Array, Kind
 
 Outputs = tuple[Array, ...]
@@ -82,7 +83,7 @@ def _copies(array: Array) -> Iterator[tuple[str, Array]]:
 
 
 def _values(task: Task, case: Case, variant: int, kind: Kind = "normal") -> ValueSet:
-    return make(task, case, kind, ("audit", task.digest, case.name, variant))
+    return make(task, case, kind, Seeds(PUBLISHED, task.digest), f"audit{variant}")
 
 
 def _passes(outputs: Outputs, values: ValueSet) -> bool:

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kernel_gym.hardware.device import Build, Device, Inputs, Run
+from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Incorrect
+from kernel_gym.verifier.hidden_sizes import hidden_cases
 from kernel_gym.verifier.patterns import Bools, Mismatch, locate
 from kernel_gym.verifier.reference import Expected, References, ValueSet
 from kernel_gym.verifier.values import Array, Kind
@@ -41,20 +43,21 @@ class Checked:
     warnings: tuple[str, ...] = ()
 
 
-def schedule(references: References, task: Task, kernel: str) -> Iterator[ValueSet]:
+def schedule(references: References, task: Task, kernel: Kernel) -> Iterator[ValueSet]:
     """Yield the value sets that a kernel is checked on, in order."""
+    hidden = hidden_cases(task, references.seeds(kernel, task))
     slots = [(task.public, kind, f"smoke{i}") for i, kind in enumerate(SMOKE)]
     slots += [(task.public, kind, f"public{i}") for i, kind in enumerate(PUBLIC)]
-    slots += [(case, kind, f"hidden{i}") for case in task.hidden for i, kind in enumerate(HIDDEN)]
+    slots += [(case, kind, f"hidden{i}") for case in hidden for i, kind in enumerate(HIDDEN)]
     for case, kind, slot in slots:
-        yield references.choose(task, case, kind, slot, kernel)
+        yield references.draw(task, case, kind, slot, kernel)
 
 
 def check(device: Device, build: Build, task: Task, references: References) -> Checked | Incorrect:
     """Run the kernel on its value sets and stop at the first failure."""
     checked = Checked()
     first: tuple[ValueSet, Run] | None = None
-    for values in schedule(references, task, build.kernel.digest):
+    for values in schedule(references, task, build.kernel):
         run = check_one(device, build, task, values)
         if isinstance(run, Incorrect):
             return replace(run, plain=bool(run.plain and checked.plain)) if run.plain is not None else run

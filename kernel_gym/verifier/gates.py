@@ -24,13 +24,16 @@ from kernel_gym.verifier.rules import Finding
 from kernel_gym.verifier.screening import binary, dialect
 from kernel_gym.verifier.screening import screen as source_screen
 from kernel_gym.verifier.screening.source import Source, read
+from kernel_gym.verifier.secret import fingerprint
 
 
 class Gates:
     """Passes kernels through the five gates; the caller gives the device."""
 
-    def __init__(self, inspect: Inspect | None = None, inspection_decides: bool = False) -> None:
-        self.references = References()
+    def __init__(
+        self, inspect: Inspect | None = None, inspection_decides: bool = False, secret: bytes | None = None
+    ) -> None:
+        self.references = References(secret=secret)
         self._inspect = inspect
         self._decides = inspection_decides
 
@@ -49,7 +52,13 @@ class Gates:
         """Pass a kernel through the gates and return the verdict, with the seconds spent at each gate."""
         clock = _Clock()
         verdict = self._run_gates(device, kernel, task, clock)
-        return replace(verdict, device=device.name, sandbox_tier=device.sandbox_tier(), seconds=clock.seconds)
+        return replace(
+            verdict,
+            device=device.name,
+            sandbox_tier=device.sandbox_tier(),
+            seconds=clock.seconds,
+            secret=fingerprint(self.references.seeds(kernel, task).secret),
+        )
 
     def _run_gates(self, device: Device, kernel: Kernel, task: Task, clock: _Clock) -> Verdict:
         source = read(kernel.source) if kernel.language in source_screen.BOOKS else None

@@ -32,7 +32,7 @@ def measure(device: Device, build: Build, task: Task, checked: Checked, referenc
     assert isinstance(device, Clocked)
     signature = task.instance(task.timing).signature
     count = SETS if signature.nbytes <= LARGE_BYTES else FEWER
-    sets = references.several(task, task.timing, "normal", "timed", build.kernel.digest, count)
+    sets = references.several(task, task.timing, "normal", "timed", build.kernel, count)
     timing = device.time(build, signature, [values.values for values in sets], POISON)
     if timing.runs[0].status != "ok":
         return failed(timing.runs[0], "at the timing sizes", "timing")

@@ -298,7 +298,7 @@ class _Measurement:
 
     def _compute(self, case: Case) -> Run | Incorrect:
         """Run and compare the kernel at a case; if it is correct, the run counts as checked from then on."""
-        values = self.references.choose(self.task, case, "normal", "witness", self.build.kernel.digest)
+        values = self.references.draw(self.task, case, "normal", "witness", self.build.kernel)
         run = check_one(self.device, self.build, self.task, values)
         if isinstance(run, Run):
             self.runs.append((self.task.instance(case).signature, replace(run, outputs=())))

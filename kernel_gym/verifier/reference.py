@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from kernel_gym.errors import TaskError
 from kernel_gym.hardware.device import numpy_dtype
+from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.instance import Instance
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Task
-from kernel_gym.verifier import secret
+from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import RUNGS, Array, Kind, draw
 
 #: Relative tolerance where the reference has no noise: wide enough for an approximate exp (1e-5) and for other orders
@@ -40,11 +41,8 @@ UNDEFINED = 0.01
 EXACT = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
 #: Larger shares of infinities leave too little to compare.
 MOST_INFINITE = 0.25
-#: Number of value sets of each kind and case; an author cannot know which of them its kernel is checked on.
-VARIANTS = 3
-#: Above this many bytes of tensors there is only one set: only kernels that were correct on many other sets get there,
-#: and computing a set takes longer than running a kernel on it.
-LARGE_BYTES = 8 << 20
+#: Number of value sets that all kernels of a task share, beside the set that is drawn for each.
+SHARED = 3
 
 
 @dataclass(frozen=True)
@@ -119,35 +117,46 @@ def _memory_bytes() -> int:
 
 
 class References:
-    """A cache of value sets with their expected outputs, of at most `limit_bytes`.
+    """Draws the value sets that kernels are checked on, and computes the expected outputs.
 
-    The default limit is a sixteenth of the machine's memory, and at least 512 MB.
+    Every kernel meets sets of its own, always the same. Sets that all kernels of a task share are cached.
+
+    Args:
+        limit_bytes: Size of the cache; by default a sixteenth of the machine's memory, and at least 512 MB.
+        secret: The secret of all kernels; by default that of `secret.secret_for`.
     """
 
-    def __init__(self, limit_bytes: int | None = None) -> None:
+    def __init__(self, limit_bytes: int | None = None, secret: bytes | None = None) -> None:
         self._sets: OrderedDict[object, ValueSet] = OrderedDict()
         self._bytes = 0
         self._limit = limit_bytes or max(512 << 20, _memory_bytes() // 16)
         self._lock = Lock()
+        self._secret = secret
 
-    def choose(self, task: Task, case: Case, kind: Kind, slot: str, kernel: str) -> ValueSet:
-        """Return the set that the kernel with this digest is checked on: always the same, and not predictable."""
-        large = task.instance(case).signature.nbytes > LARGE_BYTES
-        variant = 0 if large else secret.keyed_hash("choose", kernel, task.digest, case.name, slot) % VARIANTS
-        return self._variant(task, case, kind, slot, variant)
+    def seeds(self, kernel: Kernel, task: Task) -> Seeds:
+        """Return the seeds of everything that a kernel meets."""
+        return Seeds.of(kernel, task, self._secret)
 
-    def several(self, task: Task, case: Case, kind: Kind, slot: str, kernel: str, count: int) -> list[ValueSet]:
-        """Return different sets in an order that depends on the kernel; at most `VARIANTS`."""
-        first = secret.keyed_hash("several", kernel, task.digest, case.name, slot)
-        return [self._variant(task, case, kind, slot, (first + step) % VARIANTS) for step in range(count)]
+    def draw(self, task: Task, case: Case, kind: Kind, slot: str, kernel: Kernel) -> ValueSet:
+        """Return the kernel's own value set for one use of it, named by `slot`."""
+        return make(task, case, kind, self.seeds(kernel, task), slot)
 
-    def _variant(self, task: Task, case: Case, kind: Kind, slot: str, variant: int) -> ValueSet:
-        key = (secret.fingerprint(), task.digest, case, kind, slot, variant)
+    def several(self, task: Task, case: Case, kind: Kind, slot: str, kernel: Kernel, count: int) -> list[ValueSet]:
+        """Return the kernel's own value set and up to `SHARED` others, which large tensors can afford."""
+        seeds = self.seeds(kernel, task)
+        first = seeds.integer("shared", slot)
+        numbers = [(first + step) % SHARED for step in range(count - 1)]
+        return [make(task, case, kind, seeds, slot)] + [
+            self._shared(task, case, kind, seeds.shared, f"{slot}{number}") for number in numbers
+        ]
+
+    def _shared(self, task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str) -> ValueSet:
+        key = (seeds, case, kind, slot)
         with self._lock:
             if key in self._sets:
                 self._sets.move_to_end(key)
                 return self._sets[key]
-        values = make(task, case, kind, ("values", task.digest, case.name, kind, slot, variant))
+        values = make(task, case, kind, seeds, slot)
         with self._lock:
             self._keep(key, values)
         return values
@@ -160,16 +169,17 @@ class References:
             self._bytes -= self._sets.popitem(last=False)[1].nbytes
 
 
-def make(task: Task, case: Case, kind: Kind, seed: tuple[object, ...]) -> ValueSet:
+def make(task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str) -> ValueSet:
     """Draw a value set, as severe as possible while the reference's own precision can decide it."""
     instance = task.instance(case)
     for rung in range(RUNGS[kind]):
-        values = _with_fixed(instance, draw(instance.signature, kind, rung, secret.generator(*seed, rung)))
+        rng = seeds.generator("values", case.name, kind, slot, rung)
+        values = _with_fixed(instance, draw(instance.signature, kind, rung, rng))
         expected = expect(instance, values, integral=kind == "integers")
         if all(output.clear for output in expected) and not _spreads(values, expected):
             return ValueSet(case, kind, rung, values, expected)
     if kind != "normal":  # the reference is not defined on this kind: ordinary values instead
-        return make(task, case, "normal", (*seed, "ordinary"))
+        return make(task, case, "normal", seeds, f"{slot} ordinary")
     if all(output.undefined <= UNDEFINED for output in expected):
         return ValueSet(case, kind, rung, values, expected)
     raise TaskError(f"{task.id}: the reference disagrees with itself in float64 at case {case.name!r}: mend the task")

@@ -1,8 +1,12 @@
-"""The verifier's secret, from which value sets are drawn: unknown to authors, the same at every repetition.
+"""The verifier's secret, and the seeds of everything that a kernel meets: values, hidden sizes, poison.
 
-The secret is a random file of this machine, readable by its owner only. Numbers in a verdict's feedback may therefore
-differ between machines; outcomes do not, except for kernels at the edge of a tolerance. Set `KERNEL_GYM_SECRET` to
-share a secret between machines, for instance to reproduce a run bit for bit.
+All of it derives from a keyed hash of secret, task and kernel text (`Seeds`): every new kernel meets new values at new
+sizes, and the same kernel always meets the same. Which secret is the key:
+
+1. `KERNEL_GYM_SECRET`, if it is set. Studies and leaderboards set it and publish it when they are over.
+2. Else `PUBLISHED`, for kernels that this package wrote: the apprentice is no adversary, and runs with it give the
+   same results on every machine.
+3. Else a random file in the user's cache folder, readable by its owner only, for kernels of models and people.
 """
 
 from __future__ import annotations
@@ -11,20 +15,66 @@ import hashlib
 import hmac
 import os
 import secrets
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from kernel_gym.disk_cache import cache_folder
+from kernel_gym.kernel import Kernel
+from kernel_gym.tasks.task import Task
 
 ENVIRONMENT = "KERNEL_GYM_SECRET"
+#: The secret of kernels that this package wrote.
+PUBLISHED = b"kernel-gym"
 
 
-def secret() -> bytes:
-    """Return the secret of this machine; it is created on first use."""
+def secret_for(kernel: Kernel) -> bytes:
+    """Return the secret that a kernel is judged with; this machine's is created on first use."""
     shared = os.environ.get(ENVIRONMENT)
-    return shared.encode() if shared else _of_file(cache_folder() / "secret")
+    if shared:
+        return shared.encode()
+    return PUBLISHED if kernel.trusted else _of_file(cache_folder() / "secret")
+
+
+def fingerprint(secret: bytes) -> str:
+    """Return a digest that identifies a secret without revealing it; every verdict names it."""
+    return hashlib.sha256(b"fingerprint" + secret).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """The seeds of one kernel that is judged for one task. Only a holder of the secret can compute them.
+
+    Args:
+        secret: The key of the hash.
+        task: The task's digest.
+        kernel: The kernel's digest; empty for what all kernels of the task share.
+    """
+
+    secret: bytes
+    task: str
+    kernel: str = ""
+
+    @classmethod
+    def of(cls, kernel: Kernel, task: Task, secret: bytes | None = None) -> Seeds:
+        """Return the seeds of a kernel, with its usual secret unless another is given."""
+        return cls(secret_for(kernel) if secret is None else secret, task.digest, kernel.digest)
+
+    @property
+    def shared(self) -> Seeds:
+        """The seeds of what all kernels of the task share."""
+        return Seeds(self.secret, self.task)
+
+    def integer(self, *purpose: object) -> int:
+        """Return the seed for one purpose, named by numbers and words: a whole number of 128 bits."""
+        message = repr((self.task, self.kernel, *purpose)).encode()
+        return int.from_bytes(hmac.digest(self.secret, message, "sha256")[:16], "big")
+
+    def generator(self, *purpose: object) -> np.random.Generator:
+        """Return the random generator for one purpose."""
+        return np.random.default_rng(self.integer(*purpose))
 
 
 @lru_cache
@@ -41,18 +91,3 @@ def _of_file(path: Path) -> bytes:
         finally:
             fresh.unlink()
     return path.read_bytes()
-
-
-def keyed_hash(*parts: object) -> int:
-    """Return a number that only a holder of the secret can compute from `parts`."""
-    return int.from_bytes(hmac.digest(secret(), repr(parts).encode(), "sha256")[:16], "big")
-
-
-def generator(*parts: object) -> np.random.Generator:
-    """Return a random generator derived from the secret and `parts`."""
-    return np.random.default_rng(keyed_hash(*parts))
-
-
-def fingerprint() -> str:
-    """Return a digest that identifies the secret without revealing it."""
-    return hashlib.sha256(b"fingerprint" + secret()).hexdigest()[:16]

@@ -18,10 +18,10 @@ from kernel_gym.hardware.worker_pool import WorkerPool
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Unjudged, Verdict
-from kernel_gym.verifier import secret
 from kernel_gym.verifier.cache import VerdictCache, key_of
 from kernel_gym.verifier.gates import Gates
 from kernel_gym.verifier.inspection import Inspect
+from kernel_gym.verifier.secret import fingerprint, secret_for
 
 #: Sandbox tiers at which untrusted kernels may run.
 TRUSTWORTHY = ("A", "B")
@@ -41,6 +41,8 @@ class Verifier:
         unsafe: Let untrusted kernels run although the sandbox of this machine is too weak for them.
         workers: Number of copies of the device that judge in parallel.
         inspection_decides: Let `inspect` refuse a kernel, instead of only noting its opinion.
+        secret: What values and hidden sizes are drawn from; None for `KERNEL_GYM_SECRET` or, if that is not set, a
+            published secret for kernels of this package and one of this machine for all others.
     """
 
     def __init__(
@@ -51,11 +53,12 @@ class Verifier:
         unsafe: bool = False,
         workers: int = 1,
         inspection_decides: bool = False,
+        secret: bytes | None = None,
     ) -> None:
-        self.device = device
+        self.device, self.secret = device, secret
         self.cache = cache if isinstance(cache, VerdictCache) else _cache(cache)
         self.unsafe = unsafe
-        self._gates = Gates(inspect, inspection_decides)
+        self._gates = Gates(inspect, inspection_decides, secret)
         self._pool: WorkerPool[Pair, Verdict] = WorkerPool(device, self._judge, workers, give_up=self._unjudged)
 
     def verify(self, kernel: Kernel, task: Task) -> Verdict:
@@ -138,7 +141,10 @@ class Verifier:
             )
 
     def _key(self, kernel: Kernel, task: Task) -> str:
-        return key_of(kernel.digest, task.digest, self._context, secret.fingerprint(), self._gates.identity)
+        return key_of(kernel.digest, task.digest, self._context, self._commitment(kernel), self._gates.identity)
+
+    def _commitment(self, kernel: Kernel) -> str:
+        return fingerprint(secret_for(kernel) if self.secret is None else self.secret)
 
     @cached_property
     def _context(self) -> str:

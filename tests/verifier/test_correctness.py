@@ -6,13 +6,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_gym.disk_cache import cache_folder
 from kernel_gym.hardware.device import empty_outputs, numpy_dtype
+from kernel_gym.kernel import Kernel
 from kernel_gym.suites import find_task
 from kernel_gym.tasks.specs import TensorSpec
 from kernel_gym.verifier import correctness
 from kernel_gym.verifier.correctness import POISON, Checked, check, compare, schedule, wrong_elements
 from kernel_gym.verifier.reference import Expected, References, evaluate, expect, make
+from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import RUNGS, draw
 
 
@@ -20,6 +21,8 @@ def judge(device, task, kernel, references=None):
     return check(device, device.build(kernel, task), task, references or References())
 
 
+KERNEL = Kernel("a kernel")
+SEEDS = Seeds(b"a secret of the tests", "a task")
 RELU = "a.store(0, np.maximum(a.load(0), 0))\nreturn 0"
 
 
@@ -72,7 +75,7 @@ def test_wrong_kernels_are_wrong_and_the_pattern_is_named(device, relu, python_k
 def test_a_low_precision_shadow_fails(device, make_task, python_kernel, expression, shadow):
     task = make_task(expression)
     wrong = 0
-    for set_ in schedule(References(), task, "kernel"):
+    for set_ in schedule(References(), task, KERNEL):
         instance = task.instance(set_.case)
         lower = getattr(torch, shadow)
         with torch.no_grad():
@@ -98,7 +101,7 @@ def test_a_low_precision_shadow_fails(device, make_task, python_kernel, expressi
 def test_float32_with_another_order_and_an_approximate_device_passes(make_task, expression, inputs, init):
     task = make_task(expression, inputs=inputs, init=init)
     rng = np.random.default_rng(0)
-    for set_ in schedule(References(), task, "kernel"):
+    for set_ in schedule(References(), task, KERNEL):
         instance = task.instance(set_.case)
         native = evaluate(instance, set_.values)
         noisy = tuple((o * (1 + rng.uniform(-1e-5, 1e-5, o.shape))).astype(np.float32) for o in native)
@@ -110,8 +113,8 @@ def test_float32_with_another_order_and_an_approximate_device_passes(make_task, 
 def test_linear_operators_are_asked_for_exact_integers(make_task):
     linear = make_task("self.f(x)", init="self.f = nn.Linear(columns, 24)")
     softmax = make_task("torch.softmax(x, -1)")
-    assert all(e.exact for e in make(linear, linear.public, "integers", ("s",)).expected)
-    assert not any(e.exact for e in make(softmax, softmax.public, "integers", ("s",)).expected)
+    assert all(e.exact for e in make(linear, linear.public, "integers", SEEDS, "s").expected)
+    assert not any(e.exact for e in make(softmax, softmax.public, "integers", SEEDS, "s").expected)
 
 
 def test_softmax_without_subtracting_the_maximum_fails(device, make_task, python_kernel):
@@ -152,50 +155,23 @@ def test_faults_and_timeouts_keep_their_reason(device, relu, python_kernel):
 
 def test_feedback_does_not_tell_expected_values(device, relu, python_kernel):
     verdict = judge(device, relu, python_kernel("a.store(0, 7)\nreturn 0"))
-    expected = next(schedule(References(), relu, python_kernel("a.store(0, 7)\nreturn 0").digest)).expected[0].truth
+    expected = next(schedule(References(), relu, python_kernel("a.store(0, 7)\nreturn 0"))).expected[0].truth
     texts = {f"{v:.{digits}g}" for v in expected.ravel() if v for digits in (3, 4, 5, 6)}
     assert not any(text in verdict.feedback for text in texts if len(text) > 4)
 
 
-def test_kernels_meet_their_own_sets_and_always_the_same(relu):
-    references = References()
-    sets = {digest: [s.values[0].tobytes() for s in schedule(references, relu, digest)] for digest in "abcdefgh"}
-    again = [s.values[0].tobytes() for s in schedule(References(), relu, "a")]
-    assert again == sets["a"]
-    assert len({tuple(s) for s in sets.values()}) > 1
-
-
-def test_another_secret_gives_other_values(relu, monkeypatch):
-    references = References()
-    before = next(schedule(references, relu, "a")).values[0]
-    monkeypatch.setenv("KERNEL_GYM_SECRET", "another")
-    assert not np.array_equal(before, next(schedule(references, relu, "a")).values[0])
-
-
-def test_the_secret_is_made_once_and_is_private(monkeypatch, tmp_path):
-    from kernel_gym.verifier import secret
-
-    monkeypatch.delenv("KERNEL_GYM_SECRET")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    first = secret.secret()
-    path = cache_folder() / "secret"
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert secret.secret() == first == path.read_bytes()
-    assert [p.name for p in path.parent.iterdir()] == ["secret"]
-
-
 def test_references_stay_within_their_memory(relu):
     references = References(limit_bytes=20_000)
-    for digest in "abcdef":
-        for _ in schedule(references, relu, digest):
-            assert references._bytes <= 20_000
+    for text in "abcdef":
+        assert len(references.several(relu, relu.public, "normal", "timed", Kernel(text), 4)) == 4
+        assert references._bytes <= 20_000
 
 
 @pytest.mark.parametrize("kind", list(RUNGS))
 @pytest.mark.parametrize("dtype", ["torch.float16", "torch.bfloat16", "torch.float32"])
 def test_every_kind_of_values_fits_every_float_type(make_task, kind, dtype):
     task = make_task("x * 2", inputs=f"torch.randn(rows, columns).to({dtype})")
-    values = make(task, task.public, kind, ("s",))
+    values = make(task, task.public, kind, SEEDS, "s")
     assert values.values[0].dtype == numpy_dtype(dtype.removeprefix("torch."))
     doubled = tuple((values.values[0].astype(np.float32) * 2).astype(values.values[0].dtype) for _ in range(1))
     assert compare(doubled, values.expected, POISON) is None
@@ -249,7 +225,7 @@ def test_untouched_outputs_never_pass(poison, shape):
 
 def test_infinities_must_match(make_task):
     task = make_task("torch.relu(x)")
-    values = make(task, task.public, "stress", ("s", 1))
+    values = make(task, task.public, "stress", SEEDS, "s 1")
     assert values.rung == 0
     native = evaluate(task.instance(task.public), values.values)[0].astype(np.float32)
     assert compare((native,), values.expected, POISON) is None
@@ -257,14 +233,14 @@ def test_infinities_must_match(make_task):
 
 def test_tables_of_the_module_are_not_drawn(make_task):
     task = make_task("x * self.mask", init="self.register_buffer('mask', torch.tril(torch.ones(rows, columns)))")
-    values = make(task, task.public, "normal", ("s",))
+    values = make(task, task.public, "normal", SEEDS, "s")
     assert np.array_equal(values.values[1], np.tril(np.ones((8, 40))))
 
 
 def test_values_are_tamed_until_the_reference_is_defined(make_task):
     task = make_task("x - x.mean()")
-    assert make(task, task.public, "stress", ("s",)).rung > 0
-    assert np.isfinite(make(task, task.public, "stress", ("s",)).expected[0].truth).all()
+    assert make(task, task.public, "stress", SEEDS, "s").rung > 0
+    assert np.isfinite(make(task, task.public, "stress", SEEDS, "s").expected[0].truth).all()
 
 
 def test_expectation_of_positive_domains(make_task):
@@ -286,7 +262,7 @@ def test_the_same_warning_of_several_runs_is_told_once():
 @pytest.mark.parametrize("kind", RUNGS)
 def test_running_products_stay_finite_at_the_timing_sizes(kind):
     task = find_task("level1/cumprod")
-    values = make(task, task.timing, kind, ("products",))
+    values = make(task, task.timing, kind, SEEDS, "products")
     assert values.kind == kind
     with np.errstate(over="raise", invalid="raise"):
         for factors in (values.values[0], values.values[0][:, ::-1]):

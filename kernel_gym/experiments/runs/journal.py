@@ -158,9 +158,7 @@ class Journal:
         self._file.close()
 
     def _compare(self, new: Record, old: Record) -> None:
-        differing = [
-            key for key in sorted(new.keys() | old.keys()) if _timeless(new.get(key)) != _timeless(old.get(key))
-        ]
+        differing = [key for key in sorted(new.keys() | old.keys()) if _comparable(key, new) != _comparable(key, old)]
         if differing:
             which = f"attempt {self._written} came out differently than recorded ({', '.join(differing)})"
             raise Drift(self.path, f"{which}: code, compiler or settings changed since")
@@ -187,9 +185,9 @@ def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _timeless(value: Any) -> Any:
-    """Return a value without wall-clock times, which differ from run to run."""
-    return {key: part for key, part in value.items() if key != "seconds"} if isinstance(value, dict) else value
+def _comparable(key: str, record: Record) -> Any:
+    """Return a field as it is compared: a verdict without its times, and with the fields that it had not always."""
+    return from_json(record[key]) if key == "verdict" else record.get(key)
 
 
 def _claim(file: IO[str], path: Path) -> None:

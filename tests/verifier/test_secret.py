@@ -1,0 +1,160 @@
+"""Seeds: every kernel meets values and hidden sizes of its own, and only a holder of the secret can tell which."""
+
+import numpy as np
+import pytest
+
+from kernel_gym import suites
+from kernel_gym.disk_cache import cache_folder
+from kernel_gym.kernel import Kernel
+from kernel_gym.suites.problem_files import load_file
+from kernel_gym.verifier import Verifier
+from kernel_gym.verifier.correctness import schedule
+from kernel_gym.verifier.hidden_sizes import hidden_cases
+from kernel_gym.verifier.reference import References
+from kernel_gym.verifier.secret import PUBLISHED, Seeds, fingerprint, secret_for
+
+
+def meets(task, text, trusted=False):
+    """Return all values that a kernel is checked on, with their sizes."""
+    sets = schedule(References(), task, Kernel(text, trusted=trusted))
+    return [(values.case.sizes, values.kind, *(array.tobytes() for array in values.values)) for values in sets]
+
+
+def test_every_kernel_meets_values_of_its_own_and_always_the_same(relu):
+    first, second = meets(relu, "a"), meets(relu, "b")
+    assert first == meets(relu, "a")
+    assert not {values for *_, values in first} & {values for *_, values in second}
+
+
+def test_another_secret_gives_other_values_and_other_sizes(relu, monkeypatch):
+    before = meets(relu, "a")
+    monkeypatch.setenv("KERNEL_GYM_SECRET", "another")
+    after = meets(relu, "a")
+    assert not {values for *_, values in before} & {values for *_, values in after}
+    assert {sizes for sizes, *_ in before} != {sizes for sizes, *_ in after}
+
+
+def test_another_task_gives_other_seeds(relu, make_task):
+    kernel = Kernel("a")
+    assert Seeds.of(kernel, relu).integer("x") != Seeds.of(kernel, make_task("x + 1")).integer("x")
+    assert Seeds.of(kernel, relu).integer("x") != Seeds.of(kernel, relu).shared.integer("x")
+
+
+def test_the_secret_of_a_machine_is_made_once_and_is_private(monkeypatch, tmp_path):
+    monkeypatch.delenv("KERNEL_GYM_SECRET")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first = secret_for(Kernel("a"))
+    path = cache_folder() / "secret"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert secret_for(Kernel("b")) == first == path.read_bytes()
+    assert [p.name for p in path.parent.iterdir()] == ["secret"]
+
+
+def test_kernels_of_the_package_meet_the_same_on_every_machine(relu, monkeypatch, tmp_path):
+    monkeypatch.delenv("KERNEL_GYM_SECRET")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "one"))
+    own, others = meets(relu, "a", trusted=True), meets(relu, "a")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
+    assert meets(relu, "a", trusted=True) == own
+    assert meets(relu, "a") != others
+    assert secret_for(Kernel("a", trusted=True)) == PUBLISHED
+
+
+def test_a_published_secret_replays_on_another_machine(relu, monkeypatch, tmp_path):
+    first = meets(relu, "a")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert meets(relu, "a") == first
+
+
+def test_verdicts_name_the_secret_and_do_not_tell_it(device, relu, python_kernel, monkeypatch):
+    kernel = python_kernel("a.store(0, np.maximum(a.load(0), 0))\nreturn 0")
+    with Verifier(device) as verifier:
+        first = verifier.verify(kernel, relu)
+        monkeypatch.setenv("KERNEL_GYM_SECRET", "another")
+        second = verifier.verify(kernel, relu)
+        third = Verifier(device, secret=b"a secret of the tests").verify(kernel, relu)
+    assert first.secret == fingerprint(b"a secret of the tests") == third.secret != second.secret
+    assert "a secret" not in repr(first)
+
+
+@pytest.mark.parametrize("name", ["level1/relu", "level1/softmax", "level1/standard_matrix_multiplication", "level2/1"])
+def test_a_kernel_that_answers_only_the_sizes_in_the_source_fails(name):
+    task = suites.find_task(name)
+    listed = {tuple(case.sizes) for case in task.cases}
+    for text in "abcdefgh":
+        cases = hidden_cases(task, Seeds.of(Kernel(text), task))
+        assert sum(case.sizes in listed for case in cases) < len(cases)
+
+
+def test_a_kernel_that_knows_the_listed_sizes_is_refused(device, relu, python_kernel):
+    listed = [task_case.sizes for task_case in relu.cases] + [(("rows", 8), ("columns", 40))]
+    shapes = [tuple(size for _, size in sizes) for sizes in listed if sizes]
+    body = f"x = a.load(0)\nif x.shape not in {shapes}:\n    return 1\na.store(0, np.maximum(x, 0))\nreturn 0"
+    with Verifier(device) as verifier:
+        verdict = verifier.verify(python_kernel(body), relu)
+    assert (verdict.outcome, verdict.cause, verdict.case) == ("incorrect", "refused", "hidden")
+
+
+def pattern_kept(task, pattern, case):
+    """Whether sizes of 1 stay, odd sizes stay odd, and what never varies does not."""
+    public = dict(task.public.sizes)
+    for (name, before), (_, now) in zip(pattern.sizes, case.sizes, strict=True):
+        if before == 1 or all(dict(hidden.sizes)[name] == public.get(name) for hidden in task.hidden):
+            if now != before:
+                return False
+        elif before % 2 and now % 2 == 0:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("suite", [pytest.param(name, marks=pytest.mark.slow) for name in suites.SUITES])
+def test_hidden_sizes_of_every_task_are_drawn_and_work(suite):
+    for task in suites.load_suite(suite):
+        drawn = [hidden_cases(task, Seeds(b"s", task.digest, text)) for text in ("a", "b", "c")]
+        for position, pattern in enumerate(task.hidden):
+            assert all(pattern_kept(task, pattern, cases[position]) for cases in drawn), task.id
+            for cases in drawn:
+                task.instance(cases[position]).run_example()
+        assert len({tuple(case.sizes for case in cases) for cases in drawn}) == 3, task.id
+
+
+LINEAR = """
+import torch
+from torch import nn
+
+features = 64
+
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.layer = nn.Linear(features, 32)
+
+    def forward(self, x):
+        return self.layer(x)
+
+def get_inputs():
+    return [torch.randn(128, features)]
+
+def get_init_inputs():
+    return [features]
+"""
+
+
+def test_sizes_of_a_file_from_outside_are_drawn_too_and_its_parameters_stay(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    file = tmp_path / "linear.py"
+    file.write_text(LINEAR)
+    task = load_file(file)
+    drawn = [hidden_cases(task, Seeds.of(Kernel(text), task)) for text in "abcdef"]
+    assert len({tuple(case.sizes for case in cases) for cases in drawn}) == len(drawn)
+    state = [spec for spec in task.instance(task.public).signature.inputs if spec.origin == "state"]
+    for case in (case for cases in drawn for case in cases):
+        assert [spec for spec in task.instance(case).signature.inputs if spec.origin == "state"] == state
+        assert dict(case.sizes)["features"] == 64
+
+
+def test_several_sets_begin_with_the_kernels_own(relu):
+    references = References()
+    first, second = (references.several(relu, relu.public, "normal", "timed", Kernel(text), 3) for text in "ab")
+    assert not np.array_equal(first[0].values[0], second[0].values[0])
+    assert {id(values) for values in first[1:]} & {id(values) for values in second[1:]}
