@@ -11,7 +11,7 @@ instead. This is a complete agent:
             legal = observation["action_mask"].nonzero()[0]
             return int(legal[0])
 
-It runs with `scripts/train.py --agent my_module:FirstCandidateAgent`. `kernel_gym.agents.conformance` tests it.
+It runs with `kernel-gym train --agent my_module:FirstCandidateAgent`. `kernel_gym.agents.conformance` tests it.
 """
 
 from __future__ import annotations

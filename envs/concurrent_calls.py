@@ -55,7 +55,7 @@ def _work_off(function: Callable[[Argument], Result], waiting: SimpleQueue[tuple
             try:
                 future.set_result(function(argument))
             except BaseException as error:
-                # What still waits comes later in the order, so the caller meets this error first.
+                # Waiting calls come later in the order, so this error is the first in order.
                 for later, _ in _taken(waiting):
                     later.cancel()
                 future.set_exception(error)

@@ -23,7 +23,7 @@ from kernel_gym.envs import attempt_rules
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.attempt_rules import Progress, refining
 from kernel_gym.envs.observation import Situation, Vector
-from kernel_gym.envs.pool import Candidate, Child, Wanted, similar
+from kernel_gym.envs.pool import Candidate, Child, PoolRequest, similar
 from kernel_gym.envs.prompt_context import (
     GenerationRequest,
     describe,
@@ -117,8 +117,8 @@ class Episode:
             exclude.add(self.start.id)
         if self._options.memory == "frozen":
             exclude.update(range(self._origin.size + 1, len(self.bank) + 1))
-        wanted = Wanted(query, self._width, self._services.language, bottleneck, frozenset(exclude))
-        return similar(self.bank, wanted, self._options.composition)
+        request = PoolRequest(query, self._width, self._services.language, bottleneck, frozenset(exclude))
+        return similar(self.bank, request, self._options.composition)
 
     @property
     def _width(self) -> int:

@@ -48,7 +48,7 @@ class ScriptedAuthor:
 
 
 class ArithmeticJudge:
-    """A verifier that believes what a scripted kernel states."""
+    """A verifier that returns the result that a scripted kernel states."""
 
     def verify(self, kernel: Kernel, task: Task) -> Verdict:
         """Return `Feasible` with the latency that the kernel states, else `Incorrect`."""
@@ -83,8 +83,8 @@ class KnownOptimumEnv(KernelSynthesisEnv):
     ## Description
     `KernelSynthesisEnv` with a scripted author. The bank holds `memories` practices and is frozen; one of them
     makes every draft feasible, another makes every refinement 10% faster, the others do nothing (a refinement
-    without help is 10% slower). Which ones they are, `secret` decides. Pools hold all memories, in an order that
-    differs from task to task and tells nothing; so the only way to do well is to learn from outcomes.
+    without help is 10% slower). `secret` decides which ones. Pools hold all memories, in an order that
+    differs from task to task and carries no information, so an agent must learn from outcomes.
 
     ## Rewards
     As in `KernelSynthesisEnv`. `optimum` is the best return of an episode: 1 in drafting alone, where it ends at
@@ -122,7 +122,7 @@ class KnownOptimumVectorEnv(KernelSynthesisVectorEnv):
 
 def known_options(memories: int | None = None, tasks_count: int = 4, secret: int = 0, **options: Any) -> dict[str, Any]:
     """Return the options of `KernelSynthesisEnv` that make it one with a known optimum."""
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "budget": 10,
         "picks": 2,
         "pool_factor": 6,
@@ -133,9 +133,9 @@ def known_options(memories: int | None = None, tasks_count: int = 4, secret: int
         "tasks": [Task(f"known/task-{i}", "math", f"task {i}", ()) for i in range(tasks_count)],
         "author": ScriptedAuthor(),
         "verifier": ArithmeticJudge(),
-        "bank": _bank(memories or given["picks"] * given["pool_factor"], secret),
+        "bank": _bank(memories or defaults["picks"] * defaults["pool_factor"], secret),
         "operators": _no_operators,
-    } | given
+    } | defaults
 
 
 def optimum(options: Options) -> float:

@@ -144,12 +144,12 @@ class Layout:
     def candidate(self, name: str) -> NDArray[np.intp]:
         """Return the indices of a candidate feature in `observations`: shape (K,), or (K, parts) for one with parts."""
         rows = np.arange(self.slots * self.candidate_width).reshape(self.slots, self.candidate_width)
-        return rows[:, _known(self.candidate_columns, name)]
+        return rows[:, _column(self.candidate_columns, name)]
 
     def globals(self, name: str) -> NDArray[np.intp]:
         """Return the indices of a global feature in `observations`: shape (), or (parts,) for one with parts."""
         tail = np.arange(self.slots * self.candidate_width, self.size)
-        return np.asarray(tail[_known(self.global_columns, name)])
+        return np.asarray(tail[_column(self.global_columns, name)])
 
     def space(self) -> gym.spaces.Dict:
         """Return the observation space."""
@@ -266,7 +266,7 @@ def _columns(features: tuple[Feature, ...]) -> dict[str, int | slice]:
     return columns
 
 
-def _known(columns: dict[str, int | slice], name: str) -> int | slice:
+def _column(columns: dict[str, int | slice], name: str) -> int | slice:
     if name not in columns:
         whole = ", ".join(key for key in columns if "." not in key)
         raise KeyError(f"no feature {name!r}; there are {whole}")

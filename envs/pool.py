@@ -103,7 +103,7 @@ _NO_OUTCOMES = Outcomes()
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PoolRequest:
     """The query and the limits by which a pool is retrieved; `bottleneck` is that of the start point."""
 
     query: str
@@ -113,40 +113,42 @@ class Wanted:
     exclude: frozenset[int] = frozenset()
 
 
-def similar(bank: MemoryBank, wanted: Wanted, composition: Composition) -> tuple[Candidate, ...]:
-    """Return at most `wanted.size` candidates, most similar first.
+def similar(bank: MemoryBank, request: PoolRequest, composition: Composition) -> tuple[Candidate, ...]:
+    """Return at most `request.size` candidates, most similar first.
 
     In refining, up to a quarter of the places go to practices against the profiled bottleneck.
     """
-    matching = _matching(bank, wanted) if wanted.bottleneck else ()
-    rest = replace(wanted, exclude=wanted.exclude | {retrieved.item.id for retrieved in matching})
-    chosen = (*matching, *_COMPOSITIONS[composition](bank, rest))[: wanted.size]
+    matching = _matching(bank, request) if request.bottleneck else ()
+    rest = replace(request, exclude=request.exclude | {retrieved.item.id for retrieved in matching})
+    chosen = (*matching, *_COMPOSITIONS[composition](bank, rest))[: request.size]
     ranked = sorted(chosen, key=lambda retrieved: (-retrieved.similarity, retrieved.item.id))
     return tuple(Candidate(retrieved.item, retrieved.similarity, retrieved.outcomes) for retrieved in ranked)
 
 
-def _matching(bank: MemoryBank, wanted: Wanted) -> Sequence[Retrieved]:
+def _matching(bank: MemoryBank, request: PoolRequest) -> Sequence[Retrieved]:
     return bank.retrieve(
-        wanted.query,
-        wanted.size // 4,
+        request.query,
+        request.size // 4,
         (Kind.PRACTICE,),
-        wanted.exclude,
-        language=wanted.language,
-        where=lambda item: wanted.bottleneck in item.bottlenecks,
+        request.exclude,
+        language=request.language,
+        where=lambda item: request.bottleneck in item.bottlenecks,
     )
 
 
-def _nearest(bank: MemoryBank, wanted: Wanted) -> Sequence[Retrieved]:
-    return bank.retrieve(wanted.query, wanted.size, KINDS, wanted.exclude, language=wanted.language)
+def _nearest(bank: MemoryBank, request: PoolRequest) -> Sequence[Retrieved]:
+    return bank.retrieve(request.query, request.size, KINDS, request.exclude, language=request.language)
 
 
-def _stratified(bank: MemoryBank, wanted: Wanted) -> Sequence[Retrieved]:
+def _stratified(bank: MemoryBank, request: PoolRequest) -> Sequence[Retrieved]:
     strata = [
-        bank.retrieve(wanted.query, wanted.size, (kind,), wanted.exclude, language=wanted.language, feasible=feasible)
+        bank.retrieve(
+            request.query, request.size, (kind,), request.exclude, language=request.language, feasible=feasible
+        )
         for kind, feasible in _STRATA
     ]
     in_turn = chain.from_iterable(zip_longest(*strata))
-    return [retrieved for retrieved in in_turn if retrieved is not None][: wanted.size]
+    return [retrieved for retrieved in in_turn if retrieved is not None][: request.size]
 
 
 _COMPOSITIONS = {"similarity": _nearest, "stratified": _stratified}

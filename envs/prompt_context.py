@@ -69,8 +69,8 @@ def describe(task: Task) -> str:
 
 def refining_query(task: Task, start: MemoryItem) -> str:
     """Return the query for memories that help to refine `start`: the task with the profile's diagnosis."""
-    found = profile(start)
-    return f"{describe(task)}\n{found.bottleneck} {found.diagnosis}".strip()
+    measured = profile(start)
+    return f"{describe(task)}\n{measured.bottleneck} {measured.diagnosis}".strip()
 
 
 def note(item: MemoryItem, task: Task) -> Note:

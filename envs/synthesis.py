@@ -193,7 +193,7 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
         return self._episode.observation(), self._episode.info()
 
     def step(self, action: np.int64) -> tuple[dict[str, Vector], float, bool, bool, dict[str, Any]]:
-        """Make one pick. The last pick of an attempt has the kernel written, judged and remembered.
+        """Make one pick. After the last pick of an attempt the kernel is written, judged and added to the memory.
 
         Args:
             action: A candidate's slot, or `K` to generate now.

@@ -137,7 +137,7 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
     def step(
         self, actions: Actions
     ) -> tuple[dict[str, Vector], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Make one pick in each sub-environment. When all are done, all kernels are written, judged and remembered.
+        """Make one pick in each sub-environment. When all are done, all kernels are written, judged and stored.
 
         Args:
             actions: One action for each sub-environment.

@@ -1,7 +1,7 @@
-"""The Device contract: what builds and runs kernels of one language.
+"""The Device contract: a device builds and runs kernels of one language.
 
-A device never judges. It reports what the compiler said, what the kernel computed, which rule of the hardware it broke
-and how long it took; the verifier makes the verdict. No candidate code runs in the process that calls a device.
+A device never judges. It reports the compiler's diagnostics, the outputs, the broken rule of the hardware and the
+latency; the verifier makes the verdict. No kernel code runs in the process that calls a device.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class Device(Protocol):
         """
 
     def sandbox_tier(self) -> str:
-        """Return how candidate code is confined here.
+        """Return how kernel code is confined here.
 
         Returns:
             `A`, `B`, `C` or `D`; see `hardware/sandbox.py`.

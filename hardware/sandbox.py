@@ -1,4 +1,4 @@
-"""Finds out how candidate code can be confined on this machine, by running attacks inside the sandbox.
+"""Determines how kernel code can be confined on this machine, by running attacks inside the sandbox.
 
 Tiers: `A` Landlock and seccomp, `B` bubblewrap and seccomp, `C` seccomp alone, `D` nothing. A tier counts only if every
 attack fails.
@@ -22,13 +22,13 @@ Tier = Literal["A", "B", "C", "D"]
 #: Bits of confinement/jail.h.
 LIMITS, LANDLOCK, SECCOMP = 1, 2, 4
 
-#: What every program needs to start.
+#: Paths that every program needs to start.
 _SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives")
 
 
 @dataclass(frozen=True)
 class Confinement:
-    """How candidate code is confined.
+    """How kernel code is confined.
 
     Args:
         tier: The tier.
@@ -77,14 +77,14 @@ def confinement(probes: Path) -> Confinement:
         InfrastructureError: If the program does not run.
     """
     available = int(_call([str(probes), "--layers"])["layers"])
-    for candidate, attacks in _candidates():
-        if candidate.layers & ~available == 0 and not _attack(candidate, probes, attacks):
-            return candidate
+    for confinement, attacks in _tiers():
+        if confinement.layers & ~available == 0 and not _attack(confinement, probes, attacks):
+            return confinement
     rest = LIMITS & available
     return Confinement("D", rest, attack(probes, rest, "--quick"))
 
 
-def _candidates() -> Iterable[tuple[Confinement, str]]:
+def _tiers() -> Iterable[tuple[Confinement, str]]:
     yield Confinement("A", LIMITS | LANDLOCK | SECCOMP), "--quick"
     if program := shutil.which("bwrap"):
         yield Confinement("B", LIMITS | SECCOMP, bubblewrap=program), "--quick"
@@ -109,9 +109,9 @@ def attack(probes: Path, layers: int, which: str = "--all") -> tuple[str, ...]:
     return tuple(_call([str(probes), which, str(layers)])["reached"])
 
 
-def _attack(candidate: Confinement, probes: Path, which: str) -> bool:
+def _attack(confinement: Confinement, probes: Path, which: str) -> bool:
     """Return True if any attack succeeds, or if the sandbox cannot be set up."""
-    command = candidate.wrapped([str(probes), which, str(candidate.layers)], read=[probes.parent])
+    command = confinement.wrapped([str(probes), which, str(confinement.layers)], read=[probes.parent])
     try:
         return bool(_call(command)["reached"])
     except InfrastructureError:

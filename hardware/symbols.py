@@ -9,7 +9,7 @@ import numpy as np
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-#: Elf64_Sym; both machines that we know are little-endian.
+#: Elf64_Sym; both supported machines are little-endian.
 _ENTRY = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
 )

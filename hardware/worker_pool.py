@@ -1,7 +1,7 @@
 """A pool of workers, each of which owns a device and judges one request at a time.
 
-Candidate code never runs in this process, so workers are threads. When a kernel takes a device's own process down, the
-worker gets a fresh device. `Workers` is the interface, so that a cluster can take the place of the threads.
+Kernel code never runs in this process, so workers are threads. When a kernel crashes a device's process, the worker
+gets a new device. `Workers` is the interface, so that a cluster can take the place of the threads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Workers(Protocol[_Request, Result]):
         """Queue a request.
 
         Args:
-            request: What is to be judged.
+            request: The request to judge.
 
         Returns:
             The future result. It raises InfrastructureError if the request could not be judged.

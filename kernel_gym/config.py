@@ -196,6 +196,6 @@ def _first_line(error: ValidationError) -> str:
 def _nearest(key: str) -> str:
     """Return the known key that is nearest to an unknown one, as a question; empty if none is near."""
     keys = [*RunConfig.model_fields, *(f"env.{name}" for name in EnvConfig.model_fields)]
-    same_name = [known for known in keys if known.rpartition(".")[2] == key.rpartition(".")[2]]
+    same_name = [name for name in keys if name.rpartition(".")[2] == key.rpartition(".")[2]]
     near = same_name or get_close_matches(key, keys, 1) or get_close_matches(f"env.{key}", keys, 1, cutoff=0.8)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -123,7 +123,7 @@ def _lines(
 
 
 def _read(path: Path) -> tuple[_Header, list[_Line]]:
-    """Read a whole file; what an export could not have written is an error that names the line."""
+    """Read a whole file; a line that an export could not have written is an error."""
     first, *others = _lines_of(path)
     header = _parsed(path, 1, first)
     if not isinstance(header, dict) or header.get("format") != FORMAT:

@@ -24,7 +24,7 @@ from kernel_gym.verdict import Verdict
 Weights = NDArray[np.float64]
 
 #: The features of a context, each with the prior mean of its weight at the gates (compiles, correct, faster). From
-#: `verified` to `length` the weights of the first two gates are what `scripts/credit.py --fit` found on tasks of
+#: `verified` to `length` the weights of the first two gates are what `kernel-gym credit --fit` found on tasks of
 #: level 1, four fifths of it each, because a good kernel passes both gates. The other weights are guesses.
 FEATURES: dict[str, tuple[float, float, float]] = {
     "bias": (0.0, 0.0, 0.0),

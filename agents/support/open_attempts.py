@@ -1,7 +1,7 @@
 """State that an agent stores for each attempt between its first pick and its end.
 
-Several episodes of one task may run side by side, and an agent is not told in which one it acts. So an attempt is found
-by its state: the start point and the items picked so far. Two attempts in the same state are interchangeable.
+Several episodes of one task may run side by side, and an agent does not know which of them it acts in. So an attempt is
+found by its state: the start point and the items picked so far. Two attempts in the same state are interchangeable.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class TabularBank:
             task = int(self.arrays.of_task[place])
             self.fastest[task] = min(self.fastest[task], self.arrays.latency[place])
             self.starts[task].append(place)
-            self.starts[task].sort(key=lambda one: (self.arrays.latency[one], self.ids[one]))
+            self.starts[task].sort(key=lambda start: (self.arrays.latency[start], self.ids[start]))
 
     def joined(self) -> list[MemoryItem]:
         """Return the items in the order of their ids, each with the stage that it comes from."""
@@ -117,17 +117,18 @@ class TabularBank:
                 self._prefer(first[i], self._against[name], size // 4)
         nearest = min(size, keys.shape[1])
         chosen = np.argpartition(first, nearest - 1, axis=1)[:, :nearest]
-        found = np.take_along_axis(keys, chosen, axis=1)
-        order = np.argsort(found, axis=1)
-        chosen, found = np.take_along_axis(chosen, order, axis=1), np.take_along_axis(found, order, axis=1)
+        nearest_keys = np.take_along_axis(keys, chosen, axis=1)
+        order = np.argsort(nearest_keys, axis=1)
+        chosen = np.take_along_axis(chosen, order, axis=1)
+        nearest_keys = np.take_along_axis(nearest_keys, order, axis=1)
         places = np.full((len(queries), size), -1)
-        places[:, :nearest] = np.where(found < _NOWHERE, chosen, -1)
+        places[:, :nearest] = np.where(nearest_keys < _NOWHERE, chosen, -1)
         return places
 
     @staticmethod
-    def _prefer(keys: Places, wanted: Places, count: int) -> None:
-        """Put the nearest of the wanted items before all others."""
-        near = wanted[np.argsort(keys[wanted])[:count]]
+    def _prefer(keys: Places, preferred: Places, count: int) -> None:
+        """Put the nearest of the preferred items before all others."""
+        near = preferred[np.argsort(keys[preferred])[:count]]
         keys[near[keys[near] < _NOWHERE]] -= 1 << (ID_BITS + 32)
 
 
@@ -170,7 +171,7 @@ class Pool:
         joined = int(self.stage[slot])
         stage = STAGES[joined] if joined >= 0 else None
         own = replace(item, id=self.ids[slot], born=int(self.record_of[slot, 6]), stage=stage)
-        outcomes = {one: self._outcomes(i, slot) for i, one in enumerate(STAGES)}
+        outcomes = {stage: self._outcomes(i, slot) for i, stage in enumerate(STAGES)}
         children = self.children[slot] if self.start else ()
         return Candidate(own, float(self.similarity[slot]), outcomes, self.start, children)
 

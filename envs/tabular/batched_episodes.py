@@ -30,7 +30,7 @@ REFINE = STAGES.index(Stage.REFINE)
 
 
 @dataclass(frozen=True)
-class AttemptResult:
+class TabularAttempt:
     """A finished attempt and the row of the table that the author's decision led to."""
 
     attempt: Attempt
@@ -73,7 +73,7 @@ class BatchedEpisodes:
         self.rows = np.zeros((count, slots, self.layout.candidate_width), np.float32)
         self._words = np.zeros((count, self.arrays.words.shape[1]), np.uint64)
         self._open = np.zeros(count, np.uint64)
-        self._found: list[set[int]] = [set() for _ in range(count)]
+        self._own_kernels: list[set[int]] = [set() for _ in range(count)]
         self.shown: list[Pool] = [Pool(self.arrays, (), (), *(np.zeros(0),) * 3)] * count  # type: ignore[arg-type]
 
     # Tasks
@@ -91,7 +91,7 @@ class BatchedEpisodes:
         task = self.curriculum.next() if name is None else self.curriculum.named(name)
         self.task[i], self.last[i] = self._place[task.id], -1
         self._set_progress(i, Progress())
-        self._found[i] = set()
+        self._own_kernels[i] = set()
         bank = self.banks[i]
         if self.options.memory == "fresh":
             bank.clear()
@@ -101,17 +101,19 @@ class BatchedEpisodes:
 
     def _kernels(self, i: int) -> list[int]:
         """Return the feasible traces of the task, fastest first; in frozen memory only those of this episode."""
-        found = self.banks[i].starts[int(self.task[i])]
-        return found if self.options.memory != "frozen" else [place for place in found if place in self._found[i]]
+        starts = self.banks[i].starts[int(self.task[i])]
+        if self.options.memory != "frozen":
+            return starts
+        return [place for place in starts if place in self._own_kernels[i]]
 
     @property
     def over(self) -> Any:
-        """Which episodes have spent their budget, or found their kernel where drafting is all."""
+        """Which episodes have spent their budget, or have a feasible kernel if they only draft."""
         return attempt_rules.is_over(self.options, self.used, ~np.isnan(self.best_us))
 
     @property
     def ready(self) -> Any:
-        """Which episodes have made their picks and can have a kernel written."""
+        """Which episodes have made their picks, so that their kernels can be written."""
         return attempt_rules.is_ready(self.picks_left, self.start_due)
 
     # Picks
@@ -130,7 +132,7 @@ class BatchedEpisodes:
         if rest := [i for i in who if not self.start_due[i]]:
             self._fill([i for i in rest if not over[i]])
             self.pool[[i for i in rest if over[i]]] = -1
-        self._show(index)
+        self._describe_pools(index)
 
     def _fill(self, who: Sequence[int]) -> None:
         """Fill pools from the bank; those on one bank and equally wide together."""
@@ -154,17 +156,17 @@ class BatchedEpisodes:
         verdict = self.arrays.rows[row][1].verdict
         return verdict.profile.bottleneck if isinstance(verdict, Feasible) else ""
 
-    def _show(self, index: Places) -> None:
+    def _describe_pools(self, index: Places) -> None:
         """Describe new pools before anything is picked; those on one bank together."""
         self._words[index] = 0
         self._open[index] = self.arrays.task_operators[self.task[index]]
         if self.options.memory == "fresh":
             for i in index.tolist():
-                self._show_from(self.banks[i], np.array([i]))
+                self._describe_pools_of(self.banks[i], np.array([i]))
         else:
-            self._show_from(self.banks[0], index)
+            self._describe_pools_of(self.banks[0], index)
 
-    def _show_from(self, bank: TabularBank, index: Places) -> None:
+    def _describe_pools_of(self, bank: TabularBank, index: Places) -> None:
         places, who = self.pool[index], index.tolist()
         queries = self.arrays.queries(self.task[index], self.start[index])
         similarity, record_of = self.arrays.similarity[queries[:, None], places], bank.record_of[places]
@@ -189,13 +191,13 @@ class BatchedEpisodes:
         self.rows[index] = rows
 
     def _children(self, i: int, starts: Sequence[int]) -> tuple[tuple[Child, ...], ...]:
-        """Return what refining start points gave; in frozen memory only what this episode found."""
+        """Return the results of refining each start point; in frozen memory only those of this episode."""
         bank = self.banks[i]
-        known = [bank.children.get(start, ()) for start in starts]
+        children = [bank.children.get(start, ()) for start in starts]
         if self.options.memory != "frozen":
-            return tuple(known)
-        found = {int(bank.ids[place]) for place in self._found[i]}
-        return tuple(tuple(child for child in some if child.id in found) for some in known)
+            return tuple(children)
+        own_ids = {int(bank.ids[place]) for place in self._own_kernels[i]}
+        return tuple(tuple(child for child in siblings if child.id in own_ids) for siblings in children)
 
     def _described(self, index: Places, places: Places) -> Vector:
         """Return the candidates' features that do not depend on the bank, one row each."""
@@ -235,7 +237,7 @@ class BatchedEpisodes:
             self.start[starting] = self.pool[starting, slots]
             self.start_due[starting] = False
             self._fill(starting.tolist())
-            self._show(starting)
+            self._describe_pools(starting)
         generating = who[~due & (actions == self.options.slots)]
         taking = ~due & (actions < self.options.slots)
         self.picks_left[who[taking]] -= 1
@@ -263,8 +265,8 @@ class BatchedEpisodes:
 
     # Kernels
 
-    def commit(self) -> list[AttemptResult]:
-        """Have all kernels written, then commit in index order: every author sees the bank as it was before."""
+    def commit(self) -> list[TabularAttempt]:
+        """Write all kernels, then commit in index order, so that every author sees the bank before this step."""
         picks = self.options.picks
         shown = np.full((self.count, picks + 1), -1)
         for i, slots in enumerate(self.picked):
@@ -273,11 +275,11 @@ class BatchedEpisodes:
         shown[:, picks] = self.start
         api = self.arrays.api_pages(self.task, shown)
         context = np.concatenate([shown[:, :picks], api], axis=1)
-        written = self.author.write(self.seed, [self._request(i, context[i]) for i in range(self.count)])
+        rows = self.author.write(self.seed, [self._request(i, context[i]) for i in range(self.count)])
         # The seed knowledge is numbered from 1 on.
         pages = [tuple(page + 1 for page in some if page >= 0) for some in api.tolist()]
         places = [some[: len(slots)] for some, slots in zip(shown.tolist(), self.picked, strict=True)]
-        return [self._learn(i, one, places[i], pages[i]) for i, one in enumerate(written)]
+        return [self._learn(i, row, places[i], pages[i]) for i, row in enumerate(rows)]
 
     def _request(self, i: int, shown: Places) -> TabularRequest:
         start, task = int(self.start[i]), int(self.task[i])
@@ -287,7 +289,7 @@ class BatchedEpisodes:
             return TabularRequest(task, number, shown)
         return TabularRequest(task, number, shown, self.arrays.row(start), self.banks[i].tried.get(start, ()))
 
-    def _learn(self, i: int, chosen: ChosenRow, places: list[int], pages: tuple[int, ...]) -> AttemptResult:
+    def _learn(self, i: int, chosen: ChosenRow, places: list[int], pages: tuple[int, ...]) -> TabularAttempt:
         arrays, bank, before = self.arrays, self.banks[i], self._progress(i)
         verdict, start = self._verdicts[chosen.row], int(self.start[i])
         attempt = before.attempt(
@@ -301,7 +303,7 @@ class BatchedEpisodes:
         )
         self.last[i] = chosen.row
         self._set_progress(i, before.after(verdict, self.options))
-        return AttemptResult(attempt, chosen)
+        return TabularAttempt(attempt, chosen)
 
     def _remember(self, i: int, row: int, before: Progress, places: list[int]) -> tuple[int, ...]:
         """Record the reward of the shown items and add the new items to the bank; return their ids."""
@@ -310,7 +312,7 @@ class BatchedEpisodes:
             bank.record(before.stage, places if start < 0 else [start, *places], before.reward(verdict))
         trace, count = self.arrays.trace(row), attempt_rules.items_kept(self.options, verdict)
         if verdict.feasible:
-            self._found[i].add(self.arrays.same[trace])
+            self._own_kernels[i].add(self.arrays.same[trace])
         return bank.add(range(trace, trace + count), before.stage, start) if count else ()
 
     def _progress(self, i: int) -> Progress:

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from kernel_gym.authors.apprentice.behaviour.profile import Profile, load_profile
 from kernel_gym.authors.apprentice.tabular.author import TabularAuthor
 from kernel_gym.authors.apprentice.tabular.table import PACKAGED
-from kernel_gym.envs import episode
+from kernel_gym.envs.episode import AttemptResult
 from kernel_gym.envs.observation import Layout, Vector
 from kernel_gym.envs.options import Options, reset_option
 from kernel_gym.envs.rendering import frame, known_mode
 from kernel_gym.envs.tabular.bank import TabularBank
-from kernel_gym.envs.tabular.batched_episodes import AttemptResult, BatchedEpisodes
+from kernel_gym.envs.tabular.batched_episodes import BatchedEpisodes, TabularAttempt
 from kernel_gym.envs.tabular.item_arrays import ItemArrays, item_arrays
 from kernel_gym.errors import ConfigError
 
@@ -34,16 +34,16 @@ class _Tabular:
     """Properties that both forms of the tabular environment share."""
 
     _episodes: BatchedEpisodes
-    _results: list[AttemptResult]
+    _results: list[TabularAttempt]
     _np_random_seed: int | None
 
     def _texts(self) -> tuple[str, ...]:
         """Return the state of each episode as text, with the verdict of an attempt that has just ended."""
         if self._np_random_seed is None:
             raise gym.error.ResetNeeded("there is nothing to show yet; call reset()")
-        results: list[episode.AttemptResult | None] = [None] * self._episodes.count
+        results: list[AttemptResult | None] = [None] * self._episodes.count
         for i, result in enumerate(self._results):
-            results[i] = episode.AttemptResult(result.attempt.reward, result.attempt)
+            results[i] = AttemptResult(result.attempt.reward, result.attempt)
         return tuple(frame(self._episodes.state(i), ended) for i, ended in enumerate(results))
 
     def _masks(self) -> NDArray[np.bool_]:
@@ -77,7 +77,7 @@ class TabularEnv(_Tabular, gym.Env[dict[str, Vector], np.int64]):
     the table has no such kernel, the nearest one that fails at the same gate is taken, and `info["exact"]` is False.
 
     ## Spaces, rewards, episode end, information
-    Those of `KernelSynthesisEnv`. `info["candidates"]` makes a `Candidate` when it is looked at. A step that generated
+    Those of `KernelSynthesisEnv`. `info["candidates"]` makes a `Candidate` when it is accessed. A step that generated
     adds `attempt` and `exact`. There is no infrastructure, so nothing is truncated.
 
     ## What is simpler
@@ -87,7 +87,7 @@ class TabularEnv(_Tabular, gym.Env[dict[str, Vector], np.int64]):
     ## Arguments
     | argument | default | meaning |
     |---|---|---|
-    | table | "small" | the packaged table, or a file that `scripts/tabular.py` wrote |
+    | table | "small" | the packaged table, or a file that `kernel-gym tabular` wrote |
     | tasks | all of the table | ids of its tasks |
     | author_options | {"profile": "middle"} | which author |
 
@@ -122,7 +122,7 @@ class TabularEnv(_Tabular, gym.Env[dict[str, Vector], np.int64]):
         return self._observation(), self._info()
 
     def step(self, action: np.int64) -> tuple[dict[str, Vector], float, bool, bool, dict[str, Any]]:
-        """Make one pick. The last pick of an attempt has the kernel chosen and remembered."""
+        """Make one pick. After the last pick of an attempt the kernel is chosen and added to the memory."""
         if not self.action_space.contains(action):
             raise gym.error.InvalidAction(f"{action!r} is not an action; they are 0..{self.options.slots}")
         episodes = self._episodes
@@ -210,7 +210,7 @@ class TabularVectorEnv(_Tabular, VectorEnv[dict[str, Vector], Actions, NDArray[A
     def step(
         self, actions: Actions
     ) -> tuple[dict[str, Vector], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Make one pick in each sub-environment. When all are done, all kernels are chosen and remembered."""
+        """Make one pick in each sub-environment. When all are done, all kernels are chosen and added to the memory."""
         picks = np.asarray(actions, np.int64)
         if picks.shape != (self.num_envs,) or picks.min() < 0 or picks.max() > self.options.slots:
             raise gym.error.InvalidAction(f"actions must be {self.num_envs} numbers in 0..{self.options.slots}")
@@ -223,7 +223,7 @@ class TabularVectorEnv(_Tabular, VectorEnv[dict[str, Vector], Actions, NDArray[A
             for i in ended:
                 episodes.begin(i)
             episodes.open_attempts(ended)
-        results: list[AttemptResult] = []
+        results: list[TabularAttempt] = []
         if episodes.ready.all():
             results = episodes.commit()
             episodes.open_attempts(range(self.num_envs))
@@ -244,7 +244,7 @@ class TabularVectorEnv(_Tabular, VectorEnv[dict[str, Vector], Actions, NDArray[A
         if self.render_mode == "human":
             print("\n".join(self._texts()), flush=True)
 
-    def _infos(self, results: list[AttemptResult]) -> dict[str, Any]:
+    def _infos(self, results: list[TabularAttempt]) -> dict[str, Any]:
         columns = self._episodes.infos()
         if results:
             columns |= {
@@ -272,5 +272,5 @@ def _episodes(table: str | Path, options: Options, count: int) -> BatchedEpisode
 
 @lru_cache(maxsize=8)
 def _author(arrays: ItemArrays, profile: Profile) -> TabularAuthor:
-    """Return the author of a profile, one a process: it remembers which rows its decisions led to."""
+    """Return the author of a profile, one per process; it caches the rows of its decisions."""
     return TabularAuthor(arrays, profile)

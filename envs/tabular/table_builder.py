@@ -1,7 +1,7 @@
-"""Build a table: play on it, collect the kernels that it lacks, have them judged, play on.
+"""Build a table: play on it, collect the missing kernels, have them judged, and repeat.
 
-So the table gets the kernels that the author writes most. Half of those added are without a harmful mistake: their
-latency counts. The other half are failures, of which there are more than any table holds.
+This way the table gets the kernels that the author writes most. Half of the added kernels have no harmful mistake,
+because their latency counts. The other half are failures, of which there are more than any table can hold.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Unjudged, Verdict
 from kernel_gym.verifier.contract import KernelVerifier
 
-Wanted = tuple[int, Schedule, tuple[tuple[str, str], ...]]
+KernelKey = tuple[int, Schedule, tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,10 @@ class TableBuilder:
 
     def add(self, i: int, schedule: Schedule, wrong: dict[str, str]) -> Verdict:
         """Write the kernel with these mistakes, have it judged and add it to the table."""
-        source, spoken = self._written(i, schedule, wrong)
+        source, chosen = self._written(i, schedule, wrong)
         task = self.table.tasks[i]
         _, needed = self._written(i, schedule, {})
-        known = dict.fromkeys((*task.needed.get(schedule, ()), *needed, *spoken))
-        task.needed[schedule] = tuple(known)
+        task.needed[schedule] = tuple(dict.fromkeys((*task.needed.get(schedule, ()), *needed, *chosen)))
         verdict = self._verifier.verify(Kernel(source, self.table.language, trusted=True), self.tasks[i])
         if isinstance(verdict, Unjudged):
             raise InfrastructureError(f"a kernel of {task.id} could not be judged: {verdict.feedback}")
@@ -86,7 +85,7 @@ class TableBuilder:
     def _written(self, i: int, schedule: Schedule, wrong: dict[str, str]) -> tuple[str, tuple[str, ...]]:
         def choose(idiom: Idiom) -> Spelling:
             name = wrong.get(idiom.id)
-            return next((one for one in idiom.wrong if one.name == name), idiom.right)
+            return next((spelling for spelling in idiom.wrong if spelling.name == name), idiom.right)
 
         spelling = SpellingChoice(self._backend.idioms, choose)
         source = self._backend.write(self._plans[i], schedule, spelling)
@@ -98,10 +97,10 @@ class TableBuilder:
         episodes = BatchedEpisodes(arrays, Options.of(options), TabularAuthor(arrays, profile), 4 * len(self.tasks))
         yield from played(episodes, attempts, seed)
 
-    def grow(self, wanted: Counter[Wanted], count: int, tell: Callable[[str], None]) -> int:
+    def grow(self, missing: Counter[KernelKey], count: int, tell: Callable[[str], None]) -> int:
         """Add the kernels that were missing most often, half of them sound; return how many."""
-        sound = [key for key, _ in wanted.most_common() if not self._harmful(key)]
-        rest = [key for key, _ in wanted.most_common() if self._harmful(key)]
+        sound = [key for key, _ in missing.most_common() if not self._harmful(key)]
+        rest = [key for key, _ in missing.most_common() if self._harmful(key)]
         half = min(len(sound), max(count // 2, count - len(rest)))
         chosen = sound[:half] + rest[: count - half]
         for i, schedule, wrong in chosen:
@@ -110,7 +109,7 @@ class TableBuilder:
         return len(chosen)
 
     def renew(self, old: Table, tell: Callable[[str], None]) -> None:
-        """Write and judge all kernels of an older table anew: the same schedules and mistakes, in today's words."""
+        """Write and judge all kernels of an older table again, with the same schedules and mistakes."""
         for i, task in enumerate(old.tasks):
             there = {(row.schedule, tuple(sorted(row.wrong.items()))) for row in self.table.tasks[i].rows}
             for row in task.rows:
@@ -118,29 +117,32 @@ class TableBuilder:
                     self.add(i, row.schedule, row.wrong)
             tell(f"{task.id}: {len(self.table.tasks[i].rows)} kernels judged")
 
-    def _harmful(self, key: Wanted) -> bool:
+    def _harmful(self, key: KernelKey) -> bool:
         idioms = self._backend.idioms
         spelled = ((idioms[name], spelling) for name, spelling in key[2])
         return any(
-            idiom.effect_of(one) != "slow" for idiom, spelling in spelled for one in idiom.wrong if one.name == spelling
+            idiom.effect_of(mistake) != "slow"
+            for idiom, name in spelled
+            for mistake in idiom.wrong
+            if mistake.name == name
         )
 
-    def wanting(self, asked: Iterator[tuple[int, ChosenRow]]) -> tuple[Counter[Wanted], Coverage]:
+    def missing_kernels(self, choices: Iterator[tuple[int, ChosenRow]]) -> tuple[Counter[KernelKey], Coverage]:
         """Return how often each missing kernel was decided on, and how much the table covers."""
-        missing: Counter[Wanted] = Counter()
+        missing: Counter[KernelKey] = Counter()
         attempts = exact = sound = sound_exact = 0
-        for task, written in asked:
-            key = (task, written.schedule, tuple(sorted(written.wrong.items())))
+        for task, choice in choices:
+            key = (task, choice.schedule, tuple(sorted(choice.wrong.items())))
             fine = not self._harmful(key)
-            attempts, exact = attempts + 1, exact + written.exact
-            sound, sound_exact = sound + fine, sound_exact + (fine and written.exact)
-            if not written.exact:
+            attempts, exact = attempts + 1, exact + choice.exact
+            sound, sound_exact = sound + fine, sound_exact + (fine and choice.exact)
+            if not choice.exact:
                 missing[key] += 1
         return missing, Coverage(attempts, exact, sound, sound_exact)
 
 
 def played(episodes: BatchedEpisodes, attempts: int, seed: int) -> Iterator[tuple[int, ChosenRow]]:
-    """Make random picks until so many attempts are over; yield the task and the author's choice of each."""
+    """Make random picks until `attempts` attempts have ended; yield the task and the author's choice of each."""
     rng = np.random.default_rng(seed)
     episodes.restart(seed)
     everyone = np.arange(episodes.count)

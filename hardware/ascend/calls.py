@@ -1,4 +1,4 @@
-"""Makes calls of a candidate on the NPU: fresh inputs and poisoned outputs between guards, timed by our own events."""
+"""Makes calls of a kernel on the NPU: new inputs and poisoned outputs between guards, timed by trusted events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FEWEST, MOST, PATIENCE = 21, 101, 0.5
 
 
 class Npu(Protocol):
-    """What is needed of the NPU; `npu.py` gives it by torch_npu."""
+    """The operations that calls need from the NPU; `npu.py` implements them with torch_npu."""
 
     def buffer(self, size: int) -> Any:
         """Return new memory of the NPU."""
@@ -33,26 +33,26 @@ class Npu(Protocol):
         """Copy into it."""
 
     def download(self, buffer: Any) -> bytes:
-        """Return what it holds once everything queued is done."""
+        """Return its contents once all queued work is done."""
 
     def stream(self) -> int:
         """Return the stream that launches go to."""
 
     def flush(self) -> None:
-        """Push everything out of the caches."""
+        """Flush the caches."""
 
     def mark(self) -> Any:
-        """Return an event behind everything queued so far."""
+        """Return an event recorded after all work queued so far."""
 
     def finish(self, event: Any, seconds: float) -> None:
-        """Wait for an event; raises Hang after so many seconds."""
+        """Wait for an event; raises Hang after `seconds`."""
 
     def microseconds(self, begin: Any, end: Any) -> float:
         """Return the time between two events."""
 
 
 class Calls(CallSequence):
-    """The calls of one request; `memory` holds the sets of inputs, then the room for their outputs."""
+    """The calls of one request; `memory` holds the sets of inputs, then their outputs."""
 
     def __init__(self, npu: Npu, library: Any, request: Mapping[str, Any], memory: memoryview) -> None:
         inputs, outputs = Layout.of(request["inputs"]), Layout.of([*request["outputs"], request["workspace"]])
@@ -101,7 +101,7 @@ class Calls(CallSequence):
         return zip(self.outputs.offsets[:-1], self.outputs.sizes[:-1], strict=True)
 
     def _image(self, index: int) -> bytes:
-        """Return the region of inputs as one set fills it."""
+        """Return the contents of the input region for one set."""
         image = bytearray([AROUND]) * self.inputs.size
         at = index * int(self.request["set_bytes"])
         for offset, size in zip(self.inputs.offsets, self.inputs.sizes, strict=True):

@@ -1,4 +1,4 @@
-"""Command lines with which CANN 8 and CANN 9 build one file, and bisheng's errors in the author's lines."""
+"""Command lines that build one file with CANN 8 and CANN 9, and bisheng's errors with the author's lines."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _LINKER = re.compile(r"(?:undefined reference to|undefined symbol:|multiple defi
 
 
 def source_name(cann: Cann) -> str:
-    """Return the name of the file; its suffix says which language it is."""
+    """Return the name of the file; its suffix determines the language."""
     return f"{STEM}.asc" if cann.has_asc else f"{STEM}.cpp"
 
 
 def prepare(cann: Cann, text: str, includes: tuple[Path, ...], folder: Path) -> tuple[tuple[str, ...], ...]:
-    """Write what the build needs into `folder`; return the command lines to run there in order."""
+    """Write the input files of the build into `folder`; return the command lines to run there in order."""
     (folder / source_name(cann)).write_text(text, encoding="utf-8", errors="surrogateescape")
     if not cann.has_asc:
         return compile_command(cann, includes), link_command(cann)
@@ -67,7 +67,7 @@ def link_command(cann: Cann) -> tuple[str, ...]:
 
 
 def diagnostics(words: str, lines: int) -> tuple[Diagnostic, ...]:
-    """Return the errors in what bisheng or CMake said; those behind the author's `lines` lines have no line."""
+    """Return the errors in the output of bisheng or CMake; those after the author's `lines` lines have no line."""
     plain = _PREFIX.sub("", words)
     errors = []
     for error in _ERROR.finditer(plain):

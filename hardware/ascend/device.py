@@ -1,5 +1,5 @@
-"""An Ascend NPU as a Device. Written from documentation and tested up to the tools' command lines and from their output
-on; it has not been run on hardware yet. `make test-npu` is the acceptance test for a machine that has an NPU.
+"""An Ascend NPU as a Device. Written from documentation; tests cover the tools' command lines and the parsing of their
+output. It has not been run on hardware yet. `make test-npu` is the acceptance test for a machine that has an NPU.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kernel_gym.hardware.host import launches
 from kernel_gym.hardware.host.device_process import DeviceProcess
 from kernel_gym.hardware.host.latency_statistics import measured
 from kernel_gym.hardware.host.runtime import INCLUDE as SHARED_INCLUDE
-from kernel_gym.hardware.host.runtime import Runtime, runtime
+from kernel_gym.hardware.host.runtime import HostPrograms, runtime
 from kernel_gym.hardware.host.tensors import random_inputs, workspace_bytes
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Signature
@@ -40,7 +40,7 @@ from kernel_gym.verdict import Profile
 
 INCLUDE = Path(__file__).with_name("include")
 HOST = "host.so"
-#: HBM of the largest Atlas A2 in GB/s, and the least that starting a kernel takes.
+#: HBM bandwidth of the largest Atlas A2 in GB/s, and the minimum time to start a kernel.
 MEMORY_GBS, START_US = 1600.0, 1.0
 _HOST_FLAGS = (
     *("-std=c++17", "-O0", "-fPIC", "-w", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-shared"),
@@ -61,7 +61,7 @@ class Ascend:
     name = "ascend"
     language = "ascendc"
 
-    #: What `doctor` says of it beside whether it can be used.
+    #: What `doctor` reports besides availability.
     note = "written from documentation, not run on hardware yet; make test-npu is its acceptance test"
 
     def __init__(self, npu: int = 0, timeout: float = 30.0, msprof: bool = False) -> None:
@@ -146,7 +146,7 @@ class Ascend:
         return timing_of(reply, tensors)
 
     def _profile(self, build: Build, signature: Signature, sets: Sequence[tuple[Array, ...]], poison: int) -> Profile:
-        """Make one more call under msprof, in a separate process, and return what its tables say."""
+        """Make one more call under msprof, in a separate process, and return the profile from its tables."""
         assert build.artifact is not None
         plan = plan_of(build.artifact, signature)
         folder = Path(tempfile.mkdtemp(prefix="msprof-", dir=self._folder()))
@@ -175,7 +175,7 @@ class Ascend:
         return Run("timeout" if explained.is_timeout else "fault", fault=explained.fault)
 
     def _worker(self, artifact: Path) -> DeviceProcess:
-        """Return a process that no other candidate has used. Raises InfrastructureError if the NPU is quarantined."""
+        """Return a process that no other kernel has used. Raises InfrastructureError if the NPU is quarantined."""
         if reason := self._quarantine.reason():
             raise InfrastructureError(reason)
         if self._server is None or self._server[0] != artifact:
@@ -197,18 +197,18 @@ class Ascend:
 
 
 def plan_of(artifact: Path, signature: Signature) -> launches.Plan:
-    """Return what the host function launches at one signature."""
+    """Return the launches of the host function for one signature."""
     folder = artifact.parent
     names = {int(place): name for place, name in json.loads((folder / "kernels.json").read_text()).items()}
     return launches.plan(runtime(), folder / HOST, names, signature, workspace_bytes(signature))
 
 
-def build_into(folder: Path, source: str, cann: Cann, made: Runtime) -> tuple[Diagnostic, ...]:
+def build_into(folder: Path, source: str, cann: Cann, programs: HostPrograms) -> tuple[Diagnostic, ...]:
     """Compile both halves into `folder`; no diagnostics means success."""
     parts = halves(source)
     if parts.problem:
         return (Diagnostic(parts.problem),)
-    if refused := compile_host(folder, parts.host, made):
+    if refused := compile_host(folder, parts.host, programs):
         return refused
     for command in compiler.prepare(cann, parts.device, (INCLUDE, SHARED_INCLUDE), folder):
         code, words = host_compiler.call(list(command), folder, tools_environment())
@@ -225,21 +225,21 @@ def build_into(folder: Path, source: str, cann: Cann, made: Runtime) -> tuple[Di
     return ()
 
 
-def compile_host(folder: Path, text: str, made: Runtime) -> tuple[Diagnostic, ...]:
+def compile_host(folder: Path, text: str, programs: HostPrograms) -> tuple[Diagnostic, ...]:
     """Compile the host's half by g++, confined, with a header that records launches."""
     source = folder / host_compiler.SOURCE
     source.write_text(without_includes(text), encoding="utf-8", errors="surrogateescape")
-    read = (str(INCLUDE), str(SHARED_INCLUDE), *host_compiler.compiler_roots(made.compiler))
+    read = (str(INCLUDE), str(SHARED_INCLUDE), *host_compiler.compiler_roots(programs.compiler))
     headers = ["-include", str(INCLUDE / "ascend_host.h"), "-I", str(SHARED_INCLUDE)]
-    command = [made.compiler, *_HOST_FLAGS, *headers, source.name, "-o", HOST]
-    code, words = host_compiler.call_confined(made, command, folder, read)
+    command = [programs.compiler, *_HOST_FLAGS, *headers, source.name, "-o", HOST]
+    code, words = host_compiler.call_confined(programs, command, folder, read)
     if code:
         return host_compiler.diagnostics(words) or (Diagnostic(host_compiler.unexplained(code, words)),)
     return ()
 
 
 def without_includes(text: str) -> str:
-    """Return the text without the device's headers, whose names ascend_host.h defines; lines stay."""
+    """Return the text with includes of the device's headers blanked; ascend_host.h defines their names."""
     return re.sub(
         r'^[ \t]*#[ \t]*include[ \t]*[<"](?:kernel_operator|lib/|tiling/)[^\n]*', "", text, flags=re.MULTILINE
     )
@@ -274,7 +274,7 @@ def request_of(
         "output_bytes": tensors.output_bytes,
         "poison": poison,
         "timed": timed,
-        "seed": int.from_bytes(os.urandom(8), "little"),  # the order of calls must not be foreseeable
+        "seed": int.from_bytes(os.urandom(8), "little"),  # the order of calls must not be predictable
         "seconds": seconds,
     }
 

@@ -1,8 +1,8 @@
 """Splits an Ascend C file into the half that runs in the sandbox and the half that goes to the NPU.
 
-The host function runs confined and without data, and what it launches is written down, as on the other devices. The
-NPU's half is the author's device code with our own functions behind it, which start the kernels again from the record:
-of the author's text nothing runs on the host of the process that owns the NPU.
+The host function runs confined and without data, and its launches are recorded, as on the other devices. The NPU's half
+is the author's device code followed by trusted functions that start the kernels from the record. None of the author's
+host code runs in the process that owns the NPU.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from kernel_gym.hardware.host.split import split
 
-#: Parts of CANN's library that a host function may want: programs that the sandbox does not have, and a struct whose
-#: layout is CANN's own, which a record made without its headers would get wrong.
+#: Parts of CANN's library that a host function cannot use: libraries that the sandbox does not have, and a struct whose
+#: layout is defined by CANN's headers, which the recording compilation does not include.
 _TILING = re.compile(r"\b(TCubeTiling|MatmulApiTiling|MultiCoreMatmulTiling|PlatformAscendC\w*)\b")
 NO_TILING = (
     "this kernel takes CANN's own tiling structs or functions ({name}) to the host, which this device cannot do yet: "
     "pass plain numbers or a struct of your own"
 )
-# Both words have ten letters: every place in the text stays where it is.
+# Both words have ten letters, so every position in the text is kept.
 _CORE, _DEVICE = "__aicore__", "__device__"
 
 
@@ -35,9 +35,9 @@ class Halves:
 
 def halves(source: str) -> Halves:
     """Split a file, line for line."""
-    if found := _TILING.search(source):
-        line = source.count("\n", 0, found.start()) + 1
-        return Halves(problem=f"line {line}: {NO_TILING.format(name=found[0])}")
+    if match := _TILING.search(source):
+        line = source.count("\n", 0, match.start()) + 1
+        return Halves(problem=f"line {line}: {NO_TILING.format(name=match[0])}")
     parts = split(source.replace(_CORE, _DEVICE))
     if not parts.entry:
         return Halves(problem='no entry: define extern "C" int kernel_launch(const KernelArgs *args, void *stream)')

@@ -1,8 +1,7 @@
 """Checks the NPU's health by npu-smi and quarantines an NPU that is not healthy.
 
-A kernel that faults can leave an NPU in a state in which the next, innocent one fails. After a fault the device is
-looked at; if it does not say that it is well, it is put into quarantine: a file, so that every process on the machine
-knows.
+A faulting kernel can leave an NPU in a state in which the next, correct kernel fails. After a fault the NPU's health is
+read from the driver. If it is not OK, the NPU is quarantined by a file that every process on the machine reads.
 """
 
 from __future__ import annotations

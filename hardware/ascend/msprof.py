@@ -16,7 +16,7 @@ from statistics import median
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.verdict import Profile
 
-#: The tables' columns, and what we call the pipes.
+#: The tables' columns, and the names of the pipes in a profile.
 _DURATION = "Task Duration(us)"
 _PIPES = {
     "vector": ("aiv_vec_time(us)",),
@@ -25,7 +25,7 @@ _PIPES = {
     "mte3": ("aiv_mte3_time(us)",),
     "cube": ("aic_cube_time(us)", "aic_mac_time(us)"),
 }
-#: A pipe that is busy for this share of the time is what the kernel waits for.
+#: A pipe that is busy for this share of the time is the bottleneck.
 BUSY = 0.5
 
 

@@ -1,4 +1,4 @@
-"""The NPU by torch_npu: memory, streams, events. Not run on hardware yet."""
+"""The NPU through torch_npu: memory, streams, events. Not run on hardware yet."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from kernel_gym.hardware.host.calls import Hang
 
-#: Written over before every call: more than twice the L2 cache of any Atlas A2.
+#: Bytes overwritten before every call: more than twice the L2 cache of any Atlas A2.
 FLUSH_BYTES = 512 << 20
 PAUSE = 2e-5
 
@@ -41,7 +41,7 @@ class TorchNpu:
         buffer[offset : offset + len(data)].copy_(source)
 
     def download(self, buffer: Any) -> bytes:
-        """Return what it holds."""
+        """Return its contents."""
         return bytes(buffer.cpu().numpy().tobytes())
 
     def stream(self) -> int:
@@ -68,5 +68,5 @@ class TorchNpu:
         event.synchronize()
 
     def microseconds(self, begin: Any, end: Any) -> float:
-        """Return the time between two events, which count milliseconds."""
+        """Return the time between two events, converted from milliseconds."""
         return float(begin.elapsed_time(end)) * 1e3

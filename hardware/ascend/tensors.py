@@ -1,4 +1,4 @@
-"""Sets of inputs and room for their outputs, in one piece of memory that the trusted process shares."""
+"""Sets of inputs and space for their outputs, in memory shared with the trusted process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kernel_gym.tasks.specs import Signature, TensorSpec
 
 
 class Tensors:
-    """The sets one behind the other, then as much room for outputs; every tensor on a boundary of its own."""
+    """The adjacent sets of inputs, followed by space for the outputs of each set; every tensor is aligned."""
 
     def __init__(self, signature: Signature, sets: Sequence[tuple[Array, ...]]) -> None:
         self.signature, self.count = signature, len(sets)

@@ -1,4 +1,4 @@
-"""Finds CANN, torch_npu and the NPU's tools on this machine, and says what is missing and how to install it."""
+"""Finds CANN, torch_npu and the NPU's tools on this machine, and reports what is missing and how to install it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kernel_gym.errors import DeviceUnavailable
 
-#: Where CANN's installer puts it unless it is told otherwise.
+#: The default folders of CANN's installer.
 USUAL = (
     "/usr/local/Ascend/ascend-toolkit/latest",
     "/usr/local/Ascend/cann",
@@ -48,7 +48,7 @@ class Missing:
 
 
 def homes(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Yield folders that may hold CANN, first the one that its own script names."""
+    """Yield folders that may hold CANN, starting with the one that set_env.sh names."""
     for name in ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"):
         if environment.get(name):
             yield Path(environment[name])
@@ -76,10 +76,10 @@ def _bisheng(home: Path) -> Path | None:
 
 
 def cann_version(home: Path) -> tuple[int, int]:
-    """Return the version that the installer noted."""
+    """Return the version that the installer recorded."""
     for note in sorted((*home.glob("*_install.info"), *home.glob("*-linux/*_install.info"), *home.glob("version.cfg"))):
-        if found := _VERSION.search(note.read_text(errors="replace")):
-            return int(found[1]), int(found[2])
+        if match := _VERSION.search(note.read_text(errors="replace")):
+            return int(match[1]), int(match[2])
     raise DeviceUnavailable(f"{home} does not say which version of CANN it is; install the toolkit again")
 
 

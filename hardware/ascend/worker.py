@@ -1,12 +1,12 @@
-"""The trusted process: owns the NPU's memory, stream and clock for one candidate. Started by the device.
+"""The trusted process: owns the NPU's memory, stream and clock for one kernel. Started by the device.
 
     python -m kernel_gym.hardware.ascend.worker SOCKET NPU
     python -m kernel_gym.hardware.ascend.worker --once FOLDER NPU
 
-The second form carries out one request that lies in a folder, so that a profiler can watch.
+The second form runs one request from a folder, for use under a profiler.
 
-It loads the candidate's device code with our own functions that start it; nothing of the candidate's host code is in
-that library. It answers requests until the socket closes; after a fault it is replaced.
+It loads the kernel's device code with the trusted functions that start it; that library contains none of the kernel's
+host code. It answers requests until the socket closes; after a fault it is replaced.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kernel_gym.hardware.host.device_process import receive_request, send_reply
 
 
 def answer(npu: Npu, request: dict[str, Any], memory: memoryview) -> dict[str, Any]:
-    """Make the calls of a request. Errors of the runtime are passed on as they are; the device explains them."""
+    """Make the calls of a request. Errors of the runtime are returned unchanged; the device explains them."""
     try:
         library = ctypes.CDLL(request["library"])
         return Calls(npu, library, request, memory).measure().reply()
@@ -38,7 +38,7 @@ def answer(npu: Npu, request: dict[str, Any], memory: memoryview) -> dict[str, A
 
 
 def serve(connection: socket.socket, npu: Npu) -> None:
-    """Answer until the client is gone or a request fails."""
+    """Answer requests until the client has closed the socket or a request fails."""
     while (message := receive_request(connection, 1)) is not None:
         request, (descriptor,) = message
         with mmap.mmap(descriptor, 0) as memory, memoryview(memory) as view:
@@ -65,7 +65,7 @@ def main() -> None:
         send_reply(connection, {"status": "error", "message": f"the NPU cannot be used: {str(error)[:300]}"})
         return
     serve(connection, npu)
-    os._exit(0)  # after a fault nothing of the context is worth an orderly end
+    os._exit(0)  # after a fault no orderly shutdown of the context is possible
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Keeps the cache of simulator builds small: the newest few, what was used within a day, and what is in use.
+"""Keeps the cache of simulator builds small: the newest few, those used within a day, and those in use.
 
 A process that uses a build holds a shared lock on a file in its folder until it ends. A build is removed only under an
-exclusive lock on that file, and is renamed first: a newcomer finds all of it or nothing.
+exclusive lock on that file, and is renamed first, so that other processes find all of it or nothing.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-#: Builds and compiled files that are kept however old they are.
+#: Numbers of builds and compiled files that are kept regardless of age.
 KEPT, KEPT_OBJECTS = 4, 400
-#: Seconds after its last use during which a build is kept anyway.
+#: Seconds after its last use during which a build is kept.
 RECENT = 24 * 3600.0
 USED, PREFIX = "in-use", "ascend_sim-"
 

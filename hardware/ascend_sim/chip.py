@@ -1,4 +1,4 @@
-"""Chip profiles: the figures with which the simulator turns instructions into time.
+"""Chip profiles: the figures that the simulator uses to turn instructions into time.
 
 A profile is a YAML file under `chips/` (or anywhere): nested groups of numbers, with `base: FILE` naming one whose
 figures it starts from. The device process gets them flat, as `memory.hbm_gbs 1540`; it refuses unknown and missing
@@ -65,7 +65,7 @@ def load(name: str | Path = DEFAULT) -> ChipProfile:
 
 
 def _merged(path: Path, depth: int) -> dict[str, Any]:
-    """Return the file's groups laid over those of its base."""
+    """Return the file's groups merged over those of its base."""
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError) as error:

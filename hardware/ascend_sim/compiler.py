@@ -1,4 +1,4 @@
-"""Compiles a kernel for the simulator within limits and says what the compiler said, in the author's lines."""
+"""Compiles a kernel for the simulator within limits and returns the compiler's errors with the author's lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from elftools.elf.elffile import ELFFile
 
 from kernel_gym.hardware import symbols
 from kernel_gym.hardware.ascend_sim.launches import rewrite
-from kernel_gym.hardware.ascend_sim.runtime import Runtime, kernel_flags
+from kernel_gym.hardware.ascend_sim.runtime import SimulatorBuild, kernel_flags
 from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.hardware.host import runtime as host
 from kernel_gym.hardware.host.compiler import SOURCE, call_confined, compiler_roots, diagnostics, unexplained
@@ -24,8 +24,8 @@ _MATHEMATICS = re.compile(
 )
 
 
-def compile_kernel(runtime: Runtime, source: str, folder: Path) -> tuple[Diagnostic, ...]:
-    """Compile into `folder` (which must exist and is all that the compiler may write); no diagnostics means success."""
+def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[Diagnostic, ...]:
+    """Compile into `folder`, which must exist and is the only writable folder; no diagnostics means success."""
     (folder / SOURCE).write_text(rewrite(source), encoding="utf-8", errors="surrogateescape")
     read = (str(runtime.folder), *compiler_roots(runtime.compiler))
     code, output = call_confined(host.runtime(), _command(runtime), folder, read)
@@ -34,8 +34,8 @@ def compile_kernel(runtime: Runtime, source: str, folder: Path) -> tuple[Diagnos
     return _unusable(folder / OBJECT)
 
 
-def preprocess(runtime: Runtime, folder: Path) -> tuple[str, tuple[Diagnostic, ...]]:
-    """Return what the preprocessor makes of the text that was compiled in `folder`, or diagnostics."""
+def preprocess(runtime: SimulatorBuild, folder: Path) -> tuple[str, tuple[Diagnostic, ...]]:
+    """Return the preprocessed text of the source that was compiled in `folder`, or diagnostics."""
     command = [*_front(runtime), "-E", "-fpch-preprocess", "-include", str(runtime.unexpanded), SOURCE]
     read = (str(runtime.folder), *compiler_roots(runtime.compiler))
     code, output = call_confined(host.runtime(), [*command, "-o", PREPROCESSED], folder, read)
@@ -44,18 +44,18 @@ def preprocess(runtime: Runtime, folder: Path) -> tuple[str, tuple[Diagnostic, .
     return (folder / PREPROCESSED).read_text(encoding="utf-8", errors="surrogateescape"), ()
 
 
-def _command(runtime: Runtime) -> list[str]:
+def _command(runtime: SimulatorBuild) -> list[str]:
     return [*_front(runtime), *_DIAGNOSTIC_FLAGS, *_LINK_FLAGS, SOURCE, "-o", OBJECT]
 
 
-def _front(runtime: Runtime) -> list[str]:
-    """Return the part of the command that decides what the compiler reads."""
+def _front(runtime: SimulatorBuild) -> list[str]:
+    """Return the part of the command that determines which files the compiler reads."""
     headers = ["-include", str(runtime.prelude), "-I", str(runtime.prelude.parent)]
     return [runtime.compiler, *kernel_flags(runtime.compiler), *headers]
 
 
 def _unusable(path: Path) -> tuple[Diagnostic, ...]:
-    """Return what the device's own linker would refuse: no entry, or the C library's mathematics."""
+    """Return the errors that the device's linker would report: no entry point, or the C library's mathematics."""
     with path.open("rb") as file:
         table = list(symbols.of(ELFFile(file)))
     undefined = {symbol.name for symbol in table if symbol.undefined}

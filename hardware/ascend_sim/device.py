@@ -17,7 +17,7 @@ from kernel_gym.hardware.ascend_sim import chip as chips
 from kernel_gym.hardware.ascend_sim.compiler import OBJECT, compile_kernel, preprocess
 from kernel_gym.hardware.ascend_sim.memory import SharedTensors
 from kernel_gym.hardware.ascend_sim.profile import diagnose
-from kernel_gym.hardware.ascend_sim.runtime import Runtime, runtime
+from kernel_gym.hardware.ascend_sim.runtime import SimulatorBuild, runtime
 from kernel_gym.hardware.device import Build, Diagnostic, Fault, Inputs, Run
 from kernel_gym.hardware.host import runtime as host
 from kernel_gym.hardware.host.compiler import is_plain
@@ -27,7 +27,7 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import DTYPES, Signature, TensorSpec
 from kernel_gym.tasks.task import Task
 
-#: The framework's own workspace: Matmul passes tiles through it, 2 MiB a core.
+#: The framework's workspace, through which Matmul passes tiles: 2 MiB a core.
 FRAMEWORK_BYTES = 256 << 20
 #: Builds whose files are kept; older ones are removed.
 KEPT_BUILDS = 64
@@ -99,7 +99,7 @@ class AscendSim:
     def trace(self, build: Build, inputs: Inputs, path: Path) -> Run:
         """Run as `run` does and write a trace of the pipes, for chrome://tracing or ui.perfetto.dev.
 
-        A separate process runs the kernel, because the one that serves all other runs may write no file.
+        A separate process runs the kernel, because the process that serves all other runs may not write files.
 
         Args:
             build: A successful build.
@@ -158,7 +158,7 @@ class AscendSim:
 
     def _device(self) -> DeviceProcess:
         if self._server is None:
-            built: Runtime = runtime()
+            built: SimulatorBuild = runtime()
             confinement = self._confinement()
             command = [str(built.device), "{socket}", str(confinement.layers)]
             write = [] if self._trace is None else [self._trace.parent]
@@ -204,7 +204,7 @@ class AscendSim:
 
 
 def _remove(folder: Path, owner: int) -> None:
-    """Remove a device's files; a forked process leaves them to the one that made them."""
+    """Remove a device's files; a forked process leaves them to its parent."""
     if owner == os.getpid():
         shutil.rmtree(folder, ignore_errors=True)
 

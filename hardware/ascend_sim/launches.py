@@ -1,6 +1,6 @@
 """Rewrites `kernel<<<blocks, l2, stream>>>(args)` into a call that g++ understands, line for line.
 
-Nothing but the launch's own brackets changes, so every line of the author's text stays where it is.
+Only the launch's own brackets change, so every line of the author's text keeps its number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KINDS: dict[str, CoreKind] = {
 
 
 def rewrite(source: str) -> str:
-    """Return the source with its launches as calls; text that cannot be read as a launch stays as it is."""
+    """Return the source with its launches as calls; text that cannot be parsed as a launch is unchanged."""
     lexemes = tokens(source)
     pieces, done = [], 0
     for launch in launches(lexemes):
@@ -39,18 +39,18 @@ def rewrite(source: str) -> str:
 
 
 def _kind(lexemes: Sequence[Token], callee: Sequence[Token]) -> CoreKind:
-    """Return the cores that a kernel runs on: what its definition says, else mixed if the file registers a Matmul."""
+    """Return the kind of cores of a kernel: from its definition, else mixed if the file registers a Matmul."""
     name = [token.text for token in callee if token.kind == "word"][0 if callee[-1].text == ">" else -1]
-    said = _said_by_definition(lexemes, name)
+    kind = _kind_in_definition(lexemes, name)
     words = {token.text for token in lexemes if token.kind == "word"}
-    if said:
-        return said
+    if kind:
+        return kind
     if "REGIST_MATMUL_OBJ" in words:
         return "AIC" if "ASCENDC_CUBE_ONLY" in words else "MIX"
     return "AIV"
 
 
-def _said_by_definition(lexemes: Sequence[Token], name: str) -> CoreKind | None:
+def _kind_in_definition(lexemes: Sequence[Token], name: str) -> CoreKind | None:
     for index, token in enumerate(lexemes):
         if token.text != "__global__":
             continue

@@ -3,7 +3,7 @@
 A call crosses the ring as one fixed-size record: its number, the author's line, and its arguments as a plain struct.
 `calls.inc` numbers the calls and lays out their arguments, `wire.inc` packs records in the kernel process
 (`exports.inc` gives them the names that kernels link against) and `dispatch.inc` unpacks them in the device process,
-so neither end can drift from the other.
+so both ends always agree.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Call:
 
     @property
     def payload(self) -> tuple[Argument, ...]:
-        """The arguments that the record's struct holds; the line has a place of its own in the header."""
+        """The arguments in the record's struct; the line has its own field in the header."""
         return self.arguments[:-1]
 
 
@@ -82,7 +82,7 @@ def calls(parsed: Sequence[Call]) -> str:
 
 def _struct(call: Call) -> str:
     fields = "".join(f" {argument};" for argument in call.payload)
-    # Never read where there are no arguments, but a record must have something to copy.
+    # Unused if there are no arguments, but a record must have something to copy.
     return f"struct args_{call.name} {{{fields or ' uint8_t nothing;'} }};\nASC_FITS(args_{call.name})\n"
 
 

@@ -1,4 +1,4 @@
-"""The tensors of a run in memory that the device process shares: no files, no copies through the socket."""
+"""The tensors of a run, in memory shared with the device process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GRAIN = 512
 
 
 class SharedTensors:
-    """An anonymous piece of memory that holds the inputs and outputs of one run after another."""
+    """Anonymous shared memory for the inputs and outputs of one run after another."""
 
     def __init__(self) -> None:
         self._file: int | None = None
@@ -52,7 +52,7 @@ class SharedTensors:
         )
 
     def lines(self, signature: Signature) -> Iterator[str]:
-        """Yield the request's lines that say where each tensor lies."""
+        """Yield the request's lines with the position of each tensor."""
         specs = (*signature.inputs, *signature.outputs)
         roles = ["input"] * len(signature.inputs) + ["output"] * len(signature.outputs)
         for role, spec, offset in zip(roles, specs, offsets(specs), strict=True):
@@ -69,7 +69,7 @@ class SharedTensors:
 
     def _room_for(self, signature: Signature) -> tuple[Array, int]:
         needed = max(GRAIN, sum(padded(spec) for spec in (*signature.inputs, *signature.outputs)))
-        if self._owner != os.getpid():  # after a fork the memory is the parent's: take some of our own
+        if self._owner != os.getpid():  # after a fork the memory belongs to the parent: allocate another
             self._map = self._file = None
             self._owner = os.getpid()
         if self._map is None or self._file is None or len(self._map) < needed:
@@ -87,7 +87,7 @@ def padded(spec: TensorSpec) -> int:
 
 
 def offsets(specs: Sequence[TensorSpec]) -> Iterator[int]:
-    """Yield where each tensor starts when they lie one behind the other."""
+    """Yield the offset of each of the adjacent tensors."""
     position = 0
     for spec in specs:
         yield position

@@ -1,7 +1,7 @@
 """Turns the timing pass's report into a Profile: the bottleneck and a diagnosis in words.
 
-The words name the cost and what an author can do about it. They are made from the report alone, so the same run always
-gets the same diagnosis.
+The diagnosis names the cost and a remedy. It depends on the report alone, so the same run always gets the same
+diagnosis.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ PIPES = {
 COPY_START = 2 * 1024
 #: Reading from inside a sector costs about one sector more.
 SECTOR = 512
-#: Shares of the time below this one are not worth a word; of the latency, for launching.
+#: Shares of the time below this are not reported (for launching: shares of the latency).
 WORTH_NAMING, LAUNCH_WORTH_NAMING = 0.15, 0.25
-#: Vector instructions below this many repeats spend more on starting than on computing.
+#: Vector instructions with fewer repeats spend more time on starting than on computing.
 FEW_REPEATS = 16
 
 
@@ -44,7 +44,7 @@ class Reading:
 
     @property
     def core_time(self) -> float:
-        """Mean working time of a core that took part."""
+        """Mean working time of the cores that ran blocks."""
         return float(self.timing["mean_us"])
 
     @property
@@ -64,7 +64,7 @@ class Reading:
         return min(1.0, time / self.core_time) if self.core_time else 0.0
 
     def waited(self, wait: str) -> float:
-        """Part of the cores' time that one kind of wait took."""
+        """Part of the cores' time spent in one kind of wait."""
         return float(self.timing["waits"].get(wait, 0.0)) / self.core_time if self.core_time else 0.0
 
     def line(self, pipe: str) -> str:
@@ -88,7 +88,7 @@ def diagnose(timing: Mapping[str, Any]) -> Profile:
 
 
 def bottleneck(reading: Reading) -> str:
-    """Return what to work on first: wasted cores come before what a core does."""
+    """Return the bottleneck; wasted cores take precedence over the work of a single core."""
     if reading.latency <= 0:
         return ""
     if reading.launching > 0.4:
@@ -104,13 +104,13 @@ def bottleneck(reading: Reading) -> str:
 
 
 def _by_elements(reading: Reading) -> bool:
-    """Return whether cores spend their time on single elements: the vector unit would gain more than more cores."""
+    """Return whether cores spend their time on single elements; then vector instructions gain more than more cores."""
     accesses = reading.count("scalar_accesses")
     return reading.busy("S") > 0.7 and accesses > 0.05 * max(1, reading.count("S"))
 
 
 def _idle_cores(reading: Reading) -> float:
-    """Part of the chip's core time that an even split over all cores would win back, less what launching them costs."""
+    """Part of the chip's core time that an even split over all cores would save, less the cost of launching them."""
     longest, available = float(reading.timing["longest_us"]), max(1, reading.count("available_cores"))
     used = reading.count("cores")
     if not longest or not used:
@@ -166,7 +166,7 @@ def _copies(reading: Reading, pipe: str, bursts: str, moved: int) -> str:
 
 
 def _waste(reading: Reading, instructions: int, moved: int) -> tuple[float, float]:
-    """Return the parts of the copies' time that starting them takes, and reading from inside sectors."""
+    """Return the parts of the copies' time spent on starting them and on reading from inside sectors."""
     started, crossed = instructions * COPY_START, reading.count("misaligned") * SECTOR
     return started / max(1, started + moved), crossed / max(1, crossed + moved)
 
@@ -254,8 +254,8 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f}%"
 
 
-def _plural(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
+def _plural(count: int, singular: str, plural: str) -> str:
+    return f"{count} {singular if count == 1 else plural}"
 
 
 def _size(size: float) -> str:

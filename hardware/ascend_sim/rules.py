@@ -13,7 +13,7 @@ _ENTRY = re.compile(r'RULE\(\w+,\s*"([A-Z_]+)",\s*"([^"]*)",\s*"([^"]*)"\)')
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: its stable id, what it says, and what an author does about it."""
+    """One rule: its stable id, its text, and a hint how to follow it."""
 
     id: str
     what: str

@@ -1,7 +1,7 @@
 """Builds the simulator's executable once and keeps it in the user's cache.
 
 The cache folder is named after everything that goes into it (sources, compiler, flags, architecture), so an installed
-version never meets another's build. Several processes may ask at once: the first builds, the others wait.
+version never uses another's build. If several processes need it at once, the first builds and the others wait.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ CONFINEMENT = host.CONFINEMENT
 #: No contraction and no errno: numerics must not depend on the host or the compiler.
 RUNTIME_FLAGS = ("-std=c++17", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-w")
 
-#: What lets the kernel process keep an eye on kernel code: every access to memory is announced, no register of a caller
-#: is kept in a frame, a stack grows page by page into what guards it, and calls through pointers can be told from
-#: others in the binary (src/kernel_process/guard.h).
+#: Flags by which the kernel process supervises kernel code: every memory access calls the guard, no register of a
+#: caller is saved in a frame, a stack grows page by page into its guard page, and calls through pointers can be
+#: recognised in the binary (src/kernel_process/guard.h).
 _REGISTERS = {"x86_64": ("rbx", "r12", "r13", "r14", "r15")}.get(
     platform.machine(), (*(f"x{i}" for i in range(19, 29)), *(f"v{i}" for i in range(8, 16)))
 )
@@ -46,7 +46,7 @@ GUARD_FLAGS = (
     *(("-mindirect-branch=thunk-extern", "-fcf-protection=none") if platform.machine() == "x86_64" else ()),
 )
 
-#: Kernels are compiled fast and plainly; every basic block reports itself so that scalar code costs time.
+#: Kernels are compiled with little optimisation; every basic block is counted, so that scalar code costs time.
 KERNEL_FLAGS = (
     *("-std=c++17", "-O0", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-math-errno"),
     *("-ffp-contract=off", "-fno-stack-protector", "-fno-threadsafe-statics", "-fno-asynchronous-unwind-tables"),
@@ -54,18 +54,18 @@ KERNEL_FLAGS = (
     *("-Wuninitialized", "-Wno-maybe-uninitialized", "-Werror=uninitialized"),  # certain ones only
     *GUARD_FLAGS,
 )
-#: What was never written holds a pattern rather than what an earlier call left on the stack; g++ 11 can't do that yet.
+#: Uninitialised variables hold a pattern instead of an earlier call's stack contents; g++ 11 does not support this.
 PATTERN_FLAG, PATTERN_SINCE = "-ftrivial-auto-var-init=pattern", 12
 
-#: What kernels see without asking. Only this header may be the first thing that a precompiled compilation reads.
+#: Headers that kernels have without an include. A precompiled header must be the first thing that a compilation reads.
 PRELUDE = """#pragma once
 #include "kernel_operator.h"
 #include "kernel_gym.h"
 extern "C" __attribute__((visibility("default"))) int kernel_launch(const KernelArgs *, void *);
 """
 
-#: Read after the prelude where text is only preprocessed: macros whose bodies hold the runtime's names stay as written.
-#: None of them has a comma outside of parentheses or an empty body, so the text around them expands as ever.
+#: Read after the prelude when text is only preprocessed: macros whose bodies contain the runtime's names are not
+#: expanded. None of them has a comma outside of parentheses or an empty body, so the text around them expands as usual.
 UNEXPANDED = """#pragma once
 #undef ASSERT
 #define ASSERT(condition) ASSERT(condition)
@@ -83,8 +83,8 @@ _SANDBOX = ("seccomp", "landlock", "jail")
 
 
 @dataclass(frozen=True)
-class Runtime:
-    """A built runtime: its folder, and the compiler that built it and compiles kernels for it."""
+class SimulatorBuild:
+    """A build of the simulator: its folder, and the compiler that built it and compiles kernels for it."""
 
     folder: Path
     compiler: str
@@ -107,13 +107,13 @@ class Runtime:
 
 
 @cache
-def runtime() -> Runtime:
-    """Return the runtime for this compiler and these sources; the first call builds it."""
+def runtime() -> SimulatorBuild:
+    """Return the simulator's build for this compiler and these sources; the first call makes it."""
     compiler = host.find_compiler()
     while True:
         key = _key(compiler)
         folder = host.cache_folder() / f"ascend_sim-{key}"
-        built = Runtime(folder, compiler, key)
+        built = SimulatorBuild(folder, compiler, key)
         if builds.hold(folder):
             return built
         with _locked(folder.with_suffix(".lock")):
@@ -150,7 +150,7 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _build(target: Runtime) -> None:
+def _build(target: SimulatorBuild) -> None:
     print(
         f"kernel_gym: building the simulator (once, about half a minute) in {target.folder}",
         file=sys.stderr,
@@ -169,8 +169,8 @@ def _build(target: Runtime) -> None:
             leftover.unlink()
         (work / builds.USED).touch()
         work.chmod(0o755)
-        if _key(target.compiler) == target.key:  # else the sources were edited meanwhile: this is a build of neither
-            shutil.rmtree(target.folder, ignore_errors=True)  # a build of an earlier version, or half of one
+        if _key(target.compiler) == target.key:  # otherwise the sources were edited during the build
+            shutil.rmtree(target.folder, ignore_errors=True)  # a build of an earlier version, or an incomplete one
             work.rename(target.folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -192,7 +192,7 @@ def _cost(source: Path) -> int:
 
 
 def _compile(compiler: str, source: Path, work: Path) -> None:
-    """Compile one file, or take it from an earlier build in which it and all headers were the same."""
+    """Compile one file, or copy it from an earlier build with the same file and headers."""
     target = work / f"{_object_name(source)}.o"
     kept = work.parent / "objects" / f"{target.stem}-{_object_key(compiler, source, work)}.o"
     try:

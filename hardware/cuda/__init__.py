@@ -1,1 +1,1 @@
-"""NVIDIA GPUs: device code compiled by NVRTC, launched and timed by a process that runs no candidate's host code."""
+"""NVIDIA GPUs: device code compiled by NVRTC, launched and timed by a process that runs no host code of kernels."""

@@ -1,4 +1,4 @@
-"""Compiles both halves of a kernel within limits: the host's by g++, the GPU's by NVRTC, and says what they said."""
+"""Compiles both halves of a kernel within limits: the host's by g++, the GPU's by NVRTC. Returns their errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from kernel_gym.errors import InfrastructureError
-from kernel_gym.hardware.cuda.runtime import HERE, Runtime
+from kernel_gym.hardware.cuda.runtime import HERE, CudaPrograms
 from kernel_gym.hardware.cuda.toolkit import Toolkit
 from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.hardware.host import compiler as host_compiler
@@ -33,7 +33,7 @@ _HOST_FLAGS = (
 )
 _DEVICE_FLAGS = ("-std=c++17", "-default-device", "-w", "-include=cuda_device.h", "-lineinfo")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"][^\n]*', re.MULTILINE)
-#: Headers of CUDA, whose words the host's half gets without asking, and those that the device's half does.
+#: CUDA headers whose declarations the host's half has without an include, and those of the device's half.
 _OF_CUDA = re.compile(r"(cuda|mma|cooperative|device_|vector_|math_|sm_|nv|cub|crt|kernel_gym)[\w/.]*")
 _OF_HOST = re.compile(
     r"(cuda_runtime(_api)?|device_launch_parameters|kernel_gym|std\w+|math|float|limits|assert|string)\.h"
@@ -42,7 +42,7 @@ _STANDARD = re.compile(r"[a-z_]+")
 _NVRTC_ERROR = re.compile(
     r"^(?P<file>[^\s(][^(\n]*)\((?P<line>\d+)\): (?:catastrophic )?error(?: #\d+(?:-D)?)?: (?P<text>.*)$"
 )
-#: What g++ says of a launch whose arguments do not fit, and what it means.
+#: g++'s message for a launch with wrong arguments, and the message that replaces it.
 _LAUNCHED = re.compile(r"no match for call to .\(?(?:const )?kernel_gym::Launcher<(?P<has>.*)>\)? \((?P<given>.*)\).")
 _FITS = r"the launch passes (\g<given>) to a kernel with the parameters (\g<has>)"
 _INSTANTIATED = re.compile(r"at line (?P<line>\d+)(?! of)")
@@ -50,9 +50,9 @@ _INSTANTIATED = re.compile(r"at line (?P<line>\d+)(?! of)")
 
 @dataclass(frozen=True)
 class Binaries:
-    """Both halves, built; `kernels` gives for each place in the host's file the kernel's name in the GPU's.
+    """Both built halves; `kernels` maps each offset in the host's file to the kernel's name in the GPU's.
 
-    `has_variables`: the code for the GPU has variables of its own, which outlive a call unless it is loaded anew.
+    `has_variables`: the code for the GPU has its own variables, which persist between calls unless it is loaded again.
     """
 
     host: Path
@@ -62,9 +62,9 @@ class Binaries:
 
 
 def compile_kernel(
-    runtime: Runtime, toolkit: Toolkit, architecture: str, source: str, folder: Path
+    runtime: CudaPrograms, toolkit: Toolkit, architecture: str, source: str, folder: Path
 ) -> Binaries | tuple[Diagnostic, ...]:
-    """Compile into `folder`, which is all that the compilers may write."""
+    """Compile into `folder`, the only folder that the compilers may write."""
     parts = split(source)
     if not parts.entry:
         return (Diagnostic(NO_ENTRY),)
@@ -77,7 +77,7 @@ def compile_kernel(
 
 
 def _without(text: str, *headers: re.Pattern[str]) -> str:
-    """Return the text without includes of headers that this side is given or does not need."""
+    """Return the text without includes of headers that this half already has or does not need."""
 
     def kept(include: re.Match[str]) -> str:
         return "" if any(header.fullmatch(include[1]) for header in headers) else include[0]
@@ -89,14 +89,14 @@ def _without(text: str, *headers: re.Pattern[str]) -> str:
 class _Compilation:
     """The compilation of one kernel by both compilers."""
 
-    runtime: Runtime
+    runtime: CudaPrograms
     toolkit: Toolkit
     architecture: str
     folder: Path
     parts: Split
 
     def parallel(self) -> Binaries | tuple[Diagnostic, ...]:
-        """Compile both halves at once: every kernel is known by its name."""
+        """Compile both halves at once, because the name of every kernel is known."""
         with ThreadPoolExecutor(2) as pool:
             host, device = pool.submit(self.host), pool.submit(self.device, self.parts.kernels)
             lowered = device.result()
@@ -106,9 +106,9 @@ class _Compilation:
         return self._binaries(lowered)
 
     def serial(self) -> Binaries | tuple[Diagnostic, ...]:
-        """Compile the host's half first: it knows which instances of the templates are launched."""
+        """Compile the host's half first, because it determines which instances of the templates are launched."""
         if refused := self.host():
-            # What is wrong with a kernel's head is said best by the compiler that knows CUDA.
+            # NVRTC gives the better message for an error in a kernel's signature.
             lowered = self.device(self.parts.kernels)
             return lowered if isinstance(lowered, tuple) else refused
         lowered = self.device(tuple(dict.fromkeys((*self.parts.kernels, *self._instances().values()))))
@@ -154,7 +154,7 @@ class _Compilation:
         return host_compiler.call_confined(self.runtime.host, command, self.folder, readable, libraries, words_name)
 
     def _instances(self) -> dict[int, str]:
-        """Return place in the host's file and expression of every kernel that is instantiated there."""
+        """Return offset in the host's file and name expression of every kernel that is instantiated there."""
         return kernels_in(self.folder / HOST, {*self.parts.kernels, *self.parts.templates})
 
     def _binaries(self, lowered: Mapping[str, str]) -> Binaries:
@@ -165,7 +165,7 @@ class _Compilation:
         return Binaries(self.folder / HOST, self.folder / CUBIN, kernels, has_variables)
 
 
-def compile_trusted(runtime: Runtime, toolkit: Toolkit, architecture: str, folder: Path) -> Path:
+def compile_trusted(runtime: CudaPrograms, toolkit: Toolkit, architecture: str, folder: Path) -> Path:
     """Compile the trusted kernels for one GPU, once, into `folder`."""
     if not (folder / CUBIN).is_file():
         work = Path(tempfile.mkdtemp(prefix="trusted-", dir=runtime.folder))
@@ -185,7 +185,7 @@ def _host_diagnostics(words: str) -> tuple[Diagnostic, ...]:
 
 
 def _nvrtc_diagnostics(words: str) -> tuple[Diagnostic, ...]:
-    """Return NVRTC's errors; one inside a header counts at the author's line that led there."""
+    """Return NVRTC's errors; an error inside a header is reported at the author's line that caused it."""
     errors: list[Diagnostic] = []
     for line in words.splitlines():
         if error := _NVRTC_ERROR.match(line):

@@ -34,15 +34,15 @@ from kernel_gym.tasks.specs import Signature
 from kernel_gym.tasks.task import Task
 
 KEPT_BUILDS = 64
-#: What a build says about itself, beside its binaries.
+#: The file with a build's metadata, beside its binaries.
 CONTENTS = "contents.json"
 SANITIZER_LOG = "sanitizer"
-#: Workers that are made ready ahead of need: a process with its context takes most of a second.
+#: Workers that are started in advance, because a process with its context takes most of a second.
 SPARES = 1
 #: Results may stay in the L2 cache, whose rate is a few times that of the memory behind it.
 CACHE_RATE = 6.0
 START_US = 0.5
-#: One for all devices of this process: they are judged on the same values.
+#: One for all devices of this process, because kernels are judged on the same values.
 _SETS = InputSets()
 
 
@@ -165,7 +165,7 @@ class Cuda:
         return self._timing(reply, signature, len(sets), plan)
 
     def _plan(self, artifact: Path, signature: Signature) -> launches.Plan:
-        """Return what the host function launches. It sees sizes only, so one call for each signature is enough."""
+        """Return the launches of the host function. They depend on sizes only, so one call per signature is enough."""
         key = artifact, signature
         if key not in self._plans:
             names = {int(place): name for place, name in _contents(artifact)["kernels"].items()}
@@ -205,7 +205,7 @@ class Cuda:
         return Run("fault", fault=Fault(rule, words, _only_line(plan)))
 
     def _sanitizer_finding(self) -> Fault | None:
-        """Return what the sanitizer found. It writes its log when the process that it watches ends."""
+        """Return the sanitizer's first finding. It writes its log when the process that it checks ends."""
         if self._worker is not None:
             self._worker[1].finish()
             self._worker = None
@@ -229,7 +229,7 @@ class Cuda:
         return reply
 
     def _server(self, artifact: Path) -> DeviceProcess:
-        """Return the worker of this candidate; no other candidate has used its context."""
+        """Return the worker of this kernel; no other kernel has used its context."""
         if self._owner != os.getpid():
             self._spares, self._worker, self._owner = [], None, os.getpid()
         if self._worker is not None and self._worker[0] != artifact:
@@ -241,7 +241,7 @@ class Cuda:
         return self._worker[1]
 
     def _retire_worker(self) -> None:
-        """Give the candidate's worker another context, or end it if the candidate could have tampered with it."""
+        """Give the kernel's worker another context, or end it if the kernel could have tampered with it."""
         if self._worker is None or self._owner != os.getpid():
             return
         server = self._worker[1]
@@ -306,7 +306,7 @@ def _request(
         "sets": sets,
         "poison": poison,
         "timed": timed,
-        "seed": int.from_bytes(os.urandom(8), "little"),  # the order of calls must not be foreseeable
+        "seed": int.from_bytes(os.urandom(8), "little"),  # the order of calls must not be predictable
         "seconds": seconds,
     }
 
@@ -336,6 +336,6 @@ def _package(name: str) -> str:
 
 
 def _remove(folder: Path, owner: int) -> None:
-    """Remove a device's files; a forked process leaves them to the one that made them."""
+    """Remove a device's files; a forked process leaves them to its parent."""
     if owner == os.getpid():
         shutil.rmtree(folder, ignore_errors=True)

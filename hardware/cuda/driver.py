@@ -1,4 +1,4 @@
-"""The GPU through its driver: a context, functions, regions of memory, and what its errors mean to an author."""
+"""The GPU through its driver: a context, functions, regions of memory, and faults from its errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DYNAMIC = "MAX_DYNAMIC_SHARED_SIZE_BYTES"
 
 
 class GpuError(Exception):
-    """A call of the driver failed; `name` is the driver's word for it, without its prefix."""
+    """A call of the driver failed; `name` is the driver's name of the error, without its prefix."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -87,7 +87,7 @@ class Gpu:
         return check(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING))
 
     def renew(self) -> None:
-        """Replace the context: code, variables, heap and buffers are gone."""
+        """Replace the context, which discards code, variables, heap and buffers."""
         check(cu.cuDevicePrimaryCtxRelease(self._device))
         self.stream = self._context()
 
@@ -134,7 +134,7 @@ class Gpu:
         return Memory(check(cu.cuMemCreate(whole, self._property, 0)), whole)
 
     def release(self, memory: Memory) -> None:
-        """Give memory back; it must not be mapped."""
+        """Free memory; it must not be mapped."""
         check(cu.cuMemRelease(memory.handle))
 
     @contextmanager
@@ -154,7 +154,7 @@ class Gpu:
         check(cu.cuMemsetD8Async(address, byte, size, self.stream))
 
     def upload(self, address: int, host: int, size: int) -> None:
-        """Queue a copy from the host, in the stream: a plain copy may still be under way when it returns."""
+        """Queue a copy from the host in the stream; a plain copy may still be running when it returns."""
         if size:
             check(cu.cuMemcpyHtoDAsync(address, host, size, self.stream))
 

@@ -1,4 +1,4 @@
-"""The facts of this machine's GPU, and what is built once for it."""
+"""The properties of this machine's GPU, and the files built once for it."""
 
 from __future__ import annotations
 

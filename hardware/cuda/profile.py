@@ -1,4 +1,4 @@
-"""Profiles a kernel, in figures and in words, from what the compiler and the clock say."""
+"""Profiles a kernel, in figures and in words, from the compiler's figures and the measured time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kernel_gym.hardware.host.latency_statistics import Measured
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.verdict import Profile
 
-#: A kernel that moves its tensors at this share of the memory's rate is as fast as memory lets it be.
+#: A kernel that moves its tensors at this share of the memory's rate is memory-bound.
 NEAR_PEAK = 0.6
-#: Below these there is too little to do for the GPU to hide its waits.
+#: Below these figures the GPU has too little work to hide latencies.
 FEW_WARPS, LOW_OCCUPANCY = 1.0, 0.25
-#: What one launch costs at least, whatever it does.
+#: The minimum cost of a launch.
 LAUNCH_US = 2.0
 
 
@@ -46,7 +46,7 @@ def _counts(kernels: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> d
     """Return figures of the launch with the most threads, and sums over all."""
     if not kernels:
         return {"launches": 0}
-    main = max(kernels, key=lambda one: prod(one["grid"]) * prod(one["block"]))
+    main = max(kernels, key=lambda launch: prod(launch["grid"]) * prod(launch["block"]))
     threads = prod(main["block"])
     return {
         "launches": len(kernels),

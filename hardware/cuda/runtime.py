@@ -14,11 +14,11 @@ INCLUDE = HERE / "include"
 
 
 @dataclass(frozen=True)
-class Runtime:
-    """The program, the headers and the programs that all devices share."""
+class CudaPrograms:
+    """The built programs and headers of the CUDA device, and the programs that all devices share."""
 
     folder: Path
-    host: host.Runtime
+    host: host.HostPrograms
     key: str
 
     @property
@@ -28,14 +28,14 @@ class Runtime:
 
 
 @cache
-def runtime() -> Runtime:
-    """Return the runtime for these sources; the first call builds it."""
+def runtime() -> CudaPrograms:
+    """Return the programs for these sources; the first call builds them."""
     shared = host.runtime()
     key = host.digest(shared.compiler, shared.key, _sources())
     folder = host.cache_folder() / f"cuda-{key}"
     if not folder.is_dir():
         host.install(folder, lambda work: _build(shared.compiler, work))
-    return Runtime(folder, shared, key)
+    return CudaPrograms(folder, shared, key)
 
 
 def _sources() -> list[Path]:

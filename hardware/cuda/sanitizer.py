@@ -1,4 +1,4 @@
-"""Reads the first finding of compute-sanitizer as a fault: its rule, the author's line, and where in the kernel."""
+"""Reads the first finding of compute-sanitizer as a fault: its rule, the author's line, the place in the kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLACE = re.compile(r"\bin (?:.*/)?kernel\.cu:(?P<line>\d+)")
 
 
 def command(tool: str, log: Path) -> list[str]:
-    """Return the words before the command of a watched process; every process writes its own log."""
+    """Return the command prefix for a checked process; every process writes its own log."""
     return ["compute-sanitizer", "--tool", tool, "--target-processes", "all", "--log-file", f"{log}-%p.log"]
 
 
@@ -45,7 +45,7 @@ def parse(text: str) -> Fault | None:
 
 
 def _fault(rule: str, words: str, below: list[str]) -> Fault:
-    place = next((found for line in below if (found := _PLACE.search(line))), None)
+    place = next((match for line in below if (match := _PLACE.search(line))), None)
     details = [line for line in below if line.startswith(("by thread", "Address", "Access"))]
     return Fault(
         rule, "; ".join([words.removeprefix("Error: "), *details])[:300], int(place["line"]) if place else None

@@ -13,12 +13,12 @@ from kernel_gym.hardware.device import Array, numpy_dtype
 from kernel_gym.hardware.host.tensors import GRAIN, SharedMemory, padded
 from kernel_gym.tasks.specs import Signature
 
-#: Sets of values that are kept in shared memory, and the smallest that are.
+#: The number of sets of values kept in shared memory, and the minimum size of a kept set.
 KEPT_BYTES, WORTH_KEEPING = 2 << 30, 1 << 20
 
 
 class InputSets:
-    """Sets of values in shared memory. Large ones are kept, because every kernel of a task gets the same."""
+    """Sets of values in shared memory. Large ones are kept, because all kernels of a task use the same values."""
 
     def __init__(self, limit_bytes: int = KEPT_BYTES) -> None:
         self._kept: OrderedDict[object, tuple[SharedMemory, object]] = OrderedDict()
@@ -26,7 +26,7 @@ class InputSets:
         self._lock = Lock()
 
     def shared(self, signature: Signature, sets: Sequence[tuple[Array, ...]]) -> SharedMemory:
-        """Return the sets in shared memory, one behind the other."""
+        """Return the sets, adjacent in shared memory."""
         key = tuple(id(value) for values in sets for value in values)
         with self._lock:
             if key in self._kept:
@@ -35,7 +35,7 @@ class InputSets:
         memory = _filled(signature, sets)
         if memory.size >= WORTH_KEEPING:
             with self._lock:
-                self._kept[key] = memory, sets  # with the arrays, so that no other gets their identity
+                self._kept[key] = memory, sets  # keeps the arrays alive, so that no other array gets their id
                 while sum(kept.size for kept, _ in self._kept.values()) > self._limit and len(self._kept) > 1:
                     self._kept.popitem(last=False)
         return memory
@@ -59,7 +59,7 @@ def _filled(signature: Signature, sets: Sequence[tuple[Array, ...]]) -> SharedMe
 
 
 class OutputRoom:
-    """Shared memory for the outputs of calls, used again and again."""
+    """Shared memory for the outputs of calls, reused by later calls."""
 
     def __init__(self) -> None:
         self._memory: SharedMemory | None = None

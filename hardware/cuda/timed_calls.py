@@ -1,7 +1,7 @@
-"""Makes calls of a candidate on the GPU: read-only inputs, poisoned outputs between guards, timed by our own events.
+"""Makes calls of a kernel on the GPU: read-only inputs, poisoned outputs between guards, timed by trusted events.
 
-During a candidate's launches nothing is mapped but its inputs (read-only), its outputs and its workspace. Before each
-call all that it could have written is written over, the caches are flushed, and what multiprocessors keep is wiped.
+During a kernel's launches only its inputs (read-only), its outputs and its workspace are mapped. Before each call all
+memory that it could have written is overwritten, the caches are flushed, and the multiprocessors' state is wiped.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ SURE = 0.02
 _DEFAULT_SHARED = 48 << 10
 
 
-#: Loads a candidate's code and finds its kernels.
+#: Loads a kernel's code and finds its GPU functions.
 Functions: TypeAlias = Callable[[], Mapping[str, Any]]
 
 
 class Trusted:
-    """Our own GPU kernels: wait, warm up, wipe, digest, count changed bytes."""
+    """The trusted GPU kernels: wait, warm up, wipe, digest, count changed bytes."""
 
     def __init__(self, gpu: Gpu, module: Any) -> None:
         self._gpu = gpu
@@ -52,7 +52,7 @@ class Trusted:
         self._gpu.launch(self._functions[name], (grid, 1, 1), (block, 1, 1), shared, packed)
 
     def wait(self, nanoseconds: int) -> None:
-        """Hold the stream for some time, so that the host can queue more work behind it."""
+        """Block the stream for some time, so that the host can queue more work behind it."""
         self._queue("wait_ns", "Q", nanoseconds)
 
     def warm(self) -> None:
@@ -60,7 +60,7 @@ class Trusted:
         self._queue("warm_ns", "QQ", WARM_NS, self._small, grid=self._multiprocessors, block=256)
 
     def wipe(self, pattern: int) -> None:
-        """Leave nothing of earlier calls in caches, shared memory and stacks."""
+        """Remove all traces of earlier calls from caches, shared memory and stacks."""
         self._gpu.forget_persistence()
         self._gpu.fill(self._flush, pattern & 0xFF, self._flush_bytes)
         words = self._shared // 4
@@ -74,7 +74,7 @@ class Trusted:
         return self._answer(16)
 
     def changed(self, spans: Sequence[tuple[int, int]], pattern: int) -> int:
-        """Return how many bytes are not what they were filled with."""
+        """Return the number of bytes that differ from the fill byte."""
         self._gpu.fill(self._small, 0, 8)
         for address, size in spans:
             if size:
@@ -93,10 +93,10 @@ class Calls(CallSequence):
     """The calls of one request, on code that `load` loads."""
 
     def __init__(self, gpu: Gpu, trusted: Trusted, load: Functions, request: Mapping[str, Any]) -> None:
-        # Memory comes in large grains: to the end of the last one all is filled, and all that is no tensor is guarded.
+        # Memory is allocated in large granules: the last one is filled, and all bytes outside tensors are guarded.
         inputs = Layout.of(request["inputs"], gpu.grain)
         outputs = Layout.of([*request["outputs"], request["workspace"]], gpu.grain)
-        # Nothing is mapped before or behind a region: an access far outside of it faults.
+        # Nothing is mapped before or after a region, so an access far outside of it faults.
         spaces = int(request["input_space"]) + gpu.grain, int(request["output_space"]) + gpu.grain
         super().__init__(request, inputs, outputs, *spaces)
         self.gpu, self.trusted, self.load = gpu, trusted, load
@@ -109,7 +109,7 @@ class Calls(CallSequence):
         self.room = 0
 
     def _fresh(self) -> list[tuple[Any, Any, Any, int, Packed]]:
-        """Return the launches on newly loaded code, whose variables are as the author initialised them."""
+        """Return the launches on newly loaded code, whose variables have their initial values."""
         self.functions = self.load()
         return [self._prepared(launch) for launch in self.request["launches"]]
 
@@ -140,7 +140,7 @@ class Calls(CallSequence):
 
     @contextmanager
     def _filled(self, host: int, index: int) -> Iterator[Memory]:
-        """Hold memory with the inputs of one set, and NaN around them."""
+        """Map memory with the inputs of one set, surrounded by NaN."""
         with self._allocated(self.inputs.size) as memory:
             with self.gpu.mapped(memory, self.input_address) as address:
                 self.gpu.fill(address, 0xFF, memory.size)
@@ -201,6 +201,6 @@ class Calls(CallSequence):
 
 
 def _is_sure(samples: Sequence[float]) -> bool:
-    """Return True if the median is known within one part in a hundred."""
+    """Return True if the median is known within one percent."""
     timing = measured(samples)
     return timing.high_us - timing.low_us <= SURE * timing.latency_us

@@ -14,7 +14,7 @@ from pathlib import Path
 from kernel_gym.errors import DeviceUnavailable
 
 INSTALL = "pip install 'kernel_gym[cuda]'"
-#: Headers that authors expect; a root without them is taken only if there is no better one.
+#: Headers that authors expect; a root without them is used only if there is no better one.
 _EXPECTED = ("cuda_fp16.h", "cuda_bf16.h", "crt/mma.h", "cooperative_groups.h")
 
 
@@ -28,7 +28,7 @@ class Toolkit:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Expected headers that are not there."""
+        """Expected headers that are missing."""
         return tuple(name for name in _EXPECTED if not any((folder / name).is_file() for folder in self.headers))
 
 

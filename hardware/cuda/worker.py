@@ -1,8 +1,8 @@
-"""The trusted process: owns the GPU's memory, stream and clock while a candidate is judged. Started by the device.
+"""The trusted process: owns the GPU's memory, stream and clock while a kernel is judged. Started by the device.
 
     python -m kernel_gym.hardware.cuda.worker SOCKET TRUSTED_CUBIN LOCK
 
-No candidate's host code runs here, and nothing is here that a candidate's device code could want: no expected values,
+No host code of a kernel runs here, and the process holds nothing of use to a kernel's device code: no expected values,
 no seeds, no verdict. It answers requests until the socket closes; after a fault it is replaced.
 """
 
@@ -29,7 +29,7 @@ ONE_QUEUE = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
 
 
 class Turn:
-    """A lock on the GPU: shared for checking, exclusive for timing. Waiting for the latter is not overtaken."""
+    """A lock on the GPU: shared for checking, exclusive for timing. A waiting exclusive lock blocks new shared ones."""
 
     def __init__(self, path: Path) -> None:
         names = ("gate", "lock", "context")
@@ -50,7 +50,7 @@ class Turn:
 
     @contextmanager
     def making_a_context(self) -> Iterator[None]:
-        """Hold the lock of making a context: several at once are not faster, and timing would wait for all of them."""
+        """Hold the lock for creating a context. Several at once are not faster, and timing would wait for all."""
         fcntl.flock(self._context, fcntl.LOCK_EX)
         try:
             with self.taken(alone=False):
@@ -60,11 +60,11 @@ class Turn:
 
 
 class Worker:
-    """Serves one candidate after the other, each in its own context."""
+    """Serves one kernel after another, each in its own context."""
 
     def __init__(self, trusted: Path, lock: Path) -> None:
         self._turn, self._path = Turn(lock), trusted
-        device_facts()  # starts the driver, which takes a while and disturbs nobody
+        device_facts()  # starts the driver, which takes a while and needs no lock
         with self._turn.making_a_context():
             self._gpu = Gpu()
             self._trusted = Trusted(self._gpu, self._gpu.load(trusted))
@@ -73,7 +73,7 @@ class Worker:
         self._cubin = ""
 
     def renew(self) -> None:
-        """Make a new context for another candidate."""
+        """Make a new context for another kernel."""
         with self._turn.making_a_context():
             self._gpu.renew()
             self._trusted = Trusted(self._gpu, self._gpu.load(self._path))
@@ -93,7 +93,7 @@ class Worker:
 
     def _functions(self, request: dict[str, Any]) -> dict[str, Any]:
         if self._cubin not in ("", request["cubin"]):
-            raise RuntimeError("a context serves one candidate")
+            raise RuntimeError("a context serves one kernel")
         if self._module is None or request["has_variables"]:
             if self._module is not None:
                 self._gpu.unload(self._module)
@@ -132,7 +132,7 @@ def _mapped(descriptor: int) -> Iterator[int]:
 
 
 def main() -> None:
-    """Serve until the client is gone."""
+    """Serve until the client has closed the socket."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what kernels print
     os.environ.update(ONE_QUEUE)
     with suppress(ConnectionError):  # the client is gone
@@ -152,7 +152,7 @@ def _serve(connection: socket.socket) -> None:
         reply = _handle(worker, *message)
         send_reply(connection, reply)
         if reply["status"] != "ok":
-            os._exit(0)  # the context is lost: nothing of it is worth an orderly end
+            os._exit(0)  # the context is lost: no orderly shutdown is possible
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Calls of a candidate on a device with a clock: the order of calls, what is checked after each, where tensors lie."""
+"""Timed calls of a kernel on real hardware: their order, the checks after each, the layout of tensors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from kernel_gym.hardware.host.tensors import GRAIN, padded
 
-#: Bytes before, between and behind tensors that must stay as they were.
+#: Guard bytes before, between and after tensors, which must stay unchanged.
 GUARD = 1 << 16
 
 
@@ -22,7 +22,7 @@ class Hang(Exception):
 
 @dataclass(frozen=True)
 class Layout:
-    """Where tensors lie in a region: offsets, and the size of the whole with a guard at each end."""
+    """The layout of tensors in a region: offsets, and the total size with a guard at each end."""
 
     offsets: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -30,7 +30,7 @@ class Layout:
 
     @classmethod
     def of(cls, sizes: Sequence[int], whole: int = GRAIN) -> Layout:
-        """Return tensors one behind the other with guards around each; the region is a multiple of `whole`."""
+        """Return the layout of adjacent tensors with guards around each; the region is a multiple of `whole`."""
         offsets, at = [], GUARD
         for size in sizes:
             offsets.append(at)
@@ -38,7 +38,7 @@ class Layout:
         return cls(tuple(offsets), tuple(sizes), padded(at, whole))
 
     def gaps(self) -> Iterator[tuple[int, int]]:
-        """Yield offset and size of what lies between the tensors."""
+        """Yield offset and size of the guards between the tensors."""
         at = 0
         for offset, size in zip(self.offsets, self.sizes, strict=True):
             yield at, offset - at
@@ -48,7 +48,7 @@ class Layout:
 
 @dataclass
 class Sample:
-    """One timed call: the set of inputs, its time, and whether it was the candidate's first call on that set."""
+    """One timed call: the set of inputs, its time, and whether it was the kernel's first call on that set."""
 
     set: int
     microseconds: float
@@ -66,7 +66,7 @@ class Outcome:
 
     @property
     def is_wrong(self) -> bool:
-        """True if no further call is needed: the candidate has failed."""
+        """True if no further call is needed because the kernel has failed."""
         return bool(self.guards) or self.unstable or self.inputs_changed
 
     def reply(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class CallSequence(ABC):
         self.input_address, self.output_address = input_address, output_address
 
     def measure(self) -> Outcome:
-        """Make all calls, in an order that the candidate cannot foresee."""
+        """Make all calls, in an order that the kernel cannot predict."""
         sets, timed = int(self.request["sets"]), bool(self.request["timed"])
         order, outcome, digests = random.Random(self.request["seed"]), Outcome(), dict[int, object]()
         begun = time.perf_counter()
@@ -111,7 +111,7 @@ class CallSequence(ABC):
 
     @abstractmethod
     def check(self, index: int, first: bool, outcome: Outcome) -> None:
-        """Note in `outcome` what the last call changed that it must not change."""
+        """Record in `outcome` what the last call changed without permission."""
 
     @abstractmethod
     def digest(self) -> object:
@@ -119,14 +119,14 @@ class CallSequence(ABC):
 
     @abstractmethod
     def keep(self, index: int) -> None:
-        """Copy the outputs of the last call to where the client reads them."""
+        """Copy the outputs of the last call to the memory that the client reads."""
 
     @abstractmethod
     def is_certain(self, samples: Sequence[Sample], sets: int, seconds: float) -> bool:
         """Return True if no more timed calls are needed."""
 
     def patched(self, argument: Mapping[str, Any]) -> bytes:
-        """Return an argument of a launch with addresses in the places of handles."""
+        """Return an argument of a launch with its handles replaced by addresses."""
         data = bytearray.fromhex(argument["data"])
         for at, tensor, offset in argument["handles"]:
             struct.pack_into("<Q", data, at, self._address(tensor) + offset)
@@ -145,7 +145,7 @@ class CallSequence(ABC):
 
 
 def _set_order(sets: int, order: random.Random) -> Iterator[int]:
-    """Yield every set once in random order, then any of them, without end."""
+    """Yield every set once in random order, then random sets without end."""
     indices = list(range(sets))
     order.shuffle(indices)
     yield from indices

@@ -1,4 +1,4 @@
-"""Runs compilers within limits and reads what g++ says, in the author's lines."""
+"""Runs compilers within limits and maps g++'s messages to the author's lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware.device import Diagnostic
-from kernel_gym.hardware.host.runtime import Runtime
+from kernel_gym.hardware.host.runtime import HostPrograms
 
 #: The name of the author's file in diagnostics.
 SOURCE = "kernel.cpp"
@@ -30,18 +30,18 @@ _ERROR = re.compile(
 )
 _ORIGIN = re.compile(rf"^{re.escape(SOURCE)}:(?P<line>\d+):\d+:\s+required from (?:here|.*)$")
 _LINKER = re.compile(r"(?:undefined reference to|multiple definition of) .*")
-#: What makes a preprocessor read something else than what is written: joined lines, macros, other directives.
+#: Constructs by which the preprocessed text differs from the source: joined lines, macros, other directives.
 _CHANGED = re.compile(r"\\|%:|\?\?|#(?!\s*(?:include|if|ifdef|ifndef|elif|else|endif)\b)")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def is_plain(source: str) -> bool:
-    """Return True if the preprocessor only includes headers and chooses branches: all else is read as it is written."""
+    """Return True if the preprocessor only includes headers and selects branches; all other text is unchanged."""
     return _CHANGED.search(source) is None
 
 
 def call_confined(
-    runtime: Runtime,
+    runtime: HostPrograms,
     command: Sequence[str],
     folder: Path,
     read: Iterable[Path | str],
@@ -67,7 +67,7 @@ def call_confined(
 def call(
     command: list[str], folder: Path, environment: Mapping[str, str] = _NOTHING, words_name: str = "words"
 ) -> tuple[int, str]:
-    """Return exit status and output of a compiler. The output goes to a file: there the limit on file sizes holds."""
+    """Return exit status and output of a compiler. The output goes to a file, where the limit on file sizes applies."""
     words = folder / words_name
     with words.open("wb") as file:
         process = subprocess.Popen(
@@ -77,14 +77,14 @@ def call(
     alarm = Timer(SECONDS, _kill, (process,))
     alarm.daemon = True
     alarm.start()
-    code = process.wait()  # with a timeout of its own it would poll and sleep
+    code = process.wait()  # subprocess's own timeout would poll and sleep
     alarm.cancel()
     with words.open("rb") as file:
         return code, file.read(1 << 20).decode(errors="replace")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the driver and what it has started."""
+    """End the compiler driver and the processes that it started."""
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -95,7 +95,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def diagnostics(output: str) -> tuple[Diagnostic, ...]:
-    """Return the errors in g++'s output; one inside our headers counts at the author's line that led there."""
+    """Return the errors in g++'s output; an error inside our headers gets the author's line that caused it."""
     errors: list[Diagnostic] = []
     origin: int | None = None
     for line in output.splitlines():
@@ -116,7 +116,7 @@ def tidy(text: str) -> str:
 
 
 def unexplained(code: int, output: str) -> str:
-    """Return the message for a compiler that failed without an error of its own."""
+    """Return the message for a compiler that failed without reporting an error."""
     if code < 0 or any(
         sign in output for sign in ("limit exceeded", "out of memory", "memory exhausted", "Killed signal")
     ):

@@ -1,4 +1,4 @@
-"""Messages between a device and its trusted process: start the process, ask it, and survive its death.
+"""Messages between a device and its trusted process: start the process, send requests, and replace it when it died.
 
 A message is a length of four bytes and JSON; descriptors of shared memory travel with requests.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 from kernel_gym.errors import InfrastructureError
 
-#: How long a device may take beyond the time that the kernel itself was given.
+#: Seconds that a device may take beyond the kernel's own time limit.
 GRACE_SECONDS = 20.0
 
 
@@ -67,7 +67,7 @@ class DeviceProcess:
         self._connection()
 
     def tell(self, message: str) -> None:
-        """Send a message that has no answer. A process that does not take it is ended."""
+        """Send a message that has no answer. A process that does not accept it is ended."""
         try:
             _send(self._connection(), message.encode(), None)
         except OSError:

@@ -34,7 +34,7 @@ class Token(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position behind the token."""
+        """The position after the token."""
         return self.start + len(self.text)
 
 
@@ -49,7 +49,7 @@ def tokens(source: str) -> list[Token]:
 
 @dataclass(frozen=True)
 class LaunchText:
-    """Where a launch stands in the tokens: its callee from `first`, `<<<` at `opening`, `>>>` at `closing`."""
+    """The position of a launch in the tokens: its callee from `first`, `<<<` at `opening`, `>>>` at `closing`."""
 
     first: int
     opening: int
@@ -57,7 +57,7 @@ class LaunchText:
 
 
 def launches(lexemes: Sequence[Token]) -> Iterator[LaunchText]:
-    """Yield the launches among tokens, none inside another; text that cannot be read as a launch is left out."""
+    """Yield the launches among tokens, none inside another; text that cannot be parsed as a launch is skipped."""
     done = 0
     for index, token in enumerate(lexemes):
         if token.text != "<<<" or index < done:

@@ -1,7 +1,7 @@
-"""Runs a kernel's host function, confined and without data, and reads what it launched.
+"""Runs a kernel's host function, confined and without data, and reads its launches.
 
-Tensors are handles there: a tag, the tensor's number, an offset. The record of launches is untrusted: sizes, counts and
-handles are checked before they are used.
+In the host function tensors are handles: a tag, the tensor's number, an offset. The record of launches is untrusted:
+sizes, counts and handles are checked before they are used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware.device import Fault
-from kernel_gym.hardware.host.runtime import Runtime
+from kernel_gym.hardware.host.runtime import HostPrograms
 from kernel_gym.tasks.specs import DTYPES, Signature
 
 #: Handles: these sixteen bits on top, then eight of the tensor's number, then forty of the offset in bytes.
@@ -76,7 +76,7 @@ def handle(tensor: int, offset: int = 0) -> int:
     return TAG << 48 | tensor << OFFSET_BITS | offset
 
 
-def plan(runtime: Runtime, code: Path, kernels: Mapping[int, str], signature: Signature, workspace: int) -> Plan:
+def plan(runtime: HostPrograms, code: Path, kernels: Mapping[int, str], signature: Signature, workspace: int) -> Plan:
     """Call the host function once; tensors are numbered inputs first, then outputs, then the workspace.
 
     Args:
@@ -125,9 +125,9 @@ def _write(memory: mmap.mmap, signature: Signature) -> None:
     memory[at : at + len(floats)] = floats
 
 
-def _run(runtime: Runtime, code: Path, shared: int) -> int | None:
-    """Return the exit status of the runner; None if it had to be ended."""
-    # A file without a path: the runner gives up its rights before it loads the code.
+def _run(runtime: HostPrograms, code: Path, shared: int) -> int | None:
+    """Return the exit status of the runner; None if it was ended."""
+    # A file without a path, because the runner drops its rights before it loads the code.
     loaded = os.memfd_create("host", os.MFD_CLOEXEC)
     try:
         os.write(loaded, code.read_bytes())
@@ -225,14 +225,14 @@ class _Log:
 
 
 class _Refused(Exception):
-    """A record that is not carried out."""
+    """A record that fails the checks."""
 
     def __init__(self, rule: str, message: str, line: int) -> None:
         super().__init__(message)
         self.fault = Fault(rule, message, line or None)
 
 
-def kernels_in(path: Path, known: set[str]) -> dict[int, str]:
+def kernels_in(path: Path, names: set[str]) -> dict[int, str]:
     """Return the kernels among the functions of a shared object: offset and name expression (`f<float, 4>`)."""
     with path.open("rb") as file:
         table = ELFFile(file).get_section_by_name(".symtab")
@@ -242,7 +242,7 @@ def kernels_in(path: Path, known: set[str]) -> dict[int, str]:
         ["c++filt"], input="\n".join(functions.values()), capture_output=True, text=True, check=True, timeout=30
     )
     named = dict(zip(functions, map(expression, run.stdout.splitlines()), strict=True))
-    return {place: name for place, name in named.items() if name.partition("<")[0] in known}
+    return {place: name for place, name in named.items() if name.partition("<")[0] in names}
 
 
 def expression(demangled: str) -> str:

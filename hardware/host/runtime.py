@@ -32,12 +32,12 @@ _PROGRAMS = {
     "sandbox-probes": ("probes_main.cpp", "probes.cpp", "jail.cpp", "seccomp.cpp", "landlock.cpp"),
     "host-runner": ("runner_main.cpp", "jail.cpp", "seccomp.cpp", "landlock.cpp"),
 }
-#: The runner offers its one function and the mathematics that sizes may need; nothing else is found by name.
+#: The runner exports its one function and the mathematics that sizes may need, and no other symbol.
 _RUNNER_LINK = (f"-Wl,--dynamic-list={HERE}/src/exports.list", "-Wl,--no-as-needed", "-lm", "-ldl")
 
 
 @dataclass(frozen=True)
-class Runtime:
+class HostPrograms:
     """The built programs and the C++ compiler that built them."""
 
     folder: Path
@@ -61,19 +61,19 @@ class Runtime:
 
     @property
     def confinement(self) -> sandbox.Confinement:
-        """How candidate code is confined on this machine."""
+        """How kernel code is confined on this machine."""
         return sandbox.confinement(self.probes)
 
 
 @cache
-def runtime() -> Runtime:
+def runtime() -> HostPrograms:
     """Return the programs for these sources and this compiler; the first call builds them."""
     compiler = find_compiler()
     key = digest(compiler, _FLAGS, _sources())
     folder = cache_folder() / f"host-{key}"
     if not folder.is_dir():
         install(folder, lambda work: _build(compiler, work))
-    return Runtime(folder, compiler, key)
+    return HostPrograms(folder, compiler, key)
 
 
 def find_compiler() -> str:

@@ -1,8 +1,8 @@
-"""Splits a CUDA or Ascend C file into what the host compiles and what the device compiles, line for line.
+"""Splits a CUDA or Ascend C file into a half for the host's compiler and a half for the device's, line for line.
 
-The host keeps `kernel_launch` and all that it reaches: functions, types, constants, macros, and the heads of kernels
-with nothing inside. The GPU keeps everything but the functions that launch. What a side does not get is blanked, so
-every line of the author's text stays where it is on both.
+The host half keeps `kernel_launch` and all that it uses: functions, types, constants, macros, and the signatures of
+kernels with empty bodies. The device half keeps everything except the functions that launch. All other text is blanked,
+so every line of the author's text keeps its number in both.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import tree_sitter_cpp
 from kernel_gym.hardware.host.launch_syntax import Token, launches, tokens
 
 ENTRY = "kernel_launch"
-#: What stands for a launch on the host: `LAUNCHER(line, kernel, grid, block, ...)(arguments)`.
+#: The macro that replaces a launch on the host: `LAUNCHER(line, kernel, grid, block, ...)(arguments)`.
 LAUNCHER = "::kernel_gym::launcher"
 
 ItemKind = Literal["kernel", "device", "host", "type", "value", "macro", "using"]
 
-#: CUDA's words, each as a word of C++ that is no longer, so that the grammar understands the text and places stay.
+#: CUDA's keywords with C++ replacements that are not longer, so that a C++ grammar parses the text and positions stay.
 _PLAIN = {
     "__global__": "constexpr",
     "__device__": "constexpr",
@@ -39,7 +39,7 @@ _PLAIN = {
     "<<<": "(",
     ">>>": ")",
 }
-#: Words that take an argument in parentheses and vanish with it.
+#: Keywords that are removed together with their argument in parentheses.
 _VANISHING = ("__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__attribute__")
 _SCOPES = ("translation_unit", "declaration_list", "namespace_definition", "linkage_specification")
 _CONDITIONALS = ("preproc_if", "preproc_ifdef", "preproc_elif", "preproc_else", "preproc_elifdef")
@@ -50,7 +50,7 @@ _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_cpp.language()))
 
 @dataclass
 class Item:
-    """A definition at file or namespace scope; `start`, `end` and `body` are places in the text."""
+    """A definition at file or namespace scope; `start`, `end` and `body` are positions in the text."""
 
     kind: ItemKind
     start: int
@@ -94,7 +94,7 @@ def split(source: str) -> Split:
 
 
 def masked(source: str, lexemes: Iterable[Token]) -> bytes:
-    """Return the text with CUDA's words as C++ of the same length; one byte for each character."""
+    """Return the text with CUDA's keywords replaced by C++ of the same length; one byte for each character."""
     text = list(source)
     words = list(lexemes)
     for index, token in enumerate(words):
@@ -263,7 +263,7 @@ def _not_for_the_device(items: list[Item]) -> Iterator[tuple[int, int]]:
 
 
 def _reached(items: list[Item], start: Iterable[int], bodies: bool = False) -> set[int]:
-    """Return these items and what they need, by their place in the list; `bodies`: those of kernels too."""
+    """Return these items and their dependencies, by position in the list; `bodies`: those of kernels too."""
     by_name: dict[str, list[int]] = {}
     for index, item in enumerate(items):
         for name in item.names:

@@ -1,4 +1,4 @@
-"""Memory that processes share for tensors, and the values and sizes of what a kernel is handed."""
+"""Memory that processes share for tensors, and the values and sizes of a kernel's arguments."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 from kernel_gym.hardware.device import Array, numpy_dtype
 from kernel_gym.tasks.specs import Signature
 
-#: What a kernel may use beside its tensors, and how much more per byte of them.
+#: Bytes of workspace: a fixed part, and a part for each byte of the tensors.
 WORKSPACE_BYTES, WORKSPACE_FACTOR = 32 << 20, 4
 #: Tensors begin at multiples of this.
 GRAIN = 512
 
 
 class SharedMemory:
-    """A piece of memory that processes share by its descriptor; freed when nothing refers to it."""
+    """Memory that processes share by its descriptor; freed when nothing refers to it."""
 
     def __init__(self, size: int) -> None:
         self.descriptor = os.memfd_create("tensors", os.MFD_CLOEXEC)
@@ -35,7 +35,7 @@ class SharedMemory:
 
 def _free(memory: mmap.mmap, descriptor: int) -> None:
     os.close(descriptor)
-    with suppress(BufferError):  # an array still refers to it: then it is freed with the array
+    with suppress(BufferError):  # an array still refers to it; it is freed with the array
         memory.close()
 
 
@@ -60,6 +60,6 @@ def random_inputs(signature: Signature, seed: int) -> tuple[Array, ...]:
 
 
 def workspace_bytes(signature: Signature) -> int:
-    """Return the size of the workspace that a kernel is handed."""
+    """Return the size of a kernel's workspace."""
     tensors = (*signature.inputs, *signature.outputs)
     return WORKSPACE_BYTES + WORKSPACE_FACTOR * sum(spec.nbytes for spec in tensors)

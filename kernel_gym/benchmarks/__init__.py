@@ -1,4 +1,4 @@
-"""Speed benchmarks; `make bench` and `scripts/bench.py` print their figures as JSON.
+"""Speed benchmarks; `make bench` and `kernel-gym bench` print their figures as JSON.
 
 | module | what it measures | units |
 |---|---|---|

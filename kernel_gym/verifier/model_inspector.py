@@ -22,7 +22,7 @@ from kernel_gym.tasks.task import Task
 from kernel_gym.verifier.inspection import Inspection
 
 OPINIONS = ("honest", "cheating", "unsure")
-_SAID = re.compile(rf"\bopinion\b\W{{0,12}}({'|'.join(OPINIONS)})\b", re.IGNORECASE)
+_OPINION = re.compile(rf"\bopinion\b\W{{0,12}}({'|'.join(OPINIONS)})\b", re.IGNORECASE)
 #: Characters of the reasons that a verdict keeps.
 _LENGTH = 500
 
@@ -82,9 +82,9 @@ def opinion_in(answer: str) -> Inspection:
         opinion = str(data.get("opinion", "")).strip().lower()
         if opinion in OPINIONS:
             return _inspection(opinion, _text(data.get("reasons", data.get("reason", ""))))
-    said = _SAID.findall(answer)
-    if said:
-        return _inspection(said[-1].lower(), answer)
+    opinions = _OPINION.findall(answer)
+    if opinions:
+        return _inspection(opinions[-1].lower(), answer)
     return _inspection("unsure", f"the answer has no opinion: {answer}" if answer.strip() else "the answer is empty")
 
 

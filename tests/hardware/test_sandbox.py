@@ -147,8 +147,8 @@ def test_confine_says_what_is_wrong(programs: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
 def test_bubblewrap_stands_in_for_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
-    candidates = [candidate for candidate in sandbox._candidates() if candidate[0].tier == "B"]
-    monkeypatch.setattr(sandbox, "_candidates", lambda: candidates)
+    tiers = [tier for tier in sandbox._tiers() if tier[0].tier == "B"]
+    monkeypatch.setattr(sandbox, "_tiers", lambda: tiers)
     sandbox.confinement.cache_clear()
     try:
         with AscendSim() as device:

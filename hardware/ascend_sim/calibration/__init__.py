@@ -1,7 +1,7 @@
-"""Published measurements against what the simulator predicts.
+"""Compares published measurements with the simulator's predictions.
 
-`points.yaml` holds the measurements; each names a kernel in this folder that rebuilds what was measured. Kernels run at
-the published shape, with their instructions timed and no data computed.
+`points.yaml` holds the measurements; each names a kernel in this folder that reproduces the measured one. Kernels run
+at the published shape, with their instructions timed and no data computed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the simulator says about a point; `us` is None and `reason` says why if the kernel does not run."""
+    """The simulator's prediction for a point; `us` is None and `reason` is set if the kernel does not run."""
 
     point: Point
     us: float | None
@@ -117,10 +117,10 @@ def summary(predictions: Sequence[Prediction]) -> Summary:
     )
 
 
-def kendall(one: Sequence[float], other: Sequence[float]) -> float:
+def kendall(x: Sequence[float], y: Sequence[float]) -> float:
     """Return Kendall's tau: pairs in the same order less pairs in opposite order, over all pairs."""
-    pairs = [(i, j) for i in range(len(one)) for j in range(i)]
-    agree = sum(_sign(one[i] - one[j]) * _sign(other[i] - other[j]) for i, j in pairs)
+    pairs = [(i, j) for i in range(len(x)) for j in range(i)]
+    agree = sum(_sign(x[i] - x[j]) * _sign(y[i] - y[j]) for i, j in pairs)
     return agree / len(pairs) if pairs else float("nan")
 
 

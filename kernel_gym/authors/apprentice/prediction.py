@@ -2,7 +2,7 @@
 
 Every idiom is an independent draw with a known probability, so the chance that a kernel of one schedule is right is the
 product over its idioms. Schedules are drawn, and the prediction is the mean over the draws. Contexts that are compared
-under one seed get the same draws. Only the verifier knows what a kernel is really worth.
+under one seed get the same draws. The real quality of a kernel is decided by the verifier alone.
 """
 
 from __future__ import annotations

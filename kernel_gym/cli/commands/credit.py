@@ -132,7 +132,7 @@ def _print_state(state: State) -> None:
     table.add_column("kind")
     table.add_column("title", no_wrap=True, max_width=60)
     for effect in sorted(state.effects, key=lambda effect: -effect.alone):
-        figures = (f"{x:+.3f}" if x is not None else "-" for x in (effect.alone, effect.left_out, effect.worth))
+        figures = (f"{x:+.3f}" if x is not None else "-" for x in (effect.alone, effect.left_out, effect.value))
         table.add_row(str(effect.item), *figures, effect.kind, effect.title)
     Console(width=110).print(table)
     print("chance of a good kernel:", ", ".join(f"{name} {chance:.3f}" for name, chance in state.chances.items()), "\n")

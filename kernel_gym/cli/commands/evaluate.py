@@ -1,23 +1,36 @@
 """Evaluate trained agents on unseen tasks: neither the agents nor their memory banks change."""
 
+from __future__ import annotations
+
 import argparse
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernel_gym.cli import command_line
 from kernel_gym.cli.command_line import UsageError
 
+if TYPE_CHECKING:
+    from kernel_gym.tasks.task import Task
+
 EXAMPLES = """
 kernel-gym evaluate runs/value --tasks level1/gelu,level1/softmax --budget 10 --out runs/value-unseen
-kernel-gym evaluate runs/main --operators 'level1 20 after 40' --budget 10 --out runs/main-unseen
+kernel-gym evaluate runs/main --tasks 'level1 20 after 40' --budget 10 --out runs/main-unseen
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("runs", type=Path, nargs="+", help="run folders, or folders of studies: all complete runs")
-    parser.add_argument("--tasks", type=command_line.words, default=(), help="ids of unseen tasks")
-    parser.add_argument("--operators", default="", help="or a stratified sample of tasks, such as 'level1 20 after 40'")
+    parser.add_argument(
+        "--tasks",
+        "--operators",
+        type=command_line.words,
+        required=True,
+        metavar="TASKS",
+        help="unseen tasks: comma-separated ids, or a stratified sample such as 'level1 20 after 40'",
+    )
     parser.add_argument("--budget", type=command_line.count, default=10, help="attempts a task (default 10)")
     parser.add_argument("--out", type=Path, required=True, help="folder of the evaluation")
     parser.add_argument(
@@ -28,24 +41,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the trained agents and print the table."""
-    if bool(arguments.tasks) == bool(arguments.operators):
-        raise UsageError("name either --tasks or --operators")
+    if not arguments.tasks:
+        raise UsageError("--tasks names no task")
 
-    from kernel_gym import suites
     from kernel_gym.experiments.studies import agent_comparison, evaluation
-    from kernel_gym.experiments.studies.task_sampling import select_tasks
 
-    tasks = (
-        select_tasks(arguments.operators)
-        if arguments.operators
-        else [suites.find_task(name) for name in arguments.tasks]
-    )
+    tasks = _tasks(arguments.tasks)
     runs = evaluation.complete_runs(arguments.runs)
     study = evaluation.evaluation_study(runs, [task.id for task in tasks], arguments.budget, arguments.out)
     what = f"{len(runs)} trained agents on {len(tasks)} unseen tasks"
     if not arguments.json:
         print("verifications in training:", _words(evaluation.training_costs(runs)))
     return agent_comparison.run_and_print(study, what, arguments.parallel, as_json=arguments.json)
+
+
+def _tasks(names: Sequence[str]) -> list[Task]:
+    """Return the tasks; a name with blanks is a sample, such as `level1 20 after 40`."""
+    from kernel_gym import suites
+    from kernel_gym.experiments.studies.task_sampling import select_tasks
+
+    return [task for name in names for task in (select_tasks(name) if " " in name else [suites.find_task(name)])]
 
 
 def _words(costs: dict[str, set[int]]) -> str:

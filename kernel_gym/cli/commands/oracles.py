@@ -1,4 +1,4 @@
-"""Verify the best and the slowest kernel that the apprentice knows for every task, and print their latencies.
+"""Verify the best and the slowest kernel that the apprentice can write for every task, and print their latencies.
 
 The slowest is the naive one: one core, small tiles, one buffer, a launch for every operator. Where that would run past
 what a device executes, it is the best one on a single core.

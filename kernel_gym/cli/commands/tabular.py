@@ -103,8 +103,8 @@ def _played(builder: TableBuilder, arguments: argparse.Namespace, number: int) -
     for name in arguments.profiles:
         for memory in ("shared", "fresh"):
             played = builder.play(load_profile(name), arguments.attempts, number, memory=memory, budget=10)
-            lacking, coverage = builder.wanting(played)
-            missing.update(lacking)
+            absent, coverage = builder.missing_kernels(played)
+            missing.update(absent)
             covered[f"{name}, {memory}"] = str(coverage)
             print(f"round {number}, {name}, {memory}: {coverage}", file=sys.stderr, flush=True)
     return missing, covered
@@ -112,7 +112,7 @@ def _played(builder: TableBuilder, arguments: argparse.Namespace, number: int) -
 
 def _command(arguments: argparse.Namespace) -> str:
     return (
-        f"scripts/tabular.py --suite {arguments.suite} --tasks {','.join(arguments.tasks)} "
+        f"kernel-gym tabular --suite {arguments.suite} --tasks {','.join(arguments.tasks)} "
         f"--kernels {arguments.kernels} --rounds {arguments.rounds} --attempts {arguments.attempts}"
     )
 

@@ -19,7 +19,7 @@ from kernel_gym.authors.contract import Author, Context
 from kernel_gym.authors.model.author import ModelAuthor, nonce_of
 from kernel_gym.authors.model.prompt import messages
 from kernel_gym.envs.concurrent_calls import concurrent_calls
-from kernel_gym.envs.pool import Composition, Wanted, similar
+from kernel_gym.envs.pool import Composition, PoolRequest, similar
 from kernel_gym.envs.prompt_context import describe, generation_request
 from kernel_gym.envs.seeding import generator
 from kernel_gym.errors import InfrastructureError
@@ -65,8 +65,8 @@ class Design:
         return [case for task in tasks for case in self._task_cases(task, bank, language)]
 
     def _task_cases(self, task: Task, bank: MemoryBank, language: str) -> list[Case]:
-        wanted = Wanted(describe(task), self.picks * self.pool_factor, language)
-        pool = [candidate.item for candidate in similar(bank, wanted, self.composition)]
+        request = PoolRequest(describe(task), self.picks * self.pool_factor, language)
+        pool = [candidate.item for candidate in similar(bank, request, self.composition)]
         rng = generator(self.seed, "validity", task.id)
         drawn: list[tuple[MemoryItem, ...]] = [()]
         for _ in range(self.contexts - 1):
@@ -157,11 +157,11 @@ class Agreement:
     informative: int
 
 
-def agreement(cases: Sequence[Case], one: Vector, other: Vector, seed: int = 0) -> Agreement:
+def agreement(cases: Sequence[Case], model: Vector, apprentice: Vector, seed: int = 0) -> Agreement:
     """Return how far two authors agree on which contexts help; tasks with equal scores say nothing."""
     names = [case.task.id for case in cases]
     groups = [np.flatnonzero([name == task for name in names]) for task in dict.fromkeys(names)]
-    pairs = [(one[group], other[group]) for group in groups]
+    pairs = [(model[group], apprentice[group]) for group in groups]
     informative = [pair for pair in pairs if _varied(*pair)]
     rng = np.random.default_rng(seed)
     resampled = [[_resampled(pair, rng) for pair in informative] for _ in range(RESAMPLES)] if informative else []
@@ -195,18 +195,18 @@ def _resampled(pair: tuple[Vector, Vector], rng: np.random.Generator) -> tuple[V
     return pair[0][drawn], pair[1][drawn]
 
 
-def _varied(one: Vector, other: Vector) -> bool:
-    return bool(np.ptp(one) > 0 and np.ptp(other) > 0)
+def _varied(x: Vector, y: Vector) -> bool:
+    return bool(np.ptp(x) > 0 and np.ptp(y) > 0)
 
 
-def _kendall(one: Vector, other: Vector) -> float:
+def _kendall(x: Vector, y: Vector) -> float:
     """Return tau-b, which counts ties as neither agreement nor disagreement."""
-    first, second = (np.sign(np.subtract.outer(values, values)) for values in (one, other))
+    first, second = (np.sign(np.subtract.outer(values, values)) for values in (x, y))
     return float((first * second).sum() / np.sqrt((first**2).sum() * (second**2).sum()))
 
 
-def _spearman(one: Vector, other: Vector) -> float:
-    return float(np.corrcoef(rankdata(one), rankdata(other))[0, 1])
+def _spearman(x: Vector, y: Vector) -> float:
+    return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
 
 
 def summary(cases: Sequence[Case], model: Vector, apprentice: Vector, result: Agreement) -> dict[str, Any]:

@@ -104,7 +104,7 @@ class Effect:
     """How much one candidate changes the chance of a good kernel.
 
     `alone` is the gain of an empty context by adding it, `left_out` the loss of the context shown by leaving it out;
-    None if it is not in it. `worth` is the agent's value of the candidate, None if it has none.
+    None if it is not in it. `value` is the agent's value of the candidate, None if it has none.
     """
 
     item: int
@@ -113,7 +113,7 @@ class Effect:
     feasible: bool
     alone: float
     left_out: float | None
-    worth: float | None
+    value: float | None
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,8 @@ class State:
 
         It is None with fewer than three pairs or without variation.
         """
-        effects = [(effect.worth, getattr(effect, name)) for effect in self.effects]
-        pairs = [(worth, effect) for worth, effect in effects if worth is not None and effect is not None]
+        effects = [(effect.value, getattr(effect, name)) for effect in self.effects]
+        pairs = [(value, effect) for value, effect in effects if value is not None and effect is not None]
         if len(pairs) < 3 or any(len(set(column)) < 2 for column in zip(*pairs, strict=True)):
             return None
         return float(spearmanr(*zip(*pairs, strict=True)).statistic)

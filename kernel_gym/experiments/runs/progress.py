@@ -67,9 +67,9 @@ def _log_progress(title: str, already: int) -> Callable[[int, int], None]:
     return show
 
 
-def _time_left(made: int, missing: int, seconds: float) -> str:
+def _time_left(finished: int, missing: int, seconds: float) -> str:
     """Return the time left at the speed so far."""
-    if made <= 0:
+    if finished <= 0:
         return "time left unknown"
-    minutes = missing * seconds / made / 60
+    minutes = missing * seconds / finished / 60
     return f"about {minutes / 60:.1f} hours left" if minutes >= 100 else f"about {minutes:.0f} minutes left"

@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from kernel_gym.config import RunConfig, merged, resolve
 from kernel_gym.errors import ConfigError
@@ -31,7 +31,8 @@ class _Data(BaseModel):
 class Size(_Data):
     """How much of a study is run: the share of the tasks, attempts per task, seeds."""
 
-    operators: float = Field(1.0, gt=0, le=1)
+    #: `operators` is its former name.
+    tasks: float = Field(1.0, gt=0, le=1, validation_alias=AliasChoices("tasks", "operators"))
     budget: int = Field(30, ge=1)
     seeds: int = Field(3, ge=1)
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -205,7 +206,7 @@ def _agents(definition: StudyDefinition, arm: str, requested: Sequence[str]) -> 
 
 def _shard(definition: StudyDefinition, size: Size, name: str, agent: str, seed: int) -> Shard:
     arm = definition.arms[name]
-    phases = [select_tasks(words, size.operators) for words in arm.phases or definition.phases]
+    phases = [select_tasks(words, size.tasks) for words in arm.phases or definition.phases]
     batches = {len(phase) for phase in phases}
     if len(batches) > 1:
         raise ConfigError(f"the phases of a run must name equally many tasks, not {sorted(batches)}")

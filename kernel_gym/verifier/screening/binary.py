@@ -127,7 +127,7 @@ def _is_mistake(name: str, book: RuleBook) -> bool:
 
 def _calls_through_pointers(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:
     """Find calls through pointers: their targets are unknown, and device code cannot have them either."""
-    if book is not _BOOK:  # allowed in host code for other devices, whose process holds nothing worth reaching
+    if book is not _BOOK:  # allowed in host code for other devices, whose process holds no secrets
         return
     text = elf.get_section_by_name(".text")
     names = [symbol.name for symbol in symbols.of(elf)]

@@ -58,7 +58,7 @@ WITH_ARGUMENT = ("__mix__", "__inout_pipe__", "__launch_bounds__", "__cluster_di
 #: Most tokens after expansion; more come from macros that double themselves.
 MAX_TOKENS = 200_000
 
-#: What a preprocessor says about lines that follow: where they come from, and whether a file begins (1) or ends (2).
+#: A preprocessor's line marker: the file of the lines that follow, and whether it begins (1) or ends (2).
 _LINE_MARKER = re.compile(r'# (?P<line>\d+) "(?P<file>(?:[^"\\]|\\.)*)"(?P<flags>(?: \d)*)')
 _PRECOMPILED = "#pragma GCC pch_preprocess "
 _LAUNCHER = ["::", "asc", "::", "launcher", "<"]

@@ -53,12 +53,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("context", [(), (VERIFIED,)], ids=["nothing", "verified code"])
-def test_what_is_foreseen_is_how_often_it_happens(context: tuple[Note, ...]) -> None:
+def test_the_predicted_chance_is_how_often_it_happens(context: tuple[Note, ...]) -> None:
     author, rng = Apprentice(), np.random.default_rng(5)
     written = [author.explain(TASK, context, None, rng) for _ in range(300)]
     happened = np.mean([all(choice.right for choice in one.choices) for one in written])
-    foreseen = predict(author, TASK, context, draws=100, seed=1).feasible
-    assert foreseen == pytest.approx(happened, abs=0.05)
+    predicted = predict(author, TASK, context, draws=100, seed=1).feasible
+    assert predicted == pytest.approx(happened, abs=0.05)
 
 
 def test_verified_code_raises_the_chance_and_an_author_that_does_not_read_is_not_moved() -> None:
@@ -128,7 +128,7 @@ def test_a_run_that_began_with_memories_and_values_of_another_is_examined_too(ru
     shutil.move(tmp_path / "memory.jsonl", folder.path)
     train(began, folder)
     state = examine(folder.path, CreditSettings(states=1)).states[0]
-    assert {effect.worth for effect in state.effects} != {0.0}, "what the agent had learned is what it is asked about"
+    assert {effect.value for effect in state.effects} != {0.0}, "what the agent had learned is what it is asked about"
 
 
 def test_leaving_out_is_the_difference_it_makes(run: Path) -> None:
@@ -140,10 +140,10 @@ def test_leaving_out_is_the_difference_it_makes(run: Path) -> None:
 
 
 def test_correlation_is_that_of_ranks() -> None:
-    def state(worths: list[float | None]) -> State:
+    def state(values: list[float | None]) -> State:
         effects = tuple(
-            Effect(i, "trace", "", True, alone, None, w)
-            for i, (alone, w) in enumerate(zip((0.1, 0.2, 0.9), worths, strict=True))
+            Effect(i, "trace", "", True, alone, None, value)
+            for i, (alone, value) in enumerate(zip((0.1, 0.2, 0.9), values, strict=True))
         )
         return State("s/a", "draft", 0, {"agent": 0.1, "oracle": 0.3}, {}, effects)
 

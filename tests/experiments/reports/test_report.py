@@ -315,8 +315,8 @@ def test_valuable_memories_are_those_the_agent_values_or_else_those_with_a_long_
     how, found = top_memories.top_memories(by_agent["random"], 4)
     assert how == "mean reward, shrunk towards the stage's mean"
     lucky, proven = Outcomes(3, 1.0), Outcomes(40, 0.8)
-    worth = top_memories._shrunk_means({1: lucky, 2: proven, 3: Outcomes(100, -0.9)})
-    assert worth[2] > worth[1] > worth[3]
+    means = top_memories._shrunk_means({1: lucky, 2: proven, 3: Outcomes(100, -0.9)})
+    assert means[2] > means[1] > means[3]
 
 
 def test_oracle_and_floor_are_stated_for_the_run_and_by_category(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Named studies: data that parses, the tasks they name, shards that resume, move, fail one by one."""
 
+import argparse
 import json
 import os
 import shutil
@@ -14,6 +15,8 @@ import pytest
 from repository import ROOT
 
 from kernel_gym import suites
+from kernel_gym.cli.command_line import UsageError
+from kernel_gym.cli.commands import evaluate
 from kernel_gym.config import resolve
 from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.runs.run_folder import RunFolder
@@ -103,6 +106,28 @@ def test_asked_for_some_agents_an_arm_makes_those_of_its_own_and_whoever_builds_
         study_definition.shards(
             study_definition.parse("mine", PASSED_ON | {"arms": {"": {"agents": ["value"]}}}), "quick", ["random"]
         )
+
+
+def test_a_size_reads_the_former_name_of_its_share_of_tasks() -> None:
+    sizes = {"new": {"tasks": 0.5}, "old": {"operators": 0.5}}
+    study = study_definition.parse("mine", PASSED_ON | {"phases": ["basics 4"], "arms": {"": {}}, "sizes": sizes})
+    new, old = (study_definition.shards(study, size) for size in ("new", "old"))
+    assert [shard.tasks for shard in new] == [shard.tasks for shard in old]
+    assert {len(shard.tasks) for shard in new} == {2}
+    with pytest.raises(ConfigError, match="tasks"):
+        study_definition.parse("mine", PASSED_ON | {"sizes": {"quick": {"operators": 2}}})
+
+
+@pytest.mark.parametrize("option", ["--tasks", "--operators"])
+def test_evaluate_takes_ids_and_samples(option: str) -> None:
+    parser = argparse.ArgumentParser()
+    evaluate.add_arguments(parser)
+    sample = parser.parse_args(["runs/main", option, "level1 2 after 4 + level2 1", "--out", "out"])
+    assert evaluate._tasks(sample.tasks) == select_tasks("level1 2 after 4 + level2 1")
+    named = parser.parse_args(["runs/main", option, "level1/gelu, relu", "--out", "out"])
+    assert [task.id for task in evaluate._tasks(named.tasks)] == ["level1/gelu", "level1/relu"]
+    with pytest.raises(UsageError, match="--tasks names no task"):
+        evaluate.run(parser.parse_args(["runs/main", option, "", "--out", "out"]))
 
 
 @pytest.mark.parametrize("count", [1, 8, 40, 99])
@@ -225,6 +250,8 @@ import os, time
 from pathlib import Path
 from kernel_gym.experiments.studies.study_definition import Shard
 from kernel_gym.experiments.studies.study import Study
+from kernel_gym.cli.command_line import UsageError
+from kernel_gym.cli.commands import evaluate
 from kernel_gym.config import resolve
 
 def sleeper(seed):

@@ -335,8 +335,8 @@ class NestWriter(StageWriter):
 
     def fit_tile(self, code: CodeWriter, total: str, share: int) -> None:
         """Write the host statement that chooses the tile: each of `share` units gets some of `total` elements."""
-        wanted = wanted_tile(total, share, "t.length")
-        code.add(self.spelling.spell("tile.fit", wanted=wanted, capacity=self.capacity()))
+        tile = wanted_tile(total, share, "t.length")
+        code.add(self.spelling.spell("tile.fit", wanted=tile, capacity=self.capacity()))
 
 
 def in_bytes(elements: str, ctype: str) -> str:

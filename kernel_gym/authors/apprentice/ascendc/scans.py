@@ -165,8 +165,8 @@ class ColumnScanWriter(ScanWriter):
         self.set_fields(code)
         fits = (BUDGET - 1024) // (4 * (2 * self.schedule.buffers + 1)) // 64 * 64
         capacity = min(fits, self.schedule.tile or 8192)
-        wanted = wanted_tile("t.rows * t.length", 2 * self.schedule.cores, "t.length")
-        code.add(self.spelling.spell("tile.fit", wanted=wanted, capacity=capacity))
+        tile = wanted_tile("t.rows * t.length", 2 * self.schedule.cores, "t.length")
+        code.add(self.spelling.spell("tile.fit", wanted=tile, capacity=capacity))
         code.add(f"t.tiles = {self.spelling.spell('loop.remainder', length='t.length', tile='t.tile')};")
         code.add("t.units = t.rows * t.tiles;")
         self.call(code)

@@ -96,7 +96,7 @@ class TabularAuthor:
         self._weigh()
         priors = np.array([idiom.prior.probability for idiom in self.index.idioms])
         self._prior = np.log(priors / (1 - priors)) + profile.skill
-        self._mistakes = [np.cumsum([one.weight for one in idiom.wrong]) for idiom in self.index.idioms]
+        self._mistakes = [np.cumsum([spelling.weight for spelling in idiom.wrong]) for idiom in self.index.idioms]
         self._thresholds = np.ones((len(self.index.idioms), max(map(len, self._mistakes), default=1)))
         for column, weights in enumerate(self._mistakes):
             self._thresholds[column, : len(weights)] = weights / weights[-1]
@@ -227,11 +227,11 @@ class TabularAuthor:
         second = others.argmax(axis=1)
         bold = numbers[refined, -1, 0] < self.profile.boldness
         each = np.arange(len(refined))
-        one, two = scores[each, first] > -np.inf, bold & (others[each, second] > -np.inf)
+        has_first, has_second = scores[each, first] > -np.inf, bold & (others[each, second] > -np.inf)
         return [
-            [first_move] * has_one + [second_move] * has_two
-            for first_move, second_move, has_one, has_two in zip(
-                first.tolist(), second.tolist(), one.tolist(), two.tolist(), strict=True
+            [first_move] * makes_first + [second_move] * makes_second
+            for first_move, second_move, makes_first, makes_second in zip(
+                first.tolist(), second.tolist(), has_first.tolist(), has_second.tolist(), strict=True
             )
         ]
 
@@ -260,12 +260,12 @@ class TabularAuthor:
         verdict, number = self.index.rows[request.start][1].verdict, self.index.schedule_of[request.start]
         bottleneck = verdict.profile.bottleneck if isinstance(verdict, Feasible) else ""
         schedule = self._schedules[number]
-        told = " ".join(_told(schedule, self._schedules[child]) for child in request.children)
+        changes = " ".join(_quoted_change(schedule, self._schedules[child]) for child in request.children)
         scores = np.full(len(self.index.moves), -np.inf)
         for place, move in enumerate(self.index.moves):
             further = move.ladder[move.rung(schedule) + 1 :]
             if further and move.id in self._rows[request.task].moves:
-                tried = any(f"{move.field}={value}" in told for value in further)
+                tried = any(f"{move.field}={value}" in changes for value in further)
                 scores[place] = self.profile.fitting * ((bottleneck in move.fits) - tried)
         return scores
 
@@ -299,7 +299,7 @@ class TabularAuthor:
         return self._rngs[key]
 
 
-def _told(start: Schedule, child: Schedule) -> str:
+def _quoted_change(start: Schedule, child: Schedule) -> str:
     """Return the change of schedule as a trace's title quotes it."""
     return f"`{start.comment()[:70]}` -> `{child.comment()[:70]}`" if start != child else ""
 
@@ -323,7 +323,7 @@ class _Rows:
         self._gates = np.array([_GATE_OF_OUTCOME[index.rows[number][1].verdict.outcome] for number in self.numbers])
         self._exact = {(int(s), c.tobytes()): n for s, c, n in zip(self._of, self._codes, self.numbers, strict=True)}
         self._effects = [
-            [3, *(_GATE_OF_MISTAKE[idiom.effect_of(one)] for one in idiom.wrong)] for idiom in index.idioms
+            [3, *(_GATE_OF_MISTAKE[idiom.effect_of(spelling)] for spelling in idiom.wrong)] for idiom in index.idioms
         ]
         self._snapped: dict[int, tuple[int, bool]] = {}
         self._taken: dict[tuple[int, bytes], ChosenRow] = {}

@@ -92,8 +92,8 @@ def _outputs(entropy: Words, count: int) -> Longs:
     """Return the first outputs of PCG64 seeded with SeedSequence(entropy of four words); last axis: outputs."""
     words = _state(_mixed([entropy[..., i] for i in range(4)]))
     longs = [words[2 * i].astype(np.uint64) | (words[2 * i + 1].astype(np.uint64) << _HALF) for i in range(4)]
-    one = np.uint64(1)
-    increment = ((longs[2] << one) | (longs[3] >> np.uint64(63)), (longs[3] << one) | one)
+    bit = np.uint64(1)
+    increment = ((longs[2] << bit) | (longs[3] >> np.uint64(63)), (longs[3] << bit) | bit)
     state = _step(_sum(increment, (longs[0], longs[1])), increment)
     drawn = []
     for _ in range(count):
@@ -144,9 +144,9 @@ def _step(state: tuple[Longs, Longs], increment: tuple[Longs, Longs]) -> tuple[L
     return _sum((carried + high * _LOW_FACTOR + low * _HIGH_FACTOR, low * _LOW_FACTOR), increment)
 
 
-def _sum(one: tuple[Longs, Longs], other: tuple[Longs, Longs]) -> tuple[Longs, Longs]:
-    low = one[1] + other[1]
-    return one[0] + other[0] + (low < one[1]), low
+def _sum(a: tuple[Longs, Longs], b: tuple[Longs, Longs]) -> tuple[Longs, Longs]:
+    low = a[1] + b[1]
+    return a[0] + b[0] + (low < a[1]), low
 
 
 def _rotated(value: Longs, by: Longs) -> Longs:
