@@ -52,16 +52,16 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    found = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
+    executable = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
     # Chromium's own sandbox refuses to run as root.
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with playwright.sync_playwright() as driver:
         try:
-            made = driver.chromium.launch(executable_path=found, args=arguments)
+            browser = driver.chromium.launch(executable_path=executable, args=arguments)
         except playwright.Error as error:
             pytest.skip(f"needs Chromium (apt install chromium, or playwright install chromium): {error}")
-        yield made
-        made.close()
+        yield browser
+        browser.close()
 
 
 class Opened:

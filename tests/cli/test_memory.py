@@ -83,9 +83,9 @@ def test_a_task_may_be_called_by_its_number_and_a_mistyped_one_is_an_error(bank,
 
 
 def test_search_finds(bank):
-    found = json.loads(call("search", bank, "nn.ReLU", "-k", "2", "--json"))
-    assert {item["task"] for item in found} == {"level1/relu"}
-    assert found[0]["similarity"] >= found[1]["similarity"]
+    results = json.loads(call("search", bank, "nn.ReLU", "-k", "2", "--json"))
+    assert {item["task"] for item in results} == {"level1/relu"}
+    assert results[0]["similarity"] >= results[1]["similarity"]
 
 
 def test_show_prints_the_item_and_its_values(bank):
@@ -105,8 +105,8 @@ def test_an_export_of_a_run_says_which(bank, tmp_path):
     folder = RunFolder.open(tmp_path / "seed-3", config)
     shutil.copy(bank, folder.bank)
     call("export", folder.bank, tmp_path / "memory.jsonl")
-    said = json.loads((tmp_path / "memory.jsonl").read_text().splitlines()[0])["provenance"]
-    assert said == {
+    provenance = json.loads((tmp_path / "memory.jsonl").read_text().splitlines()[0])["provenance"]
+    assert provenance == {
         "run": "seed-3",
         "kernel_gym": __version__,
         "commits": list(folder.commits),
@@ -119,12 +119,12 @@ def test_an_export_of_a_run_says_which(bank, tmp_path):
 
 
 def test_new_export_and_import(bank, tmp_path):
-    made = tmp_path / "new.sqlite"
-    assert json.loads(call("new", made, "--json"))["items"] > 80
+    imported = tmp_path / "new.sqlite"
+    assert json.loads(call("new", imported, "--json"))["items"] > 80
     file = tmp_path / "memory.jsonl"
     assert json.loads(call("export", bank, file, "--exclude-tasks", "level1/exp", "--json"))["items"] == 3
-    assert "new items: 3" in call("import", made, file)
-    assert "exists already" in call("new", made, status=2)
+    assert "new items: 3" in call("import", imported, file)
+    assert "exists already" in call("new", imported, status=2)
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,8 @@ needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g
 
 @pytest.fixture(scope="module")
 def verifier() -> Iterator[Verifier]:
-    with Verifier(AscendSim(), cache=False, unsafe=True) as made:
-        yield made
+    with Verifier(AscendSim(), cache=False, unsafe=True) as verifier:
+        yield verifier
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +54,8 @@ def verdicts(verifier: Verifier) -> dict[tuple[str, str], Verdict]:
 
 
 def judged(verifier: Verifier, task: str, name: str) -> Verdict:
-    found = suites.find_task(str(ROOT / task) if task.endswith(".py") else task)
-    return verifier.verify(Kernel((DOCS / "walkthrough" / name).read_text()), found)
+    problem = suites.find_task(str(ROOT / task) if task.endswith(".py") else task)
+    return verifier.verify(Kernel((DOCS / "walkthrough" / name).read_text()), problem)
 
 
 def test_every_kernel_of_the_walkthrough_is_shown() -> None:
@@ -95,8 +95,8 @@ def test_the_sizes_are_those_of_the_task() -> None:
 
 def test_the_number_of_rules_is_as_said() -> None:
     warnings = sum(rule.is_warning for rule in rules.rules())
-    said = f"checks {len(rules.rules())} rules, {warnings} of them warnings"
-    assert said in (DOCS / "reference" / "simulator-rules.md").read_text()
+    sentence = f"checks {len(rules.rules())} rules, {warnings} of them warnings"
+    assert sentence in (DOCS / "reference" / "simulator-rules.md").read_text()
 
 
 def test_the_simulator_is_a_linter_as_shown(
@@ -106,9 +106,9 @@ def test_the_simulator_is_a_linter_as_shown(
     monkeypatch.chdir(tmp_path)
     (program,) = re.findall(r"```python\n(.*?)```", (DOCS / "guides" / "linter.md").read_text(), re.DOTALL)
     exec(compile(program, "linter.md", "exec"), {})
-    said = capsys.readouterr().out.splitlines()
-    assert said[0].endswith(".")
-    assert said[1].endswith("[0. 0. 0.]")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith(".")
+    assert lines[1].endswith("[0. 0. 0.]")
     assert (tmp_path / "relu.json").read_text().startswith('{"traceEvents":[')
 
 

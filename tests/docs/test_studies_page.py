@@ -40,9 +40,9 @@ def test_the_table_of_the_full_study_is_what_its_command_printed() -> None:
     for agent, cells in shown:
         record = RENAMED.get(agent, agent)
         figures = {suite: dict(zip(FIGURES, rows[record].split(" | "), strict=True)) for suite, rows in printed.items()}
-        wanted = [figures[suite][figure] for suite in ("level1", "level2") for figure in ("correct", "area")]
-        wanted += [figures["All operators"][figure] for figure in ("correct", "area", "speedup")]
-        assert cells.split(" | ") == wanted
+        expected = [figures[suite][figure] for suite in ("level1", "level2") for figure in ("correct", "area")]
+        expected += [figures["All operators"][figure] for figure in ("correct", "area", "speedup")]
+        assert cells.split(" | ") == expected
 
 
 def test_what_transfer_came_to_is_what_its_command_printed() -> None:

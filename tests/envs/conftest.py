@@ -141,10 +141,10 @@ Make = Callable[..., KernelSynthesisEnv]
 def make() -> Make:
     """Makes the environment from stand-ins."""
 
-    def made(**options: Any) -> KernelSynthesisEnv:
+    def make_env(**options: Any) -> KernelSynthesisEnv:
         return KernelSynthesisEnv(**parts(**options))
 
-    return made
+    return make_env
 
 
 @pytest.fixture
@@ -174,15 +174,15 @@ def rollout() -> Callable[..., list[Any]]:
 
     def run(env: gym.Env[Any, Any], steps: int, seed: int, legal_only: bool = True) -> list[Any]:
         rng = np.random.default_rng(seed)
-        said: list[Any] = [env.reset(seed=seed)]
-        observation = said[0][0]
+        returned: list[Any] = [env.reset(seed=seed)]
+        observation = returned[0][0]
         for _ in range(steps):
             action = legal(observation, rng) if legal_only else int(rng.integers(env.action_space.n))  # type: ignore[attr-defined]
-            said.append(env.step(action))
-            observation = said[-1][0]
-            if said[-1][2] or said[-1][3]:
-                said.append(env.reset())
-                observation = said[-1][0]
-        return said
+            returned.append(env.step(action))
+            observation = returned[-1][0]
+            if returned[-1][2] or returned[-1][3]:
+                returned.append(env.reset())
+                observation = returned[-1][0]
+        return returned
 
     return run

@@ -439,21 +439,21 @@ def test_a_first_reset_without_a_seed_leaves_alone_what_others_put_into_the_bank
     file, shared = tmp_path / "bank.sqlite", {"embedder": HashEmbedder()}
     with MemoryBank(file, HashEmbedder()) as bank:
         bank.add([MemoryItem(Kind.PRACTICE, "p", "p", language="text")], attempt=False)
-        one, other = (make(bank=file, author=stand_ins.Listed(f"wrong {i}"), **shared) for i in range(2))
-        one.reset()
-        attempt(one, K)
-        other.reset()
-        attempt(other, K)
+        first, second = (make(bank=file, author=stand_ins.Listed(f"wrong {i}"), **shared) for i in range(2))
+        first.reset()
+        attempt(first, K)
+        second.reset()
+        attempt(second, K)
         assert (bank.attempts, len(bank)) == (2, 4), "what the first one committed is still there"
-        other.reset(seed=0)
+        second.reset(seed=0)
         assert (bank.attempts, len(bank)) == (0, 1), "a seed is what puts it back"
 
 
 def test_looking_at_the_random_generator_does_not_change_the_run_seed(make: Any) -> None:
-    one, other = make(seed=9, curriculum="mixed"), make(seed=9, curriculum="mixed")
-    assert other.np_random is not None
-    assert one.reset()[1]["task"] == other.reset()[1]["task"]
-    assert other.np_random_seed == 9
+    first, second = make(seed=9, curriculum="mixed"), make(seed=9, curriculum="mixed")
+    assert second.np_random is not None
+    assert first.reset()[1]["task"] == second.reset()[1]["task"]
+    assert second.np_random_seed == 9
 
 
 def test_nothing_can_be_done_before_the_first_reset(make: Any) -> None:
@@ -478,13 +478,13 @@ def test_the_authors_randomness_is_that_of_seed_task_and_attempt(make: Any, stan
 
 
 def test_the_constructors_seed_is_the_first_run_seed(make: Any) -> None:
-    one, other = make(seed=9, curriculum="mixed"), make(curriculum="mixed")
-    assert one.reset()[1]["task"] == other.reset(seed=9)[1]["task"]
-    assert one.np_random_seed == 9
+    first, second = make(seed=9, curriculum="mixed"), make(curriculum="mixed")
+    assert first.reset()[1]["task"] == second.reset(seed=9)[1]["task"]
+    assert first.np_random_seed == 9
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"budget": 0}, "budget must be at least 1"),
         ({"workers": -1}, "workers must be at least 0"),
@@ -498,8 +498,8 @@ def test_the_constructors_seed_is_the_first_run_seed(make: Any) -> None:
         ({"speed": 9}, "unknown option speed"),
     ],
 )
-def test_a_wrong_option_is_answered_in_one_line(make: Any, wrong: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_a_wrong_option_is_answered_in_one_line(make: Any, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         make(**wrong)
 
 

@@ -27,9 +27,9 @@ def test_levels_come_one_after_another(stand_ins: Any) -> None:
 
 def test_as_many_at_once_as_keep_levels_apart(stand_ins: Any) -> None:
     tasks = stand_ins.tasks(10)
-    one, two = ([task for task in tasks if task.level == level] for level in (1, 2))
+    level_1, level_2 = ([task for task in tasks if task.level == level] for level in (1, 2))
     for ones, twos, most in ((5, 5, 5), (4, 2, 2), (3, 2, 1), (3, 0, 3)):
-        assert whole_levels([*one[:ones], *two[:twos]]) == most
+        assert whole_levels([*level_1[:ones], *level_2[:twos]]) == most
 
 
 def test_mixed_is_a_new_order_each_round_and_the_same_for_a_seed(stand_ins: Any) -> None:

@@ -103,9 +103,9 @@ def test_an_unknown_render_mode_is_refused() -> None:
 
 @pytest.mark.parametrize("name", [TABULAR, OPTIMUM, "kernel_gym/KernelSynthesis-v0"])
 def test_unknown_options_of_reset_are_an_error_that_lists_the_known_ones(name: str) -> None:
-    def refused(reset: Callable[..., Any], known: str) -> None:
-        with pytest.raises(ConfigError, match=f"unknown option of reset: budget, tusk; known: {known}"):
-            reset(seed=0, options={"tusk": "relu", "budget": 3, known: None})
+    def refused(reset: Callable[..., Any], hint: str) -> None:
+        with pytest.raises(ConfigError, match=f"unknown option of reset: budget, tusk; known: {hint}"):
+            reset(seed=0, options={"tusk": "relu", "budget": 3, hint: None})
 
     refused(gym.make(name).reset, "task")
     refused(gym.make_vec(name, 2, VECTOR).reset, "tasks")

@@ -29,6 +29,6 @@ def test_the_seed_knowledge_is_of_that_language() -> None:
 
 
 def test_an_author_of_another_language_is_told_apart() -> None:
-    told = "the device cuda runs cuda, but apprentice writes ascendc"
-    with pytest.raises(ConfigError, match=told):
+    message = "the device cuda runs cuda, but apprentice writes ascendc"
+    with pytest.raises(ConfigError, match=message):
         factories.author(Options(device="cuda", author_options={"language": "ascendc"}))

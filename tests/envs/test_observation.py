@@ -17,7 +17,7 @@ from kernel_gym.verdict import Feasible, Incorrect, Uncompilable, Unjudged
 
 
 def situation(**changes: Any) -> Situation:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "task": "s/a",
         "category": "math",
         "operators": frozenset({"x", "y"}),
@@ -31,14 +31,14 @@ def situation(**changes: Any) -> Situation:
         "fastest": {},
         "clock": 10,
     }
-    return Situation(**(given | changes))
+    return Situation(**(defaults | changes))
 
 
 def candidate(similarity: float = 0.5, text: str = "alpha beta", **changes: Any) -> Candidate:
-    given: dict[str, Any] = {"kind": Kind.TRACE, "title": "t", "text": text, "task": "s/b", "category": "math"}
+    fields: dict[str, Any] = {"kind": Kind.TRACE, "title": "t", "text": text, "task": "s/b", "category": "math"}
     if changes.get("kind", Kind.TRACE) is Kind.TRACE:
-        given |= {"code": text, "verdict": Uncompilable("no")}
-    return Candidate(MemoryItem(**(given | changes)), similarity)
+        fields |= {"code": text, "verdict": Uncompilable("no")}
+    return Candidate(MemoryItem(**(fields | changes)), similarity)
 
 
 def test_slots_and_globals_tile_the_vector() -> None:

@@ -32,7 +32,7 @@ class Copyist:
         return Kernel(self.answers[(len(self.contexts) - 1) % len(self.answers)], self.language)
 
 
-def made(*answers: str, **options: Any) -> gym.Env[Any, Any]:
+def real_env(*answers: str, **options: Any) -> gym.Env[Any, Any]:
     return gym.make(
         "kernel_gym/KernelSynthesis-v0",
         suite="level1",
@@ -46,11 +46,11 @@ def made(*answers: str, **options: Any) -> gym.Env[Any, Any]:
 def test_the_checker_has_nothing_to_say() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(made("wrong", "latency 5.0").unwrapped)
+        check_env(real_env("wrong", "latency 5.0").unwrapped)
 
 
 def test_the_bank_begins_with_seed_knowledge_and_only_practices_can_be_picked() -> None:
-    env = made("wrong")
+    env = real_env("wrong")
     _, info = env.reset(seed=0)
     assert info["task"] == "level1/relu"
     assert {item.kind for item in env.unwrapped.bank.items()} == {Kind.API, Kind.PRACTICE}  # type: ignore[attr-defined]
@@ -59,7 +59,7 @@ def test_the_bank_begins_with_seed_knowledge_and_only_practices_can_be_picked() 
 
 
 def test_api_pages_follow_the_names_in_what_is_shown() -> None:
-    env = made("class K { void f() { AscendC::Exp(a, b, n); AscendC::DataCopyPad(a, b, p); } };")
+    env = real_env("class K { void f() { AscendC::Exp(a, b, n); AscendC::DataCopyPad(a, b, p); } };")
     env.reset(seed=0)
     for _ in range(4):
         *_, info = env.step(K)
@@ -75,7 +75,7 @@ def test_api_pages_follow_the_names_in_what_is_shown() -> None:
 
 
 def test_what_one_task_leaves_is_seen_by_the_next_with_its_operators() -> None:
-    env = made("latency 5.0", budget=1, composition="stratified")
+    env = real_env("latency 5.0", budget=1, composition="stratified")
     env.reset(seed=0)
     env.step(K)
     observation, info = env.reset()

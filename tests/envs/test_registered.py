@@ -31,7 +31,7 @@ IDS = sorted(name for name in gym.registry if name.startswith("kernel_gym/"))
 
 
 @pytest.fixture
-def made(stand_ins: Any) -> Any:
+def build(stand_ins: Any) -> Any:
     """Makes a registered environment, with stand-ins for who writes and who judges."""
 
     def make(name: str, **options: Any) -> gym.Env[Any, Any]:
@@ -48,25 +48,25 @@ def test_the_presets_are_there() -> None:
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_gymnasiums_checker_has_nothing_to_say(made: Any, name: str) -> None:
+def test_gymnasiums_checker_has_nothing_to_say(build: Any, name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        env = made(name)
+        env = build(name)
         check_env(env.unwrapped)
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_the_same_seed_gives_the_same_trajectory(made: Any, rollout: Any, name: str) -> None:
-    one, other = rollout(made(name), 120, 7), rollout(made(name), 120, 7)
-    assert all(data_equivalence(a, b, exact=True) for a, b in zip(one, other, strict=True))
-    again = made(name)
+def test_the_same_seed_gives_the_same_trajectory(build: Any, rollout: Any, name: str) -> None:
+    first, second = rollout(build(name), 120, 7), rollout(build(name), 120, 7)
+    assert all(data_equivalence(a, b, exact=True) for a, b in zip(first, second, strict=True))
+    again = build(name)
     rollout(again, 50, 3)
-    assert all(data_equivalence(a, b, exact=True) for a, b in zip(one, rollout(again, 120, 7), strict=True))
+    assert all(data_equivalence(a, b, exact=True) for a, b in zip(first, rollout(again, 120, 7), strict=True))
 
 
-def test_another_seed_gives_another_trajectory(made: Any) -> None:
+def test_another_seed_gives_another_trajectory(build: Any) -> None:
     def rewards(seed: int) -> list[float]:
-        env = made("kernel_gym/KernelSynthesis-v0")
+        env = build("kernel_gym/KernelSynthesis-v0")
         env.reset(seed=seed)
         return [env.step(12)[1] for _ in range(5)]
 
@@ -75,33 +75,33 @@ def test_another_seed_gives_another_trajectory(made: Any) -> None:
 
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copy", "pickle"])
-def test_a_copy_in_mid_episode_goes_on_alike_and_alone(made: Any, rollout: Any, name: str, how: Any) -> None:
-    env = made(name)
+def test_a_copy_in_mid_episode_goes_on_alike_and_alone(build: Any, rollout: Any, name: str, how: Any) -> None:
+    env = build(name)
     rollout(env, 17, 2)
     twin = how(env)
     size = len(env.unwrapped.bank)
 
     def walk(walked: gym.Env[Any, Any]) -> list[Any]:
         rng = np.random.default_rng(0)
-        said = []
+        returned = []
         for _ in range(40):
-            said.append(walked.step(int(rng.integers(12))))
-            if said[-1][2]:
-                said.append(walked.reset())
-        return said
+            returned.append(walked.step(int(rng.integers(12))))
+            if returned[-1][2]:
+                returned.append(walked.reset())
+        return returned
 
     ahead = walk(twin)
     assert len(env.unwrapped.bank) == size, "the copy's attempts must not reach the original's bank"
     assert all(data_equivalence(a, b, exact=True) for a, b in zip(ahead, walk(env), strict=True))
 
 
-def test_the_usual_wrappers_work(made: Any, rollout: Any) -> None:
-    env = made("kernel_gym/KernelSynthesis-v0")
+def test_the_usual_wrappers_work(build: Any, rollout: Any) -> None:
+    env = build("kernel_gym/KernelSynthesis-v0")
     wrapped = ClipReward(RecordEpisodeStatistics(TimeLimit(OrderEnforcing(env), 9)), -0.5, 0.5)
-    ends = [said for said in rollout(wrapped, 40, 1) if len(said) == 5 and (said[2] or said[3])]
+    ends = [step for step in rollout(wrapped, 40, 1) if len(step) == 5 and (step[2] or step[3])]
     assert ends
-    assert all("episode" in said[4] for said in ends)
-    flat = FlattenObservation(made("kernel_gym/KernelSynthesis-v0"))
+    assert all("episode" in step[4] for step in ends)
+    flat = FlattenObservation(build("kernel_gym/KernelSynthesis-v0"))
     observation, _ = flat.reset(seed=1)
     assert flat.observation_space.contains(observation)
 
@@ -118,8 +118,8 @@ def test_the_usual_wrappers_work(made: Any, rollout: Any) -> None:
     ],
     ids=["autoreset", "checker", "normalised reward", "filtered", "time aware", "transformed action"],
 )
-def test_observations_stay_in_the_space_under_a_wrapper(made: Any, wrap: Any) -> None:
-    env = wrap(made("kernel_gym/KernelSynthesis-v0", budget=2))
+def test_observations_stay_in_the_space_under_a_wrapper(build: Any, wrap: Any) -> None:
+    env = wrap(build("kernel_gym/KernelSynthesis-v0", budget=2))
     observation, _ = env.reset(seed=1)
     env.action_space.seed(1)
     for _ in range(30):
@@ -144,8 +144,8 @@ def test_the_vector_form_takes_its_wrappers(stand_ins: Any) -> None:
     counted.close()
 
 
-def test_a_legal_action_can_be_sampled_as_the_docstring_says(made: Any) -> None:
-    env = made("kernel_gym/KernelSynthesis-v0")
+def test_a_legal_action_can_be_sampled_as_the_docstring_says(build: Any) -> None:
+    env = build("kernel_gym/KernelSynthesis-v0")
     observation, _ = env.reset(seed=1)
     for _ in range(60):
         action = env.action_space.sample(observation["action_mask"].astype(np.int8))
@@ -155,15 +155,15 @@ def test_a_legal_action_can_be_sampled_as_the_docstring_says(made: Any) -> None:
             observation, _ = env.reset()
 
 
-def test_rendering_tells_the_story(made: Any, capsys: Any) -> None:
-    env = made("kernel_gym/KernelSynthesis-v0", render_mode="ansi")
+def test_rendering_tells_the_story(build: Any, capsys: Any) -> None:
+    env = build("kernel_gym/KernelSynthesis-v0", render_mode="ansi")
     env.reset(seed=3)
     assert "3 picks left" in env.render()
     env.step(2)
     assert " *  2 practice" in env.render()
     env.step(12)
     assert "reward" in env.render()
-    env = made("kernel_gym/KernelSynthesis-v0", render_mode="human")
+    env = build("kernel_gym/KernelSynthesis-v0", render_mode="human")
     env.reset(seed=3)
     env.step(12)
     shown = capsys.readouterr().out
@@ -171,23 +171,23 @@ def test_rendering_tells_the_story(made: Any, capsys: Any) -> None:
     assert "reward" in shown
 
 
-def test_closing_twice_is_fine_and_given_parts_stay_open(made: Any, stand_ins: Any) -> None:
+def test_closing_twice_is_fine_and_given_parts_stay_open(build: Any, stand_ins: Any) -> None:
     bank = stand_ins.bank()
-    env = made("kernel_gym/KernelSynthesis-v0", bank=bank)
+    env = build("kernel_gym/KernelSynthesis-v0", bank=bank)
     env.reset(seed=0)
     env.close()
     env.close()
     assert len(bank) == 30
 
 
-def test_a_bank_in_a_file_is_made_used_and_closed(made: Any, tmp_path: Any, stand_ins: Any) -> None:
+def test_a_bank_in_a_file_is_made_used_and_closed(build: Any, tmp_path: Any, stand_ins: Any) -> None:
     from kernel_gym.envs.known_optimum import HashEmbedder
     from kernel_gym.memory.bank import MemoryBank
 
     file = tmp_path / "bank.sqlite"
     with MemoryBank(file, HashEmbedder()) as bank:
         bank.add(stand_ins.bank(5).items(), attempt=False)
-    env = made("kernel_gym/KernelSynthesis-v0", bank=file, embedder=HashEmbedder())
+    env = build("kernel_gym/KernelSynthesis-v0", bank=file, embedder=HashEmbedder())
     env.reset(seed=0)
     env.step(12)
     env.close()

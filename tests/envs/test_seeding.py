@@ -13,8 +13,8 @@ keys = st.lists(st.one_of(st.integers(0, 2**40), st.text(max_size=8)), min_size=
 
 def test_another_process_draws_the_same() -> None:
     code = "from kernel_gym.envs.seeding import generator; print(generator(1, 'level1/relu', 0).random())"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert float(said) == generator(1, "level1/relu", 0).random()
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert float(output) == generator(1, "level1/relu", 0).random()
 
 
 @given(one=keys, other=keys)

@@ -117,12 +117,12 @@ def test_an_agent_sees_what_refining_each_start_point_came_to(make: Any, stand_i
     env = make(bank=bank, author=stand_ins.Listed("latency 4", "wrong", "latency 4"), verifier=stand_ins.Profiling())
     _, info = env.reset(seed=0)
     assert [(one.id, one.children) for one in info["candidates"]] == [(fast, ()), (slow, ())]
-    made = []
+    kernels = []
     for _ in range(3):
         *_, info = attempt(env, [one.id for one in info["candidates"]].index(slow), K)
-        made.append(info["attempt"])
+        kernels.append(info["attempt"])
     children = {one.id: one.children for one in info["candidates"]}
-    first, wrong, again = made
+    first, wrong, again = kernels
     assert again.produced[0] == first.produced[0], "one kernel is one child"
     assert children[slow] == tuple(
         Child(one.produced[0], one.verdict.outcome, one.verdict.latency_us) for one in (first, wrong)

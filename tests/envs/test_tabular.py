@@ -47,7 +47,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g
 
 
 @pytest.fixture(scope="module")
-def known() -> ItemArrays:
+def arrays() -> ItemArrays:
     return item_arrays(PACKAGED)
 
 
@@ -62,49 +62,49 @@ def test_random_numbers_are_numpys_to_the_bit(seed: int, task: str, attempt: int
         assert rng.integer(attempt, 1, 1, high) == int(named_stream(root, name).integers(1, high))
 
 
-def _both(known: ItemArrays, profile: str, count: int, seed: int) -> list[tuple[int, ChosenRow, Explanation]]:
+def _both(arrays: ItemArrays, profile: str, count: int, seed: int) -> list[tuple[int, ChosenRow, Explanation]]:
     """What the tabular and the live author make of the same contexts, every other time refining."""
-    author, live = TabularAuthor(known, load_profile(profile)), Apprentice(profile)
-    rng, made = np.random.default_rng(seed), []
-    offered = [place for place, item in enumerate(known.items) if item.kind != "api"]
+    author, live = TabularAuthor(arrays, load_profile(profile)), Apprentice(profile)
+    rng, decisions = np.random.default_rng(seed), []
+    offered = [place for place, item in enumerate(arrays.items) if item.kind != "api"]
     for number in range(count):
-        task = int(rng.integers(len(known.tasks)))
+        task = int(rng.integers(len(arrays.tasks)))
         picks = rng.choice(offered, 5, replace=False)
-        rows = [i for i, (t, row) in enumerate(known.rows) if t == task and row.verdict.feasible]
+        rows = [i for i, (t, row) in enumerate(arrays.rows) if t == task and row.verdict.feasible]
         start = int(rng.choice(rows)) if number % 2 else -1
         children = [int(row) for row in rng.choice(rows, 2)] if number % 4 == 3 else []
-        shown = np.append(picks, known.trace(start) if start >= 0 else -1)
-        pages = known.api_pages(np.array([task]), shown[None])[0]
-        schedules = tuple(known.index.schedule_of[child] for child in children)
-        asked = TabularRequest(task, number, np.concatenate([picks, pages]), start, schedules)
-        context = tuple(note(known.items[place], known.tasks[task]) for place in [*picks, *pages[pages >= 0]])
-        point = _start_point(known, start, children) if start >= 0 else None
-        told = live.explain(known.tasks[task], context, point, generator(seed, known.tasks[task].id, number))
-        made.append((task, author.write(seed, [asked])[0], told))
-    return made
+        shown = np.append(picks, arrays.trace(start) if start >= 0 else -1)
+        pages = arrays.api_pages(np.array([task]), shown[None])[0]
+        schedules = tuple(arrays.index.schedule_of[child] for child in children)
+        request = TabularRequest(task, number, np.concatenate([picks, pages]), start, schedules)
+        context = tuple(note(arrays.items[place], arrays.tasks[task]) for place in [*picks, *pages[pages >= 0]])
+        point = _start_point(arrays, start, children) if start >= 0 else None
+        explanation = live.explain(arrays.tasks[task], context, point, generator(seed, arrays.tasks[task].id, number))
+        decisions.append((task, author.write(seed, [request])[0], explanation))
+    return decisions
 
 
-def _start_point(known: ItemArrays, start: int, children: Sequence[int]) -> StartPoint:
-    item, (task, row) = known.items[known.trace(start)], known.rows[start]
+def _start_point(arrays: ItemArrays, start: int, children: Sequence[int]) -> StartPoint:
+    item, (task, row) = arrays.items[arrays.trace(start)], arrays.rows[start]
     refined = [
-        trace(known.tasks[task], known.kernels[child], known.rows[child][1].verdict, Stage.REFINE, start=item)
+        trace(arrays.tasks[task], arrays.kernels[child], arrays.rows[child][1].verdict, Stage.REFINE, start=item)
         for child in children
     ]
-    return StartPoint(known.kernels[start], row.verdict, tuple(child_line(child, item) for child in refined))
+    return StartPoint(arrays.kernels[start], row.verdict, tuple(child_line(child, item) for child in refined))
 
 
 @pytest.mark.parametrize("profile", ["middle", "strong", "weak~3", "placebo", "oracle"])
-def test_the_author_decides_as_the_live_one(known: ItemArrays, profile: str) -> None:
+def test_the_author_decides_as_the_live_one(arrays: ItemArrays, profile: str) -> None:
     exact = 0
-    for task, written, told in _both(known, profile, 40, 5):
-        assert told.schedule_choice is not None
-        assert written.schedule == told.schedule_choice.schedule
-        if written.schedule in known.table.tasks[task].needed:
-            wrong = {choice.idiom: choice.spelling for choice in told.choices if not choice.right}
+    for task, written, explanation in _both(arrays, profile, 40, 5):
+        assert explanation.schedule_choice is not None
+        assert written.schedule == explanation.schedule_choice.schedule
+        if written.schedule in arrays.table.tasks[task].needed:
+            wrong = {choice.idiom: choice.spelling for choice in explanation.choices if not choice.right}
             assert written.wrong == wrong
         if written.exact:
             exact += 1
-            assert known.kernels[written.row].source == told.kernel.source
+            assert arrays.kernels[written.row].source == explanation.kernel.source
     assert exact or profile == "placebo"
 
 
@@ -122,9 +122,9 @@ class RecordingEnv(Apprentice):
 
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Any]:
-    made = factories.verifier(Options(workers=1))
-    yield made
-    made.close()
+    verifier = factories.verifier(Options(workers=1))
+    yield verifier
+    verifier.close()
 
 
 @needs_compiler
@@ -135,7 +135,7 @@ def test_a_table_of_a_live_run_repeats_the_run(judge: Any, memory: str, tmp_path
     author = RecordingEnv("middle")
     tasks = [suites.find_task("level1/relu"), suites.find_task("level1/sigmoid")]
     live = KernelSynthesisEnv(tasks=tasks, author=author, verifier=judge, memory=memory, budget=4, picks=3)
-    told = [list(_episode(live, seed)) for seed in range(4)]
+    episodes = [list(_episode(live, seed)) for seed in range(4)]
     builder = TableBuilder(tasks, judge, live.bank.embedder)
     decided = {(task.id, one.kernel.source): (task, one) for task, one in author.told}
     for task, one in decided.values():
@@ -144,17 +144,17 @@ def test_a_table_of_a_live_run_repeats_the_run(judge: Any, memory: str, tmp_path
         builder.add(tasks.index(task), one.schedule_choice.schedule, wrong)
     builder.table.save(tmp_path / "run.json.xz")
     tabular = TabularEnv(table=tmp_path / "run.json.xz", memory=memory, budget=4, picks=3)
-    for seed, steps in enumerate(told):
+    for seed, steps in enumerate(episodes):
         again = list(_episode(tabular, seed))
         assert len(again) == len(steps)
-        for (seen, reward, info), (other, paid, known) in zip(again, steps, strict=True):
+        for (seen, reward, info), (other, paid, recorded) in zip(again, steps, strict=True):
             assert info.pop("exact", True)
             assert data_equivalence(seen, other, exact=True)
             assert reward == paid
-            assert info.keys() == known.keys()
-            candidates = zip(info.pop("candidates"), known["candidates"], strict=True)
+            assert info.keys() == recorded.keys()
+            candidates = zip(info.pop("candidates"), recorded["candidates"], strict=True)
             assert all(_same(one, another) for one, another in candidates)
-            assert info == {key: value for key, value in known.items() if key != "candidates"}
+            assert info == {key: value for key, value in recorded.items() if key != "candidates"}
     assert len(author.told) >= 8
 
 
@@ -176,20 +176,20 @@ def _episode(env: gym.Env[Any, Any], seed: int) -> Iterator[tuple[Any, float, di
 
 
 @needs_compiler
-def test_verdicts_are_those_of_the_verifier(known: ItemArrays, judge: Any) -> None:
-    for number in np.random.default_rng(0).choice(len(known.rows), 6, replace=False).tolist():
-        task, row = known.rows[number]
-        verdict = judge.verify(known.kernels[number], known.tasks[task])
+def test_verdicts_are_those_of_the_verifier(arrays: ItemArrays, judge: Any) -> None:
+    for number in np.random.default_rng(0).choice(len(arrays.rows), 6, replace=False).tolist():
+        task, row = arrays.rows[number]
+        verdict = judge.verify(arrays.kernels[number], arrays.tasks[task])
         assert (verdict.outcome, verdict.latency_us) == (row.verdict.outcome, row.verdict.latency_us)
 
 
 @needs_compiler
 @pytest.mark.slow
-def test_the_nearest_kernel_mostly_ends_as_the_live_one_would(known: ItemArrays, judge: Any) -> None:
-    near = [made for made in _both(known, "middle", 80, 9) if not made[1].exact]
+def test_the_nearest_kernel_mostly_ends_as_the_live_one_would(arrays: ItemArrays, judge: Any) -> None:
+    near = [decision for decision in _both(arrays, "middle", 80, 9) if not decision[1].exact]
     same = [
-        judge.verify(told.kernel, known.tasks[task]).outcome == known.rows[written.row][1].verdict.outcome
-        for task, written, told in near
+        judge.verify(explanation.kernel, arrays.tasks[task]).outcome == arrays.rows[written.row][1].verdict.outcome
+        for task, written, explanation in near
     ]
     assert len(same) >= 20
     assert np.mean(same) >= 0.9
@@ -213,19 +213,24 @@ def test_start_points_tell_what_refining_them_came_to(memory: str) -> None:
     env, rng = TabularEnv(budget=40, memory=memory), np.random.default_rng(3)
     seen, info = env.reset(seed=6)
     children: dict[int, dict[int, Child]] = {}
-    told, ended = 0, False
+    offered_children, ended = 0, False
     while not ended:
         if info["start_due"]:
             offered = {one.id: one.children for one in info["candidates"]}
             assert offered == {id: tuple(children.get(id, {}).values()) for id in offered}
-            told += sum(map(len, offered.values()))
+            offered_children += sum(map(len, offered.values()))
         action = int(rng.choice(np.flatnonzero(seen["action_mask"])))
         seen, _, ended, _, info = env.step(np.int64(action))
-        made = info.get("attempt")
-        if made is not None and made.start is not None and made.produced and made.produced[0] != made.start:
-            child = Child(made.produced[0], made.verdict.outcome, made.verdict.latency_us)
-            children.setdefault(made.start, {}).setdefault(child.id, child)
-    assert told
+        attempt = info.get("attempt")
+        if (
+            attempt is not None
+            and attempt.start is not None
+            and attempt.produced
+            and attempt.produced[0] != attempt.start
+        ):
+            child = Child(attempt.produced[0], attempt.verdict.outcome, attempt.verdict.latency_us)
+            children.setdefault(attempt.start, {}).setdefault(child.id, child)
+    assert offered_children
 
 
 @pytest.mark.parametrize("stages", ["both", "draft"])
@@ -274,15 +279,15 @@ def test_the_first_kernel_is_the_oldest_of_all_that_there_are() -> None:
 def test_one_in_the_vector_form_is_the_single_form(memory: str) -> None:
     single, vector = TabularEnv(budget=3, memory=memory), TabularVectorEnv(1, budget=3, memory=memory)
     rng = np.random.default_rng(0)
-    (one, info), (many, infos) = single.reset(seed=4), vector.reset(seed=4)
+    (observation, info), (many, infos) = single.reset(seed=4), vector.reset(seed=4)
     for _ in range(150):
-        assert data_equivalence((one, info), view(many, infos, 0), exact=True)
-        action = int(rng.choice(np.flatnonzero(one["action_mask"])))
-        one, reward, ended, _, info = single.step(np.int64(action))
+        assert data_equivalence((observation, info), view(many, infos, 0), exact=True)
+        action = int(rng.choice(np.flatnonzero(observation["action_mask"])))
+        observation, reward, ended, _, info = single.step(np.int64(action))
         many, rewards, terminated, truncated, infos = vector.step(np.array([action]))
         assert (rewards[0], terminated[0], truncated[0]) == (reward, ended, False)
         if ended:
-            one, info = single.reset()
+            observation, info = single.reset()
             many, *_, infos = vector.step(np.array([0]))
 
 
@@ -292,13 +297,13 @@ def test_the_vector_form_stays_in_its_spaces_and_repeats(memory: str) -> None:
         envs = gym.make_vec(ID, num_envs=12, vectorization_mode="vector_entry_point", budget=3, memory=memory)
         rng = np.random.default_rng(1)
         seen, _ = envs.reset(seed=3)
-        said = []
+        texts = []
         for _ in range(60):
             assert envs.observation_space.contains(seen)
             actions = (rng.random(seen["action_mask"].shape) * seen["action_mask"]).argmax(axis=1)
             seen, rewards, *ends, infos = envs.step(actions)
-            said.append((seen, rewards, ends, infos.get("exact")))
-        return said
+            texts.append((seen, rewards, ends, infos.get("exact")))
+        return texts
 
     assert all(data_equivalence(a, b, exact=True) for a, b in zip(walk(), walk(), strict=True))
 

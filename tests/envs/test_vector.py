@@ -23,10 +23,10 @@ K, N = 12, 3
 
 @pytest.fixture
 def vector(stand_ins: Any) -> Any:
-    def made(num_envs: int = 3, **options: Any) -> KernelSynthesisVectorEnv:
+    def make_envs(num_envs: int = 3, **options: Any) -> KernelSynthesisVectorEnv:
         return KernelSynthesisVectorEnv(num_envs=num_envs, **stand_ins.parts(**options))
 
-    return made
+    return make_envs
 
 
 class PoolJudge(ArithmeticJudge):
@@ -140,8 +140,8 @@ def test_the_whole_protocol_gives_every_task_its_budget(vector: Any, stand_ins: 
 
 def test_the_same_seed_gives_the_same_trajectory(vector: Any) -> None:
     def walk(envs: Any) -> list[Any]:
-        rng, said = np.random.default_rng(1), [envs.reset(seed=4)]
-        return said + [envs.step(rng.integers(0, K + 1, 3)) for _ in range(60)]
+        rng, returned = np.random.default_rng(1), [envs.reset(seed=4)]
+        return returned + [envs.step(rng.integers(0, K + 1, 3)) for _ in range(60)]
 
     envs = vector()
     first, second, third = walk(envs), walk(envs), walk(vector())
@@ -154,9 +154,9 @@ def test_one_sub_environment_alone_is_the_single_environment(vector: Any, make: 
     (observations, infos), (observation, info) = envs.reset(seed=3), env.reset(seed=3)
     rng, over = np.random.default_rng(0), False
     for _ in range(60):
-        seen, known = view(observations, infos, 0)
+        seen, info_of_first = view(observations, infos, 0)
         assert data_equivalence(seen, dict(observation), exact=True)
-        assert data_equivalence(known, info, exact=True)
+        assert data_equivalence(info_of_first, info, exact=True)
         action = int(rng.integers(K + 1))
         observations, rewards, terminated, _, infos = envs.step(np.array([action]))
         if over:
@@ -190,11 +190,11 @@ def test_fresh_memory_is_one_bank_each(vector: Any, stand_ins: Any) -> None:
 
 
 def test_authors_can_be_asked_at_the_same_time(vector: Any) -> None:
-    one, many = vector(writers=1), vector(writers=3)
-    for envs in (one, many):
+    single, many = vector(writers=1), vector(writers=3)
+    for envs in (single, many):
         envs.reset(seed=8)
     for _ in range(4):
-        a, b = one.step(np.full(3, K)), many.step(np.full(3, K))
+        a, b = single.step(np.full(3, K)), many.step(np.full(3, K))
         assert a[1].tolist() == b[1].tolist()
 
 

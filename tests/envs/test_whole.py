@@ -30,9 +30,9 @@ def test_the_checker_has_nothing_to_say() -> None:
 @pytest.fixture(scope="module")
 def attempts() -> list[Attempt]:
     env = gym.make("kernel_gym/KernelSynthesis-v0", **OPTIONS)
-    made = list(play(env, ValueAgent(0), 8, seed=0))
+    attempts = list(play(env, ValueAgent(0), 8, seed=0))
     env.close()
-    return made
+    return attempts
 
 
 def test_every_attempt_has_a_verdict_of_the_device(attempts: list[Attempt]) -> None:

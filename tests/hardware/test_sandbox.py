@@ -90,11 +90,11 @@ def test_each_layer_stops_something(programs: Path) -> None:
 
 
 def test_the_tier_is_what_the_attacks_say() -> None:
-    found = sandbox.confinement(runtime().probes)
-    assert found.tier in "ABCD"
-    assert (found.tier == "A") == (found.layers == LIMITS | LANDLOCK | SECCOMP)
-    assert bool(found.reached) == (found.tier == "D")
-    assert sandbox.confinement(runtime().probes) is found, "probed once in a process"
+    tier = sandbox.confinement(runtime().probes)
+    assert tier.tier in "ABCD"
+    assert (tier.tier == "A") == (tier.layers == LIMITS | LANDLOCK | SECCOMP)
+    assert bool(tier.reached) == (tier.tier == "D")
+    assert sandbox.confinement(runtime().probes) is tier, "probed once in a process"
 
 
 def confined(programs: Path, folder: Path, script: str, *read: str) -> subprocess.CompletedProcess[str]:

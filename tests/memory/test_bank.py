@@ -181,12 +181,12 @@ class _Close:
 def similarity(query: str, item: MemoryItem) -> float:
     """Return the cosine of query and item in double precision, by its definition."""
     parts = (item.title, item.task, item.category, *item.operators, *item.names, *item.bottlenecks)
-    headline, text, asked = (
+    headline, text, query_vector = (
         row.astype(np.float64) for row in EMBEDDER.embed([" ".join(filter(None, parts)), item.text, query])
     )
     mixed = HEADLINE_SHARE * headline + (1 - HEADLINE_SHARE) * text
     norm = np.linalg.norm(mixed)
-    return float(mixed @ asked / norm) if norm else 0.0
+    return float(mixed @ query_vector / norm) if norm else 0.0
 
 
 BankAgainstModel.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
@@ -319,7 +319,7 @@ def test_look_up_shows_given_items_as_retrieve_does():
 
 def test_an_embedder_is_asked_for_its_identity_once():
     class Counting(StaticEmbedder):
-        asked = 0
+        queries = 0
 
         def identity(self) -> str:
             Counting.asked += 1

@@ -48,8 +48,8 @@ def asked(server: ModelServer) -> list[str]:
 
 def test_it_is_a_plug_in_with_options() -> None:
     assert plugins.load("kernel_gym.embedders", "endpoint") is EndpointEmbedder
-    made = factories.embedder(Options(embedder="endpoint", embedder_options={"model": "e", "dimensions": 8}))
-    assert made.identity() == "endpoint-1/e/8/20000"
+    embedder = factories.embedder(Options(embedder="endpoint", embedder_options={"model": "e", "dimensions": 8}))
+    assert embedder.identity() == "endpoint-1/e/8/20000"
     with pytest.raises(ConfigError, match="embedder: model"):
         factories.embedder(Options(embedder="endpoint"))
 

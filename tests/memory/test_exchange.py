@@ -102,14 +102,14 @@ def test_a_reference_to_an_excluded_item_becomes_none(bank, tmp_path):
 
 
 def test_children_travel_unless_one_end_stays_behind(bank, tmp_path):
-    one, other = bank.add([_kernel("one"), _kernel("other", PREVIOUS)])
-    bank.add([_kernel("one", parent=other)])
+    first, second = bank.add([_kernel("one"), _kernel("other", PREVIOUS)])
+    bank.add([_kernel("one", parent=second)])
     bank.add([_kernel("one", parent=2)])
     bank.export(tmp_path / "memory.jsonl", exclude_tasks=["level1/relu"])
     with MemoryBank(None, EMBEDDER) as copy:
         copy.import_(tmp_path / "memory.jsonl")
-        one, other = (item.id for item in copy.items(task="level1/silu"))
-        assert [[item.id for item in copy.children(id)] for id in (one, other)] == [[other], [one]]
+        first, second = (item.id for item in copy.items(task="level1/silu"))
+        assert [[item.id for item in copy.children(id)] for id in (first, second)] == [[second], [first]]
         assert copy.problems() == ()
 
 

@@ -21,10 +21,10 @@ class TestSentenceEmbedder(EmbedderConformance):
 
     def test_it_knows_what_words_mean(self) -> None:
         """Other words for the same thing are nearer than the same words for another thing."""
-        one, same, other = self.make().embed(
+        first, same, other = self.make().embed(
             ["the largest of each row", "row-wise maximum", "the rows of a large garden"]
         )
-        assert one @ same > one @ other
+        assert first @ same > first @ other
 
 
 def test_it_is_found_by_name() -> None:

@@ -13,12 +13,12 @@ config.read(ROOT / "setup.cfg")
 
 def packages() -> dict[str, Path]:
     """Every package of the repository by import name."""
-    found = {}
+    files = {}
     for folder, name in FOLDERS.items():
         for init in (ROOT / folder).rglob("__init__.py"):
             inner = init.parent.relative_to(ROOT / folder).parts
-            found[".".join([name, *inner])] = init.parent
-    return found
+            files[".".join([name, *inner])] = init.parent
+    return files
 
 
 def test_every_package_is_declared() -> None:
@@ -26,14 +26,14 @@ def test_every_package_is_declared() -> None:
 
 
 def test_every_data_file_is_carried() -> None:
-    known = packages()
+    names = packages()
     patterns = {name: text.split() for name, text in config["options.package_data"].items()}
     missing = []
     for folder in FOLDERS:
         for file in (ROOT / folder).rglob("*"):
             if not file.is_file() or file.suffix in (".py", ".pyc") or "__pycache__" in file.parts:
                 continue
-            owner = max((p for p in known.items() if file.is_relative_to(p[1])), key=lambda p: len(p[1].parts))
+            owner = max((p for p in names.items() if file.is_relative_to(p[1])), key=lambda p: len(p[1].parts))
             inside = PurePosixPath(file.relative_to(owner[1]).as_posix())
             if not any(inside.match(pattern) and len(inside.parts) == len(PurePosixPath(pattern).parts)
                        for pattern in patterns.get(owner[0], [])):  # fmt: skip

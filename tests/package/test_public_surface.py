@@ -47,8 +47,8 @@ def classes() -> Iterator[str]:
     """The public classes that are made by calling them; what `Options` takes is described in its table."""
     for name in sorted({*kernel_gym.__all__} - ALIASES - {"Options"}):
         value = getattr(kernel_gym, name)
-        made = isinstance(value, type) and not issubclass(value, Exception | Enum)
-        if made and not getattr(value, "_is_protocol", False):
+        constructible = isinstance(value, type) and not issubclass(value, Exception | Enum)
+        if constructible and not getattr(value, "_is_protocol", False):
             yield name
 
 

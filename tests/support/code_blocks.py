@@ -36,8 +36,8 @@ class Block:
 def blocks(page: Path) -> list[Block]:
     """Every code block of a page."""
     return [
-        Block(found["language"], found["code"], found["title"] or "", found["reason"] or "")
-        for found in _BLOCK.finditer(page.read_text())
+        Block(block["language"], block["code"], block["title"] or "", block["reason"] or "")
+        for block in _BLOCK.finditer(page.read_text())
     ]
 
 

@@ -67,11 +67,11 @@ def nvcc_errors(source: str) -> tuple[Diagnostic, ...]:
             "/dev/null",
             str(file),
         ]
-        said = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = re.findall(r"kernel\.cu\((\d+)\): error: (.*)", said.stderr)
-    if said.returncode and not found:
-        found = [("0", line) for line in said.stderr.splitlines() if "error" in line][:1] or [("0", "nvcc failed")]
-    return tuple(Diagnostic(message, int(line) or None) for line, message in found) if said.returncode else ()
+        compiled = subprocess.run(command, capture_output=True, text=True, check=False)
+    errors = re.findall(r"kernel\.cu\((\d+)\): error: (.*)", compiled.stderr)
+    if compiled.returncode and not errors:
+        errors = [("0", line) for line in compiled.stderr.splitlines() if "error" in line][:1] or [("0", "nvcc failed")]
+    return tuple(Diagnostic(message, int(line) or None) for line, message in errors) if compiled.returncode else ()
 
 
 class CudaOnCpu:
@@ -97,11 +97,11 @@ class CudaOnCpu:
         file.write_text(on_cpu(kernel.source))
         target = file.with_suffix(".so")
         command = ["g++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", f"-I{HERE}", f"-I{INCLUDE}"]
-        said = subprocess.run([*command, "-o", str(target), str(file)], capture_output=True, text=True, check=False)
-        found = re.findall(r"\.cpp:(\d+):\d+: (?:fatal )?error: (.*)", said.stderr)
-        errors = tuple(Diagnostic(message, max(1, int(line) - 2)) for line, message in found)
-        if said.returncode and not errors:
-            errors = (Diagnostic(said.stderr.strip()[-300:]),)
+        compiled = subprocess.run([*command, "-o", str(target), str(file)], capture_output=True, text=True, check=False)
+        messages = re.findall(r"\.cpp:(\d+):\d+: (?:fatal )?error: (.*)", compiled.stderr)
+        errors = tuple(Diagnostic(message, max(1, int(line) - 2)) for line, message in messages)
+        if compiled.returncode and not errors:
+            errors = (Diagnostic(compiled.stderr.strip()[-300:]),)
         return Build(kernel, target, diagnostics=errors)
 
     def run(self, build: Build, inputs: Inputs) -> Run:
@@ -186,11 +186,11 @@ class _Memory:
 
     def outputs(self) -> tuple[Any, ...]:
         """Copies of the outputs."""
-        found = []
+        matches = []
         for (start, size), spec in zip(self.places[self.count : -1], self.specs[self.count :], strict=True):
             data = self.bytes[start : start + size].tobytes()
-            found.append(np.frombuffer(data, numpy_dtype(spec.dtype)).reshape(spec.shape).copy())
-        return tuple(found)
+            matches.append(np.frombuffer(data, numpy_dtype(spec.dtype)).reshape(spec.shape).copy())
+        return tuple(matches)
 
 
 class _Tensor(ctypes.Structure):

@@ -43,14 +43,14 @@ SCHEDULES = (NAIVE, BEST, replace(BEST, tile=16, resident=False, online=True))
 @cache
 def exhibits() -> dict[str, tuple[Task, CudaSchedule]]:
     """For every idiom a task and a schedule whose kernel needs it."""
-    found: dict[str, tuple[Task, CudaSchedule]] = {}
+    exhibits: dict[str, tuple[Task, CudaSchedule]] = {}
     for shown in EXHIBITS:
         for schedule in SCHEDULES:
             spelling = always_right(idioms("cuda"))
             write_kernel(lower(shown), schedule, spelling)
             for name in spelling.chosen:
-                found.setdefault(name, (shown, schedule))
-    return found
+                exhibits.setdefault(name, (shown, schedule))
+    return exhibits
 
 
 def with_mistake(idiom: Idiom, mistake: Spelling) -> tuple[Kernel, Task]:

@@ -87,7 +87,7 @@ def exhibit(idiom: str) -> tuple[Task, Schedule]:
 
 @cache
 def _needs() -> dict[str, tuple[Task, Schedule]]:
-    found: dict[str, tuple[Task, Schedule]] = {}
+    exhibits: dict[str, tuple[Task, Schedule]] = {}
     larger = [
         suites.find_task(name) for name in ("level1/conv_standard_1d", "level1/79", "level1/27", "level1/layer_norm")
     ]
@@ -101,8 +101,8 @@ def _needs() -> dict[str, tuple[Task, Schedule]]:
         spelling = always_right(idioms())
         write_kernel(lower(shown), schedule, spelling)
         for name in spelling.chosen:
-            found.setdefault(name, (shown, schedule))
-    return found
+            exhibits.setdefault(name, (shown, schedule))
+    return exhibits
 
 
 def with_mistake(idiom: Idiom, mistake: Spelling) -> tuple[Kernel, Task]:

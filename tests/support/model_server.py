@@ -128,8 +128,8 @@ def embedding(vector: Callable[[str], list[float]], backwards: bool = False) -> 
             for index, text in enumerate(exchange.body["input"])
         ]
         used = {"prompt_tokens": 5 * len(rows), "total_tokens": 5 * len(rows)}
-        said = {"object": "list", "model": "e", "data": rows[::-1] if backwards else rows, "usage": used}
-        exchange.send(200, json.dumps(said).encode())
+        answer = {"object": "list", "model": "e", "data": rows[::-1] if backwards else rows, "usage": used}
+        exchange.send(200, json.dumps(answer).encode())
 
     return answer
 
@@ -149,8 +149,8 @@ def failing(status: int, **headers: str) -> Behaviour:
     """An error status; it repeats the key it was sent, as careless servers do."""
 
     def answer(exchange: Exchange) -> None:
-        said = {"error": {"message": f"no, {exchange.headers.get('Authorization')}", "type": "x"}}
-        exchange.send(status, json.dumps(said).encode(), {k.replace("_", "-"): v for k, v in headers.items()})
+        answer = {"error": {"message": f"no, {exchange.headers.get('Authorization')}", "type": "x"}}
+        exchange.send(status, json.dumps(answer).encode(), {k.replace("_", "-"): v for k, v in headers.items()})
 
     return answer
 

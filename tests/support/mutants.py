@@ -128,39 +128,39 @@ def _replaced(text: str, token: Token, by: str) -> str:
     return text[: token.start] + by + text[token.end :]
 
 
-def _one_of(draw: random.Random, text: str, found: Sequence[Token], choices: Sequence[str]) -> str:
-    return _replaced(text, draw.choice(found), draw.choice(choices)) if found else text
+def _one_of(draw: random.Random, text: str, lexemes: Sequence[Token], choices: Sequence[str]) -> str:
+    return _replaced(text, draw.choice(lexemes), draw.choice(choices)) if lexemes else text
 
 
-def _number(draw: random.Random, text: str, found: Sequence[Token]) -> str:
-    return _one_of(draw, text, [token for token in found if token.kind == "number"], EDGES)
+def _number(draw: random.Random, text: str, lexemes: Sequence[Token]) -> str:
+    return _one_of(draw, text, [token for token in lexemes if token.kind == "number"], EDGES)
 
 
-def _type(draw: random.Random, text: str, found: Sequence[Token]) -> str:
-    return _one_of(draw, text, [token for token in found if token.text in TYPES], TYPES)
+def _type(draw: random.Random, text: str, lexemes: Sequence[Token]) -> str:
+    return _one_of(draw, text, [token for token in lexemes if token.text in TYPES], TYPES)
 
 
-def _call(draw: random.Random, text: str, found: Sequence[Token]) -> str:
-    return _one_of(draw, text, [token for token in found if token.text in CALLS], CALLS)
+def _call(draw: random.Random, text: str, lexemes: Sequence[Token]) -> str:
+    return _one_of(draw, text, [token for token in lexemes if token.text in CALLS], CALLS)
 
 
-def _event(draw: random.Random, text: str, found: Sequence[Token]) -> str:
-    return _one_of(draw, text, [token for token in found if token.text in EVENTS], EVENTS)
+def _event(draw: random.Random, text: str, lexemes: Sequence[Token]) -> str:
+    return _one_of(draw, text, [token for token in lexemes if token.text in EVENTS], EVENTS)
 
 
-def _symbol(draw: random.Random, text: str, found: Sequence[Token]) -> str:
-    return _one_of(draw, text, [token for token in found if token.text in SYMBOLS], SYMBOLS)
+def _symbol(draw: random.Random, text: str, lexemes: Sequence[Token]) -> str:
+    return _one_of(draw, text, [token for token in lexemes if token.text in SYMBOLS], SYMBOLS)
 
 
-def _name(draw: random.Random, text: str, found: Sequence[Token]) -> str:
-    words = [token for token in found if token.kind == "word" and token.text[0].islower()]
+def _name(draw: random.Random, text: str, lexemes: Sequence[Token]) -> str:
+    words = [token for token in lexemes if token.kind == "word" and token.text[0].islower()]
     return _one_of(draw, text, words, [token.text for token in words])
 
 
-def _statements(found: Sequence[Token]) -> list[tuple[int, int]]:
+def _statements(lexemes: Sequence[Token]) -> list[tuple[int, int]]:
     """Where statements begin and end: from behind one of `;{}` up to the next semicolon."""
     bounds, begin = [], None
-    for token in found:
+    for token in lexemes:
         if token.text in "{}":
             begin = None
         elif token.text == ";" and begin is not None:
@@ -171,18 +171,18 @@ def _statements(found: Sequence[Token]) -> list[tuple[int, int]]:
     return bounds
 
 
-def _left_out(draw: random.Random, text: str, found: Sequence[Token]) -> str:
-    begin, end = draw.choice(_statements(found))
+def _left_out(draw: random.Random, text: str, lexemes: Sequence[Token]) -> str:
+    begin, end = draw.choice(_statements(lexemes))
     return text[:begin] + text[end:]
 
 
-def _doubled(draw: random.Random, text: str, found: Sequence[Token]) -> str:
-    begin, end = draw.choice(_statements(found))
+def _doubled(draw: random.Random, text: str, lexemes: Sequence[Token]) -> str:
+    begin, end = draw.choice(_statements(lexemes))
     return text[:end] + " " + text[begin:end] + text[end:]
 
 
-def _swapped(draw: random.Random, text: str, found: Sequence[Token]) -> str:
-    bounds = _statements(found)
+def _swapped(draw: random.Random, text: str, lexemes: Sequence[Token]) -> str:
+    bounds = _statements(lexemes)
     at = draw.randrange(len(bounds) - 1)
     (a, b), (c, d) = bounds[at], bounds[at + 1]
     return text[:a] + text[c:d] + text[b:c] + text[a:b] + text[d:]

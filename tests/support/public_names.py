@@ -40,7 +40,7 @@ _SMALL = {"half", "bfloat16_t", "int4b_t", "float16_t", "float32_t", "printf", "
 
 def offered() -> set[str]:
     """Functions, types, methods and constants that a kernel may name, of all headers."""
-    found: set[str] = set()
+    public: set[str] = set()
     for path in sorted(INCLUDE.rglob("*.h")):
         if path.name in ("abi.h", "launch.h"):
             continue
@@ -50,8 +50,8 @@ def offered() -> set[str]:
         names |= {f"Get{name}MaxMinTmpSize" for name in _TMP_SIZE.findall(text)}
         names |= {name for name in _CONSTANT.findall(text) if not name.startswith(("ASC_", "__"))}
         names |= _SMALL & set(_WORD.findall(text))
-        found |= names
-    return {name for name in found if len(name) > 2 and not name.startswith("ASC_")} - _PARAMETERS
+        public |= names
+    return {name for name in public if len(name) > 2 and not name.startswith("ASC_")} - _PARAMETERS
 
 
 def exercised() -> set[str]:

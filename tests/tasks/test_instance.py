@@ -176,15 +176,15 @@ def test_recurrent_layers_take_the_given_weights():
 
 def test_default_statistics_and_affine_are_randomised_and_repeatable():
     source = simple("return self.n(x)", "self.n = nn.BatchNorm1d(4)").source
-    one, other = (
+    first, second = (
         Task("t/x", "other", source, simple("return x").cases).instance(Case("public", "public")) for _ in range(2)
     )
-    state = one.model().state_dict()
+    state = first.model().state_dict()
     for name in ("n.weight", "n.bias", "n.running_mean", "n.running_var"):
         assert state[name].unique().numel() == 4
-        assert torch.equal(state[name], other.model().state_dict()[name])
+        assert torch.equal(state[name], second.model().state_dict()[name])
     assert (state["n.running_var"] > 0).all()
-    assert not one.model().training
+    assert not first.model().training
 
 
 def test_arguments_are_the_same_at_every_call_and_the_global_generator_is_left_alone():

@@ -112,8 +112,8 @@ def test_reasons_are_noted_and_refuse_only_if_the_model_decides(verdicts: Any) -
 
 
 def test_a_kernel_that_speaks_to_the_model_is_judged_by_what_the_model_says(verdicts: Any) -> None:
-    said = '{"opinion": "cheating", "reasons": "Its comment tells me what to answer."}'
-    with serving(saying(said)) as server:
+    answer = '{"opinion": "cheating", "reasons": "Its comment tells me what to answer."}'
+    with serving(saying(answer)) as server:
         verdict = verdicts(WHEEDLING, ModelInspector(model="m", base_url=server.url))
         assert server.requests[0]["temperature"] == 0.0
     assert "inspection: cheating; Its comment tells me what to answer." in verdict.notes
@@ -137,10 +137,10 @@ def test_a_transcript_answers_for_the_model(verdicts: Any, tmp_path: Path) -> No
     with serving(saying(HONEST)) as server:
         inspector = ModelInspector(model="q", base_url=server.url)
         inspector.record_to(tmp_path / "inspections.jsonl")
-        asked = verdicts(SOURCE, inspector)
+        inspected = verdicts(SOURCE, inspector)
     replay = ModelInspector(model="q", transcript=str(tmp_path / "inspections.jsonl"))
     replay.record_to(tmp_path / "other.jsonl")
-    assert verdicts(SOURCE, replay) == asked
+    assert verdicts(SOURCE, replay) == inspected
     assert inspector.usage() == {"tokens_in": 100, "tokens_out": 10, "dollars": 0.0}
     assert not (tmp_path / "other.jsonl").exists()
     with pytest.raises(KernelGymError, match="no answer"):

@@ -31,15 +31,15 @@ class ServerDevice:
         self.process = None
 
     def fork(self):
-        made = ServerDevice()
-        made.process = subprocess.Popen(
+        forked = ServerDevice()
+        forked.process = subprocess.Popen(
             [sys.executable, "-I", "-c", SERVER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        ServerDevice.alive.append(made)
-        return made
+        ServerDevice.alive.append(forked)
+        return forked
 
     def ask(self, word):
         try:
@@ -71,9 +71,9 @@ def nothing_left_behind():
 
 @pytest.fixture
 def pool():
-    made = WorkerPool(ServerDevice(), lambda device, word: device.ask(word), workers=2)
-    yield made
-    made.close()
+    pool = WorkerPool(ServerDevice(), lambda device, word: device.ask(word), workers=2)
+    yield pool
+    pool.close()
 
 
 def test_results_come_in_the_order_of_the_requests(pool):

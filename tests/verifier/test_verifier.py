@@ -190,7 +190,7 @@ def test_another_language_is_refused(verifier, relu):
 
 def test_infrastructure_errors_are_no_verdict_on_the_kernel(relu, python_kernel, make_device):
     class Broken(make_device):
-        made = 0
+        count = 0
 
         def fork(self):
             Broken.made += 1

@@ -92,8 +92,8 @@ def test_a_counted_mistake_is_made_and_ends_where_it_was_seen_to_end(count: Coun
     verdict = verifier.verify(*with_mistake(idioms()[name], mistake))
     assert _effect(verdict) == count.gate == idioms()[name].effect_of(mistake), verdict.feedback
     if count.said in ("no such name", "no such overload", "no such member"):
-        said = count.of.replace(".", "::").rpartition("::")[2]
-        assert said.lower() in f"{verdict.feedback} {mistake.seen}".lower()
+        api_name = count.of.replace(".", "::").rpartition("::")[2]
+        assert api_name.lower() in f"{verdict.feedback} {mistake.seen}".lower()
 
 
 def test_a_prior_counts_no_fewer_mistakes_than_were_counted() -> None:

@@ -94,16 +94,16 @@ def test_agreement_is_one_for_equal_and_minus_one_for_opposite_rankings() -> Non
 def test_agreement_is_within_tasks_not_across_them() -> None:
     """Both authors find the second task easier; within tasks they disagree."""
     up, down = np.array([0, 0.1, 0.2, 0.3]), np.array([0.3, 0.2, 0.1, 0])
-    found = agreement(some_cases(4, 4), np.concatenate([up, up + 0.6]), np.concatenate([down, down + 0.6]))
-    assert found.kendall.mean == pytest.approx(-1)
+    result = agreement(some_cases(4, 4), np.concatenate([up, up + 0.6]), np.concatenate([down, down + 0.6]))
+    assert result.kendall.mean == pytest.approx(-1)
 
 
 def test_noise_has_an_interval_around_nothing_and_constants_say_nothing() -> None:
     rng = np.random.default_rng(0)
     some = some_cases(*[10] * 8)
-    found = agreement(some, rng.random(80), rng.random(80))
-    assert found.kendall.low < 0 < found.kendall.high
-    assert found.kendall.high - found.kendall.low < 0.8
+    result = agreement(some, rng.random(80), rng.random(80))
+    assert result.kendall.low < 0 < result.kendall.high
+    assert result.kendall.high - result.kendall.low < 0.8
     constant = agreement(some_cases(5, 5), np.zeros(10), rng.random(10))
     assert constant.informative == 0
     assert np.isnan(constant.kendall.mean)
@@ -116,10 +116,10 @@ def test_the_statistics_are_the_usual_ones() -> None:
 
     rng = np.random.default_rng(1)
     for _ in range(5):
-        one, other = rng.integers(4, size=9) / 4.0, rng.integers(4, size=9) / 4.0
-        found = agreement(some_cases(9), one, other)
-        assert found.kendall.mean == pytest.approx(kendalltau(one, other).statistic)
-        assert found.spearman.mean == pytest.approx(spearmanr(one, other).statistic)
+        x, y = rng.integers(4, size=9) / 4.0, rng.integers(4, size=9) / 4.0
+        result = agreement(some_cases(9), x, y)
+        assert result.kendall.mean == pytest.approx(kendalltau(x, y).statistic)
+        assert result.spearman.mean == pytest.approx(spearmanr(x, y).statistic)
 
 
 def study(out: Path, url: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -137,11 +137,11 @@ def study(out: Path, url: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_command_asks_first_and_prints(tmp_path: Path) -> None:
-    asked = []
+    questions = []
 
     def helped_by_pages(body: dict[str, Any]) -> str:
         """Writes the kernel only where it is shown a practice."""
-        asked.append(body)
+        questions.append(body)
         return f"```cpp\n{RELU}```" if "# Good practice" in body["messages"][1]["content"] else "no code"
 
     out = tmp_path / "study"
@@ -153,12 +153,12 @@ def test_the_command_asks_first_and_prints(tmp_path: Path) -> None:
             unasked.stderr.splitlines()[-1]
             == "author_validity.py: cannot ask whether to go on, because standard input is not a terminal; add --yes"
         )
-        assert asked == []
+        assert questions == []
         priced = ("--set", "env.author_options.price_in=5", "--yes", "--json")
         done = study(out, server.url, *priced)
         assert done.returncode == 0, done.stderr
         assert "at most $" in done.stderr
-        assert len(asked) == 6
+        assert len(questions) == 6
     result = json.loads(done.stdout)
     assert result == json.loads((out / "validity.json").read_text())
     assert [row["model"] for row in result["contexts"]] == [0.0, 1.0, 1.0]

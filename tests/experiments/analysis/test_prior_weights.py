@@ -36,10 +36,10 @@ def test_known_weights_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
 
     monkeypatch.setattr(prior_weights, "_try_contexts", tried)
-    found = fit([Path("one"), Path("other")], CreditSettings())
-    assert list(found.weights.values()) == pytest.approx(true.tolist(), abs=0.05)
-    assert found.explained > 0.99
-    assert found.contexts == 2 * 8 * 30
+    fitted = fit([Path("one"), Path("other")], CreditSettings())
+    assert list(fitted.weights.values()) == pytest.approx(true.tolist(), abs=0.05)
+    assert fitted.explained > 0.99
+    assert fitted.contexts == 2 * 8 * 30
 
 
 def test_the_command_fits_weights_to_a_run(run: Path) -> None:

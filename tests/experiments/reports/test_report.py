@@ -93,11 +93,11 @@ def test_the_report_is_whole_and_loads_nothing(runs: Path, tmp_path: Path) -> No
 def test_a_report_says_how_it_was_made_but_not_where(runs: Path, tmp_path: Path) -> None:
     study = tmp_path / "moved"
     shutil.copytree(runs, study)
-    made = ["scripts/study.py", "main", "--out", "/home/someone/runs/main", "--memory=/data/secret/bank.jsonl"]
+    command = ["scripts/study.py", "main", "--out", "/home/someone/runs/main", "--memory=/data/secret/bank.jsonl"]
     for folder in study.glob("*/seed-0/provenance.json"):
-        found = json.loads(folder.read_text())
-        again = {"attempt": 2, "commit": "abc", "command": made}
-        folder.write_text(json.dumps(found | {"command": made, "resumed": [again]}))
+        provenance = json.loads(folder.read_text())
+        again = {"attempt": 2, "commit": "abc", "command": command}
+        folder.write_text(json.dumps(provenance | {"command": command, "resumed": [again]}))
     page = write_report(study, tmp_path / "report.html").read_text()
     assert page.count("scripts/study.py main --out .../main --memory=.../bank.jsonl") == 2
     assert not re.search("someone|secret", page)
@@ -158,20 +158,20 @@ def test_runs_on_other_tasks_are_not_compared(runs: Path) -> None:
     value, random = sorted(finished(runs), key=lambda run: run.contender != "value")
     both = ["level1/relu", "basics/vector_add"]
     apart = [reduced(value, "a", both[:1]), reduced(random, "b", both[1:]), reduced(random, "c", both)]
-    found = sections({"": apart}, "", None)
-    assert [one["name"] for one in found] == ["basics", "level1"]  # and not all operators: those differ
-    assert [[row[0] for table in one["compared"] for row in table[1:]] for one in found] == [
+    groups = sections({"": apart}, "", None)
+    assert [one["name"] for one in groups] == ["basics", "level1"]  # and not all operators: those differ
+    assert [[row[0] for table in one["compared"] for row in table[1:]] for one in groups] == [
         ["c - b"] * 2,
         ["c - a"] * 2,
     ]
     uneven = [replace(one, records=[r | {"task": f"level1/{r['task'][-1]}"} for r in one.records]) for one in apart]
-    found = sections({"": uneven}, "", None)
-    assert [one["name"] for one in found] == [
+    groups = sections({"": uneven}, "", None)
+    assert [one["name"] for one in groups] == [
         "All tasks: 1 task of a",
         "All tasks: 1 task of b",
         "All tasks: 2 tasks of c",
     ]
-    assert not any(one["compared"] for one in found)
+    assert not any(one["compared"] for one in groups)
 
 
 def test_unrelated_runs_in_one_folder_are_not_averaged(runs: Path, tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_unrelated_runs_in_one_folder_are_not_averaged(runs: Path, tmp_path: Pat
     heads = re.findall(r'<section class="results"><h2>(.*?)</h2>(.*?)</section>', page, re.DOTALL)
     contenders = {name: re.findall(r"<tr><td>([^<]*)</td>", text.partition("</table>")[0]) for name, text in heads}
     mine = ["mine (agent random)", "mine (agent value)"]
-    assert {name: sorted(found) for name, found in contenders.items()} == {
+    assert {name: sorted(seeds) for name, seeds in contenders.items()} == {
         "basics, budget 3": mine,
         "level1, budget 3": mine,
         "All tasks, budget 3": mine,
@@ -280,39 +280,39 @@ def test_a_report_of_nothing_and_of_a_broken_folder_are_one_line(runs: Path, tmp
 
 
 def test_a_trained_agent_is_evaluated_frozen_on_what_it_has_not_seen(runs: Path, tmp_path: Path) -> None:
-    found = evaluation.complete_runs([runs / "value"])
-    study = evaluation.evaluation_study(found, ["level1/sigmoid"], 2, tmp_path)
+    complete = evaluation.complete_runs([runs / "value"])
+    study = evaluation.evaluation_study(complete, ["level1/sigmoid"], 2, tmp_path)
     assert study.run(1, lambda done, total: None) == []
     assert [run.agent for run in study.outcomes()] == ["value"]
     learned = RunFolder(study.path(study.shards[0])).agent
-    before, after = (json.loads((path / "value.json").read_text()) for path in (found[0].agent, learned))
+    before, after = (json.loads((path / "value.json").read_text()) for path in (complete[0].agent, learned))
     assert before.pop("rng") != after.pop("rng")  # it acted
     assert before == after  # and did not learn
     records = []
-    for path in (found[0].bank, RunFolder(study.path(study.shards[0])).bank):
+    for path in (complete[0].bank, RunFolder(study.path(study.shards[0])).bank):
         with MemoryBank(path, StaticEmbedder(), read_only=True) as bank:
             outcomes = bank.outcomes(range(1, len(bank) + 1)).values()
             records.append(sum(stage.uses for item in outcomes for stage in item.values()))
     assert records[0] == records[1] > 0, "nor did the memory"
-    assert evaluation.training_costs(found) == {"value": {6}}
+    assert evaluation.training_costs(complete) == {"value": {6}}
     with pytest.raises(ConfigError, match="has not seen"):
-        evaluation.evaluation_study(found, ["level1/relu"], 2, tmp_path)
+        evaluation.evaluation_study(complete, ["level1/relu"], 2, tmp_path)
     with pytest.raises(ConfigError, match="same agent and seed"):
-        evaluation.evaluation_study(found * 2, ["level1/sigmoid"], 2, tmp_path)
+        evaluation.evaluation_study(complete * 2, ["level1/sigmoid"], 2, tmp_path)
 
 
 def test_valuable_memories_are_those_the_agent_values_or_else_those_with_a_long_good_record(runs: Path) -> None:
     by_agent = {run.config.agent: run for run in report.finished(runs)}
-    how, found = top_memories.top_memories(by_agent["value"], 4)
+    how, memories = top_memories.top_memories(by_agent["value"], 4)
     assert how == "the values that value learned"
     rows = json.loads((by_agent["value"].folder.agent / "value.json").read_text())["values"]
     learned = {(stage, item): value for stage, _, item, value in rows}
-    for stage, some in found.items():
+    for stage, some in memories.items():
         assert 0 < len(some) <= 4
         assert [one.value for one in some] == [learned[stage.value, one.item.id] for one in some]
         assert [one.value for one in some] == sorted((one.value for one in some), reverse=True)
         assert all(one.record.uses >= top_memories.LEAST_USES for one in some)
-    how, found = top_memories.top_memories(by_agent["random"], 4)
+    how, memories = top_memories.top_memories(by_agent["random"], 4)
     assert how == "mean reward, shrunk towards the stage's mean"
     lucky, proven = Outcomes(3, 1.0), Outcomes(40, 0.8)
     means = top_memories._shrunk_means({1: lucky, 2: proven, 3: Outcomes(100, -0.9)})
@@ -350,8 +350,8 @@ def test_a_kernel_that_is_not_what_it_was_claimed_to_be_is_found(runs: Path, tmp
     assert {claim.task.replace("/", "-") for claim in claims if claim.best} == {file.stem for file in kept}
 
     kept[0].write_text("not a kernel")
-    found = {claim.task.replace("/", "-"): claim.holds for claim in validation.claims(run, unsafe=True, best=True)}
-    assert found == {file.stem: file != kept[0] for file in kept}
+    holding = {claim.task.replace("/", "-"): claim.holds for claim in validation.claims(run, unsafe=True, best=True)}
+    assert holding == {file.stem: file != kept[0] for file in kept}
 
 
 def test_every_feasible_kernel_of_a_journal_is_judged(tmp_path: Path) -> None:

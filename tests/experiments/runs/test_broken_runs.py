@@ -22,15 +22,15 @@ def config(memory: str = "shared") -> RunConfig:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path: Path = tmp_path_factory.mktemp("made") / "run"
     train(config(), RunFolder.open(path, config()))
     return path
 
 
 @pytest.fixture
-def run(made: Path, tmp_path: Path) -> RunFolder:
-    return RunFolder(shutil.copytree(made, tmp_path / "run"))
+def run(finished: Path, tmp_path: Path) -> RunFolder:
+    return RunFolder(shutil.copytree(finished, tmp_path / "run"))
 
 
 def remembered(folder: RunFolder) -> object:

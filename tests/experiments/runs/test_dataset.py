@@ -75,8 +75,8 @@ def test_the_prompt_shows_what_the_context_names(rows: list[dict[str, Any]]) -> 
 
 
 def test_frozen_memory_still_has_the_kernels_of_a_model(tmp_path: Path) -> None:
-    found = list(RecordedRun.open(modelled(tmp_path / "run", memory="frozen")).rows())
-    assert [row["kernel"] for row in found] == ["", RELU, SLOWER]
+    rows = list(RecordedRun.open(modelled(tmp_path / "run", memory="frozen")).rows())
+    assert [row["kernel"] for row in rows] == ["", RELU, SLOWER]
 
 
 def test_the_apprentice_has_kernels_but_no_prompts(tmp_path: Path) -> None:
@@ -103,8 +103,8 @@ def test_what_is_no_run_is_one_line(tmp_path: Path) -> None:
     RunFolder.open(tmp_path / "empty", config)
     (tmp_path / "fresh").mkdir()
     RunFolder.open(tmp_path / "fresh", config).journal.write_text(json.dumps(journal_row()) + "\n")
-    for name, said in (("missing", "holds no run"), ("empty", "no attempt"), ("fresh", "memory=fresh")):
-        with pytest.raises(KernelGymError, match=said):
+    for name, message in (("missing", "holds no run"), ("empty", "no attempt"), ("fresh", "memory=fresh")):
+        with pytest.raises(KernelGymError, match=message):
             RecordedRun.open(tmp_path / name)
 
 
@@ -119,8 +119,8 @@ def test_the_command_writes_lines_once(tmp_path: Path) -> None:
         "--feasible",
         "--json",
     ]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert json.loads(said) == {"file": str(out), "rows": 2, "feasible": 2, "prompts": 2, "without_kernel": 0}
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert json.loads(output) == {"file": str(out), "rows": 2, "feasible": 2, "prompts": 2, "without_kernel": 0}
     assert [json.loads(line)["kernel"] for line in out.read_text().splitlines()] == [RELU, SLOWER]
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 2

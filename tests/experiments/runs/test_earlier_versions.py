@@ -79,7 +79,7 @@ def test_a_study_with_it_is_reported_and_resumed(run: Path, tmp_path: Path) -> N
     (study / "complement").mkdir(parents=True)
     shutil.move(run, study / "complement" / "seed-0")
     (study / "comparison.json").write_text(json.dumps({"differences_from": "complement"}))
-    assert [found.contender for found in finished(study)] == ["context-value"]
+    assert [complete.contender for complete in finished(study)] == ["context-value"]
     report = write_report(study, tmp_path / "report.html", traces=False).read_text()
     assert "One run in detail: context-value, seed 0" in report
     assert agent_comparison.reference(study) == "context-value"

@@ -58,9 +58,9 @@ def test_env_runners_of_a_cluster_share_one_bank(tmp_path: Path) -> None:
         ray.shutdown()
         cluster.shutdown()
     assert result["num_env_steps_sampled_lifetime"] >= RUNNERS * STEPS
-    with MemoryBank(bank, StaticEmbedder(), read_only=True) as found:
-        assert found.problems() == ()
-        traces = found.items(Kind.TRACE)
-        assert found.attempts >= RUNNERS * STEPS // 4
+    with MemoryBank(bank, StaticEmbedder(), read_only=True) as memory:
+        assert memory.problems() == ()
+        traces = memory.items(Kind.TRACE)
+        assert memory.attempts >= RUNNERS * STEPS // 4
         assert len(traces) > 0
-        assert seen == [len(found)] * RUNNERS  # both see all of it
+        assert seen == [len(memory)] * RUNNERS  # both see all of it

@@ -9,8 +9,8 @@ from kernel_gym.experiments.runs.events import POINTS, Events
 
 
 def _points(folder: Path, tag: str) -> list[int]:
-    found = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
-    return [event.step for event in found.Scalars(tag)]
+    events = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
+    return [event.step for event in events.Scalars(tag)]
 
 
 def test_curves_of_a_long_run_are_thinned_and_short_ones_are_whole(tmp_path: Path) -> None:
@@ -28,8 +28,8 @@ def test_curves_of_a_long_run_are_thinned_and_short_ones_are_whole(tmp_path: Pat
 def test_what_a_learner_says_once_an_iteration_is_written(tmp_path: Path) -> None:
     """Its iterations need not end where points of the curves are due: 512 attempts an iteration, a point every 500."""
     events = Events(tmp_path, resolve(), 500 * POINTS)
-    said = list(range(512, 512 * 41, 512))
-    for step in said:
+    steps = list(range(512, 512 * 41, 512))
+    for step in steps:
         events.agent({"loss": 0.5}, step)
     events.close()
-    assert _points(tmp_path, "agent/loss") == said
+    assert _points(tmp_path, "agent/loss") == steps

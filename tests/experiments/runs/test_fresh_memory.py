@@ -53,13 +53,13 @@ def test_a_value_ends_with_the_episode_of_its_item(tmp_path: Path) -> None:
     agent.learn(attempt("s/a", 0, SEED))
     agent.learn(attempt("s/a", 1, SEED, OWN))
 
-    def known(task: str) -> list[float]:
+    def values_of(task: str) -> list[float]:
         return [agent.value(Stage.DRAFT, item, task) for item in (SEED, OWN)]
 
-    assert known("s/a") == pytest.approx([0.36, 0.2])
-    assert known("s/b") == pytest.approx([0.36, 0.0]), "another item there"
+    assert values_of("s/a") == pytest.approx([0.36, 0.2])
+    assert values_of("s/b") == pytest.approx([0.36, 0.0]), "another item there"
     agent.learn(attempt("s/a", 0, SEED))
-    assert known("s/a") == pytest.approx([0.488, 0.0]), "another item now"
+    assert values_of("s/a") == pytest.approx([0.488, 0.0]), "another item now"
     agent.learn(attempt("s/a", 1, OWN))
     agent.save(tmp_path)
     rows = json.loads((tmp_path / "value.json").read_text())["values"]
@@ -76,12 +76,12 @@ def test_on_a_table_every_value_is_of_one_episode_or_of_the_seed(kind: type[Valu
     for _ in range(5 * 4 * 7):
         actions = [agent.act(*view(observations, infos, i)) for i in range(envs.num_envs)]
         observations, _, _, _, infos = envs.step(np.array(actions))
-        for made in (one for i in range(envs.num_envs) if (one := view({}, infos, i)[1].get("attempt"))):
+        for attempt in (one for i in range(envs.num_envs) if (one := view({}, infos, i)[1].get("attempt"))):
             before = dict(agent.values)
-            agent.learn(made)
-            episodes[made.task] += made.index == 0
+            agent.learn(attempt)
+            episodes[attempt.task] += attempt.index == 0
             for row in [row for row, value in agent.values.items() if before.get(row) != value]:
-                taught[row].add((made.task, episodes[made.task]))
+                taught[row].add((attempt.task, episodes[attempt.task]))
     own = [where for row, where in taught.items() if not 0 < row[-1] <= SEED]
     assert min(episodes.values()) > 2
     assert len(own) > 10

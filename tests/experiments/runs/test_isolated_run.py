@@ -52,16 +52,16 @@ def test_a_process_that_is_lost_is_one_line_and_the_same_again_goes_on(tmp_path:
     with pytest.raises(
         KernelGymError, match=r"ended with status 1, .*nothing on record is lost: run the same"
     ) as error:
-        isolated_run.train(settings, folder, lambda *made: seen.append(made))
+        isolated_run.train(settings, folder, lambda *progress: seen.append(progress))
     assert "\n" not in str(error.value)
     assert (tmp_path / "mark").read_text() != str(os.getpid())
     kept = folder.journal.read_bytes()
     assert 0 < len(kept.splitlines()) == seen[-1][0] < 20
-    outcome = isolated_run.train(settings, folder, lambda *made: seen.append(made))
+    outcome = isolated_run.train(settings, folder, lambda *progress: seen.append(progress))
     assert seen[-1][:2] == (20, 20)
     assert folder.complete
     assert folder.journal.read_bytes().startswith(kept)
-    assert isolated_run.train(settings, folder, lambda *made: None) == outcome
+    assert isolated_run.train(settings, folder, lambda *progress: None) == outcome
 
 
 @pytest.mark.slow
@@ -94,11 +94,11 @@ def test_ray_is_lost_and_ctrl_c_is_pressed_and_the_same_command_goes_on(tmp_path
     lost = begun(_lines(run) + 10)
     (raylet,) = [pid for pid in _descendants(lost.pid) if _name(pid) == "raylet"]
     os.kill(raylet, signal.SIGKILL)
-    said, error = lost.communicate()
+    output, error = lost.communicate()
     assert lost.returncode == 2
     assert error.count("\n") == 1
     assert "a process of Ray's is lost; nothing on record is lost: run the same command again" in error
-    assert "raylet" not in said
+    assert "raylet" not in output
     assert (run / "results.jsonl").read_bytes().startswith(kept)
     kept = (run / "results.jsonl").read_bytes()
 

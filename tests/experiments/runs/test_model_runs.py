@@ -50,14 +50,14 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def model() -> Callable[[dict[str, Any]], str]:
     """A model that answers as listed; it counts the questions about each task."""
-    asked: Counter[str] = Counter()
+    questions: Counter[str] = Counter()
     lock = threading.Lock()
 
     def answer(body: dict[str, Any]) -> str:
         name = "softmax" if "softmax" in body["messages"][1]["content"].split("For example")[0] else "relu"
         with lock:
-            asked[name] += 1
-            return ANSWERS[name][asked[name] - 1]
+            questions[name] += 1
+            return ANSWERS[name][questions[name] - 1]
 
     return answer
 
@@ -110,8 +110,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_model_finds_kernels_and_its_costs_are_kept(recorded: Path) -> None:
     for name, outcomes in OUTCOMES.items():
-        found = [row["verdict"]["outcome"] for row in records(recorded) if row["task"] == f"level1/{name}"]
-        assert found == outcomes
+        task_outcomes = [row["verdict"]["outcome"] for row in records(recorded) if row["task"] == f"level1/{name}"]
+        assert task_outcomes == outcomes
     assert (recorded / "best" / "level1-relu.cpp").read_text() == RELU
     used = json.loads((recorded / "usage.json").read_text())["author"]
     assert used == {"tokens_in": 600, "tokens_out": 60, "dollars": pytest.approx(0.6)}
@@ -171,11 +171,11 @@ def test_an_outage_stops_the_run_with_one_line_and_running_again_resumes(recorde
     assert str(error.value).endswith("run the same command again to go on")
     assert "\n" not in str(error.value)
     assert records(folder) == records(recorded)[: len(records(folder))]
-    known = len((folder / "transcript.jsonl").read_text().splitlines())
-    assert known == 3
+    exchanges = len((folder / "transcript.jsonl").read_text().splitlines())
+    assert exchanges == 3
     with serving(answers) as server:
         assert run(folder, base_url=server.url) == records(recorded)
-        assert len(server.requests) == QUESTIONS - known
+        assert len(server.requests) == QUESTIONS - exchanges
 
 
 def test_a_restart_in_the_middle_is_not_noticed(recorded: Path, tmp_path: Path) -> None:
@@ -235,14 +235,14 @@ def test_what_a_missing_model_s_error_says_to_do_works(
     parser = argparse.ArgumentParser()
     add_run_arguments(parser)
 
-    def made(*more: str) -> Any:
+    def trained(*more: str) -> Any:
         config = run_config(parser.parse_args([*words, *more]), agent="random", seed=0)
         return part(environment_options(config, RunFolder(tmp_path)))
 
     with pytest.raises(ConfigError, match="for example") as error:
-        made()
+        trained()
     advice = str(error.value).partition("for example ")[2].rstrip(")").partition(",")[0]
-    assert made(*advice.split())
+    assert trained(*advice.split())
 
 
 def command(*words: str, script: str = "train.py", **environment: str) -> subprocess.Popen[str]:
@@ -282,8 +282,8 @@ def test_the_key_is_nowhere(recorded: Path, tmp_path: Path) -> None:
         output, errors = command(*words, OPENAI_BASE_URL=server.url).communicate(timeout=200)
         assert set(server.keys) == {f"Bearer {KEY}"}
     assert errors.strip().splitlines()[-1].startswith("train.py: the author could not be reached")
-    given = ("--set", f"env.author_options.api_key={KEY}", "--out", str(tmp_path / "refused"))
-    _, refused = command(*TRAIN, "--tasks", "relu", *given).communicate(timeout=200)
+    options = ("--set", f"env.author_options.api_key={KEY}", "--out", str(tmp_path / "refused"))
+    _, refused = command(*TRAIN, "--tasks", "relu", *options).communicate(timeout=200)
     assert "keys are not options" in refused
     assert not (tmp_path / "refused").exists()
     assert KEY not in output + errors + refused

@@ -36,13 +36,13 @@ def held(folder: Path) -> dict[str, str]:
 @contextmanager
 def killed_before(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """End at a step; the steps that were made."""
-    made: list[str] = []
+    steps: list[str] = []
 
     def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **keywords: Any) -> Any:
-            if len(made) == step:
+            if len(steps) == step:
                 raise Killed
-            made.append(name)
+            steps.append(name)
             return real(*arguments, **keywords)
 
         return call
@@ -50,7 +50,7 @@ def killed_before(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[s
     with monkeypatch.context() as patched, suppress(Killed):
         for name in STEPS:
             patched.setattr(os, name, counted(name, getattr(os, name)))
-        yield made
+        yield steps
 
 
 def every_step(
@@ -64,12 +64,12 @@ def every_step(
         write(run, "had")
         ReplayBackup(run).make()
         write(run, "replayed")
-        with killed_before(step, monkeypatch) as made:
+        with killed_before(step, monkeypatch) as steps:
             act(ReplayBackup(run))
         ReplayBackup(run).make()
         ReplayBackup(run).restore()
         yield held(run)
-        if len(made) < step:
+        if len(steps) < step:
             assert step > 3, "it was killed somewhere"
             return
 
@@ -85,15 +85,15 @@ def test_killed_while_it_is_put_back_or_aside_everything_is_there(
         aside.restore()
         aside.make()
 
-    assert all(found == whole("had") for found in every_step(tmp_path, monkeypatch, there_and_back))
+    assert all(state == whole("had") for state in every_step(tmp_path, monkeypatch, there_and_back))
 
 
 def test_killed_while_it_is_dropped_the_old_or_the_new_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = list(every_step(tmp_path, monkeypatch, ReplayBackup.discard))
-    assert all(one in (whole("had"), whole("replayed")) for one in found)
-    assert (found[0], found[-1]) == (whole("had"), whole("replayed"))
+    states = list(every_step(tmp_path, monkeypatch, ReplayBackup.discard))
+    assert all(one in (whole("had"), whole("replayed")) for one in states)
+    assert (states[0], states[-1]) == (whole("had"), whole("replayed"))
 
 
 def test_a_replay_that_was_killed_leaves_nothing(tmp_path: Path) -> None:

@@ -76,8 +76,8 @@ def test_the_memory_knows_what_was_refined_to_what(tmp_path: Path) -> None:
     assert 10 < len(taken) < len(steps)
     with MemoryBank(tmp_path / "a" / "bank.sqlite", StaticEmbedder(), read_only=True) as bank:
         assert bank.problems() == ()
-        told = {start: [child.id for child in bank.children(start)] for start, _ in taken}
-        assert told == {start: [child for one, child in taken if one == start] for start in told}
+        children = {start: [child.id for child in bank.children(start)] for start, _ in taken}
+        assert children == {start: [child for one, child in taken if one == start] for start in children}
         first = {child: start for start, child in reversed(taken)}
         parents = {item.id: item.parent for item in bank.items(Kind.TRACE) if item.parent is not None}
         drafted = {row["produced"][0] for row in journal(tmp_path / "a") if row["start"] is None}
@@ -111,9 +111,9 @@ class Owner(Agent):
 
 def test_what_agents_say_is_written_at_the_attempts_whoever_owns_the_loop(tmp_path: Path) -> None:
     run(tmp_path / "owner", config(f"{__name__}:Owner"))
-    said = EventAccumulator(str(tmp_path / "owner")).Reload().Scalars("agent/picks")
-    assert [one.step for one in said] == list(range(1, 21))
-    assert said[-1].value > 20
+    picks = EventAccumulator(str(tmp_path / "owner")).Reload().Scalars("agent/picks")
+    assert [one.step for one in picks] == list(range(1, 21))
+    assert picks[-1].value > 20
     run(tmp_path / "context-value", config("context-value", env={"author_options": {"profile": "strong"}}))
     events = EventAccumulator(str(tmp_path / "context-value")).Reload()
     assert [one.step for one in events.Scalars("agent/predicted")] == list(range(1, 21))  # and no two at one step
@@ -175,8 +175,8 @@ def test_a_learner_of_rllib_runs_on_the_table(tmp_path: Path) -> None:
 
 def test_what_was_trained_on_the_table_is_evaluated_on_the_device(tmp_path: Path) -> None:
     run(tmp_path / "value", config())
-    found = evaluation.complete_runs([tmp_path / "value"])
-    study = evaluation.evaluation_study(found, ["level1/tanh"], 1, tmp_path / "unseen")
+    complete = evaluation.complete_runs([tmp_path / "value"])
+    study = evaluation.evaluation_study(complete, ["level1/tanh"], 1, tmp_path / "unseen")
     assert study.run(1, lambda done, total: None) == []
     assert [row["task"] for row in journal(study.path(study.shards[0]))] == ["level1/tanh"]
     run(tmp_path / "fresh", config("random", env={"memory": "fresh"}))
@@ -238,11 +238,11 @@ def test_first_episodes_are_found_among_others_that_overlap(seed: int, curriculu
         actions = [agent.act(*view(observations, infos, i)) for i in range(benches)]
         observations, _, _, _, infos = envs.step(np.array(actions))
         for i in range(benches):
-            if (made := view({}, infos, i)[1].get("attempt")) is not None:
-                if made.index == 0:
-                    episode[i] = dealt[made.task]
-                    dealt[made.task] += 1
-                records.append(journal_record(made) | {"episode": episode[i]})
+            if (attempt := view({}, infos, i)[1].get("attempt")) is not None:
+                if attempt.index == 0:
+                    episode[i] = dealt[attempt.task]
+                    dealt[attempt.task] += 1
+                records.append(journal_record(attempt) | {"episode": episode[i]})
     assert max(dealt.values()) > 2
     assert first_episodes(records) == [one for one in records if one["episode"] == 0]
 

@@ -87,10 +87,10 @@ def test_level_by_level_one_level_is_finished_before_the_next_begins(tmp_path: P
         run(tmp_path / folder, config("random", tasks=tasks, batch=batch, budget=2, env=env))
         return [row["task"] for row in journal(tmp_path / folder)]
 
-    one, two = [LEVELS[1], LEVELS[3]], [LEVELS[0], LEVELS[2]]
-    assert levels("equal", LEVELS) == one * 2 + two * 2, "a batch for each level"
+    level_1, level_2 = [LEVELS[1], LEVELS[3]], [LEVELS[0], LEVELS[2]]
+    assert levels("equal", LEVELS) == level_1 * 2 + level_2 * 2, "a batch for each level"
     assert levels("uneven", LEVELS[:3]) == [LEVELS[1]] * 2 + [LEVELS[0]] * 2 + [LEVELS[2]] * 2
-    assert levels("single", LEVELS, 1) == [task for task in (*one, *two) for _ in range(2)]
+    assert levels("single", LEVELS, 1) == [task for task in (*level_1, *level_2) for _ in range(2)]
     with pytest.raises(ConfigError, match="batches of 4 would mix the levels: batch must divide 2"):
         levels("mixed", LEVELS, 4)
     with pytest.raises(ConfigError, match="4 tasks don't make whole batches of 3"):
@@ -115,15 +115,15 @@ def test_a_run_folder_holds_what_it_says(tmp_path: Path) -> None:
         *(name.removesuffix("/text_summary") for name in tags["tensors"]),
     ]
     assert [name for name in written if not documented(name) and not name.startswith("_hparams_")] == []
-    for known in (*METRICS, *OTHERS):  # and what is documented is written; no model was asked, nothing was refined
-        pattern = re.sub(r"<\w+>", r".+", known)
+    for metric in (*METRICS, *OTHERS):  # and what is documented is written; no model was asked, nothing was refined
+        pattern = re.sub(r"<\w+>", r".+", metric)
         absent = (
-            known.startswith(("<part>", "round/", "agent/rllib", "agent/sb3"))
-            or known in ("agent/predicted", "agent/doubt")  # complement's
-            or "refine" in known
-            or ((known.startswith("kernel") or "speedup" in known) and not solved)
+            metric.startswith(("<part>", "round/", "agent/rllib", "agent/sb3"))
+            or metric in ("agent/predicted", "agent/doubt")  # complement's
+            or "refine" in metric
+            or ((metric.startswith("kernel") or "speedup" in metric) and not solved)
         )
-        assert absent or any(re.fullmatch(pattern, name) for name in written), known
+        assert absent or any(re.fullmatch(pattern, name) for name in written), metric
     assert json.loads((tmp_path / "run" / "provenance.json").read_text())["kernel_gym"]
     assert run(tmp_path / "run", config()) == outcome  # complete: nothing is done again
 
@@ -272,7 +272,7 @@ def test_without_its_memory_an_agent_brings_only_what_it_knows_of_the_seed_knowl
     value, context_value = ValueAgent(), ContextValueAgent()
     value.values = {("draft", "", seed): 0.1, ("refine", "", seed + 1): 0.2}
     context_value.effects.table = {("draft", seed): (0.1, 0.01), ("refine", seed + 1): (0.2, 0.01)}
-    known = {}
+    digests = {}
     for name, before in (("value", value), ("context-value", context_value)):
         settings = config(name, initial_agent="before", env=env, tasks=("level1/relu",))
         folder = RunFolder.open(tmp_path / name, settings)
@@ -280,9 +280,9 @@ def test_without_its_memory_an_agent_brings_only_what_it_knows_of_the_seed_knowl
         journal = folder.open_journal()
         plan = RunPlan.of(settings, folder)
         with RunRecorder(plan, journal) as recorder, make_environments(plan, recorder) as environments:
-            known[name] = environments.agent().values  # type: ignore[attr-defined]
+            digests[name] = environments.agent().values  # type: ignore[attr-defined]
         journal.close()
-    assert known == {"value": {("draft", "", seed): 0.1}, "context-value": {("draft", seed): 0.1}}
+    assert digests == {"value": {("draft", "", seed): 0.1}, "context-value": {("draft", seed): 0.1}}
 
 
 def test_options_that_an_agent_does_not_take_are_one_line(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ def options(*sets: str) -> dict[str, dict[str, object]]:
 
 
 def test_options_under_an_agent_s_name_are_that_agent_s_alone() -> None:
-    given = ("agent_options.value.epsilon=0.05", "agent_options.my_agents:Mine.size=3", "agent_options.gamma=0.9")
-    assert options(*given) == {
+    settings = ("agent_options.value.epsilon=0.05", "agent_options.my_agents:Mine.size=3", "agent_options.gamma=0.9")
+    assert options(*settings) == {
         "value": {"epsilon": 0.05, "gamma": 0.9},
         "dqn": {"gamma": 0.9},
         "my_agents:Mine": {"size": 3, "gamma": 0.9},
@@ -71,15 +71,16 @@ def test_a_run_that_would_count_twice_is_refused(script: str, words: list[str], 
 
 
 def test_the_picker_that_knows_looks_into_the_run_s_own_author() -> None:
-    def made(*sets: str) -> OracleAgent:
+    def oracle_of(*sets: str) -> OracleAgent:
         agent = make_agent(resolve(overrides={"agent": "oracle"}, sets=sets))
         assert isinstance(agent, OracleAgent)
         return agent
 
-    assert (made().author.profile, made().author.language) == (OracleAgent().author.profile, "ascendc")
+    assert (oracle_of().author.profile, oracle_of().author.language) == (OracleAgent().author.profile, "ascendc")
     weak = OracleAgent(profile="weak").author.profile
-    assert made("env.author_options.profile=weak").author.profile == weak
-    assert made("env.device=cuda").author.language == "cuda"
-    assert made("agent_options.profile=weak", "agent_options.draws=2").author.profile == weak  # what is said goes first
+    assert oracle_of("env.author_options.profile=weak").author.profile == weak
+    assert oracle_of("env.device=cuda").author.language == "cuda"
+    explicit = oracle_of("agent_options.profile=weak", "agent_options.draws=2")
+    assert explicit.author.profile == weak  # explicit options go first
     with pytest.raises(ConfigError, match="simulated author only"):
-        made("env.author=openai")
+        oracle_of("env.author=openai")

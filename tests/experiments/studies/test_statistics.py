@@ -18,12 +18,12 @@ FIVE = resolve(overrides={"budget": 5})
 @settings(max_examples=40, deadline=None)
 @given(NUMBERS)
 def test_an_interval_holds_its_mean_and_stays_within_the_data(values: list[float]) -> None:
-    found = statistics.interval(values)
-    assert found is not None
-    assert found.low - 1e-9 <= found.mean <= found.high + 1e-9
-    assert min(values) - 1e-9 <= found.low
-    assert found.high <= max(values) + 1e-9
-    assert statistics.interval(values) == found  # the same numbers, the same interval
+    mean = statistics.interval(values)
+    assert mean is not None
+    assert mean.low - 1e-9 <= mean.mean <= mean.high + 1e-9
+    assert min(values) - 1e-9 <= mean.low
+    assert mean.high <= max(values) + 1e-9
+    assert statistics.interval(values) == mean  # the same numbers, the same interval
 
 
 @settings(max_examples=20, deadline=None)
@@ -39,9 +39,9 @@ def test_a_band_is_the_interval_of_every_point(curves: list[list[float]]) -> Non
 
 
 def test_the_effect_is_in_units_of_the_deviation() -> None:
-    one = statistics.difference("b", {0: 0.5, 1: 0.7, 2: 0.9}, "a", {0: 0.4, 1: 0.4, 2: 0.4})
-    assert one is not None
-    assert one.effect == pytest.approx(0.3 / 0.2)
+    difference = statistics.difference("b", {0: 0.5, 1: 0.7, 2: 0.9}, "a", {0: 0.4, 1: 0.4, 2: 0.4})
+    assert difference is not None
+    assert difference.effect == pytest.approx(0.3 / 0.2)
     same = statistics.difference("b", {0: 0.5, 1: 0.5}, "a", {0: 0.25, 1: 0.25})
     assert same is not None
     assert same.effect is None
@@ -64,12 +64,12 @@ def test_a_shift_that_all_seeds_share_takes_six_to_count(sixty_fourths: int, see
     noise = np.random.default_rng(seed).integers(0, 64, seeds) / 64  # exact, so that nothing but the shift is left
     shift = sixty_fourths / 64
     values = {"a": dict(enumerate(noise)), "b": dict(enumerate(noise + shift)), "c": {99: 1.0}}
-    found = {one.contender: one for one in statistics.differences(values, [("b", "a"), ("c", "a")])}
-    assert set(found) == {"b"}  # c shares no seed with the reference
-    assert found["b"].interval.mean == pytest.approx(shift, abs=1e-9)
-    assert found["b"].counts == (shift != 0 and seeds >= 6)
-    assert found["b"].detectable is None
-    assert (found["b"].verdict == "equal in every seed") == (shift == 0)
+    differences = {one.contender: one for one in statistics.differences(values, [("b", "a"), ("c", "a")])}
+    assert set(differences) == {"b"}  # c shares no seed with the reference
+    assert differences["b"].interval.mean == pytest.approx(shift, abs=1e-9)
+    assert differences["b"].counts == (shift != 0 and seeds >= 6)
+    assert differences["b"].detectable is None
+    assert (differences["b"].verdict == "equal in every seed") == (shift == 0)
 
 
 @pytest.mark.filterwarnings("error")
@@ -77,17 +77,17 @@ def test_a_shift_that_all_seeds_share_takes_six_to_count(sixty_fourths: int, see
 def test_equal_differences_of_few_seeds_are_no_finding_nor_is_rounding(seeds: int) -> None:
     own = {seed: 0.525 - 0.05 * seed + 1e-14 * seed for seed in range(seeds)}
     base = {seed: 0.5 - 0.05 * seed for seed in range(seeds)}
-    one = statistics.difference("b", own, "a", base)
-    assert one is not None
-    assert len(set(one.per_seed.values())) > 1  # float dust
-    assert (one.p, one.counts, one.effect) == (2.0 ** (1 - seeds), False, None)
+    difference = statistics.difference("b", own, "a", base)
+    assert difference is not None
+    assert len(set(difference.per_seed.values())) > 1  # float dust
+    assert (difference.p, difference.counts, difference.effect) == (2.0 ** (1 - seeds), False, None)
     assert statistics.paired_p([1e-17, -1e-17]) == 1.0
 
 
 def test_without_noise_to_judge_by_nothing_is_claimed() -> None:
-    one = statistics.difference("b", {0: 0.9}, "a", {0: 0.1})
-    assert one is not None
-    assert (one.p, one.detectable, one.counts) == (1.0, None, False)
+    difference = statistics.difference("b", {0: 0.9}, "a", {0: 0.1})
+    assert difference is not None
+    assert (difference.p, difference.detectable, difference.counts) == (1.0, None, False)
 
 
 @pytest.mark.parametrize(("seeds", "comparisons"), [(2, 1), (3, 1), (3, 10), (8, 1), (8, 4)])
@@ -96,8 +96,8 @@ def test_the_smallest_detectable_effect_has_the_power_it_states(seeds: int, comp
     data = np.random.default_rng(0).normal(0, 1, (20_000, seeds))
     effect = statistics.smallest_detectable((data[0] - data[0].mean()) / data[0].std(ddof=1), comparisons)
     assert effect is not None
-    found = stats.ttest_1samp(data + effect, 0.0, axis=1).pvalue < statistics.LEVEL / comparisons
-    assert found.mean() == pytest.approx(statistics.POWER, abs=0.012)
+    significant = stats.ttest_1samp(data + effect, 0.0, axis=1).pvalue < statistics.LEVEL / comparisons
+    assert significant.mean() == pytest.approx(statistics.POWER, abs=0.012)
 
 
 @pytest.mark.filterwarnings("error")

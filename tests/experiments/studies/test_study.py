@@ -110,7 +110,7 @@ def test_asked_for_some_agents_an_arm_makes_those_of_its_own_and_whoever_builds_
 
 def test_a_size_reads_the_former_name_of_its_share_of_tasks() -> None:
     sizes = {"new": {"tasks": 0.5}, "old": {"operators": 0.5}}
-    study = study_definition.parse("mine", PASSED_ON | {"phases": ["basics 4"], "arms": {"": {}}, "sizes": sizes})
+    study = study_definition.parse("mine", PASSED_ON | {"phases": ["level1 4"], "arms": {"": {}}, "sizes": sizes})
     new, old = (study_definition.shards(study, size) for size in ("new", "old"))
     assert [shard.tasks for shard in new] == [shard.tasks for shard in old]
     assert {len(shard.tasks) for shard in new} == {2}
@@ -172,9 +172,9 @@ def test_a_memory_is_made_passed_on_and_the_folder_can_be_moved(tmp_path: Path) 
     seen: list[tuple[int, int]] = []
     assert study.run(2, lambda done, total: seen.append((done, total))) == []
     assert seen[-1] == (4, 4)
-    made, used = (study.path(shard) for shard in shards)
+    source, used = (study.path(shard) for shard in shards)
     assert (used / MEMORY_FILE).exists()
-    assert not (made / MEMORY_FILE).exists()
+    assert not (source / MEMORY_FILE).exists()
     assert "basics/" in (used / MEMORY_FILE).read_text()
     shutil.move(tmp_path / "here", tmp_path / "there")
     moved = Study(shards, tmp_path / "there", "use/value")
@@ -269,13 +269,13 @@ def test_killed_with_its_runs_under_way_a_study_leaves_nobody_behind(tmp_path: P
     """An orphan would go on writing what the same command takes up again."""
     (tmp_path / "sleeping_study.py").write_text(SLEEPING_STUDY)
     command = subprocess.Popen([sys.executable, "sleeping_study.py"], cwd=tmp_path)
-    said = tmp_path / "pid"
-    while not (said.exists() and said.read_text()):
+    pid = tmp_path / "pid"
+    while not (pid.exists() and pid.read_text()):
         assert command.poll() is None
         time.sleep(0.05)
     command.kill()
     command.wait()
-    while _alive(int(said.read_text())):  # until the test's own timeout
+    while _alive(int(pid.read_text())):  # until the test's own timeout
         time.sleep(0.05)
 
 
@@ -304,10 +304,10 @@ def test_runs_that_fail_or_are_killed_say_so_and_leave_the_others_alone(tmp_path
 
 def test_a_memory_that_can_t_be_given_fails_its_shard_alone(tmp_path: Path) -> None:
     base = resolve(overrides={"agent": "random", "tasks": ["relu"], "budget": 1, "workers": 1})
-    given = base.model_copy(update={"initial_memory": MEMORY_FILE, "initial_agent": AGENT_FOLDER, "learning": False})
+    config = base.model_copy(update={"initial_memory": MEMORY_FILE, "initial_agent": AGENT_FOLDER, "learning": False})
     names = ("damaged", "blocked", "dropped")
     shards = [Shard(name, "random", 0, base, ("level1/relu",)) for name in names]
-    users = [Shard(f"use-{one.arm}", "random", 0, given, ("level1/relu",), memory=one.label) for one in shards]
+    users = [Shard(f"use-{one.arm}", "random", 0, config, ("level1/relu",), memory=one.label) for one in shards]
     study = Study((*shards, *users), tmp_path, "")
     for shard in shards:
         source = RunFolder.open(study.path(shard), base)
@@ -317,7 +317,7 @@ def test_a_memory_that_can_t_be_given_fails_its_shard_alone(tmp_path: Path) -> N
     damaged, blocked, dropped = (RunFolder(study.path(shard)) for shard in shards)
     damaged.bank.write_bytes(b"no bank" * 999)
     (blocked.agent / "learned").touch()
-    (RunFolder.open(study.path(users[1]), given).path / AGENT_FOLDER).touch()
+    (RunFolder.open(study.path(users[1]), config).path / AGENT_FOLDER).touch()
     dropped.agent.rmdir()  # as stores do that keep no empty folders
     failures = {failure.shard: failure.reason for failure in study.run(1, lambda done, total: None)}
     assert set(failures) == {users[0].label, users[1].label}

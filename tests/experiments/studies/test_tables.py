@@ -60,13 +60,13 @@ def test_what_few_seeds_can_show_is_said(seeds: int, comparisons: int, says: str
 
 def test_the_share_of_the_gap_is_stated_seed_by_seed() -> None:
     runs = outcomes(AREAS | {"seer": (0.70, 0.82, 0.79)})
-    found = closed_gap(runs, "one", STUDY.heuristics, "seer")
-    assert found is not None
-    assert (found.heuristic, found.without) == ("rule", [])
-    assert list(found.per_seed.values()) == pytest.approx([0.5, 0.5, 1.0])
-    assert found.share is not None
-    assert found.share.mean == pytest.approx(2 / 3)
-    assert found.gap.mean == pytest.approx((0.2 + 0.22 + 0.09) / 3)
+    gap = closed_gap(runs, "one", STUDY.heuristics, "seer")
+    assert gap is not None
+    assert (gap.heuristic, gap.without) == ("rule", [])
+    assert list(gap.per_seed.values()) == pytest.approx([0.5, 0.5, 1.0])
+    assert gap.share is not None
+    assert gap.share.mean == pytest.approx(2 / 3)
+    assert gap.gap.mean == pytest.approx((0.2 + 0.22 + 0.09) / 3)
     rows = tables.gaps_table(runs, STUDY)[1:]
     assert rows[0][:2] == ["one", "area"]
     assert rows[0][-2:] == ["+67% [+50%, +100%]", "+50%, +50%, +100%"]
@@ -94,22 +94,22 @@ def test_the_share_solved_is_stated_at_marks_within_the_budget() -> None:
         for agent, own in curves.items()
         for seed, curve in enumerate(own)
     ]
-    head, rule, one = tables.marks_table(runs, (2, 17))
+    head, rule, row = tables.marks_table(runs, (2, 17))
     assert head == ["correct after", "2 attempts"]
-    assert (rule[0], rule[1][:4], one[0], one[1][:4]) == ("rule", "0.30", "one", "0.70")
+    assert (rule[0], rule[1][:4], row[0], row[1][:4]) == ("rule", "0.30", "one", "0.70")
     assert tables.marks_table(runs, (17,)) == [[]]
     marked = STUDY.model_copy(update={"marks": (2,)})
     assert ["correct after", "2 attempts"] in [table[0] for table in tables.compared_tables(runs, [], marked)]
 
 
 def test_only_runs_on_the_same_tasks_stand_together() -> None:
-    made = {name: outcomes({name: (0.5,)})[0] for name in ("one/a", "one/b", "two/a", "three")}
-    asked: list[tuple[str, ...]] = []
+    by_name = {name: outcomes({name: (0.5,)})[0] for name in ("one/a", "one/b", "two/a", "three")}
+    groups: list[tuple[str, ...]] = []
 
     def run(name: str, *tasks: str) -> tuple[tuple[str, ...], Over]:
         def over(some: Sequence[str]) -> RunOutcome:
-            asked.append(tuple(some))
-            return made[name]
+            groups.append(tuple(some))
+            return by_name[name]
 
         return tasks, over
 
@@ -117,7 +117,7 @@ def test_only_runs_on_the_same_tasks_stand_together() -> None:
     assert {title: [one.agent for one in group] for title, group in whole.items()} == {
         title: ["one/a", "three"] for title in ("x", "y", "All tasks")
     }
-    assert asked == [("x/1",), ("x/1",), ("y/1",), ("y/1",), ("x/1", "y/1"), ("y/1", "x/1")]
+    assert groups == [("x/1",), ("x/1",), ("y/1",), ("y/1",), ("x/1", "y/1"), ("y/1", "x/1")]
     apart = comparable([run("one/a", "x/1", "x/2"), run("one/b", "x/1", "x/2"), run("two/a", "x/3", "y/1")])
     assert {title: [one.agent for one in group] for title, group in apart.items()} == {
         "x: 2 tasks of one": ["one/a", "one/b"],

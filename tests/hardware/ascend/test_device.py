@@ -133,7 +133,7 @@ class InProcess:
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ascend]:
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ascend]:
     home = tmp_path / "cann"
     (home / "bin").mkdir(parents=True)
     (home / "stub").mkdir()
@@ -169,17 +169,17 @@ def test_it_is_a_device_with_a_clock() -> None:
     assert isinstance(Ascend(), Clocked)
 
 
-def test_a_kernel_goes_all_the_way(made: Ascend) -> None:
-    given = inputs()
-    run = made.run(built(made), given)
+def test_a_kernel_goes_all_the_way(stand_in: Ascend) -> None:
+    arguments = inputs()
+    run = stand_in.run(built(stand_in), arguments)
     assert run.status == "ok", run.fault
-    assert given.values is not None
-    np.testing.assert_array_equal(run.outputs[0], given.values[0] + given.values[1])
+    assert arguments.values is not None
+    np.testing.assert_array_equal(run.outputs[0], arguments.values[0] + arguments.values[1])
 
 
-def test_many_timed_calls_on_several_sets(made: Ascend) -> None:
+def test_many_timed_calls_on_several_sets(stand_in: Ascend) -> None:
     sets = [inputs(seed).values or () for seed in range(3)]
-    timing = made.time(built(made), SIGNATURE, sets, 0xA5)
+    timing = stand_in.time(built(stand_in), SIGNATURE, sets, 0xA5)
     assert len(timing.runs) == 3
     assert not timing.unstable
     assert len(timing.firsts) in (2, 3)  # the very first call is not timed
@@ -188,48 +188,48 @@ def test_many_timed_calls_on_several_sets(made: Ascend) -> None:
         np.testing.assert_array_equal(run.outputs[0], values[0] + values[1])
 
 
-def test_the_compilers_refusal_is_a_diagnostic_with_a_line(made: Ascend) -> None:
-    build = made.build(Kernel(ADD.replace("a[i] + ", "a[i] + nothing + ")))
+def test_the_compilers_refusal_is_a_diagnostic_with_a_line(stand_in: Ascend) -> None:
+    build = stand_in.build(Kernel(ADD.replace("a[i] + ", "a[i] + nothing + ")))
     assert not build.ok
     assert build.diagnostics[0].line == 9
 
 
-def test_what_the_host_function_gets_wrong_is_told_before_the_npu_is_asked(made: Ascend) -> None:
-    assert made.build(Kernel(ADD.replace("inputs[0].shape[0]", "inputs[0].sizes[0]"))).diagnostics[0].line == 13
-    assert "no entry" in made.build(Kernel("int x;")).diagnostics[0].message
-    refused = made.run(built(made, ADD.replace("return 0;", "return 3;")), inputs())
+def test_what_the_host_function_gets_wrong_is_told_before_the_npu_is_asked(stand_in: Ascend) -> None:
+    assert stand_in.build(Kernel(ADD.replace("inputs[0].shape[0]", "inputs[0].sizes[0]"))).diagnostics[0].line == 13
+    assert "no entry" in stand_in.build(Kernel("int x;")).diagnostics[0].message
+    refused = stand_in.run(built(stand_in, ADD.replace("return 0;", "return 3;")), inputs())
     assert (refused.status, refused.code) == ("refused", 3)
 
 
-def test_writing_outside_is_seen(made: Ascend) -> None:
-    run = made.run(built(made, ADD.replace("c[i] = ", "c[i + 8] = ")), inputs())
+def test_writing_outside_is_seen(stand_in: Ascend) -> None:
+    run = stand_in.run(built(stand_in, ADD.replace("c[i] = ", "c[i + 8] = ")), inputs())
     assert run.fault is not None
     assert run.fault.rule == "OUT_OF_BOUNDS"
 
 
-def test_writing_to_an_input_is_seen(made: Ascend) -> None:
-    run = made.run(built(made, ADD.replace("c[i] = ", "a[i] = c[i] = ")), inputs())
+def test_writing_to_an_input_is_seen(stand_in: Ascend) -> None:
+    run = stand_in.run(built(stand_in, ADD.replace("c[i] = ", "a[i] = c[i] = ")), inputs())
     assert run.fault is not None
     assert run.fault.rule == "INPUT_WRITTEN"
 
 
-def test_results_that_change_are_seen(made: Ascend) -> None:
+def test_results_that_change_are_seen(stand_in: Ascend) -> None:
     source = ADD.replace("for (", "static float more; more += 1.0f; for (").replace("c[i] = ", "c[i] = more + ")
-    timing = made.time(built(made, source), SIGNATURE, [inputs().values or ()], 0xA5)
+    timing = stand_in.time(built(stand_in, source), SIGNATURE, [inputs().values or ()], 0xA5)
     assert timing.unstable
 
 
-def test_a_hang_is_a_timeout_and_the_npu_is_looked_at(made: Ascend) -> None:
-    build = built(made)
-    use(made, HungNpu())
-    assert made.run(build, inputs()).status == "timeout"
-    assert made._quarantine.reason() is not None  # there is no npu-smi here that says it is well
+def test_a_hang_is_a_timeout_and_the_npu_is_looked_at(stand_in: Ascend) -> None:
+    build = built(stand_in)
+    use(stand_in, HungNpu())
+    assert stand_in.run(build, inputs()).status == "timeout"
+    assert stand_in._quarantine.reason() is not None  # there is no npu-smi here that says it is well
 
 
-def test_a_fault_is_explained(made: Ascend) -> None:
-    build = built(made)
-    use(made, FaultyNpu())
-    run = made.run(build, inputs())
+def test_a_fault_is_explained(stand_in: Ascend) -> None:
+    build = built(stand_in)
+    use(stand_in, FaultyNpu())
+    run = stand_in.run(build, inputs())
     assert run.fault is not None
     assert (run.status, run.fault.rule) == ("fault", "UB_OVERFLOW")
 

@@ -27,8 +27,8 @@ FATES = {
 
 @pytest.fixture(scope="module")
 def verifier() -> Iterator[Verifier]:
-    with Verifier(Ascend(), cache=False) as made:
-        yield made
+    with Verifier(Ascend(), cache=False) as verifier:
+        yield verifier
 
 
 @pytest.mark.parametrize("name", FATES)

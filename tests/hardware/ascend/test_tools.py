@@ -93,8 +93,8 @@ def test_cann_9_builds_a_single_asc_file_by_cmake(tmp_path: Path) -> None:
 
 
 def test_errors_of_bisheng_come_with_the_authors_line() -> None:
-    found = compiler.diagnostics(recorded("bisheng.txt"), lines=40)
-    assert [(one.line, one.message.split("'")[0].strip()) for one in found] == [
+    errors = compiler.diagnostics(recorded("bisheng.txt"), lines=40)
+    assert [(one.line, one.message.split("'")[0].strip()) for one in errors] == [
         (14, "no matching function for call to"),
         (22, "use of undeclared identifier"),
         (31, "no member named"),
@@ -109,17 +109,17 @@ def test_errors_through_cmake_are_found_too() -> None:
 
 
 def test_errors_of_the_linker_have_no_line() -> None:
-    found = compiler.diagnostics("ld.lld: error: undefined symbol: expf\n", lines=20)
-    assert [(one.line, one.message) for one in found] == [(None, "undefined symbol: expf")]
+    errors = compiler.diagnostics("ld.lld: error: undefined symbol: expf\n", lines=20)
+    assert [(one.line, one.message) for one in errors] == [(None, "undefined symbol: expf")]
 
 
 # ---- faults and health ----------------------------------------------------------------------------------------------
 
 
 def test_the_drivers_sentence_says_more_than_the_number() -> None:
-    found = explain(recorded("fault_ub.txt"))
-    assert found.fault.rule == "UB_OVERFLOW"
-    assert found.lost
+    explained = explain(recorded("fault_ub.txt"))
+    assert explained.fault.rule == "UB_OVERFLOW"
+    assert explained.lost
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ def test_the_drivers_sentence_says_more_than_the_number() -> None:
     ],
 )
 def test_codes_become_faults(words: str, rule: str, timeout: bool) -> None:
-    found = explain(words)
-    assert (found.fault.rule, found.is_timeout) == (rule, timeout)
+    explained = explain(words)
+    assert (explained.fault.rule, explained.is_timeout) == (rule, timeout)
 
 
 def test_too_little_memory_is_no_fault_of_the_device() -> None:
@@ -152,14 +152,14 @@ def test_health_is_read_from_npu_smi() -> None:
 
 
 def test_npu_smi_is_asked_for_one_npu() -> None:
-    asked: list[list[str]] = []
+    commands: list[list[str]] = []
 
     def ask(arguments: list[str]) -> str:
-        asked.append(arguments)
+        commands.append(arguments)
         return recorded("health_ok.txt")
 
     assert health(3, ask).well
-    assert asked == [["info", "-t", "health", "-i", "3"]]
+    assert commands == [["info", "-t", "health", "-i", "3"]]
 
 
 def test_a_well_npu_goes_on_after_a_fault(tmp_path: Path) -> None:

@@ -35,10 +35,10 @@ def test_every_point_runs_at_its_published_shape(predictions: list[calibration.P
 
 
 def test_points_that_were_not_fitted_are_predicted(predictions: list[calibration.Prediction]) -> None:
-    told = calibration.summary(predictions)
-    assert told.check < 0.15
-    assert told.fit < 0.15
-    assert told.tau > 0.9
+    quality = calibration.summary(predictions)
+    assert quality.check < 0.15
+    assert quality.fit < 0.15
+    assert quality.tau > 0.9
 
 
 def test_no_point_is_far_off(predictions: list[calibration.Prediction]) -> None:
@@ -63,8 +63,8 @@ def test_the_steps_of_the_tuning_story_come_in_order(predictions: list[calibrati
 def test_the_longest_points_too() -> None:
     """Billions of scalar accesses: `make calibrate`."""
     with AscendSim(chip=calibration.CHIP, timeout=calibration.TIMEOUT, budget=calibration.BUDGET) as device:
-        told = [calibration.predict(point, device) for point in calibration.select(LONG)]
-    assert all(p.error is not None and abs(p.error) < 0.15 for p in told)
+        predictions = [calibration.predict(point, device) for point in calibration.select(LONG)]
+    assert all(p.error is not None and abs(p.error) < 0.15 for p in predictions)
 
 
 def test_an_unknown_point_is_one_clear_line() -> None:

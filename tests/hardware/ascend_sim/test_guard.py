@@ -116,8 +116,8 @@ def run(device: AscendSim, place: str, statement: str, compute: bool) -> Run:
     build = device.build(Kernel(source(place, statement)))
     assert build.ok, build.diagnostics
     assert build.binary is not None
-    found, mistakes = binary.screen(build.binary)
-    assert found is None, found
+    finding, mistakes = binary.screen(build.binary)
+    assert finding is None, finding
     assert not mistakes
     signature = Signature((InputSpec((64,)),), (TensorSpec((64,)),))
     return device.run(build, Inputs(signature, (np.zeros(64, np.float32),) if compute else None))
@@ -143,8 +143,8 @@ def test_calls_through_pointers_are_a_compile_error(device: AscendSim, name: str
     build = device.build(Kernel(source("host", statement, outside)))
     assert build.ok, build.diagnostics
     assert build.binary is not None
-    found, mistakes = binary.screen(build.binary)
-    assert found is None, found
+    finding, mistakes = binary.screen(build.binary)
+    assert finding is None, finding
     assert "through a pointer" in str(mistakes)
 
 

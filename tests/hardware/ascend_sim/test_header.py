@@ -92,15 +92,15 @@ def errors(tmp_path: Path, statements: Iterable[str]) -> dict[str, str]:
     command = ["g++", "-std=c++17", "-fsyntax-only", "-w", "-fmax-errors=0", *INCLUDE, source]
     output = subprocess.run(command, capture_output=True, text=True, check=False).stderr
     head = FILE.count("\n") + 1
-    found: dict[str, str] = {}
+    messages: dict[str, str] = {}
     line = 0
     for text in output.splitlines():
         if here := re.match(rf"{re.escape(str(source))}:(\d+):", text):
             line = int(here[1])
         if "error:" in text and line >= head:
-            found.setdefault(listed[line - head], text.split("error:", 1)[1].strip())
-    assert bool(found) == ("error:" in output), output[:2000]
-    return found
+            messages.setdefault(listed[line - head], text.split("error:", 1)[1].strip())
+    assert bool(messages) == ("error:" in output), output[:2000]
+    return messages
 
 
 def forms(name: str, operands: str, params: str) -> list[str]:
@@ -119,17 +119,17 @@ def typed(statements: Iterable[str], dtype: str) -> list[str]:
 
 def families() -> list[tuple[str, tuple[str, ...], list[str]]]:
     """Name, element types, statements in terms of T and t0, t1, t2."""
-    two, one = "BinaryRepeatParams{1, 1, 1, 8, 8, 8}", "UnaryRepeatParams{1, 1, 8, 8}"
-    found = [(name, types, forms(name, "t0, t1, t2", two)) for name, types in BINARY.items()]
-    found += [(name, types, forms(name, "t0, t1", one)) for name, types in UNARY.items()]
-    found += [(name, types, forms(name, "t0, t1, T(2)", one)) for name, types in SCALAR.items()]
+    binary, unary = "BinaryRepeatParams{1, 1, 1, 8, 8, 8}", "UnaryRepeatParams{1, 1, 8, 8}"
+    cases = [(name, types, forms(name, "t0, t1, t2", binary)) for name, types in BINARY.items()]
+    cases += [(name, types, forms(name, "t0, t1", unary)) for name, types in UNARY.items()]
+    cases += [(name, types, forms(name, "t0, t1, T(2)", unary)) for name, types in SCALAR.items()]
     calls = ("({});", "({}, n);", "({}, b);", "({}, b, n);")
-    found += [(name, FLOATS, [name + call.format("t0, t1") for call in calls]) for name in LIBRARY]
-    found.append(("Duplicate", MOVABLE, ["Duplicate(t0, T(1), n);", "Duplicate(t0, T(1), 16, 1, 1, 8);"]))
-    found.append(("DataCopy", ALL, ["GlobalTensor<T> gm; DataCopy(t0, gm, n); DataCopy(gm, t0, n);"]))
+    cases += [(name, FLOATS, [name + call.format("t0, t1") for call in calls]) for name in LIBRARY]
+    cases.append(("Duplicate", MOVABLE, ["Duplicate(t0, T(1), n);", "Duplicate(t0, T(1), 16, 1, 1, 8);"]))
+    cases.append(("DataCopy", ALL, ["GlobalTensor<T> gm; DataCopy(t0, gm, n); DataCopy(gm, t0, n);"]))
     return [
         (name, types, [text for text in texts if "<T, false>" not in text or name not in ("MulAddDst", "Axpy")])
-        for name, types, texts in found
+        for name, types, texts in cases
     ]
 
 
@@ -147,12 +147,12 @@ def test_unsupported_types_are_refused_with_the_list_of_supported_ones(tmp_path:
         if dtype not in types
         for text in typed(texts[:1], dtype)
     }
-    found = errors(tmp_path, refused)
-    assert found.keys() == refused.keys()
+    messages = errors(tmp_path, refused)
+    assert messages.keys() == refused.keys()
     for text, (name, types) in refused.items():
         if name not in ("Axpy", "MulAddDst"):
-            assert f"{name} takes {', '.join(types)}" in found[text] or set(
-                re.findall(r"\w+_t|half|float", found[text])
+            assert f"{name} takes {', '.join(types)}" in messages[text] or set(
+                re.findall(r"\w+_t|half|float", messages[text])
             ) >= set(types)
 
 
@@ -163,11 +163,11 @@ def test_pairs_that_cast_does_not_have_are_refused(tmp_path: Path) -> None:
 
 
 def test_what_the_device_lacks_is_absent(tmp_path: Path) -> None:
-    found = errors(tmp_path, STATEMENTS["refused"])
-    assert [text for text in STATEMENTS["refused"] if text not in found] == []
+    messages = errors(tmp_path, STATEMENTS["refused"])
+    assert [text for text in STATEMENTS["refused"] if text not in messages] == []
     assert (
         "TPipe::InitBuffer(T& que, uint8_t num, uint32_t len) not supports T as TBuf"
-        in found["TBuf<TPosition::VECCALC> t; pipe.InitBuffer(t, 2, 256);"]
+        in messages["TBuf<TPosition::VECCALC> t; pipe.InitBuffer(t, 2, 256);"]
     )
 
 

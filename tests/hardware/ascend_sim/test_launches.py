@@ -104,7 +104,7 @@ def test_lines_and_everything_outside_launches_stay(source: str) -> None:
 
 @given(st.text(alphabet="k<>(), \n\"'/*\\;:RLx1.", max_size=60))
 def test_any_text_is_read_to_its_end(source: str) -> None:
-    found = tokens(source)
-    assert all(source[token.start : token.end] == token.text for token in found)
-    assert all(before.end <= after.start for before, after in itertools.pairwise(found))
+    lexemes = tokens(source)
+    assert all(source[token.start : token.end] == token.text for token in lexemes)
+    assert all(before.end <= after.start for before, after in itertools.pairwise(lexemes))
     assert rewrite(source).count("\n") == source.count("\n")

@@ -27,8 +27,8 @@ def judge(count: int, seed: int) -> Counter[str]:
                 assert build.diagnostics[0].message
                 outcomes["uncompilable"] += 1
                 continue
-            for given in (values, None):
-                run = device.run(build, Inputs(signature, given))
+            for data in (values, None):
+                run = device.run(build, Inputs(signature, data))
                 outcomes[run.fault.rule if run.fault else run.status] += 1
             assert device._server is not None
             process = device._server._process

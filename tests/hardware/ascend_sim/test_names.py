@@ -31,10 +31,10 @@ def test_the_150_names_are_used_by_kernels_that_run_or_say_why_not() -> None:
 
 def test_what_is_absent_does_not_compile_and_its_author_is_told_what_to_do(tmp_path: Path) -> None:
     entries = [*NAMES["absent"].values(), *NAMES["lacking"].values()]
-    found = errors(tmp_path, [entry["statement"] for entry in entries])
+    messages = errors(tmp_path, [entry["statement"] for entry in entries])
     for entry in entries:
-        hint = hint_for(found[entry["statement"]])
-        assert hint is not None, found[entry["statement"]]
+        hint = hint_for(messages[entry["statement"]])
+        assert hint is not None, messages[entry["statement"]]
         assert entry["hint"].replace("\\", "") in hint, (entry, hint)
 
 
@@ -47,8 +47,8 @@ def test_the_kernels_of_the_suite_use_every_name_that_the_headers_offer() -> Non
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[AscendSim]:
-    with AscendSim() as made:
-        yield made
+    with AscendSim() as simulator:
+        yield simulator
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)

@@ -68,8 +68,8 @@ def body_of(case: dict[str, Any], which: str) -> str:
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[AscendSim]:
-    with AscendSim() as made:
-        yield made
+    with AscendSim() as simulator:
+        yield simulator
 
 
 #: Rules that need data; the others are checked in a timed run too.
@@ -174,9 +174,9 @@ ELSEWHERE = {"MATMUL", "GM_PADDING", "RESERVED_EVENT", "RESERVED_UB", "DCACHE"}
 
 
 def test_every_rule_has_a_program_that_breaks_it() -> None:
-    known = {rule.id for rule in rules()}
-    assert len(known) > 40
-    assert known - {case["rule"] for case in CASES.values()} == ONLY_RECORDS | ELSEWHERE
+    ids = {rule.id for rule in rules()}
+    assert len(ids) > 40
+    assert ids - {case["rule"] for case in CASES.values()} == ONLY_RECORDS | ELSEWHERE
 
 
 def test_the_table_of_rules_says_what_to_do() -> None:

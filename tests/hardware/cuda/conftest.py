@@ -29,5 +29,5 @@ def _share_cores() -> None:
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[Cuda]:
-    with Cuda(timeout=3.0) as made:
-        yield made
+    with Cuda(timeout=3.0) as gpu:
+        yield gpu

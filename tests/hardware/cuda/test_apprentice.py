@@ -32,8 +32,8 @@ MISTAKES = [
 
 @pytest.fixture(scope="module")
 def verifier() -> Iterator[Verifier]:
-    with Verifier(Cuda()) as made:
-        yield made
+    with Verifier(Cuda()) as judge:
+        yield judge
 
 
 @pytest.mark.parametrize("name", SAMPLE)
@@ -46,7 +46,7 @@ def test_an_oracle_passes_every_gate(name: str, verifier: Verifier) -> None:
 @pytest.mark.parametrize("name", ["softmax", "standard_matrix_multiplication"])
 def test_an_oracle_beats_the_naive_schedule(name: str, verifier: Verifier) -> None:
     task = suites.find_task(f"level1/{name}")
-    slow, fast = (verifier.verify(made(task, "cuda"), task) for made in (naive, oracle))
+    slow, fast = (verifier.verify(writer(task, "cuda"), task) for writer in (naive, oracle))
     assert slow.latency_us is not None, slow.feedback
     assert fast.latency_us is not None, fast.feedback
     assert slow.latency_us > fast.latency_us
@@ -57,5 +57,5 @@ def test_an_oracle_beats_the_naive_schedule(name: str, verifier: Verifier) -> No
 def test_a_mistake_fails_as_it_says(idiom: Idiom, mistake: Spelling, verifier: Verifier) -> None:
     """Run by `pytest -m 'slow and cuda' tests/cuda` on a machine with a GPU."""
     verdict = verifier.verify(*with_mistake(idiom, mistake))
-    found = verdict.cause if isinstance(verdict, Incorrect) else verdict.outcome
-    assert found == idiom.effect_of(mistake), verdict.feedback
+    outcome = verdict.cause if isinstance(verdict, Incorrect) else verdict.outcome
+    assert outcome == idiom.effect_of(mistake), verdict.feedback

@@ -66,18 +66,18 @@ def compiled(text: str, launch: str, folder: Path) -> Binaries | tuple[Diagnosti
     ],
 )
 def test_what_authors_expect(text: str, launch: str, tmp_path: Path) -> None:
-    made = compiled(text, launch, tmp_path)
-    assert isinstance(made, Binaries), made
-    assert len(made.kernels) == 1
-    assert not made.has_variables
+    build = compiled(text, launch, tmp_path)
+    assert isinstance(build, Binaries), build
+    assert len(build.kernels) == 1
+    assert not build.has_variables
 
 
 def test_variables_are_noticed(tmp_path: Path) -> None:
-    made = compiled(
+    build = compiled(
         "__device__ int calls;\n__global__ void k(float *y) { *y = ++calls; }\n", "k<<<1, 1>>>(y);", tmp_path
     )
-    assert isinstance(made, Binaries)
-    assert made.has_variables
+    assert isinstance(build, Binaries)
+    assert build.has_variables
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_variables_are_noticed(tmp_path: Path) -> None:
     ],
 )
 def test_refusals_are_in_the_authors_lines(text: str, launch: str, line: int, words: str, tmp_path: Path) -> None:
-    made = compiled(text, launch, tmp_path)
-    assert isinstance(made, tuple)
-    assert words in made[0].message
-    assert made[0].line == line
+    build = compiled(text, launch, tmp_path)
+    assert isinstance(build, tuple)
+    assert words in build[0].message
+    assert build[0].line == line
 
 
 def test_both_parts_must_be_there(tmp_path: Path) -> None:
@@ -107,6 +107,6 @@ def test_the_trusted_kernels_compile(tmp_path: Path) -> None:
 
 
 def test_no_file_of_the_machine_reaches_the_diagnostics(tmp_path: Path) -> None:
-    made = compiled('#include "/etc/passwd"\n__global__ void k(float *y) { *y = 1; }\n', "k<<<1, 1>>>(y);", tmp_path)
-    assert isinstance(made, tuple)
-    assert "root:" not in " ".join(one.message for one in made)
+    build = compiled('#include "/etc/passwd"\n__global__ void k(float *y) { *y = 1; }\n', "k<<<1, 1>>>(y);", tmp_path)
+    assert isinstance(build, tuple)
+    assert "root:" not in " ".join(one.message for one in build)

@@ -19,13 +19,13 @@ AS_GOOD = 1.1
 
 @pytest.fixture(scope="module")
 def verifier() -> Iterator[Verifier]:
-    with Verifier(Cuda(), cache=False) as made:
-        yield made
+    with Verifier(Cuda(), cache=False) as judge:
+        yield judge
 
 
 @pytest.mark.parametrize("task", [pytest.param(task, id=task.name) for task in suites.load_suite("level1")])
 def test_an_oracle_passes_every_gate_and_no_beginners_kernel_beats_it(task: Task, verifier: Verifier) -> None:
-    fast, slow = (verifier.verify(made(task, "cuda"), task) for made in (oracle, naive))
+    fast, slow = (verifier.verify(writer(task, "cuda"), task) for writer in (oracle, naive))
     assert fast.latency_us is not None, fast.feedback
     assert slow.latency_us is not None, slow.feedback
     assert fast.latency_us <= AS_GOOD * slow.latency_us

@@ -43,11 +43,11 @@ def planned(tmp_path: Path) -> Plans:
 
 
 def test_a_launch_becomes_a_record(planned: Plans) -> None:
-    made = planned(
+    launched = planned(
         "k<<<dim3(2, 3), 64, 128, (cudaStream_t)stream>>>((const float *)a->inputs[0].ptr + 2,\n"
         "    (float *)a->outputs[0].ptr, a->ints[0], a->floats[0]);\nreturn 0;"
     )
-    (launch,) = made.launches
+    (launch,) = launched.launches
     assert (launch.kernel, launch.grid, launch.block, launch.shared, launch.line) == (
         "k",
         (2, 3, 1),
@@ -63,19 +63,19 @@ def test_a_launch_becomes_a_record(planned: Plans) -> None:
 
 
 def test_structures_may_hold_tensors(planned: Plans) -> None:
-    made = planned(
+    launched = planned(
         "Pair p{(const float *)a->inputs[0].ptr, (float *)a->workspace + 4, 3};\n"
         "t<4><<<1, 32>>>(p);\nnone<<<1, 1>>>();\nreturn 0;"
     )
-    first, second = made.launches
+    first, second = launched.launches
     assert first.kernel == "t<4>"
     assert first.arguments[0].handles == ((0, 0, 0), (8, 2, 16))
     assert second.arguments == ()
 
 
 def test_a_refusal_carries_its_code(planned: Plans) -> None:
-    made = planned("k<<<1, 1>>>(nullptr, nullptr, 0, 0);\nreturn 42;")
-    assert (made.code, made.launches, made.fault) == (42, (), None)
+    launched = planned("k<<<1, 1>>>(nullptr, nullptr, 0, 0);\nreturn 42;")
+    assert (launched.code, launched.launches, launched.fault) == (42, (), None)
 
 
 @pytest.mark.parametrize(
@@ -92,18 +92,18 @@ def test_a_refusal_carries_its_code(planned: Plans) -> None:
     ],
 )
 def test_what_a_host_function_may_not_do(planned: Plans, body: str, rule: str) -> None:
-    made = planned(body)
-    assert made.fault is not None
-    assert made.fault.rule == rule
-    assert made.launches == ()
+    launched = planned(body)
+    assert launched.fault is not None
+    assert launched.fault.rule == rule
+    assert launched.launches == ()
 
 
 def test_an_endless_host_function_is_ended(planned: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launches, "WALL_SECONDS", 0.5)
-    made = planned("for (volatile int i = 0;; ) i = i + 1;")
-    assert made.timeout
-    assert made.fault is not None
-    assert made.fault.rule == "HOST_TIMEOUT"
+    launched = planned("for (volatile int i = 0;; ) i = i + 1;")
+    assert launched.timeout
+    assert launched.fault is not None
+    assert launched.fault.rule == "HOST_TIMEOUT"
 
 
 def test_an_empty_pointer_is_a_value(planned: Plans) -> None:
@@ -113,8 +113,8 @@ def test_an_empty_pointer_is_a_value(planned: Plans) -> None:
 
 @given(st.binary(max_size=400), st.integers(0, 8))
 def test_damaged_records_are_faults_or_launches(data: bytes, count: int) -> None:
-    made = launches._Log(data, {0: "k"}, (60, 60, 1 << 20)).plan(count)
-    assert made.fault is not None or len(made.launches) == count
+    launched = launches._Log(data, {0: "k"}, (60, 60, 1 << 20)).plan(count)
+    assert launched.fault is not None or len(launched.launches) == count
 
 
 def test_handles_are_no_addresses_of_a_host() -> None:

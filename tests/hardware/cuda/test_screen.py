@@ -38,14 +38,14 @@ CHEATS = {
 
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_style_passes(name: str) -> None:
-    found = screen.screen(read(HONEST[name]), language="cuda")
-    assert found is None, found.describe()
+    finding = screen.screen(read(HONEST[name]), language="cuda")
+    assert finding is None, finding.describe()
 
 
 @pytest.mark.parametrize("name", CHEATS)
 def test_what_is_refused(name: str) -> None:
     text, rule = CHEATS[name]
-    found = screen.screen(read(text), language="cuda")
-    assert found is not None
-    assert found.rule.id == rule
-    assert "Ascend" not in found.describe()
+    finding = screen.screen(read(text), language="cuda")
+    assert finding is not None
+    assert finding.rule.id == rule
+    assert "Ascend" not in finding.describe()

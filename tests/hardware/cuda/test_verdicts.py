@@ -43,8 +43,8 @@ HONEST = "y[i] = fmaxf(x[i], 0.0f);"
 
 @pytest.fixture(scope="module")
 def verifier() -> Iterator[Verifier]:
-    with Verifier(Cuda(timeout=3.0), cache=False) as made:
-        yield made
+    with Verifier(Cuda(timeout=3.0), cache=False) as judge:
+        yield judge
 
 
 def judge(verifier: Verifier, text: str, task: str = RELU) -> Verdict:

@@ -29,8 +29,8 @@ STORE = "PipeBarrier<PIPE_ALL>(); DataCopy(gz, b, 1024);"
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[AscendSim]:
-    with AscendSim() as made:
-        yield made
+    with AscendSim() as simulator:
+        yield simulator
 
 
 def once(device: AscendSim, body: str, size: int = 1024, blocks: str = "1", compute: bool = True) -> Run:
@@ -46,20 +46,20 @@ def test_a_mask_from_the_register(device: AscendSim) -> None:
     body = (
         "SetVectorMask<float>(0, 0x0f); Adds<float, false>(b, a, 1.0f, MASK_PLACEHOLDER, 2, {1, 1, 8, 8}); ResetMask();"
     )
-    got = once(device, FLOATS + LOAD + body + STORE).outputs[0]
+    actual = once(device, FLOATS + LOAD + body + STORE).outputs[0]
     want = np.zeros(1024, np.float32)
     for start in (0, 64):
         want[start : start + 4] = X[start : start + 4] + 1
-    assert np.array_equal(got, want)
+    assert np.array_equal(actual, want)
 
 
 def test_counter_mode_counts_elements_over_strided_repeats(device: AscendSim) -> None:
     body = """SetMaskCount(); SetVectorMask<float, MaskMode::COUNTER>(0, 70);
         Adds<float, false>(b, a, 1.0f, MASK_PLACEHOLDER, 1, {1, 1, 16, 8}); SetMaskNorm(); ResetMask();"""
-    got = once(device, FLOATS + LOAD + body + STORE).outputs[0]
+    actual = once(device, FLOATS + LOAD + body + STORE).outputs[0]
     want = np.zeros(1024, np.float32)
     want[:64], want[128:134] = X[:64] + 1, X[64:70] + 1
-    assert np.array_equal(got, want)
+    assert np.array_equal(actual, want)
 
 
 def test_the_count_form_leaves_the_mask_register_reset(device: AscendSim) -> None:
@@ -67,8 +67,8 @@ def test_the_count_form_leaves_the_mask_register_reset(device: AscendSim) -> Non
         SetVectorMask<float>(0, 1); Adds(b, a, 1.0f, 8);
         Adds<float, false>(b, a, 2.0f, MASK_PLACEHOLDER, 1, {1, 1, 8, 8});
     """
-    got = once(device, FLOATS + LOAD + body + STORE).outputs[0]
-    assert np.array_equal(got[:64], X[:64] + 2)
+    actual = once(device, FLOATS + LOAD + body + STORE).outputs[0]
+    assert np.array_equal(actual[:64], X[:64] + 2)
 
 
 # ---- queues and buffers --------------------------------------------------------------------------------------------
@@ -115,8 +115,8 @@ def test_cores_meet_in_sync_all(device: AscendSim) -> None:
         Duplicate(a, (float)me, 8); PipeBarrier<PIPE_ALL>(); DataCopy(gw[me * 8], a, 8);
         SyncAll();
         DataCopy(b, gw[(me + 1) % n * 8], 8); PipeBarrier<PIPE_ALL>(); DataCopy(gz[me * 8], b, 8);"""
-    got = once(device, FLOATS + body, 48 * 8, "48").outputs[0].reshape(48, 8)
-    assert np.array_equal(got[:, 0], (np.arange(48) + 1) % 48)
+    actual = once(device, FLOATS + body, 48 * 8, "48").outputs[0].reshape(48, 8)
+    assert np.array_equal(actual[:, 0], (np.arange(48) + 1) % 48)
 
 
 def test_more_blocks_than_cores_run_one_after_another(device: AscendSim) -> None:
@@ -215,8 +215,8 @@ def test_padded_tails_are_legal(device: AscendSim) -> None:
     body = """DataCopyPad(a, gx, DataCopyExtParams(1, 20, 0, 0, 0), DataCopyPadExtParams<float>(true, 0, 1, 0.0f));
         PipeBarrier<PIPE_ALL>(); Exp(b, a, 8); PipeBarrier<PIPE_ALL>();
         DataCopyPad(gz, b, DataCopyExtParams(1, 20, 0, 0, 0));"""
-    got = once(device, FLOATS + body, 5).outputs[0]
-    assert np.allclose(got, np.exp(X[:5]), rtol=1e-6)
+    actual = once(device, FLOATS + body, 5).outputs[0]
+    assert np.allclose(actual, np.exp(X[:5]), rtol=1e-6)
 
 
 def test_a_choice_hides_poison(device: AscendSim) -> None:

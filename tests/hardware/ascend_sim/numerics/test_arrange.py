@@ -51,8 +51,8 @@ GATHER, GATHERB, BRCB, PATTERN, MASK, LOCAL, COPY = range(7)
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[AscendSim]:
-    with AscendSim() as made:
-        yield made
+    with AscendSim() as simulator:
+        yield simulator
 
 
 @pytest.fixture(scope="module")
@@ -85,9 +85,9 @@ KINDS = pytest.mark.parametrize("kind", ["float32", "float16"])
 def test_gather(kernels: dict[str, Compiled], kind: str, count: int, base: int, seed: int) -> None:
     a = numbered(kind)
     picks = np.random.default_rng(seed).integers(0, ELEMENTS - 4, ELEMENTS).astype(np.uint32)
-    got = call(kernels[kind], a, picks * a.dtype.itemsize, GATHER, count, base * a.dtype.itemsize)
-    assert np.array_equal(got[:count], a[picks[:count] + base])
-    assert not got[count:].any()
+    actual = call(kernels[kind], a, picks * a.dtype.itemsize, GATHER, count, base * a.dtype.itemsize)
+    assert np.array_equal(actual[:count], a[picks[:count] + base])
+    assert not actual[count:].any()
 
 
 @KINDS
@@ -95,10 +95,10 @@ def test_gather_blocks_and_broadcast_blocks(kernels: dict[str, Compiled], kind: 
     a = numbered(kind)
     per = 32 // a.dtype.itemsize
     picks = np.random.default_rng(1).integers(0, ELEMENTS // per, ELEMENTS).astype(np.uint32)
-    got = call(kernels[kind], a, picks * 32, GATHERB, 3, 1, 8)
-    assert np.array_equal(got[: 24 * per], np.concatenate([a[p * per : (p + 1) * per] for p in picks[:24]]))
-    got = call(kernels[kind], a, NO_WORDS, BRCB, 2, 2, 16)
-    blocks = got[: 32 * per].reshape(32, per)
+    actual = call(kernels[kind], a, picks * 32, GATHERB, 3, 1, 8)
+    assert np.array_equal(actual[: 24 * per], np.concatenate([a[p * per : (p + 1) * per] for p in picks[:24]]))
+    actual = call(kernels[kind], a, NO_WORDS, BRCB, 2, 2, 16)
+    blocks = actual[: 32 * per].reshape(32, per)
     for repeat in range(2):
         assert np.array_equal(
             blocks[repeat * 16 : repeat * 16 + 16 : 2], np.repeat(a[repeat * 8 : repeat * 8 + 8, None], per, 1)
@@ -112,32 +112,32 @@ def test_gather_by_pattern(kernels: dict[str, Compiled], kind: str, pattern: int
     kept = {1: lambda i: i % 2 == 0, 2: lambda i: i % 2 == 1, 7: lambda i: True}
     keeps = kept.get(pattern, lambda i: i % 4 == pattern - 3)
     for each, reduce in ((per, 0), (per // 2 + 5, 1)):
-        got = call(kernels[kind], a, NO_WORDS, PATTERN, pattern, reduce, each, 2, 8)
+        actual = call(kernels[kind], a, NO_WORDS, PATTERN, pattern, reduce, each, 2, 8)
         want = np.array([a[r * per + i] for r in range(2) for i in range(each) if keeps(i)])
-        assert np.array_equal(got[: len(want)], want)
-        assert got[-1] == len(want)
+        assert np.array_equal(actual[: len(want)], want)
+        assert actual[-1] == len(want)
 
 
 @KINDS
 def test_gather_by_mask(kernels: dict[str, Compiled], kind: str) -> None:
     a, per = numbered(kind), 256 // np.dtype(NUMPY[kind]).itemsize
     words = np.random.default_rng(2).integers(0, 2**32, ELEMENTS, dtype=np.uint32)
-    got = call(kernels[kind], a, words, MASK, 0, 0, per, 3, 8, 1)
+    actual = call(kernels[kind], a, words, MASK, 0, 0, per, 3, 8, 1)
     flags = np.unpackbits(words.view(np.uint8), bitorder="little")
     want = np.concatenate([a[r * per : (r + 1) * per][flags[r * 256 : r * 256 + per] == 1] for r in range(3)])
-    assert np.array_equal(got[: len(want)], want)
-    assert got[-1] == len(want)
+    assert np.array_equal(actual[: len(want)], want)
+    assert actual[-1] == len(want)
 
 
 @KINDS
 def test_local_copies_with_gaps(kernels: dict[str, Compiled], kind: str) -> None:
     a = numbered(kind)
     per = 32 // a.dtype.itemsize
-    got = call(kernels[kind], a, NO_WORDS, LOCAL, 4, 2, 1, 3).reshape(-1, per)
+    actual = call(kernels[kind], a, NO_WORDS, LOCAL, 4, 2, 1, 3).reshape(-1, per)
     rows = a.reshape(-1, per)
     for i in range(4):
-        assert np.array_equal(got[i * 5 : i * 5 + 2], rows[i * 3 : i * 3 + 2])
-        assert not got[i * 5 + 2 : i * 5 + 5].any()
+        assert np.array_equal(actual[i * 5 : i * 5 + 2], rows[i * 3 : i * 3 + 2])
+        assert not actual[i * 5 + 2 : i * 5 + 5].any()
 
 
 COPIES = """

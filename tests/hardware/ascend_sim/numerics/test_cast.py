@@ -53,8 +53,8 @@ template <class D, class S> __aicore__ void convert(TPipe &pipe, GM_ADDR x0, GM_
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[AscendSim]:
-    with AscendSim() as made:
-        yield made
+    with AscendSim() as simulator:
+        yield simulator
 
 
 @pytest.fixture(scope="module")
@@ -126,11 +126,11 @@ def _touched(walk: Walk, target: str, origin: str, wide: int) -> Iterator[tuple[
             )
 
 
-def same(got: Array, want: Array) -> bool:
-    if got.dtype.kind in "iu":
-        return bool(np.array_equal(got, want))
+def same(actual: Array, want: Array) -> bool:
+    if actual.dtype.kind in "iu":
+        return bool(np.array_equal(actual, want))
     with np.errstate(invalid="ignore"):
-        left, right = got.astype(np.float64), want.astype(np.float64)
+        left, right = actual.astype(np.float64), want.astype(np.float64)
     equal = (left == right) & (np.signbit(left) == np.signbit(right))
     return bool(np.all(equal | (np.isnan(left) & np.isnan(right))))
 

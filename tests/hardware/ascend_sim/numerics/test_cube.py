@@ -41,8 +41,8 @@ BODY = """
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[AscendSim]:
-    with AscendSim() as made:
-        yield made
+    with AscendSim() as simulator:
+        yield simulator
 
 
 def kernel(device: AscendSim, kind: str, result: str, body: str = BODY) -> Compiled:

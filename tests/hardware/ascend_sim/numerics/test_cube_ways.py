@@ -19,8 +19,8 @@ Array = NDArray[Any]
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[AscendSim]:
-    with AscendSim() as made:
-        yield made
+    with AscendSim() as simulator:
+        yield simulator
 
 
 #: Two matrices that lie as fractals in global memory, a product, and its way out.
@@ -203,9 +203,9 @@ def test_results_with_scales(
     offsets = np.array([0, 3, -7])[np.arange(64) % 3] if result != "float16" else np.zeros(64, int)
     words = np.array([scale_bits(s, int(o)) for s, o in zip(scales, offsets, strict=True)], np.int64)
     bias = words.view(np.int32 if kind == "int8" else np.float32)
-    one = scale_bits(0.5, 5 if result != "float16" else 0)
+    scale = scale_bits(0.5, 5 if result != "float16" else 0)
     mode = column if by_column else scalar
-    ints = [m, n, k, 0, way, 0, mode, one, m]
+    ints = [m, n, k, 0, way, 0, mode, scale, m]
     shape = (m, n) if way != FRACTALS else (m * n,)
     if way == FRACTALS and result == "float16":
         ints[8] = m

@@ -74,12 +74,12 @@ def kernels() -> Iterator[dict[str, Compiled]]:
         }
 
 
-def apart(got: Array, want: Array) -> float:
+def apart(actual: Array, want: Array) -> float:
     """The largest distance from the exact value, in units of the last place."""
-    unit = np.spacing(np.abs(want).astype(got.dtype)).astype(np.float64)
-    finite = np.isfinite(want.astype(got.dtype))
-    assert np.array_equal(np.isnan(got), np.isnan(want))
-    return float(np.max(np.abs(got[finite].astype(np.float64) - want[finite]) / unit[finite]))
+    unit = np.spacing(np.abs(want).astype(actual.dtype)).astype(np.float64)
+    finite = np.isfinite(want.astype(actual.dtype))
+    assert np.array_equal(np.isnan(actual), np.isnan(want))
+    return float(np.max(np.abs(actual[finite].astype(np.float64) - want[finite]) / unit[finite]))
 
 
 @pytest.mark.parametrize("kind", ["float32", "float16"])

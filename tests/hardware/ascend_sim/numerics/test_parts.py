@@ -23,8 +23,8 @@ BESIDE = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[AscendSim]:
-    with AscendSim() as made:
-        yield made
+    with AscendSim() as simulator:
+        yield simulator
 
 
 FLASH = """
@@ -166,12 +166,12 @@ def test_group_norm(tiles: dict[str, Compiled], kind: str, n: int, c: int, g: in
     gamma, beta = rng.standard_normal((2, c)).astype(NUMPY[kind])
     # A group's weights start on whole blocks only where the test can put them: one group, or blocks of channels.
     weights[:c], weights[512 : 512 + c] = gamma, beta
-    got, means = call(tiles[kind], x, weights, GROUP + form, 0, 0, 0, n, c, g, hw)
+    actual, means = call(tiles[kind], x, weights, GROUP + form, 0, 0, 0, n, c, g, hw)
     grouped = x.astype(np.float64).reshape(n * g, -1)
     centred = (grouped - grouped.mean(1, keepdims=True)) / np.sqrt(grouped.var(1, keepdims=True) + 1e-3)
     want = centred.reshape(n, c, hw) * gamma.astype(np.float64)[:, None] + beta.astype(np.float64)[:, None]
     scale = 1e-5 if kind == "float32" else 1e-2
-    assert np.allclose(got[: x.size].reshape(x.shape), want, rtol=scale, atol=scale)
+    assert np.allclose(actual[: x.size].reshape(x.shape), want, rtol=scale, atol=scale)
     assert np.allclose(means[: n * g], grouped.mean(1), rtol=scale, atol=scale)
 
 
@@ -189,9 +189,9 @@ def test_selecting_by_bytes(
     for op, width in ((SELECT, np.uint8), (SELECT_SET, np.int16)):
         raw = np.zeros(8192 * x.itemsize, np.uint8)
         raw[: mask.size * np.dtype(width).itemsize] = mask.astype(width).view(np.uint8).reshape(-1)
-        got, _ = call(tiles[kind], x, raw.view(NUMPY[kind])[:4096], op, rows, columns, columns, pitch)
+        actual, _ = call(tiles[kind], x, raw.view(NUMPY[kind])[:4096], op, rows, columns, columns, pitch)
         taken = mask[:, :columns] == (op == SELECT_SET)
-        assert np.array_equal(got[: x.size].reshape(x.shape), np.where(taken, x, NUMPY[kind](9)))
+        assert np.array_equal(actual[: x.size].reshape(x.shape), np.where(taken, x, NUMPY[kind](9)))
 
 
 @KINDS
@@ -212,8 +212,8 @@ def test_padding_and_taking_it_off(
     x = (np.arange(rows * columns) % 999).reshape(rows, columns).astype(NUMPY[kind])
     right = -(left + used) % per
     none = np.zeros(4096, NUMPY[kind])
-    got, _ = call(tiles[kind], x, none, PAD + form, rows, columns, used, left, right)
+    actual, _ = call(tiles[kind], x, none, PAD + form, rows, columns, used, left, right)
     want = np.pad(x[:, :used], ((0, 0), (left, right)), constant_values=7)
-    assert np.array_equal(got[: want.size].reshape(want.shape), want)
-    got, _ = call(tiles[kind], x, none, UNPAD + form, rows, columns, columns, 0, columns - used)
-    assert np.array_equal(got[: rows * used].reshape(rows, used), x[:, :used])
+    assert np.array_equal(actual[: want.size].reshape(want.shape), want)
+    actual, _ = call(tiles[kind], x, none, UNPAD + form, rows, columns, columns, 0, columns - used)
+    assert np.array_equal(actual[: rows * used].reshape(rows, used), x[:, :used])

@@ -30,8 +30,8 @@ template <class T> __aicore__ LocalTensor<T> load(TBuf<> &buffer, TPipe &pipe, G
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[AscendSim]:
-    with AscendSim() as made:
-        yield made
+    with AscendSim() as simulator:
+        yield simulator
 
 
 QUANT = (
@@ -134,8 +134,8 @@ def test_dequantising(device: AscendSim, kind: str, scales: str) -> None:
             want = (a[: m * n].reshape(m, n).astype(np.float32) * factor)[:, :used].astype(NUMPY[kind])
             per = 32 // np.dtype(NUMPY[kind]).itemsize
             pitch = -(-n // per) * per
-            got = run.outputs[0][: m * pitch].reshape(m, pitch)[:, :used]
-            assert np.array_equal(got, want)
+            actual = run.outputs[0][: m * pitch].reshape(m, pitch)[:, :used]
+            assert np.array_equal(actual, want)
 
 
 ANTIQUANT = (

@@ -81,14 +81,14 @@ def row_of(a: Array, repeat: int, operand: Operand, mask: int, fill: float) -> A
     return np.where(active, a[places], a.dtype.type(fill))
 
 
-def call(kernel: Compiled, kind: str, a: Array, old: Array, **given: int) -> Array:
+def call(kernel: Compiled, kind: str, a: Array, old: Array, **arguments: int) -> Array:
     names = ("form", "count", "low", "high", "repeats", "block", "stride", "index", "dst", "op", "order")
-    mask = given.pop("mask", 0)
-    given |= {
+    mask = arguments.pop("mask", 0)
+    arguments |= {
         "low": mask & (1 << 63) - 1 | -(mask >> 63 & 1) << 63,
         "high": mask >> 64 & (1 << 63) - 1 | -(mask >> 127 & 1) << 63,
     }
-    run = kernel([a, old], [(old.shape, kind)], ints=[given.get(name, 0) for name in names])
+    run = kernel([a, old], [(old.shape, kind)], ints=[arguments.get(name, 0) for name in names])
     assert run.status == "ok", run.fault
     result: Array = run.outputs[0]
     return result
@@ -111,7 +111,7 @@ def test_a_whole_tensor(kernels: dict[str, Compiled], kind: str, count: int, op:
     a, old = values_of(kind, seed)
     if ties:
         a = np.round(a).astype(a.dtype)
-    got = call(kernels[kind], kind, a, old, count=count, op=op, index=1)
+    actual = call(kernels[kind], kind, a, old, count=count, op=op, index=1)
     want, used = old.copy(), a[:count]
     if op == SUM:
         lanes = 256 // a.dtype.itemsize
@@ -123,7 +123,7 @@ def test_a_whole_tensor(kernels: dict[str, Compiled], kind: str, count: int, op:
     else:
         place = int(used.argmax() if op == MAX else used.argmin())
         want[:2] = [used[place], bits(place, a.dtype)]
-    assert np.array_equal(got.view(np.uint8), want.view(np.uint8))
+    assert np.array_equal(actual.view(np.uint8), want.view(np.uint8))
 
 
 @pytest.mark.parametrize("kind", ["float32", "float16"])
@@ -143,8 +143,8 @@ def test_parts(kernels: dict[str, Compiled], kind: str, draw: st.DataObject, op:
     repeats, step = draw.draw(st.integers(1, 3)), draw.draw(st.integers(1, 2))
     operand = Operand(draw.draw(st.integers(1, 2)), draw.draw(st.integers(0, 16)))
     order = draw.draw(st.integers(0, 3))
-    given = {"block": operand.block, "stride": operand.repeat, "dst": step, "mask": mask, "repeats": repeats}
-    got = call(kernels[kind], kind, a, old, **given, op=10 * (unit + 1) + op, order=order)
+    arguments = {"block": operand.block, "stride": operand.repeat, "dst": step, "mask": mask, "repeats": repeats}
+    actual = call(kernels[kind], kind, a, old, **arguments, op=10 * (unit + 1) + op, order=order)
 
     want = old.copy()
     group = {REPEAT: lanes, BLOCK: 32 // width, PAIR: 2}[unit]
@@ -161,23 +161,23 @@ def test_parts(kernels: dict[str, Compiled], kind: str, draw: st.DataObject, op:
                 want[at : at + 2] = [value, bits(place, a.dtype)][:: 1 if order == 0 else -1]
             else:
                 want[at] = bits(place, a.dtype) if op != SUM and unit == REPEAT and order == 3 else value
-    assert np.array_equal(got.view(np.uint8), want.view(np.uint8))
+    assert np.array_equal(actual.view(np.uint8), want.view(np.uint8))
 
 
 @pytest.mark.parametrize("kind", ["float32", "float16"])
 def test_a_mask_over_repeats(kernels: dict[str, Compiled], kind: str) -> None:
     a, old = values_of(kind, 5)
     mask = (1 << 100) - 1 if kind == "float16" else (1 << 40) - 1
-    got = call(kernels[kind], kind, a, old, form=1, mask=mask, repeats=3, stride=10, op=MAX, index=1)
+    actual = call(kernels[kind], kind, a, old, form=1, mask=mask, repeats=3, stride=10, op=MAX, index=1)
     lanes = 256 // a.dtype.itemsize
     rows = np.concatenate([row_of(a, r, Operand(1, 10), mask, -np.inf) for r in range(3)])
-    assert got[0] == rows.max()
-    assert got[1:2].view(np.uint32 if kind == "float32" else np.uint16)[0] == rows.argmax()
+    assert actual[0] == rows.max()
+    assert actual[1:2].view(np.uint32 if kind == "float32" else np.uint16)[0] == rows.argmax()
     assert rows.size == 3 * lanes
 
 
 def test_half_sums_are_rounded_at_every_addition(kernels: dict[str, Compiled]) -> None:
     a = np.zeros(ELEMENTS, np.float16)
     a[:4] = [60000, 60000, -30000, 100]
-    got = call(kernels["float16"], "float16", a, np.zeros(ELEMENTS, np.float16), count=4, op=SUM)
-    assert np.isinf(got[0]), "60000 + 60000 comes first"
+    actual = call(kernels["float16"], "float16", a, np.zeros(ELEMENTS, np.float16), count=4, op=SUM)
+    assert np.isinf(actual[0]), "60000 + 60000 comes first"

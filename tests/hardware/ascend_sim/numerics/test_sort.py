@@ -87,8 +87,8 @@ KINDS = pytest.mark.parametrize("kind", ["float32", "float16"])
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[AscendSim]:
-    with AscendSim() as made:
-        yield made
+    with AscendSim() as simulator:
+        yield simulator
 
 
 @pytest.fixture(scope="module")
@@ -217,8 +217,8 @@ def test_the_top_of_each_row(
         x = a[row * columns : row * columns + used]
         order = downwards(x if largest else -x)[:k]
         assert np.array_equal(values[row * pitch : row * pitch + k], x[order])
-        got = indices[row * index_pitch : row * index_pitch + k]
-        assert np.array_equal(got, order + (first if numbered else 0))
+        actual = indices[row * index_pitch : row * index_pitch + k]
+        assert np.array_equal(actual, order + (first if numbered else 0))
 
 
 TRANSPOSE = """
@@ -259,13 +259,13 @@ def test_transposing_blocks(device: AscendSim, kind: str, repeats: int) -> None:
         dst_high, src_high = high & 1, high >> 1
         run = kernel([a], [(a.shape, kind)], ints=[repeats, dst_high, src_high, high & 1])
         assert run.status == "ok", run.fault
-        got = run.outputs[0].reshape(8, 16, per)
+        actual = run.outputs[0].reshape(8, 16, per)
         for repeat in range(repeats):
             square = a.reshape(8, 16, per)[repeat]
             if kind == "int8":
                 want = square[:, 16 * src_high : 16 * src_high + 16].T
-                assert np.array_equal(got[repeat][:, 16 * dst_high : 16 * dst_high + 16], want)
-                assert not got[repeat][:, 16 * (1 - dst_high) : 16 * (1 - dst_high) + 16].any()
+                assert np.array_equal(actual[repeat][:, 16 * dst_high : 16 * dst_high + 16], want)
+                assert not actual[repeat][:, 16 * (1 - dst_high) : 16 * (1 - dst_high) + 16].any()
             else:
-                assert np.array_equal(got[repeat].reshape(per, 16), square.T)
-        assert not got[repeats:].any()
+                assert np.array_equal(actual[repeat].reshape(per, 16), square.T)
+        assert not actual[repeats:].any()

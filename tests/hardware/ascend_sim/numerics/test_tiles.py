@@ -58,8 +58,8 @@ SOFTMAX, LOGSOFTMAX, SUM, MEAN, DOWN, ALONG, BY_ROWS, BY_COLUMNS, LAYERNORM, RMS
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[AscendSim]:
-    with AscendSim() as made:
-        yield made
+    with AscendSim() as simulator:
+        yield simulator
 
 
 @pytest.fixture(scope="module")
@@ -108,10 +108,10 @@ def test_a_row_wise_function(
     run = tiles[kind]([a, gamma, beta], outputs, ints=[op, rows, columns, used])
     assert run.status == "ok", run.fault
     want = reference(op, a.astype(np.float64), gamma.astype(np.float64), beta.astype(np.float64), used)
-    got = run.outputs[0].astype(np.float64)
-    got = got.reshape(-1)[:rows] if want.ndim == 1 else got[:, : want.shape[1]]
+    actual = run.outputs[0].astype(np.float64)
+    actual = actual.reshape(-1)[:rows] if want.ndim == 1 else actual[:, : want.shape[1]]
     scale = 1e-5 if kind == "float32" else 1e-2
-    assert np.allclose(got, want, rtol=scale, atol=scale)
+    assert np.allclose(actual, want, rtol=scale, atol=scale)
     beside = run.outputs[1].astype(np.float64)
     if op == SOFTMAX:
         sums = np.exp(a[:, :used].astype(np.float64) - a[:, :used].max(1, keepdims=True)).sum(1)

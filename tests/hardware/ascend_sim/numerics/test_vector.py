@@ -182,13 +182,13 @@ def data(kind: str, rng: np.random.Generator, name: str) -> tuple[Array, Array, 
     return arrays[0], arrays[1], arrays[2]
 
 
-def close(got: Array, want: Array, ulps: int) -> bool:
+def close(actual: Array, want: Array, ulps: int) -> bool:
     """Equal, not-a-number together, or at most so many units in the last place apart."""
-    if got.dtype.kind in "iu":
-        return bool(np.array_equal(got, want))
-    word = {2: np.int16, 4: np.int32}[got.dtype.itemsize]
-    same = (got == want) | (np.isnan(got) & np.isnan(want))
-    apart = np.abs(got.view(word).astype(np.int64) - want.view(word).astype(np.int64)) <= ulps
+    if actual.dtype.kind in "iu":
+        return bool(np.array_equal(actual, want))
+    word = {2: np.int16, 4: np.int32}[actual.dtype.itemsize]
+    same = (actual == want) | (np.isnan(actual) & np.isnan(want))
+    apart = np.abs(actual.view(word).astype(np.int64) - want.view(word).astype(np.int64)) <= ulps
     return bool(np.all(same | apart))
 
 

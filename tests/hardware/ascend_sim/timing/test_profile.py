@@ -14,8 +14,8 @@ DIV, EXP = 3, 13
 
 
 def diagnosed(lines: list[str]) -> tuple[str, str]:
-    told = diagnose(time(lines))
-    return told.bottleneck, told.diagnosis
+    diagnosed = diagnose(time(lines))
+    return diagnosed.bottleneck, diagnosed.diagnosis
 
 
 CASES: dict[str, tuple[list[str], str, str]] = {
@@ -99,8 +99,8 @@ def test_matmul_is_called_cube() -> None:
 
 
 def test_the_profile_carries_the_figures() -> None:
-    told = diagnose(time(elementwise(12 * MB, 48, 8 * KB, 2)))
-    assert told.bytes["hbm_read"] == 24 * MB
-    assert set(told.pipes) == {"S", "V", "MTE2", "MTE3"}
-    assert told.counts["launches"] == 1
-    assert all(value >= 0 for value in told.waits.values())
+    diagnosed = diagnose(time(elementwise(12 * MB, 48, 8 * KB, 2)))
+    assert diagnosed.bytes["hbm_read"] == 24 * MB
+    assert set(diagnosed.pipes) == {"S", "V", "MTE2", "MTE3"}
+    assert diagnosed.counts["launches"] == 1
+    assert all(value >= 0 for value in diagnosed.waits.values())

@@ -72,8 +72,8 @@ extern "C" int kernel_launch(const KernelArgs *a, void *stream) {
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[AscendSim]:
-    with AscendSim(timeout=120.0, budget=2_000_000_000) as made:
-        yield made
+    with AscendSim(timeout=120.0, budget=2_000_000_000) as simulator:
+        yield simulator
 
 
 def relu(device: AscendSim, cores: int, tile: int, buffers: int, scalar: bool = False) -> Run:

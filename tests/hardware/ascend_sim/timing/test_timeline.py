@@ -247,12 +247,12 @@ def test_sync_all_waits_for_the_slowest() -> None:
 
 
 def test_blocks_beyond_the_cores_wait_for_a_free_one() -> None:
-    two = ROUND.changed(vector_cores=2, launch__block_cycles=7)
-    report = time(launch([[vector(RELU, 77)], [vector(RELU, 7)], [vector(RELU, 27)]]), two)
+    chip = ROUND.changed(vector_cores=2, launch__block_cycles=7)
+    report = time(launch([[vector(RELU, 77)], [vector(RELU, 7)], [vector(RELU, 27)]]), chip)
     assert report["latency_us"] * 1000 == pytest.approx(100)
     assert report["counts"]["waves"] == 2
     long = launch([[vector(RELU, 77)]] * 3)
-    assert ns(long, two) == 100 + 7 + 100
+    assert ns(long, chip) == 100 + 7 + 100
 
 
 def test_each_launch_pays_for_its_cores() -> None:

@@ -23,8 +23,8 @@ SIGNATURE = Signature((InputSpec((1 << 18,)),), (TensorSpec((1 << 18,)),))
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[AscendSim]:
-    with AscendSim() as made:
-        yield made
+    with AscendSim() as simulator:
+        yield simulator
 
 
 @pytest.fixture(scope="module")
