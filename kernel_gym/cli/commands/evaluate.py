@@ -56,11 +56,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tasks(names: Sequence[str]) -> list[Task]:
-    """Return the tasks; a name with blanks is a sample, such as `level1 20 after 40`."""
+    """Return the tasks. A name with blanks that is no file is a sample, such as `level1 20 after 40`."""
     from kernel_gym import suites
     from kernel_gym.experiments.studies.task_sampling import select_tasks
 
-    return [task for name in names for task in (select_tasks(name) if " " in name else [suites.find_task(name)])]
+    def named(name: str) -> list[Task]:
+        sample = " " in name and not name.endswith(".py")
+        return select_tasks(name) if sample else [suites.find_task(name)]
+
+    return [task for name in names for task in named(name)]
 
 
 def _words(costs: dict[str, set[int]]) -> str:
