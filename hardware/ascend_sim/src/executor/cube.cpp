@@ -53,6 +53,18 @@ Matrix from_fractals(LocalMemory &memory, const Bytes &range, uint64_t rows, uin
 }
 }  // namespace
 
+void Executor::emit_load(const asc_local &dst, const asc_local &src, uint32_t dtype, uint64_t fractals) {
+    Instr record = instr(Kind::Load, ASC_MTE1);
+    record.dtype = static_cast<uint8_t>(dtype);
+    record.space = static_cast<uint8_t>(dst.space);
+    record.bursts = static_cast<uint32_t>(fractals);
+    record.burst_bytes = fractal_bytes;
+    record.operands = 2;
+    record.operand[0].addr = dst.addr;
+    record.operand[1].addr = src.addr;
+    emit(record);
+}
+
 void Executor::load_fractals(asc_local dst, asc_local src, asc_fractals shape, uint32_t dtype, int32_t line) {
     Core &core = running(line);
     const uint32_t element = element_of(dtype, products | bit_of(ASC_U8), "LoadData");
@@ -82,15 +94,7 @@ void Executor::load_fractals(asc_local dst, asc_local src, asc_fractals shape, u
     touch(core, ASC_MTE1, {from.space, static_cast<uint32_t>(from.begin + first), from.end}, false, "LoadData");
     touch(core, ASC_MTE1, to, true, "LoadData");
     count("LoadData");
-    Instr record = instr(Kind::Load, ASC_MTE1);
-    record.dtype = static_cast<uint8_t>(dtype);
-    record.space = static_cast<uint8_t>(dst.space);
-    record.bursts = shape.repeat;
-    record.burst_bytes = fractal_bytes;
-    record.operands = 2;
-    record.operand[0].addr = dst.addr;
-    record.operand[1].addr = src.addr;
-    emit(record);
+    emit_load(dst, src, dtype, shape.repeat);
     if (!options_.compute) return;
     work(shape.repeat * fractal_bytes / element);
     LocalMemory &source = core.memory(src.space), &target = core.memory(dst.space);

@@ -198,6 +198,7 @@ private:
     Instr instr(Kind kind, uint32_t pipe) const;
     Instr vector_instr(Family family, uint32_t op, uint32_t dtype, const Steps &steps) const;
     void emit(const Instr &instr) { sink_.take(instr); }
+    void emit_load(const asc_local &dst, const asc_local &src, uint32_t dtype, uint64_t fractals);
     void overhead(Call call);
     void signal(uint32_t pipe, uint32_t token);
     void wait(uint32_t pipe, uint32_t token);

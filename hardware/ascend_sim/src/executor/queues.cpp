@@ -1,5 +1,6 @@
 // TPipe, InitBuffer and the states of queue buffers. A buffer carries the clock of its producer to its consumer and
 // back.
+#include "protocol/positions.h"
 #include "executor.h"
 #include "tokens.h"
 
@@ -7,25 +8,6 @@ namespace sim {
 
 namespace {
 constexpr uint32_t max_queues = 4096, max_buffers = 64, reserved_ub = 184u << 10;
-
-constexpr uint32_t space_of(uint32_t position) {
-    switch (position) {
-        case ASC_POS_A1:
-        case ASC_POS_B1:
-        case ASC_POS_C1:
-        case ASC_POS_TSCM: return ASC_L1;
-        case ASC_POS_A2: return ASC_L0A;
-        case ASC_POS_B2: return ASC_L0B;
-        case ASC_POS_CO1: return ASC_L0C;
-        case ASC_POS_C2: return ASC_BT;
-        case ASC_POS_C2PIPE2GM: return ASC_FB;
-        default: return ASC_UB;
-    }
-}
-
-constexpr uint32_t home_of(uint32_t source, uint32_t destination) {
-    return destination == ASC_POS_GM || destination == ASC_POS_CO2 ? source : destination;
-}
 
 constexpr const char *name_of_state(BufferState state) {
     constexpr const char *names[] = {"free", "allocated", "already enqueued", "dequeued"};

@@ -34,7 +34,7 @@ extern "C" uint32_t asc_queue_open(uint32_t source, uint32_t destination, int32_
     own.queues.back().source = source;
     own.queues.back().destination = destination;
     own.queues.back().depth = depth;
-    own.queues.back().space = queue_space(source, destination);
+    own.queues.back().space = sim::space_of(sim::home_of(source, destination));
     return static_cast<uint32_t>(own.queues.size() - 1);
 }
 
@@ -68,7 +68,7 @@ extern "C" void asc_pool_reset(asc_local pool, int32_t line) {
 extern "C" asc_local asc_buffer_init(uint32_t position, uint32_t bytes, int32_t line) {
     Allocations &own = allocations(line);
     wire::init_buffer(position, bytes, line);
-    const uint32_t space = space_of(position), address = own.next[space];
+    const uint32_t space = sim::space_of(position), address = own.next[space];
     own.next[space] += in_blocks(bytes);
     return {address, in_blocks(bytes), space};
 }
