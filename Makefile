@@ -85,7 +85,7 @@ test-npu: install  ## the Ascend device, on a machine with an NPU
 	$(BIN)/python -m pytest -m npu -rs tests/hardware/ascend
 
 # The C++ and CUDA of the devices. Kernels are left out: their text is data for authors and tests.
-CPP = $(shell find hardware -path '*/calibration' -prune -o -path '*/examples' -prune \
+CPP = $(shell find hardware kernel_gym/confinement -path '*/calibration' -prune -o -path '*/examples' -prune \
     -o \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name algorithm \) -type f -print)
 
 lint: install imports  ## style, formatting and the direction of imports

@@ -202,7 +202,7 @@ class Device(Protocol):
         """Return how kernel code is confined here.
 
         Returns:
-            `A`, `B`, `C` or `D`; see `hardware/sandbox.py`.
+            `A`, `B`, `C` or `D`; see `kernel_gym.confinement.sandbox`.
         """
 
     def build(self, kernel: Kernel, task: Task) -> Build:

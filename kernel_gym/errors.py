@@ -13,6 +13,10 @@ class TaskError(KernelGymError):
     """A task does not exist, or a problem file cannot be loaded."""
 
 
+class ProblemFileDied(TaskError):
+    """A problem file ended the process that runs it, or took too long."""
+
+
 class TaskWarning(UserWarning):
     """A problem file of a folder was left out; the message says why."""
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernel_gym.confinement.building import cache_folder
 from kernel_gym.errors import DeviceUnavailable
-from kernel_gym.hardware.host.runtime import cache_folder
 
 SECONDS = 20.0
 _FIELD = re.compile(r"^\s*([\w /()-]+?)\s*:\s*(.*?)\s*$", re.MULTILINE)

@@ -11,15 +11,14 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+from kernel_gym.confinement import building, programs, sandbox
 from kernel_gym.errors import DeviceUnavailable, InfrastructureError, KernelGymError
-from kernel_gym.hardware import sandbox
 from kernel_gym.hardware.ascend_sim import chip as chips
 from kernel_gym.hardware.ascend_sim.compiler import OBJECT, compile_kernel, preprocess
 from kernel_gym.hardware.ascend_sim.memory import SharedTensors
 from kernel_gym.hardware.ascend_sim.profile import diagnose
 from kernel_gym.hardware.ascend_sim.runtime import SimulatorBuild, runtime
 from kernel_gym.hardware.device import Build, Diagnostic, Fault, Inputs, Run
-from kernel_gym.hardware.host import runtime as host
 from kernel_gym.hardware.host.compiler import is_plain
 from kernel_gym.hardware.host.device_process import DeviceProcess
 from kernel_gym.hardware.host.tensors import workspace_bytes
@@ -58,7 +57,7 @@ class AscendSim:
 
     def unavailable_reason(self) -> str | None:
         try:
-            host.find_compiler()
+            building.find_compiler()
         except DeviceUnavailable as error:
             return str(error)
         return None
@@ -154,7 +153,7 @@ class AscendSim:
         self.close()
 
     def _confinement(self) -> sandbox.Confinement:
-        return host.runtime().confinement
+        return programs.programs().confinement
 
     def _device(self) -> DeviceProcess:
         if self._server is None:

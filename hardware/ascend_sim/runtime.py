@@ -21,13 +21,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from kernel_gym.confinement import building, programs
 from kernel_gym.errors import DeviceUnavailable
 from kernel_gym.hardware.ascend_sim import builds, marshal
 from kernel_gym.hardware.host import runtime as host
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "src"
-CONFINEMENT = host.CONFINEMENT
+CONFINEMENT = programs.SOURCES
 
 #: No contraction and no errno: numerics must not depend on the host or the compiler.
 RUNTIME_FLAGS = ("-std=c++17", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-w")
@@ -109,10 +110,10 @@ class SimulatorBuild:
 @cache
 def runtime() -> SimulatorBuild:
     """Return the simulator's build for this compiler and these sources; the first call makes it."""
-    compiler = host.find_compiler()
+    compiler = building.find_compiler()
     while True:
         key = _key(compiler)
-        folder = host.cache_folder() / f"ascend_sim-{key}"
+        folder = building.cache_folder() / f"ascend_sim-{key}"
         built = SimulatorBuild(folder, compiler, key)
         if builds.hold(folder):
             return built
@@ -133,7 +134,7 @@ def _key(compiler: str) -> str:
 
 
 def _digest(compiler: str, files: Sequence[Path]) -> str:
-    return host.digest(compiler, (RUNTIME_FLAGS, KERNEL_FLAGS, PATTERN_FLAG, PRELUDE, UNEXPANDED, EXPORTS), files)
+    return building.digest(compiler, (RUNTIME_FLAGS, KERNEL_FLAGS, PATTERN_FLAG, PRELUDE, UNEXPANDED, EXPORTS), files)
 
 
 @cache
@@ -199,10 +200,14 @@ def _compile(compiler: str, source: Path, work: Path) -> None:
         shutil.copy(kept, target)
         os.utime(kept)
     except FileNotFoundError:
-        _call(compiler, *RUNTIME_FLAGS, "-I", str(SOURCES), "-I", str(work), "-c", str(source), "-o", str(target))
+        _call(compiler, *RUNTIME_FLAGS, *_includes(work), "-c", str(source), "-o", str(target))
         kept.parent.mkdir(exist_ok=True)
         shutil.copy(target, f"{kept}.{os.getpid()}")
         os.replace(f"{kept}.{os.getpid()}", kept)
+
+
+def _includes(work: Path) -> list[str]:
+    return [word for folder in (SOURCES, CONFINEMENT, work) for word in ("-I", str(folder))]
 
 
 def _object_name(source: Path) -> str:

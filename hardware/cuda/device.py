@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from kernel_gym.confinement.building import cache_folder, find_compiler
 from kernel_gym.errors import DeviceUnavailable, InfrastructureError
 from kernel_gym.hardware.cuda import sanitizer
 from kernel_gym.hardware.cuda.compiler import CUBIN, HOST, Binaries, compile_kernel
@@ -27,7 +28,6 @@ from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, 
 from kernel_gym.hardware.host import launches
 from kernel_gym.hardware.host.device_process import DeviceProcess
 from kernel_gym.hardware.host.latency_statistics import Measured, measured
-from kernel_gym.hardware.host.runtime import cache_folder, find_compiler
 from kernel_gym.hardware.host.tensors import SharedMemory, random_inputs, workspace_bytes
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Signature

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from kernel_gym.confinement import building
 from kernel_gym.hardware.host import runtime as host
 
 HERE = Path(__file__).resolve().parent
@@ -31,10 +32,10 @@ class CudaPrograms:
 def runtime() -> CudaPrograms:
     """Return the programs for these sources; the first call builds them."""
     shared = host.runtime()
-    key = host.digest(shared.compiler, shared.key, _sources())
-    folder = host.cache_folder() / f"cuda-{key}"
+    key = building.digest(shared.compiler, shared.key, _sources())
+    folder = building.cache_folder() / f"cuda-{key}"
     if not folder.is_dir():
-        host.install(folder, lambda work: _build(shared.compiler, work))
+        building.install(folder, lambda work: _build(shared.compiler, work))
     return CudaPrograms(folder, shared, key)
 
 
@@ -43,6 +44,6 @@ def _sources() -> list[Path]:
 
 
 def _build(compiler: str, work: Path) -> None:
-    host.link(compiler, [HERE / "src" / "compile_main.cpp"], work / "cuda-compile", "-ldl")
+    building.link(compiler, [HERE / "src" / "compile_main.cpp"], work / "cuda-compile", "-ldl")
     for headers in (INCLUDE, host.INCLUDE):
         shutil.copytree(headers, work / "include", dirs_exist_ok=True)

@@ -53,7 +53,7 @@ def call_confined(
     Raises:
         InfrastructureError: If the limits could not be set up.
     """
-    readable = [str(runtime.folder), *map(str, read)]
+    readable = [str(runtime.confine.parent), *map(str, read)]
     confinement = runtime.confinement
     limits = ["--layers", str(confinement.layers), "--write", str(folder)]
     limits += [word for path in readable for word in ("--read", path)]

@@ -6,11 +6,13 @@ Bad input is one line on stderr and exit status 2. Ctrl-C prints one word and ex
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn, Protocol
 
 from kernel_gym.errors import KernelGymError
+from kernel_gym.suites.problem_files import TRUST
 
 
 class UsageError(KernelGymError):
@@ -86,6 +88,19 @@ def count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
     return int(text)
+
+
+class _Trust(argparse.Action):
+    """Sets `$KERNEL_GYM_TRUST`, which worker processes inherit."""
+
+    def __call__(self, *_: object) -> None:
+        os.environ[TRUST] = "1"
+
+
+def add_trust_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the option that lets problem files run without confinement."""
+    words = "run the code of .py problem files in this process, unconfined: for files that you trust"
+    parser.add_argument("--trust", action=_Trust, nargs=0, help=f"{words} (also {TRUST}=1)")
 
 
 def words(text: str) -> tuple[str, ...]:

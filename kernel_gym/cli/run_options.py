@@ -24,6 +24,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, help="YAML file that overrides the packaged defaults")
     parser.add_argument("--suite", help="suite of tasks, or a folder of KernelBench-format files (default level1)")
     parser.add_argument("--tasks", type=command_line.words, help="comma-separated names; all of the suite if left out")
+    command_line.add_trust_argument(parser)
     parser.add_argument("--budget", type=int, help="attempts a task (default 30)")
     parser.add_argument("--rounds", type=int, help="times that all tasks are attempted (default 1), for long training")
     parser.add_argument(

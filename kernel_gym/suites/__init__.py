@@ -24,12 +24,13 @@ def task_id(name: str, suite: str) -> str:
     return name if "/" in name or name.endswith(".py") else f"{suite}/{name}"
 
 
-def find_task(name: str, suite: str | None = None) -> Task:
+def find_task(name: str, suite: str | None = None, trust: bool = False) -> Task:
     """Return the task with a name.
 
     Args:
         name: `suite/name`, `suite/number`, or a path to a `.py` file in KernelBench's format.
         suite: The suite of a bare name, such as `relu`. Names with a suite of their own and paths ignore it.
+        trust: Run the code of a problem file in this process; by default it runs in a confined one.
 
     Returns:
         The task.
@@ -40,23 +41,24 @@ def find_task(name: str, suite: str | None = None) -> Task:
     if suite is not None:
         name = task_id(name, suite)
     if name.endswith(".py"):
-        return _from_file(Path(name))
+        return _from_file(Path(name), trust)
     suite_name, _, rest = name.rpartition("/")
     if not suite_name:
         raise TaskError(f"{name!r} names no task: write suite/name or a path to a .py file{_near(name, _all_names())}")
     if suite_name not in SUITES:
-        return _from_folder(_folder(suite_name), rest)
+        return _from_folder(_folder(suite_name), rest, trust)
     for task in load_suite(suite_name):
         if rest == task.name or (rest.isdigit() and int(rest) == task.number):
             return task
     raise TaskError(f"no task {name!r}{_near(name, [task.id for task in load_suite(suite_name)])}")
 
 
-def load_suite(name: str) -> tuple[Task, ...]:
+def load_suite(name: str, trust: bool = False) -> tuple[Task, ...]:
     """Return all tasks of a suite in the order of their numbers.
 
     Args:
         name: One of `SUITES`, a folder of problem files, or the name of a folder below `$KERNELBENCH_HOME`.
+        trust: Run the code of problem files in this process; by default each runs in a confined one.
 
     Returns:
         The tasks. Files of a folder that cannot be loaded are left out with a `TaskWarning` each.
@@ -68,7 +70,7 @@ def load_suite(name: str) -> tuple[Task, ...]:
         return _packaged(name)
     from kernel_gym.suites.problem_files import load_folder
 
-    return load_folder(_folder(name))
+    return load_folder(_folder(name), trust)
 
 
 @lru_cache(maxsize=8)
@@ -87,18 +89,18 @@ def _folder(name: str) -> Path:
     return folder
 
 
-def _from_file(path: Path) -> Task:
+def _from_file(path: Path, trust: bool) -> Task:
     from kernel_gym.suites.problem_files import load_file
 
-    return load_file(path)
+    return load_file(path, trust)
 
 
-def _from_folder(folder: Path, name: str) -> Task:
+def _from_folder(folder: Path, name: str, trust: bool) -> Task:
     """Load the file of a folder with this name or number; no other file is read."""
     stems = {path.stem: path for path in sorted(folder.glob("*.py"))}
     for stem, path in stems.items():
         if name == stem or (name.isdigit() and stem.startswith(f"{int(name)}_")):
-            return _from_file(path)
+            return _from_file(path, trust)
     raise TaskError(f"no problem file {name!r} in {str(folder)!r}{_near(name, list(stems))}")
 
 

@@ -9,19 +9,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernel_gym.disk_cache import cache_folder, write_whole
-from kernel_gym.errors import TaskError, TaskWarning
+from kernel_gym.errors import ProblemFileDied, TaskError, TaskWarning
 from kernel_gym.suites.definitions import CATEGORIES
 from kernel_gym.tasks.size_constants import find_sizes
 from kernel_gym.tasks.specs import Case, Signature
 from kernel_gym.tasks.task import Task
 
+if TYPE_CHECKING:
+    from kernel_gym.tasks.confined_instance import ConfinedInstance
+    from kernel_gym.tasks.instance import ModuleInstance
+
+#: Environment variable: `1` to run problem files in this process, without confinement.
+TRUST = "KERNEL_GYM_TRUST"
 #: Bytes of all tensors together at the public case and at the timing case.
 CHECK_BYTES, TIMING_BYTES = 256 << 10, 256 << 20
 #: A hidden case may be somewhat larger than the public one.
@@ -34,12 +41,16 @@ SETTINGS = re.compile(r"kernel|stride|padding|dilation|group|num_layers|heads", 
 VERSION = 2
 
 
-def load_file(path: Path) -> Task:
-    """Load the task of a problem file; a TaskError says why a file cannot be loaded."""
+def load_file(path: Path, trust: bool = False) -> Task:
+    """Load the task of a problem file; a TaskError says why a file cannot be loaded.
+
+    The file is code: it runs in a confined process, or in this one with `trust` or `$KERNEL_GYM_TRUST`.
+    """
+    trust = trust or os.environ.get(TRUST) == "1"
     if not path.is_file():
         raise TaskError(f"no problem file {str(path)!r}")
-    source = path.read_text(encoding="utf-8")
-    cases, flags = _cases(source)
+    source = _text(path)
+    cases, flags = _cases(source, trust)
     number = re.match(r"(\d+)_", path.stem)
     return Task(
         id=str(path),
@@ -50,23 +61,24 @@ def load_file(path: Path) -> Task:
         level=_level(path),
         number=int(number[1]) if number else None,
         flags=flags,
+        confined=not trust,
     )
 
 
-def load_all(folder: Path) -> Iterator[Task | TaskError]:
+def load_all(folder: Path, trust: bool = False) -> Iterator[Task | TaskError]:
     """Yield, for every problem file of a folder, its task or the error that says why it has none; by number."""
     for path in sorted(folder.glob("*.py"), key=_order):
         if path.name == "__init__.py":
             continue
         try:
-            yield load_file(path)
+            yield load_file(path, trust)
         except TaskError as error:
             yield TaskError(f"{path}: {error}")
 
 
-def load_folder(folder: Path) -> tuple[Task, ...]:
+def load_folder(folder: Path, trust: bool = False) -> tuple[Task, ...]:
     """Return the tasks of a folder's problem files. For each file that cannot be loaded, a warning says why."""
-    results = list(load_all(folder))
+    results = list(load_all(folder, trust))
     reasons = [str(result) for result in results if isinstance(result, TaskError)]
     tasks = tuple(result for result in results if isinstance(result, Task))
     if not tasks:
@@ -77,25 +89,26 @@ def load_folder(folder: Path) -> tuple[Task, ...]:
     return tasks
 
 
-def derive(source: str) -> tuple[tuple[Case, ...], tuple[str, ...]]:
+def derive(source: str, trust: bool = False) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     """Derive cases and flags from a module's text."""
     original = find_sizes(source)
-    signature = _signature(source, original)
-    timing = _shrunk(source, original, TIMING_BYTES)
-    public = _shrunk(source, timing, CHECK_BYTES)
-    _run(source, public)
-    hidden = _hidden(source, public)
+    module = _Module(source, trust)
+    signature = module.signature(original)
+    timing = _shrunk(module, original, TIMING_BYTES)
+    public = _shrunk(module, timing, CHECK_BYTES)
+    module.run(public)
+    hidden = _hidden(module, public)
     cases = [_case("public", "public", public), *hidden, _case("timing", "timing", timing)]
     changed = {role: sizes for role, sizes in (("check", public), ("timing", timing)) if sizes != original}
     flags = [f"shrunk: {role} {_changes(original, sizes)}" for role, sizes in changed.items()]
     if not hidden:
         flags.append("fixed-shape")
-    if _signature(source, public).nbytes > HIDDEN_BYTES < signature.nbytes:
+    if module.signature(public).nbytes > HIDDEN_BYTES < signature.nbytes:
         flags.append("large: no constant makes its check case small")
     return tuple(cases), tuple(flags)
 
 
-def _cases(source: str) -> tuple[tuple[Case, ...], tuple[str, ...]]:
+def _cases(source: str, trust: bool) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     """Return derived cases and flags, cached on disk because deriving them builds the module many times."""
     import torch
 
@@ -104,7 +117,7 @@ def _cases(source: str) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     if not file.is_file():
         with warnings.catch_warnings():  # the module is built dozens of times and would repeat its warnings as often
             warnings.simplefilter("ignore")
-            cases, flags = derive(source)
+            cases, flags = derive(source, trust)
         data = [[case.name, case.role, list(case.sizes)] for case in cases]
         write_whole(file, json.dumps({"cases": data, "flags": flags}))
     stored = json.loads(file.read_text())
@@ -113,56 +126,78 @@ def _cases(source: str) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     return cases, tuple(stored["flags"])
 
 
-def _signature(source: str, sizes: dict[str, int]) -> Signature:
-    from kernel_gym.tasks.instance import Instance
+class _Module:
+    """The module of a problem file at any sizes."""
 
-    digest = hashlib.sha256(source.encode()).hexdigest()
-    return Instance(source, digest, Case("original", "timing", tuple(sizes.items())), ()).signature
+    def __init__(self, source: str, trust: bool) -> None:
+        self._source = source
+        self._digest = hashlib.sha256(source.encode()).hexdigest()
+        self._trust = trust
+
+    def signature(self, sizes: dict[str, int]) -> Signature:
+        """Return the signature at these sizes."""
+        return self._at(Case("original", "timing", tuple(sizes.items()))).signature
+
+    def run(self, sizes: dict[str, int]) -> None:
+        """Run the module on real values: shapes alone do not show an index that is out of range."""
+        self._at(Case("check", "public", tuple(sizes.items()))).run_example()
+
+    def probe(self, sizes: dict[str, int]) -> Signature | None:
+        """Return the signature at these sizes; None if the module does not work there."""
+        try:
+            signature = self.signature(sizes)
+        except ProblemFileDied:
+            raise
+        except TaskError:
+            return None
+        return signature if all(spec.numel for spec in (*signature.inputs, *signature.outputs)) else None
+
+    def runs(self, sizes: dict[str, int]) -> bool:
+        """Return whether the module runs on real values at these sizes."""
+        try:
+            self.run(sizes)
+        except ProblemFileDied:
+            raise
+        except TaskError:
+            return False
+        return True
+
+    def _at(self, case: Case) -> ModuleInstance | ConfinedInstance:
+        if self._trust:
+            from kernel_gym.tasks.instance import ModuleInstance
+
+            return ModuleInstance(self._source, self._digest, case, ())
+        from kernel_gym.tasks.confined_instance import ConfinedInstance
+
+        return ConfinedInstance(self._source, self._digest, None, case)
 
 
-def _run(source: str, sizes: dict[str, int]) -> None:
-    """Run the module on real values: shapes alone do not show an index that is out of range."""
-    from kernel_gym.tasks.instance import Instance
-
-    digest = hashlib.sha256(source.encode()).hexdigest()
-    Instance(source, digest, Case("check", "public", tuple(sizes.items())), ()).run_example()
-
-
-def _probe(source: str, sizes: dict[str, int]) -> Signature | None:
-    """Return the signature at these sizes; None if the module does not work there."""
-    try:
-        signature = _signature(source, sizes)
-    except TaskError:
-        return None
-    return signature if all(spec.numel for spec in (*signature.inputs, *signature.outputs)) else None
-
-
-def _shrunk(source: str, sizes: dict[str, int], limit: int) -> dict[str, int]:
+def _shrunk(module: _Module, sizes: dict[str, int], limit: int) -> dict[str, int]:
     """Halve the largest constants that help until the tensors fit; stops early if nothing helps."""
-    signature = _signature(source, sizes)
+    signature = module.signature(sizes)
     while signature.nbytes > limit:
-        smaller = _halved(source, sizes, signature.nbytes)
+        smaller = _halved(module, sizes, signature.nbytes)
         if smaller is None:
             return sizes
         sizes, signature = smaller
     return sizes
 
 
-def _halved(source: str, sizes: dict[str, int], nbytes: int) -> tuple[dict[str, int], Signature] | None:
+def _halved(module: _Module, sizes: dict[str, int], nbytes: int) -> tuple[dict[str, int], Signature] | None:
     for name, value in sorted(sizes.items(), key=lambda item: -item[1]):
         if value < SMALLEST or SETTINGS.search(name):
             continue
         trial = sizes | {name: value // 2}
-        signature = _probe(source, trial)
+        signature = module.probe(trial)
         if signature is not None and signature.nbytes < nbytes:
             return trial, signature
     return None
 
 
-def _hidden(source: str, public: dict[str, int]) -> list[Case]:
+def _hidden(module: _Module, public: dict[str, int]) -> list[Case]:
     """Return up to three variants: all free constants odd, the first of them 1, and all of them other primes."""
-    reference = _signature(source, public)
-    free = [name for name in public if _varies(source, public, name, _prime_near(public[name], 0), reference)]
+    reference = module.signature(public)
+    free = [name for name in public if _varies(module, public, name, _prime_near(public[name], 0), reference)]
     together = [{name: _prime_near(public[name], step) for name in free} for step in (0, 1)]
     alone = [
         {name: value} for name in free for value in (1, _prime_near(public[name], 0), _prime_near(public[name], 1))
@@ -170,28 +205,24 @@ def _hidden(source: str, public: dict[str, int]) -> list[Case]:
     variants: list[dict[str, int]] = []
     for change in [*together[:1], *alone[:1], *together[1:], *alone[1:]]:
         sizes = public | change
-        if len(variants) < 3 and change and sizes not in variants and _agrees(source, sizes, reference):
+        if len(variants) < 3 and change and sizes not in variants and _agrees(module, sizes, reference):
             variants.append(sizes)
     return [_case(f"hidden-{position}", "hidden", sizes) for position, sizes in enumerate(variants, 1)]
 
 
-def _varies(source: str, public: dict[str, int], name: str, value: int, reference: Signature) -> bool:
-    return not SETTINGS.search(name) and _agrees(source, public | {name: value}, reference)
+def _varies(module: _Module, public: dict[str, int], name: str, value: int, reference: Signature) -> bool:
+    return not SETTINGS.search(name) and _agrees(module, public | {name: value}, reference)
 
 
-def _agrees(source: str, sizes: dict[str, int], reference: Signature) -> bool:
+def _agrees(module: _Module, sizes: dict[str, int], reference: Signature) -> bool:
     """Return whether the module works at these sizes with the same parameters and with other tensors."""
-    signature = _probe(source, sizes)
+    signature = module.probe(sizes)
     if signature is None or signature.nbytes > max(HIDDEN_BYTES, 2 * reference.nbytes):
         return False
     same_ranks = [len(spec.shape) for spec in signature.inputs] == [len(spec.shape) for spec in reference.inputs]
     if not (same_ranks and _state(signature) == _state(reference) and _shapes(signature) != _shapes(reference)):
         return False
-    try:
-        _run(source, sizes)
-    except TaskError:
-        return False
-    return True
+    return module.runs(sizes)
 
 
 def _state(signature: Signature) -> object:
@@ -218,6 +249,13 @@ def _case(name: str, role: Any, sizes: dict[str, int]) -> Case:
 
 def _changes(original: dict[str, int], sizes: dict[str, int]) -> str:
     return ", ".join(f"{name} {original[name]} to {sizes[name]}" for name in original if original[name] != sizes[name])
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise TaskError(f"the file is not UTF-8 text: byte {error.start} cannot be decoded") from error
 
 
 def _category(path: Path) -> str:

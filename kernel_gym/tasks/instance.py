@@ -1,6 +1,7 @@
 """A task at one case: its module built from the text, with its signature.
 
-The text is executed: a problem file is the user's own, trusted code. Signatures are computed on fake tensors, so that
+The text is executed in this process: it is one of ours, or a problem file that the user trusts. Other files run in a
+confined process, see `confined_instance`. Signatures are computed on fake tensors, so that
 the large timing case costs no memory; the module itself is built only when it is evaluated.
 """
 
@@ -27,6 +28,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_gym.errors import KernelGymError, TaskError
 from kernel_gym.tasks.exported_graph import TRACING, export_module, lifted_constants
+from kernel_gym.tasks.graph import Graph, graph_of
 from kernel_gym.tasks.size_constants import with_sizes
 from kernel_gym.tasks.specs import DTYPES, Case, Domain, InputSpec, Signature, TensorSpec
 from kernel_gym.tasks.value_domains import OnHost, Products, Recorder, observed_domain, state_domain
@@ -38,21 +40,21 @@ STATISTICS = frozenset({"running_mean", "running_var"})
 _BUILDING = TRACING
 
 
-def instantiate(source: str, digest: str, public: Case, case: Case) -> Instance:
+def instantiate(source: str, digest: str, public: Case, case: Case) -> ModuleInstance:
     """Return the module of a text at one case; cached by content. The public case tells the domains of its inputs."""
     with _BUILDING:
         return _instance(source, digest, public, case)
 
 
 @lru_cache(maxsize=2048)
-def _instance(source: str, digest: str, public: Case, case: Case) -> Instance:
-    return Instance(source, digest, case, _domains(source, digest, public))
+def _instance(source: str, digest: str, public: Case, case: Case) -> ModuleInstance:
+    return ModuleInstance(source, digest, case, _domains(source, digest, public))
 
 
 @lru_cache(maxsize=1024)
 def _domains(source: str, digest: str, public: Case) -> tuple[Domain, ...]:
     """Return the domain of each tensor argument, from the values at the public case."""
-    instance = Instance(source, digest, public, ())
+    instance = ModuleInstance(source, digest, public, ())
     arguments, recorder = instance.draw()
     tensors = _tensors(arguments)
     domains = [recorder.domain_of(tensor) or observed_domain(tensor) for tensor in tensors]
@@ -62,7 +64,7 @@ def _domains(source: str, digest: str, public: Case) -> tuple[Domain, ...]:
     return tuple(domains)
 
 
-class Instance:
+class ModuleInstance:
     """A task at one case: the module built from its text, and its signature."""
 
     def __init__(self, source: str, digest: str, case: Case, domains: tuple[Domain, ...]) -> None:
@@ -124,6 +126,10 @@ class Instance:
         # A copy: forward() may keep something in its module, and exporting runs it.
         model = copy.deepcopy(self.model())
         return export_module(model, self.example_arguments(), dynamic=dynamic, decomposed=decomposed)
+
+    def graph(self) -> Graph:
+        """Return the module's graph of core ATen operators as plain data."""
+        return graph_of(self.export())
 
     def draw(self) -> tuple[tuple[object, ...], Recorder]:
         """Return real arguments and the record of how they were drawn."""

@@ -22,9 +22,8 @@ def operators(task: Task) -> tuple[str, ...]:
 def _operators(task: Task, file: Path) -> tuple[str, ...]:
     if file.is_file():
         return tuple(json.loads(file.read_text()))
-    program = task.instance(task.public).export()
-    targets = dict.fromkeys(str(node.target) for node in program.graph.nodes if node.op == "call_function")
-    names = tuple(name for name in targets if name.startswith("aten.") and not name.startswith("aten._assert"))
+    called = task.instance(task.public).graph().operators()
+    names = tuple(name for name in called if name.startswith("aten.") and not name.startswith("aten._assert"))
     write_whole(file, json.dumps(names))
     return names
 

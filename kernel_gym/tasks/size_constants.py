@@ -71,6 +71,8 @@ def _parse(source: str) -> ast.Module:
         return ast.parse(source)
     except SyntaxError as error:
         raise TaskError(f"the problem file is not Python: line {error.lineno}: {error.msg}") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise TaskError(f"the problem file is not Python: {str(error) or 'its nesting is too deep'}") from error
 
 
 def _places(tree: ast.Module) -> list[_Place]:

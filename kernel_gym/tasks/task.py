@@ -6,14 +6,36 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from kernel_gym.tasks.specs import Case
+from kernel_gym.tasks.specs import Case, Signature
 
 if TYPE_CHECKING:
-    from kernel_gym.tasks.instance import Instance
+    import torch
+
+    from kernel_gym.tasks.graph import Graph
+
+
+class Instance(Protocol):
+    """A task at one case: what its module receives and computes there."""
+
+    case: Case
+    signature: Signature
+
+    def evaluate(self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None) -> tuple[torch.Tensor, ...]:
+        """Run the reference on `inputs` (ordered as `signature.inputs`); `dtype` raises or lowers its precision."""
+
+    def fixed_inputs(self) -> dict[int, torch.Tensor]:
+        """Return the inputs whose values the module defines, by position in `signature.inputs`."""
+
+    def graph(self) -> Graph:
+        """Return the module's graph of core ATen operators as plain data."""
+
+    def run_example(self) -> object:
+        """Run the module once on its own example; a TaskError says why it does not run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +53,7 @@ class Task:
         flags: What a reader must know about the task: `fixed-shape` (no hidden sizes could be derived),
             `repaired: ...` (a broken original was mended), `redundant: ...` (some of its steps do nothing),
             `shrunk: ...` (the sizes of a problem file were reduced).
+        confined: Whether the module is code of somebody else, which runs in a confined process only.
     """
 
     id: str
@@ -41,6 +64,7 @@ class Task:
     level: int | None = None
     number: int | None = None
     flags: tuple[str, ...] = ()
+    confined: bool = False
 
     @property
     def name(self) -> str:
@@ -84,6 +108,11 @@ class Task:
         Raises:
             TaskError: If the module cannot be built or run at these sizes.
         """
-        from kernel_gym.tasks.instance import instantiate  # imports torch
+        # Both import torch.
+        if self.confined:
+            from kernel_gym.tasks.confined_instance import confined_instance
+
+            return confined_instance(self.source, self.digest, self.public, case)
+        from kernel_gym.tasks.instance import instantiate
 
         return instantiate(self.source, self.digest, self.public, case)

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from kernel_gym.errors import TaskError
 from kernel_gym.hardware.device import numpy_dtype
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.instance import Instance
 from kernel_gym.tasks.specs import Case
-from kernel_gym.tasks.task import Task
+from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import RUNGS, Array, Kind, draw
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kernel_gym.errors import TaskError
-from kernel_gym.tasks.instance import Instance
+from kernel_gym.tasks.instance import ModuleInstance
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Task
 
@@ -52,7 +52,7 @@ def task(source: str, **timing: int) -> Task:
     return Task("test/problem", "other", source, cases)
 
 
-def drawn(instance: Instance) -> list[torch.Tensor]:
+def drawn(instance: ModuleInstance) -> list[torch.Tensor]:
     """Values for every input, fixed ones included."""
     generator = torch.Generator().manual_seed(7)
     fixed = instance.fixed_inputs()

@@ -9,14 +9,14 @@ import torch
 from kernel_gym.errors import TaskError
 from kernel_gym.suites import SUITES, find_task, load_suite, task_id
 from kernel_gym.suites.definitions import CATEGORIES, CaseSizes, TaskDefinition
-from kernel_gym.tasks.instance import Instance
+from kernel_gym.tasks.instance import ModuleInstance
 from kernel_gym.tasks.task import Task
 
 ALL = [task for name in SUITES for task in load_suite(name)]
 ids = [task.id for task in ALL]
 
 
-def values(instance: Instance) -> list[torch.Tensor]:
+def values(instance: ModuleInstance) -> list[torch.Tensor]:
     """The module's own example: its arguments, its state, its constants."""
     tensors = [leaf for leaf in instance.example_arguments() if isinstance(leaf, torch.Tensor)]
     state = instance.model().state_dict()

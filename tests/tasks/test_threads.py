@@ -9,7 +9,7 @@ import pytest
 
 from kernel_gym import suites
 from kernel_gym.tasks.exported_graph import TRACING
-from kernel_gym.tasks.instance import Instance
+from kernel_gym.tasks.instance import ModuleInstance
 
 TASK = suites.find_task("level1/relu")
 INSTANCE = TASK.instance(TASK.public)
@@ -17,7 +17,7 @@ INSTANCE = TASK.instance(TASK.public)
 
 @pytest.mark.parametrize(
     "work",
-    [lambda: Instance(TASK.source, TASK.digest, TASK.timing, ()), lambda: INSTANCE.export()],
+    [lambda: ModuleInstance(TASK.source, TASK.digest, TASK.timing, ()), lambda: INSTANCE.export()],
     ids=["building", "exporting"],
 )
 def test_tracing_waits_for_its_turn(work: Callable[[], object]) -> None:

@@ -25,7 +25,7 @@ IDS = {
     "J": (1, 2, 4),
 }
 ATTACKS = catalogue.load("ascendc")
-PROBES = (ROOT / "hardware" / "confinement" / "probes.cpp").read_text()
+PROBES = (ROOT / "kernel_gym" / "confinement" / "src" / "probes.cpp").read_text()
 
 
 def cases_of(id: str) -> dict[str, str]:

@@ -15,7 +15,7 @@
 #include <cstring>
 #include <new>
 
-#include "../../confinement/jail.h"
+#include "jail.h"
 #include "../include/kernel_gym.h"
 #include "record.h"
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel_gym import plugins, suites
 from kernel_gym.authors.contract import Context, Note, StartPoint
+from kernel_gym.cli import command_line
 from kernel_gym.cli.command_line import Failed
 from kernel_gym.cli.run_options import PROFILES
 from kernel_gym.errors import ConfigError
@@ -32,6 +33,7 @@ kernel-gym author --task level1/softmax --profile oracle --device cuda
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("--task", required=True, help="suite/name, suite/number or a .py file")
+    command_line.add_trust_argument(parser)
     parser.add_argument("--author", default="apprentice", help="registered name or module:Class (default: %(default)s)")
     parser.add_argument(
         "--device", default="ascend-sim", help="device whose language the author writes (default: %(default)s)"

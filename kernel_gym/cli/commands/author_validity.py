@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, help="model name; the endpoint is OPENAI_BASE_URL")
     parser.add_argument("--suite", default="level1", help="suite of tasks (default level1)")
     parser.add_argument("--tasks", type=command_line.words, default=(), help="comma-separated; all if left out")
+    command_line.add_trust_argument(parser)
     parser.add_argument("--profile", default="middle", help="profile of the apprentice (default middle)")
     parser.add_argument(
         "--run", type=Path, help="run whose memories the contexts are drawn from (default: seed knowledge)"

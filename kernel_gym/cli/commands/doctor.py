@@ -139,18 +139,18 @@ def _note(name: str) -> str:
 
 
 def _compiler() -> dict[str, Any]:
+    from kernel_gym.confinement.building import compiler_version
     from kernel_gym.hardware.ascend_sim.runtime import runtime
-    from kernel_gym.hardware.host.runtime import compiler_version
 
     built = runtime()
     return {"compiler": compiler_version(built.compiler), "runtime": str(built.folder)}
 
 
 def _sandbox() -> dict[str, Any]:
-    from kernel_gym.hardware import sandbox
-    from kernel_gym.hardware.host.runtime import runtime
+    from kernel_gym.confinement import sandbox
+    from kernel_gym.confinement.programs import programs
 
-    probes = runtime().probes
+    probes = programs().probes
     confinement = sandbox.confinement(probes)
     return {"sandbox_tier": confinement.tier, "attacks_that_succeed": list(sandbox.attack(probes, confinement.layers))}
 

@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TASKS",
         help="unseen tasks: comma-separated ids, or a stratified sample such as 'level1 20 after 40'",
     )
+    command_line.add_trust_argument(parser)
     parser.add_argument("--budget", type=command_line.count, default=10, help="attempts a task (default 10)")
     parser.add_argument("--out", type=Path, required=True, help="folder of the evaluation")
     parser.add_argument(

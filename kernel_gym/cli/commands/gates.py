@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("--suites", default="level1,level2", help="suites or folders of problem files")
     parser.add_argument("--tasks", default="", help="names in the suites; default: all that the apprentice can lower")
+    command_line.add_trust_argument(parser)
     parser.add_argument("--sample", type=int, help="number of tasks of each suite, spread over its categories")
     parser.add_argument("--profiles", default="weak,middle,strong", help=f"of {', '.join(PROFILES)}")
     parser.add_argument("--tries", type=int, default=1, help="drafts for each task, profile and context")

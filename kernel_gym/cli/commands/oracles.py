@@ -19,6 +19,7 @@ from rich.progress import track
 from rich.table import Table
 
 from kernel_gym import suites
+from kernel_gym.cli import command_line
 from kernel_gym.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ kernel-gym oracles level1/softmax level1/19 --json
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("names", nargs="*", default=list(suites.SUITES), help="suites, folders or single tasks")
+    command_line.add_trust_argument(parser)
     parser.add_argument("--quick", action="store_true", help="judge the oracles alone")
     parser.add_argument("--out", type=Path, metavar="FILE", help="append what is measured to a file, task by task")
     parser.add_argument("--json", action="store_true", help="print data instead of a table")

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import track
 
 from kernel_gym import suites
+from kernel_gym.cli import command_line
 from kernel_gym.errors import TaskError
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.tasks.task import Task
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     auditing = commands.add_parser("audit", help="try null kernels on every task; exit 1 if one passes")
     auditing.add_argument("names", nargs="+", help="suites, folders or single tasks")
     for command in (listing, showing, auditing):
+        command_line.add_trust_argument(command)
         command.add_argument("--json", action="store_true", help="print data instead of tables")
 
 

@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("--suite", default="level1", help="where the tasks are from")
     parser.add_argument("--tasks", type=command_line.words, default=(), help="names, separated by commas")
+    command_line.add_trust_argument(parser)
     parser.add_argument("--renew", metavar="TABLE", help="write and judge the kernels of this table anew instead")
     parser.add_argument("--kernels", type=int, default=300, help="how many to judge in all")
     parser.add_argument("--rounds", type=int, default=4, help="rounds of play in which they are found")

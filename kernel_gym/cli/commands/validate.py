@@ -17,6 +17,7 @@ kernel-gym validate runs/main/value/seed-0 --json
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("run", type=Path, help="run folder")
+    command_line.add_trust_argument(parser)
     parser.add_argument("--best", action="store_true", help="only the fastest kernel of each task")
     parser.add_argument("--workers", type=command_line.count, default=1, help="kernels judged at once (default 1)")
     parser.add_argument("--json", action="store_true", help="print the claims as JSON")

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kernel_gym import plugins, suites
+from kernel_gym.cli import command_line
 from kernel_gym.errors import DeviceUnavailable, KernelGymError
 from kernel_gym.hardware.device import Device, Inputs
 from kernel_gym.kernel import Kernel
@@ -35,6 +36,7 @@ _TITLES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("--task", required=True, help="suite/name, suite/number, or a .py file in KernelBench's format")
+    command_line.add_trust_argument(parser)
     parser.add_argument("--kernel", required=True, type=Path, help="source file of the kernel")
     parser.add_argument("--device", default="ascend-sim", help="where it runs (default: %(default)s)")
     parser.add_argument("--profile", action="store_true", help="show where the time goes")

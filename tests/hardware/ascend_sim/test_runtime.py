@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from kernel_gym.confinement import building
 from kernel_gym.errors import DeviceUnavailable
 from kernel_gym.hardware.ascend_sim import runtime as runtimes
 from kernel_gym.hardware.ascend_sim.device import AscendSim
-from kernel_gym.hardware.host import runtime as host
 
 ASK = "from kernel_gym.hardware.ascend_sim.runtime import runtime; print(runtime().folder)"
 
@@ -29,7 +29,7 @@ def test_three_processes_build_it_once(tmp_path: Path) -> None:
     ours = tmp_path / "kernel_gym"
     ours.mkdir()
     # Compiled files of the build that is there already: this test is about who builds, not about g++.
-    (ours / "objects").symlink_to(host.cache_folder() / "objects")
+    (ours / "objects").symlink_to(building.cache_folder() / "objects")
     answers = [process.communicate() for process in [start(tmp_path) for _ in range(3)]]
     folders = {folder.strip() for folder, _ in answers}
     assert len(folders) == 1
@@ -41,7 +41,7 @@ def test_three_processes_build_it_once(tmp_path: Path) -> None:
 
 
 def test_the_key_follows_sources_compiler_and_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiler = host.find_compiler()
+    compiler = building.find_compiler()
     key = runtimes._key(compiler)
     assert runtimes._key(compiler) == key
     monkeypatch.setattr(runtimes, "KERNEL_FLAGS", (*runtimes.KERNEL_FLAGS, "-g"))
@@ -56,7 +56,7 @@ def test_without_a_compiler_one_line_says_what_to_install(monkeypatch: pytest.Mo
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(DeviceUnavailable, match="install g\\+\\+") as raised:
-        host.find_compiler()
+        building.find_compiler()
     assert "\n" not in str(raised.value)
     assert AscendSim().unavailable_reason() == str(raised.value)
 

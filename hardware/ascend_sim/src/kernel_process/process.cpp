@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "../../../confinement/jail.h"
+#include "jail.h"
 #include "kernel_process.h"
 #include "guard.h"
 

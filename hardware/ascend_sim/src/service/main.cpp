@@ -14,7 +14,7 @@
 #include <cstring>
 #include <string>
 
-#include "../../../confinement/jail.h"
+#include "jail.h"
 #include "protocol/json.h"
 #include "session.h"
 

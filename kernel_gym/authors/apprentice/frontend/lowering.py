@@ -48,14 +48,14 @@ def _read(task: Task) -> Plan | str:
     name, names = task_identifier(task.name), [spec.name for spec in signature.inputs]
     shapes = [tuple(spec.shape for spec in task.instance(case).signature.inputs) for case in task.cases]
     try:
-        program, twin = task.instance(task.public).export(), lambda: task.instance(task.timing).export()
-        plan = read(program, name, _title(task), shapes, twin, names)
+        graph, twin = task.instance(task.public).graph(), lambda: task.instance(task.timing).graph()
+        plan = read(graph, name, _title(task), shapes, twin, names)
     except Unsupported as error:
         return str(error)
     except TaskError as error:
         return f"Unsupported: {error}"
     try:
-        unfused = read(program, name, _title(task), shapes, twin, names, fused=False)
+        unfused = read(graph, name, _title(task), shapes, twin, names, fused=False)
     except Unsupported:  # a value that is a view only as long as it is fused
         return plan
     return replace(plan, unfused=unfused) if len(unfused.stages) > len(plan.stages) else plan

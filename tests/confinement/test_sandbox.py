@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernel_gym.hardware import sandbox
+from kernel_gym.confinement import programs as confinement_programs
+from kernel_gym.confinement import sandbox
+from kernel_gym.confinement.sandbox import LANDLOCK, LIMITS, SECCOMP
 from kernel_gym.hardware.ascend_sim import runtime as runtimes
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Inputs
-from kernel_gym.hardware.host.runtime import runtime
-from kernel_gym.hardware.sandbox import LANDLOCK, LIMITS, SECCOMP
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
@@ -27,7 +27,7 @@ NOBODY = 65534
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs where any user can start them."""
     folder = tmp_path_factory.mktemp("programs")
-    for program in (runtime().probes, runtime().confine):
+    for program in (confinement_programs.programs().probes, confinement_programs.programs().confine):
         shutil.copy(program, folder)
     for parent in (folder, *folder.parents):
         if parent.owner() == folder.owner() and parent != Path("/"):
@@ -90,11 +90,11 @@ def test_each_layer_stops_something(programs: Path) -> None:
 
 
 def test_the_tier_is_what_the_attacks_say() -> None:
-    tier = sandbox.confinement(runtime().probes)
+    tier = sandbox.confinement(confinement_programs.programs().probes)
     assert tier.tier in "ABCD"
     assert (tier.tier == "A") == (tier.layers == LIMITS | LANDLOCK | SECCOMP)
     assert bool(tier.reached) == (tier.tier == "D")
-    assert sandbox.confinement(runtime().probes) is tier, "probed once in a process"
+    assert sandbox.confinement(confinement_programs.programs().probes) is tier, "probed once in a process"
 
 
 def confined(programs: Path, folder: Path, script: str, *read: str) -> subprocess.CompletedProcess[str]:

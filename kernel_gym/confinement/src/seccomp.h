@@ -34,5 +34,7 @@ Filter filter_for_loading();
 Filter filter_for_running();
 // For a compiler: everything except the network, other processes and rarely needed kernel interfaces.
 Filter filter_for_compiling();
+// The same for a program that starts no other process and signals none; it may have threads.
+Filter filter_for_one_process();
 
 }  // namespace confinement

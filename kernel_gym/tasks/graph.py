@@ -1,0 +1,115 @@
+"""The graph of a module as plain data: inputs, calls of ATen operators, outputs.
+
+It says what `torch.export` found and holds nothing of torch, so that it can be sent to another process as JSON.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from typing_extensions import TypeAliasType
+
+from kernel_gym.tasks.specs import TensorSpec
+
+#: The operator of a call that takes one of several results.
+GETITEM = "getitem"
+
+_PLAIN = (bool, int, float, str, type(None))
+
+
+@dataclass(frozen=True)
+class Result:
+    """An argument of a call: the result of the input or call with this name."""
+
+    name: str
+
+
+#: An argument of a call. Element types, devices and layouts are texts, such as `torch.float32`.
+Argument = TypeAliasType("Argument", "bool | int | float | str | Result | list[Argument] | None")
+
+
+@dataclass(frozen=True)
+class GraphInput:
+    """An input of the graph.
+
+    Args:
+        name: Its name in the graph.
+        label: Its name in the module: the entry of `state_dict()`, the constant, or `name` for an argument.
+        is_argument: Whether it is an argument of `forward`.
+        tensor: Its shape and element type; None for a scalar.
+        value: The value of a scalar.
+    """
+
+    name: str
+    label: str
+    is_argument: bool
+    tensor: TensorSpec | None = None
+    value: Argument = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of an operator, such as `aten.relu.default`."""
+
+    name: str
+    operator: str
+    arguments: list[Argument]
+    keywords: dict[str, Argument]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The calls of a module in order. `outputs` are names with their tensors, `state` the names of `state_dict()`."""
+
+    inputs: tuple[GraphInput, ...]
+    calls: tuple[Call, ...]
+    outputs: tuple[tuple[str, TensorSpec | None], ...]
+    state: tuple[str, ...]
+
+    def operators(self) -> tuple[str, ...]:
+        """Return the distinct operators in the order of their first calls."""
+        return tuple(dict.fromkeys(call.operator for call in self.calls))
+
+
+def graph_of(program: ExportedProgram) -> Graph:
+    """Return an exported program as a graph."""
+    nodes = {node.name: node for node in program.graph.nodes}
+    inputs = []
+    for spec in program.graph_signature.input_specs:
+        value = nodes[spec.arg.name].meta.get("val")
+        tensor = _tensor(value)
+        is_argument = spec.kind is InputKind.USER_INPUT
+        scalar = None if tensor else _argument(value)
+        inputs.append(GraphInput(spec.arg.name, spec.target or spec.arg.name, is_argument, tensor, scalar))
+    calls = [
+        Call(
+            node.name,
+            GETITEM if node.target is operator.getitem else str(node.target),
+            [_argument(argument) for argument in node.args],
+            {name: _argument(argument) for name, argument in node.kwargs.items()},
+        )
+        for node in program.graph.nodes
+        if node.op == "call_function"
+    ]
+    names = [getattr(spec.arg, "name", "") for spec in program.graph_signature.output_specs]
+    outputs = [(name, _tensor(nodes[name].meta.get("val")) if name in nodes else None) for name in names]
+    return Graph(tuple(inputs), tuple(calls), tuple(outputs), tuple(program.state_dict))
+
+
+def _tensor(value: Any) -> TensorSpec | None:
+    if not isinstance(value, torch.Tensor):
+        return None
+    return TensorSpec(tuple(int(size) for size in value.shape), str(value.dtype).removeprefix("torch."))
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, torch.fx.Node):
+        return Result(value.name)
+    if isinstance(value, list | tuple):
+        return [_argument(item) for item in value]
+    return value if isinstance(value, _PLAIN) else str(value)  # a dtype, a device, a layout

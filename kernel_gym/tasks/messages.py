@@ -1,0 +1,151 @@
+"""Messages between a process and the confined process that runs a problem file: a JSON text and tensors as raw bytes.
+
+Nothing is unpickled: the bytes of a confined process are untrusted.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO, Literal
+
+import torch
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from kernel_gym.tasks.graph import Graph
+from kernel_gym.tasks.specs import DTYPES, Case, Signature, TensorSpec
+
+#: Bytes of a message's text that are accepted; the graph of a large network has some megabytes.
+TEXT_LIMIT = 256 << 20
+
+Method = Literal["signature", "run_example", "evaluate", "fixed_inputs", "graph"]
+
+#: What the confined process writes when it is ready.
+READY = b"\n"
+
+_LENGTH = struct.Struct("<Q")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A call of one method of the problem file's instance at a case.
+
+    Args:
+        method: What is called.
+        digest: Content address of the task, from which values are drawn.
+        case: The sizes.
+        public: The case that tells the domains of the inputs; None to leave them out.
+        precision: The element type in which `evaluate` computes; None for the task's own.
+    """
+
+    method: Method
+    digest: str
+    case: Case
+    public: Case | None = None
+    precision: str | None = None
+
+
+@dataclass(frozen=True)
+class Response:
+    """The result of a call. `error` is the text of a TaskError; `positions` are those of `fixed_inputs`."""
+
+    __pydantic_config__ = ConfigDict(ser_json_inf_nan="constants")
+
+    error: str | None = None
+    signature: Signature | None = None
+    graph: Graph | None = None
+    positions: list[int] = field(default_factory=list)
+
+
+_Message = tuple[str, list[TensorSpec]]
+_FRAME = TypeAdapter(_Message)
+_REQUEST = TypeAdapter(Request)
+_RESPONSE = TypeAdapter(Response)
+
+
+class BrokenMessage(Exception):
+    """Bytes that are no message."""
+
+
+def send_request(stream: BinaryIO, request: Request, tensors: Sequence[torch.Tensor] = ()) -> None:
+    """Write a request and its tensors."""
+    _send(stream, _REQUEST.dump_json(request).decode(), tensors)
+
+
+def receive_request(stream: BinaryIO) -> tuple[Request, list[torch.Tensor]]:
+    """Read a request and its tensors; EOFError if there is none."""
+    text, specs = _receive_text(stream)
+    return _REQUEST.validate_json(text), [_receive_tensor(stream, spec) for spec in specs]
+
+
+def send_response(stream: BinaryIO, response: Response, tensors: Sequence[torch.Tensor] = ()) -> None:
+    """Write a response and its tensors."""
+    _send(stream, _RESPONSE.dump_json(response).decode(), tensors)
+
+
+def receive_response(stream: BinaryIO, limit_bytes: int) -> tuple[Response, list[torch.Tensor]]:
+    """Read a response and its tensors.
+
+    Args:
+        stream: Where the confined process writes.
+        limit_bytes: How many bytes the tensors may have.
+
+    Returns:
+        The response and its tensors.
+
+    Raises:
+        BrokenMessage: If the bytes are no response, or if the tensors are larger.
+        EOFError: If the process has ended.
+    """
+    text, specs = _receive_text(stream)
+    if sum(spec.nbytes for spec in specs) > limit_bytes:
+        raise BrokenMessage("more tensors than were asked for")
+    try:
+        response = _RESPONSE.validate_json(text)
+    except ValidationError as error:
+        raise BrokenMessage(f"no response: {error.errors()[0]['msg']}") from error
+    return response, [_receive_tensor(stream, spec) for spec in specs]
+
+
+def _send(stream: BinaryIO, text: str, tensors: Sequence[torch.Tensor]) -> None:
+    specs = [TensorSpec(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")) for tensor in tensors]
+    frame = _FRAME.dump_json((text, specs))
+    stream.write(_LENGTH.pack(len(frame)) + frame)
+    for tensor in tensors:
+        stream.write(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    stream.flush()
+
+
+def _receive_text(stream: BinaryIO) -> _Message:
+    (length,) = _LENGTH.unpack(_read(stream, _LENGTH.size))
+    if length > TEXT_LIMIT:
+        raise BrokenMessage("a text of more than 256 MB")
+    try:
+        text, specs = _FRAME.validate_json(_read(stream, length))
+    except ValidationError as error:
+        raise BrokenMessage(f"no message: {error.errors()[0]['msg']}") from error
+    if any(spec.dtype not in DTYPES or min(spec.shape, default=0) < 0 for spec in specs):
+        raise BrokenMessage("a tensor of unknown form")
+    return text, specs
+
+
+def _receive_tensor(stream: BinaryIO, spec: TensorSpec) -> torch.Tensor:
+    dtype = getattr(torch, spec.dtype)
+    if spec.nbytes == 0:
+        return torch.empty(spec.shape, dtype=dtype)
+    content = bytearray(spec.nbytes)
+    view = memoryview(content)
+    while view:
+        count = stream.readinto(view)  # type: ignore[attr-defined]  # a buffered pipe has it
+        if not count:
+            raise EOFError
+        view = view[count:]
+    return torch.frombuffer(content, dtype=dtype).reshape(spec.shape)
+
+
+def _read(stream: BinaryIO, length: int) -> bytes:
+    content = stream.read(length)
+    if len(content) < length:
+        raise EOFError
+    return content

@@ -1,0 +1,235 @@
+"""Problem files of others: their code runs in a confined process, and what it does there is one clear line here."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from kernel_gym.confinement.programs import programs
+from kernel_gym.errors import ProblemFileDied, TaskError
+from kernel_gym.suites import find_task
+from kernel_gym.tasks import confined_instance
+from kernel_gym.tasks.task import Task
+
+PROBLEMS = Path(__file__).parent / "problems"
+GOOD = """
+import torch
+import torch.nn as nn
+rows, columns = 64, 96
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+def get_inputs():
+    return [torch.randn(rows, columns)]
+def get_init_inputs():
+    return []
+"""
+
+pytestmark = pytest.mark.skipif(
+    programs().confinement.tier not in confined_instance.TRUSTWORTHY, reason="this machine's sandbox is too weak"
+)
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    """Keep derived sizes out of the user's cache; the built programs stay where they are."""
+    monkeypatch.setattr("kernel_gym.suites.problem_files.cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.delenv("KERNEL_GYM_TRUST", raising=False)
+
+
+def load(folder: Path, text: str | bytes) -> Task:
+    path = folder / "mine.py"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return find_task(str(path))
+
+
+def fails(folder: Path, text: str | bytes) -> str:
+    """Return the line that says why a problem file cannot be loaded."""
+    with pytest.raises(TaskError) as caught:
+        load(folder, text)
+    line = str(caught.value)
+    assert "\n" not in line
+    assert "Traceback" not in line
+    return line
+
+
+def at_import(statement: str) -> str:
+    return f"{statement}\n{GOOD}"
+
+
+def in_forward(statement: str) -> str:
+    return GOOD.replace("return torch.relu(x)", f"{statement}\n        return torch.relu(x)")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "odd/8_TrainingModule.py",
+        *(pytest.param(f"{name}.py", marks=pytest.mark.slow) for name in ("level1/19_ReLU", "odd/7_NestedInputs")),
+    ],
+)
+def test_a_confined_file_gives_what_a_trusted_one_gives(name: str):
+    path = str(PROBLEMS / name)
+    confined, trusted = find_task(path), find_task(path, trust=True)
+    assert confined.confined
+    assert not trusted.confined
+    assert confined.cases == trusted.cases
+    assert confined.digest == trusted.digest
+    for case in (confined.public, confined.timing):
+        ours, theirs = confined.instance(case), trusted.instance(case)
+        assert ours.signature == theirs.signature
+        assert ours.graph() == theirs.graph()
+    ours, theirs = confined.instance(confined.public), trusted.instance(trusted.public)
+    generator = torch.Generator().manual_seed(5)
+    values = [
+        torch.rand(spec.shape, generator=generator)  # a variance is not negative
+        if "float" in spec.dtype
+        else torch.zeros(spec.shape, dtype=getattr(torch, spec.dtype))
+        for spec in ours.signature.inputs
+    ]
+    assert ours.fixed_inputs().keys() == theirs.fixed_inputs().keys()
+    for position, tensor in theirs.fixed_inputs().items():
+        assert torch.equal(ours.fixed_inputs()[position], tensor)
+    for dtype in (None, torch.float64):
+        for mine, other in zip(ours.evaluate(values, dtype), theirs.evaluate(values, dtype), strict=True):
+            assert mine.dtype == other.dtype
+            assert torch.equal(mine, other)
+
+
+#: Text of a file and the words that say what is wrong with it. Each of the slow ones starts a process.
+MALFORMED = [
+    ("", "defines no Model"),
+    ("this is no Python", "not Python: line 1"),
+    (b"\xff\xfe\x00", "not UTF-8"),
+    ("x = 1\0", "null bytes"),
+    ("x = " + "-" * 200_000 + "1", "not Python"),
+    (at_import("raise ValueError('first line\\nsecond line')"), "ValueError: first line"),
+    (at_import("import os; os._exit(0)"), "ended its process (status 0)"),
+]
+MALFORMED_SLOW = [
+    (at_import("import a_library_that_nobody_has"), "a_library_that_nobody_has"),
+    (at_import("raise KeyboardInterrupt"), "KeyboardInterrupt"),
+    (at_import("import sys; sys.exit(7)"), "exit(7)"),
+    (at_import("import os; os.abort()"), "SIGABRT"),
+    (at_import("import ctypes; ctypes.string_at(0)"), "SIGSEGV"),
+    (GOOD.replace("get_inputs", "get_input"), "defines no get_inputs"),
+    (GOOD.replace("return [torch.randn(rows, columns)]", "return None"), "get_inputs() fails"),
+    (GOOD.replace("return torch.relu(x)", "return torch.relu(x) @ x"), "forward() fails"),
+    (GOOD.replace("return torch.relu(x)", "return torch.complex(x, x)"), "complex64 are not supported"),
+    (GOOD.replace("(self, x)", "(self, x, y)"), "forward() fails"),
+    (GOOD.replace("nn.Module", "object"), "Model cannot be built"),
+    (GOOD.replace("return []", "return [1]"), "Model cannot be built"),
+    (in_forward("return self(x)"), "RecursionError"),
+    (in_forward("x.item()"), "forward() fails"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), MALFORMED)
+def test_malformed_files_are_one_clear_line(tmp_path, text, reason):
+    assert reason in fails(tmp_path, text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("text", "reason"), MALFORMED_SLOW)
+def test_more_malformed_files_are_one_clear_line(tmp_path, text, reason):
+    assert reason in fails(tmp_path, text)
+
+
+def test_an_endless_loop_is_answered_in_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(confined_instance, "LOAD_SECONDS", 3.0)
+    assert confined_instance.LOAD_SECONDS < 60
+    assert "took longer than 3 s" in fails(tmp_path, at_import("while True: pass"))
+
+
+def test_a_memory_bomb_hits_its_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(confined_instance, "MEMORY_BYTES", 4 << 30)
+    bomb = at_import("blocks = []\nwhile True: blocks.append(bytearray(1 << 28))")
+    assert "memory" in fails(tmp_path, bomb).lower()
+    tensors = at_import("import torch\nblocks = []\nwhile True: blocks.append(torch.ones(1 << 27))")
+    assert "memory" in fails(tmp_path, tensors).lower()
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "open({outside!r} + '/read').read()",
+        "import socket; socket.socket()",
+        "import os; os.fork()",
+        *(
+            pytest.param(attack, marks=pytest.mark.slow)
+            for attack in (
+                "open('/etc/passwd').read()",
+                "open({outside!r} + '/written', 'w').write('x')",
+                "import os; os.listdir(os.path.expanduser('~root'))",
+                "import os; os.remove({outside!r} + '/read')",
+                "import socket; socket.socketpair()",
+                "import subprocess; subprocess.run(['/bin/true'])",
+                "import os; os.kill({parent}, 9)",
+                "import os; open('/proc/{parent}/environ').read()",
+                "import os; os.environ['SECRET_OF_THE_PARENT']",
+            )
+        ),
+    ],
+)
+def test_a_file_reaches_nothing_outside(tmp_path, monkeypatch, attack):
+    """Each attack raises an exception inside, which is the line here; unconfined, each of them would succeed."""
+    monkeypatch.setenv("SECRET_OF_THE_PARENT", "x")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "read").write_text("secret")
+    line = fails(tmp_path, at_import(attack.format(outside=str(outside), parent=os.getpid())))
+    assert any(word in line for word in ("PermissionError", "FileNotFoundError", "KeyError", "BlockingIOError"))
+    assert (outside / "read").read_text() == "secret"
+    assert not (outside / "written").exists()
+
+
+@pytest.mark.slow
+def test_bytes_in_the_pipe_are_no_message(tmp_path):
+    """A file that writes into every descriptor it finds breaks its own process only."""
+    noise = "import os\nfor fd in range(3, 64):\n    try: os.write(fd, b'\\xff' * 64)\n    except OSError: pass"
+    with pytest.raises(ProblemFileDied):
+        load(tmp_path, at_import(noise))
+    assert load(tmp_path, GOOD).cases
+
+
+def test_a_process_that_dies_is_started_again(tmp_path):
+    task = load(tmp_path, GOOD)
+    instance = task.instance(task.public)
+    values = [torch.randn(spec.shape) for spec in instance.signature.inputs]
+    (first,) = instance.evaluate(values)
+    for process in confined_instance._processes(os.getpid())._processes.values():
+        process._process.kill()
+        process._process.wait()
+    (second,) = instance.evaluate(values)
+    assert torch.equal(first, second)
+
+
+@pytest.mark.slow
+def test_no_process_outlives_its_owner(tmp_path):
+    """The confined processes end with the process that asked for them."""
+    import subprocess
+    import sys
+
+    path = tmp_path / "mine.py"
+    path.write_text(GOOD)
+    code = (
+        "import os, sys; from kernel_gym.suites import find_task; from kernel_gym.tasks import confined_instance as c;"
+        f"t = find_task({str(path)!r}); t.instance(t.public);"
+        "print([p._process.pid for p in c._processes(os.getpid())._processes.values()], flush=True); os._exit(0)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    (pid,) = eval(run.stdout)
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_the_option_and_the_variable_trust_a_file(tmp_path, monkeypatch):
+    path = tmp_path / "mine.py"
+    path.write_text(at_import(f"open({str(tmp_path / 'written')!r}, 'w').write('x')"))
+    monkeypatch.setenv("KERNEL_GYM_TRUST", "1")
+    assert not find_task(str(path)).confined
+    assert (tmp_path / "written").exists()
