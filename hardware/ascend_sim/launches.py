@@ -1,10 +1,11 @@
 """Rewrites `kernel<<<blocks, l2, stream>>>(args)` into a call that g++ understands, line for line.
 
-Only the launch's own brackets change, so every line of the author's text keeps its number.
+Nothing but the launch's own brackets changes, so every line of the author's text stays where it is.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Literal
 
@@ -28,46 +29,59 @@ _KINDS: dict[str, CoreKind] = {
 def rewrite(source: str) -> str:
     """Return the source with its launches as calls; text that cannot be parsed as a launch is unchanged."""
     lexemes = tokens(source)
-    pieces, done = [], 0
+    pieces, done, cores = [], 0, _Cores(lexemes)
     for launch in launches(lexemes):
         begin, opening, closing = lexemes[launch.first], lexemes[launch.opening], lexemes[launch.closing]
-        kind = _kind(lexemes, lexemes[launch.first : launch.opening])
+        kind = cores.of(lexemes[launch.first : launch.opening])
         pieces += [source[done : begin.start], f"::asc::launcher<ASC_{kind}, ", source[begin.start : opening.start]]
         pieces += [">(", source[opening.end : closing.start], ")"]
         done = closing.end
     return "".join(pieces) + source[done:]
 
 
-def _kind(lexemes: Sequence[Token], callee: Sequence[Token]) -> CoreKind:
-    """Return the kind of cores of a kernel: from its definition, else mixed if the file registers a Matmul."""
-    name = [token.text for token in callee if token.kind == "word"][0 if callee[-1].text == ">" else -1]
-    kind = _kind_in_definition(lexemes, name)
-    words = {token.text for token in lexemes if token.kind == "word"}
-    if kind:
-        return kind
-    if "REGIST_MATMUL_OBJ" in words:
-        return "AIC" if "ASCENDC_CUBE_ONLY" in words else "MIX"
-    return "AIV"
+class _Cores:
+    """The cores that kernels run on: from their definitions, else mixed if the file registers a Matmul."""
+
+    def __init__(self, lexemes: Sequence[Token]) -> None:
+        words = {token.text for token in lexemes if token.kind == "word"}
+        self._otherwise: CoreKind = "AIV"
+        if "REGIST_MATMUL_OBJ" in words:
+            self._otherwise = "AIC" if "ASCENDC_CUBE_ONLY" in words else "MIX"
+        self._defined = _kinds_in_definitions(lexemes) if "__global__" in words else {}
+
+    def of(self, callee: Sequence[Token]) -> CoreKind:
+        """Return the cores of the kernel that these tokens name."""
+        name = [token.text for token in callee if token.kind == "word"][0 if callee[-1].text == ">" else -1]
+        return self._defined.get(name) or self._otherwise
 
 
-def _kind_in_definition(lexemes: Sequence[Token], name: str) -> CoreKind | None:
+def _kinds_in_definitions(lexemes: Sequence[Token]) -> dict[str, CoreKind | None]:
+    """Return the kind of cores in the first definition of each kernel; None if there is none.
+
+    A definition is `__global__` and what follows, up to a semicolon or to the end of a body in braces.
+    """
+    kind_by_name: dict[str, CoreKind | None] = {}
+    kinds = [index for index, token in enumerate(lexemes) if token.text in _KINDS]
+    bodies, head = _bodies(lexemes), None
     for index, token in enumerate(lexemes):
-        if token.text != "__global__":
-            continue
-        ends = (i for i in range(index, len(lexemes)) if lexemes[i].text in (name, "{", ";"))
-        named = next(ends, len(lexemes))
-        if named < len(lexemes) and lexemes[named].text == name:
-            words = [token.text for token in lexemes[index : _end_of_body(lexemes, named)]]
-            return next((_KINDS[word] for word in words if word in _KINDS), None)
-    return None
+        if token.text == "__global__" and head is None:
+            head = index
+        elif token.text in ("{", ";") and head is not None:
+            end = bodies.get(index, index)
+            first = bisect_left(kinds, head)
+            kind = _KINDS[lexemes[kinds[first]].text] if first < len(kinds) and kinds[first] < end else None
+            for name in lexemes[head:index]:
+                kind_by_name.setdefault(name.text, kind)
+            head = None
+    return kind_by_name
 
 
-def _end_of_body(lexemes: Sequence[Token], start: int) -> int:
-    depth = 0
-    for index in range(start, len(lexemes)):
-        depth += {"{": 1, "}": -1}.get(lexemes[index].text, 0)
-        if lexemes[index].text == "}" and depth == 0:
-            return index
-        if lexemes[index].text == ";" and depth == 0:
-            return index
-    return len(lexemes)
+def _bodies(lexemes: Sequence[Token]) -> dict[int, int]:
+    """Return the index behind the body that each `{` opens."""
+    bodies, waiting = dict[int, int](), list[int]()
+    for index, token in enumerate(lexemes):
+        if token.text == "{":
+            waiting.append(index)
+        elif token.text == "}" and waiting:
+            bodies[waiting.pop()] = index
+    return bodies | dict.fromkeys(waiting, len(lexemes))

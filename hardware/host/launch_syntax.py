@@ -23,6 +23,7 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _OPENING = {"(": ")", "[": "]", "{": "}"}
+_ANGLES = {">": 1, "<": -1, ">>>": 3, "<<<": -3}
 
 
 class Token(NamedTuple):
@@ -58,44 +59,65 @@ class LaunchText:
 
 def launches(lexemes: Sequence[Token]) -> Iterator[LaunchText]:
     """Yield the launches among tokens, none inside another; text that cannot be parsed as a launch is skipped."""
+    closings, callees = _closings(lexemes), _Callees(lexemes)
     done = 0
-    for index, token in enumerate(lexemes):
-        if token.text != "<<<" or index < done:
+    for opening, closing in sorted(closings.items()):
+        if opening < done:
             continue
-        first, last = _callee(lexemes, index), _closing(lexemes, index)
-        if first is not None and last is not None:
-            yield LaunchText(first, index, last)
-            done = last
+        first = callees.first(opening)
+        if first is not None:
+            yield LaunchText(first, opening, closing)
+            done = closing
 
 
-def _callee(lexemes: Sequence[Token], launch: int) -> int | None:
-    """Return the index of the first token of the kernel's name: `name`, `space::name`, `name<int, 2>`."""
-    index = launch - 1
-    if index >= 0 and lexemes[index].text == ">":
-        depth = 0
-        while index >= 0:
-            depth += {">": 1, "<": -1, ">>>": 3, "<<<": -3}.get(lexemes[index].text, 0)
-            index -= 1
-            if depth <= 0:
-                break
-    if index < 0 or lexemes[index].kind != "word":
-        return None
-    while index >= 2 and lexemes[index - 1].text == "::" and lexemes[index - 2].kind == "word":
-        index -= 2
-    return index - 1 if index >= 1 and lexemes[index - 1].text == "::" else index
+def _closings(lexemes: Sequence[Token]) -> dict[int, int]:
+    """Return the index of the `>>>` that belongs to each `<<<`; one without it is left out.
 
-
-def _closing(lexemes: Sequence[Token], launch: int) -> int | None:
-    """Return the index of the `>>>` that belongs to a `<<<`."""
-    awaited: list[str] = []
-    for index in range(launch + 1, len(lexemes)):
-        text = lexemes[index].text
+    A launch ends where a bracket closes that it has not opened, at a semicolon, or at another launch.
+    """
+    closings, waiting = dict[int, int](), list[tuple[str, int]]()
+    for index, token in enumerate(lexemes):
+        text = token.text
         if text in _OPENING:
-            awaited.append(_OPENING[text])
-        elif awaited and text == awaited[-1]:
-            awaited.pop()
-        elif not awaited and text == ">>>":
-            return index
-        elif not awaited and text in (")", "]", "}", ";", "<<<"):
+            waiting.append((_OPENING[text], index))
+        elif text in (">>>", "<<<", ";", ")", "]", "}"):
+            if waiting and waiting[-1][0] == ">>>":
+                _, opening = waiting.pop()
+                if text == ">>>":
+                    closings[opening] = index
+            if text == "<<<":
+                waiting.append((">>>", index))
+            elif waiting and text == waiting[-1][0] and text != ">>>":
+                waiting.pop()
+    return closings
+
+
+class _Callees:
+    """Finds the names of kernels before their `<<<`: `name`, `space::name`, `name<int, 2>`."""
+
+    def __init__(self, lexemes: Sequence[Token]) -> None:
+        self._lexemes = lexemes
+        self._before = _before_templates(lexemes)
+
+    def first(self, launch: int) -> int | None:
+        """Return the index of the first token of the kernel's name."""
+        lexemes, index = self._lexemes, launch - 1
+        if index >= 0 and lexemes[index].text == ">":
+            index = self._before[index]
+        if index < 0 or lexemes[index].kind != "word":
             return None
-    return None
+        while index >= 2 and lexemes[index - 1].text == "::" and lexemes[index - 2].kind == "word":
+            index -= 2
+        return index - 1 if index >= 1 and lexemes[index - 1].text == "::" else index
+
+
+def _before_templates(lexemes: Sequence[Token]) -> list[int]:
+    """Return, for each token, the index before the angle brackets that it closes; -1 if nothing opens them."""
+    depths, before, higher = [0], list[int](), [-1]
+    for index, token in enumerate(lexemes):
+        depths.append(depths[-1] + _ANGLES.get(token.text, 0))
+        while higher and depths[higher[-1] + 1] < depths[-1]:
+            higher.pop()
+        before.append(higher[-1] if higher else -1)
+        higher.append(index)
+    return before

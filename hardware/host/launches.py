@@ -36,9 +36,13 @@ _TENSOR = struct.Struct("<Q2i8q")
 _ANSWER = struct.Struct("<Ii2I240s")
 _LAUNCH = struct.Struct("<Q3I3IQ2I")
 _ARGUMENT = struct.Struct("<2I")
-_ANSWER_AT = _CALL.size + MAX_TENSORS * _TENSOR.size + 16 * MAX_SCALARS
+#: Where the call begins. Before it is a word that the runner sets to 1 before it loads the kernel, and then unmaps.
+_CALL_AT = 1 << 16
+_TENSORS_AT = _CALL_AT + _CALL.size
+_SCALARS_AT = _TENSORS_AT + MAX_TENSORS * _TENSOR.size
+_ANSWER_AT = _SCALARS_AT + 16 * MAX_SCALARS
 _LOG_AT = _ANSWER_AT + _ANSWER.size
-_RETURNED, _NOT_CONFINED, _NOT_LOADED, _LOG_FULL = 1, 2, 3, 4
+_RETURNED, _NOT_LOADED, _LOG_FULL = 1, 3, 4
 
 
 @dataclass(frozen=True)
@@ -99,9 +103,9 @@ def plan(runtime: HostPrograms, code: Path, kernels: Mapping[int, str], signatur
     try:
         os.ftruncate(descriptor, _LOG_AT + LOG_BYTES)
         with mmap.mmap(descriptor, _LOG_AT + LOG_BYTES) as memory:
-            memory[: _CALL.size] = _CALL.pack(
-                len(signature.inputs), len(signature.outputs), len(signature.ints), len(signature.floats),
-                handle(len(specs)), workspace,
+            _CALL.pack_into(
+                memory, _CALL_AT, len(signature.inputs), len(signature.outputs), len(signature.ints),
+                len(signature.floats), handle(len(specs)), workspace,
             )  # fmt: skip
             _write(memory, signature)
             status = _run(runtime, code, descriptor)
@@ -114,15 +118,10 @@ def plan(runtime: HostPrograms, code: Path, kernels: Mapping[int, str], signatur
 def _write(memory: mmap.mmap, signature: Signature) -> None:
     for index, spec in enumerate((*signature.inputs, *signature.outputs)):
         shape = (*spec.shape, *(0,) * (8 - len(spec.shape)))
-        packed = _TENSOR.pack(handle(index), DTYPES[spec.dtype][0], len(spec.shape), *shape)
-        at = _CALL.size + index * _TENSOR.size
-        memory[at : at + len(packed)] = packed
-    at = _CALL.size + MAX_TENSORS * _TENSOR.size
-    ints = struct.pack(f"<{len(signature.ints)}q", *signature.ints)
-    floats = struct.pack(f"<{len(signature.floats)}d", *signature.floats)
-    memory[at : at + len(ints)] = ints
-    at += 8 * MAX_SCALARS
-    memory[at : at + len(floats)] = floats
+        at = _TENSORS_AT + index * _TENSOR.size
+        _TENSOR.pack_into(memory, at, handle(index), DTYPES[spec.dtype][0], len(spec.shape), *shape)
+    struct.pack_into(f"<{len(signature.ints)}q", memory, _SCALARS_AT, *signature.ints)
+    struct.pack_into(f"<{len(signature.floats)}d", memory, _SCALARS_AT + 8 * MAX_SCALARS, *signature.floats)
 
 
 def _run(runtime: HostPrograms, code: Path, shared: int) -> int | None:
@@ -154,8 +153,8 @@ def _wait(process: subprocess.Popen[bytes]) -> int | None:
 def _read(memory: bytes, status: int | None, kernels: Mapping[int, str], sizes: tuple[int, ...]) -> Plan:
     state, code, count, used, error = _ANSWER.unpack_from(memory, _ANSWER_AT)
     words = error.split(b"\0")[0].decode(errors="replace")
-    if state == _NOT_CONFINED:
-        raise InfrastructureError(f"the host function could not be confined: {words}")
+    if memory[:4] == bytes(4):  # nothing of the kernel has run
+        raise InfrastructureError(f"the host function could not be confined: {words or f'status {status}'}")
     if status is None or status in (-signal.SIGXCPU, -signal.SIGKILL):
         return Plan(fault=Fault("HOST_TIMEOUT", "the host function does not end"), timeout=True)
     if state == _LOG_FULL or count > MAX_LAUNCHES:

@@ -7,6 +7,8 @@ so every line of the author's text keeps its number in both.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -97,22 +99,25 @@ def masked(source: str, lexemes: Iterable[Token]) -> bytes:
     """Return the text with CUDA's keywords replaced by C++ of the same length; one byte for each character."""
     text = list(source)
     words = list(lexemes)
+    closed = _closed_parentheses(words)
     for index, token in enumerate(words):
         if token.text in _PLAIN:
             text[token.start : token.end] = _PLAIN[token.text].ljust(len(token.text))
         elif token.text in _VANISHING:
-            end = _after_parentheses(words, index)
+            end = closed.get(index + 1, token.end)
             text[token.start : end] = [c if c == "\n" else " " for c in text[token.start : end]]
     return "".join(text).encode("ascii", errors="replace")
 
 
-def _after_parentheses(words: list[Token], index: int) -> int:
-    depth = 0
-    for token in words[index + 1 :]:
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
-        if depth <= 0:
-            return token.end if token.text == ")" else words[index].end
-    return words[index].end
+def _closed_parentheses(words: list[Token]) -> dict[int, int]:
+    """Return the place behind the parentheses that each `(` opens; one that is never closed is left out."""
+    ends, waiting = dict[int, int](), list[int]()
+    for index, token in enumerate(words):
+        if token.text == "(":
+            waiting.append(index)
+        elif token.text == ")" and waiting:
+            ends[waiting.pop()] = token.end
+    return ends
 
 
 class _Reader:
@@ -121,39 +126,38 @@ class _Reader:
     def __init__(self, source: str, lexemes: list[Token]) -> None:
         self.source, self.tokens = source, lexemes
         self.text = masked(source, lexemes)
+        self._starts = [token.start for token in lexemes]
 
     def items(self) -> list[Item]:
         """Return all items; functions that launch, or call one that does, are marked."""
         items = list(self._scope(_PARSER.parse(self.text).root_node, ""))
         marks = [self.tokens[launch.opening].start for launch in launches(self.tokens)]
         for item in items:
-            item.launches = ENTRY in item.names or any(item.start <= mark < item.end for mark in marks)
-        hosts = [item for item in items if item.kind == "host"]
-        while fresh := [host for host in hosts if not host.launches and self._calls(host, hosts)]:
-            for item in fresh:
-                item.launches = True
+            mark = bisect_left(marks, item.start)
+            item.launches = ENTRY in item.names or (mark < len(marks) and marks[mark] < item.end)
+        _mark_callers([item for item in items if item.kind == "host"])
         return items
 
-    def _calls(self, caller: Item, hosts: list[Item]) -> bool:
-        return any(other.launches and caller.uses & set(other.names) for other in hosts)
-
-    def _scope(self, node: tree_sitter.Node, scope: str) -> Iterator[Item]:
-        for child in node.children:
+    def _scope(self, root: tree_sitter.Node, scope: str) -> Iterator[Item]:
+        waiting = [(child, scope) for child in reversed(root.children)]
+        while waiting:
+            child, scope = waiting.pop()
+            inner = None
             if child.type == "namespace_definition":
                 name = child.child_by_field_name("name")
-                inner = f"{scope}{self._text(name)}::" if name is not None else scope
-                body = child.child_by_field_name("body")
-                yield from self._scope(body or child, inner)
+                inner = child.child_by_field_name("body") or child
+                scope = f"{scope}{self._text(name)}::" if name is not None else scope
             elif child.type == "linkage_specification":
                 body = child.child_by_field_name("body")
                 if body is not None and body.type == "declaration_list":
-                    yield from self._scope(body, scope)
+                    inner = body
                 elif body is not None:
                     yield from self._item(body, scope, child.start_byte)
             elif child.type in _CONDITIONALS:
-                yield from self._scope(child, scope)
+                inner = child
             else:
                 yield from self._item(child, scope, child.start_byte)
+            waiting += [(node, scope) for node in reversed(inner.children)] if inner else []
 
     def _item(self, node: tree_sitter.Node, scope: str, start: int) -> Iterator[Item]:
         inner = node
@@ -168,8 +172,9 @@ class _Reader:
         item.members = tuple(self._device_members(inner)) if kind == "type" else ()
         inside = [(item.body, item.end)] if kind == "kernel" and item.body is not None else list(item.members)
         words = [token for token in self._within(item.start, item.end) if token.kind == "word"]
-        item.inside = frozenset(t.text for t in words if any(a <= t.start < b for a, b in inside))
-        item.uses = frozenset(t.text for t in words if not any(a <= t.start < b for a, b in inside))
+        hidden = {token for start, end in inside for token in self._within(start, end)}
+        item.inside = frozenset(token.text for token in words if token in hidden)
+        item.uses = frozenset(token.text for token in words if token not in hidden)
         yield item
 
     def _kind(self, node: tree_sitter.Node) -> ItemKind | None:
@@ -194,7 +199,9 @@ class _Reader:
         return "kernel" if "__global__" in words else "device" if _only_device(words) else "host"
 
     def _device_members(self, node: tree_sitter.Node) -> Iterator[tuple[int, int]]:
-        for child in node.children:
+        waiting = list(reversed(node.children))
+        while waiting:
+            child = waiting.pop()
             inner = child.named_children[-1] if child.type == "template_declaration" else child
             if inner.type in ("function_definition", "field_declaration", "declaration"):
                 body = inner.child_by_field_name("body")
@@ -202,16 +209,31 @@ class _Reader:
                 if _only_device(self._words(inner.start_byte, end)):
                     yield child.start_byte, child.end_byte
             elif inner.type in ("field_declaration_list", *_TYPES):
-                yield from self._device_members(inner)
+                waiting += reversed(inner.children)
 
-    def _within(self, start: int, end: int) -> Iterator[Token]:
-        return (token for token in self.tokens if start <= token.start < end)
+    def _within(self, start: int, end: int) -> list[Token]:
+        return self.tokens[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
 
     def _words(self, start: int, end: int) -> frozenset[str]:
         return frozenset(token.text for token in self._within(start, end))
 
     def _text(self, node: tree_sitter.Node) -> str:
         return self.source[node.start_byte : node.end_byte]
+
+
+def _mark_callers(hosts: list[Item]) -> None:
+    """Mark the functions that call one that launches, directly or not."""
+    callers = defaultdict[str, list[Item]](list)
+    for host in hosts:
+        for name in host.uses:
+            callers[name].append(host)
+    waiting = [host for host in hosts if host.launches]
+    while waiting:
+        for name in waiting.pop().names:
+            fresh = [host for host in callers.pop(name, ()) if not host.launches]
+            for host in fresh:
+                host.launches = True
+            waiting += fresh
 
 
 def _only_device(words: frozenset[str]) -> bool:
@@ -273,7 +295,7 @@ def _reached(items: list[Item], start: Iterable[int], bodies: bool = False) -> s
     while waiting:
         item = items[waiting.pop()]
         for name in item.uses | item.inside if bodies else item.uses:
-            fresh = [index for index in by_name.get(name, ()) if index not in reached]
+            fresh = [index for index in by_name.pop(name, ()) if index not in reached]
             reached.update(fresh)
             waiting += fresh
     return reached
@@ -290,9 +312,10 @@ def _host(source: str, lexemes: list[Token], items: list[Item], reached: set[int
         else:
             for start, end in item.members:
                 edits.blank(start, end)
+    line, counted = 1, 0
     for launch in launches(lexemes):
         first, opening, closing = lexemes[launch.first], lexemes[launch.opening], lexemes[launch.closing]
-        line = source.count("\n", 0, first.start) + 1
+        line, counted = line + source.count("\n", counted, first.start), first.start
         edits.replace(first.start, first.start, f"{LAUNCHER}({line}, ")
         edits.replace(opening.start, opening.end, ", ")
         edits.replace(closing.start, closing.end, ")")

@@ -26,6 +26,9 @@ from kernel_gym.verifier.screening import screen as source_screen
 from kernel_gym.verifier.screening.source import Source, read
 from kernel_gym.verifier.secret import fingerprint
 
+#: Most characters of a kernel's text. The longest that the apprentice writes has 40,000.
+MAX_CHARACTERS = 1_000_000
+
 
 class Gates:
     """Passes kernels through the five gates; the caller gives the device."""
@@ -61,6 +64,8 @@ class Gates:
         )
 
     def _run_gates(self, device: Device, kernel: Kernel, task: Task, clock: _Clock) -> Verdict:
+        if len(kernel.source) > MAX_CHARACTERS:
+            return Uncompilable(f"The file has more than {MAX_CHARACTERS:,} characters: a kernel is one file of code.")
         source = read(kernel.source) if kernel.language in source_screen.BOOKS else None
         with clock.gate("screen"):
             finding = source_screen.screen(source, language=kernel.language) if source else None

@@ -246,3 +246,11 @@ def test_a_bug_of_the_verifier_is_raised_not_swallowed(relu, python_kernel, make
 
     with Verifier(Buggy()) as verifier, pytest.raises(ZeroDivisionError):
         verifier.verify(python_kernel(RELU), relu)
+
+
+def test_a_text_without_measure_is_not_read(device, relu, python_kernel):
+    with Verifier(device, cache=False) as verifier:
+        verdict = verifier.verify(Kernel("x" * 1_000_001, "python"), relu)
+    assert verdict.outcome == "uncompilable"
+    assert "more than 1,000,000 characters" in verdict.feedback
+    assert device.builds == 0

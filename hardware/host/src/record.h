@@ -8,6 +8,7 @@ namespace host_runner {
 
 constexpr uint32_t kMaxTensors = 96, kMaxScalars = 256;
 constexpr size_t kLogBytes = 1 << 20;
+constexpr long kSharedAt = 1 << 16;  // a multiple of every page size
 
 enum State : uint32_t { NOT_BEGUN = 0, RETURNED = 1, NOT_CONFINED = 2, NOT_LOADED = 3, LOG_FULL = 4 };
 
@@ -42,6 +43,10 @@ struct Launch {
 
 struct Argument { uint32_t size, is_pointer; };
 
+// At the start of the memory: 1 once the runner is about to load the kernel. Nothing of the kernel has run before.
+using Entered = volatile uint32_t;
+
+// At kSharedAt.
 struct Shared {
     Call call;
     Answer answer;

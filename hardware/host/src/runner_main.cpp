@@ -105,8 +105,10 @@ extern "C" __attribute__((visibility("default"))) void kernel_gym_launch(const v
 int main(int argc, char **argv) {
     if (argc != 5) return 2;
     const unsigned layers = static_cast<unsigned>(std::atoi(argv[1]));
-    void *memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, std::atoi(argv[3]), 0);
-    if (memory == MAP_FAILED) return 2;
+    const int descriptor = std::atoi(argv[3]);
+    void *first = mmap(nullptr, sizeof(Entered), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    void *memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, kSharedAt);
+    if (first == MAP_FAILED || memory == MAP_FAILED) return 2;
     shared = static_cast<Shared *>(memory);
     static Call call;
     std::memcpy(&call, &shared->call, sizeof call);
@@ -114,6 +116,8 @@ int main(int argc, char **argv) {
     if (const char *error = confinement::confine_for_loading(layers, static_cast<unsigned>(std::atoi(argv[2])),
                                                              std::atoi(argv[4]), &kept))
         leave(NOT_CONFINED, error);
+    *static_cast<Entered *>(first) = 1;
+    munmap(first, sizeof(Entered));  // the descriptor is closed, too: the kernel cannot take it back
     void *library = load(kept);
     using Entry = int (*)(const KernelArgs *, void *);
     const auto entry = reinterpret_cast<Entry>(dlsym(library, "kernel_launch"));

@@ -30,11 +30,14 @@ def screen(source: Source, compiled: bool = False, language: str = "ascendc") ->
     """Return the first broken rule, or None.
 
     If the text does not parse, a mistake can look like a global. Then the tree is screened only after the compiler has
-    accepted the text (`compiled`).
+    accepted the text (`compiled`). It is parsed only if its tokens break no rule.
     """
     book = rules.load(BOOKS[language])
     try:
-        return next(findings(source, compiled or not source.tree.has_error, book), None)
+        broken = next(findings(source, False, book), None)
+        if broken is None and (compiled or not source.tree.has_error):
+            broken = next(_tree(book, source), None)
+        return broken
     except Unreadable as error:
         return book.finding(error.rule, error.line, error.detail)
 

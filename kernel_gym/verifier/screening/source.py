@@ -55,8 +55,9 @@ REWRITTEN = {
 }
 #: Keywords that are removed together with the argument in parentheses behind them.
 WITH_ARGUMENT = ("__mix__", "__inout_pipe__", "__launch_bounds__", "__cluster_dims__", "__maxnreg__")
-#: Most tokens after expansion; more come from macros that double themselves.
-MAX_TOKENS = 200_000
+#: Most tokens after expansion, and most macros that expand inside each other; more come from macros that double
+#: themselves.
+MAX_TOKENS, MAX_DEPTH = 200_000, 200
 
 #: A preprocessor's line marker: the file of the lines that follow, and whether it begins (1) or ends (2).
 _LINE_MARKER = re.compile(r'# (?P<line>\d+) "(?P<file>(?:[^"\\]|\\.)*)"(?P<flags>(?: \d)*)')
@@ -328,7 +329,7 @@ class _Expander:
             arguments = _arguments(waiting) if macro.parameters is not None else []
             body = self._substitute(macro, arguments, hidden | {macro.name}, token.line, place)
             self.left -= len(body) + 1
-            if self.left < 0:
+            if self.left < 0 or len(hidden) > MAX_DEPTH:
                 raise Unreadable("macro-bomb", token.line, macro.name)
             waiting.extendleft(reversed(body))
 

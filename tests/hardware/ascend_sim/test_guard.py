@@ -188,3 +188,18 @@ def test_a_read_leaves_no_neighbours_on_the_stack(device: AscendSim) -> None:
     result = device.run(build, Inputs(signature, (values,)))
     assert result.status == "ok", result.fault
     assert (result.outputs[0] == 1005.0).all(), "the element asked for, and nothing of the rest"
+
+
+@pytest.mark.parametrize("status", [0, 1, 101, 102, 125])
+def test_the_exit_status_of_a_kernel_is_a_fault_of_the_kernel(device: AscendSim, status: int) -> None:
+    """None of them is taken for a sandbox that could not be set up, which would be an error of the device."""
+    text = f"""#include "kernel_gym.h"
+extern "C" void _exit(int);
+extern "C" int kernel_launch(const KernelArgs *a, void *stream) {{ _exit({status}); return 0; }}
+"""
+    build = device.build(Kernel(text))
+    assert build.ok, build.diagnostics
+    run = device.run(build, Inputs(Signature((), (TensorSpec((64,)),)), ()))
+    assert run.status == "fault"
+    assert run.fault is not None
+    assert run.fault.rule == ("LOAD" if status == 102 else "CRASH")

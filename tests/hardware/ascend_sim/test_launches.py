@@ -108,3 +108,12 @@ def test_any_text_is_read_to_its_end(source: str) -> None:
     assert all(source[token.start : token.end] == token.text for token in lexemes)
     assert all(before.end <= after.start for before, after in itertools.pairwise(lexemes))
     assert rewrite(source).count("\n") == source.count("\n")
+
+
+@pytest.mark.parametrize(
+    "unit", ["k<<<(", "k<<<", "> <<<", "k<<<1>>>(); ", "__global__ ", "__global__ void k() {", "k<1><<<", "{", "<<<[{("]
+)
+def test_every_token_is_read_a_few_times(unit: str) -> None:
+    """A search for each launch, each definition or each bracket needs minutes for this text."""
+    result = rewrite(unit * 40_000)
+    assert result.count("::asc::launcher") == (40_000 if unit == "k<<<1>>>(); " else 0)

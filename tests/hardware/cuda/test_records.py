@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware.cuda.compiler import HOST, _Compilation
 from kernel_gym.hardware.cuda.runtime import runtime
 from kernel_gym.hardware.cuda.toolkit import Toolkit
@@ -104,6 +105,18 @@ def test_an_endless_host_function_is_ended(planned: Plans, monkeypatch: pytest.M
     assert launched.timeout
     assert launched.fault is not None
     assert launched.fault.rule == "HOST_TIMEOUT"
+
+
+def test_only_what_ends_before_the_kernel_is_loaded_is_an_error_of_the_device() -> None:
+    """The answer is in memory that the kernel can write; the word before it is not."""
+    memory = bytearray(launches._LOG_AT + launches.LOG_BYTES)
+    launches._ANSWER.pack_into(memory, launches._ANSWER_AT, 2, 0, 0, 0, b"cannot open /dev/null")
+    with pytest.raises(InfrastructureError, match="could not be confined: cannot open /dev/null"):
+        launches._read(bytes(memory), 0, {}, ())
+    memory[0] = 1
+    forged = launches._read(bytes(memory), 0, {}, ())
+    assert forged.fault is not None
+    assert forged.fault.rule == "HOST_CRASH"
 
 
 def test_an_empty_pointer_is_a_value(planned: Plans) -> None:

@@ -113,3 +113,33 @@ def test_conditionals_are_looked_into() -> None:
 def test_any_text_can_be_split(noise: str) -> None:
     parts = split(noise + "\n" + EXAMPLE.read_text())
     assert parts.host.count("\n") == parts.device.count("\n") == (noise + "\n" + EXAMPLE.read_text()).count("\n")
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "int a;",
+        "\n#define a 1",
+        "__attribute__((",
+        "namespace a {",
+        "struct a {",
+        "void f() { f(); }",
+        "typedef struct a {",
+    ],
+)
+def test_long_and_deep_files_are_split(unit: str) -> None:
+    """A search through all tokens for each item needs minutes for this text, and recursion does not come back."""
+    count = 6_000
+    parts = split(EXAMPLE.read_text() + unit * count)
+    assert parts.entry
+    assert parts.device.count("\n") == EXAMPLE.read_text().count("\n") + unit.count("\n") * count
+
+
+def test_callers_of_launching_functions_are_found_in_any_order() -> None:
+    chain = "".join(f"void f{i}(float *y) {{ f{i + 1}(y); }}\n" for i in range(300))
+    parts = split(
+        f"__global__ void k(float *y) {{}}\n{chain}void f300(float *y) {{ k<<<1, 1>>>(y); }}\nvoid other() {{}}\n"
+        'extern "C" int kernel_launch(const KernelArgs *a, void *s) { f0(nullptr); return 0; }\n'
+    )
+    assert "void f0" not in parts.device
+    assert "void f299" in parts.host

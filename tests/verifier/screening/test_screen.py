@@ -261,6 +261,14 @@ def test_what_is_not_closed_is_read_once(opening):
     assert rewrite(RELU + opening * 100_000).endswith(opening)
 
 
+def test_macros_inside_macros_end():
+    """Each level remembers those above it: without a limit a chain of thousands needs minutes."""
+    chain = "".join(f"#define A{i} A{i + 1}\n" for i in range(20_000))
+    finding = screen(read(f"{chain}{RELU}\nint x = A0;\n"))
+    assert finding is not None
+    assert finding.rule.id == "macro-bomb"
+
+
 def test_long_expressions_are_no_deep_recursion():
     terms = " + ".join(["1.0f", "v"] * 1500)
     text = in_compute(f"float v = 1.0f; float sum = {terms}; char *p = (char *)({'1 + ' * 3000} n);")

@@ -93,16 +93,18 @@ const KernelArgs *hand_over(const CallArguments &call) {
 
 }  // namespace
 
-void run_kernel(Ring &ring, unsigned layers, int code) {
+void run_kernel(Ring &ring, unsigned layers, int code, volatile uint32_t *entered) {
     int kept = -1;
     if (const char *error = confinement::confine_for_loading(layers, ring.call.cpu_seconds, code, &kept))
         fail(ring, NOT_CONFINED, error);
+    const KernelArgs *args = hand_over(ring.call);
+    if (!args) fail(ring, NOT_CONFINED, "no memory for the arguments");
     attach(&ring);
+    *entered = 1;
+    munmap(const_cast<uint32_t *>(entered), sizeof *entered);
     void *library = load(ring, kept);
     const auto entry = reinterpret_cast<Entry>(dlsym(library, "kernel_launch"));
-    const KernelArgs *args = hand_over(ring.call);
     if (!entry) fail(ring, NOT_LOADED, "no extern \"C\" int kernel_launch(const KernelArgs *, void *)");
-    if (!args) fail(ring, NOT_CONFINED, "no memory for the arguments");
     if (const char *error = confinement::confine_for_running(layers)) fail(ring, NOT_CONFINED, error);
     wire::returned(enter(entry, args), 0);
     leave();

@@ -254,14 +254,14 @@ DeviceFault Session::strayed() const {
             0, -1};
 }
 
-// Translates the end of the process into a fault. A sandbox that could not be set up is an error of the device.
+// Translates the end of the process into a fault. An end before the kernel's code was loaded is an error of the device;
+// after that the process is the kernel's, and so is whatever status it ends with.
 DeviceFault Session::death() const {
     const int status = zygote_.status();
     char error[sizeof ring_.error];
     std::memcpy(error, ring_.error, sizeof error);
     error[sizeof error - 1] = 0;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == kernel_process::NOT_CONFINED)
-        throw std::runtime_error(std::string("the kernel process could not be confined: ") + error);
+    if (!zygote_.entered()) throw std::runtime_error(std::string("the kernel process could not be confined: ") + error);
     if (WIFEXITED(status) && WEXITSTATUS(status) == kernel_process::NOT_LOADED)
         return {"LOAD", std::string("the kernel could not be loaded: ") + error, 0, -1};
     const std::string after = place();

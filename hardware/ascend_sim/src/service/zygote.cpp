@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -17,7 +18,8 @@ namespace {
 
 struct Message {
     enum : uint32_t { Start, Started, Ended } what;
-    int32_t value;  // Started: process id; Ended: status of waitpid
+    int32_t value;         // Started: process id; Ended: status of waitpid
+    uint32_t entered = 0;  // Ended: whether the process began to load code
 };
 
 bool send_message(int channel, const Message &message, int descriptor = -1) {
@@ -59,15 +61,20 @@ bool receive_message(int channel, Message *message, int *descriptor = nullptr) {
 [[noreturn]] void serve(Ring &ring, unsigned layers, int channel) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "ascend-zygote");
+    // Kernel processes write it before they load code, and unmap it then: code cannot take it back.
+    void *page = mmap(nullptr, sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) _exit(1);
+    auto *entered = static_cast<volatile uint32_t *>(page);
     for (;;) {
         Message order{};
         int code = -1;
         if (!receive_message(channel, &order, &code)) _exit(0);
+        *entered = 0;
         const pid_t kernel = fork();
         if (kernel == 0) {
             setpgid(0, 0);
             prctl(PR_SET_NAME, "ascend-kernel");
-            kernel_process::run_kernel(ring, layers, code);
+            kernel_process::run_kernel(ring, layers, code, entered);
         }
         if (kernel < 0) _exit(1);
         setpgid(kernel, kernel);
@@ -76,7 +83,7 @@ bool receive_message(int channel, Message *message, int *descriptor = nullptr) {
         int status = 0;
         while (waitpid(kernel, &status, 0) < 0 && errno == EINTR) {
         }
-        send_message(channel, {Message::Ended, status});
+        send_message(channel, {Message::Ended, status, *entered});
         ring.device_sleeps.store(0);
         wake(&ring.device_sleeps);
     }
@@ -131,6 +138,7 @@ void Zygote::read_end() {
     Message end{};
     if (!receive_message(channel_, &end)) throw std::runtime_error("the zygote died");
     status_ = end.value;
+    entered_ = end.entered != 0;
     kernel_ = 0;
 }
 

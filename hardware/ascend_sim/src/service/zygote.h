@@ -20,6 +20,8 @@ public:
     // Waits at most `milliseconds` for the kernel process to end; then `status` is that of waitpid.
     bool ended(int milliseconds);
     int status() const { return status_; }
+    // Whether the kernel process that ended had begun to load code. If not, only trusted code has run in it.
+    bool entered() const { return entered_; }
     // Processor time used by the kernel process.
     double kernel_seconds() const;
     // Kills the kernel process and its process group, and waits for the end.
@@ -32,6 +34,7 @@ private:
     pid_t zygote_;
     pid_t kernel_ = 0;
     int status_ = 0;
+    bool entered_ = false;
 };
 
 }  // namespace sim
