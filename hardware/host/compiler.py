@@ -30,8 +30,14 @@ _ERROR = re.compile(
 )
 _ORIGIN = re.compile(rf"^{re.escape(SOURCE)}:(?P<line>\d+):\d+:\s+required from (?:here|.*)$")
 _LINKER = re.compile(r"(?:undefined reference to|multiple definition of) .*")
+#: Names with underscores that belong to the language. Others are like those of the system's own macros, some of which
+#: paste names together.
+_LANGUAGE = "aicore|global|gm|ubuf|cbuf|ca|cb|cc|vector|cube|mix|inline|forceinline|restrict"
 #: Constructs by which the preprocessed text differs from the source: joined lines, macros, other directives.
-_CHANGED = re.compile(r"\\|%:|\?\?|#(?!\s*(?:include|if|ifdef|ifndef|elif|else|endif)\b)")
+_CHANGED = re.compile(
+    r"\\|%:|\?\?|#(?!\s*(?:include|if|ifdef|ifndef|elif|else|endif)\b)"
+    rf"|(?<![\w$])_(?!_(?:{_LANGUAGE})__(?![\w$]))[_A-Z]"
+)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
