@@ -114,6 +114,7 @@ def verifier(options: Options) -> Any:
         workers=options.workers or len(os.sched_getaffinity(0)),
         inspect=inspect,
         inspection_decides=getattr(inspect, "decides", False),
+        policy=options.policy,
     )
 
 

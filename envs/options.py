@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from kernel_gym.envs.curriculum import Order
 from kernel_gym.envs.pool import Composition
 from kernel_gym.errors import ConfigError
+from kernel_gym.verdict import Policy
 
 if TYPE_CHECKING:
     from kernel_gym.authors.contract import Author
@@ -49,6 +50,10 @@ class Options:
     """Object that judges the kernels. None: the verifier on `device`."""
     workers: int = 0
     """Kernels that the vector form has judged at the same time; 0: one a core."""
+    policy: Policy = "strict"
+    """How kernels are judged: `strict`, or `reference` as published harnesses do. `strict` checks at sizes and on
+    values that no author knows, `reference` at the reference's own shapes and inputs with atol = rtol = 1e-2. Not used
+    when `verifier` is given."""
     inspection: Mapping[str, Any] | Inspect = field(default_factory=dict)
     """Model that also reads kernels that passed every gate: its settings, or a function. Empty: none."""
     writers: int = 0
@@ -93,7 +98,12 @@ class Options:
         for name, least in (("budget", 1), ("picks", 1), ("pool_factor", 1), ("workers", 0), ("writers", 0)):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name} must be at least {least}, not {getattr(self, name)}")
-        for name, allowed in (("stages", Stages), ("memory", MemoryMode), ("composition", Composition)):
+        for name, allowed in (
+            ("stages", Stages),
+            ("memory", MemoryMode),
+            ("composition", Composition),
+            ("policy", Policy),
+        ):
             if getattr(self, name) not in get_args(allowed):
                 raise ConfigError(f"{name} is one of {', '.join(get_args(allowed))}, not {getattr(self, name)!r}")
         if any(not 1 <= breadth <= self.pool_factor for _, breadth in self.pool_schedule):

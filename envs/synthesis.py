@@ -104,6 +104,7 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     | device_options | {} | Arguments of a device given by name |
     | verifier | None | Object that judges the kernels |
     | workers | 0 | Kernels that the vector form has judged at the same time; 0: one a core |
+    | policy | "strict" | How kernels are judged: `strict`, or `reference` as published harnesses do |
     | inspection | {} | Model that also reads kernels that passed every gate: its settings, or a function |
     | writers | 0 | Requests that the vector form sends to the author at the same time; 0: the author decides |
     | author | "apprentice" | Author of the kernels, by name or as an object |

@@ -65,12 +65,14 @@ class Inputs:
         values: The inputs. With them the kernel computes and the outputs are returned; without, it is only timed.
         poison: The byte that outputs and workspace are filled with before the call.
         seed: Decides what data-dependent reads return in a run without values.
+        effort: How many times the device's usual limit of instructions the call may take.
     """
 
     signature: Signature
     values: tuple[Array, ...] | None = None
     poison: int = 0xA5
     seed: int = 0
+    effort: int = 1
 
 
 @dataclass(frozen=True)

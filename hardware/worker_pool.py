@@ -49,7 +49,7 @@ class WorkerPool(Generic[Request, Result]):
         device: Device,
         judge: Callable[[Device, Request], Result],
         workers: int = 1,
-        patience: float = 600.0,
+        patience: float = 1800.0,
         give_up: Callable[[InfrastructureError], Result] | None = None,
     ) -> None:
         """Make a pool; threads and devices are started by the first request.

@@ -22,6 +22,7 @@ from kernel_gym.envs.options import MemoryMode, Options, Stages
 from kernel_gym.envs.pool import Composition
 from kernel_gym.errors import ConfigError
 from kernel_gym.llm import credentials
+from kernel_gym.verdict import Policy
 
 #: Options of a model endpoint that say how it is reached and paid, not what comes back: they may change under a run.
 INCIDENTAL = frozenset(
@@ -43,6 +44,7 @@ class EnvConfig(_Frozen):
     table: str = ""
     device: str
     device_options: dict[str, Any]
+    policy: Policy = "strict"
     author: str
     author_options: dict[str, Any]
     writers: int = Field(0, ge=0)

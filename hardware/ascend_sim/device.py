@@ -189,7 +189,7 @@ class AscendSim:
         signature = inputs.signature
         lines = ["run", f"so {build.artifact}", f"mode {'records' if inputs.values is None else 'compute'}"]
         lines += [f"poison {inputs.poison}", f"seed {inputs.seed & (1 << 64) - 1}"]
-        lines += [f"timeout_ms {int(self._timeout * 1000)}", f"budget {self._budget}"]
+        lines += [f"timeout_ms {int(self._timeout * 1000)}", f"budget {self._budget * inputs.effort}"]
         lines += [f"trace {self._trace}"] if self._trace else []
         lines += self._tensors.lines(signature)
         lines += [

@@ -1,7 +1,7 @@
 """Measures the speed of verdicts on a device.
 
-Figures: seconds of the first verdict and of a later one (median), verdicts per second of one and of several workers,
-verdicts per second from the cache, and milliseconds of each gate (median).
+Figures: seconds of the first verdict and of a later one (median), the latter by policy `reference` too, verdicts per
+second of one and of several workers, verdicts per second from the cache, and milliseconds of each gate (median).
 """
 
 from __future__ import annotations
@@ -54,8 +54,15 @@ def benchmark(device: Device, kernel: Kernel, task: Task, cold: int = 12, cached
         "verdicts_cold_per_second": len(warm) / sum(seconds[1:]),
         f"verdicts_cold_per_second_{SIDE_BY_SIDE}_workers": _side_by_side(device, variants, task),
         "verdicts_cached_per_second": per_second,
+        "verdict_reference_cold_p50_s": _by_reference(device, variants, task),
         **gates,
     }
+
+
+def _by_reference(device: Device, kernels: list[Kernel], task: Task) -> float:
+    """Return the seconds of a verdict by policy `reference` (median), after a first one that starts the device."""
+    with Verifier(device.fork(), cache=False, policy="reference") as verifier:
+        return median([_timed(verifier, kernel, task)[0] for kernel in kernels][1:])
 
 
 def _side_by_side(device: Device, kernels: list[Kernel], task: Task) -> float:

@@ -10,6 +10,7 @@ from kernel_gym.cli import command_line
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
+from kernel_gym.verdict import POLICIES
 
 #: The author profiles that come with the package.
 PROFILES = ("middle", "oracle", "placebo", "strong", "weak")
@@ -38,8 +39,19 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", help="model name for --author openai; the endpoint is OPENAI_BASE_URL")
     parser.add_argument("--profile", help="author profile of the apprentice: weak, middle, strong, placebo")
     parser.add_argument("--device", help="device that kernels run on (default ascend-sim, a simulator)")
+    add_policy_argument(parser)
     parser.add_argument("--workers", type=int, help="verifications at once (default: one a core)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any configuration key, dotted")
+
+
+def add_policy_argument(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Add the option that says how kernels are judged."""
+    parser.add_argument(
+        "--policy",
+        choices=POLICIES,
+        default=default,
+        help="how kernels are judged: strict (default), or reference: its own shapes and inputs, atol = rtol = 1e-2",
+    )
 
 
 def options_in_use(arguments: argparse.Namespace, *more: str) -> list[str]:
@@ -58,7 +70,7 @@ def add_replay_argument(parser: argparse.ArgumentParser) -> None:
 def run_config(arguments: argparse.Namespace, **fixed: object) -> RunConfig:
     """Return the configuration that the command line describes."""
     settings = {name: getattr(arguments, name) for name in ("suite", "tasks", "budget", "rounds", "workers")} | fixed
-    parts = {"table": arguments.tabular, "author": arguments.author, "device": arguments.device}
+    parts = {name: getattr(arguments, name) for name in ("author", "device", "policy")} | {"table": arguments.tabular}
     env: dict[str, Any] = {name: value for name, value in parts.items() if value is not None}
     options = {name: getattr(arguments, name) for name in ("profile", "model") if getattr(arguments, name) is not None}
     if options:

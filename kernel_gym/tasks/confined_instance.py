@@ -86,6 +86,19 @@ class ConfinedInstance:
             raise TaskError(f"the module's tables have other shapes than before at case {self.case.name!r}")
         return pairs
 
+    def own_inputs(self, seed: int) -> tuple[torch.Tensor, ...]:
+        """Return inputs as the problem file makes them, drawn from `seed`; see `kernel_gym.tasks.task.Instance`."""
+        limit = sum(spec.nbytes for spec in self.signature.inputs)
+        _, tensors = self._call("own_inputs", limit_bytes=limit, seconds=EVALUATE_SECONDS, seed=seed)
+        drawn = [(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")) for tensor in tensors]
+        if drawn != [(spec.shape, spec.dtype) for spec in self.signature.inputs]:
+            raise TaskError(f"get_inputs() returns other tensors than before at case {self.case.name!r}")
+        return tuple(tensors)
+
+    def work(self) -> int:
+        """Return about how many operations a plain kernel needs: multiply-adds of products, and elements."""
+        return self._call("work")[0].work
+
     def graph(self) -> Graph:
         """Return the module's graph of core ATen operators as plain data."""
         response, _ = self._call("graph", seconds=EVALUATE_SECONDS)
@@ -104,8 +117,9 @@ class ConfinedInstance:
         precision: str | None = None,
         limit_bytes: int = 0,
         seconds: float | None = None,
+        seed: int = 0,
     ) -> tuple[Response, list[torch.Tensor]]:
-        request = Request(method, self._digest, self.case, self._public, precision)
+        request = Request(method, self._digest, self.case, self._public, precision, seed)
         return _processes(os.getpid()).get(self._source).call(request, inputs, limit_bytes, seconds or LOAD_SECONDS)
 
 

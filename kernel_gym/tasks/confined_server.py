@@ -76,6 +76,10 @@ def _call(
         case "fixed_inputs":
             fixed = instance.fixed_inputs()
             return Response(positions=list(fixed)), list(fixed.values())
+        case "own_inputs":
+            return Response(), list(instance.own_inputs(request.seed))
+        case "work":
+            return Response(work=instance.work()), []
         case "evaluate":
             precision = getattr(torch, request.precision) if request.precision else None
             return Response(), list(instance.evaluate(tensors, precision))

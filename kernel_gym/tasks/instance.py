@@ -25,6 +25,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
+from torch.utils.flop_counter import FlopCounterMode
 
 from kernel_gym.errors import KernelGymError, TaskError
 from kernel_gym.tasks.exported_graph import TRACING, export_module, lifted_constants
@@ -114,6 +115,17 @@ class ModuleInstance:
             if spec.origin != "argument" and spec.name in tables and _last(spec.name) not in STATISTICS
         }
 
+    def own_inputs(self, seed: int) -> tuple[torch.Tensor, ...]:
+        """Return inputs as the problem file makes them, drawn from `seed`; see `kernel_gym.tasks.task.Instance`."""
+        with _BUILDING, torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            state = self._build().state_dict()
+            with OnHost(), _task_error("get_inputs() fails", self.case):
+                arguments = iter(_tensors(tuple(self._names["get_inputs"]())))
+        held = state | self._constants
+        tensors = (next(arguments) if s.origin == "argument" else held[s.name] for s in self.signature.inputs)
+        return tuple(tensor.detach().contiguous() for tensor in tensors)
+
     def fake(self) -> tuple[torch.nn.Module, tuple[object, ...]]:
         """Return module and arguments as fake tensors, without memory behind them; cheap at any size."""
         with _BUILDING, self._mode:
@@ -154,6 +166,14 @@ class ModuleInstance:
         except (RuntimeError, ValueError, IndexError):
             return False
         return all(bool(torch.isfinite(tensor).all()) for tensor in outputs)
+
+    def work(self) -> int:
+        """Return about how many operations a plain kernel needs: multiply-adds of products, and elements."""
+        counter = FlopCounterMode(display=False)
+        with _BUILDING, _unlogged(), self._mode, counter, torch.no_grad(), OnHost():
+            self._build()(*self._arguments)
+        elements = sum(spec.numel for spec in (*self.signature.inputs, *self.signature.outputs))
+        return int(counter.get_total_flops()) // 2 + elements
 
     @cached_property
     def _model(self) -> torch.nn.Module:

@@ -19,7 +19,7 @@ from kernel_gym.tasks.specs import DTYPES, Case, Signature, TensorSpec
 #: Bytes of a message's text that are accepted; the graph of a large network has some megabytes.
 TEXT_LIMIT = 256 << 20
 
-Method = Literal["signature", "run_example", "evaluate", "fixed_inputs", "graph"]
+Method = Literal["signature", "run_example", "evaluate", "fixed_inputs", "own_inputs", "work", "graph"]
 
 #: What the confined process writes when it is ready.
 READY = b"\n"
@@ -37,6 +37,7 @@ class Request:
         case: The sizes.
         public: The case that tells the domains of the inputs; None to leave them out.
         precision: The element type in which `evaluate` computes; None for the task's own.
+        seed: What `own_inputs` draws from.
     """
 
     method: Method
@@ -44,6 +45,7 @@ class Request:
     case: Case
     public: Case | None = None
     precision: str | None = None
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Response:
     signature: Signature | None = None
     graph: Graph | None = None
     positions: list[int] = field(default_factory=list)
+    work: int = 0
 
 
 _Message = tuple[str, list[TensorSpec]]

@@ -31,6 +31,15 @@ class Instance(Protocol):
     def fixed_inputs(self) -> dict[int, torch.Tensor]:
         """Return the inputs whose values the module defines, by position in `signature.inputs`."""
 
+    def own_inputs(self, seed: int) -> tuple[torch.Tensor, ...]:
+        """Return inputs as the problem file makes them: `get_inputs()`, and parameters from the module's constructor.
+
+        They are ordered as `signature.inputs` and drawn from `seed`; the same seed gives the same inputs.
+        """
+
+    def work(self) -> int:
+        """Return about how many operations a plain kernel needs: multiply-adds of products, and elements."""
+
     def graph(self) -> Graph:
         """Return the module's graph of core ATen operators as plain data."""
 

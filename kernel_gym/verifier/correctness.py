@@ -6,7 +6,6 @@ case. Then one set again with another poison in the outputs, which must give the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -15,10 +14,10 @@ import numpy as np
 from kernel_gym.hardware.device import Build, Device, Inputs, Run
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Signature
-from kernel_gym.tasks.task import Task
+from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.verdict import Incorrect
 from kernel_gym.verifier.hidden_sizes import hidden_cases
-from kernel_gym.verifier.patterns import Bools, Mismatch, locate
+from kernel_gym.verifier.patterns import Bools, Mismatch, locate, without_numbers
 from kernel_gym.verifier.reference import Expected, References, ValueSet
 from kernel_gym.verifier.values import Array, Kind
 
@@ -28,6 +27,14 @@ HIDDEN: tuple[Kind, ...] = ("normal", "normal", "integers", "stress", "structure
 #: Bytes that outputs are filled with before a run: NaN in every float type, so that an output that was never written
 #: cannot pass for zero; and a large number.
 POISON, OTHER_POISON = 0xFF, 0x7B
+#: A device's limit of instructions is enough for this many operations of the reference, even one by one on the scalar
+#: unit. A check may take as many limits as the task's work needs, up to a number.
+WORK_PER_LIMIT, MOST_LIMITS = 1_000_000, 16
+#: Most instructions that all checks of one kernel may take together, counting 64 bytes of vectors as one.
+MOST_EFFORT = 8_000_000_000
+#: Rules of a device that stop a run which would have gone on.
+STOPPED = ("BUDGET", "WORK_LIMIT")
+SLOW = "it is too slow, or a loop never ends; work on tiles with vector instructions"
 #: Tolerance of the paper's comparison.
 PLAIN = 1e-2
 #: Share of the elements whose error may exceed the tolerance, and by which factor.
@@ -57,23 +64,33 @@ def check(device: Device, build: Build, task: Task, references: References) -> C
     """Run the kernel on its value sets and stop at the first failure."""
     checked = Checked()
     first: tuple[ValueSet, Run] | None = None
+    effort = 0
     for values in schedule(references, task, build.kernel):
         run = check_one(device, build, task, values)
         if isinstance(run, Incorrect):
             return replace(run, plain=bool(run.plain and checked.plain)) if run.plain is not None else run
         if values.kind == "normal":
             checked.plain &= is_plainly_close(run.outputs, values.expected)
+        effort += _effort(run)
+        if effort > MOST_EFFORT:
+            text = f"The kernel did not end its checks within the limit of instructions: {SLOW}"
+            return Incorrect(text, cause="timeout", rule="BUDGET", case=_public(values), plain=checked.plain)
         checked.runs.append((task.instance(values.case).signature, replace(run, outputs=())))
-        checked.warnings = distinct(checked.warnings + run.warnings)
+        warnings = run.warnings if _is_public(values) else tuple(map(without_numbers, run.warnings))
+        checked.warnings = distinct(checked.warnings + warnings)
         first = first or (values, run)
     return _repeat(device, build, task, first, checked) if first else checked
+
+
+def _effort(run: Run) -> int:
+    return run.spent + (run.profile.bytes.get("ub", 0) // 64 if run.profile else 0)
 
 
 def distinct(warnings: tuple[str, ...]) -> tuple[str, ...]:
     """Return the warnings without those that differ from an earlier one only in numbers other than the line."""
     first: dict[str, str] = {}
     for text in warnings:
-        first.setdefault(re.sub(r"(?<!line )(?<!\w)(0x[0-9a-f]+|\d+)", "#", text), text)
+        first.setdefault(without_numbers(text), text)
     return tuple(first.values())
 
 
@@ -87,14 +104,26 @@ def check_one(device: Device, build: Build, task: Task, values: ValueSet) -> Run
         return run
     # Only ordinary values are what the plain verdict would have looked at.
     plain = is_plainly_close(run.outputs, values.expected) if values.kind == "normal" else True
-    text = f"Wrong result {_sizes(task, values)}: {mismatch.describe()}."
+    mistake = mismatch.describe() if _is_public(values) else mismatch.describe_hidden()
+    text = f"Wrong result {_sizes(task, values)}: {mistake}."
     if values.kind == "stress":
         text += " These values have large magnitudes, ties and spikes."
     return Incorrect(text, cause="mismatch", case=_public(values), plain=plain)
 
 
 def _run(device: Device, build: Build, task: Task, values: ValueSet, poison: int) -> Run:
-    return device.run(build, Inputs(task.instance(values.case).signature, values.values, poison))
+    instance = task.instance(values.case)
+    return run_patiently(device, build, instance, Inputs(instance.signature, values.values, poison))
+
+
+def run_patiently(device: Device, build: Build, instance: Instance, inputs: Inputs) -> Run:
+    """Run a kernel; if it reaches the limit of instructions and the task has much work, again with a higher limit."""
+    run = device.run(build, inputs)
+    if run.fault is not None and run.fault.rule == "BUDGET":
+        effort = min(instance.work() // WORK_PER_LIMIT, MOST_LIMITS)
+        if effort > 1:
+            return device.run(build, replace(inputs, effort=effort))
+    return run
 
 
 def _repeat(
@@ -158,16 +187,23 @@ def is_plainly_close(outputs: tuple[Array, ...], expected: tuple[Expected, ...])
 
 
 def failed(run: Run, place: str, case: str) -> Incorrect:
-    """Return the verdict on a run that did not finish."""
+    """Return the verdict on a run that did not finish; numbers are told at the public sizes only."""
+    public = case not in ("hidden", "timing")
     if run.status == "refused":
-        text = f"kernel_launch returned {run.code} {place}: it must support every size and return 0"
+        code = run.code if public else "an error"
+        text = f"kernel_launch returned {code} {place}: it must support every size and return 0"
         return Incorrect(text, cause="refused", case=case)
-    if run.status == "timeout":
-        text = f"The kernel did not end {place}: {run.fault.message if run.fault else 'an endless loop or a wait'}"
+    if _rule(run) in STOPPED:
+        text = f"The kernel did not end {place} within the limit of instructions: {SLOW}"
         return Incorrect(text, cause="timeout", rule=_rule(run), line=_line(run), case=case)
-    message = run.fault.message if run.fault else "the kernel ended abnormally"
+    message = run.fault.message if run.fault else ""
+    if not public:
+        message = "an assertion failed" if _rule(run) == "ASSERT" else without_numbers(message)
+    if run.status == "timeout":
+        text = f"The kernel did not end {place}: {message or 'an endless loop or a wait'}"
+        return Incorrect(text, cause="timeout", rule=_rule(run), line=_line(run), case=case)
     where = f" line {_line(run)}" if _line(run) else ""
-    text = f"{_rule(run)}{where}: {message} ({place})"
+    text = f"{_rule(run)}{where}: {message or 'the kernel ended abnormally'} ({place})"
     return Incorrect(text, cause="fault", rule=_rule(run), line=_line(run), case=case)
 
 
@@ -179,12 +215,16 @@ def _line(run: Run) -> int | None:
     return run.fault.line if run.fault else None
 
 
+def _is_public(values: ValueSet) -> bool:
+    return values.case.role == "public"
+
+
 def _public(values: ValueSet) -> str:
-    return values.case.name if values.case.role == "public" else "hidden"
+    return values.case.name if _is_public(values) else "hidden"
 
 
 def _sizes(task: Task, values: ValueSet) -> str:
-    if values.case.role != "public":
+    if not _is_public(values):
         return "at sizes other than the public ones"
     inputs = task.instance(values.case).signature.inputs
     return "at " + ", ".join(f"{spec.name or 'input'} [{'x'.join(map(str, spec.shape))}]" for spec in inputs[:4])

@@ -52,7 +52,7 @@ def _wrong(timing: Timing, sets: list[ValueSet]) -> Incorrect | None:
             continue
         mismatch = compare(run.outputs, values.expected, POISON)
         if mismatch is not None:
-            text = f"Wrong result at the timing sizes: {mismatch.describe()}."
+            text = f"Wrong result at the timing sizes: {mismatch.describe_hidden()}."
             return Incorrect(text, cause="mismatch", case="timing", plain=None)
     return None
 

@@ -1,7 +1,12 @@
-"""Description of wrong results: where they are and what the mistake looks like, without the expected values."""
+"""Description of wrong results: where they are and what the mistake looks like, without the expected values.
+
+Descriptions have numbers at the public sizes only. Elsewhere an author could choose them to tell itself what its kernel
+has seen (`without_numbers`).
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +16,12 @@ from kernel_gym.verifier.reference import Expected
 from kernel_gym.verifier.values import Array
 
 Bools = NDArray[np.bool_]
+_NUMBER = r"(?<!line )(?<![\w.])-?(?:0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
+
+
+def without_numbers(text: str) -> str:
+    """Return a message with no number but those of lines: remarks that give one are left out, any other becomes N."""
+    return re.sub(_NUMBER, "N", re.sub(rf" \([^()]*?{_NUMBER}[^()]*\)", "", text))
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,10 @@ class Mismatch:
         error = "not finite" if not np.isfinite(self.worst) else f"{self.worst:.0e} of the output's scale"
         share = f"{self.wrong} of {self.total} elements ({100 * self.wrong / self.total:.3g}%)"
         return f"output {self.output}: {share} wrong, first at [{where}], worst error {error}; {self.pattern}"
+
+    def describe_hidden(self) -> str:
+        """Return one line for the author that has no number which the kernel or its values decide."""
+        return f"output {self.output}: {without_numbers(self.pattern)}"
 
 
 def locate(output: int, actual: Array, expected: Expected, wrong: Bools, poison: int) -> Mismatch:

@@ -38,6 +38,11 @@ def secret_for(kernel: Kernel) -> bytes:
     return PUBLISHED if kernel.trusted else _of_file(cache_folder() / "secret")
 
 
+def known_secrets() -> list[bytes]:
+    """Return the secrets that kernels are judged with on this machine, as it is set up."""
+    return list(dict.fromkeys((secret_for(Kernel("")), secret_for(Kernel("", trusted=True)), PUBLISHED)))
+
+
 def fingerprint(secret: bytes) -> str:
     """Return a digest that identifies a secret without revealing it; every verdict names it."""
     return hashlib.sha256(b"fingerprint" + secret).hexdigest()[:16]

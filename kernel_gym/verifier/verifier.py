@@ -12,12 +12,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
-from kernel_gym.errors import ConfigError, DeviceUnavailable, InfrastructureError
+from kernel_gym.errors import ConfigError, DeviceUnavailable, InfrastructureError, TaskError
 from kernel_gym.hardware.device import Device
 from kernel_gym.hardware.worker_pool import WorkerPool
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
-from kernel_gym.verdict import Unjudged, Verdict
+from kernel_gym.verdict import POLICIES, Policy, Unjudged, Verdict
 from kernel_gym.verifier.cache import VerdictCache, key_of
 from kernel_gym.verifier.gates import Gates
 from kernel_gym.verifier.inspection import Inspect
@@ -25,6 +25,8 @@ from kernel_gym.verifier.secret import fingerprint, secret_for
 
 #: Sandbox tiers at which untrusted kernels may run.
 TRUSTWORTHY = ("A", "B")
+#: Largest tensors, in bytes, on which a kernel is checked many times.
+CHECKED_BYTES = 32 << 20
 
 Pair: TypeAlias = tuple[Kernel, Task]
 
@@ -43,6 +45,7 @@ class Verifier:
         inspection_decides: Let `inspect` refuse a kernel, instead of only noting its opinion.
         secret: What values and hidden sizes are drawn from; None for `KERNEL_GYM_SECRET` or, if that is not set, a
             published secret for kernels of this package and one of this machine for all others.
+        policy: `strict`, or `reference`: at the reference's own shapes and inputs with atol = rtol = 1e-2.
     """
 
     def __init__(
@@ -54,11 +57,14 @@ class Verifier:
         workers: int = 1,
         inspection_decides: bool = False,
         secret: bytes | None = None,
+        policy: Policy = "strict",
     ) -> None:
-        self.device, self.secret = device, secret
+        if policy not in POLICIES:
+            raise ConfigError(f"policy is one of {', '.join(POLICIES)}, not {policy!r}")
+        self.device, self.secret, self.policy = device, secret, policy
         self.cache = cache if isinstance(cache, VerdictCache) else _cache(cache)
         self.unsafe = unsafe
-        self._gates = Gates(inspect, inspection_decides, secret)
+        self._gates = Gates(inspect, inspection_decides, secret, policy)
         self._pool: WorkerPool[Pair, Verdict] = WorkerPool(device, self._judge, workers, give_up=self._unjudged)
 
     def verify(self, kernel: Kernel, task: Task) -> Verdict:
@@ -74,6 +80,7 @@ class Verifier:
         Raises:
             ConfigError: If the kernel is written in another language than the device's.
             DeviceUnavailable: If the kernel is untrusted and the sandbox is too weak for it.
+            TaskError: If the task cannot be judged by this policy.
         """
         return self.submit(kernel, task).result()
 
@@ -116,6 +123,7 @@ class Verifier:
             DeviceUnavailable: As `verify`.
         """
         self._admit(kernel)
+        self._admit_task(task)
         verdict = self.cache.get(self._key(kernel, task)) if self.cache else None
         if verdict is not None:
             return _done(verdict)
@@ -140,8 +148,19 @@ class Verifier:
                 "see `kernel-gym doctor` for what is missing, or allow it with unsafe=True (--unsafe)"
             )
 
+    def _admit_task(self, task: Task) -> None:
+        """Refuse a task that cannot be checked at small sizes and is too large to be checked as it is."""
+        if self.policy == "strict" and any(flag.startswith("large:") for flag in task.flags):
+            nbytes = task.instance(task.public).signature.nbytes
+            if nbytes > CHECKED_BYTES:
+                raise TaskError(
+                    f"{task.id}: no constant makes its {nbytes >> 20} MB of tensors smaller, which strict checks need; "
+                    "judge it by policy reference"
+                )
+
     def _key(self, kernel: Kernel, task: Task) -> str:
-        return key_of(kernel.digest, task.digest, self._context, self._commitment(kernel), self._gates.identity)
+        judged = (self._commitment(kernel), self.policy, self._gates.identity)
+        return key_of(kernel.digest, task.digest, self._context, *judged)
 
     def _commitment(self, kernel: Kernel) -> str:
         return fingerprint(secret_for(kernel) if self.secret is None else self.secret)
@@ -161,7 +180,7 @@ class Verifier:
         return verdict
 
     def _unjudged(self, error: InfrastructureError) -> Verdict:
-        return Unjudged(f"not judged: {error}", self.device.name, self._tier)
+        return Unjudged(f"not judged: {error}", self.device.name, self._tier, policy=self.policy)
 
 
 def _cache(choice: bool | Path) -> VerdictCache | None:

@@ -40,6 +40,16 @@ def test_a_verdict_is_status_0_and_the_last_line_is_json(tmp_path):
     assert verdict["feedback"]
 
 
+def test_the_policy_is_chosen_and_named(tmp_path):
+    by_policy = {}
+    for policy in ("strict", "reference"):
+        done = run("--task", "level1/relu", "--kernel", RELU, "--json", "--unsafe", "--policy", policy)
+        by_policy[policy] = json.loads(done.stdout.splitlines()[-1])
+        assert (by_policy[policy]["policy"], by_policy[policy]["outcome"]) == (policy, "feasible")
+    assert len(by_policy["strict"]["secret"]) == 16
+    assert "policy strict" in run("--task", "level1/relu", "--kernel", RELU, "--unsafe").stdout
+
+
 def test_people_get_words(tmp_path):
     wrong = tmp_path / "wrong.asc"
     wrong.write_text(RELU.read_text().replace("AscendC::Relu(y", "AscendC::Abs(y"))

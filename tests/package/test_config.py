@@ -1,16 +1,20 @@
 """Configuration: layers in order, unknown keys refused, digests stable; options of the environment declared once."""
 
+import argparse
 from dataclasses import fields
+from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
 from typing import get_type_hints
 
 import pytest
+import yaml
 
 from kernel_gym.config import EnvConfig, RunConfig, resolve
 from kernel_gym.envs.options import Composition, MemoryMode, Options, Stages, meanings, reference_table
 from kernel_gym.envs.synthesis import KernelSynthesisEnv
 from kernel_gym.errors import ConfigError
+from kernel_gym.experiments.runs.run_folder import load_config
 
 
 def test_layers_override_in_order(tmp_path: Path) -> None:
@@ -100,3 +104,20 @@ def test_a_file_that_is_not_utf8_is_one_line(tmp_path: Path) -> None:
     file.write_bytes("agent: value  # größer\n".encode("latin-1"))
     with pytest.raises(ConfigError, match=r"configuration .*run\.yaml is not UTF-8 text \(invalid .* at byte 1\d\)"):
         resolve(file)
+
+
+def test_the_policy_is_an_option_of_every_command_that_judges() -> None:
+    for command in ("verify", "train", "compare", "evaluate", "study", "oracles"):
+        parser = argparse.ArgumentParser()
+        import_module(f"kernel_gym.cli.commands.{command}").add_arguments(parser)
+        assert "--policy {strict,reference}" in parser.format_help(), command
+
+
+def test_configurations_of_before_are_strict(tmp_path: Path) -> None:
+    config = resolve(overrides={"env": {"policy": "reference"}})
+    assert config.env.policy == "reference"
+    data = resolve().model_dump(mode="json")
+    del data["env"]["policy"]
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(data))
+    assert load_config(tmp_path).env.policy == "strict"
+    assert load_config(tmp_path).differing_keys(config) == ["env.policy"]

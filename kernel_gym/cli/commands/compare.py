@@ -7,6 +7,7 @@ from pathlib import Path
 from kernel_gym.cli import command_line
 from kernel_gym.cli.command_line import UsageError
 from kernel_gym.cli.run_options import add_run_arguments, options_in_use, run_config
+from kernel_gym.verdict import Policy
 
 EXAMPLES = """
 kernel-gym compare --agents similarity,value --suite level1 --tasks relu,softmax --budget 9 --seeds 3 --out runs/c
@@ -50,7 +51,8 @@ def named(arguments: argparse.Namespace) -> int:
     from kernel_gym.experiments.studies import study_commands
     from kernel_gym.experiments.studies.study import print_failures
 
-    request = study_commands.StudyRequest(arguments.study, arguments.size or "quick")
+    policy: Policy = arguments.policy or "strict"
+    request = study_commands.StudyRequest(arguments.study, arguments.size or "quick", policy=policy)
     status = print_failures(study_commands.run(request, arguments.out, arguments.parallel))
     print(study_commands.write_results(request, arguments.out))
     return status

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kernel_gym.cli import command_line
 from kernel_gym.cli.command_line import UsageError
+from kernel_gym.cli.run_options import add_policy_argument
 
 if TYPE_CHECKING:
     from kernel_gym.tasks.task import Task
@@ -33,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     command_line.add_trust_argument(parser)
     parser.add_argument("--budget", type=command_line.count, default=10, help="attempts a task (default 10)")
+    add_policy_argument(parser)
     parser.add_argument("--out", type=Path, required=True, help="folder of the evaluation")
     parser.add_argument(
         "--parallel", type=command_line.count, default=os.cpu_count() or 1, help="runs at once (default: one a core)"
@@ -49,7 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     tasks = _tasks(arguments.tasks)
     runs = evaluation.complete_runs(arguments.runs)
-    study = evaluation.evaluation_study(runs, [task.id for task in tasks], arguments.budget, arguments.out)
+    ids = [task.id for task in tasks]
+    study = evaluation.evaluation_study(runs, ids, arguments.budget, arguments.out, arguments.policy)
     what = f"{len(runs)} trained agents on {len(tasks)} unseen tasks"
     if not arguments.json:
         print("verifications in training:", _words(evaluation.training_costs(runs)))

@@ -20,6 +20,7 @@ from rich.table import Table
 
 from kernel_gym import suites
 from kernel_gym.cli import command_line
+from kernel_gym.cli.run_options import add_policy_argument
 from kernel_gym.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 kernel-gym oracles level1 level2
 kernel-gym oracles level1/softmax level1/19 --json
+kernel-gym oracles level1 --quick --policy reference
 """
 
 
@@ -36,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", default=list(suites.SUITES), help="suites, folders or single tasks")
     command_line.add_trust_argument(parser)
     parser.add_argument("--quick", action="store_true", help="judge the oracles alone")
+    add_policy_argument(parser, "strict")
     parser.add_argument("--out", type=Path, metavar="FILE", help="append what is measured to a file, task by task")
     parser.add_argument("--json", action="store_true", help="print data instead of a table")
 
@@ -47,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     from kernel_gym.verifier import Verifier
 
     tasks = [task for name in arguments.names for task in _named(name)]
-    with Verifier(AscendSim()) as verifier:
+    with Verifier(AscendSim(), policy=arguments.policy) as verifier:
         shown = track(tasks, "judging", console=Console(stderr=True), disable=arguments.json)
         margins = [_append(measure(task, verifier, quick=arguments.quick), arguments) for task in shown]
     lacking = {margin.task: reasons for margin in margins if (reasons := margin.shortfalls())}

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from kernel_gym.cli import command_line
+from kernel_gym.cli.run_options import add_policy_argument
 
 EXAMPLES = """
 kernel-gym study --list
@@ -12,6 +13,7 @@ kernel-gym study main --size quick --out runs/main-quick
 kernel-gym study main --size full --out runs/main --parallel 16
 kernel-gym study main --size full --out runs/main --agents value,heuristic --seeds 0
 kernel-gym study main --size full --out runs/main --table
+kernel-gym study main --policy reference --out runs/main-reference
 """
 
 
@@ -20,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", help="study; --list names them")
     parser.add_argument("--list", action="store_true", help="list the studies with their sizes")
     parser.add_argument("--size", default="quick", help="quick (default; minutes) or full (hours)")
+    add_policy_argument(parser, "strict")
     parser.add_argument("--out", type=Path, help="folder of the study (default runs/NAME-SIZE)")
     parser.add_argument(
         "--parallel", type=command_line.count, default=os.cpu_count() or 1, help="runs at once (default: one a core)"
@@ -37,7 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     from kernel_gym.experiments.studies import study_commands
     from kernel_gym.experiments.studies.study import print_failures
 
-    request = study_commands.StudyRequest(arguments.name, arguments.size, arguments.agents, arguments.seeds)
+    parts = (arguments.agents, arguments.seeds)
+    request = study_commands.StudyRequest(arguments.name, arguments.size, *parts, policy=arguments.policy)
     out = arguments.out or Path("runs") / f"{arguments.name}-{arguments.size}"
     status = 0 if arguments.table else print_failures(study_commands.run(request, out, arguments.parallel))
     print(study_commands.write_results(request, out))

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from kernel_gym import plugins, suites
 from kernel_gym.cli import command_line
+from kernel_gym.cli.run_options import add_policy_argument
 from kernel_gym.errors import DeviceUnavailable, KernelGymError
 from kernel_gym.hardware.device import Device, Inputs
 from kernel_gym.kernel import Kernel
@@ -22,6 +23,7 @@ kernel-gym verify --task level1/relu --kernel relu.asc
 kernel-gym verify --task level1/softmax --kernel softmax.asc --profile
 kernel-gym verify --task level1/softmax --kernel softmax.asc --trace softmax.json
 kernel-gym verify --task my_task.py --kernel my_kernel.asc --json
+kernel-gym verify --task my_task.py --kernel my_kernel.asc --policy reference
 """
 #: Colour and words for what a verdict says first.
 _TITLES = {
@@ -39,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_trust_argument(parser)
     parser.add_argument("--kernel", required=True, type=Path, help="source file of the kernel")
     parser.add_argument("--device", default="ascend-sim", help="where it runs (default: %(default)s)")
+    add_policy_argument(parser, "strict")
     parser.add_argument("--profile", action="store_true", help="show where the time goes")
     parser.add_argument(
         "--trace",
@@ -86,7 +89,7 @@ def _device(name: str) -> Device:
 def _judge(kernel: Kernel, task: Task, device: Device, arguments: argparse.Namespace) -> Verdict:
     from kernel_gym.verifier import Verifier  # takes seconds: bad input is reported without it
 
-    with Verifier(device, cache=not arguments.fresh, unsafe=arguments.unsafe) as verifier:
+    with Verifier(device, cache=not arguments.fresh, unsafe=arguments.unsafe, policy=arguments.policy) as verifier:
         return verifier.verify(kernel, task)
 
 
@@ -105,7 +108,8 @@ def _trace(kernel: Kernel, task: Task, device: Device, path: Path) -> None:
 def _show(verdict: Verdict, task: str, with_profile: bool) -> None:
     console = Console(highlight=False)
     colour, title = _TITLES[verdict.outcome]
-    console.print(f"[bold {colour}]{title}[/]  {task} on {verdict.device}, sandbox tier {verdict.sandbox_tier}")
+    judged = f"policy {verdict.policy}, sandbox tier {verdict.sandbox_tier}"
+    console.print(f"[bold {colour}]{title}[/]  {task} on {verdict.device}, {judged}")
     if isinstance(verdict, Feasible):
         console.print(f"latency  [bold]{verdict.latency:.3f} us[/] at the timing sizes")
     where = [f"{name} {value}" for name in ("gate", "rule", "cause") if (value := getattr(verdict, name, ""))]

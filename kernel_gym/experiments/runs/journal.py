@@ -141,11 +141,13 @@ class Journal:
 
         Raises:
             Drift: The recorded attempt differs.
+            KernelGymError: The verdict comes from another secret than those before it.
         """
         plain: Record = json.loads(json.dumps(record))
         if self.replaying:
             self._compare(plain, self.records[self._written])
         else:
+            self._check_secret(plain)
             self.records.append(plain)
             self._file.write(json.dumps(plain, sort_keys=True) + "\n")
             self._file.flush()
@@ -156,6 +158,16 @@ class Journal:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+    def _check_secret(self, record: Record) -> None:
+        """Raise if values and sizes were drawn from another secret than before: the run could not be repeated."""
+        secret = record["verdict"].get("secret")
+        before = next((old["verdict"]["secret"] for old in self.records if old["verdict"].get("secret")), secret)
+        if secret and secret != before:
+            raise KernelGymError(
+                f"{self.path} began with another secret: set KERNEL_GYM_SECRET to the one it began with, or choose "
+                "another --out"
+            )
 
     def _compare(self, new: Record, old: Record) -> None:
         differing = [key for key in sorted(new.keys() | old.keys()) if _comparable(key, new) != _comparable(key, old)]

@@ -20,6 +20,7 @@ from kernel_gym.experiments.runs.run_plan import SIMULATED_DEVICES, environment_
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
 from kernel_gym.verifier import Verifier
+from kernel_gym.verifier.secret import fingerprint, known_secrets
 
 #: Fraction by which a latency of a real device may differ; latencies of a simulator repeat exactly.
 NOISE = 0.05
@@ -38,6 +39,7 @@ class Claim:
         noise: The fraction by which latencies may differ.
         now_us: The latency measured now; None if the kernel is not feasible.
         outcome: The outcome of the new verdict; empty if the run has not kept the kernel.
+        secret: Fingerprint of the secret that the kernel was judged with; empty in journals of 0.1.0.
     """
 
     task: str
@@ -48,6 +50,7 @@ class Claim:
     noise: float = 0.0
     now_us: float | None = None
     outcome: str = ""
+    secret: str = ""
 
     @property
     def holds(self) -> bool:
@@ -83,7 +86,10 @@ def claims(path: Path, unsafe: bool = False, best: bool = False, workers: int = 
     options = environment_options(config, folder)
     device, tasks = factories.device(options), _tasks(options, claimed)
     noise = 0.0 if config.env.device in SIMULATED_DEVICES else NOISE
-    with Verifier(device, cache=False, unsafe=unsafe, workers=workers) as verifier:
+    secret = _secret({claim.secret for claim in claimed} - {""})
+    with Verifier(
+        device, cache=False, unsafe=unsafe, workers=workers, secret=secret, policy=config.env.policy
+    ) as verifier:
         kernels = _kernels(folder, claimed, device.language)
         verdicts = {i: verifier.submit(kernel, tasks[claimed[i].task]) for i, kernel in kernels.items()}
         for i, claim in enumerate(claimed):
@@ -94,6 +100,15 @@ def claims(path: Path, unsafe: bool = False, best: bool = False, workers: int = 
             yield replace(claim, noise=noise, now_us=verdict.latency_us, outcome=verdict.outcome)
 
 
+def _secret(fingerprints: set[str]) -> bytes | None:
+    """Return the secret that a run was judged with; None for a journal of 0.1.0, which does not name it."""
+    known = {fingerprint(secret): secret for secret in known_secrets()}
+    if unknown := fingerprints - set(known):
+        names = ", ".join(sorted(unknown))
+        raise KernelGymError(f"the run was judged with another secret ({names}): set KERNEL_GYM_SECRET to it")
+    return known[min(fingerprints)] if fingerprints else None
+
+
 def _read_claims(folder: RunFolder) -> list[Claim]:
     """Return the feasible kernels of the journal, each once, in the order of their first attempts."""
     by_kernel: dict[tuple[str, str, float], Claim] = {}
@@ -101,7 +116,9 @@ def _read_claims(folder: RunFolder) -> list[Claim]:
         if (latency := record["verdict"]["latency_us"]) is not None:
             key = (record["task"], record["kernel"], latency)
             by_kernel[key] = (
-                replace(by_kernel[key], attempts=by_kernel[key].attempts + 1) if key in by_kernel else Claim(*key)
+                replace(by_kernel[key], attempts=by_kernel[key].attempts + 1)
+                if key in by_kernel
+                else Claim(*key, secret=record["verdict"].get("secret", ""))
             )
     if not by_kernel:
         raise KernelGymError(f"{folder.path} claims no feasible kernel: there is nothing to validate")

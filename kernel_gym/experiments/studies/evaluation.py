@@ -16,6 +16,7 @@ from kernel_gym.experiments.runs.replay_backup import ReplayBackup
 from kernel_gym.experiments.runs.run_folder import RunFolder, keeps_memory, load_config
 from kernel_gym.experiments.studies.study import Study
 from kernel_gym.experiments.studies.study_definition import AGENT_FOLDER, MEMORY_FILE, Shard
+from kernel_gym.verdict import Policy
 
 
 def complete_runs(folders: Sequence[Path]) -> list[RunFolder]:
@@ -27,7 +28,9 @@ def complete_runs(folders: Sequence[Path]) -> list[RunFolder]:
     return runs
 
 
-def evaluation_study(runs: Sequence[RunFolder], tasks: Sequence[str], budget: int, out: Path) -> Study:
+def evaluation_study(
+    runs: Sequence[RunFolder], tasks: Sequence[str], budget: int, out: Path, policy: Policy | None = None
+) -> Study:
     """Return the study that evaluates trained runs.
 
     Args:
@@ -35,6 +38,7 @@ def evaluation_study(runs: Sequence[RunFolder], tasks: Sequence[str], budget: in
         tasks: Ids of tasks that none of the runs worked on.
         budget: Attempts per task.
         out: The folder of the evaluation.
+        policy: How kernels are judged; None: as in training.
 
     Returns:
         A study with one shard for each run; the first run's agent is the reference.
@@ -42,17 +46,18 @@ def evaluation_study(runs: Sequence[RunFolder], tasks: Sequence[str], budget: in
     Raises:
         ConfigError: A run kept no memory or worked on one of the tasks, or two runs have the same agent and seed.
     """
-    shards = [_shard(run, load_config(run.path), tuple(tasks), budget) for run in runs]
+    shards = [_shard(run, load_config(run.path), tuple(tasks), budget, policy) for run in runs]
     if len({shard.label for shard in shards}) < len(shards):
         raise ConfigError("several of these runs have the same agent and seed; evaluate them one at a time")
     return Study(tuple(shards), out, shards[0].contender)
 
 
-def _shard(run: RunFolder, trained: RunConfig, tasks: tuple[str, ...], budget: int) -> Shard:
+def _shard(run: RunFolder, trained: RunConfig, tasks: tuple[str, ...], budget: int, policy: Policy | None) -> Shard:
     if not keeps_memory(trained):
         raise ConfigError(f"{run.path} kept no memory: train with env.memory=shared to evaluate")
     if seen := sorted(set(tasks) & _trained_on(run)):
         raise ConfigError(f"{run.path} was trained on {', '.join(seen[:4])}: choose tasks that it has not seen")
+    judged = {"policy": policy or trained.env.policy, "memory": "frozen", "table": ""}
     config = trained.model_copy(
         update={
             "suite": tasks[0].partition("/")[0],
@@ -64,7 +69,7 @@ def _shard(run: RunFolder, trained: RunConfig, tasks: tuple[str, ...], budget: i
             "learning": False,
             "initial_memory": MEMORY_FILE,
             "initial_agent": AGENT_FOLDER if run.learned else "",
-            "env": trained.env.model_copy(update={"memory": "frozen", "table": ""}),
+            "env": trained.env.model_copy(update=judged),
         }
     )
     return Shard("", trained.agent, trained.seed, config, tasks, memory=str(run.path.absolute()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
@@ -13,6 +13,7 @@ from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments.runs.progress import show_progress
 from kernel_gym.experiments.studies import study_definition, tables
 from kernel_gym.experiments.studies.study import Failure, Study
+from kernel_gym.verdict import Policy
 
 #: The file in a study's folder that says which study it holds.
 STUDY_FILE = "study.yaml"
@@ -22,12 +23,13 @@ SECONDS_PER_ATTEMPT, SECONDS_PER_RUN = 0.27, 8.0
 
 @dataclass(frozen=True)
 class StudyRequest:
-    """A study at a size; `agents` and `seeds`, if any are named, restrict it."""
+    """A study at a size, with kernels judged by a policy; `agents` and `seeds`, if any are named, restrict it."""
 
     name: str
     size: str
     agents: Sequence[str] = ()
     seeds: Sequence[str] = ()
+    policy: Policy = "strict"
 
     def study(self, folder: Path) -> Study:
         """Return the study with its shards in a folder."""
@@ -35,7 +37,13 @@ class StudyRequest:
         if not all(seed.isdigit() for seed in self.seeds):
             raise ConfigError(f"seeds are numbers, not {', '.join(self.seeds)}")
         shards = study_definition.shards(definition, self.size, self.agents, [int(seed) for seed in self.seeds])
-        return Study(tuple(shards), folder, definition.reference)
+        return Study(tuple(shard.under(self.policy) for shard in shards), folder, definition.reference)
+
+    @property
+    def content(self) -> dict[str, str]:
+        """What the study's folder says about it; a folder that names no policy holds verdicts of `strict`."""
+        policy = {} if self.policy == "strict" else {"policy": self.policy}
+        return {"study": self.name, "size": self.size} | policy
 
 
 def definition_in(folder: Path) -> study_definition.StudyDefinition | None:
@@ -50,18 +58,19 @@ def _read_study_file(folder: Path) -> dict[str, str]:
         content = yaml.safe_load(file.read_text()) if file.exists() else {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise KernelGymError(f"cannot read {file}: {' '.join(str(error).split())}") from error
-    if content and (not isinstance(content, dict) or set(content) != {"study", "size"}):
+    if content and (not isinstance(content, dict) or set(content) - {"policy"} != {"study", "size"}):
         raise KernelGymError(f"{file} does not name a study and its size; delete it, --table writes it again")
     return {key: str(value) for key, value in content.items()} if content else {}
 
 
 def _write_study_file(request: StudyRequest, folder: Path) -> None:
     """Write into the folder which study it holds: reports compare as the study does."""
-    content = {"study": request.name, "size": request.size}
-    if (other := _read_study_file(folder)) not in ({}, content):
-        raise ConfigError(f"{folder} holds the study {other['study']} at size {other['size']}; choose another --out")
+    if (other := _read_study_file(folder)) not in ({}, request.content):
+        policy = f", judged by policy {other['policy']}" if "policy" in other else ""
+        what = f"the study {other['study']} at size {other['size']}{policy}"
+        raise ConfigError(f"{folder} holds {what}; choose another --out")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / STUDY_FILE).write_text(yaml.safe_dump(content))
+    (folder / STUDY_FILE).write_text(yaml.safe_dump(request.content))
 
 
 def sizes(name: str) -> dict[str, str]:
@@ -90,7 +99,7 @@ def run(request: StudyRequest, folder: Path, parallel: int) -> list[Failure]:
 
 def write_results(request: StudyRequest, folder: Path) -> str:
     """Write `results.md` of all complete shards, also of those not requested; return its text."""
-    whole, requested = StudyRequest(request.name, request.size).study(folder), request.study(folder)
+    whole, requested = replace(request, agents=(), seeds=()).study(folder), request.study(folder)
     shards = {shard.label: shard for shard in (*whole.shards, *requested.shards)}
     study = Study(tuple(shards.values()), folder, whole.reference)
     if not study.complete():

@@ -9,7 +9,7 @@ An arm with `memory: other` begins with the bank of the shard of `other` that ha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
@@ -19,6 +19,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from kernel_gym.config import RunConfig, merged, resolve
 from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.studies.task_sampling import select_tasks
+from kernel_gym.verdict import Policy
 
 #: Where a shard's initial memories and agent lie, within its folder.
 MEMORY_FILE, AGENT_FOLDER = "memory.jsonl", "agent_before"
@@ -111,6 +112,11 @@ class Shard:
     config: RunConfig
     tasks: tuple[str, ...]
     memory: str = ""
+
+    def under(self, policy: Policy) -> Shard:
+        """Return the shard with its kernels judged by a policy."""
+        env = self.config.env.model_copy(update={"policy": policy})
+        return replace(self, config=self.config.model_copy(update={"env": env}))
 
     @property
     def contender(self) -> str:

@@ -14,6 +14,7 @@ from journals import journal_row
 from kernel_gym.errors import KernelGymError
 from kernel_gym.experiments.runs.journal import Journal
 from kernel_gym.experiments.runs.run_folder import RunFolder
+from kernel_gym.verdict import from_json
 
 records = st.lists(st.builds(journal_row, st.text(max_size=5), st.floats(-1, 1)), max_size=6)
 
@@ -43,6 +44,27 @@ def test_times_may_differ_on_replay_but_nothing_else(tmp_path: Path) -> None:
     _write(path, [journal_row(seconds=0.7)])
     with pytest.raises(KernelGymError, match=r"attempt 0 .*\(reward\)"):
         _write(path, [journal_row(reward=-1.0)])
+
+
+def test_verdicts_of_earlier_versions_are_replayed_as_strict(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    row = journal_row()
+    row["verdict"] = from_json(row["verdict"]).to_json()
+    earlier = row | {"verdict": {key: row["verdict"][key] for key in row["verdict"] if key not in ("policy", "secret")}}
+    _write(path, [earlier])
+    _write(path, [row])
+    with pytest.raises(KernelGymError, match=r"attempt 0 .*\(verdict\)"):
+        _write(path, [row | {"verdict": row["verdict"] | {"policy": "reference"}}])
+
+
+def test_a_run_goes_on_with_the_secret_that_it_began_with(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    verdict = from_json(journal_row()["verdict"]).to_json()
+    one, two = (journal_row() | {"verdict": verdict | {"secret": secret}} for secret in ("one", "two"))
+    _write(path, [one, one])
+    with pytest.raises(KernelGymError, match="began with another secret: set KERNEL_GYM_SECRET"):
+        _write(path, [one, one, two])
+    assert len(Journal.read(path)) == 2
 
 
 def test_one_process_at_a_time_writes_it_and_others_may_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -353,3 +354,13 @@ def test_a_folder_says_which_study_it_holds_and_holds_no_other(tmp_path: Path) -
     assert study_commands.definition_in(tmp_path / "main") == study_definition.load("main")
     with pytest.raises(ConfigError, match="holds the study main at size quick; choose another --out"):
         study_commands._write_study_file(study_commands.StudyRequest("main", "full"), tmp_path / "main")
+
+
+def test_a_study_is_judged_by_one_policy(tmp_path: Path) -> None:
+    request = study_commands.StudyRequest("main", "quick", policy="reference")
+    assert {shard.config.env.policy for shard in request.study(tmp_path).shards} == {"reference"}
+    assert {shard.config.env.policy for shard in replace(request, policy="strict").study(tmp_path).shards} == {"strict"}
+    study_commands._write_study_file(request, tmp_path)
+    assert study_commands.definition_in(tmp_path) == study_definition.load("main")
+    with pytest.raises(ConfigError, match="at size quick, judged by policy reference; choose another --out"):
+        study_commands._write_study_file(study_commands.StudyRequest("main", "quick"), tmp_path)

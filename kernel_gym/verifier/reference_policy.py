@@ -1,0 +1,105 @@
+"""The policy `reference`: kernels are judged as KernelBench, MultiKernelBench and EvoKernel judge them.
+
+A kernel is run at the reference's own shapes, those of the timing case, on what `get_inputs()` draws, with parameters
+as the module's constructor makes them. It passes if all outputs are within atol = rtol = 1e-2 of the reference's in its
+own precision. The latency is that of the same runs. The gates before correctness are those of the policy `strict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import cycle
+
+import numpy as np
+import torch
+
+from kernel_gym.hardware.device import Build, Clocked, Device, Inputs, Run, numpy_dtype
+from kernel_gym.tasks.specs import Signature
+from kernel_gym.tasks.task import Instance, Task
+from kernel_gym.verdict import Incorrect, Profile
+from kernel_gym.verifier.correctness import OTHER_POISON, PLAIN, POISON, Checked, distinct, failed, run_patiently
+from kernel_gym.verifier.latency_simulated import Outcome, Timed, cheated
+from kernel_gym.verifier.patterns import Mismatch, locate
+from kernel_gym.verifier.reference import Expected, References, evaluate
+from kernel_gym.verifier.secret import Seeds
+from kernel_gym.verifier.values import Array
+
+#: Number of value sets, and number for tensors of more than this many bytes, whose reference takes seconds.
+TRIALS, FEWER, LARGE_BYTES = 5, 2, 16 << 20
+#: How verdicts name the case, and how feedback does.
+CASE, PLACE = "reference", "at the reference's shapes"
+
+
+def measure(device: Device, build: Build, task: Task, checked: Checked, references: References) -> Outcome:
+    """Run, compare and time a kernel at the reference's own shapes; `checked` takes its warnings."""
+    signature = task.instance(task.timing).signature
+    seeds = references.seeds(build.kernel, task)
+    count = TRIALS if signature.nbytes <= LARGE_BYTES else FEWER
+    trials = [_trial(task, seeds, number) for number in range(count)]
+    runs: list[Run] = []
+    for run, values, poison in _runs(device, build, task.instance(task.timing), trials):
+        refused = _refuse(run, task, values, poison)
+        if refused is not None:
+            return refused
+        checked.warnings = distinct(checked.warnings + run.warnings)
+        runs.append(replace(run, outputs=()))
+    return _timed(device, task, signature, runs)
+
+
+def _runs(
+    device: Device, build: Build, instance: Instance, trials: list[tuple[Array, ...]]
+) -> Iterator[tuple[Run, tuple[Array, ...], int]]:
+    """Yield a run for each set of inputs, with the inputs and the poison that outputs were filled with."""
+    if isinstance(device, Clocked):
+        timing = device.time(build, instance.signature, trials, POISON)
+        yield from zip(timing.runs, trials, [POISON] * len(trials), strict=False)
+        return
+    for values, poison in zip(trials, cycle((POISON, OTHER_POISON))):
+        yield run_patiently(device, build, instance, Inputs(instance.signature, values, poison)), values, poison
+
+
+def _trial(task: Task, seeds: Seeds, number: int) -> tuple[Array, ...]:
+    """Return what the reference itself computes on, drawn for one kernel."""
+    instance = task.instance(task.timing)
+    tensors = instance.own_inputs(seeds.integer("trial", number) % 2**63)
+    specs = instance.signature.inputs
+    return tuple(_array(tensor, spec.dtype) for tensor, spec in zip(tensors, specs, strict=True))
+
+
+def _array(tensor: torch.Tensor, dtype: str) -> Array:
+    plain = tensor.to(torch.float32) if tensor.dtype == torch.bfloat16 else tensor  # numpy lacks bfloat16
+    return np.asarray(plain.numpy(), dtype=numpy_dtype(dtype))
+
+
+def _refuse(run: Run, task: Task, values: tuple[Array, ...], poison: int) -> Incorrect | None:
+    """Return the verdict on a run that did not finish or whose outputs are wrong; None if it is right."""
+    if run.status != "ok":
+        return failed(run, PLACE, CASE)
+    mismatch = _mismatch(run.outputs, evaluate(task.instance(task.timing), values), poison)
+    if mismatch is None:
+        return None
+    text = f"Wrong result {PLACE}: {mismatch.describe()}. Compared with atol = rtol = {PLAIN:g}."
+    return Incorrect(text, cause="mismatch", case=CASE, plain=False)
+
+
+def _timed(device: Device, task: Task, signature: Signature, runs: list[Run]) -> Outcome:
+    slowest = max(runs, key=lambda run: run.latency_us or 0.0)
+    latency, floor = slowest.latency_us or 0.0, device.floor_us(signature)
+    if latency < floor:
+        return cheated("below-floor", f"{latency:.3g} us, at least {floor:.3g} us")
+    notes = [f"{len(runs)} sets of inputs as get_inputs() draws them, compared with atol = rtol = {PLAIN:g}"]
+    notes += [f"not at its own sizes: {flag}" for flag in task.flags if flag.startswith("shrunk: timing")]
+    return Timed(latency, slowest.profile or Profile(), tuple(notes))
+
+
+def _mismatch(outputs: tuple[Array, ...], truths: tuple[Array, ...], poison: int) -> Mismatch | None:
+    """Describe the first output that is not close to the reference's; None if all are."""
+    for index, (actual, truth) in enumerate(zip(outputs, truths, strict=True)):
+        plain = actual.view(np.uint8) if truth.dtype.kind == "b" else actual
+        close = np.isclose(plain.astype(np.float64), truth.astype(np.float64), rtol=PLAIN, atol=PLAIN)
+        if not close.all():
+            scale = float(np.sqrt(np.mean(np.square(truth[np.isfinite(truth)])))) if truth.dtype.kind == "f" else 0.0
+            expected = Expected(truth, np.ones(truth.shape, bool), base=PLAIN, scale=scale)
+            return locate(index, actual, expected, np.asarray(~close), poison)
+    return None
