@@ -39,6 +39,7 @@ class Build:
         artifact: The file that the device runs; None if the build failed.
         binary: The file that the binary screen reads, if there is one.
         preprocessed: The output of the compiler's preprocessor; empty if it reads the kernel as it is written.
+        assembly: The assembly that the compiler made of the device code; empty if there is none to screen.
         diagnostics: The errors of the compiler; empty if and only if the build succeeded.
         seconds: How long the build took.
     """
@@ -47,6 +48,7 @@ class Build:
     artifact: Path | None = None
     binary: Path | None = None
     preprocessed: str = ""
+    assembly: str = ""
     diagnostics: tuple[Diagnostic, ...] = ()
     seconds: float = 0.0
 

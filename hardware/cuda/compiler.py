@@ -21,7 +21,7 @@ from kernel_gym.hardware.host import compiler as host_compiler
 from kernel_gym.hardware.host.launches import kernels_in
 from kernel_gym.hardware.host.split import Split, split
 
-HOST, CUBIN = "host.so", "kernel.cubin"
+HOST, CUBIN, PTX = "host.so", "kernel.cubin", "kernel.ptx"
 NO_ENTRY = 'no entry: define extern "C" int kernel_launch(const KernelArgs *args, void *stream)'
 NO_KERNEL = "no kernel: define at least one __global__ function and launch it with <<<grid, block, shared, stream>>>"
 
@@ -129,7 +129,7 @@ class _Compilation:
         """Compile the GPU's half; return the lowered name of each kernel, or the errors."""
         headers = [f"-I{folder}" for folder in (self.runtime.folder / "include", *self.toolkit.headers)]
         options = [f"-arch={self.architecture}", *_DEVICE_FLAGS, *headers]
-        program = [str(self.runtime.nvrtc), str(self.toolkit.nvrtc), "device.cu", CUBIN, "names"]
+        program = [str(self.runtime.nvrtc), str(self.toolkit.nvrtc), "device.cu", CUBIN, PTX, "names"]
         read = (
             "/usr",
             "/lib",
@@ -143,7 +143,7 @@ class _Compilation:
             return _nvrtc_diagnostics(words) or (Diagnostic(_first_line(words)),)
         if code == 3:
             raise InfrastructureError(f"NVRTC failed: {_first_line(words)}")
-        if code or not (self.folder / CUBIN).is_file():
+        if code or not all((self.folder / name).is_file() for name in (CUBIN, PTX)):
             return (Diagnostic(host_compiler.unexplained(code, words)),)
         return dict(zip(names, (self.folder / "names").read_text().splitlines(), strict=True))
 

@@ -18,7 +18,7 @@ from typing import Any
 from kernel_gym.confinement.building import cache_folder, find_compiler
 from kernel_gym.errors import DeviceUnavailable, InfrastructureError
 from kernel_gym.hardware.cuda import sanitizer
-from kernel_gym.hardware.cuda.compiler import CUBIN, HOST, Binaries, compile_kernel
+from kernel_gym.hardware.cuda.compiler import CUBIN, HOST, PTX, Binaries, compile_kernel
 from kernel_gym.hardware.cuda.machine import architecture, facts, fault_table, trusted_cubin
 from kernel_gym.hardware.cuda.profile import diagnose, peak_gbs
 from kernel_gym.hardware.cuda.runtime import runtime
@@ -103,7 +103,8 @@ class Cuda:
             return Build(kernel, diagnostics=binaries, seconds=seconds)
         contents = {"kernels": dict(binaries.kernels), "has_variables": binaries.has_variables}
         (folder / CONTENTS).write_text(json.dumps(contents))
-        return Build(kernel, artifact=folder / CUBIN, binary=folder / HOST, seconds=seconds)
+        assembly = (folder / PTX).read_text(errors="replace")
+        return Build(kernel, artifact=folder / CUBIN, binary=folder / HOST, assembly=assembly, seconds=seconds)
 
     def run(self, build: Build, inputs: Inputs) -> Run:
         started = time.perf_counter()

@@ -21,7 +21,7 @@ from kernel_gym.verifier.diagnostics import explain
 from kernel_gym.verifier.inspection import Inspect
 from kernel_gym.verifier.reference import References
 from kernel_gym.verifier.rules import Finding
-from kernel_gym.verifier.screening import binary, dialect
+from kernel_gym.verifier.screening import assembly, binary, dialect
 from kernel_gym.verifier.screening import screen as source_screen
 from kernel_gym.verifier.screening.source import Source, read
 from kernel_gym.verifier.secret import fingerprint
@@ -164,7 +164,7 @@ def _screen_binary(build: Build, source: Source | None) -> Verdict | None:
         return None
     finding, mistakes = binary.screen(build.binary, language if language in binary.BOOKS else "ascendc")
     if language == "cuda" and build.artifact is not None:
-        finding = finding or binary.screen_device_code(build.artifact)
+        finding = finding or binary.screen_device_code(build.artifact) or assembly.screen(build.assembly)
     if finding:
         return _cheated("binary", finding)
     return _uncompilable(mistakes, build.kernel) if mistakes else None

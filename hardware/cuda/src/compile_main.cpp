@@ -1,8 +1,8 @@
 // cuda-compile: compiles device code with NVRTC. Runs confined, because the source is untrusted.
 //
-//   cuda-compile LIBNVRTC SOURCE CUBIN NAMES [NAME]... -- [OPTION]...
+//   cuda-compile LIBNVRTC SOURCE CUBIN PTX NAMES [NAME]... -- [OPTION]...
 //
-// Writes the code to CUBIN and, line by line, the mangled name of each NAME (an expression such as `f<float>`) to
+// Writes the code to CUBIN, the assembly that it was made of to PTX and, line by line, the mangled name of each NAME (an expression such as `f<float>`) to
 // NAMES. The compiler's messages go to the standard output. Exit status 0: compiled; 1: rejected; 3: NVRTC failed.
 #include <dlfcn.h>
 
@@ -31,6 +31,8 @@ struct Nvrtc {
     int (*log)(Program, char *);
     int (*cubin_size)(Program, size_t *);
     int (*cubin)(Program, char *);
+    int (*ptx_size)(Program, size_t *);
+    int (*ptx)(Program, char *);
     int (*lowered)(Program, const char *, const char **);
 
     explicit Nvrtc(const char *path) : library(dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
@@ -42,6 +44,8 @@ struct Nvrtc {
         find("nvrtcGetProgramLog", &log);
         find("nvrtcGetCUBINSize", &cubin_size);
         find("nvrtcGetCUBIN", &cubin);
+        find("nvrtcGetPTXSize", &ptx_size);
+        find("nvrtcGetPTX", &ptx);
         find("nvrtcGetLoweredName", &lowered);
     }
 
@@ -77,7 +81,11 @@ void write(const Nvrtc &nvrtc, Program program, const std::vector<const char *> 
     std::string cubin(size, '\0');
     check(nvrtc.cubin(program, cubin.data()), "nvrtcGetCUBIN");
     std::ofstream(argv[3], std::ios::binary) << cubin;
-    std::ofstream list(argv[4]);
+    check(nvrtc.ptx_size(program, &size), "nvrtcGetPTXSize");
+    std::string ptx(size, '\0');
+    check(nvrtc.ptx(program, ptx.data()), "nvrtcGetPTX");
+    std::ofstream(argv[4], std::ios::binary) << ptx.c_str();
+    std::ofstream list(argv[5]);
     for (const char *name : names) {
         const char *lowered = "";
         check(nvrtc.lowered(program, name, &lowered), "nvrtcGetLoweredName");
@@ -88,9 +96,9 @@ void write(const Nvrtc &nvrtc, Program program, const std::vector<const char *> 
 }  // namespace
 
 int main(int argc, char **argv) {
-    if (argc < 6) fail("usage: cuda-compile LIBNVRTC SOURCE CUBIN NAMES [NAME]... -- [OPTION]...");
+    if (argc < 7) fail("usage: cuda-compile LIBNVRTC SOURCE CUBIN PTX NAMES [NAME]... -- [OPTION]...");
     std::vector<const char *> names, options;
-    int at = 5;
+    int at = 6;
     for (; at < argc && std::strcmp(argv[at], "--"); ++at) names.push_back(argv[at]);
     for (++at; at < argc; ++at) options.push_back(argv[at]);
     const Nvrtc nvrtc(argv[1]);

@@ -1,0 +1,7 @@
+// task: level1/relu
+// cause: S10
+// expect: refused
+// about: a line joined over a form feed hides a global
+// at: outside
+__dev\
+ice__ int kept;

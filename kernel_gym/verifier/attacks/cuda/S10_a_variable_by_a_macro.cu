@@ -1,0 +1,11 @@
+// task: level1/relu
+// cause: S10
+// expect: refused
+// about: a variable that outlives a call, behind a macro that is a constant below
+// at: outside
+#define KIND
+__device__ KIND int kept;
+#undef KIND
+#define KIND const
+// at: device
+    kept = 1;
