@@ -70,6 +70,7 @@ class Episode:
         """Begin a task: in drafting, or in refining if the bank holds a feasible kernel of it already."""
         self.task = task
         self.last: Verdict | None = None
+        self.attempts: list[Attempt] = []
         self.failures = 0
         self._own_traces: set[int] = set()
         if self._options.memory == "fresh":
@@ -221,6 +222,7 @@ class Episode:
         # The bank may have known this kernel under another verdict: then there is nothing to refine yet.
         refinable = result.verdict.feasible and (before.stage is Stage.REFINE or bool(self._kernels()))
         self.progress = before.after(result.verdict, self._options, bool(refinable))
+        self.attempts.append(attempt)
         self.failures = 0
         return AttemptResult(attempt.reward, attempt)
 

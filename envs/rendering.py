@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.attempt_rules import Progress
 from kernel_gym.envs.episode import AttemptResult, Episode
 from kernel_gym.envs.pool import Candidate
@@ -25,6 +26,7 @@ class EpisodeState:
     picks_left: int
     pool: Iterable[Candidate]
     picked: tuple[int, ...]
+    attempts: Sequence[Attempt]
 
 
 def known_mode(mode: str | None, metadata: Mapping[str, Any]) -> str | None:

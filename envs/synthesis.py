@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kernel_gym.envs.episode import AttemptResult, Episode
 from kernel_gym.envs.observation import Layout, Vector
 from kernel_gym.envs.options import Options, reset_option
+from kernel_gym.envs.picture import Pixels, picture
 from kernel_gym.envs.rendering import frame, known_mode
 from kernel_gym.envs.services import Services
 from kernel_gym.memory.bank import MemoryBank
@@ -124,7 +125,7 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     | operators | None | Function that returns a task's ATen operators |
     | seed | None | Run seed until `reset(seed=...)` gives another; None: drawn |
 
-    and `render_mode`: "ansi", "human" or None.
+    and `render_mode`: "ansi" (text), "human" (the text is printed), "rgb_array" (a picture) or None.
 
     `reset(seed=s)` restores bank and curriculum as constructed and makes `s` the run seed; `reset()` keeps them and
     goes on. Everything random is derived from (run seed, task, attempt).
@@ -133,13 +134,13 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     * v0: initial version
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 4}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "human", "rgb_array"], "render_fps": 4}  # noqa: RUF012
 
     def __init__(self, render_mode: str | None = None, **options: Any) -> None:
         """Make the environment.
 
         Args:
-            render_mode: `ansi`, `human` or None.
+            render_mode: `ansi`, `human`, `rgb_array` or None.
             **options: The arguments in the table above, which `Options` declares.
 
         Raises:
@@ -227,13 +228,18 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
             raise gym.error.ResetNeeded("there is no mask yet; call reset()")
         return self._episode.mask() > 0.5
 
-    def render(self) -> str | None:  # type: ignore[override]
-        """Return the state as text with `ansi`. With `human`, `reset` and `step` print it and this returns None."""
+    def render(self) -> str | Pixels | None:  # type: ignore[override]
+        """Return the state: text with `ansi`, a picture with `rgb_array`.
+
+        With `human`, `reset` and `step` print the text and this returns None.
+        """
         if self.render_mode is None:
             gym.logger.warn("render() needs a render_mode: gymnasium.make(..., render_mode='ansi')")
             return None
         if not self._begun:
             raise gym.error.ResetNeeded("there is nothing to show yet; call reset()")
+        if self.render_mode == "rgb_array":
+            return picture(self._episode, self._result, self.options.slots)
         return frame(self._episode, self._result) if self.render_mode == "ansi" else None
 
     def _show(self) -> None:

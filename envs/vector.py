@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kernel_gym.envs.episode import AttemptResult, Episode
 from kernel_gym.envs.observation import Layout, Vector
 from kernel_gym.envs.options import Options, reset_option
+from kernel_gym.envs.picture import Pixels, picture
 from kernel_gym.envs.rendering import frame, known_mode
 from kernel_gym.envs.services import Services
 from kernel_gym.errors import ConfigError
@@ -54,7 +55,7 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
-        "render_modes": ["ansi", "human"],
+        "render_modes": ["ansi", "human", "rgb_array"],
         "render_fps": 4,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
@@ -64,7 +65,7 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
 
         Args:
             num_envs: Number of sub-environments.
-            render_mode: `ansi`, `human` or None.
+            render_mode: `ansi`, `human`, `rgb_array` or None.
             **options: The arguments of `KernelSynthesisEnv`, which `Options` declares.
 
         Raises:
@@ -196,12 +197,15 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
             raise gym.error.ResetNeeded("there are no masks yet; call reset()")
         return np.stack([episode.mask() for episode in self._episodes]) > 0.5
 
-    def render(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        """Return one text for each sub-environment with `ansi`, else None."""
-        if self.render_mode != "ansi":
+    def render(self) -> tuple[str, ...] | tuple[Pixels, ...] | None:  # type: ignore[override]
+        """Return one text for each sub-environment with `ansi`, one picture each with `rgb_array`, else None."""
+        if self.render_mode not in ("ansi", "rgb_array"):
             return None
         if not self._begun:
             raise gym.error.ResetNeeded("there is nothing to show yet; call reset()")
+        if self.render_mode == "rgb_array":
+            states = zip(self._episodes, self._results, strict=True)
+            return tuple(picture(episode, result, self.options.slots) for episode, result in states)
         return tuple(frame(episode, result) for episode, result in zip(self._episodes, self._results, strict=True))
 
     def _frame(self) -> str:

@@ -74,6 +74,7 @@ class BatchedEpisodes:
         self._words = np.zeros((count, self.arrays.words.shape[1]), np.uint64)
         self._open = np.zeros(count, np.uint64)
         self._own_kernels: list[set[int]] = [set() for _ in range(count)]
+        self._attempts: list[list[Attempt]] = [[] for _ in range(count)]
         self.shown: list[Pool] = [Pool(self.arrays, (), (), *(np.zeros(0),) * 3)] * count  # type: ignore[arg-type]
 
     # Tasks
@@ -91,7 +92,7 @@ class BatchedEpisodes:
         task = self.curriculum.next() if name is None else self.curriculum.named(name)
         self.task[i], self.last[i] = self._place[task.id], -1
         self._set_progress(i, Progress())
-        self._own_kernels[i] = set()
+        self._own_kernels[i], self._attempts[i] = set(), []
         bank = self.banks[i]
         if self.options.memory == "fresh":
             bank.clear()
@@ -302,6 +303,7 @@ class BatchedEpisodes:
             self._remember(i, chosen.row, before, places),
         )
         self.last[i] = chosen.row
+        self._attempts[i].append(attempt)
         self._set_progress(i, before.after(verdict, self.options))
         return TabularAttempt(attempt, chosen)
 
@@ -340,6 +342,7 @@ class BatchedEpisodes:
             int(self.picks_left[i]),
             self.shown[i],
             self.picked[i],
+            self._attempts[i],
         )
 
     # What the agent sees

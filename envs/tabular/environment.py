@@ -18,7 +18,8 @@ from kernel_gym.authors.apprentice.tabular.table import PACKAGED
 from kernel_gym.envs.episode import AttemptResult
 from kernel_gym.envs.observation import Layout, Vector
 from kernel_gym.envs.options import Options, reset_option
-from kernel_gym.envs.rendering import frame, known_mode
+from kernel_gym.envs.picture import Pixels, picture
+from kernel_gym.envs.rendering import EpisodeState, frame, known_mode
 from kernel_gym.envs.tabular.bank import TabularBank
 from kernel_gym.envs.tabular.batched_episodes import BatchedEpisodes, TabularAttempt
 from kernel_gym.envs.tabular.item_arrays import ItemArrays, item_arrays
@@ -37,14 +38,26 @@ class _Tabular:
     _results: list[TabularAttempt]
     _np_random_seed: int | None
 
-    def _texts(self) -> tuple[str, ...]:
-        """Return the state of each episode as text, with the verdict of an attempt that has just ended."""
+    options: Options
+    render_mode: str | None
+
+    def _states(self) -> list[tuple[EpisodeState, AttemptResult | None]]:
+        """Return the state of each episode and the attempt that has just ended, if one has."""
         if self._np_random_seed is None:
             raise gym.error.ResetNeeded("there is nothing to show yet; call reset()")
         results: list[AttemptResult | None] = [None] * self._episodes.count
         for i, result in enumerate(self._results):
             results[i] = AttemptResult(result.attempt.reward, result.attempt)
-        return tuple(frame(self._episodes.state(i), ended) for i, ended in enumerate(results))
+        return [(self._episodes.state(i), ended) for i, ended in enumerate(results)]
+
+    def _texts(self) -> tuple[str, ...]:
+        return tuple(frame(state, ended) for state, ended in self._states())
+
+    def _rendered(self) -> tuple[str, ...] | tuple[Pixels, ...] | None:
+        """Return one text for each episode with `ansi`, one picture each with `rgb_array`, else None."""
+        if self.render_mode == "rgb_array":
+            return tuple(picture(state, ended, self.options.slots) for state, ended in self._states())
+        return self._texts() if self.render_mode == "ansi" else None
 
     def _masks(self) -> NDArray[np.bool_]:
         if self._np_random_seed is None:
@@ -98,7 +111,7 @@ class TabularEnv(_Tabular, gym.Env[dict[str, Vector], np.int64]):
     * v0: initial version
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 4}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "human", "rgb_array"], "render_fps": 4}  # noqa: RUF012
 
     def __init__(self, table: str | Path = PACKAGED, render_mode: str | None = None, **options: Any) -> None:
         self.options = Options.of(options)
@@ -145,11 +158,15 @@ class TabularEnv(_Tabular, gym.Env[dict[str, Vector], np.int64]):
         mask: NDArray[np.bool_] = self._masks()[0]
         return mask
 
-    def render(self) -> str | None:  # type: ignore[override]
-        """Return the state as text with `ansi`. With `human`, `reset` and `step` print it and this returns None."""
+    def render(self) -> str | Pixels | None:  # type: ignore[override]
+        """Return the state: text with `ansi`, a picture with `rgb_array`.
+
+        With `human`, `reset` and `step` print the text and this returns None.
+        """
         if self.render_mode is None:
             gym.logger.warn("render() needs a render_mode: gymnasium.make(..., render_mode='ansi')")
-        return self._texts()[0] if self.render_mode == "ansi" else None
+        rendered = self._rendered()
+        return None if rendered is None else rendered[0]
 
     def _show(self) -> None:
         if self.render_mode == "human":
@@ -170,7 +187,7 @@ class TabularVectorEnv(_Tabular, VectorEnv[dict[str, Vector], Actions, NDArray[A
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
-        "render_modes": ["ansi", "human"],
+        "render_modes": ["ansi", "human", "rgb_array"],
         "render_fps": 4,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
@@ -236,9 +253,9 @@ class TabularVectorEnv(_Tabular, VectorEnv[dict[str, Vector], Actions, NDArray[A
         """Return True for every legal action, one row for each sub-environment."""
         return self._masks()
 
-    def render(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        """Return one text for each sub-environment with `ansi`, else None."""
-        return self._texts() if self.render_mode == "ansi" else None
+    def render(self) -> tuple[str, ...] | tuple[Pixels, ...] | None:  # type: ignore[override]
+        """Return one text for each sub-environment with `ansi`, one picture each with `rgb_array`, else None."""
+        return self._rendered()
 
     def _show(self) -> None:
         if self.render_mode == "human":
