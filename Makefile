@@ -6,7 +6,7 @@ PACKAGES := envs agents memory hardware
 TYPES_DIR ?= build/types
 
 .DEFAULT_GOAL := help
-.PHONY: help docs docs-serve merged format imports hooks wheel coverage install demo test test-slow test-suites test-model test-browser test-sb3 test-wheel test-cuda test-npu lint types check bench bench-cuda calibrate clean
+.PHONY: help docs docs-serve merged format imports hooks wheel coverage install demo test test-slow test-suites test-model test-browser test-sb3 test-video test-wheel test-cuda test-npu lint types check bench bench-cuda calibrate clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,7 +78,13 @@ test-browser: install  ## the report in Chromium
 # The agent of stable-baselines3: the contract, the known optimum, a failure on its way through the library.
 test-sb3: install  ## the agent of Stable-Baselines3
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[sb3]'
-	$(BIN)/python -m pytest -rs -k 'MaskablePPO or maskable or another_library or baselines3' tests/agents tests/docs tests/envs/test_first_contact.py
+	$(BIN)/python -m pytest -rs -k 'MaskablePPO or maskable or another_library or baselines3' \
+	    tests/agents tests/docs tests/examples tests/envs/test_first_contact.py
+
+# Videos of episodes, with Gymnasium's wrappers.
+test-video: install  ## videos with Gymnasium's RecordVideo
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[video]'
+	$(BIN)/python -m pytest -rs tests/envs/test_picture.py
 
 # The acceptance test of the Ascend device, for a machine with an NPU, its driver, CANN and torch_npu.
 test-npu: install  ## the Ascend device, on a machine with an NPU

@@ -157,6 +157,8 @@ class Incorrect(_Judged):
         line: Line of the fault in the author's source, if known.
         case: The case at which it failed; `hidden` for all hidden ones.
         plain: Whether the values would pass the paper's comparison (atol = rtol = 1e-2); None if none were compared.
+        wrong: The first wrong elements with their expected and actual values, for people who debug a kernel. Empty
+            unless the mismatch is at the public sizes. Authors are not shown them.
     """
 
     cause: Literal["fault", "timeout", "refused", "mismatch"] = "mismatch"
@@ -164,6 +166,7 @@ class Incorrect(_Judged):
     line: int | None = None
     case: str = ""
     plain: bool | None = None
+    wrong: tuple[str, ...] = ()
     outcome: ClassVar[str] = "incorrect"
 
     @property
@@ -241,7 +244,7 @@ def from_json(data: dict[str, Any]) -> Verdict:
     """
     kind = _BY_OUTCOME[data["outcome"]]
     fields = {name: value for name, value in data.items() if name not in _DERIVED}
-    fields["notes"] = tuple(fields.get("notes", ()))
+    fields |= {name: tuple(fields[name]) for name in ("notes", "wrong") if name in fields}
     if "profile" in fields:
         fields["profile"] = Profile(**fields["profile"])
     return kind(**fields)

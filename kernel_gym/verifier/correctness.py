@@ -108,7 +108,9 @@ def check_one(device: Device, build: Build, task: Task, values: ValueSet) -> Run
     text = f"Wrong result {_sizes(task, values)}: {mistake}."
     if values.kind == "stress":
         text += " These values have large magnitudes, ties and spikes."
-    return Incorrect(text, cause="mismatch", case=_public(values), plain=plain)
+    # No value of a hidden case leaves the verifier.
+    elements = mismatch.elements if values.case.role == "public" else ()
+    return Incorrect(text, cause="mismatch", case=_public(values), plain=plain, wrong=elements)
 
 
 def _run(device: Device, build: Build, task: Task, values: ValueSet, poison: int) -> Run:

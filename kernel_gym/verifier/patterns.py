@@ -1,7 +1,7 @@
 """Description of wrong results: where they are and what the mistake looks like, without the expected values.
 
 Descriptions have numbers at the public sizes only. Elsewhere an author could choose them to tell itself what its kernel
-has seen (`without_numbers`).
+has seen (`without_numbers`). `Mismatch.elements` has expected values, for verdicts at public sizes.
 """
 
 from __future__ import annotations
@@ -23,10 +23,16 @@ def without_numbers(text: str) -> str:
     """Return a message with no number but those of lines: remarks that give one are left out, any other becomes N."""
     return re.sub(_NUMBER, "N", re.sub(rf" \([^()]*?{_NUMBER}[^()]*\)", "", text))
 
+#: How many wrong elements are listed with their values.
+SHOWN = 5
+
 
 @dataclass(frozen=True)
 class Mismatch:
-    """How one output differs: first wrong index, worst error, number of wrong elements, and the pattern in words."""
+    """How one output differs: first wrong index, worst error, number of wrong elements, and the pattern in words.
+
+    `elements` has the first wrong elements with their expected and actual values.
+    """
 
     output: int
     first: tuple[int, ...]
@@ -34,6 +40,7 @@ class Mismatch:
     total: int
     worst: float
     pattern: str
+    elements: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """Return one line for the author."""
@@ -54,7 +61,22 @@ def locate(output: int, actual: Array, expected: Expected, wrong: Bools, poison:
         error = np.abs(actual.astype(np.float64) - expected.truth) / (np.abs(expected.truth) + (expected.scale or 1.0))
     worst = float(np.nan_to_num(error, nan=np.inf)[wrong].max())
     first = tuple(int(i) for i in np.unravel_index(flat[0], actual.shape))
-    return Mismatch(output, first, flat.size, actual.size, worst, pattern(actual, expected, wrong, poison))
+    words = pattern(actual, expected, wrong, poison)
+    return Mismatch(output, first, flat.size, actual.size, worst, words, _elements(output, actual, expected, flat))
+
+
+def _elements(output: int, actual: Array, expected: Expected, flat: NDArray[np.intp]) -> tuple[str, ...]:
+    """Return the first wrong elements, one line each."""
+    lines = []
+    for at in flat[:SHOWN]:
+        index = ", ".join(str(int(i)) for i in np.unravel_index(at, actual.shape))
+        lines.append(f"output {output} [{index}]: expected {_number(expected.truth, at)}, got {_number(actual, at)}")
+    return tuple(lines)
+
+
+def _number(values: Array, at: int) -> str:
+    element = values.flat[at]
+    return str(int(element)) if values.dtype.kind in "iub" else f"{float(element):.6g}"
 
 
 def pattern(actual: Array, expected: Expected, wrong: Bools, poison: int) -> str:

@@ -1,6 +1,7 @@
 """The command `verify`: its output and exit status."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -57,3 +58,27 @@ def test_people_get_words(tmp_path):
     assert done.returncode == 0
     assert "not correct" in done.stdout
     assert "elements" in done.stdout
+
+
+def test_a_latency_is_put_in_proportion(tmp_path):
+    done = run("--task", "level1/relu", "--kernel", RELU, "--json", "--unsafe")
+    verdict = json.loads(done.stdout.splitlines()[-1])
+    assert 0 < verdict["floor_us"] < verdict["oracle_us"]
+    done = run("--task", "level1/relu", "--kernel", RELU, "--unsafe")
+    latency = verdict["latency_us"]
+    floor, oracle = (f"{latency / verdict[name]:.2f} x" for name in ("floor_us", "oracle_us"))
+    words = f"{latency:.1f} us: {floor} the floor ({verdict['floor_us']:.1f} us), {oracle} the oracle ("
+    assert words in " ".join(done.stdout.split())
+    alone = json.loads(run("--task", "level1/relu", "--kernel", RELU, "--json", "--unsafe", "--no-oracle").stdout)
+    assert alone["oracle_us"] is None
+    assert alone["floor_us"] == verdict["floor_us"]
+
+
+def test_the_first_wrong_elements_are_printed_with_expected_and_actual_values(tmp_path):
+    wrong = tmp_path / "wrong.asc"
+    wrong.write_text(RELU.read_text().replace("AscendC::Relu(y", "AscendC::Abs(y"))
+    done = run("--task", "level1/relu", "--kernel", wrong, "--unsafe")
+    assert re.search(r"output 0 \[\d+, \d+\]: expected 0, got [\d.]+", done.stdout)
+    verdict = json.loads(run("--task", "level1/relu", "--kernel", wrong, "--unsafe", "--json").stdout)
+    assert len(verdict["wrong"]) == 5
+    assert "floor_us" not in verdict

@@ -488,7 +488,7 @@ def test_the_constructors_seed_is_the_first_run_seed(make: Any) -> None:
     [
         ({"budget": 0}, "budget must be at least 1"),
         ({"workers": -1}, "workers must be at least 0"),
-        ({"render_mode": "rgb_array"}, "render_mode is one of ansi, human"),
+        ({"render_mode": "smell"}, "render_mode is one of ansi, human"),
         ({"stages": "drafts"}, "stages is one of both, draft, refine"),
         ({"memory": "none"}, "memory is one of"),
         ({"composition": "best"}, "composition is one of"),

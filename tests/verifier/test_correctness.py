@@ -1,5 +1,8 @@
 """The correctness gate: value sets, tolerances, comparison and feedback."""
 
+import json
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +13,7 @@ from kernel_gym.hardware.device import empty_outputs, numpy_dtype
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites import find_task
 from kernel_gym.tasks.specs import TensorSpec
+from kernel_gym.verdict import from_json
 from kernel_gym.verifier import correctness
 from kernel_gym.verifier.correctness import POISON, Checked, check, compare, schedule, wrong_elements
 from kernel_gym.verifier.reference import Expected, References, evaluate, expect, make
@@ -158,6 +162,27 @@ def test_feedback_does_not_tell_expected_values(device, relu, python_kernel):
     expected = next(schedule(References(), relu, python_kernel("a.store(0, 7)\nreturn 0"))).expected[0].truth
     texts = {f"{v:.{digits}g}" for v in expected.ravel() if v for digits in (3, 4, 5, 6)}
     assert not any(text in verdict.feedback for text in texts if len(text) > 4)
+
+
+def test_the_first_wrong_elements_are_listed_at_public_sizes_alone(device, relu, python_kernel):
+    wrong = "a.store(0, np.maximum(a.load(0), 0))\na.outputs[0].ravel()[1:9] = 77\nreturn 0"
+    verdict = judge(device, relu, python_kernel(wrong))
+    assert verdict.case == "public"
+    assert len(verdict.wrong) == 5
+    assert re.fullmatch(r"output 0 \[0, 1\]: expected [\d.e+-]+, got 77", verdict.wrong[0])
+    assert "77" not in verdict.feedback
+    assert from_json(json.loads(json.dumps(verdict.to_json()))) == verdict
+    public = relu.instance(relu.public).signature.outputs[0].shape
+    hidden = f"out = np.maximum(a.load(0), 0)\na.store(0, out + 77 * (out.shape != {public}))\nreturn 0"
+    verdict = judge(device, relu, python_kernel(hidden))
+    assert verdict.case == "hidden"
+    assert verdict.wrong == ()
+
+
+def test_integers_and_truth_values_are_listed_as_they_are(device, make_task, python_kernel):
+    for expression, expected in (("torch.argmax(x, -1)", r"\d+"), ("x > 0", "[01]")):
+        verdict = judge(device, make_task(expression), python_kernel("a.outputs[0][...] = 1\nreturn 0"))
+        assert re.fullmatch(rf"output 0 \[\d+(, \d+)?\]: expected {expected}, got 1", verdict.wrong[0])
 
 
 def test_references_stay_within_their_memory(relu):

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 
 from kernel_gym import plugins, suites
 from kernel_gym.cli import command_line
+from kernel_gym.cli.profile_table import profile_table
 from kernel_gym.cli.run_options import add_policy_argument
 from kernel_gym.errors import DeviceUnavailable, KernelGymError
 from kernel_gym.hardware.device import Device, Inputs
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
-from kernel_gym.verdict import Feasible, Profile, Verdict
+from kernel_gym.verdict import Feasible, Verdict
+
+if TYPE_CHECKING:
+    from kernel_gym.verifier import Verifier
 
 EXAMPLES = """
 kernel-gym verify --task level1/relu --kernel relu.asc
@@ -50,6 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write a timeline of the pipes at the timing sizes, for ui.perfetto.dev",
     )
     parser.add_argument("--json", action="store_true", help="print the verdict as one line of JSON")
+    parser.add_argument(
+        "--no-oracle",
+        action="store_true",
+        help="do not time the oracle's kernel for comparison; else that is done once for each task and device",
+    )
     parser.add_argument("--fresh", action="store_true", help="verify again even if the verdict is cached")
     parser.add_argument("--unsafe", action="store_true", help="run the kernel even if this machine's sandbox is weak")
 
@@ -60,13 +70,17 @@ def run(arguments: argparse.Namespace) -> int:
     device = _device(arguments.device)
     task = suites.find_task(arguments.task)
     kernel = Kernel(source, device.language)
-    verdict = _judge(kernel, task, device, arguments)
-    if arguments.trace:
-        _trace(kernel, task, device, arguments.trace)
-    if arguments.json:
-        print(json.dumps({"task": task.id} | verdict.to_json()))
-    else:
-        _show(verdict, task.id, arguments.profile)
+    with _verifier(device, arguments) as verifier:
+        verdict = verifier.verify(kernel, task)
+        if arguments.trace:
+            _trace(kernel, task, device, arguments.trace)
+        if arguments.json:
+            references = _references(verdict, task, verifier, arguments)
+            print(json.dumps({"task": task.id} | verdict.to_json() | references))
+        else:
+            console = Console(highlight=False)
+            _show(console, verdict, task.id, arguments.profile)
+            _show_proportion(console, verdict, task, verifier, arguments)
     return 1 if verdict.outcome == "unjudged" else 0
 
 
@@ -86,11 +100,22 @@ def _device(name: str) -> Device:
     return device
 
 
-def _judge(kernel: Kernel, task: Task, device: Device, arguments: argparse.Namespace) -> Verdict:
+def _verifier(device: Device, arguments: argparse.Namespace) -> Verifier:
     from kernel_gym.verifier import Verifier  # takes seconds: bad input is reported without it
 
-    with Verifier(device, cache=not arguments.fresh, unsafe=arguments.unsafe, policy=arguments.policy) as verifier:
-        return verifier.verify(kernel, task)
+    return Verifier(device, cache=not arguments.fresh, unsafe=arguments.unsafe, policy=arguments.policy)
+
+
+def _references(
+    verdict: Verdict, task: Task, verifier: Verifier, arguments: argparse.Namespace
+) -> dict[str, float | None]:
+    """Return the latencies that a feasible kernel's latency is compared with; empty for other kernels."""
+    from kernel_gym.experiments.runs.reference_latency import floor_us, oracle_us
+
+    if not verdict.feasible:
+        return {}
+    oracle = None if arguments.no_oracle else oracle_us(task, verifier)
+    return {"floor_us": floor_us(task, verifier.device), "oracle_us": oracle}
 
 
 def _trace(kernel: Kernel, task: Task, device: Device, path: Path) -> None:
@@ -105,8 +130,7 @@ def _trace(kernel: Kernel, task: Task, device: Device, path: Path) -> None:
         raise KernelGymError(f"no trace of the whole run: {run.fault.message}")
 
 
-def _show(verdict: Verdict, task: str, with_profile: bool) -> None:
-    console = Console(highlight=False)
+def _show(console: Console, verdict: Verdict, task: str, with_profile: bool) -> None:
     colour, title = _TITLES[verdict.outcome]
     judged = f"policy {verdict.policy}, sandbox tier {verdict.sandbox_tier}"
     console.print(f"[bold {colour}]{title}[/]  {task} on {verdict.device}, {judged}")
@@ -116,20 +140,30 @@ def _show(verdict: Verdict, task: str, with_profile: bool) -> None:
     if where:
         console.print("  ".join(where), style="dim")
     console.print(verdict.feedback, markup=False)
+    for element in getattr(verdict, "wrong", ()):
+        console.print(f"  {element}", markup=False)
     for note in verdict.notes:
         console.print(f"- {note}", style="dim", markup=False)
     if with_profile and isinstance(verdict, Feasible):
-        _show_profile(console, verdict.profile)
+        console.print(profile_table(verdict.profile, verdict.latency))
     gates = "  ".join(f"{gate} {1000 * seconds:.0f} ms" for gate, seconds in verdict.seconds.items())
     console.print(gates, style="dim")
 
 
-def _show_profile(console: Console, profile: Profile) -> None:
-    table = Table("what", "value", title="profile", title_justify="left", box=None)
-    for name, value in profile.pipes.items():
-        table.add_row(f"{name} busy", f"{value:.3f} us")
-    for name, value in profile.waits.items():
-        table.add_row(f"{name} waits", f"{value:.3f} us")
-    for name, count in (*profile.bytes.items(), *profile.counts.items()):
-        table.add_row(name, f"{count:,}")
-    console.print(table)
+def _show_proportion(
+    console: Console, verdict: Verdict, task: Task, verifier: Verifier, arguments: argparse.Namespace
+) -> None:
+    """Print a feasible kernel's latency beside the floor and the oracle's; the oracle may have to be timed first."""
+    if not isinstance(verdict, Feasible):
+        return
+    with console.status("timing the oracle's kernel, once for this task"):
+        references = _references(verdict, task, verifier, arguments)
+    names = {"floor_us": "the floor", "oracle_us": "the oracle"}
+    console.print(f"{verdict.latency:.1f} us: {proportions(verdict.latency, references, names)}")
+
+
+def proportions(latency: float, references: Mapping[str, float | None], names: Mapping[str, str]) -> str:
+    """Return a latency as multiples of references: `1.9 x the floor (42.0 us), 0.97 x the oracle (82.7 us)`."""
+    return ", ".join(
+        f"{latency / us:.2f} x {names[key]} ({us:.1f} us)" for key, us in references.items() if us is not None
+    )

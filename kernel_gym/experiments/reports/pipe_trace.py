@@ -71,10 +71,10 @@ def last_core(events: Iterable[dict[str, Any]]) -> list[Operation]:
     pipes: dict[tuple[int, int], str] = {}
     cores: dict[int, list[Operation]] = {}
     for event in events:
-        where = event["pid"], event["tid"]
-        if event["ph"] == "M":
+        where = event["pid"], event.get("tid", 0)
+        if event["name"] == "thread_name":
             pipes[where] = event["args"]["name"]
-        elif event["ph"] == "X":
+        elif event["ph"] == "X" and event.get("cat") != "launch":
             line = int(event.get("args", {}).get("line", 0))
             operation = Operation(pipes[where], event["name"], event["ts"], event["dur"], line)
             cores.setdefault(where[0], []).append(operation)

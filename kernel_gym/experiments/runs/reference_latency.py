@@ -1,6 +1,7 @@
 """Compare latencies with two references: the oracle's kernel, and the floor set by the device's memory and launch.
 
-Both are measured when a task is first solved. The oracle's verdict is cached like any other and counts as no attempt.
+Both are measured when a task is first solved. The oracle's latency is kept in the verdict cache under the task and the
+device, so later runs do not even write its kernel. It counts as no attempt.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 from kernel_gym import suites
 from kernel_gym.errors import KernelGymError
 from kernel_gym.tasks.task import Task
+from kernel_gym.verifier.cache import VerdictCache, key_of
 
 
 class KernelVerifier(Protocol):
@@ -60,16 +62,41 @@ class ReferenceLatencies:
             task = suites.find_task(task_id)
         except KernelGymError:  # a task that was passed as an object
             return {}
-        references = {"floor": self._verifier.device.floor_us(task.instance(task.timing).signature)}
-        latency = self._oracle(task)
-        return references if latency is None else references | {"oracle": latency}
+        latency = oracle_us(task, self._verifier)
+        return {"floor": floor_us(task, self._verifier.device)} | ({} if latency is None else {"oracle": latency})
 
-    def _oracle(self, task: Task) -> float | None:
-        from kernel_gym.authors.apprentice import Unsupported, oracle
 
+def floor_us(task: Task, device: Any) -> float:
+    """Return the microseconds that no correct kernel of a task can be faster than at the timing sizes."""
+    floor: float = device.floor_us(task.instance(task.timing).signature)
+    return floor
+
+
+def oracle_us(task: Task, verifier: KernelVerifier) -> float | None:
+    """Return the latency of the fastest kernel that the apprentice can write; None if it can write none.
+
+    Args:
+        task: The task.
+        verifier: Judges the kernel, unless the verdict cache knows the latency already.
+    """
+    from kernel_gym.authors.apprentice import Unsupported, oracle
+
+    cache: VerdictCache | None = getattr(verifier, "cache", None)
+    key = _oracle_key(task, verifier.device) if cache else ""
+    verdict = cache.get(key) if cache else None
+    if verdict is None:
         try:
-            kernel = oracle(task, self._verifier.device.language)
+            verdict = verifier.verify(oracle(task, verifier.device.language), task)
         except Unsupported:
             return None
-        latency: float | None = self._verifier.verify(kernel, task).latency_us
-        return latency
+        if cache:
+            cache.put(key, verdict)
+    latency: float | None = verdict.latency_us
+    return latency
+
+
+def _oracle_key(task: Task, device: Any) -> str:
+    """Return the oracle's key in the verdict cache, which needs no kernel: whoever writes it, and for what."""
+    from kernel_gym.authors.apprentice import Apprentice
+
+    return key_of("oracle", Apprentice("oracle", device.language).identity(), task.digest, device.identity())

@@ -241,11 +241,13 @@ def test_a_trace_is_that_of_the_core_that_was_done_last() -> None:
         return {"ph": "X", "name": name, "pid": core, "tid": pipe, "ts": begin, "dur": us, "args": {"line": 7}}
 
     names = [
-        {"ph": "M", "pid": core, "tid": pipe, "args": {"name": name}}
+        {"ph": "M", "name": "thread_name", "pid": core, "tid": pipe, "args": {"name": name}}
         for core in (0, 1)
         for pipe, name in ((1, "V"), (4, "MTE2"))
     ]
-    events = [*names, did(0, 4, "copy_in", 1, 2), did(1, 1, "add", 3, 4), did(1, 4, "copy_in", 1, 2)]
+    core = {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "core 1"}}
+    launch = did(9, 0, "launch 1", 0, 99) | {"cat": "launch"}
+    events = [*names, core, launch, did(0, 4, "copy_in", 1, 2), did(1, 1, "add", 3, 4), did(1, 4, "copy_in", 1, 2)]
     operations = pipe_trace.last_core(events)
     assert [(one.pipe, one.name, one.begin, one.end) for one in operations] == [
         ("MTE2", "copy_in", 1, 3),

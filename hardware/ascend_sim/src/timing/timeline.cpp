@@ -118,7 +118,7 @@ void Timeline::run(Core &at, const Instr &instr, Ticks start, Ticks free, Ticks 
         if (static_cast<size_t>(instr.line) >= lines_.size()) lines_.resize(instr.line + 1);
         lines_[instr.line].busy[instr.pipe] += busy;
     }
-    if (trace_) trace_->add(at.block, instr.pipe, instr, start, done);
+    if (trace_) trace_->add(at.block, at.place, instr.pipe, instr, start, done);
 }
 
 void Timeline::plain(Core &at, const Instr &instr, Ticks time) {

@@ -37,6 +37,7 @@ void Timeline::end_launch() {
     }
     const Ticks longest = settle();
     now_ = launch_.began + longest;
+    if (trace_) trace_->add_launch(launches_, launch_.blocks, launch_.cores, launch_.began, now_);
     longest_ += longest;
     mean_ += std::min(longest, launch_.core_time / std::max(1u, launch_.cores));
     l2_.end_launch(launch_.filled);

@@ -47,19 +47,45 @@ const char *instruction_name(const Instr &instr) {
 
 Trace::Trace(FILE *file, const Chip &chip) : file_(file), chip_(chip) { std::fputs("{\"traceEvents\":[", file_); }
 
-void Trace::name_pipe(uint32_t core, uint8_t pipe) {
-    if (!named_.emplace(core, pipe).second) return;
-    std::fprintf(file_, "%s\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":\"%s\"}}",
-                 events_++ ? "," : "", core, pipe, PIPE_NAMES[pipe]);
+void Trace::name_core(uint32_t block, uint32_t core) {
+    if (!cores_.insert(block).second) return;
+    char name[48];
+    if (block == core) std::snprintf(name, sizeof name, "core %u", core);
+    else std::snprintf(name, sizeof name, "core %u, block %u", core, block);
+    name_process(block, name, block + 1);
 }
 
-void Trace::add(uint32_t core, uint8_t pipe, const Instr &instr, Ticks start, Ticks end) {
+void Trace::name_process(uint32_t process, const char *name, uint32_t order) {
+    std::fprintf(file_, "%s\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%u,\"args\":{\"name\":\"%s\"}}",
+                 events_++ ? "," : "", process, name);
+    std::fprintf(file_, ",\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%u,\"args\":{\"sort_index\":%u}}",
+                 process, order);
+}
+
+void Trace::name_pipe(uint32_t block, uint8_t pipe) {
+    if (!pipes_.emplace(block, pipe).second) return;
+    std::fprintf(file_, ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":\"%s\"}}",
+                 block, pipe, PIPE_NAMES[pipe]);
+}
+
+void Trace::add(uint32_t block, uint32_t core, uint8_t pipe, const Instr &instr, Ticks start, Ticks end) {
     if (events_ >= LIMIT || pipe >= ASC_PIPES) return;
-    name_pipe(core, pipe);
+    name_core(block, core);
+    name_pipe(block, pipe);
     std::fprintf(
         file_,
         ",\n{\"ph\":\"X\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%.6f,\"dur\":%.6f,\"args\":{\"line\":%d}}",
-        instruction_name(instr), core, pipe, chip_.microseconds(start), chip_.microseconds(end - start), instr.line);
+        instruction_name(instr), block, pipe, chip_.microseconds(start), chip_.microseconds(end - start), instr.line);
+    ++events_;
+}
+
+void Trace::add_launch(uint32_t number, uint32_t blocks, uint32_t cores, Ticks start, Ticks end) {
+    if (cores_.insert(LAUNCHES).second) name_process(LAUNCHES, "launches", 0);
+    std::fprintf(
+        file_,
+        ",\n{\"ph\":\"X\",\"cat\":\"launch\",\"name\":\"launch %u\",\"pid\":%u,\"tid\":0,\"ts\":%.6f,\"dur\":%.6f,"
+        "\"args\":{\"blocks\":%u,\"cores\":%u}}",
+        number, LAUNCHES, chip_.microseconds(start), chip_.microseconds(end - start), blocks, cores);
     ++events_;
 }
 

@@ -315,6 +315,21 @@ def test_the_report_says_where_time_and_bytes_went() -> None:
 def test_a_trace_shows_each_instruction_on_its_pipe(tmp_path) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "trace.json"
     time(one(copy_in(X, 3200, line=7), vector(RELU, 10)), ROUND, str(path))
-    events = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
+    events = [event for event in json.loads(path.read_text())["traceEvents"] if "line" in event.get("args", {})]
     assert [(event["name"], event["args"]["line"]) for event in events] == [("copy_in", 7), ("relu", 0)]
     assert events[0]["dur"] == pytest.approx(0.210)
+
+
+def test_a_trace_names_cores_blocks_and_launches(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "trace.json"
+    two = ROUND.changed(vector_cores=2)
+    time([*launch([[vector(RELU, 7)]] * 3), *launch([[vector(RELU, 7)]])], two, str(path))
+    events = json.loads(path.read_text())["traceEvents"]
+    names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    assert sorted(names.values()) == ["core 0", "core 0, block 2", "core 1", "launches"]
+    launches = [event for event in events if event.get("cat") == "launch"]
+    assert [(event["name"], event["args"]) for event in launches] == [
+        ("launch 1", {"blocks": 3, "cores": 2}),
+        ("launch 2", {"blocks": 1, "cores": 1}),
+    ]
+    assert launches[0]["ts"] + launches[0]["dur"] <= launches[1]["ts"]

@@ -41,14 +41,31 @@ def test_a_trace_has_every_pipe_of_every_core_and_the_author_s_lines(
     assert run.latency_us == plain.latency_us
     assert plain.profile is not None
     events = json.loads(path.read_text())["traceEvents"]
-    spans = [event for event in events if event["ph"] == "X"]
+    spans = [event for event in events if event["ph"] == "X" and event.get("cat") != "launch"]
     assert {event["pid"] for event in spans} == set(range(plain.profile.counts["cores"]))
-    names = {event["args"]["name"] for event in events if event["ph"] == "M"}
+    names = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
     assert {"V", "MTE2", "MTE3"} <= names
     assert sum(event["name"] == "relu" for event in spans) == plain.profile.counts["V"]
     relu = next(event for event in spans if event["name"] == "relu")
     assert "Relu" in KERNEL.read_text().splitlines()[relu["args"]["line"] - 1]
     assert max(event["ts"] + event["dur"] for event in spans) <= 1.01 * (plain.latency_us or 0)
+
+
+def test_cores_and_launches_are_named(device: AscendSim, build: Build, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    run = device.trace(build, Inputs(SIGNATURE), path)
+    assert run.profile is not None
+    events = json.loads(path.read_text())["traceEvents"]
+    names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    cores = run.profile.counts["cores"]
+    assert [names[core] for core in range(cores)] == [f"core {core}" for core in range(cores)]
+    (launch,) = [event for event in events if event.get("cat") == "launch"]
+    assert names[launch["pid"]] == "launches"
+    assert launch["name"] == "launch 1"
+    assert launch["args"] == {"blocks": run.profile.counts["blocks"], "cores": cores}
+    assert launch["ts"] + launch["dur"] == pytest.approx(run.latency_us, abs=1e-3)
+    first = min(event["ts"] for event in events if event["ph"] == "X")
+    assert launch["ts"] == first
 
 
 def test_a_place_that_cannot_be_written_is_told_in_one_line(device: AscendSim, build: Build, tmp_path: Path) -> None:

@@ -1,0 +1,72 @@
+"""References that a latency is compared with: the floor, and the oracle's latency, which is kept on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kernel_gym import suites
+from kernel_gym.authors import apprentice
+from kernel_gym.experiments.runs.reference_latency import floor_us, oracle_us
+from kernel_gym.kernel import Kernel
+from kernel_gym.tasks.task import Task
+from kernel_gym.verdict import Feasible, Verdict
+from kernel_gym.verifier.cache import VerdictCache
+
+
+class Counting:
+    """A verifier that says 42 us and counts its verdicts."""
+
+    def __init__(self, cache: VerdictCache | None, identity: str = "a device") -> None:
+        self.cache, self.judged = cache, 0
+        self.device = SimpleNamespace(language="ascendc", identity=lambda: identity, floor_us=lambda signature: 13.0)
+
+    def verify(self, kernel: Kernel, task: Task) -> Verdict:
+        self.judged += 1
+        return Feasible("", latency=42.0)
+
+
+@pytest.fixture(scope="module")
+def relu() -> Task:
+    return suites.find_task("level1/relu")
+
+
+def test_the_oracle_is_written_and_judged_once_for_a_task_and_a_device(
+    relu: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Counting(VerdictCache(tmp_path))
+    assert oracle_us(relu, first) == 42.0
+    monkeypatch.setattr(apprentice, "oracle", None)  # a second process neither writes nor judges it
+    second = Counting(VerdictCache(tmp_path))
+    assert oracle_us(relu, second) == 42.0
+    assert (first.judged, second.judged) == (1, 0)
+
+
+def test_another_device_or_task_has_an_oracle_of_its_own(relu: Task, tmp_path: Path) -> None:
+    cache = VerdictCache(tmp_path)
+    oracle_us(relu, Counting(cache))
+    other = Counting(cache, "another device")
+    oracle_us(relu, other)
+    oracle_us(suites.find_task("level1/sigmoid"), other)
+    assert other.judged == 2
+
+
+def test_without_a_cache_nothing_is_kept(relu: Task) -> None:
+    verifier = Counting(None)
+    assert [oracle_us(relu, verifier) for _ in range(2)] == [42.0, 42.0]
+    assert verifier.judged == 2
+
+
+def test_a_task_without_an_oracle_has_none(relu: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(*_: Any) -> Kernel:
+        raise apprentice.Unsupported("no such operator")
+
+    monkeypatch.setattr(apprentice, "oracle", unsupported)
+    assert oracle_us(relu, Counting(VerdictCache(tmp_path))) is None
+
+
+def test_the_floor_is_the_device_s(relu: Task) -> None:
+    assert floor_us(relu, Counting(None).device) == 13.0
