@@ -103,7 +103,7 @@ def _head(sheet: _Sheet, episode: Episode | EpisodeState) -> None:
     numbers = [f"{progress.stage}", f"attempt {min(progress.used + 1, episode.budget)} of {episode.budget}"]
     if progress.best_us is not None and progress.first_us is not None:
         gain = progress.first_us / progress.best_us
-        numbers.append(f"best {progress.best_us:.2f} us, {gain:.2f}x the first kernel's speed")
+        numbers.append(f"best {progress.best_us:.2f} us, {gain:.2f} x as fast as the first")
     sheet.text(EDGE, 50, "   |   ".join(numbers), FAINT)
     sheet.draw.line((0, 64, WIDTH, 64), fill=LINE)
 
@@ -114,7 +114,8 @@ def _candidates(sheet: _Sheet, episode: Episode | EpisodeState) -> None:
         feasible = sum(attempt.verdict.feasible for attempt in episode.attempts)
         sheet.text(SLOT, y, f"the episode is over: {feasible} of {len(episode.attempts)} kernels feasible")
         return
-    due = "choose a start point" if episode.start_due else f"{episode.picks_left} picks left"
+    plural = "" if episode.picks_left == 1 else "s"
+    due = "choose a start point" if episode.start_due else f"{episode.picks_left} pick{plural} left"
     sheet.text(SLOT, y, due)
     sheet.draw.ellipse((TITLE, y - 4, TITLE + 7, y + 3), fill=GREEN)
     sheet.text(TITLE + 13, y, "feasible", FAINT, 11)

@@ -40,6 +40,8 @@ def frame(episode: Episode | EpisodeState, result: AttemptResult | None) -> str:
     """Return task, progress, the verdict of an attempt that has just ended, and the pool as text."""
     progress = episode.progress
     best = "none" if progress.best_us is None else f"{progress.best_us:.2f} us"
+    if progress.best_us and progress.first_us:
+        best += f", {progress.first_us / progress.best_us:.2f} x as fast as the first"
     lines = [f"{episode.task.id}  {progress.stage}  attempt {progress.used}/{episode.budget}  best {best}"]
     if result is not None:
         lines.append(_outcome(result))

@@ -85,6 +85,17 @@ def test_tabular_rendering_tells_the_story(capsys: pytest.CaptureFixture[str]) -
     assert "reward" in shown
 
 
+def test_the_best_kernel_is_compared_with_the_first() -> None:
+    env: Any = gym.make(OPTIMUM, render_mode="ansi", stages="both", picks=12, pool_factor=1)
+    env.reset(seed=0)
+    for _ in range(12):
+        env.step(int(env.unwrapped.action_masks().nonzero()[0][0]))
+    assert "best 1000.00 us, 1.00 x as fast as the first" in env.render().splitlines()[0]
+    for _ in range(13):
+        env.step(int(env.unwrapped.action_masks().nonzero()[0][0]))
+    assert "best 900.00 us, 1.11 x as fast as the first" in env.render().splitlines()[0]
+
+
 def test_the_tabular_vector_form_renders_one_text_each() -> None:
     envs: Any = gym.make_vec(TABULAR, 2, VECTOR, render_mode="ansi", budget=2)
     envs.reset(seed=0)
