@@ -66,7 +66,6 @@ class _Sheet:
     """A white sheet with text in three sizes."""
 
     def __init__(self, tall: int) -> None:
-        self.tall = tall
         self._image = Image.new("RGB", (WIDTH, tall), PAPER)
         self.draw = ImageDraw.Draw(self._image)
 
@@ -74,9 +73,9 @@ class _Sheet:
         """Write one line, vertically centred at y."""
         self.draw.text((x, y), words, fill=colour, font=_font(size), anchor=anchor)
 
-    def cut(self, words: str, room: float) -> str:
+    def cut(self, words: str, room: float, size: int = 12) -> str:
         """Return the words shortened until they fit."""
-        font = _font(12)
+        font = _font(size)
         if font.getlength(words) <= room:
             return words
         while words and font.getlength(f"{words}…") > room:
@@ -99,7 +98,7 @@ def _font(size: int) -> Any:
 
 def _head(sheet: _Sheet, episode: Episode | EpisodeState) -> None:
     progress = episode.progress
-    sheet.text(EDGE, 26, episode.task.id, size=18)
+    sheet.text(EDGE, 26, sheet.cut(episode.task.id, WIDTH - 2 * EDGE, 18), size=18)
     numbers = [f"{progress.stage}", f"attempt {min(progress.used + 1, episode.budget)} of {episode.budget}"]
     if progress.best_us is not None and progress.first_us is not None:
         gain = progress.first_us / progress.best_us

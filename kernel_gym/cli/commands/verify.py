@@ -111,10 +111,11 @@ def _references(
 ) -> dict[str, float | None]:
     """Return the latencies that a feasible kernel's latency is compared with; empty for other kernels."""
     from kernel_gym.experiments.runs.reference_latency import floor_us, oracle_us
+    from kernel_gym.verifier.cache import VerdictCache
 
     if not verdict.feasible:
         return {}
-    oracle = None if arguments.no_oracle else oracle_us(task, verifier)
+    oracle = None if arguments.no_oracle else oracle_us(task, verifier, VerdictCache())
     return {"floor_us": floor_us(task, verifier.device), "oracle_us": oracle}
 
 

@@ -72,16 +72,17 @@ def floor_us(task: Task, device: Any) -> float:
     return floor
 
 
-def oracle_us(task: Task, verifier: KernelVerifier) -> float | None:
+def oracle_us(task: Task, verifier: KernelVerifier, cache: VerdictCache | None = None) -> float | None:
     """Return the latency of the fastest kernel that the apprentice can write; None if it can write none.
 
     Args:
         task: The task.
-        verifier: Judges the kernel, unless the verdict cache knows the latency already.
+        verifier: Judges the kernel, unless the cache knows the latency already.
+        cache: Where the latency is kept; None: in the verifier's cache, if it has one.
     """
     from kernel_gym.authors.apprentice import Unsupported, oracle
 
-    cache: VerdictCache | None = getattr(verifier, "cache", None)
+    cache = cache or getattr(verifier, "cache", None)
     key = _oracle_key(task, verifier.device) if cache else ""
     verdict = cache.get(key) if cache else None
     if verdict is None:

@@ -60,6 +60,12 @@ def test_without_a_cache_nothing_is_kept(relu: Task) -> None:
     assert verifier.judged == 2
 
 
+def test_a_cache_of_one_s_own_serves_a_verifier_without_one(relu: Task, tmp_path: Path) -> None:
+    verifier = Counting(None)
+    assert [oracle_us(relu, verifier, VerdictCache(tmp_path)) for _ in range(2)] == [42.0, 42.0]
+    assert verifier.judged == 1
+
+
 def test_a_task_without_an_oracle_has_none(relu: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unsupported(*_: Any) -> Kernel:
         raise apprentice.Unsupported("no such operator")
