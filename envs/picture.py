@@ -205,11 +205,11 @@ def _latencies(sheet: _Sheet, episode: Episode | EpisodeState) -> None:
     top, bottom, step = TOP + 122, TOP + 290, _step(episode)
     sheet.text(LEFT, top - 20, "latency: each attempt, and the best so far", FAINT, 11)
     sheet.draw.line((LEFT, bottom, RIGHT, bottom), fill=FAINT)
-    for at in sorted({1, (episode.budget + 1) // 2, episode.budget}):
-        sheet.text(LEFT + (at - 0.5) * step, bottom + 10, str(at), FAINT, 11, "mm")
-    known = _best_before(episode)
+    for number in sorted({1, (episode.budget + 1) // 2, episode.budget}):
+        sheet.text(LEFT + (number - 0.5) * step, bottom + 10, str(number), FAINT, 11, "mm")
+    best = _best_before(episode)
     latencies = [attempt.verdict.latency_us for attempt in episode.attempts]
-    scale = [us for us in (known, *latencies) if us]
+    scale = [us for us in (best, *latencies) if us]
     if not scale:
         sheet.text((LEFT + RIGHT) / 2, (top + bottom) / 2, "no feasible kernel yet", FAINT, anchor="mm")
         return
@@ -221,17 +221,15 @@ def _latencies(sheet: _Sheet, episode: Episode | EpisodeState) -> None:
     for us in sorted({min(scale), max(scale)}):
         sheet.text(LEFT - 8, y(us), f"{us:.2f} us", FAINT, 11, "rm")
         sheet.draw.line((LEFT, y(us), RIGHT, y(us)), fill=LINE)
-    points = [(LEFT, y(known))] if known else []
-    for at, us in enumerate(latencies):
-        x = LEFT + (at + 0.5) * step
-        if us:
-            best = min(us, known or us)
-            points += [(x, y(known or us)), (x, y(best))]
-            known = best
-            sheet.draw.ellipse((x - 3, y(us) - 3, x + 3, y(us) + 3), fill=BLUE)
-    if known:
-        points.append((LEFT + (len(latencies) + 0.5 * (not episode.over)) * step, y(known)))
-        sheet.draw.line(points, fill=GREEN, width=2)
+    line: list[tuple[float, float]] = [(LEFT, y(best))] if best else []
+    for index, latency in enumerate(latencies):
+        if latency:
+            x, before = LEFT + (index + 0.5) * step, best or latency
+            best = min(latency, before)
+            line += [(x, y(before)), (x, y(best))]
+            sheet.draw.ellipse((x - 3, y(latency) - 3, x + 3, y(latency) + 3), fill=BLUE)
+    line.append((LEFT + (len(latencies) + 0.5 * (not episode.over)) * step, line[-1][1]))
+    sheet.draw.line(line, fill=GREEN, width=2)
 
 
 def _best_before(episode: Episode | EpisodeState) -> float | None:
