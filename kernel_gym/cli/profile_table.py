@@ -57,7 +57,7 @@ def profile_table(profile: Profile, latency: float) -> Table:
     table = Table(box=None, title="profile", title_justify="left", header_style="dim")
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
-    table.add_column("of the latency", justify="right", no_wrap=True)
+    table.add_column("of latency", justify="right", no_wrap=True)
     table.add_column(style="dim", no_wrap=True)
     for group, rows in groups(profile, latency).items():
         if rows:
@@ -95,7 +95,7 @@ def _pipes(profile: Profile, latency: float) -> Iterator[Row]:
 
 def _bytes(profile: Profile, latency: float) -> Iterator[Row]:
     for name, count in profile.bytes.items():
-        rate = f"{count / latency / 1e3:,.0f} GB/s on average" if count else ""
+        rate = f"{count / latency / 1e3:,.0f} GB/s" if count else ""
         yield LABELS.get(name, name), f"{count / 1e6:,.3f} MB", "", rate
 
 

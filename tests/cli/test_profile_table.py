@@ -28,7 +28,7 @@ def test_pipes_memory_and_synchronisation_have_units_and_shares() -> None:
         ("MTE2 busy", "50.000 us", "50%", "820 instructions"),
     ]
     assert table["memory"] == [
-        ("read from HBM", "33.554 MB", "", "336 GB/s on average"),
+        ("read from HBM", "33.554 MB", "", "336 GB/s"),
         ("written to HBM", "0.000 MB", "", ""),
         ("misaligned copies", "7", "", ""),
     ]
