@@ -109,7 +109,7 @@ def check_one(device: Device, build: Build, task: Task, values: ValueSet) -> Run
     if values.kind == "stress":
         text += " These values have large magnitudes, ties and spikes."
     # No value of a hidden case leaves the verifier.
-    elements = mismatch.elements if values.case.role == "public" else ()
+    elements = mismatch.elements if _is_public(values) else ()
     return Incorrect(text, cause="mismatch", case=_public(values), plain=plain, wrong=elements)
 
 

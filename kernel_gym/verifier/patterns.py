@@ -23,6 +23,7 @@ def without_numbers(text: str) -> str:
     """Return a message with no number but those of lines: remarks that give one are left out, any other becomes N."""
     return re.sub(_NUMBER, "N", re.sub(rf" \([^()]*?{_NUMBER}[^()]*\)", "", text))
 
+
 #: How many wrong elements are listed with their values.
 SHOWN = 5
 

@@ -83,7 +83,7 @@ def oracle_us(task: Task, verifier: KernelVerifier, cache: VerdictCache | None =
     from kernel_gym.authors.apprentice import Unsupported, oracle
 
     cache = cache or getattr(verifier, "cache", None)
-    key = _oracle_key(task, verifier.device) if cache else ""
+    key = _oracle_key(task, verifier) if cache else ""
     verdict = cache.get(key) if cache else None
     if verdict is None:
         try:
@@ -96,8 +96,9 @@ def oracle_us(task: Task, verifier: KernelVerifier, cache: VerdictCache | None =
     return latency
 
 
-def _oracle_key(task: Task, device: Any) -> str:
-    """Return the oracle's key in the verdict cache, which needs no kernel: whoever writes it, and for what."""
+def _oracle_key(task: Task, verifier: Any) -> str:
+    """Return the oracle's key in the verdict cache, which needs no kernel: who writes it, for what, and who judges."""
     from kernel_gym.authors.apprentice import Apprentice
 
-    return key_of("oracle", Apprentice("oracle", device.language).identity(), task.digest, device.identity())
+    author = Apprentice("oracle", verifier.device.language).identity()
+    return key_of("oracle", author, task.digest, verifier.device.identity(), verifier.policy)

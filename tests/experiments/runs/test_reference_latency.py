@@ -21,7 +21,7 @@ class Counting:
     """A verifier that says 42 us and counts its verdicts."""
 
     def __init__(self, cache: VerdictCache | None, identity: str = "a device") -> None:
-        self.cache, self.judged = cache, 0
+        self.cache, self.judged, self.policy = cache, 0, "strict"
         self.device = SimpleNamespace(language="ascendc", identity=lambda: identity, floor_us=lambda signature: 13.0)
 
     def verify(self, kernel: Kernel, task: Task) -> Verdict:
