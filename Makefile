@@ -6,7 +6,7 @@ PACKAGES := envs agents memory hardware
 TYPES_DIR ?= build/types
 
 .DEFAULT_GOAL := help
-.PHONY: help docs docs-serve merged format imports hooks wheel coverage install demo test test-slow test-suites test-model test-browser test-sb3 test-video test-wheel test-cuda test-npu lint types check bench bench-cuda calibrate clean
+.PHONY: help docs docs-serve screenshots merged format imports hooks wheel coverage install demo test test-slow test-suites test-model test-browser test-wandb test-sb3 test-video test-wheel test-cuda test-npu lint types check bench bench-cuda calibrate clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,13 @@ docs: install  ## build the documentation site into build/site
 
 docs-serve: install  ## serve the documentation site on localhost:8000
 	$(MKDOCS) serve
+
+# The pictures of the report and of TensorBoard in the documentation, from the folder of a comparison.
+FOLDER ?= runs/table
+
+screenshots: install  ## pictures of the report and TensorBoard of FOLDER for the documentation
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[browser]'
+	$(BIN)/python docs/screenshots.py $(FOLDER)
 
 # CUDA's compiler library, headers and binding, for the targets that run on an NVIDIA GPU.
 CUDA := $(VENV)/.cuda
@@ -74,6 +81,11 @@ test-model: install $(LOCAL_MODEL)  ## a run with a real, very small language mo
 test-browser: install  ## the report in Chromium
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[browser]'
 	$(BIN)/python -m pytest -m browser -rs tests/browser
+
+# Runs at Weights & Biases, in its offline mode: no account, no network.
+test-wandb: install  ## runs at Weights & Biases, offline
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[wandb]'
+	$(BIN)/python -m pytest -rs tests/experiments/runs/test_wandb.py
 
 # The agent of stable-baselines3: the contract, the known optimum, a failure on its way through the library.
 test-sb3: install  ## the agent of Stable-Baselines3

@@ -1,6 +1,6 @@
 """Base class of the agents that RLlib trains, `ppo` and `dqn`.
 
-It passes the lock-step environment to RLlib, starts a small and silent Ray, flattens metrics, and saves weights. The
+It passes the lock-step environment to RLlib, starts a small and silent Ray, selects metrics, and saves weights. The
 environments run in this process, without remote runners, so that a run is deterministic and uses one memory bank. With
 the address of a Ray cluster one learner trains the network there.
 """
@@ -8,6 +8,7 @@ the address of a Ray cluster one learner trains the network there.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import socket
 from abc import abstractmethod
@@ -87,7 +88,7 @@ class RLlibAgent(Agent):
             try:
                 while (result := _train_or_stop(algorithm)) is not None:
                     self.scorer = algorithm.get_module().scorer
-                    log(flatten(result, "rllib/"), int(result["num_env_steps_sampled_lifetime"]))
+                    log(learning_metrics(result), int(result["num_env_steps_sampled_lifetime"]))
                 self.scorer = algorithm.get_module().scorer
             finally:
                 algorithm.stop()
@@ -173,18 +174,21 @@ _SHARED: WeakValueDictionary[int, _SharedEnvs] = WeakValueDictionary()
 
 _SHARED_ENVS = "kernel_gym.agents.rllib.shared"
 
+#: How the learner's entries begin that are about RLlib's own work.
+PLUMBING = ("num_", "weights_seq_no", "module_train_batch_size", "diff_num_grad_updates")
 
-def flatten(result: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
-    """Return RLlib's nested result as flat scalars for TensorBoard, without its settings and timers."""
-    scalars: dict[str, float] = {}
-    for key, value in result.items():
-        if key in ("config", "timers", "perf", "hist_stats"):
-            continue
-        if isinstance(value, Mapping):
-            scalars |= flatten(value, f"{prefix}{key}/")
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            scalars[f"{prefix}{key}"] = float(value)
-    return scalars
+
+def learning_metrics(result: Mapping[str, Any]) -> dict[str, float]:
+    """Return what RLlib's result says about learning: the learner's losses, and returns and lengths of episodes.
+
+    Counters, timers, throughputs and the state of workers are left out, and so are values that are not there yet (NaN).
+    """
+    learner = result.get("learners", {}).get("default_policy", {})
+    runners = result.get("env_runners", {})
+    metrics = {name: value for name, value in learner.items() if not name.startswith(PLUMBING)}
+    metrics |= {name: runners[name] for name in ("episode_return_mean", "episode_len_mean") if name in runners}
+    numbers = {name: float(value) for name, value in metrics.items() if isinstance(value, int | float)}
+    return {f"rllib/{name}": value for name, value in numbers.items() if not math.isnan(value)}
 
 
 def _train_or_stop(algorithm: Algorithm) -> dict[str, Any] | None:

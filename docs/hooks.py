@@ -20,8 +20,8 @@ from mkdocs.structure.files import File, Files
 from kernel_gym.cli import main
 from kernel_gym.env_registration import PRESETS
 from kernel_gym.envs.options import reference_table
-from kernel_gym.experiments.runs import metrics
 from kernel_gym.experiments.runs.figures import FIGURES
+from kernel_gym.experiments.runs.tracking import metrics
 from kernel_gym.experiments.studies import study_definition
 from kernel_gym.hardware.ascend_sim import rules
 

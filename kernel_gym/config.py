@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from difflib import get_close_matches
 from importlib.resources import files
@@ -82,20 +82,28 @@ class RunConfig(_Frozen):
     initial_memory: str = ""
     initial_agent: str = ""
     learning: bool = True
+    wandb: str = ""
     env: EnvConfig
 
     @property
     def digest(self) -> str:
-        """Hash of everything that decides the results: not the number of workers, nor how a model is reached."""
+        """Hash of everything that decides the results: not workers, tracking, nor how a model is reached."""
         return hashlib.sha256(json.dumps(self._decisive, sort_keys=True).encode()).hexdigest()
 
     def differing_keys(self, other: RunConfig) -> list[str]:
         """Return the keys, dotted, that decide the results and whose values differ in another configuration."""
         return sorted(_differing(self._decisive, other._decisive))
 
+    def describe(self, keys: Iterable[str]) -> str:
+        """Return the values of dotted keys in words; an option that is not set is `unset`."""
+        data = self.model_dump(mode="json")
+        return ", ".join(f"{key} {_value(data, key)}" for key in keys)
+
     @property
     def _decisive(self) -> dict[str, Any]:
-        data = self.model_dump(mode="json", exclude={"workers": True, "checkpoints": True, "env": {"writers"}})
+        data = self.model_dump(
+            mode="json", exclude={"workers": True, "checkpoints": True, "wandb": True, "env": {"writers"}}
+        )
         data["agent_options"].pop("ray_address", None)
         for part in _OPTIONS:
             data["env"][part] = {key: value for key, value in data["env"][part].items() if key not in INCIDENTAL}
@@ -109,6 +117,13 @@ def _differing(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = "
             yield from _differing(value, others, f"{prefix}{key}.")
         elif value != others:
             yield f"{prefix}{key}"
+
+
+def _value(data: Mapping[str, Any], key: str) -> Any:
+    value: Any = data
+    for part in key.split("."):
+        value = value.get(part, "unset") if isinstance(value, Mapping) else "unset"
+    return value
 
 
 def resolve(

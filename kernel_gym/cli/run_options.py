@@ -10,13 +10,14 @@ from kernel_gym.cli import command_line
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
+from kernel_gym.experiments.runs.tracking import wandb_run
 from kernel_gym.verdict import POLICIES
 
 #: The author profiles that come with the package.
 PROFILES = ("middle", "oracle", "placebo", "strong", "weak")
 _OPTIONS = (
     *("config", "suite", "tasks", "budget", "rounds", "tabular"),
-    *("author", "model", "profile", "device", "workers", "set"),
+    *("author", "model", "profile", "device", "workers", "wandb", "set"),
 )
 
 
@@ -41,6 +42,9 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", help="device that kernels run on (default ascend-sim, a simulator)")
     add_policy_argument(parser)
     parser.add_argument("--workers", type=int, help="verifications at once (default: one a core)")
+    parser.add_argument(
+        "--wandb", metavar="PROJECT", help="track the run at Weights & Biases, too (extra wandb; off by default)"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any configuration key, dotted")
 
 
@@ -69,7 +73,8 @@ def add_replay_argument(parser: argparse.ArgumentParser) -> None:
 
 def run_config(arguments: argparse.Namespace, **fixed: object) -> RunConfig:
     """Return the configuration that the command line describes."""
-    settings = {name: getattr(arguments, name) for name in ("suite", "tasks", "budget", "rounds", "workers")} | fixed
+    names = ("suite", "tasks", "budget", "rounds", "workers", "wandb")
+    settings = {name: getattr(arguments, name) for name in names} | fixed
     parts = {name: getattr(arguments, name) for name in ("author", "device", "policy")} | {"table": arguments.tabular}
     env: dict[str, Any] = {name: value for name, value in parts.items() if value is not None}
     options = {name: getattr(arguments, name) for name in ("profile", "model") if getattr(arguments, name) is not None}
@@ -80,6 +85,8 @@ def run_config(arguments: argparse.Namespace, **fixed: object) -> RunConfig:
         if file or env:
             raise ConfigError("--replay takes author, device and configuration from the recorded run; leave them out")
         file, env = arguments.replay / "config.yaml", _replayed(RunFolder(arguments.replay))
+    if arguments.wandb:
+        wandb_run.check_installed()
     overrides = {name: value for name, value in settings.items() if value is not None}
     return resolve(file, overrides | {"env": env}, arguments.set)
 

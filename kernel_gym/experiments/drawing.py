@@ -66,11 +66,11 @@ def curves(series: Mapping[str, Sequence[Sequence[float]]], unit: str, key: bool
         mean, low, high = band(runs)
         x = LEFT + (WIDTH - LEFT - 14) * np.arange(len(mean)) / max(1, len(mean) - 1)
         outline = " ".join(_points(x, _y(high)) + _points(x[::-1], _y(low)[::-1]))
-        parts.append(f'<polygon points="{outline}" fill="{colour(i)}" opacity="0.12"/>')
+        parts.append(f'<g class="series"><polygon points="{outline}" fill="{colour(i)}" opacity="0.12"/>')
         dash = ' stroke-dasharray="5 3"' if dashed(i) else ""
         parts.append(
             f'<polyline points="{" ".join(_points(x, _y(mean)))}" fill="none" stroke="{colour(i)}" '
-            f'stroke-width="2"{dash}><title>{escape(name)}: {mean[-1]:.2f} at the end</title></polyline>'
+            f'stroke-width="2"{dash}><title>{escape(name)}: {mean[-1]:.2f} at the end</title></polyline></g>'
         )
     rows = _key(list(series), HEIGHT + 14) if key else []
     return figure("".join([*parts, *rows]), HEIGHT + (12 + 20 * -(-len(series) // 4) if key else 0), "solve curves")

@@ -19,6 +19,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="contender that the others are compared with (default: as in the study or comparison)",
     )
     parser.add_argument("--run", default="", metavar="CONTENDER/SEED", help="run shown in detail (default: the best)")
+    parser.add_argument(
+        "--attempts",
+        choices=("auto", "all", "one", "none"),
+        default="auto",
+        help="runs whose attempts can be browsed: all, the one in detail, none (default: all unless they are too many)",
+    )
     parser.add_argument("--out", type=Path, help="file to write (default: report.html in the folder)")
     parser.add_argument("--no-traces", action="store_true", help="don't run the fastest kernels again for their traces")
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="write only the pictures, as SVG files")
@@ -33,5 +39,5 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     out = arguments.out or arguments.folder / "report.html"
     traces = not arguments.no_traces
-    print(write_report(arguments.folder, out, arguments.reference, traces=traces, detailed=arguments.run))
+    print(write_report(arguments.folder, out, arguments.reference, traces, arguments.run, arguments.attempts))
     return 0

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
-
-from jinja2 import Environment
 
 from kernel_gym import suites
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments import drawing
-from kernel_gym.experiments.reports import pipe_trace, unrelated_runs
-from kernel_gym.experiments.reports.sections import UNIT, curves, sections
+from kernel_gym.experiments.reports import episodes, page_template, pipe_trace, task_matrix, unrelated_runs
+from kernel_gym.experiments.reports.sections import UNIT, answers, curves, sections
 from kernel_gym.experiments.reports.top_memories import top_memories
 from kernel_gym.experiments.runs.figures import FIGURES
 from kernel_gym.experiments.runs.finished_run import STEPS, TIERS, FinishedRun
@@ -35,7 +32,9 @@ SHOWN_MEMORIES, SHOWN_KERNELS = 8, 8
 YARDSTICK = "oracle"
 
 
-def write_report(folder: Path, file: Path, reference: str = "", traces: bool = True, detailed: str = "") -> Path:
+def write_report(
+    folder: Path, file: Path, reference: str = "", traces: bool = True, detailed: str = "", attempts: str = "auto"
+) -> Path:
     """Write the report of all complete runs below a folder.
 
     Args:
@@ -44,6 +43,8 @@ def write_report(folder: Path, file: Path, reference: str = "", traces: bool = T
         reference: The contender that the others are compared with; that of the comparison or study if left out.
         traces: Whether to run the fastest kernels once more and draw what their pipes did.
         detailed: The run whose details are shown, as `CONTENDER/SEED`; the one with the largest area if left out.
+        attempts: The runs whose attempts can be browsed: `all`, `one` (the run in detail), `none`, or `auto`: all
+            unless they have more than `episodes.MOST_ATTEMPTS` attempts.
 
     Returns:
         The file.
@@ -56,10 +57,12 @@ def write_report(folder: Path, file: Path, reference: str = "", traces: bool = T
     contenders = {run.contender for run in runs}
     if reference and reference not in contenders:
         raise ConfigError(f"no run of {reference!r} is complete; there are {', '.join(sorted(contenders))}")
-    template = Environment(autoescape=True).from_string(
-        files("kernel_gym.experiments.reports").joinpath("report.html.j2").read_text()
-    )
-    file.write_text(template.render(**_content(folder, runs, reference, traces, detailed)))
+    best = _detailed(runs, detailed)
+    content = _content(folder, runs, reference, traces, best)
+    why = "The run that was named." if detailed else "The run with the largest area."
+    browsed = episodes.shown_runs(runs, best, attempts)
+    page = page_template.render(content | {"why": why} | _task_content(runs, best, browsed))
+    file.write_text(page)
     return file
 
 
@@ -108,16 +111,21 @@ def _groups(folder: Path, runs: Sequence[FinishedRun]) -> Mapping[str, Sequence[
     return {"": runs} if unrelated_runs.is_designed(folder) else unrelated_runs.by_settings(runs)
 
 
-def _content(folder: Path, runs: Sequence[FinishedRun], reference: str, traces: bool, detailed: str) -> dict[str, Any]:
-    best = _detailed(runs, detailed)
+def _content(
+    folder: Path, runs: Sequence[FinishedRun], reference: str, traces: bool, best: FinishedRun
+) -> dict[str, Any]:
     items = _items(best.folder)
     definition = study_commands.definition_in(folder)
     against = reference or ("" if definition else agent_comparison.reference(folder))
     ranked_by, memories = top_memories(best, SHOWN_MEMORIES)
+    yardsticks = {run.contender for run in runs if run.config.agent == YARDSTICK}
+    compared = sections(_groups(folder, runs), against, definition, yardsticks)
     return {
         "title": folder.absolute().name,
         "notes": [] if unrelated_runs.is_designed(folder) else unrelated_runs.notes(runs),
-        "sections": sections(_groups(folder, runs), against, definition),
+        "answers": answers(compared),
+        "contents": _contents(compared),
+        "sections": compared,
         "figures": FIGURES,
         "legend": tables.LEGEND.replace("`", ""),
         "simulated": tables.SIMULATED_AUTHOR if best.config.env.author == "apprentice" else "",
@@ -128,7 +136,6 @@ def _content(folder: Path, runs: Sequence[FinishedRun], reference: str, traces: 
         "tiers": list(_tiers(runs, items)),
         "speedups": drawing.spread(_speedups_by_contender(runs)),
         "best": best,
-        "why": "The run that was named." if detailed else "The run with the largest area.",
         "timeline": drawing.timeline(list(best.steps().items()), best.config.budget),
         "transfer": _transfer(best, items),
         "ranked_by": ranked_by,
@@ -137,6 +144,48 @@ def _content(folder: Path, runs: Sequence[FinishedRun], reference: str, traces: 
         "runs": _runs(runs),
         "config": (best.folder.path / "config.yaml").read_text(),
         "provenance": _provenance(best.folder),
+    }
+
+
+#: What the cells of the matrix can show.
+MEASURES = {
+    "solved": "seeds that solved the task",
+    "latency": "lowest latency in microseconds",
+    "first": "attempts to the first correct kernel",
+}
+#: The sections after the comparisons: id -> title.
+SECTIONS = {
+    "tasks": "Every task with every contender",
+    "tiers": "How far tasks came",
+    "speedups": "Speedups",
+    "timeline": "One run in detail",
+    "episodes": "Episodes",
+    "transfer": "Transfer between tasks",
+    "memories": "Most valuable memories",
+    "kernels": "Best kernels",
+    "configuration": "Configuration",
+}
+
+
+def _contents(compared: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return id and title of every section."""
+    results = [(f"results-{number}", f"Results: {section['name']}") for number, section in enumerate(compared, 1)]
+    return [*results, *SECTIONS.items()]
+
+
+def _task_content(runs: Sequence[FinishedRun], best: FinishedRun, browsed: Sequence[FinishedRun]) -> dict[str, Any]:
+    """Return the matrix of tasks and contenders, and the attempts that can be browsed."""
+    if len(browsed) == len(runs):
+        words = f"All {sum(len(run.records) for run in runs):,} attempts: what was shown, written and judged."
+    else:
+        words = "The attempts of the run in detail alone: what was shown, written and judged."
+    return {
+        "measures": MEASURES,
+        "contenders": task_matrix.contenders_of(runs),
+        "matrix": task_matrix.task_matrix(runs, browsed),
+        "episodes": episodes.packed(browsed) if browsed else "",
+        "episode_run": task_matrix.run_name(best),
+        "episode_words": words,
     }
 
 

@@ -6,11 +6,12 @@ Runs on different tasks are never compared with each other; one suite may have s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kernel_gym.experiments import drawing
-from kernel_gym.experiments.runs.figures import RunOutcome, by_seed, comparable
+from kernel_gym.experiments.reports.answer import answer
+from kernel_gym.experiments.runs.figures import ALL_TASKS, RunOutcome, by_seed, comparable
 from kernel_gym.experiments.runs.finished_run import FinishedRun
 from kernel_gym.experiments.studies import tables
 from kernel_gym.experiments.studies.study_definition import StudyDefinition
@@ -23,17 +24,31 @@ Pairs = Sequence[tuple[str, str]]
 
 
 def sections(
-    groups: Mapping[str, Sequence[FinishedRun]], reference: str, definition: StudyDefinition | None
+    groups: Mapping[str, Sequence[FinishedRun]],
+    reference: str,
+    definition: StudyDefinition | None,
+    yardsticks: Collection[str] = (),
 ) -> list[dict[str, Any]]:
     """Return the sections of each group of runs: one per suite, and one over all tasks if all runs have the same.
 
-    The key of a group says which settings it has; it is empty if there is no other group.
+    The key of a group says which settings it has; it is empty if there is no other group. `yardsticks` are contenders
+    that cannot be the best.
     """
-    return [
-        _section(f"{name}, {settings}" if settings else name, outcomes, reference, definition)
-        for settings, runs in groups.items()
-        for name, outcomes in comparable((run.tasks, run.over) for run in runs).items()
-    ]
+    made = []
+    for settings, runs in groups.items():
+        for name, outcomes in comparable((run.tasks, run.over) for run in runs).items():
+            section = _section(f"{name}, {settings}" if settings else name, outcomes, reference, definition)
+            made.append(section | {"answer": answer(outcomes, yardsticks), "whole": name == ALL_TASKS})
+    return made
+
+
+def answers(compared: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return the sentences at the top of a report, each with the name of its section.
+
+    The sections over all tasks answer if there are any. A single sentence has no name.
+    """
+    chosen = [section for section in compared if section["whole"]] or compared
+    return [(section["name"] if len(chosen) > 1 else "", section["answer"]) for section in chosen]
 
 
 def _section(

@@ -7,10 +7,9 @@ different settings, or settings under which the same figure means something else
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from kernel_gym.config import RunConfig
 from kernel_gym.experiments.runs.finished_run import FinishedRun
@@ -47,7 +46,7 @@ def with_own_names(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
         for name, group in _by_contender(runs).items()
     }
     return [
-        replace(run, contender=f"{run.contender} ({_label(run.config, keys[run.contender])})")
+        replace(run, contender=f"{run.contender} ({run.config.describe(keys[run.contender])})")
         if keys[run.contender]
         else run
         for run in runs
@@ -59,7 +58,7 @@ def by_settings(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:
     keys = deciding_keys(runs)
     groups: dict[str, list[FinishedRun]] = defaultdict(list)
     for run in runs:
-        groups[_label(run.config, keys)].append(run)
+        groups[run.config.describe(keys)].append(run)
     return groups
 
 
@@ -100,16 +99,3 @@ def _differing(configs: Sequence[RunConfig]) -> list[str]:
 
 def _is_deciding(key: str) -> bool:
     return any(key == deciding or key.startswith(f"{deciding}.") for deciding in DECIDING)
-
-
-def _label(config: RunConfig, keys: Collection[str]) -> str:
-    data = config.model_dump(mode="json")
-    return ", ".join(f"{key} {_value(data, key)}" for key in keys)
-
-
-def _value(data: Mapping[str, Any], key: str) -> Any:
-    """Return the value of a dotted key; an option that a run does not have is `unset`."""
-    value: Any = data
-    for part in key.split("."):
-        value = value.get(part, "unset") if isinstance(value, Mapping) else "unset"
-    return value

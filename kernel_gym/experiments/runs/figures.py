@@ -29,6 +29,10 @@ FIGURES: dict[str, str] = {
 }
 
 
+#: The name of the group of runs over all tasks.
+ALL_TASKS = "All tasks"
+
+
 @dataclass(frozen=True)
 class RunOutcome:
     """The figures of a run, None where nothing was solved or refined; `curve[t]` is the share solved after t + 1
@@ -39,6 +43,11 @@ class RunOutcome:
     figures: dict[str, float | None]
     curve: tuple[float, ...]
 
+    @property
+    def available(self) -> dict[str, float]:
+        """The figures that the run has."""
+        return {name: value for name, value in self.figures.items() if value is not None}
+
 
 Over = Callable[[Sequence[str]], RunOutcome]
 """Returns the figures of a run over some of its tasks."""
@@ -47,10 +56,7 @@ Over = Callable[[Sequence[str]], RunOutcome]
 def outcome(contender: str, config: RunConfig, records: Sequence[Record], tasks: Sequence[str]) -> RunOutcome:
     """Return the figures of a run over some tasks, from the records that count."""
     budget = config.budget
-    by_task: dict[str, list[Record]] = {task: [] for task in tasks}
-    for record in records:
-        if record["task"] in by_task:
-            by_task[record["task"]].append(record)
+    by_task = _by_task(records, tasks)
     first_solved = [_first(by_task[task], "feasible") for task in tasks]
     curve = tuple(float(np.mean([first <= t for first in first_solved])) for t in range(budget))
     rewards = [record["reward"] for history in by_task.values() for record in history]
@@ -69,6 +75,30 @@ def outcome(contender: str, config: RunConfig, records: Sequence[Record], tasks:
     )
 
 
+def _by_task(records: Sequence[Record], tasks: Sequence[str]) -> dict[str, list[Record]]:
+    by_task: dict[str, list[Record]] = {task: [] for task in tasks}
+    for record in records:
+        if record["task"] in by_task:
+            by_task[record["task"]].append(record)
+    return by_task
+
+
+def curves(config: RunConfig, records: Sequence[Record], tasks: Sequence[str]) -> dict[str, list[float | None]]:
+    """Return the curves of a run over the attempts per task.
+
+    `solved` is the share of tasks solved after t attempts, `reward` the mean reward of the attempts number t, `speedup`
+    the median speedup after t attempts. Values are None where no task has one.
+    """
+    by_task = _by_task(records, tasks)
+    series: dict[str, list[float | None]] = {"solved": [], "reward": [], "speedup": []}
+    for t in range(config.budget):
+        rewards = [history[t]["reward"] for history in by_task.values() if t < len(history)]
+        series["solved"].append(float(np.mean([_first(history, "feasible") <= t for history in by_task.values()])))
+        series["reward"].append(float(np.mean(rewards)) if rewards else None)
+        series["speedup"].append(_median_speedup(history[: t + 1] for history in by_task.values()))
+    return series if config.env.stages != "draft" else series | {"speedup": [None] * config.budget}
+
+
 def comparable(runs: Iterable[tuple[Sequence[str], Over]]) -> dict[str, list[RunOutcome]]:
     """Group runs that can be compared: by suite, and over all tasks where all runs have the same.
 
@@ -85,7 +115,7 @@ def comparable(runs: Iterable[tuple[Sequence[str], Over]]) -> dict[str, list[Run
             if own := [task for task in tasks if not suite or task.startswith(f"{suite}/")]:
                 groups[frozenset(own)].append(over(own))
         for own_tasks, group in groups.items():
-            title = _title(suite, len(own_tasks), group) if len(groups) > 1 else suite or "All tasks"
+            title = _title(suite, len(own_tasks), group) if len(groups) > 1 else suite or ALL_TASKS
             grouped[title if title not in grouped else f"{title}, from {min(own_tasks)} on"] = group
     return grouped
 
@@ -93,7 +123,7 @@ def comparable(runs: Iterable[tuple[Sequence[str], Over]]) -> dict[str, list[Run
 def _title(suite: str, tasks: int, runs: Sequence[RunOutcome]) -> str:
     names = dict.fromkeys(run.agent.rpartition("/")[0] or run.agent for run in runs)
     plural = "s" if tasks > 1 else ""
-    return f"{suite or 'All tasks'}: {tasks} task{plural} of {', '.join(names)}"
+    return f"{suite or ALL_TASKS}: {tasks} task{plural} of {', '.join(names)}"
 
 
 def _first(records: Sequence[Record], key: str) -> float:

@@ -11,13 +11,14 @@ from kernel_gym.agents.contract import Agent, BudgetSpent
 from kernel_gym.authors.contract import Recording
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.errors import KernelGymError
-from kernel_gym.experiments.runs.events import Events
 from kernel_gym.experiments.runs.figures import RunOutcome, outcome
 from kernel_gym.experiments.runs.journal import Journal, Record
-from kernel_gym.experiments.runs.metrics import Meter, category
 from kernel_gym.experiments.runs.reference_latency import ReferenceLatencies
 from kernel_gym.experiments.runs.run_folder import counted_records
 from kernel_gym.experiments.runs.run_plan import RunPlan
+from kernel_gym.experiments.runs.tracking.events import Events
+from kernel_gym.experiments.runs.tracking.metrics import Meter, category
+from kernel_gym.experiments.runs.tracking.wandb_run import WandbRun
 
 Progress = Callable[[int, int, int], None]
 """Called after every attempt with: attempts made, attempts in all, tasks solved."""
@@ -61,11 +62,15 @@ class RunRecorder:
         self._checkpoints = 0
 
     def __enter__(self) -> RunRecorder:
-        self._events = Events(self.plan.folder.path, self.plan.config, self.plan.attempts)
+        path, config = self.plan.folder.path, self.plan.config
+        self._tracker = WandbRun(path, config, len(self.journal.records)) if config.wandb else None
+        self._events = Events(path, config, self.plan.attempts, self._tracker)
         return self
 
     def __exit__(self, *failure: object) -> None:
         self._events.close()
+        if self._tracker is not None:
+            self._tracker.close(failed=failure[0] is not None)
 
     @property
     def attempts(self) -> int:

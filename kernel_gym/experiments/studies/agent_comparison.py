@@ -21,6 +21,7 @@ from kernel_gym.experiments.runs.progress import show_progress
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.run_plan import task_ids
 from kernel_gym.experiments.statistics import differences
+from kernel_gym.experiments.studies.seed_curves import write_seed_curves
 from kernel_gym.experiments.studies.study import Study, print_failures
 from kernel_gym.experiments.studies.study_definition import Shard, folder_name
 from kernel_gym.experiments.studies.tables import COMPARED, SIMULATED_AUTHOR, figures_table
@@ -73,7 +74,10 @@ def run_and_print(study: Study, title: str, parallel: int, *, as_json: bool) -> 
 
 
 def write(study: Study) -> str:
-    """Write `comparison.json` with every run, the intervals and the differences from the reference; return its text."""
+    """Write `comparison.json` with every run, the intervals and the differences from the reference; return its text.
+
+    The curves over seeds go to TensorBoard.
+    """
     runs = study.outcomes()
     summary = {
         "runs": [asdict(run) for run in runs],
@@ -89,6 +93,7 @@ def write(study: Study) -> str:
     }
     text = json.dumps(summary, indent=1)
     (study.folder / FILE).write_text(text)
+    write_seed_curves(study.folder)
     return text
 
 

@@ -12,6 +12,7 @@ from kernel_gym import plugins
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments.runs.progress import show_progress
 from kernel_gym.experiments.studies import study_definition, tables
+from kernel_gym.experiments.studies.seed_curves import write_seed_curves
 from kernel_gym.experiments.studies.study import Failure, Study
 from kernel_gym.verdict import Policy
 
@@ -98,7 +99,11 @@ def run(request: StudyRequest, folder: Path, parallel: int) -> list[Failure]:
 
 
 def write_results(request: StudyRequest, folder: Path) -> str:
-    """Write `results.md` of all complete shards, also of those not requested; return its text."""
+    """Write `results.md` and the curves over seeds of all complete shards, also of those not requested.
+
+    Returns:
+        The text of `results.md`.
+    """
     whole, requested = replace(request, agents=(), seeds=()).study(folder), request.study(folder)
     shards = {shard.label: shard for shard in (*whole.shards, *requested.shards)}
     study = Study(tuple(shards.values()), folder, whole.reference)
@@ -107,4 +112,5 @@ def write_results(request: StudyRequest, folder: Path) -> str:
     _write_study_file(request, folder)
     text = tables.results(f"{request.name}, {request.size} size", study_definition.load(request.name), study)
     (folder / "results.md").write_text(text)
+    write_seed_curves(folder)
     return text

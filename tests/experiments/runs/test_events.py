@@ -1,11 +1,18 @@
 """The events of a run: long runs write fewer points, and whoever speaks seldom is heard all the same."""
 
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.custom_scalar import layout_pb2
+from tensorboard.plugins.hparams import metadata
 
 from kernel_gym.config import resolve
-from kernel_gym.experiments.runs.events import POINTS, Events
+from kernel_gym.experiments.drawing import GRADES
+from kernel_gym.experiments.runs.figures import FIGURES, RunOutcome
+from kernel_gym.experiments.runs.tracking import images
+from kernel_gym.experiments.runs.tracking.events import POINTS, RUN_CHARTS, Events
 
 
 def _points(folder: Path, tag: str) -> list[int]:
@@ -33,3 +40,69 @@ def test_what_a_learner_says_once_an_iteration_is_written(tmp_path: Path) -> Non
         events.agent({"loss": 0.5}, step)
     events.close()
     assert _points(tmp_path, "agent/loss") == steps
+
+
+def _hparams(folder: Path, **overrides: Any) -> tuple[Any, Any]:
+    """Return the columns and the row that a complete run writes."""
+    events = Events(folder, resolve(overrides=overrides), 8)
+    events.settings(RunOutcome("", 0, dict.fromkeys(FIGURES, 0.5) | {"speedup": None}, (0.5,)))
+    events.close()
+    written = EventAccumulator(str(folder)).Reload()
+    assert set(written.Tags()["scalars"]) == {f"hparam/{name}" for name in FIGURES if name != "speedup"}
+    content = written.PluginTagToContent("hparams")
+    return (
+        metadata.parse_experiment_plugin_data(content[metadata.EXPERIMENT_TAG]),
+        metadata.parse_session_start_info_plugin_data(content[metadata.SESSION_START_INFO_TAG]),
+    )
+
+
+def test_seeds_of_one_agent_are_one_row_and_all_agents_have_the_same_columns(tmp_path: Path) -> None:
+    first, second, other = (
+        _hparams(tmp_path / str(i), **settings)
+        for i, settings in enumerate(
+            [
+                {"agent": "value", "seed": 0, "agent_options": {"epsilon": 0.05}},
+                {"agent": "value", "seed": 1, "agent_options": {"epsilon": 0.05}},
+                {"agent": "random", "budget": 9, "env": {"picks": 3}},
+            ]
+        )
+    )
+    assert first[1].group_name == second[1].group_name != other[1].group_name
+    rows = [{name: value.string_value for name, value in row.hparams.items()} for _, row in (first, other)]
+    assert [(row["agent"], row["agent options"], row["settings"]) for row in rows] == [
+        ("value", "epsilon 0.05", ""),
+        ("random", "", "budget 9, env.picks 3"),
+    ]
+    for columns, row in (first, second, other):
+        assert {column.name for column in columns.hparam_infos} == set(row.hparams)
+        assert {metric.name.tag for metric in columns.metric_infos} == {f"hparam/{name}" for name in FIGURES}
+
+
+def test_the_charts_that_people_look_for_first_are_laid_out(tmp_path: Path) -> None:
+    Events(tmp_path, resolve(), 8).close()
+    written = EventAccumulator(str(tmp_path)).Reload().Tensors("custom_scalars__config__")[0].tensor_proto
+    layout = layout_pb2.Layout.FromString(written.string_val[0])
+    assert [category.title for category in layout.category] == list(RUN_CHARTS)
+    tags = [list(chart.multiline.tag) for category in layout.category for chart in category.chart]
+    assert tags == [["solved/correct"], ["reward/mean"], ["speedup/first_draft"]]
+
+
+@pytest.mark.parametrize("tasks", [1, 40])
+def test_images_are_readable_where_tensorboard_shrinks_them(tasks: int) -> None:
+    verdicts = [(False, None), (True, None), (True, 4.0), (True, 2.0)]
+    records = [
+        {"task": f"level1/{'long_' * i}name", "verdict": {"compiled": ok, "feasible": us is not None, "latency_us": us}}
+        for i in range(tasks)
+        for ok, us in verdicts
+    ]
+    shown = 350  # pixels that an image has in TensorBoard
+    for name, pixels in images.figures(records, {}, 4).items():
+        height, width, _ = pixels.shape
+        assert width == images.WIDTH, name
+        assert images.LETTERS * shown / width >= 10, "letters of less than 10 pixels cannot be read"
+        assert height >= images.ROW * (tasks if name.endswith("attempts") else 1)
+    drawn = {
+        tuple(int(value) for value in pixel)
+        for pixel in images.figures(records, {}, 4)["figure/attempts"].reshape(-1, 3)
+    }
+    assert {tuple(bytes.fromhex(grade[1:])) for grade in GRADES} <= drawn

@@ -17,10 +17,10 @@ from kernel_gym.config import resolve
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.tabular.environment import TabularVectorEnv
 from kernel_gym.envs.vector import view
-from kernel_gym.experiments.runs.metrics import Meter
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.run_plan import RunPlan
 from kernel_gym.experiments.runs.run_recorder import RunRecorder
+from kernel_gym.experiments.runs.tracking.metrics import Meter
 from kernel_gym.experiments.runs.training import make_environments, train
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.item import Stage

@@ -1,6 +1,7 @@
 """Training on the packaged table: the same agents and curves, no compiler, round after round."""
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -23,9 +24,9 @@ from kernel_gym.errors import KernelGymError
 from kernel_gym.experiments.reports.report import finished, write_report
 from kernel_gym.experiments.runs.figures import FIGURES, RunOutcome
 from kernel_gym.experiments.runs.journal import first_episodes
-from kernel_gym.experiments.runs.metrics import documented
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.run_recorder import journal_record
+from kernel_gym.experiments.runs.tracking.metrics import documented
 from kernel_gym.experiments.runs.training import train
 from kernel_gym.experiments.studies import evaluation
 from kernel_gym.memory.bank import MemoryBank
@@ -171,6 +172,10 @@ def test_a_learner_of_rllib_runs_on_the_table(tmp_path: Path) -> None:
     [saved] = (tmp_path / "run" / "checkpoints").glob("*/ppo.pt")
     for file in (saved, tmp_path / "run" / "agent" / "ppo.pt"):
         scoring.load(file)
+    tags = EventAccumulator(str(tmp_path / "run")).Reload().Tags()["scalars"]
+    logged = {tag.removeprefix("agent/rllib/") for tag in tags if tag.startswith("agent/rllib/")}
+    assert {"policy_loss", "vf_loss", "entropy"} <= logged
+    assert not [name for name in logged if re.search("num_|timer|throughput|time_|worker|pid|seq_no|connector", name)]
 
 
 def test_what_was_trained_on_the_table_is_evaluated_on_the_device(tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ from kernel_gym.agents.value import ValueAgent
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments.runs.figures import RunOutcome
-from kernel_gym.experiments.runs.metrics import METRICS, OTHERS, documented
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.run_plan import RunPlan
 from kernel_gym.experiments.runs.run_recorder import RunRecorder
+from kernel_gym.experiments.runs.tracking.metrics import METRICS, OTHERS, documented
 from kernel_gym.experiments.runs.training import make_environments, train
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.bank import MemoryBank
@@ -121,7 +121,7 @@ def test_a_run_folder_holds_what_it_says(tmp_path: Path) -> None:
             metric.startswith(("<part>", "round/", "agent/rllib", "agent/sb3"))
             or metric in ("agent/predicted", "agent/doubt")  # complement's
             or "refine" in metric
-            or ((metric.startswith("kernel") or "speedup" in metric) and not solved)
+            or ((metric.startswith(("kernel", "latency")) or "speedup" in metric) and not solved)
         )
         assert absent or any(re.fullmatch(pattern, name) for name in written), metric
     assert json.loads((tmp_path / "run" / "provenance.json").read_text())["kernel_gym"]

@@ -1,4 +1,4 @@
-"""Draw the figures of a run in progress as small images for TensorBoard."""
+"""Draw the figures of a run in progress as small images for TensorBoard, which shows them about 350 pixels wide."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from kernel_gym.experiments.runs.journal import Record
 Pixels = NDArray[np.uint8]
 Histories = Mapping[str, list[Record]]
 
-WIDTH, NAMES, ROW, EDGE = 640, 240, 18, 8
-BACK, TEXT, LINE = "#ffffff", "#44444a", "#d9d9de"
+WIDTH, NAMES, ROW, EDGE, LETTERS = 480, 190, 24, 8, 15
+BACK, TEXT, LINE = "#ffffff", "#33333a", "#d9d9de"
+#: What the colours mean, in the order of `GRADES`.
+STEP_WORDS = ("does not compile", "not correct", "correct", "faster than before")
+TIER_WORDS = ("nothing", "compiled", "correct", "2x as fast as first")
 
 
 def figures(records: Sequence[Record], categories: Mapping[str, str], budget: int) -> dict[str, Pixels]:
@@ -34,10 +37,11 @@ def figures(records: Sequence[Record], categories: Mapping[str, str], budget: in
 
 def attempts(histories: Histories, budget: int) -> Pixels:
     """Draw one row per task, one cell per attempt, coloured by how far it came."""
-    sheet = _Sheet(len(histories))
+    sheet = _Sheet(f"attempts 1 to {budget} at every task", len(histories), STEP_WORDS)
     width = (WIDTH - NAMES - EDGE) / budget
+    of_one_suite = len({task.partition("/")[0] for task in histories}) == 1
     for row, (task, history) in enumerate(histories.items()):
-        sheet.name(row, task)
+        sheet.name(row, task.partition("/")[2] if of_one_suite else task)
         for at, grade in enumerate(steps(history)[:budget]):
             sheet.bar(row, NAMES + at * width, NAMES + (at + 1) * width - 1, GRADES[grade])
     return sheet.pixels()
@@ -48,7 +52,7 @@ def tiers(histories: Histories, categories: Mapping[str, str]) -> Pixels:
     reached: dict[str, list[int]] = defaultdict(list)
     for task, history in histories.items():
         reached[categories.get(task) or "other"].append(tier(history))
-    sheet = _Sheet(len(reached))
+    sheet = _Sheet("how far tasks came (number of tasks)", len(reached), TIER_WORDS)
     for row, (category, grades) in enumerate(sorted(reached.items())):
         sheet.name(row, f"{category} ({len(grades)})")
         x, width = float(NAMES), (WIDTH - NAMES - EDGE) / len(grades)
@@ -60,22 +64,22 @@ def tiers(histories: Histories, categories: Mapping[str, str]) -> Pixels:
 
 def solved(histories: Histories, budget: int) -> Pixels:
     """Draw the shares of tasks with a compiled and with a correct kernel over the attempts per task."""
-    sheet, attempts_made = _Sheet(12), min(budget, max(map(len, histories.values())))
-    left, right, top, bottom = 44, WIDTH - EDGE, EDGE, sheet.height - 28
+    colours = (COLOURS[3], COLOURS[2])
+    sheet = _Sheet(f"share of tasks, attempts 1 to {budget}", 9, ("compiled", "correct"), colours)
+    made = min(budget, max(map(len, histories.values())))
+    left, right, top, bottom = 56, WIDTH - EDGE - 4, sheet.top + 8, sheet.bottom - 10
     for share in (0.0, 0.5, 1.0):
         y = bottom - (bottom - top) * share
         sheet.draw.line((left, y, right, y), fill=LINE)
-        sheet.draw.text((4, y - 7), f"{share:.0%}", fill=TEXT, font=sheet.font)
-    for colour, verdict, y in ((COLOURS[3], "compiled", bottom - 40), (COLOURS[2], "feasible", bottom - 22)):
+        sheet.draw.text((EDGE, y - 9), f"{share:.0%}", fill=TEXT, font=sheet.font)
+    for colour, verdict in zip(colours, ("compiled", "feasible"), strict=True):
         first = [_first(history, verdict) for history in histories.values()]
-        shares = [sum(index <= at for index in first) / len(first) for at in range(attempts_made)]
+        shares = [sum(index <= at for index in first) / len(first) for at in range(made)]
         points = [
             (left + (right - left) * at / max(1, budget - 1), bottom - (bottom - top) * share)
             for at, share in enumerate(shares)
         ]
-        sheet.draw.line(points if len(points) > 1 else points * 2, fill=colour, width=3)
-        sheet.draw.text((right - 80, y), "correct" if verdict == "feasible" else verdict, fill=colour, font=sheet.font)
-    sheet.draw.text((left, bottom + 6), f"1 to {budget} attempts per task", fill=TEXT, font=sheet.font)
+        sheet.draw.line(points if len(points) > 1 else points * 2, fill=colour, width=4)
     return sheet.pixels()
 
 
@@ -84,20 +88,30 @@ def _first(history: list[Record], verdict: str) -> float:
 
 
 class _Sheet:
-    """An image of rows with names at the left."""
+    """An image with a title, rows with names at the left, and at the bottom what the colours mean."""
 
-    def __init__(self, rows: int) -> None:
-        self.height = 2 * EDGE + ROW * rows
-        self._image = Image.new("RGB", (WIDTH, self.height), BACK)
+    def __init__(self, title: str, rows: int, words: Sequence[str], colours: Sequence[str] = GRADES) -> None:
+        self.top, self.font = EDGE + ROW, ImageFont.load_default(LETTERS)
+        self.bottom = self.top + ROW * rows
+        self._image = Image.new("RGB", (WIDTH, self.bottom + ROW * -(-len(words) // 2) + EDGE), BACK)
         self.draw = ImageDraw.Draw(self._image)
-        self.font = ImageFont.load_default(12)
+        self.draw.text((EDGE, EDGE - 2), title, fill=TEXT, font=self.font)
+        for i, (word, colour) in enumerate(zip(words, colours, strict=True)):
+            x, y = EDGE + i % 2 * (WIDTH // 2), self.bottom + 4 + i // 2 * ROW
+            self.draw.rectangle((x, y + 2, x + 14, y + 16), fill=colour)
+            self.draw.text((x + 22, y), word, fill=TEXT, font=self.font)
 
     def name(self, row: int, text: str) -> None:
-        self.draw.text((EDGE, EDGE + row * ROW), text[:40], fill=TEXT, font=self.font)
+        """Write the name of a row, cut to its width."""
+        while self.font.getlength(text) > NAMES - 2 * EDGE:
+            text = f"{text.rstrip('…')[:-1]}…"
+        self.draw.text((EDGE, self.top + row * ROW), text, fill=TEXT, font=self.font)
 
     def bar(self, row: int, begin: float, end: float, colour: str) -> None:
-        top = EDGE + row * ROW
-        self.draw.rectangle((begin, top, max(begin, end), top + ROW - 4), fill=colour)
+        """Draw a part of a row."""
+        top = self.top + row * ROW
+        self.draw.rectangle((begin, top, max(begin, end), top + ROW - 5), fill=colour)
 
     def pixels(self) -> Pixels:
+        """Return the image."""
         return np.asarray(self._image)

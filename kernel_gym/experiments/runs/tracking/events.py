@@ -1,4 +1,7 @@
-"""Write a run to TensorBoard: curves, distributions, figures, settings with results, the fastest kernels."""
+"""Write a run to TensorBoard: curves, distributions, figures, settings with results, the fastest kernels.
+
+The same scalars and images go to Weights & Biases if the configuration names a project there.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +14,51 @@ import numpy as np
 
 from kernel_gym.config import RunConfig
 from kernel_gym.experiments.runs.figures import RunOutcome
-from kernel_gym.experiments.runs.images import figures
 from kernel_gym.experiments.runs.journal import Record
+from kernel_gym.experiments.runs.tracking import hparams
+from kernel_gym.experiments.runs.tracking.images import figures
+from kernel_gym.experiments.runs.tracking.wandb_run import WandbRun
 
 #: The most points of a curve; a longer run leaves some out.
 POINTS = 2_000
 #: How often figures are drawn in a run, evenly spaced over its attempts.
 FIGURES = 10
+#: The charts of a run in the tab "Custom Scalars", by category.
+RUN_CHARTS: dict[str, dict[str, list[Any]]] = {
+    "Every run": {
+        "share of tasks solved": ["Multiline", ["solved/correct"]],
+        "mean reward so far": ["Multiline", ["reward/mean"]],
+        "speedup over the first feasible kernel": ["Multiline", ["speedup/first_draft"]],
+    }
+}
+#: The charts of an agent's seeds, likewise; a category has one chart, because TensorBoard reverses their order.
+SEED_CHARTS: dict[str, dict[str, list[Any]]] = {
+    f"{title}: mean over seeds with its 95% interval": {
+        title: ["Margin", [f"mean/{curve}", f"mean/{curve}/low", f"mean/{curve}/high"]]
+    }
+    for title, curve in (("Share of tasks solved", "solved"), ("Reward", "reward"), ("Speedup", "speedup"))
+}
 
 Values = Mapping[tuple[Any, ...], float]
 """An agent's values; the first part of a key is the stage."""
 
 
 class Events:
-    """The TensorBoard writer of a run of so many attempts."""
+    """The TensorBoard writer of a run of so many attempts.
 
-    def __init__(self, folder: Path, config: RunConfig, attempts: int) -> None:
+    Args:
+        folder: The run folder.
+        config: The run's configuration.
+        attempts: The number of attempts in the whole run.
+        tracker: The run at Weights & Biases that gets scalars and images, too.
+    """
+
+    def __init__(self, folder: Path, config: RunConfig, attempts: int, tracker: WandbRun | None = None) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
         self._writer = SummaryWriter(str(folder))
-        self._config, self._attempts = config, attempts
+        self._writer.add_custom_scalars(RUN_CHARTS)
+        self._config, self._attempts, self._tracker = config, attempts, tracker
         self._every = max(1, attempts // POINTS)
         self._last_agent_point = -1
 
@@ -42,6 +70,8 @@ class Events:
         """Write one point of each curve."""
         for name, value in metrics.items():
             self._writer.add_scalar(f"{prefix}{name}", value, step)
+        if self._tracker is not None:
+            self._tracker.log({f"{prefix}{name}": value for name, value in metrics.items()}, step)
 
     def attempt(self, metrics: Mapping[str, float], step: int) -> None:
         """Write the curves after an attempt, if a point is due."""
@@ -73,31 +103,31 @@ class Events:
 
     def draw(self, records: Sequence[Record], categories: Mapping[str, str], step: int) -> None:
         """Write the figures of a round so far; `categories` has task -> category."""
-        for name, image in figures(records, categories, self._config.budget).items():
+        images = figures(records, categories, self._config.budget)
+        for name, image in images.items():
             self._writer.add_image(name, image, step, dataformats="HWC")
+        if self._tracker is not None:
+            self._tracker.log_images(images, step)
 
     def round(self, result: RunOutcome, number: int) -> None:
         """Write the figures of a finished round."""
-        self.scalars("round/", _available(result), number)
+        figures_of_round = {f"round/{name}": value for name, value in result.available.items()}
+        for name, value in figures_of_round.items():
+            self._writer.add_scalar(name, value, number)
+        if self._tracker is not None:
+            attempts = number * self._attempts // self._config.rounds
+            self._tracker.log({"round": number, **figures_of_round}, attempts)
 
     def settings(self, result: RunOutcome) -> None:
         """Write the settings with the run's figures."""
-        config = self._config
-        settings: dict[str, int | str] = {"agent": config.agent, "budget": config.budget, "seed": config.seed}
-        for key, value in config.env.model_dump().items():
-            if isinstance(value, int | str):
-                settings[key] = value
-            elif key.endswith("_options"):
-                settings |= {f"{key}.{name}": str(option) for name, option in value.items()}
-        settings |= {f"agent.{key}": str(value) for key, value in config.agent_options.items()}
-        results = {f"hparam/{name}": value for name, value in _available(result).items()}
-        self._writer.add_hparams(settings, results, run_name=".")
+        file: Any = self._writer.file_writer
+        for summary in hparams.summaries(self._config):
+            file.add_summary(summary)
+        for name, value in result.available.items():
+            self._writer.add_scalar(f"hparam/{name}", value, self._attempts)
+        if self._tracker is not None:
+            self._tracker.summarise(result.available)
 
     def kernel(self, name: str, source: str, step: int) -> None:
         """Write a kernel as text."""
         self._writer.add_text(f"kernel/{name}", "\n".join(f"    {line}" for line in source.splitlines()), step)
-
-
-def _available(result: RunOutcome) -> dict[str, float]:
-    """Return the figures that the run has."""
-    return {name: value for name, value in result.figures.items() if value is not None}

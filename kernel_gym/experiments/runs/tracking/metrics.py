@@ -13,16 +13,20 @@ from kernel_gym.envs.attempt import Attempt
 
 #: Scalars, written after every attempt; the step is the number of attempts so far. `<...>` stands for a name.
 METRICS: dict[str, str] = {
+    "solved/correct": "share of tasks with a feasible kernel",
+    "solved/compiled": "share of tasks with a kernel that compiled",
+    "reward/mean": "mean reward of the attempts so far",
     "reward/draft": "reward of a drafting attempt: +1 if feasible, otherwise -1",
     "reward/refine": "reward of a refining attempt: tanh of log(best so far / latency), -1 if not feasible",
+    "latency/<task>": "lowest latency of a task so far, in microseconds",
+    "speedup/first_draft": "median over solved tasks of first feasible latency / best latency",
+    "speedup/oracle": "median over solved tasks of the oracle's latency / best latency; on the simulator",
+    "speedup/floor": "the same with the device's floor: a launch, and every tensor moved once at the highest rate",
     "rate/compiled": "share of attempts so far that compiled",
     "rate/correct": "share of attempts so far that were feasible",
-    "rate/reward": "mean reward of the attempts so far",
     "stage/<stage>/compiled": "as `rate/compiled`, for drafting or for refining attempts",
     "stage/<stage>/correct": "as `rate/correct`, likewise",
-    "stage/<stage>/reward": "as `rate/reward`, likewise",
-    "solved/compiled": "share of tasks with a kernel that compiled",
-    "solved/correct": "share of tasks with a feasible kernel",
+    "stage/<stage>/reward": "as `reward/mean`, likewise",
     "category/<category>/solved": "tasks of a category with a feasible kernel / those attempted",
     "category/<category>/reward": "mean reward of the attempts at tasks of a category",
     "category/<category>/compiled": "share of those attempts that compiled",
@@ -30,9 +34,6 @@ METRICS: dict[str, str] = {
     "category/<category>/speedup": "as `speedup/first_draft`, over the solved tasks of a category",
     "category/<category>/oracle": "as `speedup/oracle`, likewise",
     "category/<category>/floor": "as `speedup/floor`, likewise",
-    "speedup/first_draft": "median over solved tasks of first feasible latency / best latency",
-    "speedup/oracle": "median over solved tasks of the oracle's latency / best latency; on the simulator",
-    "speedup/floor": "the same with the device's floor: a launch, and every tensor moved once at the highest rate",
     "memory/items": "number of memories that attempts have produced",
     "memory/shown": "share of those that were shown in some attempt",
     "<part>/tokens_in": "tokens sent to a model; only with a model as author, embedder or inspection",
@@ -47,30 +48,40 @@ METRICS: dict[str, str] = {
     "agent/r2_sigma": "`value`: standard deviation of the refining rewards so far, likewise",
     "agent/predicted": "`context-value`: expected reward of the context, before the attempt",
     "agent/doubt": "`context-value`: mean standard deviation of its weights in the stage; it explores by these",
-    "agent/rllib/<name>": "`ppo`, `dqn`: RLlib's metrics of a batch: losses, entropy, returns",
+    "agent/rllib/<name>": "`ppo`, `dqn`: what RLlib reports of a batch: losses, entropy, returns of episodes",
     "agent/sb3/<name>": "`maskable-ppo`: stable-baselines3's metrics of a batch",
     "round/<figure>": "figures of each round of a run with several rounds; the step is the round",
     "hparam/<figure>": "figures of the complete run, with its settings",
 }
+#: Scalars of the run that a comparison or a study adds for each agent, over its seeds.
+OVER_SEEDS: dict[str, str] = {
+    "mean/solved": "share of tasks with a feasible kernel, mean over seeds",
+    "mean/reward": "mean reward of the attempts number t at every task, likewise",
+    "mean/speedup": "median over solved tasks of first feasible latency / best latency, likewise",
+    "mean/<curve>/low": "lower end of the 95% interval of `mean/<curve>`",
+    "mean/<curve>/high": "upper end of that interval",
+}
 #: What is written besides scalars.
 OTHERS: dict[str, str] = {
     "values/<stage>": "histogram of the agent's values by item; for `context-value`, what an item adds to log-odds",
-    "figure/attempts": "image, ten per run: every attempt at every task, coloured by how far it came",
-    "figure/tiers": "image: how far tasks came, by category: grey nothing, orange compiled, blue correct, green 2x",
+    "figure/attempts": "image, ten per run: every attempt at every task, by how far it came",
+    "figure/tiers": "image: how far tasks came, by category",
     "figure/solved": "image: shares of tasks with a compiled and with a correct kernel over attempts",
     "kernel/<task>": "text: the fastest kernel of a task, once the run is complete",
+    "custom_scalars__config__": "the charts of the tab *Custom Scalars*",
 }
 
 
 def documented(name: str) -> bool:
     """Return whether a name is in one of the tables."""
-    patterns = (re.sub(r"<\w+>", r".+", entry) for entry in (*METRICS, *OTHERS))
+    patterns = (re.sub(r"<\w+>", r".+", entry) for entry in (*METRICS, *OVER_SEEDS, *OTHERS))
     return any(re.fullmatch(pattern, name) for pattern in patterns)
 
 
 def table() -> str:
     """Return every metric with its meaning as a Markdown table."""
-    rows = [f"| `{name}` | {meaning} |" for name, meaning in (*METRICS.items(), *OTHERS.items())]
+    entries = METRICS | OVER_SEEDS | OTHERS
+    rows = [f"| `{name}` | {meaning} |" for name, meaning in entries.items()]
     return "\n".join(["| metric | meaning |", "|---|---|", *rows])
 
 
@@ -121,22 +132,22 @@ class Meter:
             self._latencies[attempt.task].append(attempt.verdict.latency_us)
         return {
             f"reward/{attempt.stage}": attempt.reward,
+            "reward/mean": self._means["reward/mean"].add(attempt.reward),
             **self._rates(attempt),
             "solved/compiled": len(self._compiled) / self.tasks,
             "solved/correct": self.solved / self.tasks,
             **self._by_category(attempt),
             **self._memory(attempt),
-            **self._speedup(),
+            **self._latency(attempt),
         }
 
     def _rates(self, attempt: Attempt) -> dict[str, float]:
         verdict = attempt.verdict
-        new = {"compiled": bool(verdict.compiled), "correct": verdict.feasible, "reward": attempt.reward}
-        return {
-            (key := f"{scope}/{name}"): self._means[key].add(value)
-            for scope in ("rate", f"stage/{attempt.stage}", f"category/{category(attempt)}")
-            for name, value in new.items()
-        }
+        shares: dict[str, float] = {"compiled": bool(verdict.compiled), "correct": verdict.feasible}
+        new = {f"rate/{name}": value for name, value in shares.items()}
+        for scope in (f"stage/{attempt.stage}", f"category/{category(attempt)}"):
+            new |= {f"{scope}/{name}": value for name, value in shares.items()} | {f"{scope}/reward": attempt.reward}
+        return {key: self._means[key].add(value) for key, value in new.items()}
 
     def _by_category(self, attempt: Attempt) -> dict[str, float]:
         name = category(attempt)
@@ -155,10 +166,11 @@ class Meter:
         both, all_ = len(self._produced & self._shown), len(self._produced)
         return {"memory/items": all_, "memory/shown": both / max(1, all_)}
 
-    def _speedup(self) -> dict[str, float]:
+    def _latency(self, attempt: Attempt) -> dict[str, float]:
+        best = {f"latency/{attempt.task}": min(own)} if (own := self._latencies.get(attempt.task)) else {}
         if not self._latencies or not self._refines:
-            return {}
-        return {"speedup/first_draft": _speedup(self._latencies.values())}
+            return best
+        return best | {"speedup/first_draft": _speedup(self._latencies.values())}
 
 
 def category(attempt: Attempt) -> str:
