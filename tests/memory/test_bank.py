@@ -322,11 +322,11 @@ def test_an_embedder_is_asked_for_its_identity_once():
         queries = 0
 
         def identity(self) -> str:
-            Counting.asked += 1
+            Counting.queries += 1
             return super().identity()
 
     with MemoryBank(None, Counting()) as bank:
         for i in range(3):
             bank.add([relu_trace(f"Relu(y, x, {i});")])
             bank.retrieve("text", 2)
-    assert Counting.asked == 1
+    assert Counting.queries == 1

@@ -42,12 +42,12 @@ def line(error: pytest.ExceptionInfo[KernelGymError]) -> str:
 def test_a_full_disk_ends_with_one_line_and_keeps_what_was_written(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     journal = Journal(path)
-    journal.write({"task": "level1/relu"})
+    journal.write({"task": "level1/relu", "verdict": {}})
     before = path.read_bytes()
     journal._file.close()
     journal._file = FULL.open("w")
     with pytest.raises(KernelGymError) as error, reporting_disk_errors(tmp_path):
-        journal.write({"task": "level1/gelu"})
+        journal.write({"task": "level1/gelu", "verdict": {}})
     with pytest.raises(OSError, match="No space"):
         journal.close()
     assert "no space left" in line(error)
