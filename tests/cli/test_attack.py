@@ -71,3 +71,24 @@ def test_the_exit_status_says_what_got_through(attack, folder):
     assert status == 0
     assert "2 kernels: none got through, none refused" in out
     assert "latency / honest" in out
+
+
+@needs_compiler
+def test_damaged_kernels_are_judged_once(attack, folder, tmp_path):
+    words = (
+        "--unsafe",
+        "--damaged",
+        "2",
+        "--variants",
+        "1",
+        "--seed",
+        "7",
+        "--out",
+        str(tmp_path / "results"),
+        "--json",
+    )
+    status, out, _ = attack(*words)
+    names = [row["name"] for row in json.loads(out)]
+    assert (status, names) == (0, ["damaged_7_0", "damaged_7_1", "variant_7_0"])
+    assert [json.loads(line)["name"] for line in (tmp_path / "results").read_text().splitlines()] == names
+    assert json.loads(attack(*words)[1]) == []

@@ -14,6 +14,7 @@ from kernel_gym.verdict import Feasible, Incorrect, Unjudged
 from kernel_gym.verifier import Verifier
 from kernel_gym.verifier.attacks import catalogue, trial
 from kernel_gym.verifier.attacks.trial import Result
+from kernel_gym.verifier.attacks.variants import variants
 
 ATTACKS = catalogue.load("ascendc")
 FEW = catalogue.one_per_cause(ATTACKS)
@@ -139,6 +140,8 @@ WRONG = Incorrect("Wrong result of 42.", cause="mismatch")
         ("no gain", WRONG, ""),
         ("no gain", SLOW, ""),
         ("no gain", FAST, "got through"),
+        ("right", WRONG, ""),
+        ("right", FAST, "got through"),
         ("refused", Unjudged("not judged: broken"), "not judged"),
     ],
 )
@@ -152,3 +155,16 @@ def test_faults(expected, verdict, fault):
 def test_another_gate_than_expected_is_no_fault_but_not_as_expected():
     result = Result(replace(ATTACKS[0], expected="screen"), WRONG, None)
     assert (result.fault, result.as_expected, result.outcome) == ("", False, "correctness")
+
+
+def test_a_feasible_kernel_may_be_right_in_a_second_opinion():
+    attack = replace(ATTACKS[0], expected="right")
+    assert Result(attack, FAST, None, right=True).fault == ""
+
+
+def test_variants_are_the_same_for_the_same_seed():
+    honest = [attack for attack in ATTACKS if attack.expected == "feasible"]
+    some = list(variants(honest, 20, 1))
+    assert some == list(variants(honest, 20, 1))
+    assert all(attack.expected == "feasible" and attack.causes == ("variants",) for attack in some)
+    assert len({attack.kernel.source for attack in some}) > 10

@@ -9,13 +9,14 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from kernel_gym import plugins
+from kernel_gym import plugins, suites
 from kernel_gym.cli import command_line
 from kernel_gym.errors import DeviceUnavailable
 from kernel_gym.hardware.device import Device
@@ -30,7 +31,10 @@ kernel-gym attack --cause S3,S4
 kernel-gym attack --only I12_memory_between_cores --json
 kernel-gym attack --list
 kernel-gym attack --device cuda
+kernel-gym attack --damaged 1000 --variants 100 --seed 1 --out damaged.jsonl
 """
+#: Tasks whose oracles are damaged, too.
+ORACLES = ("level1/gelu", "level1/softmax", "level1/layer_norm", "level1/sum_reduction_over_a_dimension")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +44,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cause", type=command_line.words, default=(), metavar="S1,...", help="attacks of these causes only"
     )
     parser.add_argument("--only", type=command_line.words, default=(), metavar="NAME,...", help="these attacks only")
+    parser.add_argument(
+        "--damaged", type=command_line.count, default=0, metavar="N", help="judge N damaged kernels instead"
+    )
+    parser.add_argument(
+        "--variants", type=command_line.count, default=0, metavar="N", help="judge N variants of honest kernels instead"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of damage and variants (default: %(default)s)")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="append results to a file; those in it are not judged again"
+    )
     parser.add_argument("--list", action="store_true", help="list the attacks instead of running them")
     parser.add_argument("--workers", type=command_line.count, default=1, help="copies of the device to judge on")
     parser.add_argument("--unsafe", action="store_true", help="run the kernels even if this machine's sandbox is weak")
@@ -51,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     from kernel_gym.verifier.attacks import catalogue
 
     device: Device = plugins.load("kernel_gym.devices", arguments.device)()
-    attacks = catalogue.select(catalogue.load(device.language), arguments.cause, arguments.only)
+    attacks = _chosen(catalogue.select(catalogue.load(device.language), arguments.cause, arguments.only), arguments)
     if arguments.list:
         _list(attacks, arguments.json)
         return 0
@@ -65,14 +79,49 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if any(result.fault for result in results) else 0
 
 
+def _chosen(attacks: Sequence[Attack], arguments: argparse.Namespace) -> list[Attack]:
+    """Return the attacks to judge: those of the catalogue, or damaged kernels and variants made of them."""
+    from kernel_gym.verifier.attacks.damage import damaged
+    from kernel_gym.verifier.attacks.variants import variants
+
+    chosen = list(attacks)
+    if arguments.damaged or arguments.variants:
+        honest = [attack for attack in attacks if attack.expected == "feasible"] + _oracles(attacks)
+        chosen = list(damaged([*attacks, *_oracles(attacks)], arguments.damaged, arguments.seed))
+        chosen += variants(honest, arguments.variants, arguments.seed)
+    lines = arguments.out.read_text().splitlines() if arguments.out and arguments.out.exists() else []
+    done = {json.loads(line)["name"] for line in lines}
+    return [attack for attack in chosen if attack.name not in done]
+
+
+def _oracles(attacks: Sequence[Attack]) -> list[Attack]:
+    """Return the apprentice's best kernels for the tasks of the attacks, as honest kernels."""
+    from kernel_gym.authors.apprentice import oracle
+    from kernel_gym.verifier.attacks.catalogue import Attack
+
+    language = attacks[0].kernel.language
+    tasks = [suites.find_task(name) for name in sorted({attack.task for attack in attacks} | set(ORACLES))]
+    return [
+        Attack(task.name, oracle(task, language), task.id, ("oracles",), "feasible", "an oracle", task.name)
+        for task in tasks
+    ]
+
+
 def _attack(device: Device, attacks: Sequence[Attack], arguments: argparse.Namespace) -> list[Result]:
     from kernel_gym.verifier import Verifier
     from kernel_gym.verifier.attacks import trial
 
     with Verifier(device, cache=False, unsafe=arguments.unsafe, workers=arguments.workers) as verifier:
-        results = trial.run(verifier, attacks)
-        console = Console(stderr=True)
-        return list(track(results, "attacking", total=len(attacks), console=console, disable=arguments.json))
+        console, results = Console(stderr=True), trial.run(verifier, attacks)
+        shown = track(results, "attacking", total=len(attacks), console=console, disable=arguments.json)
+        return [_append(result, arguments.out) for result in shown]
+
+
+def _append(result: Result, path: Path | None) -> Result:
+    if path:
+        with path.open("a") as file:
+            file.write(json.dumps(result.to_json()) + "\n")
+    return result
 
 
 def _list(attacks: Sequence[Attack], as_json: bool) -> None:

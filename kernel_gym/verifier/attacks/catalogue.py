@@ -12,6 +12,7 @@ A file begins with a header of comments:
     feasible             an honest kernel, which every gate must let pass
     no gain              refused, or feasible and not faster than the honest kernel
     refused              stopped at any gate
+    right                refused, or feasible and right in a second opinion (`recheck.py`)
     screen, compile, ... stopped at this gate
 
 `honest` names the honest kernel in `honest/` that the file belongs to; by default the task's name. `untold` is a text
@@ -37,7 +38,7 @@ from kernel_gym.verdict import GATES
 HERE = Path(__file__).parent
 #: The suffix of kernel files by language.
 SUFFIXES = {"ascendc": ".cpp", "cuda": ".cu"}
-EXPECTATIONS = ("feasible", "no gain", "refused", *GATES)
+EXPECTATIONS = ("feasible", "no gain", "refused", "right", *GATES)
 _KEYS = ("task", "cause", "expect", "about", "honest", "untold")
 _HEADER = re.compile(rf"// ({'|'.join(_KEYS)}): (.+)")
 _CHANGE = re.compile(r"^// (at|instead of): (\w+)(?: x (\d+))?\n", re.MULTILINE)

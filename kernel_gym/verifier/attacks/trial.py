@@ -11,6 +11,7 @@ from kernel_gym import suites
 from kernel_gym.verdict import GATES, Cheated, Verdict
 from kernel_gym.verifier.attacks import catalogue
 from kernel_gym.verifier.attacks.catalogue import Attack
+from kernel_gym.verifier.attacks.recheck import is_right
 from kernel_gym.verifier.verifier import Verifier
 
 #: Share of the honest kernel's latency below which a feasible attack is faster.
@@ -25,11 +26,13 @@ class Result:
         attack: The attack.
         verdict: Its verdict.
         honest_us: Latency of the honest kernel that it belongs to; None if there is none.
+        right: The second opinion on a feasible kernel that is expected to be right.
     """
 
     attack: Attack
     verdict: Verdict
     honest_us: float | None
+    right: bool = False
 
     @property
     def outcome(self) -> str:
@@ -53,6 +56,8 @@ class Result:
         expected = self.attack.expected
         if not self.verdict.feasible:
             return "refused" if expected == "feasible" else ""
+        if expected == "right":
+            return "" if self.right else "got through"
         if expected == "no gain":
             return "" if self.ratio is not None and self.ratio >= FASTER else "got through"
         return "" if expected == "feasible" else "got through"
@@ -93,9 +98,19 @@ def run(verifier: Verifier, attacks: Sequence[Attack]) -> Iterator[Result]:
             kernel = catalogue.honest(attack.kernel.language, attack.honest)
             honest[attack.honest] = None if kernel is None else _submit(verifier, kernel)
     verdicts = [_submit(verifier, attack) for attack in attacks]
-    for attack, verdict in zip(attacks, verdicts, strict=True):
-        reference = honest[attack.honest]
-        yield Result(attack, verdict.result(), None if reference is None else reference.result().latency_us)
+    for index, (attack, future) in enumerate(zip(attacks, verdicts, strict=True)):
+        reference, verdict = honest[attack.honest], future.result()
+        honest_us = None if reference is None else reference.result().latency_us
+        doubtful = verdict.feasible and attack.expected == "right"
+        yield Result(attack, verdict, honest_us, doubtful and _is_right(verifier, attack, index))
+
+
+def _is_right(verifier: Verifier, attack: Attack, seed: int) -> bool:
+    device = verifier.device.fork()
+    try:
+        return is_right(device, attack.kernel, suites.find_task(attack.task), seed)
+    finally:
+        device.close()
 
 
 def _submit(verifier: Verifier, attack: Attack) -> Future[Verdict]:

@@ -1,0 +1,43 @@
+"""A second opinion on a kernel that was called feasible, without the verifier's values, tolerances and comparison."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernel_gym.hardware.device import Device, Inputs
+from kernel_gym.kernel import Kernel
+from kernel_gym.tasks.task import Task
+from kernel_gym.verifier.hidden_sizes import hidden_cases
+from kernel_gym.verifier.secret import Seeds
+
+#: Largest error that counts as right, as a share of the element and of the root mean square.
+TOLERANCE = 1e-3
+
+
+def is_right(device: Device, kernel: Kernel, task: Task, seed: int) -> bool:
+    """Return whether a kernel computes what the problem file computes on its own inputs.
+
+    The sizes are the public ones, hidden ones by another secret, and the timing sizes, where every element is compared.
+    A run that takes more than the device grants is no answer and counts as right.
+    """
+    build = device.build(kernel, task)
+    drawn = hidden_cases(task, Seeds.of(kernel, task, f"second opinion {seed}".encode()))
+    for case in (task.public, *drawn, task.timing):
+        instance = task.instance(case)
+        inputs = instance.own_inputs(seed)
+        run = device.run(build, Inputs(instance.signature, tuple(tensor.numpy() for tensor in inputs)))
+        if run.status == "timeout":
+            continue
+        truths = instance.evaluate(inputs)
+        pairs = zip(run.outputs, (truth.numpy() for truth in truths), strict=False)
+        if run.status != "ok" or not all(_is_close(output, truth) for output, truth in pairs):
+            return False
+    return True
+
+
+def _is_close(output: np.ndarray, truth: np.ndarray) -> bool:  # type: ignore[type-arg]
+    if truth.dtype.kind != "f":
+        return bool(np.array_equal(output, truth))
+    finite = truth[np.isfinite(truth)].astype(np.float64)
+    scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
+    return bool(np.allclose(output, truth, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True))
