@@ -61,7 +61,8 @@ def _changed(text: str, lexemes: Sequence[Token], rng: random.Random) -> str:
 
 def _statements(lexemes: Sequence[Token]) -> list[tuple[int, int]]:
     """Return the places of simple statements: from behind `;`, `{` or `}` up to the next semicolon."""
-    places, begin = [], None
+    places: list[tuple[int, int]] = []
+    begin: int | None = None
     for token in lexemes:
         if token.text in ("{", "}"):
             begin = None

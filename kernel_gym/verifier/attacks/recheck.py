@@ -9,6 +9,7 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
 from kernel_gym.verifier.hidden_sizes import hidden_cases
 from kernel_gym.verifier.secret import Seeds
+from kernel_gym.verifier.values import Array
 
 #: Largest error that counts as right, as a share of the element and of the root mean square.
 TOLERANCE = 1e-3
@@ -35,7 +36,7 @@ def is_right(device: Device, kernel: Kernel, task: Task, seed: int) -> bool:
     return True
 
 
-def _is_close(output: np.ndarray, truth: np.ndarray) -> bool:  # type: ignore[type-arg]
+def _is_close(output: Array, truth: Array) -> bool:
     if truth.dtype.kind != "f":
         return bool(np.array_equal(output, truth))
     finite = truth[np.isfinite(truth)].astype(np.float64)
