@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,11 @@ def test_damage_is_the_same_for_the_same_seed_and_not_nothing():
     assert some == [attack.kernel.source for attack in damaged(KERNELS, 30, 3)]
     assert some != [attack.kernel.source for attack in damaged(KERNELS, 30, 4)]
     assert len(set(some) - {attack.kernel.source for attack in KERNELS}) > 25
+
+
+def test_a_kernel_without_tokens_cannot_be_damaged():
+    empty = replace(KERNELS[0], kernel=Kernel("// nothing\n"))
+    assert [attack.kernel.source for attack in damaged([empty], 3, 1)] == ["// nothing\n"] * 3
 
 
 def test_the_second_opinion_finds_what_is_wrong_at_large_sizes_alone():

@@ -25,7 +25,8 @@ def damaged(kernels: Sequence[Attack], count: int, seed: int) -> Iterator[Attack
         origin = rng.choice(origins)
         text = origin.kernel.source
         for change in rng.choices(_CHANGES, k=rng.choice((1, 1, 1, 2, 3))):
-            text = change(text, tokens(text), rng)
+            lexemes = tokens(text)
+            text = change(text, lexemes, rng) if lexemes else text
         kernel = Kernel(text, origin.kernel.language)
         yield replace(
             origin, name=f"damaged_{seed}_{index}", kernel=kernel, causes=("damaged",), expected="right", untold="",
