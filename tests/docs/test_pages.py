@@ -164,6 +164,15 @@ def test_every_tried_exploit_is_listed() -> None:
         assert not re.fullmatch(r"[A-J]\d+", id) or re.search(rf"^\| {id} \|", text, re.MULTILINE), id
 
 
+def test_every_cause_of_an_attack_is_explained() -> None:
+    from kernel_gym.verifier.attacks import catalogue
+
+    text = (DOCS / "reference" / "security.md").read_text()
+    causes = {cause for language in ("ascendc", "cuda") for a in catalogue.load(language) for cause in a.causes}
+    for id in (cause for cause in causes if cause.startswith("S")):
+        assert re.search(rf"^\| {id} \|", text, re.MULTILINE), id
+
+
 def test_pages_use_the_names_of_today() -> None:
     """Agents and tasks were renamed; records of runs, and the pages that say so, have the older names."""
     says_so = {"results.md", "agents.md"}

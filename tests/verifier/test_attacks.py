@@ -17,7 +17,9 @@ from kernel_gym.verifier.attacks.trial import Result
 from kernel_gym.verifier.attacks.variants import variants
 
 ATTACKS = catalogue.load("ascendc")
-FEW = catalogue.one_per_cause(ATTACKS)
+#: Honest kernels that were refused once are judged every day.
+ONCE_REFUSED = ("always_inline", "sum_of_600_terms", "macros_and_joined_lines", "mutable_member")
+FEW = (*catalogue.one_per_cause(ATTACKS), *catalogue.select(ATTACKS, names=ONCE_REFUSED))
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
 
