@@ -80,7 +80,7 @@ def _refuse(run: Run, task: Task, values: tuple[Array, ...], poison: int) -> Inc
     if mismatch is None:
         return None
     text = f"Wrong result {PLACE}: {mismatch.describe()}. Compared with atol = rtol = {PLAIN:g}."
-    return Incorrect(text, cause="mismatch", case=CASE, plain=False)
+    return Incorrect(text, cause="mismatch", case=CASE, plain=False, wrong=mismatch.elements)
 
 
 def _timed(device: Device, task: Task, signature: Signature, runs: list[Run]) -> Outcome:
