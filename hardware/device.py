@@ -103,8 +103,9 @@ class Run:
     Args:
         status: `ok`, `refused` (`kernel_launch` returned a code other than zero), `fault`, or `timeout` (wall clock or
             instruction budget).
-        outputs: The outputs; only if values were given and the status is `ok`.
-        latency_us: The latency in microseconds; only if the status is `ok`.
+        outputs: The outputs; only if values were given and the status is `ok`, or the kernel was stopped at a limit of
+            the simulator (`BUDGET`, `WORK_LIMIT`): then as far as it got.
+        latency_us: The latency in microseconds; only if there are outputs or could be.
         profile: Where the time went.
         fault: The rule that was broken.
         code: What `kernel_launch` returned.

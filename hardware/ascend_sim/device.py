@@ -44,7 +44,7 @@ class AscendSim:
     name = "ascend-sim"
     language = "ascendc"
 
-    def __init__(self, chip: str = chips.DEFAULT, timeout: float = 30.0, budget: int = 40_000_000) -> None:
+    def __init__(self, chip: str = chips.DEFAULT, timeout: float = 30.0, budget: int = 64_000_000) -> None:
         self._options = {"chip": chip, "timeout": timeout, "budget": budget}
         self._chip = chips.load(chip)
         self._timeout, self._budget = timeout, budget
@@ -91,8 +91,7 @@ class AscendSim:
         started = time.perf_counter()
         memory = None if inputs.values is None else self._tensors.fill(inputs.signature, inputs.values)
         reply = self._device().ask(self._request(build, inputs), memory, self._timeout)
-        ok = reply["status"] == "ok"
-        outputs = self._tensors.outputs() if ok and inputs.values is not None else ()
+        outputs = self._tensors.outputs() if _has_outputs(reply) and inputs.values is not None else ()
         return _run(reply, outputs, time.perf_counter() - started)
 
     def trace(self, build: Build, inputs: Inputs, path: Path) -> Run:
@@ -208,13 +207,18 @@ def _remove(folder: Path, owner: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _has_outputs(reply: dict[str, Any]) -> bool:
+    """Return whether the outputs are those of the kernel: all of them, or as far as it got within its budget."""
+    return reply["status"] == "ok" or (reply["fault"] or {}).get("rule") in ("BUDGET", "WORK_LIMIT")
+
+
 def _run(reply: dict[str, Any], outputs: tuple[Any, ...], seconds: float) -> Run:
     executor, timing = reply["executor"], reply["timing"]
     ok = reply["status"] == "ok"
     return Run(
         status=reply["status"],
         outputs=outputs,
-        latency_us=timing["latency_us"] if ok else None,
+        latency_us=timing["latency_us"] if _has_outputs(reply) else None,
         profile=diagnose(timing) if ok else None,
         fault=Fault(**reply["fault"]) if reply["fault"] else None,
         code=reply["code"],

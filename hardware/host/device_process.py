@@ -1,6 +1,7 @@
 """Messages between a device and its trusted process: start the process, send requests, and replace it when it died.
 
-A message is a length of four bytes and JSON; descriptors of shared memory travel with requests.
+A message is a length of four bytes and JSON; descriptors of shared memory travel with requests. Messages of length 0
+come before an answer that takes long: they say that the device is at work.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class DeviceProcess:
         Args:
             request: The text of the request.
             memory: Descriptors of shared memory that go with it.
-            seconds: How long the kernel may take; the device gets GRACE_SECONDS more.
+            seconds: How long the kernel may take without a sign of work; the device gets GRACE_SECONDS more.
 
         Returns:
             The answer.
@@ -120,7 +121,9 @@ def _send(connection: socket.socket, text: bytes, memory: int | Sequence[int] | 
 
 
 def _receive(connection: socket.socket) -> bytes:
-    (length,) = struct.unpack("<I", _read(connection, 4))
+    length = 0
+    while length == 0:
+        (length,) = struct.unpack("<I", _read(connection, 4))
     return _read(connection, length)
 
 

@@ -16,9 +16,10 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.verdict import Incorrect
+from kernel_gym.verifier.expected import Expected, wrong_elements
 from kernel_gym.verifier.hidden_sizes import hidden_cases
-from kernel_gym.verifier.patterns import Bools, Mismatch, locate, without_numbers
-from kernel_gym.verifier.reference import Expected, References, ValueSet
+from kernel_gym.verifier.patterns import Mismatch, locate, without_numbers
+from kernel_gym.verifier.reference import References, ValueSet
 from kernel_gym.verifier.values import Array, Kind
 
 SMOKE: tuple[Kind, ...] = ("normal",)
@@ -37,8 +38,6 @@ STOPPED = ("BUDGET", "WORK_LIMIT")
 SLOW = "it is too slow, or a loop never ends; work on tiles with vector instructions"
 #: Tolerance of the paper's comparison.
 PLAIN = 1e-2
-#: Share of the elements whose error may exceed the tolerance, and by which factor.
-OUTLIERS, OUTLIER = 5e-5, 4.0
 
 
 @dataclass
@@ -96,12 +95,17 @@ def distinct(warnings: tuple[str, ...]) -> tuple[str, ...]:
 
 def check_one(device: Device, build: Build, task: Task, values: ValueSet) -> Run | Incorrect:
     """Run the kernel on one value set and compare its outputs."""
-    run = _run(device, build, task, values, POISON)
+    run = run_on(device, build, task, values, POISON)
+    return refuse(run, task, values) or run
+
+
+def refuse(run: Run, task: Task, values: ValueSet) -> Incorrect | None:
+    """Return the verdict on a run that did not finish or whose outputs are wrong; None if it is right."""
     if run.status != "ok":
         return failed(run, _sizes(task, values), _public(values))
     mismatch = compare(run.outputs, values.expected, POISON)
     if mismatch is None:
-        return run
+        return None
     # Only ordinary values are what the plain verdict would have looked at.
     plain = is_plainly_close(run.outputs, values.expected) if values.kind == "normal" else True
     mistake = mismatch.describe() if _is_public(values) else mismatch.describe_hidden()
@@ -113,7 +117,8 @@ def check_one(device: Device, build: Build, task: Task, values: ValueSet) -> Run
     return Incorrect(text, cause="mismatch", case=_public(values), plain=plain, wrong=elements)
 
 
-def _run(device: Device, build: Build, task: Task, values: ValueSet, poison: int) -> Run:
+def run_on(device: Device, build: Build, task: Task, values: ValueSet, poison: int) -> Run:
+    """Run the kernel on one value set, patiently."""
     instance = task.instance(values.case)
     return run_patiently(device, build, instance, Inputs(instance.signature, values.values, poison))
 
@@ -132,7 +137,7 @@ def _repeat(
     device: Device, build: Build, task: Task, first: tuple[ValueSet, Run], checked: Checked
 ) -> Checked | Incorrect:
     values, before = first
-    again = _run(device, build, task, values, OTHER_POISON)
+    again = run_on(device, build, task, values, OTHER_POISON)
     if again.status != "ok":
         return failed(again, _sizes(task, values), _public(values))
     for index, (output, repeated) in enumerate(zip(before.outputs, again.outputs, strict=True)):
@@ -157,27 +162,6 @@ def compare(outputs: tuple[Array, ...], expected: tuple[Expected, ...], poison: 
         if wrong.any():
             return locate(index, actual, reference, wrong, poison)
     return None
-
-
-def wrong_elements(actual: Array, expected: Expected) -> Bools:
-    """Return which elements are wrong: errors beyond the tolerance, and any difference in what is finite.
-
-    In large tensors a few elements may exceed the tolerance by a factor of up to `OUTLIER`, because the largest of a
-    million honest rounding errors is larger than that of a thousand.
-    """
-    truth = expected.truth
-    if truth.dtype.kind != "f":
-        if truth.dtype.kind == "b":  # a kernel may store any byte, numpy would read all but 0 as true
-            actual, truth = actual.view(np.uint8), truth.view(np.uint8)
-        return np.asarray((actual != truth) & expected.counts)
-    values = actual.astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        error, tolerance = np.abs(values - truth), expected.tolerance
-        near = error <= tolerance
-        if 0 < (~near & np.isfinite(truth)).sum() <= OUTLIERS * near.size:
-            near = error <= OUTLIER * tolerance
-    same = (values == truth) | (np.isnan(values) & np.isnan(truth))
-    return np.asarray(~(np.where(np.isfinite(truth), near, same)) & expected.counts)
 
 
 def is_plainly_close(outputs: tuple[Array, ...], expected: tuple[Expected, ...]) -> bool:
@@ -222,10 +206,12 @@ def _is_public(values: ValueSet) -> bool:
 
 
 def _public(values: ValueSet) -> str:
-    return values.case.name if _is_public(values) else "hidden"
+    return "hidden" if values.case.role == "hidden" else values.case.name
 
 
 def _sizes(task: Task, values: ValueSet) -> str:
+    if values.case.role == "timing":
+        return "at the timing sizes"
     if not _is_public(values):
         return "at sizes other than the public ones"
     inputs = task.instance(values.case).signature.inputs

@@ -1,8 +1,7 @@
 """Extrapolate a measured figure of a kernel to larger tensors.
 
 `predict` gives the latency of correct kernels that are too slow to run at the timing sizes, from two smaller sizes. A
-figure grows at least in proportion to the bytes, and faster if it did so between the two sizes. `steepest_drop` finds
-kernels that are suddenly too fast at one size, a sign of cheating.
+figure grows at least in proportion to the bytes, and faster if it did so between the two sizes.
 """
 
 from __future__ import annotations
@@ -34,19 +33,3 @@ def exponent(points: Sequence[Point]) -> float:
 def predict(points: Sequence[Point], nbytes: int) -> float:
     """Return the expected figure on larger tensors; `points` are ordered from small to large."""
     return float(points[-1].figure * (nbytes / points[-1].nbytes) ** exponent(points))
-
-
-def line(points: Sequence[Point], nbytes: int) -> float:
-    """Return the figure at `nbytes` on the line through first and last point; the last figure if there is no line."""
-    small, large = points[0], points[-1]
-    slope = (large.figure - small.figure) / (large.nbytes - small.nbytes) if large.nbytes > small.nbytes else 0.0
-    return large.figure + max(0.0, slope) * (nbytes - large.nbytes)
-
-
-def steepest_drop(points: Sequence[Point]) -> float:
-    """Return the smallest ratio of a figure to the line through the two points before it; 1 for two points or fewer."""
-    shares = [1.0]
-    for first, second, third in zip(points, points[1:], points[2:], strict=False):
-        expected = line([first, second], third.nbytes)
-        shares.append(third.figure / expected if expected > 0 else 1.0)
-    return min(shares)

@@ -10,12 +10,10 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernel_gym.verifier.reference import Expected
+from kernel_gym.verifier.expected import Bools, Expected
 from kernel_gym.verifier.values import Array
 
-Bools = NDArray[np.bool_]
 _NUMBER = r"(?<!line )(?<![\w.])-?(?:0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
 
 
@@ -59,7 +57,8 @@ def locate(output: int, actual: Array, expected: Expected, wrong: Bools, poison:
     """Describe the wrong elements of one output."""
     flat = np.flatnonzero(wrong)
     with np.errstate(invalid="ignore", over="ignore"):
-        error = np.abs(actual.astype(np.float64) - expected.truth) / (np.abs(expected.truth) + (expected.scale or 1.0))
+        unit = np.abs(expected.truth) + np.where(expected.scale, expected.scale, 1.0)
+        error = np.abs(actual.astype(np.float64) - expected.truth) / unit
     worst = float(np.nan_to_num(error, nan=np.inf)[wrong].max())
     first = tuple(int(i) for i in np.unravel_index(flat[0], actual.shape))
     words = pattern(actual, expected, wrong, poison)
@@ -82,7 +81,7 @@ def _number(values: Array, at: int) -> str:
 
 def pattern(actual: Array, expected: Expected, wrong: Bools, poison: int) -> str:
     """Return what the mistake looks like: the first description that fits."""
-    unwritten = _is_poison(actual, poison) & wrong
+    unwritten = is_poison(actual, poison) & wrong
     if unwritten.any():
         return _unwritten(unwritten, wrong)
     values, truth = actual.astype(np.float64), expected.truth.astype(np.float64)
@@ -95,7 +94,8 @@ def pattern(actual: Array, expected: Expected, wrong: Bools, poison: int) -> str
     return whole or _place(wrong)
 
 
-def _is_poison(actual: Array, poison: int) -> Bools:
+def is_poison(actual: Array, poison: int) -> Bools:
+    """Return which elements still hold the poison that they were filled with."""
     if actual.size == 0:
         return np.zeros(actual.shape, bool)
     raw = np.ascontiguousarray(actual).view(np.uint8).reshape(*actual.shape, actual.dtype.itemsize)
@@ -115,7 +115,7 @@ def _whole(values: Array, truth: Array, expected: Expected) -> str:
     if not finite.any():
         return ""
     v, t = values[finite], truth[finite]
-    slack = 20 * (expected.rtol or 1e-6) * (np.abs(t) + expected.scale)
+    slack = _slack(truth, expected)[finite]
     if v.size > 1 and np.ptp(v) == 0 and np.ptp(t) != 0:
         return "every element has the same value"
     if (np.abs(v - t) <= slack).all():
@@ -135,9 +135,13 @@ def _is_transposed(values: Array, truth: Array, expected: Expected) -> bool:
     if truth.ndim < 2 or min(truth.shape[-2:]) < 2:
         return False
     swapped = np.swapaxes(truth, -1, -2).reshape(truth.shape)
-    tolerance = 20 * (expected.rtol or 1e-6) * (np.abs(swapped) + expected.scale)
     with np.errstate(invalid="ignore"):
-        return bool((np.abs(values - swapped) <= tolerance).mean() > 0.9)
+        return bool((np.abs(values - swapped) <= _slack(swapped, expected)).mean() > 0.9)
+
+
+def _slack(truth: Array, expected: Expected) -> Array:
+    """Return how far a result may be from `truth` to have its pattern."""
+    return np.asarray(20 * np.where(expected.rtol, expected.rtol, 1e-6) * (np.abs(truth) + expected.scale))
 
 
 def _place(wrong: Bools) -> str:

@@ -10,89 +10,23 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from dataclasses import dataclass, replace
-from functools import cached_property
 from threading import Lock
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from kernel_gym.errors import TaskError
-from kernel_gym.hardware.device import numpy_dtype
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Instance, Task
+from kernel_gym.verifier.expected import UNDEFINED, Expected, expected_from
 from kernel_gym.verifier.secret import Seeds
-from kernel_gym.verifier.values import RUNGS, Array, Kind, draw
+from kernel_gym.verifier.values import RUNGS, Array, Kind, Rows, draw, draw_mixed
 
-#: Relative tolerance where the reference has no noise: wide enough for an approximate exp (1e-5) and for other orders
-#: of summation, and an order of magnitude below the error of inputs rounded to half precision (5e-4).
-BASE = {"float64": 1e-9, "float32": 5e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
-#: An honest kernel may be this many times as noisy as the reference in the same precision.
-MULTIPLE = 8.0
-#: Values on which the reference itself is noisier than this do not tell an honest kernel from one of lower precision.
-TOO_NOISY = 4.0
-#: Avoids a division by zero in the noise of an all-zero reference.
-TINY = 1e-300
-#: Share of elements on which the reference may be undefined (its two precisions disagree on what is finite).
-UNDEFINED = 0.01
 #: Below this a sum of whole numbers is exact in any order of summation.
 EXACT = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
-#: Larger shares of infinities leave too little to compare.
-MOST_INFINITE = 0.25
 #: Number of value sets that all kernels of a task share, beside the set that is drawn for each.
 SHARED = 3
-
-
-@dataclass(frozen=True)
-class Expected:
-    """One expected output: the truth in float64 (or integers), which elements count, and the tolerance.
-
-    `noise` is the largest error of the reference in the task's own precision, `scale` the truth's root mean square.
-    """
-
-    truth: Array
-    counts: NDArray[np.bool_]
-    base: float = 0.0
-    noise: float = 0.0
-    scale: float = 0.0
-    exact: bool = False
-
-    @property
-    def rtol(self) -> float:
-        """Relative tolerance."""
-        return 0.0 if self.exact else max(self.base, MULTIPLE * self.noise)
-
-    @property
-    def tolerance(self) -> Array:
-        """Largest error that passes, for each element."""
-        return np.asarray(self.rtol * (np.abs(self.truth) + self.scale))
-
-    @cached_property
-    def bounds(self) -> tuple[Array, Array]:
-        """Lowest and highest float32 that pass, for each element: a quick check of large tensors."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            low, high = self.truth - self.tolerance, self.truth + self.tolerance
-            finite = np.isfinite(self.truth)
-            exact = [np.where(finite, edge, self.truth) for edge in (low, high)]
-            inner = [edge.astype(np.float32) for edge in exact]
-            inner[0] = np.where(inner[0] < exact[0], np.nextafter(inner[0], np.float32(np.inf)), inner[0])
-            inner[1] = np.where(inner[1] > exact[1], np.nextafter(inner[1], np.float32(-np.inf)), inner[1])
-        return inner[0], inner[1]
-
-    @property
-    def undefined(self) -> float:
-        """Share of elements that the reference does not define."""
-        return 1.0 - float(self.counts.mean()) if self.counts.size else 0.0
-
-    @property
-    def clear(self) -> bool:
-        """Whether an honest kernel, a null kernel and one of lower precision can be distinguished on these values."""
-        if self.truth.dtype.kind == "f":
-            infinite = float(np.isinf(self.truth).mean()) if self.truth.size else 0.0
-            if np.isnan(self.truth).any() or infinite > MOST_INFINITE:
-                return False
-        return self.undefined <= UNDEFINED and MULTIPLE * self.noise <= TOO_NOISY * self.base
 
 
 @dataclass(frozen=True)
@@ -173,8 +107,9 @@ def make(task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str) -> ValueSe
     instance = task.instance(case)
     for rung in range(RUNGS[kind]):
         rng = seeds.generator("values", case.name, kind, slot, rung)
-        values = _with_fixed(instance, draw(instance.signature, kind, rung, rng))
-        expected = expect(instance, values, integral=kind == "integers")
+        drawn, rows = _draw(instance, kind, rung, rng)
+        values = _with_fixed(instance, drawn)
+        expected = expect(instance, values, integral=kind == "integers", rows=rows)
         if all(output.clear for output in expected) and not _spreads(values, expected):
             return ValueSet(case, kind, rung, values, expected)
     if kind != "normal":  # the reference is not defined on this kind: ordinary values instead
@@ -184,10 +119,16 @@ def make(task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str) -> ValueSe
     raise TaskError(f"{task.id}: the reference disagrees with itself in float64 at case {case.name!r}: mend the task")
 
 
+def _draw(instance: Instance, kind: Kind, rung: int, rng: np.random.Generator) -> tuple[tuple[Array, ...], Rows | None]:
+    if kind == "mixed":
+        return draw_mixed(instance.signature, rung, rng)
+    return draw(instance.signature, kind, rung, rng), None
+
+
 def _spreads(values: tuple[Array, ...], expected: tuple[Expected, ...]) -> bool:
     """Return whether an infinity reaches many outputs: honest kernels that multiply by zero would produce NaN there."""
     infinite = sum(int(np.isinf(array).sum()) for array in values if array.dtype.kind == "f")
-    return sum(int((~np.isfinite(output.truth)).sum()) for output in expected) > 2 * infinite > 0
+    return infinite > 0 and sum(int((~np.isfinite(output.truth)).sum()) for output in expected) > 2 * infinite
 
 
 def _with_fixed(instance: Instance, values: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -199,12 +140,14 @@ def _with_fixed(instance: Instance, values: tuple[Array, ...]) -> tuple[Array, .
     )
 
 
-def expect(instance: Instance, values: tuple[Array, ...], integral: bool = False) -> tuple[Expected, ...]:
+def expect(
+    instance: Instance, values: tuple[Array, ...], integral: bool = False, rows: Rows | None = None
+) -> tuple[Expected, ...]:
     """Return the expected outputs on `values`; with `integral` they are exact where the module is linear."""
     truths = evaluate(instance, values, torch.float64)
-    natives = evaluate(instance, values)
+    natives = evaluate(instance, values, widen=False)
     outputs = tuple(
-        _expected(truth, native, spec.dtype)
+        expected_from(truth, native, spec.dtype, rows)
         for truth, native, spec in zip(truths, natives, instance.signature.outputs, strict=True)
     )
     if integral and all(map(_is_integral, outputs)) and _is_linear(instance, values):
@@ -212,11 +155,13 @@ def expect(instance: Instance, values: tuple[Array, ...], integral: bool = False
     return outputs
 
 
-def evaluate(instance: Instance, values: tuple[Array, ...], dtype: torch.dtype | None = None) -> tuple[Array, ...]:
-    """Run the reference on arrays; floats are returned as float64."""
+def evaluate(
+    instance: Instance, values: tuple[Array, ...], dtype: torch.dtype | None = None, widen: bool = True
+) -> tuple[Array, ...]:
+    """Run the reference on arrays; floats are returned as float64, without `widen` at least as float32."""
     with torch.no_grad():
         outputs = instance.evaluate([_to_torch(array) for array in values], dtype)
-    return tuple(_to_numpy(tensor) for tensor in outputs)
+    return tuple(_to_numpy(tensor, torch.float64 if widen else torch.float32) for tensor in outputs)
 
 
 def _to_torch(array: Array) -> torch.Tensor:
@@ -226,27 +171,11 @@ def _to_torch(array: Array) -> torch.Tensor:
     return torch.from_numpy(array)
 
 
-def _to_numpy(tensor: torch.Tensor) -> Array:
-    plain = tensor.detach().to(torch.float64) if tensor.is_floating_point() else tensor.detach()
+def _to_numpy(tensor: torch.Tensor, least: torch.dtype = torch.float64) -> Array:
+    plain = tensor.detach()
+    if plain.is_floating_point():
+        plain = plain.to(torch.promote_types(plain.dtype, least))
     return np.asarray(plain.contiguous().numpy())
-
-
-def _expected(truth: Array, native: Array, dtype: str) -> Expected:
-    if truth.dtype.kind != "f":
-        return Expected(truth, np.asarray(truth == native), exact=True)
-    with np.errstate(over="ignore"):
-        held = truth.astype(numpy_dtype(dtype)).astype(np.float64)
-    truth = np.where(np.isinf(held), held, truth)
-    counts = np.isfinite(truth) & np.isfinite(native) | (truth == native) | (np.isnan(truth) & np.isnan(native))
-    usual = counts & np.isfinite(truth)
-    scale = float(np.sqrt(np.mean(np.square(truth[usual])))) if usual.any() else 0.0
-    error = (
-        np.abs(truth[usual] - native[usual]) / np.maximum(np.abs(truth[usual]) + scale, TINY)
-        if usual.any()
-        else np.zeros(1)
-    )
-    noise = float(np.nan_to_num(error).max())
-    return Expected(truth, counts, BASE[dtype], noise, scale)
 
 
 def _is_integral(expected: Expected) -> bool:

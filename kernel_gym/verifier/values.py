@@ -5,11 +5,17 @@ tensor), `integers` (small and exact, so that the results of linear functions mu
 magnitudes, ties, spikes, and infinities where the reference is defined on them) and `structured` (all rows differ, so
 that swapped rows and transpositions show). Each kind has rungs from severe to tame; the reference decides which rung is
 used.
+
+The kind `mixed` is for the timing sizes: normal values, and stress values (without infinities) in a random quarter of
+the rows of the first argument. Large arguments are put together from pieces of a pool, because drawing every value
+would take longer than running a kernel on them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -18,14 +24,28 @@ from numpy.typing import NDArray
 from kernel_gym.hardware.device import numpy_dtype
 from kernel_gym.tasks.specs import InputSpec, Signature
 
-Kind: TypeAlias = Literal["normal", "integers", "stress", "structured"]
+Kind: TypeAlias = Literal["normal", "integers", "stress", "structured", "mixed"]
 Array: TypeAlias = NDArray[Any]
 Doubles: TypeAlias = NDArray[np.float64]
 
 #: Largest spike of the `stress` rungs. The first goes past what float16 can hold, the third stays where exp is finite.
 SPIKES = (2e5, 2e5, 40.0, 8.0)
 #: Number of rungs of each kind, severe to tame.
-RUNGS: dict[Kind, int] = {"normal": 2, "integers": 2, "stress": len(SPIKES), "structured": 2}
+RUNGS: dict[Kind, int] = {"normal": 2, "integers": 2, "stress": len(SPIKES), "structured": 2, "mixed": len(SPIKES) - 1}
+#: Values of a pool, and of each piece of it that goes into a large argument.
+POOL, PIECE = 1 << 18, 1 << 14
+#: Least number of rows that the leading dimensions of an argument are read as, and of values in a row that is stressed.
+ROWS, ROW = 8, 1024
+#: One of so many rows is stressed.
+STRESSED = 4
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The leading dimensions of an argument, and which of its rows hold stress values."""
+
+    shape: tuple[int, ...]
+    stressed: NDArray[np.bool_]
 
 
 def draw(signature: Signature, kind: Kind, rung: int, rng: np.random.Generator) -> tuple[Array, ...]:
@@ -34,6 +54,48 @@ def draw(signature: Signature, kind: Kind, rung: int, rng: np.random.Generator) 
         np.asarray(_tensor(spec, kind, rung, rng), dtype=numpy_dtype(spec.dtype)).reshape(spec.shape)
         for spec in signature.inputs
     )
+
+
+def draw_mixed(signature: Signature, rung: int, rng: np.random.Generator) -> tuple[tuple[Array, ...], Rows | None]:
+    """Draw a value set of the kind `mixed`, and return it with the rows of the first argument that are stressed."""
+    values = [_pooled(spec, "normal", 0, rng) for spec in signature.inputs]
+    position = next((i for i, spec in enumerate(signature.inputs) if _is_float_argument(spec)), None)
+    if position is None:
+        return tuple(values), None
+    spec, rows = signature.inputs[position], _stressed_rows(signature.inputs[position].shape, rng)
+    matrix = values[position].reshape(rows.stressed.size, -1)
+    shape = (int(rows.stressed.sum()), matrix.shape[1])
+    matrix[rows.stressed] = _pooled(replace(spec, shape=shape), "stress", rung + 1, rng)
+    return tuple(values), rows
+
+
+def _is_float_argument(spec: InputSpec) -> bool:
+    return spec.origin == "argument" and _is_float(spec.dtype)
+
+
+def _stressed_rows(shape: tuple[int, ...], rng: np.random.Generator) -> Rows:
+    """Choose a quarter of the rows: single ones, or groups of neighbours where rows are short."""
+    dimensions = next((d for d in range(1, len(shape)) if prod(shape[:d]) >= ROWS), max(1, len(shape) - 1))
+    height = prod(shape[:dimensions])
+    group = max(1, ROW // max(1, prod(shape[dimensions:])))
+    groups = -(-height // group)
+    stressed = np.zeros(groups, bool)
+    stressed[rng.permutation(groups)[: -(-(groups - 1) // STRESSED)]] = True
+    return Rows(shape[:dimensions], np.repeat(stressed, group)[:height])
+
+
+def _pooled(spec: InputSpec, kind: Kind, rung: int, rng: np.random.Generator) -> Array:
+    """Draw one input; a large argument is put together from pieces of a pool at random places."""
+    dtype = numpy_dtype(spec.dtype)
+    if spec.numel <= POOL or not _is_float_argument(spec):
+        return np.array(_tensor(spec, kind, rung, rng), dtype=dtype).reshape(spec.shape)
+    pool = np.asarray(_tensor(replace(spec, shape=(POOL,)), kind, rung, rng), dtype=dtype)
+    values = np.empty(spec.numel, dtype)
+    starts = range(0, spec.numel, PIECE)
+    for start, offset in zip(starts, rng.integers(0, POOL - PIECE, len(starts)), strict=True):
+        piece = values[start : start + PIECE]
+        piece[:] = pool[offset : offset + piece.size]
+    return values.reshape(spec.shape)
 
 
 def _tensor(spec: InputSpec, kind: Kind, rung: int, rng: np.random.Generator) -> Array:

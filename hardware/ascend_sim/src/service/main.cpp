@@ -3,7 +3,8 @@
 //   ascend-sim SOCKET [LAYERS]      SOCKET: descriptor of a stream socket; LAYERS: see confinement/jail.h
 //
 // A request is a length (4 bytes, little endian), the text described in request.h, and a descriptor of the tensors'
-// memory; a reply is a length and JSON. A reply {"status": "error"} means that the device itself failed.
+// memory; a reply is a length and JSON. A reply {"status": "error"} means that the device itself failed. Lengths of 0
+// come before a reply that takes long.
 #include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -67,10 +68,10 @@ bool reply(int socket, const std::string &json) {
     return write_all(socket, &length, sizeof length) && write_all(socket, json.data(), json.size());
 }
 
-std::string answer(const std::string &text, int descriptor, sim::Ring &ring, sim::Zygote &zygote) {
+std::string answer(int socket, const std::string &text, int descriptor, sim::Ring &ring, sim::Zygote &zygote) {
     try {
         const sim::Request request = sim::parse_request(text);
-        return sim::Session(request, ring, zygote).run(descriptor);
+        return sim::Session(request, ring, zygote, [socket] { reply(socket, ""); }).run(descriptor);
     } catch (const std::exception &error) {
         return sim::Object().set("status", "error").set("message", error.what()).done();
     }
@@ -91,7 +92,7 @@ int main(int argc, char **argv) {
         std::string text;
         int descriptor = -1;
         if (!receive(socket, &text, &descriptor)) return 0;
-        const std::string json = answer(text, descriptor, ring, zygote);
+        const std::string json = answer(socket, text, descriptor, ring, zygote);
         if (descriptor >= 0) close(descriptor);
         if (!reply(socket, json)) return 0;
     }

@@ -198,6 +198,10 @@ bool Session::drain(Executor &executor, End *end) {
             *end = End::Returned;
             return true;
         }
+        if (tail_ % 16 == 0 && Clock::now() - said_ > kSign) {
+            at_work_();
+            said_ = Clock::now();
+        }
         if (tail_ % 512 == 0) {
             deadline_ = latest(request_);
             if (ring_.kernel_sleeps.load(std::memory_order_relaxed)) {

@@ -1,7 +1,9 @@
 // One run: starts a kernel process, executes and times its records, and reports the result.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "executor/executor.h"
 #include "synthetic_reads.h"
@@ -13,8 +15,10 @@ namespace sim {
 
 class Session {
 public:
-    Session(const Request &request, Ring &ring, Zygote &zygote)
-        : request_(request), ring_(ring), zygote_(zygote), synthetic_reads_(request.seed) {}
+    // `at_work` is called every few seconds while the kernel sends records.
+    Session(const Request &request, Ring &ring, Zygote &zygote, std::function<void()> at_work)
+        : request_(request), ring_(ring), zygote_(zygote), at_work_(std::move(at_work)),
+          synthetic_reads_(request.seed) {}
     // Returns the reply as JSON. `descriptor` holds the tensors. Throws if the device itself fails.
     std::string run(int descriptor);
 
@@ -39,6 +43,8 @@ private:
     const Request &request_;
     Ring &ring_;
     Zygote &zygote_;
+    std::function<void()> at_work_;
+    Clock::time_point said_ = Clock::now();  // when `at_work_` was last called
     SyntheticReads synthetic_reads_;
     Clock::time_point deadline_;
     uint64_t tail_ = 0, spent_ = 0;

@@ -1,0 +1,175 @@
+"""Expected outputs of a kernel: the truth, which of its elements count, and how far a result may be from it.
+
+Outputs at the timing sizes have millions of elements, and every one of them is compared. Large arrays are therefore
+read in pieces that fit the processor's cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel_gym.hardware.device import numpy_dtype
+from kernel_gym.verifier.values import Array, Doubles, Rows
+
+Bools: TypeAlias = NDArray[np.bool_]
+
+#: Relative tolerance where the reference has no noise: wide enough for an approximate exp (1e-5) and for other orders
+#: of summation, and an order of magnitude below the error of inputs rounded to half precision (5e-4).
+BASE = {"float64": 1e-9, "float32": 5e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
+#: An honest kernel may be this many times as noisy as the reference in the same precision.
+MULTIPLE = 8.0
+#: Values on which the reference itself is noisier than this do not tell an honest kernel from one of lower precision.
+TOO_NOISY = 4.0
+#: Avoids a division by zero in the noise of an all-zero reference.
+TINY = 1e-300
+#: Share of elements on which the reference may be undefined (its two precisions disagree on what is finite).
+UNDEFINED = 0.01
+#: Larger shares of infinities leave too little to compare.
+MOST_INFINITE = 0.25
+#: Share of the elements whose error may exceed the tolerance, and by which factor.
+OUTLIERS, OUTLIER = 5e-5, 4.0
+#: Elements of a piece.
+PIECE = 1 << 15
+
+
+@dataclass(frozen=True)
+class Expected:
+    """One expected output: the truth in float64 (or integers), which elements count, and the tolerance.
+
+    `noise` is the largest error of the reference in the task's own precision, `scale` the truth's root mean square.
+    Where rows of the output belong to different kinds of values, there is a column of them, one number for each row.
+    """
+
+    truth: Array
+    counts: Bools
+    base: float = 0.0
+    noise: float | Doubles = 0.0
+    scale: float | Doubles = 0.0
+    exact: bool = False
+
+    @property
+    def rtol(self) -> float | Doubles:
+        """Relative tolerance."""
+        return 0.0 if self.exact else np.maximum(self.base, MULTIPLE * self.noise)
+
+    @property
+    def tolerance(self) -> Array:
+        """Largest error that passes, for each element."""
+        return np.asarray(self.rtol * (np.abs(self.truth) + self.scale))
+
+    @property
+    def undefined(self) -> float:
+        """Share of elements that the reference does not define."""
+        return 1.0 - float(self.counts.mean()) if self.counts.size else 0.0
+
+    @property
+    def clear(self) -> bool:
+        """Whether an honest kernel, a null kernel and one of lower precision can be distinguished on these values."""
+        if self.truth.dtype.kind == "f" and not np.isfinite(_extremes(self.truth)).all():
+            infinite = float(np.isinf(self.truth).mean())
+            if np.isnan(self.truth).any() or infinite > MOST_INFINITE:
+                return False
+        return self.undefined <= UNDEFINED and bool(np.all(MULTIPLE * self.noise <= TOO_NOISY * self.base))
+
+
+def expected_from(truth: Array, native: Array, dtype: str, rows: Rows | None = None) -> Expected:
+    """Return the expected output from the reference in float64 and in the task's own precision.
+
+    If the output has the rows of the argument with stressed rows, noise and scale of both kinds of rows stay apart.
+    """
+    if truth.dtype.kind != "f":
+        return Expected(truth, np.asarray(truth == native), exact=True)
+    truth, counts = _defined(truth, native, dtype)
+    if rows is None or truth.shape[: len(rows.shape)] != rows.shape:
+        every_row = np.ones(prod(truth.shape[:-1]), bool)
+        noise, scale = _statistics(truth, native, counts, [every_row])
+        return Expected(truth, counts, BASE[dtype], float(noise.max(initial=0.0)), float(scale.max(initial=0.0)))
+    noise, scale = _statistics(truth, native, counts, [rows.stressed, ~rows.stressed])
+    column = (*rows.shape, *(1 for _ in truth.shape[len(rows.shape) :]))
+    return Expected(truth, counts, BASE[dtype], noise.reshape(column), scale.reshape(column))
+
+
+def _defined(truth: Array, native: Array, dtype: str) -> tuple[Array, Bools]:
+    """Return the truth as its type holds it, and the elements on which both precisions agree about what is finite."""
+    with np.errstate(over="ignore"):
+        if all(np.isfinite(_extremes(array).astype(numpy_dtype(dtype))).all() for array in (truth, native)):
+            return truth, np.ones(truth.shape, bool)
+        held = truth.astype(numpy_dtype(dtype)).astype(np.float64)
+    truth = np.where(np.isinf(held), held, truth)
+    counts = np.isfinite(truth) & np.isfinite(native) | (truth == native) | (np.isnan(truth) & np.isnan(native))
+    return truth, counts
+
+
+def _extremes(array: Array) -> Array:
+    """Return the least and the largest element; one that is not finite shows in them."""
+    return np.asarray([array.min(initial=0.0), array.max(initial=0.0)])
+
+
+def _statistics(truth: Array, native: Array, counts: Bools, groups: list[Bools]) -> tuple[Doubles, Doubles]:
+    """Return for each row the noise and the scale of the group of rows that it belongs to."""
+    height = groups[0].size
+    truths, natives, counted = (as_rows(array, height) for array in (truth, native, counts))
+    numbers = np.full(height, truths.shape[1])
+    if not (counts.all() and np.isfinite(_extremes(truth)).all()):
+        counted = counted & np.isfinite(truths)
+        numbers = counted.sum(axis=1)
+        truths, natives = np.where(counted, truths, 0.0), np.where(counted, natives, 0.0)
+    noise, scale = np.zeros(height), np.zeros(height)
+    squares = np.einsum("ij,ij->i", truths, truths)
+    for group in groups:
+        scale[group] = np.sqrt(squares[group].sum() / max(int(numbers[group].sum()), 1))
+    for piece in pieces(truths):
+        unit = np.abs(truths[piece]) + np.maximum(scale[piece, None], TINY)
+        noise[piece] = (np.abs(truths[piece] - natives[piece]) / unit).max(axis=1, initial=0.0)
+    for group in groups:
+        noise[group] = noise[group].max(initial=0.0)
+    return noise, scale
+
+
+def as_rows(array: Array, height: int) -> Array:
+    """Return an array as a matrix of so many rows."""
+    return array.reshape(height, array.size // max(height, 1))
+
+
+def pieces(matrix: Array) -> Iterator[slice]:
+    """Yield slices of rows that together have about `PIECE` elements."""
+    step = max(1, PIECE // max(1, matrix.shape[1]))
+    return (slice(start, start + step) for start in range(0, matrix.shape[0], step))
+
+
+def wrong_elements(actual: Array, expected: Expected) -> Bools:
+    """Return which elements are wrong: errors beyond the tolerance, and any difference in what is finite.
+
+    In large tensors a few elements may exceed the tolerance by a factor of up to `OUTLIER`, because the largest of a
+    million honest rounding errors is larger than that of a thousand.
+    """
+    truth = expected.truth
+    if truth.dtype.kind != "f":
+        if truth.dtype.kind == "b":  # a kernel may store any byte, numpy would read all but 0 as true
+            actual, truth = actual.view(np.uint8), truth.view(np.uint8)
+        return np.asarray((actual != truth) & expected.counts)
+    height = np.size(expected.scale) if np.ndim(expected.scale) else truth.size
+    rtol, scale = (np.broadcast_to(np.reshape(each, (-1, 1)), (height, 1)) for each in (expected.rtol, expected.scale))
+    values, truths, counts = (as_rows(array, height) for array in (actual, truth, expected.counts))
+    beyond, far_beyond, outliers = np.zeros(values.shape, bool), np.zeros(values.shape, bool), 0
+    for piece in pieces(truths):
+        value = values[piece].astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            error = np.abs(value - truths[piece])
+            tolerance = rtol[piece] * (np.abs(truths[piece]) + scale[piece])
+            near = error <= tolerance
+        if near.all():
+            continue
+        finite = np.isfinite(truths[piece])
+        same = (value == truths[piece]) | (np.isnan(value) & np.isnan(truths[piece]))
+        outliers += int((~near & finite).sum())
+        beyond[piece] = ~np.where(finite, near, same) & counts[piece]
+        far_beyond[piece] = ~np.where(finite, error <= OUTLIER * tolerance, same) & counts[piece]
+    wrong = far_beyond if 0 < outliers <= OUTLIERS * truth.size else beyond
+    return wrong.reshape(truth.shape)
