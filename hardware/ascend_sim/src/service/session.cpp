@@ -28,6 +28,9 @@ constexpr double kSilence = 2.0;
 // Processor seconds between two deadlines above which a kernel counts as computing, not waiting.
 constexpr double kStirring = 0.01;
 
+// How often a session says that it is at work: records of large matrices take the device seconds each.
+constexpr std::chrono::seconds kSign{5};
+
 // The deadline for the next record. It limits waiting only: the total work of a kernel is limited by its budget, and a
 // slow or busy host must not change the result.
 std::chrono::steady_clock::time_point latest(const Request &request) {
