@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernel_gym import suites
-from kernel_gym.verdict import GATES, Cheated, Verdict
+from kernel_gym.verdict import GATES, Cheated, Incorrect, Verdict
 from kernel_gym.verifier.attacks import catalogue
 from kernel_gym.verifier.attacks.catalogue import Attack
 from kernel_gym.verifier.attacks.recheck import is_right
@@ -87,6 +87,8 @@ def stopped_at(verdict: Verdict) -> str:
     """Return the gate that stopped a kernel; `feasible` or `unjudged` if none did."""
     if isinstance(verdict, Cheated):
         return verdict.gate
+    if isinstance(verdict, Incorrect) and verdict.case == "timing":
+        return "latency"
     return {"uncompilable": "compile", "incorrect": "correctness"}.get(verdict.outcome, verdict.outcome)
 
 

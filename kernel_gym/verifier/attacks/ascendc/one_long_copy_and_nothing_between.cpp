@@ -1,6 +1,6 @@
 // task: level1/relu
 // cause: timing S1
-// expect: correctness
+// expect: latency
 // about: one long copy, and nothing between
 // instead of: copy_in_size
         uint32_t big = length >> 17, rows = (n / 16) * (1 - big) + big, bytes = 64 * (1 - big) + n * 4 * big;
