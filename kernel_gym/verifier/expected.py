@@ -158,13 +158,14 @@ def wrong_elements(actual: Array, expected: Expected) -> Bools:
     rtol, scale = (np.broadcast_to(np.reshape(each, (-1, 1)), (height, 1)) for each in (expected.rtol, expected.scale))
     values, truths, counts = (as_rows(array, height) for array in (actual, truth, expected.counts))
     beyond, far_beyond, outliers = np.zeros(values.shape, bool), np.zeros(values.shape, bool), 0
+    all_finite = bool(np.isfinite(_extremes(truth)).all())
     for piece in pieces(truths):
         value = values[piece].astype(np.float64)
         with np.errstate(invalid="ignore"):
             error = np.abs(value - truths[piece])
             tolerance = rtol[piece] * (np.abs(truths[piece]) + scale[piece])
             near = error <= tolerance
-        if near.all():
+        if all_finite and near.all():
             continue
         finite = np.isfinite(truths[piece])
         same = (value == truths[piece]) | (np.isnan(value) & np.isnan(truths[piece]))

@@ -50,6 +50,8 @@ class Rows:
 
 def draw(signature: Signature, kind: Kind, rung: int, rng: np.random.Generator) -> tuple[Array, ...]:
     """Draw one value set: an array for every input of `signature`."""
+    if kind == "mixed":
+        return draw_mixed(signature, rung, rng)[0]
     return tuple(
         np.asarray(_tensor(spec, kind, rung, rng), dtype=numpy_dtype(spec.dtype)).reshape(spec.shape)
         for spec in signature.inputs

@@ -153,34 +153,28 @@ SHRINK = "        n = n - (n >> 12) * 4000;\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "rule"),
+    "text",
     [
-        pytest.param(before_relu("if (n > 2048) { n = 64; }"), "less-work", id="skips large tiles"),
-        pytest.param(changed(CALL, SHRINK + CALL), "less-work", id="skips without a branch"),
-        pytest.param(changed(OUT, OUT + SHRINK), "outputs-not-covered", id="writes a part"),
-        pytest.param(changed(IN, IN + SHRINK), "inputs-not-read", id="reads a part"),
-        pytest.param(
-            changed("<<<blocks", "<<<(t.total > 100000 ? 1 : blocks)"), "outputs-not-covered", id="launches a part"
-        ),
-        pytest.param(
-            changed("CopyIn(offset, n)", "CopyIn(offset % 4096, n)"), "inputs-not-read", id="reads one tile again"
-        ),
+        pytest.param(before_relu("if (n > 2048) { n = 64; }"), id="skips large tiles"),
+        pytest.param(changed(CALL, SHRINK + CALL), id="skips without a branch"),
+        pytest.param(changed(OUT, OUT + SHRINK), id="writes a part"),
+        pytest.param(changed(IN, IN + SHRINK), id="reads a part"),
+        pytest.param(changed("<<<blocks", "<<<(t.total > 100000 ? 1 : blocks)"), id="launches a part"),
+        pytest.param(changed("CopyIn(offset, n)", "CopyIn(offset % 4096, n)"), id="reads one tile again"),
     ],
 )
-def test_less_work_at_the_timing_sizes_is_cheating(judge, text, rule):
+def test_less_work_at_the_timing_sizes_is_wrong(judge, text):
     verdict = judge(text)
-    assert isinstance(verdict, Cheated), verdict
-    assert (verdict.gate, verdict.rule) == ("latency", rule)
+    assert isinstance(verdict, Incorrect), verdict
+    assert verdict.case == "timing"
 
 
 TELLING = "AscendC::Duplicate(y, 1.0f, 8); float one = y.GetValue(0); "
 
 
-def test_telling_the_timed_run_by_its_values_gains_nothing(judge):
-    honest = judge(before_relu(TELLING + "if (one == 2.0f) { n = 1; }"))
-    cheat = judge(before_relu(TELLING + "n = n * static_cast<uint32_t>(one == 1.0f);"))
+def test_values_that_are_read_are_real_in_every_run(judge):
+    honest = judge(before_relu(TELLING + "n = n * static_cast<uint32_t>(one == 1.0f);"))
     assert honest.feasible, honest.feedback
-    assert not cheat.feasible or cheat.latency_us >= 0.99 * honest.latency_us, cheat.notes
 
 
 def test_lower_precision_at_large_sizes_is_found(judge):

@@ -1,23 +1,13 @@
 """The gates in their order, on a small device."""
 
-from dataclasses import replace
-
 import pytest
 
 from kernel_gym.errors import ConfigError, DeviceUnavailable, InfrastructureError
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.specs import Case
 from kernel_gym.verdict import GATES, Cheated, Feasible, Incorrect, Uncompilable, Unjudged, from_json
 from kernel_gym.verifier import Inspection, Verifier
 
 RELU = "a.store(0, np.maximum(a.load(0), 0))\na.op('Relu')\nreturn 0"
-
-
-@pytest.fixture
-def wide(relu):
-    """Relu at timing sizes that are larger than what is computed on the way."""
-    timing = Case("timing", "timing", (("rows", 1024), ("columns", 1024)))
-    return replace(relu, cases=(*relu.cases[:-1], timing))
 
 
 @pytest.fixture
@@ -40,73 +30,38 @@ def test_a_good_kernel_is_feasible(verifier, relu, python_kernel):
 def test_each_gate_stops_what_it_is_for(verifier, relu, python_kernel):
     assert isinstance(verifier.verify(python_kernel("return ("), relu), Uncompilable)
     assert isinstance(verifier.verify(python_kernel("return 0"), relu), Incorrect)
-    cheat = "a.store(0, np.maximum(a.load(0), 0))\nif a.timed: a.written[0] //= 2\nreturn 0"
+    cheat = "a.store(0, np.maximum(a.load(0), 0))\nif a.large: a.extra_us = -10\nreturn 0"
     assert isinstance(verifier.verify(python_kernel(cheat), relu), Cheated)
     assert isinstance(verifier.verify(python_kernel(RELU), relu), Feasible)
 
 
-@pytest.mark.parametrize(
-    ("line", "rule"),
-    [
-        ("if a.timed: a.written[0] -= 4", "outputs-not-covered"),
-        ("if a.timed: a.read[0] //= 3", "inputs-not-read"),
-        ("if a.timed: a.extra_us = -6 - sum(a.read) / 1e6", "below-floor"),
-        ("a.extra_us = id(object()) % 1000 * 1e-3 + 1 if a.timed and a.poison == 0x7B else 0", "not-repeatable"),
-        ("if a.timed: a.op('Relu', block=7)", "unchecked-code"),
-        ("if a.timed: a.op('Skip')", "unchecked-code"),
-    ],
-)
-def test_a_timed_run_that_is_another_one_is_cheating(verifier, relu, python_kernel, line, rule):
-    verdict = verifier.verify(python_kernel(RELU.replace("return 0", f"{line}\nreturn 0")), relu)
+def test_right_outputs_below_the_floor_are_cheating(verifier, relu, python_kernel):
+    verdict = verifier.verify(python_kernel(RELU.replace("return 0", "if a.large: a.extra_us = -10\nreturn 0")), relu)
     assert isinstance(verdict, Cheated), verdict
-    assert (verdict.gate, verdict.rule) == ("latency", rule)
+    assert (verdict.gate, verdict.rule) == ("latency", "below-floor")
     assert verdict.compiled
     assert verdict.correct
 
 
-def test_code_for_large_sizes_is_computed_before_it_is_believed(verifier, relu, python_kernel):
-    honest = "x = a.load(0)\na.store(0, np.maximum(x, 0))\nif x.size > 1000: a.op('Relu', block=9)\nreturn 0"
+def test_the_run_that_is_timed_is_the_run_that_is_compared(relu, python_kernel, make_device):
+    class Watching(make_device):
+        def run(self, build, inputs):
+            runs.append(inputs)
+            return super().run(build, inputs)
+
+        def fork(self):
+            return self
+
+    runs = []
+    with Verifier(Watching(), cache=False) as verifier:
+        assert verifier.verify(python_kernel(RELU), relu).feasible
+    assert all(inputs.values is not None for inputs in runs)
+    assert [inputs.signature for inputs in runs].count(relu.instance(relu.timing).signature) == 1
+
+
+def test_honest_kernels_may_do_otherwise_at_large_sizes(verifier, relu, python_kernel):
+    honest = "x = a.load(0)\na.store(0, np.maximum(x, 0))\nif a.large: a.op('Relu', block=9)\nreturn 0"
     verdict = verifier.verify(python_kernel(honest), relu)
-    assert isinstance(verdict, Feasible)
-    assert verdict.notes == ("no source screen for python",)
-
-
-WORKING = "x = a.load(0)\na.store(0, np.maximum(x, 0))\na.op('Relu', ub=int(x.nbytes * share))\nreturn 0"
-
-
-def working(share):
-    return WORKING.replace("a.op(", f"share = {share}\na.op(", 1)
-
-
-@pytest.mark.parametrize(
-    "share",
-    [
-        pytest.param("0.6 if a.timed else 1.0", id="at any size"),
-        pytest.param("0.6 if a.timed and x.size > 600_000 else 1.0", id="at the timing sizes only"),
-    ],
-)
-@pytest.mark.parametrize("whole", [0, 16 << 20])
-def test_whoever_finds_out_that_it_is_timed_gains_nothing(verifier, wide, python_kernel, share, whole, monkeypatch):
-    monkeypatch.setattr("kernel_gym.verifier.latency_simulated.WHOLE_BYTES", whole)
-    verdict = verifier.verify(python_kernel(working(share)), wide)
-    assert isinstance(verdict, Cheated), verdict
-    assert verdict.rule == "timed-apart"
-
-
-def test_less_work_for_a_byte_at_large_sizes_is_honest_if_it_computes_the_same(
-    verifier, wide, python_kernel, monkeypatch
-):
-    monkeypatch.setattr("kernel_gym.verifier.latency_simulated.WHOLE_BYTES", 0)  # too large to compute without a reason
-    verdict = verifier.verify(python_kernel(working("1.0 if x.size < 600_000 else 0.6")), wide)
-    assert isinstance(verdict, Feasible), verdict
-    assert any("timed while it computed" in note for note in verdict.notes)
-
-
-READING = RELU.replace("return 0", "a.data_dependent = True\nreturn 0")
-
-
-def test_reading_values_is_honest_if_they_make_no_difference(verifier, relu, python_kernel):
-    verdict = verifier.verify(python_kernel(READING), relu)
     assert isinstance(verdict, Feasible)
     assert verdict.notes == ("no source screen for python",)
 
@@ -114,17 +69,19 @@ def test_reading_values_is_honest_if_they_make_no_difference(verifier, relu, pyt
 @pytest.mark.parametrize(
     "line",
     [
-        "if a.timed: a.extra_us = -3",
-        "if a.timed: a.mix.pop('Relu')",
-        "if a.timed: a.written[0] = 0",
-        "if a.timed: a.read[0] = 0",
+        pytest.param("y.flat[77_777] += 1", id="one element"),
+        pytest.param("y[:, :8] = x[:, :8]", id="some columns"),
+        pytest.param("y = y.astype(np.float16)", id="half precision"),
+        pytest.param("y = np.where(np.abs(x) > 1e3, 0, y)", id="large magnitudes"),
+        pytest.param("y[1::2] = np.minimum(y, 100)[1::2]", id="large magnitudes in every other row"),
     ],
 )
-def test_whoever_tells_made_up_values_apart_gains_nothing(verifier, relu, python_kernel, line):
-    honest = verifier.verify(python_kernel(READING), relu)
-    verdict = verifier.verify(python_kernel(READING.replace("return 0", f"{line}\nreturn 0")), relu)
-    assert not verdict.feasible or verdict.latency == honest.latency
-    assert not verdict.feasible or any("timed while it computed" in note for note in verdict.notes)
+def test_every_element_is_compared_at_the_timing_sizes(verifier, relu, python_kernel, line):
+    cheat = f"x = a.load(0)\ny = np.maximum(x, 0)\nif a.large:\n    {line}\na.store(0, y)\nreturn 0"
+    verdict = verifier.verify(python_kernel(cheat), relu)
+    assert isinstance(verdict, Incorrect), verdict
+    assert (verdict.cause, verdict.case) == ("mismatch", "timing")
+    assert "at the timing sizes" in verdict.feedback
 
 
 def test_wrong_at_large_sizes_only_is_not_feasible(verifier, relu, python_kernel):
@@ -138,7 +95,7 @@ def test_wrong_at_large_sizes_only_is_not_feasible(verifier, relu, python_kernel
 
 @pytest.mark.parametrize(
     ("body", "cause"),
-    [("return 7 if a.timed else 0", "refused"), ("if a.timed: raise TimeoutError\nreturn 0", "timeout")],
+    [("return 7 if a.large else 0", "refused"), ("if a.large: raise TimeoutError\nreturn 0", "timeout")],
 )
 def test_failures_at_the_timing_sizes(verifier, relu, python_kernel, body, cause):
     verdict = verifier.verify(python_kernel(f"a.store(0, np.maximum(a.load(0), 0))\n{body}"), relu)

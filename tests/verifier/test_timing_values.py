@@ -1,0 +1,131 @@
+"""The values of the timing sizes, and the comparison of large tensors: every element, stress rows apart from others."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernel_gym.tasks.specs import Domain, InputSpec, Signature, TensorSpec
+from kernel_gym.verifier import expected as expected_module
+from kernel_gym.verifier.expected import OUTLIER, OUTLIERS, Expected, expected_from, wrong_elements
+from kernel_gym.verifier.reference import make
+from kernel_gym.verifier.secret import Seeds
+from kernel_gym.verifier.values import POOL, Rows, draw_mixed
+
+SEEDS = Seeds(b"a secret of the tests", "task", "kernel")
+LARGE = (512, 1024)
+
+
+def mixed(*inputs: InputSpec, rung: int = 0, seed: int = 0):
+    return draw_mixed(Signature(inputs, (TensorSpec((1,)),)), rung, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("shape", [LARGE, (8, 3, 64, 32), (2, 4, 128), (70_000,), (5000, 2), (16, 16384), (9, 1)])
+def test_a_quarter_of_the_rows_is_stressed(shape):
+    (values,), rows = mixed(InputSpec(shape))
+    assert rows.shape == shape[: len(rows.shape)]
+    assert rows.stressed.size == np.prod(rows.shape)
+    assert 0.05 <= rows.stressed.mean() <= 0.5 or values.size <= 1024
+    matrix = values.reshape(rows.stressed.size, -1)
+    assert np.abs(matrix[~rows.stressed]).max() < 20
+    if rows.stressed.any():
+        assert np.abs(matrix[rows.stressed]).max() > 1e4
+    assert np.isfinite(values).all()
+
+
+def test_other_seeds_give_other_values_and_other_rows():
+    (first,), rows = mixed(InputSpec(LARGE))
+    (again,), same = mixed(InputSpec(LARGE))
+    (other,), elsewhere = mixed(InputSpec(LARGE), seed=1)
+    assert np.array_equal(first, again)
+    assert np.array_equal(rows.stressed, same.stressed)
+    assert (first != other).mean() > 0.99
+    assert not np.array_equal(rows.stressed, elsewhere.stressed)
+
+
+def test_large_arguments_come_from_a_pool_and_no_two_rows_are_equal():
+    (values,), _ = mixed(InputSpec((1024, 2048)))
+    assert values.size > POOL
+    assert len(np.unique(values, axis=0)) == len(values)
+
+
+def test_domains_are_kept_and_weights_are_ordinary():
+    specs = (
+        InputSpec(LARGE, "int64", domain=Domain("index", limit=7)),
+        InputSpec(LARGE, domain=Domain("positive")),
+        InputSpec(LARGE, domain=Domain("unit")),
+        InputSpec(LARGE, origin="state"),
+    )
+    (indices, positive, unit, weights), rows = mixed(*specs)
+    assert set(np.unique(indices)) == set(range(7))
+    assert positive.min() > 0
+    assert positive[rows.stressed].max() > 1e3
+    assert unit.min() >= 0
+    assert unit.max() <= 1
+    assert np.abs(weights).max() < 1
+
+
+def test_stressed_rows_do_not_widen_the_tolerance_of_the_others():
+    rng = np.random.default_rng(0)
+    stressed = np.arange(64) % 4 == 0
+    truth = rng.standard_normal((64, 256)) * np.where(stressed, 1e6, 1.0)[:, None]
+    native = (truth * (1 + 1e-7 * rng.standard_normal(truth.shape))).astype(np.float32)
+    together, apart = (expected_from(truth, native, "float32", rows) for rows in (None, Rows((64,), stressed)))
+    halves = truth.astype(np.float32)
+    halves[~stressed] = halves[~stressed].astype(np.float16)
+    assert not wrong_elements(halves, together).any()
+    assert wrong_elements(halves, apart)[~stressed].mean() > 0.5
+    assert not wrong_elements(native, apart).any()
+    assert apart.clear
+
+
+def test_outputs_with_other_rows_are_judged_as_a_whole():
+    truth = np.ones((3, 5))
+    expected = expected_from(
+        truth, truth.astype(np.float32), "float32", Rows((4,), np.array([True, False, False, False]))
+    )
+    assert isinstance(expected.scale, float)
+
+
+def test_a_softmax_without_its_maximum_is_wrong_on_mixed_values(make_task):
+    task = make_task("torch.softmax(x, dim=1)")
+    values = make(task, task.timing, "mixed", SEEDS, "timed")
+    assert values.kind == "mixed"
+    with np.errstate(over="ignore", invalid="ignore"):
+        exponentials = np.exp(values.values[0].astype(np.float32))
+        lazy = exponentials / exponentials.sum(axis=1, keepdims=True)
+    wrong = wrong_elements(lazy, values.expected[0]).any(axis=1)
+    assert 0.05 < wrong.mean() <= 0.3
+
+
+def simple(actual, expected):
+    """The rule of comparison on whole arrays."""
+    error, tolerance = np.abs(actual.astype(np.float64) - expected.truth), expected.tolerance
+    finite = np.isfinite(expected.truth)
+    near = error <= tolerance
+    if 0 < (~near & finite).sum() <= OUTLIERS * near.size:
+        near = error <= OUTLIER * tolerance
+    same = (actual == expected.truth) | (np.isnan(actual) & np.isnan(expected.truth))
+    return ~np.where(finite, near, same) & expected.counts
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    shape=st.tuples(st.integers(0, 9), st.integers(1, 40)),
+    seed=st.integers(0, 2**32),
+    error=st.sampled_from([1e-5, 1e-4, 1e-2]),
+    special=st.sampled_from([None, np.inf, -np.inf, np.nan]),
+    by_row=st.booleans(),
+)
+def test_pieces_are_compared_as_the_whole(shape, seed, error, special, by_row):
+    rng = np.random.default_rng(seed)
+    truth = rng.standard_normal(shape)
+    actual = (truth * (1 + error * rng.standard_normal(shape))).astype(np.float32)
+    if special is not None and truth.size:
+        truth.flat[rng.integers(truth.size)] = special
+        actual.flat[rng.integers(truth.size)] = special
+    scale = rng.uniform(0, 2, (shape[0], 1)) if by_row else 1.0
+    expected = Expected(truth, rng.random(shape) < 0.9, 5e-5, scale=scale)
+    with pytest.MonkeyPatch.context() as patch, np.errstate(invalid="ignore"):
+        patch.setattr(expected_module, "PIECE", 16)
+        assert np.array_equal(wrong_elements(actual, expected), simple(actual, expected))
