@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import TypeAlias
 
@@ -63,6 +64,11 @@ class Expected:
         """Largest error that passes, for each element."""
         return np.asarray(self.rtol * (np.abs(self.truth) + self.scale))
 
+    @cached_property
+    def finite(self) -> bool:
+        """Whether the truth is finite everywhere."""
+        return self.truth.dtype.kind != "f" or bool(np.isfinite(_extremes(self.truth)).all())
+
     @property
     def undefined(self) -> float:
         """Share of elements that the reference does not define."""
@@ -71,7 +77,7 @@ class Expected:
     @property
     def clear(self) -> bool:
         """Whether an honest kernel, a null kernel and one of lower precision can be distinguished on these values."""
-        if self.truth.dtype.kind == "f" and not np.isfinite(_extremes(self.truth)).all():
+        if not self.finite:
             infinite = float(np.isinf(self.truth).mean())
             if np.isnan(self.truth).any() or infinite > MOST_INFINITE:
                 return False
@@ -125,8 +131,10 @@ def _statistics(truth: Array, native: Array, counts: Bools, groups: list[Bools])
     for group in groups:
         scale[group] = np.sqrt(squares[group].sum() / max(int(numbers[group].sum()), 1))
     for piece in pieces(truths):
-        unit = np.abs(truths[piece]) + np.maximum(scale[piece, None], TINY)
-        noise[piece] = (np.abs(truths[piece] - natives[piece]) / unit).max(axis=1, initial=0.0)
+        error = np.abs(natives[piece].astype(np.float64) - truths[piece])
+        if error.any():
+            unit = np.abs(truths[piece]) + np.maximum(scale[piece, None], TINY)
+            noise[piece] = (error / unit).max(axis=1, initial=0.0)
     for group in groups:
         noise[group] = noise[group].max(initial=0.0)
     return noise, scale
@@ -158,14 +166,15 @@ def wrong_elements(actual: Array, expected: Expected) -> Bools:
     rtol, scale = (np.broadcast_to(np.reshape(each, (-1, 1)), (height, 1)) for each in (expected.rtol, expected.scale))
     values, truths, counts = (as_rows(array, height) for array in (actual, truth, expected.counts))
     beyond, far_beyond, outliers = np.zeros(values.shape, bool), np.zeros(values.shape, bool), 0
-    all_finite = bool(np.isfinite(_extremes(truth)).all())
     for piece in pieces(truths):
         value = values[piece].astype(np.float64)
         with np.errstate(invalid="ignore"):
             error = np.abs(value - truths[piece])
+            if not error.any():
+                continue
             tolerance = rtol[piece] * (np.abs(truths[piece]) + scale[piece])
             near = error <= tolerance
-        if all_finite and near.all():
+        if expected.finite and near.all():
             continue
         finite = np.isfinite(truths[piece])
         same = (value == truths[piece]) | (np.isnan(value) & np.isnan(truths[piece]))

@@ -63,12 +63,13 @@ def findings(elf: ELFFile, book: RuleBook = _BOOK) -> Iterator[Finding]:
     if elf.header.e_type != "ET_DYN":
         yield _BOOK.finding("malformed", None, str(elf.header.e_type))
     yield from _segments(elf)
+    protected = _protected_ranges(elf)
     for section in elf.iter_sections():
         if isinstance(section, DynamicSection):
             yield from _dynamic(section)
         elif isinstance(section, SymbolTableSection):
             yield from _symbols(elf, section.name, book)
-        yield from _section(section, elf.elfclass // 8, _is_protected(elf, section))
+        yield from _section(section, elf.elfclass // 8, _is_protected(section, protected))
 
 
 def _segments(elf: ELFFile) -> Iterator[Finding]:
@@ -158,10 +159,15 @@ def _missing_maths(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:
             )
 
 
-def _is_protected(elf: ELFFile, section: Section) -> bool:
-    """Return whether the loader makes a section read-only once it has filled it in."""
+def _protected_ranges(elf: ELFFile) -> list[tuple[int, int]]:
+    """Return address and size of what the loader makes read-only once it has filled it in."""
+    headers = (segment.header for segment in elf.iter_segments())
+    return [(header.p_vaddr, header.p_memsz) for header in headers if header.p_type == "PT_GNU_RELRO"]
+
+
+def _is_protected(section: Section, ranges: list[tuple[int, int]]) -> bool:
+    """Return whether a section lies in one of the protected ranges."""
     begin, end = section.header.sh_addr, section.header.sh_addr + section.header.sh_size
-    ranges = ((s.header.p_vaddr, s.header.p_memsz) for s in elf.iter_segments() if s.header.p_type == "PT_GNU_RELRO")
     return any(address <= begin and end <= address + size for address, size in ranges)
 
 
