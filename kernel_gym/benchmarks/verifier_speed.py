@@ -2,10 +2,12 @@
 
 Figures: seconds of the first verdict and of a later one (median), the latter by policy `reference` too, verdicts per
 second of one and of several workers, verdicts per second from the cache, and milliseconds of each gate (median).
+`processor_seconds` does not depend on what else the machine does.
 """
 
 from __future__ import annotations
 
+import resource
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +65,40 @@ def _by_reference(device: Device, kernels: list[Kernel], task: Task) -> float:
     """Return the seconds of a verdict by policy `reference` (median), after a first one that starts the device."""
     with Verifier(device.fork(), cache=False, policy="reference") as verifier:
         return median([_timed(verifier, kernel, task)[0] for kernel in kernels][1:])
+
+
+def processor_seconds(device: Device, kernel: Kernel, task: Task, verdicts: int = 3) -> float:
+    """Measure the processor time of a verdict that is not in the cache, of all processes together.
+
+    Args:
+        device: The device; the benchmark uses and closes copies of it.
+        kernel: A feasible kernel.
+        task: Its task.
+        verdicts: Number of verdicts whose mean is returned, after a first one that is not counted.
+
+    Returns:
+        Seconds.
+
+    Raises:
+        KernelGymError: If the kernel is not feasible.
+    """
+    variants = [replace(kernel, source=f"{kernel.source}\n// {index}\n") for index in range(verdicts + 1)]
+    _judge_all(device, variants[:1], task)
+    begin = _spent()
+    _judge_all(device, variants[1:], task)
+    return (_spent() - begin) / verdicts
+
+
+def _judge_all(device: Device, kernels: list[Kernel], task: Task) -> None:
+    with Verifier(device.fork(), cache=False) as verifier:
+        for kernel in kernels:
+            _timed(verifier, kernel, task)
+
+
+def _spent() -> float:
+    """Return the processor time of this process and of the processes that it has ended."""
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _side_by_side(device: Device, kernels: list[Kernel], task: Task) -> float:

@@ -17,6 +17,16 @@ EXAMPLES = """
 kernel-gym bench
 kernel-gym bench --only verdicts
 """
+#: Tasks of the part `prices`, by what takes the time: moving, vector work, reading values, products, convolutions.
+PRICED = (
+    "level1/relu",
+    "level1/gelu",
+    "level1/softmax",
+    "level1/layer_norm",
+    "level1/square_matrix_multiplication",
+    "level1/conv_standard_2d_square_input_square_kernel",
+    "level2/conv2d_relu_bias_add",
+)
 CPP_RELU = """
 #include <torch/extension.h>
 torch::Tensor relu(torch::Tensor x) {
@@ -38,6 +48,19 @@ def verdicts() -> dict[str, float]:
     try:
         task = suites.find_task("level1/relu")
         return benchmark(device, oracle(task), task)
+    finally:
+        device.close()
+
+
+def prices() -> dict[str, float]:
+    """Measure the processor time of a verdict on the simulator, with the oracle kernels of several tasks."""
+    from kernel_gym.authors.apprentice import oracle
+    from kernel_gym.benchmarks.verifier_speed import processor_seconds
+
+    device = plugins.load("kernel_gym.devices", "ascend-sim")()
+    try:
+        tasks = [suites.find_task(name) for name in PRICED]
+        return {f"verdict_cpu_s_{task.name}": processor_seconds(device, oracle(task), task) for task in tasks}
     finally:
         device.close()
 
@@ -124,6 +147,7 @@ def load_inline() -> dict[str, float]:
 
 PARTS = {
     "verdicts": verdicts,
+    "prices": prices,
     "device": device,
     "memory": memory,
     "author": author,
