@@ -95,7 +95,7 @@ def distinct(warnings: tuple[str, ...]) -> tuple[str, ...]:
 
 def check_one(device: Device, build: Build, task: Task, values: ValueSet) -> Run | Incorrect:
     """Run the kernel on one value set and compare its outputs."""
-    run = run_on(device, build, task, values, POISON)
+    run = _run(device, build, task, values, POISON)
     return refuse(run, task, values) or run
 
 
@@ -106,8 +106,10 @@ def refuse(run: Run, task: Task, values: ValueSet) -> Incorrect | None:
     mismatch = compare(run.outputs, values.expected, POISON)
     if mismatch is None:
         return None
-    # Only ordinary values are what the plain verdict would have looked at.
-    plain = is_plainly_close(run.outputs, values.expected) if values.kind == "normal" else True
+    # Only ordinary values at the check sizes are what the plain verdict would have looked at.
+    plain = None if values.kind == "mixed" else True
+    if values.kind == "normal":
+        plain = is_plainly_close(run.outputs, values.expected)
     mistake = mismatch.describe() if _is_public(values) else mismatch.describe_hidden()
     text = f"Wrong result {_sizes(task, values)}: {mistake}."
     if values.kind == "stress":
@@ -117,8 +119,7 @@ def refuse(run: Run, task: Task, values: ValueSet) -> Incorrect | None:
     return Incorrect(text, cause="mismatch", case=_public(values), plain=plain, wrong=elements)
 
 
-def run_on(device: Device, build: Build, task: Task, values: ValueSet, poison: int) -> Run:
-    """Run the kernel on one value set, patiently."""
+def _run(device: Device, build: Build, task: Task, values: ValueSet, poison: int) -> Run:
     instance = task.instance(values.case)
     return run_patiently(device, build, instance, Inputs(instance.signature, values.values, poison))
 
@@ -137,7 +138,7 @@ def _repeat(
     device: Device, build: Build, task: Task, first: tuple[ValueSet, Run], checked: Checked
 ) -> Checked | Incorrect:
     values, before = first
-    again = run_on(device, build, task, values, OTHER_POISON)
+    again = _run(device, build, task, values, OTHER_POISON)
     if again.status != "ok":
         return failed(again, _sizes(task, values), _public(values))
     for index, (output, repeated) in enumerate(zip(before.outputs, again.outputs, strict=True)):

@@ -14,19 +14,17 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from kernel_gym.errors import TaskError
-from kernel_gym.hardware.device import Build, Device, Run
+from kernel_gym.hardware.device import Build, Device, Inputs, Run
 from kernel_gym.tasks.specs import Case, Signature
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Cheated, Incorrect, Profile
 from kernel_gym.verifier import growth, rules
-from kernel_gym.verifier.correctness import POISON, Checked, failed, refuse, run_on
+from kernel_gym.verifier.correctness import POISON, STOPPED, Checked, failed, refuse
 from kernel_gym.verifier.expected import wrong_elements
 from kernel_gym.verifier.patterns import is_poison
 from kernel_gym.verifier.reference import References, ValueSet
 
 _BOOK = rules.load("latency")
-#: Rules that end a run which would have gone on: too many instructions, or too many elements to compute.
-STOPPED = ("BUDGET", "WORK_LIMIT")
 #: Size ratio from which growth is extrapolated.
 SMALLER = 0.5
 #: Share of the expected progress that a kernel which was stopped must have made, in what it touched and what it wrote.
@@ -66,7 +64,7 @@ class _Measurement:
 
     def result(self) -> Outcome:
         values = self.references.draw(self.task, self.task.timing, "mixed", "timed", self.build.kernel)
-        run = run_on(self.device, self.build, self.task, values, POISON)
+        run = self._run(values)
         if _is_stopped(run):
             return self._extrapolate(run, values)
         wrong = refuse(run, self.task, values)
@@ -108,7 +106,7 @@ class _Measurement:
             if signature.nbytes > most:
                 continue
             values = self.references.draw(self.task, case, "normal", "slow", self.build.kernel)
-            run = run_on(self.device, self.build, self.task, values, POISON)
+            run = self._run(values)
             if _is_stopped(run):
                 continue
             wrong = refuse(run, self.task, values)
@@ -119,6 +117,10 @@ class _Measurement:
                 break
             most = SMALLER * signature.nbytes
         return points
+
+    def _run(self, values: ValueSet) -> Run:
+        signature = self.task.instance(values.case).signature
+        return self.device.run(self.build, Inputs(signature, values.values, POISON))
 
     def _smaller_cases(self) -> Iterator[tuple[Case, Signature]]:
         """Yield valid cases below the timing sizes, from large to small, with their signatures."""

@@ -19,9 +19,10 @@ from kernel_gym.tasks.specs import Signature
 from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.verdict import Incorrect, Profile
 from kernel_gym.verifier.correctness import OTHER_POISON, PLAIN, POISON, Checked, distinct, failed, run_patiently
+from kernel_gym.verifier.expected import Expected
 from kernel_gym.verifier.latency_simulated import Outcome, Timed, cheated
 from kernel_gym.verifier.patterns import Mismatch, locate
-from kernel_gym.verifier.reference import Expected, References, evaluate
+from kernel_gym.verifier.reference import References, evaluate
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import Array
 

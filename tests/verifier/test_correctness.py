@@ -15,8 +15,9 @@ from kernel_gym.suites import find_task
 from kernel_gym.tasks.specs import TensorSpec
 from kernel_gym.verdict import from_json
 from kernel_gym.verifier import correctness
-from kernel_gym.verifier.correctness import POISON, Checked, check, compare, schedule, wrong_elements
-from kernel_gym.verifier.reference import Expected, References, evaluate, expect, make
+from kernel_gym.verifier.correctness import POISON, Checked, check, compare, schedule
+from kernel_gym.verifier.expected import Expected, wrong_elements
+from kernel_gym.verifier.reference import References, evaluate, expect, make
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import RUNGS, draw
 
