@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernel_gym.verifier.expected import Bools, Expected
 from kernel_gym.verifier.values import Array
