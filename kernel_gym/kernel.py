@@ -12,7 +12,8 @@ class Kernel:
     """Source text of a kernel and its language.
 
     Args:
-        source: The text of one self-contained file.
+        source: The text of one self-contained file. Halves of characters, which JSON can hold and no file can
+            (`"\\ud800"`), become question marks.
         language: Language of the text: `ascendc` or `cuda`.
         trusted: True only for kernels that this package wrote (the apprentice, the oracles). Others, written by a model
             or a person, do not run below sandbox tier B.
@@ -21,6 +22,9 @@ class Kernel:
     source: str
     language: str = "ascendc"
     trusted: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source", self.source.encode(errors="replace").decode())
 
     @cached_property
     def digest(self) -> str:

@@ -211,3 +211,11 @@ def test_a_text_without_measure_is_not_read(device, relu, python_kernel):
     assert verdict.outcome == "uncompilable"
     assert "more than 1,000,000 characters" in verdict.feedback
     assert device.builds == 0
+
+
+def test_halves_of_characters_are_no_traceback(device, relu):
+    """A model's reply is JSON, which can hold them; no compiler, database or digest can."""
+    kernel = Kernel("# \ud800 \udc80\ndef kernel_launch(a):\n    a.store(0, np.maximum(a.load(0), 0))\n", "python")
+    assert kernel.source.startswith("# ? ?\n")
+    with Verifier(device, cache=False) as verifier:
+        assert verifier.verify(kernel, relu).feasible
