@@ -23,6 +23,7 @@ DECIDING = (
     "env.author_options",
     "env.device",
     "env.device_options",
+    "env.policy",
     "env.stages",
     "env.table",
 )

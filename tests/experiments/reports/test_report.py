@@ -21,7 +21,7 @@ from kernel_gym import suites
 from kernel_gym.config import resolve
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments import drawing
-from kernel_gym.experiments.reports import pipe_trace, report, top_memories
+from kernel_gym.experiments.reports import pipe_trace, report, top_memories, unrelated_runs
 from kernel_gym.experiments.reports.report import finished, write_pictures, write_report
 from kernel_gym.experiments.reports.sections import MOST_IN_A_PICTURE, sections
 from kernel_gym.experiments.runs import finished_run, validation
@@ -200,6 +200,18 @@ def test_unrelated_runs_in_one_folder_are_not_averaged(runs: Path, tmp_path: Pat
     assert "The runs differ in budget: those that do are in separate sections." in page
     assert "not averaged: mine (agent random); mine (agent value)." in page
     assert "The runs differ" not in write_report(runs, tmp_path / "one.html", traces=False).read_text()
+
+
+def test_runs_judged_under_different_policies_are_in_separate_sections(runs: Path, tmp_path: Path) -> None:
+    for name in ("value", "random"):
+        shutil.copytree(runs / name, tmp_path / name)
+    file = tmp_path / "random" / "seed-0" / "config.yaml"
+    file.write_text(file.read_text().replace("policy: strict", "policy: reference"))
+    groups = unrelated_runs.by_settings(finished(tmp_path))
+    assert {settings: [run.contender for run in group] for settings, group in groups.items()} == {
+        "env.policy strict": ["value"],
+        "env.policy reference": ["random"],
+    }
 
 
 def test_the_run_in_detail_is_no_yardstick_s_unless_asked_for(runs: Path, tmp_path: Path) -> None:
