@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from math import ceil
 
 import numpy as np
 
@@ -128,7 +129,7 @@ def run_patiently(device: Device, build: Build, instance: Instance, inputs: Inpu
     """Run a kernel; if it reaches the limit of instructions and the task has much work, again with a higher limit."""
     run = device.run(build, inputs)
     if run.fault is not None and run.fault.rule == "BUDGET":
-        effort = min(instance.work() // WORK_PER_LIMIT, MOST_LIMITS)
+        effort = min(ceil(instance.work() / WORK_PER_LIMIT), MOST_LIMITS)
         if effort > 1:
             return device.run(build, replace(inputs, effort=effort))
     return run

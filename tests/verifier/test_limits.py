@@ -1,0 +1,84 @@
+"""Limits of instructions: they grow with the work of the reference, and a kernel that reaches them is called slow."""
+
+from dataclasses import replace
+
+import pytest
+
+from kernel_gym.hardware.ascend_sim.device import AscendSim
+from kernel_gym.hardware.device import Build, Fault, Inputs, Run
+from kernel_gym.kernel import Kernel
+from kernel_gym.suites import find_task
+from kernel_gym.tasks.specs import Case
+from kernel_gym.tasks.task import Task
+from kernel_gym.verdict import Incorrect
+from kernel_gym.verifier import correctness
+from kernel_gym.verifier.correctness import MOST_LIMITS, WORK_PER_LIMIT, Checked, check, run_patiently
+from kernel_gym.verifier.reference import References
+
+PRODUCT = "x = a.load(0)\na.store(0, x @ x.T)\nreturn 0"
+
+
+@pytest.fixture
+def slow_device(make_device):
+    """Return a device on which a kernel needs as many limits as the product has multiply-adds, in millions."""
+
+    class Slow(type(make_device())):
+        def __init__(self) -> None:
+            super().__init__()
+            self.efforts: list[int] = []
+
+        def run(self, build: Build, inputs: Inputs) -> Run:
+            rows, columns = inputs.signature.inputs[0].shape
+            self.efforts.append(inputs.effort)
+            if inputs.effort * WORK_PER_LIMIT < rows * rows * columns:
+                return Run("timeout", fault=Fault("BUDGET", "the kernel ran past the limit of 12 instructions"))
+            return replace(super().run(build, inputs), spent=1000)
+
+    return Slow()
+
+
+def product(make_task, rows: int) -> Task:
+    task = make_task("x @ x.T")
+    sizes = (("rows", rows), ("columns", 256))
+    return replace(task, cases=(Case("public", "public", sizes), Case("timing", "timing", sizes)))
+
+
+def test_a_task_with_much_work_gets_a_higher_limit(slow_device, make_task, python_kernel):
+    task, kernel = product(make_task, 160), python_kernel(PRODUCT)
+    assert 160 * 160 * 256 <= task.instance(task.public).work() < 2 * 160 * 160 * 256
+    assert isinstance(check(slow_device, Build(kernel), task, References()), Checked)
+    assert set(slow_device.efforts) == {1, 7}
+
+
+def test_there_is_a_highest_limit_and_a_clear_line(slow_device, make_task, python_kernel):
+    task, kernel = product(make_task, 320), python_kernel(PRODUCT)
+    verdict = check(slow_device, Build(kernel), task, References())
+    assert isinstance(verdict, Incorrect)
+    assert (verdict.cause, verdict.rule) == ("timeout", "BUDGET")
+    assert "within the limit of instructions: it is too slow, or a loop never ends" in verdict.feedback
+    assert max(slow_device.efforts) == MOST_LIMITS
+
+
+def test_a_small_task_is_not_run_again(slow_device, relu, python_kernel):
+    run = Run("timeout", fault=Fault("BUDGET", "too many"))
+    slow_device.run = lambda build, inputs: slow_device.efforts.append(inputs.effort) or run
+    instance = relu.instance(relu.public)
+    assert run_patiently(slow_device, Build(python_kernel("return 0")), instance, Inputs(instance.signature)) is run
+    assert slow_device.efforts == [1]
+
+
+def test_all_checks_together_have_a_limit(slow_device, relu, python_kernel, monkeypatch):
+    monkeypatch.setattr(correctness, "MOST_EFFORT", 2500)
+    kernel = python_kernel("a.store(0, np.maximum(a.load(0), 0))\nreturn 0")
+    verdict = check(slow_device, Build(kernel), relu, References())
+    assert isinstance(verdict, Incorrect)
+    assert (verdict.cause, verdict.rule) == ("timeout", "BUDGET")
+    assert "did not end its checks" in verdict.feedback
+
+
+def test_the_simulator_multiplies_its_limit():
+    task = find_task("level1/relu")
+    inputs = Inputs(task.instance(task.public).signature, effort=3)
+    with AscendSim(budget=1000) as device:
+        request = device._request(Build(Kernel("")), inputs)
+    assert "budget 3000\n" in request
