@@ -26,12 +26,14 @@ from kernel_gym.experiments.runs.run_plan import RunPlan
 from kernel_gym.experiments.runs.run_recorder import RunRecorder
 from kernel_gym.experiments.runs.tracking.metrics import METRICS, OTHERS, documented
 from kernel_gym.experiments.runs.training import make_environments, train
+from kernel_gym.experiments.runs.validation import claims
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem
 from kernel_gym.memory.seed import seed_items
 from kernel_gym.verdict import Uncompilable
+from kernel_gym.verifier.secret import PUBLISHED, fingerprint
 
 SCRIPT = ROOT / "scripts" / "train.py"
 TASKS = ("relu", "sum_reduction_over_a_dimension")
@@ -304,3 +306,16 @@ def test_agents_differ_by_what_they_show_and_by_nothing_else(tmp_path: Path) -> 
             seen[profile, agent] = (curve, drafts(tmp_path / f"{profile}-{agent}"))
     assert seen["placebo", "random"] == seen["placebo", "similarity"] == seen["placebo", "value"]
     assert seen["middle", "random"][1] != seen["middle", "similarity"][1]
+
+
+def test_a_run_is_judged_and_validated_by_its_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KERNEL_GYM_SECRET", raising=False)
+    env = {"policy": "reference", "author_options": {"profile": "oracle"}}
+    settings = config("random", tasks=["relu"], budget=1, env=env)
+    run(tmp_path / "run", settings)
+    (row,) = journal(tmp_path / "run")
+    assert (row["verdict"]["policy"], row["verdict"]["secret"]) == ("reference", fingerprint(PUBLISHED))
+    (claim,) = claims(tmp_path / "run", unsafe=True)
+    assert claim.holds
+    with pytest.raises(KernelGymError, match=r"another configuration \(env.policy\)"):
+        run(tmp_path / "run", config("random", tasks=["relu"], budget=1, env=env | {"policy": "strict"}))
