@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 
 import torch
 
+from kernel_gym import activity
 from kernel_gym.agents import scoring
 from kernel_gym.agents.contract import Agent, BudgetSpent, Info, MakeEnv, Metrics, Observation
 from kernel_gym.agents.scoring import CandidateScorer, ScorerSizes
@@ -227,6 +228,7 @@ STARTS = 3
 
 
 def _start(address: str) -> None:
+    activity.prepare(f"connecting to Ray at {address}" if address else "starting Ray")
     local: dict[str, Any] = {
         "num_cpus": 1,
         "num_gpus": 0,

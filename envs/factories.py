@@ -11,7 +11,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel_gym import plugins
+from kernel_gym import activity, plugins
 from kernel_gym.errors import ConfigError, DeviceUnavailable
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.tasks.task import Task
@@ -82,6 +82,7 @@ def bank(options: Options, language: str) -> MemoryBank:
     if not len(bank):
         from kernel_gym.memory.seed import seed_items
 
+        activity.prepare("reading the seed knowledge")
         bank.add(seed_items(language), attempt=False)
     return bank
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kernel_gym import activity
 from kernel_gym.envs import factories
 from kernel_gym.envs.concurrent_calls import concurrent_calls
 from kernel_gym.envs.curriculum import Curriculum
@@ -138,6 +139,7 @@ class Services:
     def _write_one(self, job: _Job) -> None:
         request = job.request
         rng = generator(self.seed, request.task.id, job.number)
+        activity.attempt(request.task.id, job.number + 1, "writing")
         try:
             job.kernel = self.author.write(request.task, request.context, request.start, rng)
         except InfrastructureError as error:
@@ -148,6 +150,8 @@ class Services:
 
     def _verify(self, jobs: Sequence[_Job]) -> None:
         pairs = [(job.kernel, job.request.task) for job in jobs if job.kernel is not None]
+        for job in jobs:
+            activity.attempt(job.request.task.id, job.number + 1, "verifying")
         if pairs:
             for job, verdict in zip(jobs, _verdicts(self.verifier, pairs), strict=True):
                 job.verdict = verdict

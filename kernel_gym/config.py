@@ -26,7 +26,10 @@ from kernel_gym.verdict import Policy
 
 #: Options of a model endpoint that say how it is reached and paid, not what comes back: they may change under a run.
 INCIDENTAL = frozenset(
-    {"base_url", "timeout_s", "retries", "stream", "send_seed", "limit_name", "price_in", "price_out", "spending_limit"}
+    {
+        *("base_url", "timeout_s", "retries", "stream", "send_seed", "limit_name"),
+        *("price_in", "price_out", "spending_limit", "check"),
+    }
 )
 _OPTIONS = ("author_options", "embedder_options", "inspection")
 

@@ -87,6 +87,11 @@ class EndpointEmbedder:
         """Return tokens and dollars paid by this process."""
         return self._endpoint.usage()
 
+    @property
+    def replays(self) -> bool:
+        """Whether all vectors come from the file of another run, so that nothing is paid."""
+        return self._transcript is not None and self._transcript.read_only
+
     def _find(self, text: str) -> bool:
         """Return whether the vector of a text is cached or in the transcript."""
         if text not in self._vectors and self._transcript is not None:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from kernel_gym import activity
 from kernel_gym.confinement import building, programs
 from kernel_gym.errors import DeviceUnavailable
 from kernel_gym.hardware.ascend_sim import builds, marshal
@@ -119,6 +120,7 @@ def runtime() -> SimulatorBuild:
             return built
         with _locked(folder.with_suffix(".lock")):
             if not (folder / builds.USED).is_file():
+                activity.prepare("building the simulator, once for this machine")
                 _build(built)
                 builds.prune(folder.parent)
 

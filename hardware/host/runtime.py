@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from kernel_gym import activity
 from kernel_gym.confinement import building, sandbox
 from kernel_gym.confinement import programs as confinement_programs
 
@@ -59,6 +60,7 @@ def runtime() -> HostPrograms:
     key = building.digest(compiler, building.FLAGS, _sources())
     folder = building.cache_folder() / f"host-{key}"
     if not folder.is_dir():
+        activity.prepare("building the runner of host code, once for this machine")
         building.install(folder, lambda work: building.link(compiler, _RUNNER, work / "host-runner", *_RUNNER_FLAGS))
     return HostPrograms(folder, compiler, key)
 

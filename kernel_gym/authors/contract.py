@@ -135,3 +135,15 @@ class Recording(Protocol):
         Returns:
             The totals by name: `tokens_in`, `tokens_out` and `dollars`.
         """
+
+
+@runtime_checkable
+class Checked(Protocol):
+    """An author that can find out cheaply, before the work begins, whether its requests will be refused."""
+
+    def check(self) -> None:
+        """Try what all requests depend on, such as a key and the name of a model.
+
+        Raises:
+            ConfigError: If requests would be refused; in one line.
+        """

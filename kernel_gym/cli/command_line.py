@@ -1,14 +1,16 @@
 """What all commands share: how they are parsed, how they end, and the types of their options.
 
-Bad input is one line on stderr and exit status 2. Ctrl-C prints one word and exits with status 130.
+Bad input is one line on stderr and exit status 2. Ctrl-C and SIGTERM print one line and exit with status 130.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn, Protocol
 
 from kernel_gym.errors import KernelGymError
@@ -23,8 +25,15 @@ class Failed(KernelGymError):
     """The command ran and has no result; the exit status is 1."""
 
 
+#: Said of an interrupted command that loses nothing.
+GOES_ON = "the same command goes on"
+
+
 class Command(Protocol):
-    """A module of `kernel_gym.cli.commands`. Its docstring is the description, EXAMPLES is the end of the help."""
+    """A module of `kernel_gym.cli.commands`. Its docstring is the description, EXAMPLES is the end of the help.
+
+    A command that loses nothing when it is interrupted sets `RESUMES = True`.
+    """
 
     EXAMPLES: str
 
@@ -54,6 +63,10 @@ def execute(command: Command, words: Sequence[str] | None = None, prog: str | No
             return command.run(arguments)
         except UsageError as error:
             parser.error(str(error))
+        except KeyboardInterrupt:
+            if getattr(command, "RESUMES", False):
+                raise KeyboardInterrupt(GOES_ON) from None
+            raise
 
     run(main, parser.prog)
 
@@ -62,12 +75,13 @@ def run(main: Callable[[], int], prog: str | None = None) -> NoReturn:
     """Run `main` and exit with its status; an error that a user can mend is one line that begins with `prog`."""
     prog = prog or sys.argv[0].rpartition("/")[2]
     try:
-        status = main()
+        with _terminable():
+            status = main()
     except KernelGymError as error:
         print(f"{prog}: {error}", file=sys.stderr)
         status = 1 if isinstance(error, Failed) else 2
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        print(": ".join(("interrupted", *map(str, interrupt.args))), file=sys.stderr)
         status = 130
     except BrokenPipeError:  # the reader of the output, such as `head`, has ended
         sys.stderr.close()
@@ -76,6 +90,20 @@ def run(main: Callable[[], int], prog: str | None = None) -> NoReturn:
         print(f"{prog}: {_message(error)}", file=sys.stderr)
         status = 2
     sys.exit(status)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C: `timeout`, batch systems and containers send it."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _message(error: OSError) -> str:

@@ -1,15 +1,18 @@
 """A client for OpenAI-compatible endpoints: chat and embeddings.
 
 The environment variables `OPENAI_API_KEY` and `OPENAI_BASE_URL` have their usual meaning. The openai package handles
-retries, back-off and `Retry-After`. This client adds one clear line when nothing is configured, a spending limit, a
-transcript that answers repeated requests, and the removal of the API key from messages and files.
+retries, back-off and `Retry-After`. This client adds one clear line when nothing is configured, a check of key and
+model before the work begins, a spending limit, a transcript that answers repeated requests, and the removal of the API
+key from messages and files.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -37,6 +40,23 @@ class SpendingLimit(KernelGymError):
     """The spending limit is reached. Running again with a higher limit continues from there."""
 
 
+class KeyRefused(ConfigError):
+    """The endpoint refused the API key."""
+
+
+class LengthRefused(ConfigError):
+    """The endpoint refused a request because it is too long for the model.
+
+    Args:
+        message: What the endpoint said.
+        limit: The tokens that request and reply may have together; None if the endpoint did not say.
+    """
+
+    def __init__(self, message: str, limit: int | None) -> None:
+        super().__init__(message)
+        self.limit = limit
+
+
 class EndpointSettings(BaseModel):
     """Settings of a model endpoint.
 
@@ -57,6 +77,7 @@ class EndpointSettings(BaseModel):
         price_in: Dollars per million tokens of a request.
         price_out: Dollars per million tokens of a reply.
         spending_limit: Dollars after which requests are refused; None for no limit.
+        check: Whether a run tries key and model before it begins.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -75,6 +96,7 @@ class EndpointSettings(BaseModel):
     price_in: float = Field(0.0, ge=0)
     price_out: float = Field(0.0, ge=0)
     spending_limit: float | None = Field(None, gt=0)
+    check: bool = True
 
     @model_validator(mode="after")
     def _limit_needs_a_price(self) -> EndpointSettings:
@@ -192,11 +214,65 @@ class Endpoint:
         """Dollars paid so far."""
         return self.settings.dollars(self.paid.tokens_in, self.paid.tokens_out)
 
+    @property
+    def replays(self) -> bool:
+        """Whether all answers come from the transcript of another run, so that nothing is paid."""
+        return self.transcript is not None and self.transcript.read_only
+
     def usage(self) -> dict[str, float]:
-        """Return tokens and dollars of the requests answered so far: `tokens_in`, `tokens_out`, `dollars`."""
+        """Return tokens and dollars of the requests answered so far: `tokens_in`, `tokens_out`, `dollars`.
+
+        If the requests are replayed, the tokens and dollars are those of the recorded run.
+        """
         tokens_in, tokens_out = self.answered.tokens_in, self.answered.tokens_out
         dollars = self.settings.dollars(tokens_in, tokens_out)
         return {"tokens_in": tokens_in, "tokens_out": tokens_out, "dollars": dollars}
+
+    def check(self) -> None:
+        """Try key and model with a cheap request: the list of models and, if it does not have the model, one token.
+
+        Failures that may pass, such as a busy server, are left to the requests of the run. Nothing is sent if the
+        transcript has exchanges, because key and model worked then, or if `settings.check` is off.
+
+        Raises:
+            ConfigError: If no endpoint is configured, or it refuses the key or does not have the model.
+        """
+        if self.replays or self.transcript or not self.settings.check:
+            return
+        listed = self._listed_models()
+        if self.settings.model in listed:
+            return
+        if refusal := self._try_model():
+            near = get_close_matches(self.settings.model, listed, 1) or sorted(listed)[:5]
+            hint = f"; it has {', '.join(near)}" if near else ""
+            raise ConfigError(f"the endpoint refused the model {self.settings.model!r}: {refusal}{hint}")
+
+    def _listed_models(self) -> list[str]:
+        """Return the names of the endpoint's models; empty if it does not list them."""
+        try:
+            return self._guarded(lambda client: [str(model.id) for model in _once(client).models.list()])
+        except KeyRefused:
+            raise
+        except (ConfigError, InfrastructureError, AttributeError, TypeError):  # many servers have no such list
+            self._connect()  # raises if no endpoint is configured
+            return []
+
+    def _try_model(self) -> str:
+        """Ask the model for one token; return why the endpoint refuses it, or an empty text."""
+        ask = [{"role": "user", "content": "1"}]
+        fields: dict[str, Any] = {"model": self.settings.model, "messages": ask, self.settings.limit_name: 1}
+        try:
+            answer = self._guarded(lambda client: _once(client).chat.completions.create(**fields))
+        except KeyRefused:
+            raise
+        except ConfigError as error:  # some models refuse the limit of 1 instead
+            return str(error) if _NO_SUCH_MODEL.search(str(error)) else ""
+        except InfrastructureError:
+            return ""
+        with self._lock:
+            used = getattr(answer, "usage", None)
+            self.paid.add(getattr(used, "prompt_tokens", 0) or 0, getattr(used, "completion_tokens", 0) or 0)
+        return ""
 
     def chat(self, messages: Sequence[dict[str, str]], nonce: int) -> Reply:
         """Send a chat request, or answer it from the transcript.
@@ -304,10 +380,12 @@ class Endpoint:
         try:
             return call(self._connect())
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-            raise ConfigError(
+            raise KeyRefused(
                 f"the endpoint refused the key in {credentials.VARIABLE} (status {error.status_code})"
             ) from None
         except (openai.NotFoundError, openai.BadRequestError, openai.UnprocessableEntityError) as error:
+            if _TOO_LONG.search(str(error)):
+                raise LengthRefused(f"the endpoint refused the length: {_line(error)}", _limit(str(error))) from None
             raise ConfigError(f"the endpoint refused the request: {_line(error)}") from None
         except openai.OpenAIError as error:
             raise InfrastructureError(f"the endpoint failed: {_line(error)}") from None
@@ -340,6 +418,26 @@ class Endpoint:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock, self._client = threading.Lock(), None
+
+
+def _once(client: Any) -> Any:
+    """Return a client that does not retry and waits briefly."""
+    return client.with_options(max_retries=0, timeout=20.0)
+
+
+#: How servers say that they do not have a model.
+_NO_SUCH_MODEL = re.compile(
+    r"code: 404|(?:no such|unknown|invalid) model|model.{0,200}not.{0,20}(?:exist|found|valid)", re.IGNORECASE
+)
+#: How servers say that a request is too long for the model, and that the limit is a number of tokens.
+_TOO_LONG = re.compile(r"context.?(length|size|window)|prompt is too long|too many tokens", re.IGNORECASE)
+_LIMIT = re.compile(r"(?:context\D{0,40}?|n_ctx\D{0,4}|maximum\D{0,40}?|> )(\d{3,})", re.IGNORECASE)
+
+
+def _limit(refusal: str) -> int | None:
+    """Return the tokens that a refusal names as the limit."""
+    match = _LIMIT.search(refusal.replace(",", ""))
+    return int(match.group(1)) if match else None
 
 
 def estimate_tokens(*texts: str) -> int:

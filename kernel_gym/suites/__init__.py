@@ -12,6 +12,7 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 
+from kernel_gym import activity
 from kernel_gym.errors import TaskError
 from kernel_gym.tasks.task import Task
 
@@ -70,11 +71,13 @@ def load_suite(name: str, trust: bool = False) -> tuple[Task, ...]:
         return _packaged(name)
     from kernel_gym.suites.problem_files import load_folder
 
+    activity.prepare(f"loading the tasks in {name}")
     return load_folder(_folder(name), trust)
 
 
 @lru_cache(maxsize=8)
 def _packaged(name: str) -> tuple[Task, ...]:
+    activity.prepare(f"loading the suite {name}")
     definitions = import_module(f"kernel_gym.suites.{name}").DEFINITIONS
     return tuple(definition.task(name, SUITES[name]) for definition in definitions)
 

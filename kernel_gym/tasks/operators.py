@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from kernel_gym import activity
 from kernel_gym.disk_cache import cache_folder, write_whole
 from kernel_gym.tasks.task import Task
 
@@ -22,6 +23,7 @@ def operators(task: Task) -> tuple[str, ...]:
 def _operators(task: Task, file: Path) -> tuple[str, ...]:
     if file.is_file():
         return tuple(json.loads(file.read_text()))
+    activity.prepare(f"exporting {task.id}")
     called = task.instance(task.public).graph().operators()
     names = tuple(name for name in called if name.startswith("aten.") and not name.startswith("aten._assert"))
     write_whole(file, json.dumps(names))

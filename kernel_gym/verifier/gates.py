@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from kernel_gym import activity
 from kernel_gym.hardware.device import Build, Clocked, Device, Diagnostic
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
@@ -58,7 +59,7 @@ class Gates:
 
     def judge(self, device: Device, kernel: Kernel, task: Task) -> Verdict:
         """Pass a kernel through the gates and return the verdict, with the seconds spent at each gate."""
-        clock = _Clock()
+        clock = _Clock(task.id)
         verdict = self._run_gates(device, kernel, task, clock)
         return replace(
             verdict,
@@ -119,12 +120,14 @@ class Gates:
 
 @dataclass
 class _Clock:
-    """Seconds spent at each gate."""
+    """Seconds spent at each gate of a kernel for a task."""
 
+    task: str
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def gate(self, name: Gate) -> Iterator[None]:
+        activity.gate(self.task, name)
         begin = time.perf_counter()
         try:
             yield

@@ -63,6 +63,15 @@ class ModelInspector:
         """Return the tokens and dollars spent so far."""
         return self.endpoint.usage()
 
+    @property
+    def replays(self) -> bool:
+        """Whether all answers come from the transcript of another run, so that nothing is paid."""
+        return self.endpoint.replays
+
+    def check(self) -> None:
+        """Try key and model before the work begins; raise a ConfigError if the endpoint refuses them."""
+        self.endpoint.check()
+
 
 def question(kernel: Kernel, task: Task) -> list[dict[str, str]]:
     """Return the messages to the model. A kernel cannot contain its own digest, so it cannot close its marks."""

@@ -6,29 +6,32 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
+import pytest
+import torch
 from repository import ROOT
+from script import run_script
 
-DOCTOR = ROOT / "scripts" / "doctor.py"
-
-
-def doctor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, DOCTOR, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **environment},
-    )
+from kernel_gym.cli.commands.doctor import _show, _torch_line
 
 
-def test_a_healthy_machine() -> None:
-    run = doctor("--json")
+@pytest.fixture(scope="module")
+def report() -> dict[str, Any]:
+    """What the doctor finds on this machine; it judges eight kernels, so once is enough."""
+    run = run_script("doctor", "--json")
     assert run.returncode == 0, run.stdout + run.stderr
-    report = json.loads(run.stdout.splitlines()[-1])
+    return dict(json.loads(run.stdout.splitlines()[-1]))
+
+
+def test_a_healthy_machine(report: dict[str, Any]) -> None:
     assert report["healthy"]
     assert report["sandbox_tier"] in "ABCD"
     assert report["devices"]["ascend-sim"] is None
+    assert (report["torch"]["version"], report["torch"]["cuda"]) == (torch.__version__, torch.version.cuda)
+    library = sum(file.stat().st_size for file in Path(torch.__file__).parent.rglob("*.so*")) / 1e9
+    assert library <= report["torch"]["gigabytes"] < 9
     assert {check["name"]: check["outcome"] for check in report["selftest"]} == {
         "good": "feasible",
         "wrong": "incorrect, mismatch",
@@ -37,16 +40,30 @@ def test_a_healthy_machine() -> None:
     }
 
 
-def test_what_was_never_run_on_hardware_says_so() -> None:
-    run = doctor()
-    lines = run.stdout.splitlines()
+def test_what_was_never_run_on_hardware_says_so(report: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    _show(report)
+    lines = capsys.readouterr().out.splitlines()
     (place,) = [number for number, line in enumerate(lines) if line.startswith("device ascend:")]
     assert "not run on hardware yet; make test-npu" in lines[place + 1]
     if "usable" not in lines[place]:
         assert "; " in lines[place]  # what is missing, and what mends it
 
 
+@pytest.mark.parametrize(
+    ("cuda", "says"),
+    [
+        (None, "torch 9.1: CPU build, 0.6 GB on disk"),
+        ("13.0", "torch 9.1: build for CUDA 13.0, 0.6 GB on disk; a CPU build is enough and takes about 0.7 GB"),
+    ],
+)
+def test_the_build_of_torch_in_words(cuda: str | None, says: str) -> None:
+    assert _torch_line({"version": "9.1", "cuda": cuda, "gigabytes": 0.64}).startswith(says)
+
+
 def test_without_a_compiler_it_says_what_to_install() -> None:
-    run = doctor(CXX="no-such-compiler")
+    doctor = [sys.executable, ROOT / "scripts" / "doctor.py"]
+    run = subprocess.run(
+        doctor, capture_output=True, text=True, check=False, env=os.environ | {"CXX": "no-such-compiler"}
+    )
     assert run.returncode == 1
     assert "install g++" in run.stdout

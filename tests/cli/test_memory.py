@@ -1,10 +1,9 @@
 import json
 import shutil
-import subprocess
-import sys
 
 import pytest
 from repository import ROOT
+from script import run_script
 
 from kernel_gym import suites
 from kernel_gym.agents.context_value import ContextValueAgent
@@ -21,7 +20,7 @@ SCRIPT = ROOT / "scripts" / "memory.py"
 
 
 def call(*arguments, status: int = 0) -> str:
-    done = subprocess.run([sys.executable, SCRIPT, *map(str, arguments)], capture_output=True, text=True, check=False)
+    done = run_script("memory", *arguments)
     assert done.returncode == status, done.stderr
     return done.stdout if status == 0 else done.stderr
 

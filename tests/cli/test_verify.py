@@ -2,18 +2,16 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 from repository import ROOT
+from script import run_script
 
 RELU = ROOT / "tests" / "verifier" / "honest" / "relu_class.cpp"
 
 
 def run(*arguments):
-    command = [sys.executable, str(ROOT / "scripts" / "verify.py"), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600)
+    return run_script("verify", *arguments)
 
 
 @pytest.mark.parametrize(

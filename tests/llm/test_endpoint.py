@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from model_server import cut_short, failing, raw, saying, serving, slow, streaming, uncounted
+from model_server import Behaviour, cut_short, failing, raw, saying, serving, slow, streaming, uncounted
 
 from kernel_gym.errors import ConfigError, InfrastructureError, KernelGymError
-from kernel_gym.llm.endpoint import Endpoint, EndpointSettings, SpendingLimit
+from kernel_gym.llm.endpoint import Endpoint, EndpointSettings, LengthRefused, SpendingLimit
 from kernel_gym.llm.transcript import Transcript
 
 KEY = "sk-very-secret-0123456789"
@@ -180,3 +180,102 @@ def test_what_is_no_transcript_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(KernelGymError) as error:
             Transcript(path, read_only=True)
         assert "\n" not in str(error.value)
+
+
+def refusing(message: str, status: int = 400) -> Behaviour:
+    return raw(json.dumps({"error": {"message": message, "type": "x"}}).encode(), status)
+
+
+def test_a_model_that_the_endpoint_lists_costs_nothing_to_check() -> None:
+    with serving(saying("1")) as server:
+        endpoint(server.url).check()
+        assert (server.lists, server.requests) == (1, [])
+
+
+@pytest.mark.parametrize("models", [None, 500, (), ("another",)])
+def test_a_server_that_does_not_list_the_model_is_asked_for_one_token(models: tuple[str, ...] | int | None) -> None:
+    with serving(saying("1")) as server:
+        server.models = models
+        client = endpoint(server.url, limit_name="max_completion_tokens")
+        client.check()
+        (body,) = server.requests
+        assert (body["model"], body["max_completion_tokens"]) == ("m", 1)
+        assert (client.paid.tokens_in, client.usage()["tokens_in"]) == (100, 0)
+
+
+@pytest.mark.parametrize("status", [400, 404, 422])
+@pytest.mark.parametrize("models", [None, ("mistral", "gemma")])
+def test_a_wrong_model_name_is_one_line_with_the_nearest(status: int, models: tuple[str, ...] | None) -> None:
+    with serving(refusing("The model `mistrel` does not exist.", status)) as server:
+        server.models = models
+        with pytest.raises(ConfigError, match=r"refused the model 'mistrel': .*does not exist") as error:
+            endpoint(server.url, model="mistrel").check()
+    assert str(error.value).endswith("; it has mistral") == (models is not None)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_wrong_key_is_found_by_the_check(status: int) -> None:
+    for models in (status, None):
+        with serving(failing(status)) as server:
+            server.models = models
+            with pytest.raises(ConfigError, match=f"refused the key in OPENAI_API_KEY .status {status}") as error:
+                endpoint(server.url).check()
+            assert len(server.requests) == (0 if models else 1)
+        assert KEY not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        failing(503),
+        failing(429),
+        cut_short,
+        raw(b"not json"),
+        refusing("max_tokens must be at least 16 for this model"),
+    ],
+    ids=["503", "429", "cut", "malformed", "limit"],
+)
+def test_the_check_leaves_to_the_run_what_may_pass(behaviour: Behaviour) -> None:
+    with serving(behaviour) as server:
+        server.models = None
+        endpoint(server.url, retries=9).check()
+        assert len(server.requests) == 1
+    endpoint("http://127.0.0.1:9/v1").check()
+
+
+def test_the_check_can_be_left_out_and_is_where_the_model_has_answered_before(tmp_path: Path) -> None:
+    with serving(saying("hello")) as server:
+        endpoint(server.url, check=False).check()
+        transcript = Transcript(tmp_path / "transcript.jsonl")
+        endpoint(server.url, transcript).chat(QUESTION, 0)
+        for read_only in (False, True):
+            endpoint(server.url, Transcript(transcript.path, read_only)).check()
+        assert (server.lists, len(server.requests)) == (0, 1)
+
+
+def test_the_check_needs_an_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(ConfigError, match=r"OPENAI_API_KEY.*OPENAI_BASE_URL"):
+        Endpoint(EndpointSettings(model="m")).check()
+
+
+#: How four servers refuse a request that is too long, and the limit that each names.
+TOO_LONG = {
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in 30012 tokens.": 8192,
+    "This model's maximum context length is 4096 tokens. However, you requested 32,192 tokens (24000 in the messages, "
+    "8192 in the completion).": 4096,
+    "the request exceeds the available context size (16384 tokens), try increasing it": 16384,
+    "prompt is too long: 212000 tokens > 200000 maximum": 200000,
+    "The input exceeds the context window of this model.": None,
+}
+
+
+@pytest.mark.parametrize("message", TOO_LONG)
+def test_a_refused_length_is_told_from_other_refusals(message: str) -> None:
+    with serving(refusing(message)) as server, pytest.raises(LengthRefused) as error:
+        endpoint(server.url).chat(QUESTION, 0)
+    assert error.value.limit == TOO_LONG[message]
+    with serving(refusing("temperature must be at most 2")) as server, pytest.raises(ConfigError) as other:
+        endpoint(server.url).chat(QUESTION, 0)
+    assert not isinstance(other.value, LengthRefused)

@@ -27,6 +27,19 @@ class Exchange(BaseHTTPRequestHandler):
             behaviour = script.pop(0) if len(script) > 1 else script[0]
         behaviour(self)
 
+    def do_GET(self) -> None:
+        """The list of models, for servers that have one."""
+        with self.server.lock:
+            self.server.lists += 1
+            self.server.keys.append(self.headers.get("Authorization", ""))
+        if self.server.models is None:
+            self.send(404, b'{"detail": "Not Found"}')
+        elif isinstance(self.server.models, int):
+            self.send(self.server.models, b'{"error": {"message": "no"}}')
+        else:
+            rows = [{"id": name, "object": "model", "created": 0, "owned_by": "x"} for name in self.server.models]
+            self.send(200, json.dumps({"object": "list", "data": rows}).encode())
+
     def log_message(self, format: str, *args: object) -> None:
         pass
 
@@ -44,6 +57,9 @@ class ModelServer(ThreadingHTTPServer):
 
     def __init__(self, script: list[Behaviour], port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), Exchange)
+        #: The names in the list of models, the status of a failure, or None for a server without such a list.
+        self.models: tuple[str, ...] | int | None = ("m", "writer", "reader")
+        self.lists = 0
         self.script, self.lock = script, threading.Lock()
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str] = []

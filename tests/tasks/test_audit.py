@@ -2,17 +2,15 @@
 
 import json
 import subprocess
-import sys
 
 import pytest
-from repository import ROOT
+from script import run_script
 
 from kernel_gym.suites import SUITES, find_task, load_suite
 from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 from kernel_gym.tasks.task import Task
 from kernel_gym.verifier.audit import audit
 
-SCRIPT = ROOT / "scripts" / "suite.py"
 SIZES = CaseSizes("rows columns", public=(8, 32), hidden=((3, 61), (1, 17)), timing=(64, 64))
 
 
@@ -58,7 +56,7 @@ def test_all_our_tasks_are_fit(name: str):
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True)
+    return run_script("suite", *arguments)
 
 
 def test_command_line_lists_as_data():

@@ -14,7 +14,7 @@ from kernel_gym.authors.model.answer import kernel_source
 from kernel_gym.authors.model.prompt import LANGUAGES, messages, prompts_digest
 from kernel_gym.errors import ConfigError
 from kernel_gym.kernel import Kernel
-from kernel_gym.llm.endpoint import Endpoint, EndpointSettings
+from kernel_gym.llm.endpoint import Endpoint, EndpointSettings, LengthRefused
 from kernel_gym.llm.transcript import Transcript
 from kernel_gym.tasks.task import Task
 
@@ -57,6 +57,15 @@ class ModelAuthor:
         """Return the tokens and dollars used so far."""
         return self.endpoint.usage()
 
+    @property
+    def replays(self) -> bool:
+        """Whether all answers come from the transcript of another run, so that nothing is paid."""
+        return self.endpoint.replays
+
+    def check(self) -> None:
+        """Try key and model before the work begins; raise a ConfigError if the endpoint refuses them."""
+        self.endpoint.check()
+
     def write(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Kernel:
         """Ask the model once for a kernel.
 
@@ -71,10 +80,25 @@ class ModelAuthor:
 
         Raises:
             InfrastructureError: The endpoint failed.
-            ConfigError: The endpoint refused the request, or the spending limit is reached.
+            ConfigError: The endpoint refused the request, or the spending limit is reached. If it refused the length,
+                the message says what to set `context_tokens` to.
         """
-        reply = self.endpoint.chat(messages(task, context, start, self.context_tokens, self.language), nonce_of(rng))
+        prompt = messages(task, context, start, self.context_tokens, self.language)
+        try:
+            reply = self.endpoint.chat(prompt, nonce_of(rng))
+        except LengthRefused as error:
+            raise ConfigError(f"{error}; {self._shorter(error.limit)}") from error
         return Kernel(kernel_source(reply.text, start.kernel.source if start else ""), self.language)
+
+    def _shorter(self, limit: int | None) -> str:
+        """Return which options to set, and to what, so that prompt and reply fit into the model's limit."""
+        reply = self.endpoint.settings.max_tokens
+        if limit is None:
+            return f"lower author_options.context_tokens, now {self.context_tokens}, or max_tokens, now {reply}"
+        options = [] if 2 * reply <= limit else [f"max_tokens={limit // 2}"]  # the prompt gets at least half
+        reply = min(reply, limit // 2)
+        options.insert(0, f"context_tokens={(limit - reply) * 9 // 10}")  # the prompt is measured by its characters
+        return " ".join(("run with", *(f"--set env.author_options.{option}" for option in options)))
 
 
 class ReplayAuthor(ModelAuthor):

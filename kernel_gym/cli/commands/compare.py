@@ -15,6 +15,7 @@ kernel-gym compare --agents value,my_agents:Mine --suite basics --budget 5 --see
 kernel-gym compare --agents value,dqn --suite level1 --set agent_options.value.epsilon=0.05 --out runs/greedier
 kernel-gym compare --study transfer --size quick --out runs/transfer
 """
+RESUMES = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

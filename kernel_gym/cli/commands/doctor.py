@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -26,6 +28,8 @@ kernel-gym doctor --json
 """
 LIBRARIES = ("gymnasium", "numpy", "torch", "ray", "openai", "pydantic", "tree-sitter-cpp", "pyelftools", "wordllama")
 TASK = "level1/relu"
+#: The distributions that come with PyTorch: itself and, for a CUDA build, CUDA.
+_TORCH_PART = re.compile(r"(torch|triton|cuda-\w+|nvidia-.+)$")
 
 #: The verdict that each of the four kernels must get.
 EXPECTED = {
@@ -101,6 +105,7 @@ def _examine() -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.release()} {platform.machine()}",
         "libraries": {name: _version(name) for name in LIBRARIES},
+        "torch": _torch(),
     }
     report["devices"] = {name: _reason(name) for name in plugins.names("kernel_gym.devices")}
     report["notes"] = {name: note for name in report["devices"] if (note := _note(name))}
@@ -119,6 +124,19 @@ def _version(library: str) -> str | None:
         return metadata.version(library)
     except metadata.PackageNotFoundError:
         return None
+
+
+def _torch() -> dict[str, Any]:
+    """Return PyTorch's version, the CUDA version that it is built for (None for a CPU build) and its size on disk.
+
+    The size is in gigabytes; the CUDA packages that a CUDA build brings along are counted in.
+    """
+    import torch
+
+    parts = [part for part in metadata.distributions() if _TORCH_PART.match(str(part.metadata["Name"]))]
+    files = {Path(str(file.locate())) for part in parts for file in part.files or ()}
+    gigabytes = sum(file.stat().st_size for file in files if file.is_file()) / 1e9
+    return {"version": torch.__version__, "cuda": torch.version.cuda, "gigabytes": round(gigabytes, 2)}
 
 
 def _reason(name: str) -> str | None:
@@ -209,6 +227,7 @@ def _show(report: Mapping[str, Any]) -> None:
     console.print(
         "libraries: " + ", ".join(f"{name} {version or '(missing)'}" for name, version in report["libraries"].items())
     )
+    console.print(_torch_line(report["torch"]))
     for name, reason in report["devices"].items():
         console.print(f"device {name}: {'usable' if reason is None else reason}", markup=False)
         if name in report["notes"]:
@@ -231,6 +250,12 @@ def _show(report: Mapping[str, Any]) -> None:
         )
         if not check["ok"]:
             console.print(f"  {check['feedback']}", markup=False)
+
+
+def _torch_line(torch: Mapping[str, Any]) -> str:
+    build = f"build for CUDA {torch['cuda']}" if torch["cuda"] else "CPU build"
+    hint = "; a CPU build is enough and takes about 0.7 GB (docs/install.md)" if torch["cuda"] else ""
+    return f"torch {torch['version']}: {build}, {torch['gigabytes']:.1f} GB on disk{hint}"
 
 
 def _show_cuda(console: Console, cuda: Mapping[str, Any]) -> None:

@@ -19,6 +19,7 @@ EXAMPLES = """
 kernel-gym evaluate runs/value --tasks level1/gelu,level1/softmax --budget 10 --out runs/value-unseen
 kernel-gym evaluate runs/main --tasks 'level1 20 after 40' --budget 10 --out runs/main-unseen
 """
+RESUMES = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

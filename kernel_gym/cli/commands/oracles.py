@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 from kernel_gym import suites
 from kernel_gym.cli import command_line
+from kernel_gym.cli.result_file import append_result, read_results
 from kernel_gym.cli.run_options import add_policy_argument
 from kernel_gym.tasks.task import Task
 
@@ -31,6 +31,7 @@ kernel-gym oracles level1 level2
 kernel-gym oracles level1/softmax level1/19 --json
 kernel-gym oracles level1 --quick --policy reference
 """
+RESUMES = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,20 +40,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_trust_argument(parser)
     parser.add_argument("--quick", action="store_true", help="judge the oracles alone")
     add_policy_argument(parser, "strict")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="append what is measured to a file, task by task")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="append results to a file, and go on from there")
     parser.add_argument("--json", action="store_true", help="print data instead of a table")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a line for each category and every shortfall; the exit status is 1 if there is a shortfall."""
-    from kernel_gym.experiments.analysis.oracle_margins import measure
+    from kernel_gym.experiments.analysis.oracle_margins import Margin, measure
+    from kernel_gym.experiments.runs.progress import show_progress
     from kernel_gym.hardware.ascend_sim.device import AscendSim
     from kernel_gym.verifier import Verifier
 
     tasks = [task for name in arguments.names for task in _named(name)]
-    with Verifier(AscendSim(), policy=arguments.policy) as verifier:
-        shown = track(tasks, "judging", console=Console(stderr=True), disable=arguments.json)
-        margins = [_append(measure(task, verifier, quick=arguments.quick), arguments) for task in shown]
+    measured, margins = _measured(arguments), list[Margin]()
+    with Verifier(AscendSim(), policy=arguments.policy) as verifier, show_progress("oracles", unit="tasks") as show:
+        for task in tasks:
+            show(len(margins), len(tasks))
+            if task.id not in measured:
+                measured[task.id] = measure(task, verifier, quick=arguments.quick)
+                append_result(arguments.out, asdict(measured[task.id]))
+            margins.append(measured[task.id])
+        show(len(tasks), len(tasks))
     lacking = {margin.task: reasons for margin in margins if (reasons := margin.shortfalls())}
     if arguments.json:
         print(
@@ -60,8 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     else:
         _print(margins)
-        for task, reasons in lacking.items():
-            print(f"{task}: {'; '.join(reasons)}")
+        for name, reasons in lacking.items():
+            print(f"{name}: {'; '.join(reasons)}")
     return 1 if lacking else 0
 
 
@@ -70,11 +78,12 @@ def _named(name: str) -> tuple[Task, ...]:
     return (suites.find_task(name),) if single else suites.load_suite(name)
 
 
-def _append(margin: Margin, arguments: argparse.Namespace) -> Margin:
-    if arguments.out:
-        with arguments.out.open("a") as file:
-            file.write(json.dumps(asdict(margin)) + "\n")
-    return margin
+def _measured(arguments: argparse.Namespace) -> dict[str, Margin]:
+    """Return what the file has already; rows of `--quick` lack the slowest kernel."""
+    from kernel_gym.experiments.analysis.oracle_margins import Margin
+
+    rows = read_results(arguments.out, Margin)
+    return {row.task: row for row in rows if arguments.quick or row.naive or row.oracle != "feasible"}
 
 
 def _print(margins: list[Margin]) -> None:

@@ -14,7 +14,9 @@ kernel-gym study main --size full --out runs/main --parallel 16
 kernel-gym study main --size full --out runs/main --agents value,heuristic --seeds 0
 kernel-gym study main --size full --out runs/main --table
 kernel-gym study main --policy reference --out runs/main-reference
+kernel-gym study pool --size quick --agents value --budget 20 --out runs/pool
 """
+RESUMES = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--agents", type=command_line.words, default=(), help="only these; others may be added later")
     parser.add_argument("--seeds", type=command_line.words, default=(), help="only these, comma-separated numbers")
+    parser.add_argument(
+        "--budget",
+        type=command_line.count,
+        default=0,
+        help="attempts a task, instead of the size's",
+    )
     parser.add_argument("--table", action="store_true", help="run nothing; write the table of the complete runs")
 
 
@@ -40,8 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     from kernel_gym.experiments.studies import study_commands
     from kernel_gym.experiments.studies.study import print_failures
 
-    parts = (arguments.agents, arguments.seeds)
-    request = study_commands.StudyRequest(arguments.name, arguments.size, *parts, policy=arguments.policy)
+    parts = (arguments.agents, arguments.seeds, arguments.policy, arguments.budget)
+    request = study_commands.StudyRequest(arguments.name, arguments.size, *parts)
     out = arguments.out or Path("runs") / f"{arguments.name}-{arguments.size}"
     status = 0 if arguments.table else print_failures(study_commands.run(request, out, arguments.parallel))
     print(study_commands.write_results(request, out))

@@ -6,18 +6,21 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import track
-
-from kernel_gym import suites
+from kernel_gym import activity, suites
 from kernel_gym.cli import command_line
+from kernel_gym.cli.command_line import GOES_ON
+from kernel_gym.cli.result_file import append_result, read_results
 from kernel_gym.errors import TaskError
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.tasks.task import Task
+
+if TYPE_CHECKING:
+    from kernel_gym.verifier.audit import Audit
 
 EXAMPLES = """
 kernel-gym suite list
@@ -37,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     showing.add_argument("task", help="suite/name, suite/number or a .py file")
     auditing = commands.add_parser("audit", help="try null kernels on every task; exit 1 if one passes")
     auditing.add_argument("names", nargs="+", help="suites, folders or single tasks")
+    auditing.add_argument("--out", type=Path, metavar="FILE", help="append results to a file, and go on from there")
     for command in (listing, showing, auditing):
         command_line.add_trust_argument(command)
         command.add_argument("--json", action="store_true", help="print data instead of tables")
@@ -82,12 +86,30 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _audit(arguments: argparse.Namespace) -> int:
-    from kernel_gym.verifier.audit import audit
+    from kernel_gym.experiments.runs.progress import show_progress
+    from kernel_gym.verifier.audit import Audit, audit
 
     tasks = [task for name in arguments.names for task in _named(name)]
-    audits = [audit(task) for task in track(tasks, "audit", console=Console(stderr=True), disable=arguments.json)]
+    audits = {result.task: result for result in read_results(arguments.out, Audit)}
+    try:
+        with show_progress("audit", unit="tasks") as show:
+            for number, task in enumerate(tasks):
+                show(number, len(tasks))
+                if task.id not in audits:
+                    activity.prepare(task.id)
+                    audits[task.id] = audit(task)
+                    append_result(arguments.out, asdict(audits[task.id]))
+            show(len(tasks), len(tasks))
+    except KeyboardInterrupt:
+        _print_audits([audits[task.id] for task in tasks if task.id in audits], arguments.json)
+        raise KeyboardInterrupt(*([GOES_ON] if arguments.out else [])) from None
+    return _print_audits([audits[task.id] for task in tasks], arguments.json)
+
+
+def _print_audits(audits: Sequence[Audit], as_json: bool) -> int:
+    """Print what the audits found; return the exit status."""
     failed = [result for result in audits if not result.ok]
-    if arguments.json:
+    if as_json:
         rows = [
             {"task": result.task, "ok": result.ok, "passing": result.passing, "ignored": result.ignored}
             for result in audits

@@ -4,8 +4,6 @@ import argparse
 import json
 from pathlib import Path
 
-from rich.console import Console
-
 from kernel_gym.cli.run_options import add_replay_argument, add_run_arguments, run_config
 
 EXAMPLES = """
@@ -17,6 +15,7 @@ kernel-gym train --config run.yaml --set env.picks=3 --out runs/three-picks
 kernel-gym train --author openai --model NAME --suite level1 --tasks relu --budget 5 --out runs/model
 kernel-gym train --replay runs/model --out runs/model-again
 """
+RESUMES = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,11 +35,11 @@ def run(arguments: argparse.Namespace) -> int:
     config = run_config(arguments, agent=arguments.agent, seed=arguments.seed)
 
     from kernel_gym.experiments.runs.isolated_run import train
-    from kernel_gym.experiments.runs.progress import bar
+    from kernel_gym.experiments.runs.progress import show_progress
     from kernel_gym.experiments.runs.run_folder import RunFolder
 
     folder = RunFolder.open(arguments.out, config)
-    with bar(config.agent, Console()) as show:
+    with show_progress(config.agent, folder.attempts) as show:
         outcome = train(
             config,
             folder,
@@ -50,6 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{name:>9} {'-' if value is None else format(value, '.3f')}")
     if folder.usage.exists():
         for part, used in json.loads(folder.usage.read_text()).items():
-            print(f"{part:>9} {used['tokens_in']:,} tokens in, {used['tokens_out']:,} out, ${used['dollars']:.2f}")
+            tokens = f"{used['tokens_in']:,} tokens in, {used['tokens_out']:,} out"
+            paid = ": replayed, not paid for" if used.get("replayed") else ""
+            print(f"{part:>9} {tokens}, ${used['dollars']:.2f}{paid}")
     print(f"run folder {arguments.out}; curves: tensorboard --logdir {arguments.out}")
     return 0

@@ -30,6 +30,7 @@ kernel-gym verify --task level1/softmax --kernel softmax.asc --trace softmax.jso
 kernel-gym verify --task my_task.py --kernel my_kernel.asc --json
 kernel-gym verify --task my_task.py --kernel my_kernel.asc --policy reference
 """
+RESUMES = True
 #: Colour and words for what a verdict says first.
 _TITLES = {
     "feasible": ("green", "feasible"),
@@ -66,12 +67,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the verdict; the exit status is 0 for every verdict that was reached."""
+    from kernel_gym.experiments.runs.progress import show_progress
+
     source = _read(arguments.kernel)
     device = _device(arguments.device)
     task = suites.find_task(arguments.task)
     kernel = Kernel(source, device.language)
     with _verifier(device, arguments) as verifier:
-        verdict = verifier.verify(kernel, task)
+        with show_progress("verify"):
+            verdict = verifier.verify(kernel, task)
         if arguments.trace:
             _trace(kernel, task, device, arguments.trace)
         if arguments.json:

@@ -6,19 +6,24 @@ behind (threads, Ray, memory) cannot affect the next run.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
 from collections.abc import Sequence
+from contextlib import nullcontext
+from logging.handlers import QueueHandler
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from kernel_gym import plugins
+from kernel_gym import activity
 from kernel_gym.config import RunConfig
 from kernel_gym.errors import KernelGymError
+from kernel_gym.experiments.runs.extension import owns_loop
+from kernel_gym.experiments.runs.progress import activity_handler
 from kernel_gym.experiments.runs.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -45,7 +50,7 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress) -> RunOutcom
     """
     from kernel_gym.experiments.runs import training
 
-    if folder.complete or not config.learning or not _owns_loop(config.agent):
+    if folder.finished(config) or not config.learning or not owns_loop(config.agent):
         return training.train(config, folder, progress)
     messages, process = start_run(config, folder.path, watched=True)
     try:
@@ -57,15 +62,11 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress) -> RunOutcom
     return training.train(config, folder)  # complete, so it is only read
 
 
-def _owns_loop(agent: str) -> bool:
-    return bool(getattr(plugins.load("kernel_gym.agents", agent), "owns_loop", False))
-
-
 def start_run(config: RunConfig, path: Path, watched: bool = False) -> tuple[Connection, BaseProcess]:
     """Start a run in a new process; return the connection to it and the process.
 
-    The process sends the reason of a failure, or an empty text, when it ends. A `watched` run sends its progress before
-    that; a run that is not watched is one of several and uses one thread.
+    The process sends what it is doing and, when it ends, the reason of a failure or an empty text. A `watched` run also
+    sends its progress; a run that is not watched is one of several and uses one thread.
     """
     context = multiprocessing.get_context("spawn")
     messages, sender = context.Pipe(duplex=False)
@@ -77,14 +78,28 @@ def start_run(config: RunConfig, path: Path, watched: bool = False) -> tuple[Con
 
 def wait_for_run(messages: Connection, process: BaseProcess, progress: Progress = lambda *_: None) -> str:
     """Wait for a run to end; return the reason of its failure, or an empty text."""
-    try:
-        while isinstance(message := messages.recv(), tuple):
+    while not isinstance(message := receive(messages), str):
+        if isinstance(message, logging.LogRecord):
+            activity.LOGGER.handle(message)
+        else:
             progress(*message)
-    except EOFError:  # the process was killed
-        message = ""
+    return exit_reason(messages, process, message)
+
+
+def receive(messages: Connection) -> logging.LogRecord | tuple[int, int, int] | str:
+    """Return what a run sent: its activity, its progress, or a text when it has ended (empty if it was killed)."""
+    try:
+        message: logging.LogRecord | tuple[int, int, int] | str = messages.recv()
+        return message
+    except EOFError:
+        return ""
+
+
+def exit_reason(messages: Connection, process: BaseProcess, last: str) -> str:
+    """Return why a run that has ended failed, given its last message; an empty text if it did not fail."""
     messages.close()
     process.join()
-    return str(message) or (_describe_exit(process.exitcode) if process.exitcode else "")
+    return last or (_describe_exit(process.exitcode) if process.exitcode else "")
 
 
 def end_runs(processes: Sequence[BaseProcess]) -> None:
@@ -107,8 +122,10 @@ def _describe_exit(status: int) -> str:
 
 def _train(config: str, path: Path, sender: Connection, watched: bool) -> None:
     """Train in a child process."""
-    signal.signal(signal.SIGINT, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     Thread(target=_end_with_parent, daemon=True).start()
+    forward = _Forward(sender)
     try:
         import torch
 
@@ -117,20 +134,39 @@ def _train(config: str, path: Path, sender: Connection, watched: bool) -> None:
         if not watched:
             torch.set_num_threads(1)
         settings = RunConfig.model_validate_json(config)
-        train(settings, RunFolder(path), lambda *counts: sender.send(counts) if watched else None)
+        with activity_handler(forward):
+            train(settings, RunFolder(path), lambda *counts: forward.send(counts) if watched else None)
     except KeyboardInterrupt:
-        sender.send("it was interrupted; run the same command again to go on")
+        forward.send("it was interrupted; run the same command again to go on")
     except Exception as error:
-        sender.send(describe_error(error))
+        forward.send(describe_error(error))
         if not isinstance(error, KernelGymError):
             raise
     else:
-        sender.send("")
+        forward.send("")
+
+
+class _Forward(QueueHandler):
+    """Sends log records, and other messages, to the parent process; threads may share it."""
+
+    def __init__(self, sender: Connection) -> None:
+        super().__init__(sender)  # type: ignore[arg-type]
+        self._sender = sender
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        """Send a record that was prepared for pickling."""
+        self.send(record)
+
+    def send(self, message: object) -> None:
+        """Send a message; its type tells the parent what it is."""
+        with self.lock or nullcontext():
+            self._sender.send(message)
 
 
 def _interrupt(number: int, frame: object) -> None:
     """Raise KeyboardInterrupt once. On a terminal the parent gets Ctrl-C too and interrupts its children again."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for other in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(other, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import gymnasium as gym
 
+from kernel_gym import activity
 from kernel_gym.agents.contract import Agent
-from kernel_gym.authors.contract import Recording
+from kernel_gym.authors.contract import Checked, Recording
 from kernel_gym.envs import factories
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.vector import KernelSynthesisVectorEnv
@@ -56,6 +57,7 @@ class RunEnvironments:
             embedder=self._recorded("embedder", factories.embedder(options), folder.embeddings),
             inspection=self._recorded("inspection", factories.inspector(options), folder.inspections) or {},
         )
+        self._check_models()
         self._begin_with_seed_items(len(seed_items(factories.author(options).language)))
         if self.plan.config.initial_memory:
             self._import_memory(options)
@@ -67,6 +69,13 @@ class RunEnvironments:
             part.record_to(path)
             self.recorder.paid_parts[name] = part
         return part
+
+    def _check_models(self) -> None:
+        """Let the parts that use a model try key and model name, before memory and device are prepared."""
+        for name, part in self.recorder.paid_parts.items():
+            if isinstance(part, Checked):
+                activity.prepare(f"trying the model of the {name}")
+                part.check()
 
     def _begin_with_seed_items(self, count: int) -> None:
         """Note that the bank begins with the seed knowledge alone: no other item is one of an earlier run."""

@@ -116,9 +116,13 @@ class RunFolder:
         """Whether the budget is spent and everything is written."""
         return (self.path / "complete").exists()
 
+    def finished(self, config: RunConfig) -> bool:
+        """Return whether the run is complete and has the budget of a configuration."""
+        return self.complete and _read_config(self.path).budget == config.budget
+
     @classmethod
     def open(cls, path: Path, config: RunConfig) -> RunFolder:
-        """Make a run folder, or open the one of a run with the same configuration.
+        """Make a run folder, or open the one of a run with the same configuration or a smaller budget.
 
         Args:
             path: Where the folder is or will be.
@@ -131,22 +135,33 @@ class RunFolder:
             KernelGymError: The folder holds something else, or a run with another configuration.
         """
         folder = cls(path)
-        content = config.model_dump(mode="json")
         if (path / "config.yaml").exists():
-            if folder.begun and (keys := config.differing_keys(_read_config(path))):
-                raise KernelGymError(
-                    f"{path} holds a run with another configuration ({', '.join(keys)}); choose another --out"
-                )
+            if folder.begun:
+                folder._check_same_run(config)
         elif path.exists() and any(path.iterdir()):
             raise KernelGymError(f"{path} is not empty and holds no run; choose another --out")
         if not folder.begun:
             with reporting_disk_errors(path):
                 path.mkdir(parents=True, exist_ok=True)
                 # Written first: if the process is killed here, this file marks the folder as a run's.
-                (path / "config.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+                (path / "config.yaml").write_text(_as_yaml(config))
                 (path / "provenance.json").write_text(json.dumps(provenance(), indent=1))
                 folder.agent.mkdir(exist_ok=True)
         return folder
+
+    def _check_same_run(self, config: RunConfig) -> None:
+        """Raise a KernelGymError unless the folder holds a run with a configuration, or with a smaller budget."""
+        before = _read_config(self.path)
+        keys = config.differing_keys(before)
+        if keys == ["budget"] and config.budget < before.budget:
+            raise KernelGymError(
+                f"{self.path} holds a run with budget {before.budget}, which can be extended and not shortened; "
+                "choose another --out"
+            )
+        if keys not in ([], ["budget"]):
+            raise KernelGymError(
+                f"{self.path} holds a run with another configuration ({', '.join(keys)}); choose another --out"
+            )
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -187,6 +202,11 @@ class RunFolder:
         records = (self.journal, self.transcript, self.inspections, self.embeddings)
         return any(file.exists() and file.stat().st_size for file in records)
 
+    @property
+    def attempts(self) -> int:
+        """The number of attempts on record."""
+        return self.journal.read_bytes().count(b"\n") if self.journal.exists() else 0
+
     def records(self, attempts: int) -> list[Record]:
         """Return the records of a complete run, which has so many attempts or, with stages=draft, a few more."""
         records = Journal.read(self.journal)
@@ -220,14 +240,20 @@ class RunFolder:
             ReplayBackup(self.path).discard()
         return journal
 
-    def note_resumed(self, attempt: int) -> None:
-        """Note in the provenance that the replay passed and that the run is resumed at `attempt`."""
+    def note_resumed(self, attempt: int, config: RunConfig) -> None:
+        """Note that the replay passed and that the run is resumed at `attempt`, perhaps with a larger budget."""
         before = self.provenance
         resumed = [*before.get("resumed", ()), provenance() | {"attempt": attempt}]
-        part = self.path / "provenance.json.part"
-        part.write_text(json.dumps(before | {"resumed": resumed}, indent=1))
-        part.rename(self.path / "provenance.json")
+        self._replace("provenance.json", json.dumps(before | {"resumed": resumed}, indent=1))
+        if _read_config(self.path).budget != config.budget:
+            self._replace("config.yaml", _as_yaml(config))
         ReplayBackup(self.path).discard()
+
+    def _replace(self, name: str, text: str) -> None:
+        """Replace a file in one step, so that a killed process leaves the old or the new one."""
+        part = self.path / f"{name}.part"
+        part.write_text(text)
+        part.rename(self.path / name)
 
     def close_journal(self, journal: Journal) -> None:
         """Close the journal; a run that was not replayed to the end gets its files back."""
@@ -312,6 +338,10 @@ def load_config(path: Path) -> RunConfig:
     if not (path / "config.yaml").exists():
         raise KernelGymError(f"{path} holds no run: there is no config.yaml in it")
     return _read_config(path)
+
+
+def _as_yaml(config: RunConfig) -> str:
+    return str(yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
 
 
 def _read_config(path: Path) -> RunConfig:

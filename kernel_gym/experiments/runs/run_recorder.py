@@ -124,7 +124,7 @@ class RunRecorder:
         replaying = self.journal.replaying
         self.journal.write(journal_record(attempt))
         if replaying and not self.journal.replaying:
-            self.plan.folder.note_resumed(len(self.journal.records))
+            self.plan.folder.note_resumed(len(self.journal.records), self.plan.config)
 
     def _compare_latency(self, attempt: Attempt, latency: float) -> None:
         if self.reference is not None:
@@ -175,8 +175,12 @@ class RunRecorder:
             self._events.kernel(file.stem, file.read_text(), self.attempts)
 
     def usage(self) -> dict[str, dict[str, float]]:
-        """Return the tokens and dollars of each part that uses a model."""
-        return {name: part.usage() for name, part in self.paid_parts.items()}
+        """Return the tokens and dollars of each part that uses a model; `replayed` is 1 if nothing was paid."""
+        return {name: part.usage() | _replayed(part) for name, part in self.paid_parts.items()}
+
+
+def _replayed(part: Recording) -> dict[str, float]:
+    return {"replayed": 1} if getattr(part, "replays", False) else {}
 
 
 def journal_record(attempt: Attempt) -> Record:

@@ -18,6 +18,7 @@ from kernel_gym.agents.contract import Agent
 from kernel_gym.config import RunConfig
 from kernel_gym.envs.vector import view
 from kernel_gym.experiments.runs.agent_actions import AgentActions
+from kernel_gym.experiments.runs.extension import check_extension, explaining_drift
 from kernel_gym.experiments.runs.figures import RunOutcome, outcome
 from kernel_gym.experiments.runs.recording_env import finished_attempts
 from kernel_gym.experiments.runs.run_environments import RunEnvironments
@@ -31,19 +32,22 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = no_progress
 
     Args:
         config: The agent, tasks, budget, seed and environment of the run.
-        folder: The run folder, opened with the same configuration. A complete run is only read.
+        folder: The run folder, opened with the same configuration. A complete run is only read, and one that was
+            made with a smaller budget is extended.
         progress: Called after every attempt with the attempts made, the attempts in all and the tasks solved.
 
     Returns:
         The run's figures.
 
     Raises:
-        ConfigError: The configuration contradicts itself or names something that does not exist.
+        ConfigError: The configuration contradicts itself, names something that does not exist or has a larger budget
+            than a run that cannot be extended.
         InfrastructureError: An attempt could not be verified, all retries included.
         KernelGymError: The folder cannot be written, or the journal cannot be replayed.
     """
     plan = RunPlan.of(config, folder)
-    if folder.complete:
+    check_extension(plan)
+    if folder.finished(config):
         result = outcome(config.agent, config, folder.last_round(config, len(plan.task_ids)), plan.task_ids)
         if folder.bank.exists() or not keeps_memory(config):
             return result
@@ -54,7 +58,7 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = no_progress
         environments = stack.enter_context(make_environments(plan, recorder))
         agent = environments.agent()
         progress(0, plan.attempts, 0)
-        with original_error():
+        with explaining_drift(config, folder), original_error():
             _spend_budget(agent, environments, recorder)
         folder.agent.mkdir(exist_ok=True)  # dropped by stores that keep no empty folders
         agent.save(folder.agent)

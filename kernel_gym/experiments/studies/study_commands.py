@@ -24,20 +24,26 @@ SECONDS_PER_ATTEMPT, SECONDS_PER_RUN = 0.27, 8.0
 
 @dataclass(frozen=True)
 class StudyRequest:
-    """A study at a size, with kernels judged by a policy; `agents` and `seeds`, if any are named, restrict it."""
+    """A study at a size, with kernels judged by a policy; `agents` and `seeds`, if any are named, restrict it.
+
+    A `budget` that is not 0 takes the place of the size's, and in a folder that holds the study, that of the folder's.
+    """
 
     name: str
     size: str
     agents: Sequence[str] = ()
     seeds: Sequence[str] = ()
     policy: Policy = "strict"
+    budget: int = 0
 
     def study(self, folder: Path) -> Study:
         """Return the study with its shards in a folder."""
         definition = study_definition.load(self.name)
         if not all(seed.isdigit() for seed in self.seeds):
             raise ConfigError(f"seeds are numbers, not {', '.join(self.seeds)}")
-        shards = study_definition.shards(definition, self.size, self.agents, [int(seed) for seed in self.seeds])
+        budget = self.budget or int(_read_study_file(folder).get("budget", 0))
+        seeds = [int(seed) for seed in self.seeds]
+        shards = study_definition.shards(definition, self.size, self.agents, seeds, budget)
         return Study(tuple(shard.under(self.policy) for shard in shards), folder, definition.reference)
 
     @property
@@ -59,19 +65,24 @@ def _read_study_file(folder: Path) -> dict[str, str]:
         content = yaml.safe_load(file.read_text()) if file.exists() else {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise KernelGymError(f"cannot read {file}: {' '.join(str(error).split())}") from error
-    if content and (not isinstance(content, dict) or set(content) - {"policy"} != {"study", "size"}):
+    if content and (not isinstance(content, dict) or set(content) - {"policy", "budget"} != {"study", "size"}):
         raise KernelGymError(f"{file} does not name a study and its size; delete it, --table writes it again")
     return {key: str(value) for key, value in content.items()} if content else {}
 
 
 def _write_study_file(request: StudyRequest, folder: Path) -> None:
     """Write into the folder which study it holds: reports compare as the study does."""
-    if (other := _read_study_file(folder)) not in ({}, request.content):
+    other = _read_study_file(folder)
+    before = int(other.get("budget", 0))
+    budget = request.budget or before
+    if other and (budget < before or {key: other[key] for key in other if key != "budget"} != request.content):
         policy = f", judged by policy {other['policy']}" if "policy" in other else ""
-        what = f"the study {other['study']} at size {other['size']}{policy}"
+        with_budget = f" with budget {before}" if before else ""
+        what = f"the study {other['study']} at size {other['size']}{with_budget}{policy}"
         raise ConfigError(f"{folder} holds {what}; choose another --out")
+    content: dict[str, str | int] = {**request.content, **({"budget": budget} if budget else {})}
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / STUDY_FILE).write_text(yaml.safe_dump(request.content))
+    (folder / STUDY_FILE).write_text(yaml.safe_dump(content))
 
 
 def sizes(name: str) -> dict[str, str]:

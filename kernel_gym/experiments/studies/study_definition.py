@@ -170,7 +170,7 @@ def parse(name: str, data: dict[str, Any]) -> StudyDefinition:
 
 
 def shards(
-    definition: StudyDefinition, size: str, agents: Sequence[str] = (), seeds: Sequence[int] = ()
+    definition: StudyDefinition, size: str, agents: Sequence[str] = (), seeds: Sequence[int] = (), budget: int = 0
 ) -> list[Shard]:
     """Resolve a study to its runs, seed by seed so that agents can be compared early.
 
@@ -179,6 +179,7 @@ def shards(
         size: The name of one of its sizes.
         agents: The agents to run; those of the study if left out.
         seeds: The seeds to run; as many as the size says if left out.
+        budget: Attempts a task; 0 for the size's.
 
     Returns:
         One shard for each run.
@@ -189,6 +190,8 @@ def shards(
     if size not in definition.sizes:
         raise ConfigError(f"sizes are {', '.join(definition.sizes)}, not {size!r}")
     scale = definition.sizes[size]
+    if budget:
+        scale = scale.model_copy(update={"budget": budget})
     resolved = [
         _shard(definition, scale, arm, agent, seed)
         for seed in seeds or range(scale.seeds)

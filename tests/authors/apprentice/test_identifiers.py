@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from repository import ROOT
+from script import run_script
 
 from kernel_gym import suites
 from kernel_gym.authors.apprentice import Apprentice, oracle
@@ -96,9 +94,7 @@ def test_a_tensor_name_becomes_an_identifier() -> None:
 def test_training_on_a_folder_of_files_compiles_kernels(tmp_path: Path) -> None:
     (tmp_path / "problems").mkdir()
     (tmp_path / "problems" / "1_Leaky-Add.py").write_text(PROBLEM)
-    words = ["train", "--agent", "random", "--suite", str(tmp_path / "problems"), "--budget", "2"]
-    options = ["--out", str(tmp_path / "run"), "--set", "env.author_options.profile=oracle", "--set", "workers=1"]
-    command = [sys.executable, "-m", "kernel_gym", *words, *options]
-    finished = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    words = ("--agent", "random", "--suite", tmp_path / "problems", "--budget", 2, "--out", tmp_path / "run")
+    finished = run_script("train", *words, "--set", "env.author_options.profile=oracle", "--set", "workers=1")
     assert finished.returncode == 0, finished.stderr
     assert '"compiled": true' in (tmp_path / "run" / "results.jsonl").read_text()

@@ -1,13 +1,14 @@
 """Tests of the model author: its prompts, how it reads answers, and its example kernel."""
 
 import copy
+import json
 import pickle
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import pytest
-from model_server import answering, saying, serving
+from model_server import answering, raw, saying, serving
 
 from kernel_gym import suites
 from kernel_gym.authors.contract import Author, Context, Note, Recording, StartPoint
@@ -244,3 +245,23 @@ def test_the_prompt_is_in_the_language_of_the_device() -> None:
 def test_a_language_without_a_prompt_is_refused() -> None:
     with pytest.raises(ConfigError, match="no prompt for 'klingon'; known: ascendc, cuda"):
         ModelAuthor(model="m", base_url="http://localhost:1/v1", language="klingon")
+
+
+@pytest.mark.parametrize(
+    ("limit", "max_tokens", "says"),
+    [
+        (32768, 8192, "run with --set env.author_options.context_tokens=22118"),
+        (8192, 8192, "run with --set env.author_options.context_tokens=3686 --set env.author_options.max_tokens=4096"),
+        (None, 8192, "lower author_options.context_tokens, now 24000, or max_tokens, now 8192"),
+    ],
+)
+def test_a_server_that_refuses_the_length_is_one_line_that_names_the_option(
+    relu: Task, limit: int | None, max_tokens: int, says: str
+) -> None:
+    refusal = f"This model's maximum context length is {limit} tokens." if limit else "It exceeds the context window."
+    with serving(raw(json.dumps({"error": {"message": refusal}}).encode(), 400)) as server:
+        author = ModelAuthor(model="m", base_url=server.url, retries=0, max_tokens=max_tokens)
+        with pytest.raises(ConfigError, match="refused the length: ") as error:
+            author.write(relu, (), None, np.random.default_rng(0))
+    assert str(error.value).endswith(f"; {says}")
+    assert "\n" not in str(error.value)

@@ -4,13 +4,16 @@ import json
 import os
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from model_server import answering, saying, serving
 from repository import ROOT
+from script import run_script
 
 from kernel_gym import suites
 from kernel_gym.authors.model import ModelAuthor
@@ -123,17 +126,10 @@ def test_the_statistics_are_the_usual_ones() -> None:
 
 
 def study(out: Path, url: str, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "scripts" / "author_validity.py"), "--model", "m", "--tasks", "relu"]
-    sizes = ["--contexts", "3", "--picks", "2", "--repeats", "2", "--out", str(out)]
-    return subprocess.run(
-        [*command, *sizes, "--set", "env.author_options.retries=0", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"OPENAI_BASE_URL": url},
-        stdin=subprocess.DEVNULL,
-        timeout=280,
-    )
+    sizes = ("--model", "m", "--tasks", "relu", "--contexts", 3, "--picks", 2, "--repeats", 2, "--out", out)
+    no_terminal = StringIO()
+    with patch.dict(os.environ, {"OPENAI_BASE_URL": url}), patch.object(sys, "stdin", no_terminal):
+        return run_script("author_validity", *sizes, "--set", "env.author_options.retries=0", *words)
 
 
 def test_the_command_asks_first_and_prints(tmp_path: Path) -> None:

@@ -2,14 +2,12 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from repository import ROOT
+from script import run_script
 
 from kernel_gym import suites
 from kernel_gym.agents.oracle import OracleAgent
@@ -159,19 +157,7 @@ def test_correlation_is_that_of_ranks() -> None:
 
 
 def test_the_command_prints_data(run: Path) -> None:
-    command = [
-        sys.executable,
-        "scripts/credit.py",
-        str(run),
-        "--states",
-        "2",
-        "--verify",
-        "1",
-        "--kernels",
-        "2",
-        "--json",
-    ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = run_script("credit", run, "--states", 2, "--verify", 1, "--kernels", 2, "--json", check=True)
     data = json.loads(done.stdout)
     assert set(data["verified"]) == {"nothing", "agent", "oracle"}
     assert len(data["states"]) == 2
@@ -201,8 +187,7 @@ def test_a_run_on_a_table_is_examined_in_the_states_that_are_given(table_run: Pa
 
 
 def test_the_command_prints_a_table_for_each_given_state(table_run: Path) -> None:
-    command = [sys.executable, "scripts/credit.py", str(table_run), "--task", "softmax", "--attempt", "0"]
-    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = run_script("credit", table_run, "--task", "softmax", "--attempt", 0, check=True).stdout.splitlines()
     assert lines[0].strip() == "level1/softmax, attempt 0 (draft)"
     assert lines[1].split() == ["item", "alone", "left", "out", "value", "kind", "title"]
     end = next(i for i, line in enumerate(lines) if line.startswith("chance of a good kernel: nothing"))
@@ -215,8 +200,7 @@ def test_a_run_that_no_longer_replays_is_one_line_that_names_it(table_run: Path,
     shutil.copytree(table_run, drifted)
     text = (drifted / "results.jsonl").read_text().replace('"reward": -1.0', '"reward": -0.5', 1)
     (drifted / "results.jsonl").write_text(text)
-    command = [sys.executable, "scripts/credit.py", str(drifted), "--states", "1"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = run_script("credit", drifted, "--states", 1)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"credit.py: {drifted} cannot be replayed: attempt ")
     assert "(reward)" in done.stderr

@@ -1,13 +1,11 @@
 """The weights that `context-value` begins with are computed, and the computation finds what was put in."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from repository import ROOT
+from script import run_script
 
 from kernel_gym.config import resolve
 from kernel_gym.errors import KernelGymError
@@ -43,8 +41,7 @@ def test_known_weights_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_command_fits_weights_to_a_run(run: Path) -> None:
-    command = [sys.executable, "scripts/credit.py", str(run), "--states", "6", "--fit", "--json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = run_script("credit", run, "--states", 6, "--fit", "--json", check=True)
     data = json.loads(done.stdout)
     assert list(data["weights"]) == list(FITTED)
     assert data["explained"] <= 1

@@ -3,8 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from html import escape
@@ -15,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from journals import journal_row
-from repository import ROOT
+from script import run_script
 
 from kernel_gym import suites
 from kernel_gym.config import resolve
@@ -289,8 +287,7 @@ def test_a_report_of_nothing_and_of_a_broken_folder_are_one_line(runs: Path, tmp
         write_report(tmp_path, tmp_path / "report.html")
     shutil.copytree(runs / "value", tmp_path / "broken")
     (tmp_path / "broken" / "seed-0" / "results.jsonl").write_text("not a journal\n")
-    command = [sys.executable, str(ROOT / "scripts" / "report.py"), str(tmp_path / "broken")]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = run_script("report", tmp_path / "broken")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "is not a journal" in done.stderr
 

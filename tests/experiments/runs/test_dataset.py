@@ -1,8 +1,6 @@
 """Runs as datasets."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +8,7 @@ import pytest
 from journals import journal_row
 from model_server import saying, serving
 from repository import ROOT
+from script import run_script
 
 from kernel_gym.config import resolve
 from kernel_gym.errors import KernelGymError
@@ -110,18 +109,10 @@ def test_what_is_no_run_is_one_line(tmp_path: Path) -> None:
 
 def test_the_command_writes_lines_once(tmp_path: Path) -> None:
     folder, out = modelled(tmp_path / "run"), tmp_path / "rows.jsonl"
-    command = [
-        sys.executable,
-        str(ROOT / "scripts" / "dataset.py"),
-        str(folder),
-        "--out",
-        str(out),
-        "--feasible",
-        "--json",
-    ]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    words = (folder, "--out", out, "--feasible", "--json")
+    output = run_script("dataset", *words, check=True).stdout
     assert json.loads(output) == {"file": str(out), "rows": 2, "feasible": 2, "prompts": 2, "without_kernel": 0}
     assert [json.loads(line)["kernel"] for line in out.read_text().splitlines()] == [RELU, SLOWER]
-    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    again = run_script("dataset", *words)
     assert again.returncode == 2
     assert again.stderr == f"dataset.py: cannot write {out}: File exists\n"

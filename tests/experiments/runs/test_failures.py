@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from repository import ROOT
 from rich.console import Console
+from script import run_script
 
 from kernel_gym import plugins
 from kernel_gym.cli import command_line
@@ -138,8 +139,7 @@ def test_a_run_marked_complete_that_isn_t_says_what_to_do(tmp_path: Path) -> Non
     ("credit", "x --states 5", "credit.py: x holds no run"),
 ])  # fmt: skip
 def test_a_mistyped_word_is_one_line(script: str, arguments: str, says: str, tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "scripts" / f"{script}.py"), *arguments.split()]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    done = run_script(script, *arguments.split(), cwd=tmp_path)
     assert done.returncode == 2
     assert says in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr

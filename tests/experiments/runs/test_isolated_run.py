@@ -88,7 +88,7 @@ def test_ray_is_lost_and_ctrl_c_is_pressed_and_the_same_command_goes_on(tmp_path
     interrupted = begun(10)
     others = list(_descendants(interrupted.pid))
     os.killpg(interrupted.pid, signal.SIGINT)  # its own group: as a terminal does
-    assert (interrupted.communicate()[1], interrupted.returncode) == ("interrupted\n", 130)
+    assert (interrupted.communicate()[1], interrupted.returncode) == ("interrupted: the same command goes on\n", 130)
     kept = (run / "results.jsonl").read_bytes()
 
     lost = begun(_lines(run) + 10)

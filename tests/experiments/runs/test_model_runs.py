@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import Behaviour, Exchange, answering, embedding, failing, held, saying, serving
+from model_server import Behaviour, Exchange, answering, embedding, failing, held, raw, saying, serving
 from repository import ROOT
 
 from kernel_gym.cli.run_options import add_replay_argument, add_run_arguments, run_config
@@ -134,8 +134,31 @@ def test_replay_gives_the_same_journal_without_server_or_key(
     monkeypatch.delenv("OPENAI_API_KEY")
     assert replayed(recorded, tmp_path / "again") == records(recorded)
     used, paid = ((folder / "usage.json").read_text() for folder in (tmp_path / "again", recorded))
-    assert json.loads(used) == json.loads(paid)
+    assert json.loads(used) == {"author": json.loads(paid)["author"] | {"replayed": 1}}
     assert replayed(tmp_path / "again", tmp_path / "once-more") == records(recorded)
+
+
+def test_a_replay_says_that_it_was_not_paid_for(recorded: Path, tmp_path: Path) -> None:
+    words = ("--replay", str(recorded), "--out", str(tmp_path / "again"))
+    output, errors = command(*words).communicate(timeout=200)
+    assert "author 600 tokens in, 60 out, $0.60: replayed, not paid for" in output, errors
+
+
+@pytest.mark.parametrize("part", ["author", "inspection"])
+def test_a_wrong_model_name_is_found_before_anything_is_prepared(part: str, tmp_path: Path) -> None:
+    plain = configuration(model="wrong" if part == "author" else "m").model_dump()
+    refusal = json.dumps({"error": {"message": "The model `wrong` does not exist."}}).encode()
+    with serving(raw(refusal, 404)) as server:
+        plain["env"]["author_options"]["base_url"] = server.url
+        if part == "inspection":
+            plain["env"]["inspection"] = {"model": "wrong", "base_url": server.url, "retries": 0}
+        config = RunConfig.model_validate(plain)
+        folder = RunFolder.open(tmp_path / "run", config)
+        with pytest.raises(ConfigError, match="refused the model 'wrong'"):
+            train(config, folder)
+        assert len(server.requests) == 1  # one token, and no kernel
+    assert not folder.bank.exists()
+    assert not folder.begun
 
 
 def test_inspections_and_embeddings_by_endpoint_are_replayed_too(tmp_path: Path) -> None:
@@ -272,7 +295,7 @@ def test_ctrl_c_leaves_at_once_though_answers_are_under_way(tmp_path: Path) -> N
             process.kill()
             released.set()
     assert process.returncode == 130
-    assert errors.strip().splitlines()[-1] == "interrupted"
+    assert errors.strip().splitlines()[-1] == "interrupted: the same command goes on"
     assert "Traceback" not in errors
 
 

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from repository import ROOT
+from script import run_script
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from kernel_gym.agents import scoring, value
@@ -255,8 +253,7 @@ def test_first_episodes_are_found_among_others_that_overlap(seed: int, curriculu
 @pytest.mark.slow
 def test_agents_are_compared_on_the_table_from_the_command_line(tmp_path: Path) -> None:
     """Run by `make test-slow`."""
-    command = [sys.executable, str(ROOT / "scripts" / "compare.py"), "--tabular", "--agents", "random,similarity"]
-    command += ["--budget", "3", "--seeds", "1", "--parallel", "1", "--json", "--out", str(tmp_path / "compared")]
-    done = subprocess.run(command, capture_output=True, text=True)
+    words = ("--tabular", "--agents", "random,similarity", "--budget", 3, "--seeds", 1, "--parallel", 1)
+    done = run_script("compare", *words, "--json", "--out", tmp_path / "compared")
     assert done.returncode == 0, done.stderr
     assert set(json.loads(done.stdout)["intervals"]) == {"random", "similarity"}

@@ -1,19 +1,15 @@
 """The comparison of agents: who gets which options, and what the command refuses."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from repository import ROOT
+from script import run_script
 
 from kernel_gym.agents.oracle import OracleAgent
 from kernel_gym.config import resolve
 from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.runs.run_plan import make_agent
 from kernel_gym.experiments.studies import agent_comparison
-
-SCRIPT = ROOT / "scripts" / "compare.py"
 
 
 def options(*sets: str) -> dict[str, dict[str, object]]:
@@ -46,8 +42,7 @@ def test_options_under_an_agent_s_name_are_that_agent_s_alone() -> None:
     ],
 )
 def test_what_a_study_would_ignore_is_refused(words: list[str], says: str, tmp_path: Path) -> None:
-    command = [sys.executable, str(SCRIPT), *words, "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = run_script("compare", *words, "--out", tmp_path / "out")
     assert done.returncode == 2
     assert says in done.stderr
     assert not (tmp_path / "out").exists()
@@ -56,14 +51,13 @@ def test_what_a_study_would_ignore_is_refused(words: list[str], says: str, tmp_p
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("compare.py", ["--agents", "random,similarity,random", "--tabular", "--budget", "1", "--seeds", "2"]),
-        ("study.py", ["main", "--agents", "value,value", "--seeds", "0"]),
-        ("study.py", ["main", "--agents", "value", "--seeds", "0,00"]),
+        ("compare", ["--agents", "random,similarity,random", "--tabular", "--budget", "1", "--seeds", "2"]),
+        ("study", ["main", "--agents", "value,value", "--seeds", "0"]),
+        ("study", ["main", "--agents", "value", "--seeds", "0,00"]),
     ],
 )
 def test_a_run_that_would_count_twice_is_refused(script: str, words: list[str], tmp_path: Path) -> None:
-    command = [sys.executable, str(SCRIPT.parent / script), *words, "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = run_script(script, *words, "--out", tmp_path / "out")
     assert done.returncode == 2
     assert "seed-0 would be run 2 times: name each agent and seed once" in done.stderr
     assert done.stderr.count("\n") == 1

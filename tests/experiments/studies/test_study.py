@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from repository import ROOT
+from script import run_script
 
 from kernel_gym import suites
 from kernel_gym.cli.command_line import UsageError
@@ -333,15 +333,13 @@ def killed(seed: int) -> None:
 
 
 def test_the_command_lists_studies_and_says_what_is_missing(tmp_path: Path) -> None:
-    script = str(ROOT / "scripts" / "study.py")
-    listed = subprocess.run([sys.executable, script, "--list"], capture_output=True, text=True).stdout
+    listed = run_script("study", "--list").stdout
     lines = listed.splitlines()
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == study_definition.names()
     assert sum(line.startswith(" ") for line in lines) == 2 * len(study_definition.names())
     at = next(i for i, line in enumerate(lines) if line.startswith("main "))
     assert "quick: 33 runs, 3,960 attempts, estimated 11 minutes on two idle cores" in lines[at + 1]
-    command = [sys.executable, script, "placebo", "--out", str(tmp_path), "--table"]
-    bad = subprocess.run(command, capture_output=True, text=True)
+    bad = run_script("study", "placebo", "--out", tmp_path, "--table")
     assert (bad.returncode, bad.stderr.count("\n")) == (2, 1)
     assert "no complete run" in bad.stderr
 

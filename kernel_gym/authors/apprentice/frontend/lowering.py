@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
+from kernel_gym import activity
 from kernel_gym.authors.apprentice.frontend import plan_store
 from kernel_gym.authors.apprentice.frontend.identifiers import task_identifier
 from kernel_gym.authors.apprentice.frontend.plan import Plan, Unsupported
@@ -37,6 +38,7 @@ def _lower(task: Task, digest: str) -> Plan | str:
     key = f"{digest} {task_identifier(task.name)} {task.description}"
     plan = plan_store.load(key)
     if plan is None:
+        activity.prepare(f"exporting {task.id}")
         plan = _read(task)
         plan_store.store(key, plan)
     return plan

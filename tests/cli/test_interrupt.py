@@ -1,0 +1,137 @@
+"""Ctrl-C and SIGTERM: one line, status 130, and the same command goes on where that is true."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.cli import command_line, main
+from kernel_gym.experiments.runs.journal import Journal
+
+GOES_ON = "interrupted: the same command goes on"
+TABLE = ("--tabular", "--budget", "400", "--rounds", "50")
+
+
+def command(*words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "kernel_gym", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def stopped(process: subprocess.Popen[str], journal: Path, number: int) -> str:
+    """Stop a command once it has recorded something; return what it printed on stderr."""
+    while not journal.exists() or not journal.stat().st_size:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, errors = process.communicate()
+    assert process.returncode == 130
+    return errors
+
+
+@pytest.mark.parametrize(
+    ("words", "journal", "number"),
+    [
+        (("train", "--agent", "random"), "results.jsonl", signal.SIGTERM),
+        (("compare", "--agents", "random", "--seeds", "1"), "random/seed-0/results.jsonl", signal.SIGINT),
+    ],
+)
+def test_a_run_that_is_stopped_says_that_it_goes_on_and_loses_nothing(
+    words: tuple[str, ...], journal: str, number: int, tmp_path: Path
+) -> None:
+    file = tmp_path / journal
+    errors = stopped(command(*words, *TABLE, "--out", str(tmp_path)), file, number)
+    assert errors.splitlines() == [GOES_ON]
+    assert len(Journal.read(file)) > 0
+    assert not (file.parent / "complete").exists()
+
+
+@pytest.mark.parametrize("name", ["train", "compare", "study", "evaluate", "verify", "oracles"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_every_command_that_goes_on_says_so(
+    name: str, number: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = main.load(name)
+    monkeypatch.setattr(module, "run", lambda arguments: os.kill(os.getpid(), number) or time.sleep(60))
+    words = {"evaluate": ["run", "--out", "x"], "verify": ["--task", "x", "--kernel", "x"]}.get(name, ["--out", "x"])
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as ended:
+        command_line.execute(module, ["x", *words] if name in ("study", "oracles") else words)
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == f"{GOES_ON}\n"
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_command_that_begins_anew_promises_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = main.load("validate")
+    monkeypatch.setattr(module, "run", lambda arguments: os.kill(os.getpid(), signal.SIGTERM) or time.sleep(60))
+    with pytest.raises(SystemExit) as ended:
+        command_line.execute(module, ["run"])
+    assert (ended.value.code, capsys.readouterr().err) == (130, "interrupted\n")
+
+
+def execute(*words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main.main(words)
+    return int(str(ended.value.code))
+
+
+def test_an_interrupted_audit_prints_what_it_found_and_goes_on_from_its_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kernel_gym.verifier import audit as auditing
+
+    real, audited = auditing.audit, list[str]()
+
+    def audit(task: object) -> auditing.Audit:
+        audited.append(task.id)  # type: ignore[attr-defined]
+        if len(audited) == 2:
+            raise KeyboardInterrupt
+        return real(task)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(auditing, "audit", audit)
+    words = ("suite", "audit", "level1/relu", "level1/sigmoid")
+    assert execute(*words, "--out", str(tmp_path / "audits.jsonl")) == 130
+    output, errors = capsys.readouterr()
+    assert "1 of 1 tasks are fit" in output
+    assert errors.endswith(f"{GOES_ON}\n")
+    with (tmp_path / "audits.jsonl").open("a") as file:
+        file.write('{"task": "level')  # a kill in the middle of a line
+    assert execute(*words, "--out", str(tmp_path / "audits.jsonl")) == 0
+    assert "2 of 2 tasks are fit" in capsys.readouterr().out
+    assert audited == ["level1/relu", "level1/sigmoid", "level1/sigmoid"]
+    audited[:] = ["earlier"]
+    assert execute(*words[:3]) == 130
+    assert capsys.readouterr().err.endswith("interrupted\n")
+
+
+def test_oracles_go_on_from_their_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kernel_gym.experiments.analysis import oracle_margins
+
+    real, measured = oracle_margins.measure, list[tuple[str, bool]]()
+
+    def measure(task: object, verifier: object, quick: bool) -> oracle_margins.Margin:
+        measured.append((task.id, quick))  # type: ignore[attr-defined]
+        return real(task, verifier, quick=quick)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(oracle_margins, "measure", measure)
+    out = ("--out", str(tmp_path / "margins.jsonl"), "--json")
+    assert execute("oracles", "level1/relu", "--quick", *out) == 0
+    assert execute("oracles", "level1/relu", "level1/sigmoid", "--quick", *out) == 0
+    rows = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert [row["task"] for row in rows] == ["level1/relu", "level1/sigmoid"]
+    assert measured == [("level1/relu", True), ("level1/sigmoid", True)]
+    execute("oracles", "level1/relu", *out)
+    assert measured[2:] == [("level1/relu", False)]  # the slowest kernel is not in the file yet
+    (tmp_path / "margins.jsonl").write_text("no JSON\n")
+    assert execute("oracles", "level1/relu", *out) == 2
+    assert "holds no results of this command; choose another --out" in capsys.readouterr().err
