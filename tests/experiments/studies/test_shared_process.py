@@ -1,5 +1,6 @@
 """Short runs on a table share the process of their study, with the results of processes of their own."""
 
+import json
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,9 @@ def comparison(out: Path, *agents: str, **settings: Any) -> Study:
     return agent_comparison(base, agents, 1, out)
 
 
-def content(study: Study) -> list[tuple[bytes, list[str], dict[str, bytes]]]:
+def content(study: Study) -> list[tuple[bytes, list[str], dict[str, Any]]]:
     folders = [RunFolder(study.path(shard)) for shard in study.shards]
-    files = [{file.name: file.read_bytes() for file in folder.agent.iterdir()} for folder in folders]
+    files = [{file.name: json.loads(file.read_text()) for file in folder.agent.iterdir()} for folder in folders]
     banks = [list(sqlite3.connect(folder.bank).iterdump()) for folder in folders]
     return [
         (folder.journal.read_bytes(), bank, saved) for folder, bank, saved in zip(folders, banks, files, strict=True)
