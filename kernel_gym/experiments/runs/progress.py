@@ -82,7 +82,8 @@ class _AtWork(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the record's text, with the run and the attempt that it belongs to."""
-        run, task, attempt = (getattr(record, name, "") for name in ("run", "task", "attempt"))
+        run, task = str(getattr(record, "run", "")), str(getattr(record, "task", ""))
+        attempt = int(getattr(record, "attempt", 0))
         text = record.getMessage()
         if attempt:
             self._attempts[run + task] = attempt
