@@ -1,13 +1,15 @@
-"""Statistics of a comparison. The seed is the unit: all figures of one run are one observation.
+"""Statistics of runs: intervals over seeds, and means over seeds and tasks with both resampled.
 
-Differences are paired by seed. Intervals are percentile bootstraps over seeds. With few seeds these are too narrow, so
-a paired t-test, corrected after Holm over the comparisons of a table, decides whether a difference counts. Where all
-seeds differ by the same amount there is no noise to compare with; then a sign test decides, which needs six seeds.
+A study has a cell for every seed and task. Seeds and tasks are both samples: another study would have others. So the
+standard error of a mean over cells comes from a two-way bootstrap (Owen 2007): seeds alone, tasks alone and both are
+drawn with replacement, which separates the variance of seeds, tasks and single cells. The sum of the first two counts
+the cells' variance twice, so it is subtracted once (Cameron, Gelbach and Miller 2011). Intervals are those of Student's
+t with Satterthwaite's degrees of freedom; percentiles would be too narrow with few seeds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -16,12 +18,15 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 Curve = NDArray[np.float64]
-Values = Sequence[float] | NDArray[np.float64]
+Cells = NDArray[np.float64]
+"""Values by seed (rows) and task (columns); NaN where there is none."""
 
 #: Two-sided level, and the power at which the smallest detectable effect is stated.
 LEVEL, POWER = 0.05, 0.8
-#: Differences that are closer than this are equal except for rounding.
+#: Numbers that are closer than this are equal except for rounding.
 SAME = 1e-9
+#: Samples of a two-way bootstrap: they give the standard error to about 2%.
+SAMPLES = 2_000
 
 
 @dataclass(frozen=True)
@@ -39,49 +44,105 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """One figure of a contender minus the reference's, paired by seed.
+class CrossedMean:
+    """The mean over cells of seeds and tasks, with the variance that each of them gives it.
 
-    `p` is that of a paired test (1 with a single seed) and `adjusted` the same after Holm. `detectable` is the smallest
-    true difference that so many seeds with so much noise show with 80% power at the level of Holm's first step (None if
-    the seeds say nothing about noise).
+    `by_seed` is what seeds and cells contribute, `by_task` what tasks and cells contribute, `by_cell` what cells
+    contribute alone. With one task, the mean is over seeds alone and holds for that task.
     """
 
-    contender: str
-    reference: str
-    per_seed: dict[int, float]
-    interval: Interval
-    p: float
-    adjusted: float
-    detectable: float | None
+    mean: float
+    seeds: int
+    tasks: int
+    by_seed: float
+    by_task: float
+    by_cell: float
 
     @property
-    def effect(self) -> float | None:
-        """The difference in units of its own deviation over seeds (Cohen's d of pairs); None without one."""
-        data = self._data
-        return float(data.mean() / data.std(ddof=1)) if noisy(data) else None
+    def error(self) -> float:
+        """The standard error over seeds and tasks."""
+        return float(np.sqrt(max(self.by_seed + self.by_task - self.by_cell, self.by_seed, self.by_task)))
 
     @property
-    def counts(self) -> bool:
-        """Whether the difference is beyond noise, all comparisons considered."""
-        return self.adjusted < LEVEL
+    def noisy(self) -> bool:
+        """Whether the cells vary and there are several seeds; if not, nothing is known about noise."""
+        return self.seeds > 1 and self.error > SAME
 
     @property
-    def verdict(self) -> str:
-        """Whether the difference counts, in words."""
-        if self._data.size < 2:
-            return "a single seed tells nothing"
-        if np.abs(self._data).max() <= SAME:
-            return "equal in every seed"
-        return "differs" if self.counts else "no difference beyond noise"
-
-    def __str__(self) -> str:
-        shown = "" if self.detectable is None else f", detectable {self.detectable:.3f}"
-        return f"{self.interval.signed}, {self.verdict} (Holm p {self.adjusted:.3f}{shown})"
+    def freedom(self) -> float:
+        """The degrees of freedom of the standard error after Satterthwaite; at least those of the rarer factor."""
+        seeds, tasks = self.seeds - 1, max(1, self.tasks - 1)
+        spread = self.by_seed**2 / seeds + self.by_task**2 / tasks + self.by_cell**2 / (seeds * tasks)
+        return max(self.error**4 / spread, min(seeds, tasks) if self.tasks > 1 else seeds)
 
     @property
-    def _data(self) -> NDArray[np.float64]:
-        return np.asarray(list(self.per_seed.values()), dtype=float)
+    def interval(self) -> Interval:
+        """The 95% interval; without width if nothing is known about noise."""
+        if not self.noisy:
+            return Interval(self.mean, self.mean, self.mean)
+        half = float(stats.t.ppf(1 - LEVEL / 2, self.freedom)) * self.error
+        return Interval(self.mean, self.mean - half, self.mean + half)
+
+    @property
+    def p(self) -> float:
+        """The two-sided p of a zero mean. If all cells are equal it is a sign test over seeds; 1 with one seed."""
+        if self.noisy:
+            return float(2 * stats.t.sf(abs(self.mean) / self.error, self.freedom))
+        return 1.0 if abs(self.mean) <= SAME else float(2.0 ** (1 - self.seeds))
+
+    def detectable(self, comparisons: int = 1) -> float | None:
+        """Return the smallest true mean that the same design shows with 80% power, among so many comparisons."""
+        return detectable_effect(round(self.freedom, 2), comparisons) * self.error if self.noisy else None
+
+    def with_seeds(self, seeds: int) -> CrossedMean:
+        """Return what the same tasks with equally noisy seeds, but another number of them, would give."""
+        share = self.seeds / seeds
+        by_task = max(0.0, self.by_task - self.by_cell) + self.by_cell * share
+        return replace(self, seeds=seeds, by_seed=self.by_seed * share, by_task=by_task, by_cell=self.by_cell * share)
+
+
+def crossed_mean(cells: Cells) -> CrossedMean | None:
+    """Return the mean of a matrix of seeds (rows) and tasks (columns); None if no cell has a value.
+
+    Args:
+        cells: The matrix; NaN where a cell has no value. Rows and columns without any value do not count.
+
+    Returns:
+        The mean with its variances from a two-way bootstrap; the same cells give the same numbers.
+    """
+    present = ~np.isnan(cells)
+    cells = cells[present.any(axis=1)][:, present.any(axis=0)]
+    if cells.size == 0:
+        return None
+    seeds, tasks = cells.shape
+    mean = float(np.nanmean(cells))
+    if seeds == 1 or float(np.nanmax(cells) - np.nanmin(cells)) <= SAME:
+        return CrossedMean(mean, seeds, tasks, 0.0, 0.0, 0.0)
+    rows, columns = samples(seeds, tasks)
+    values, counts = np.nan_to_num(cells), (~np.isnan(cells)).astype(float)
+    row_values, row_counts = rows @ values, rows @ counts
+    of_seeds = _ratio(row_values.sum(axis=1), row_counts.sum(axis=1))
+    by_seed = float(np.nanvar(of_seeds)) * seeds / (seeds - 1)
+    if tasks == 1:
+        return CrossedMean(mean, seeds, tasks, by_seed, 0.0, 0.0)
+    of_tasks = _ratio(columns @ values.sum(axis=0), columns @ counts.sum(axis=0))
+    of_both = _ratio((row_values * columns).sum(axis=1), (row_counts * columns).sum(axis=1))
+    by_task = float(np.nanvar(of_tasks)) * tasks / (tasks - 1)
+    by_cell = float(np.nanvar(of_both - of_seeds - of_tasks)) * seeds * tasks / ((seeds - 1) * (tasks - 1))
+    return CrossedMean(mean, seeds, tasks, by_seed, by_task, by_cell)
+
+
+@cache
+def samples(seeds: int, tasks: int) -> tuple[Cells, Cells]:
+    """Return how often each seed and each task is drawn in every sample of a two-way bootstrap."""
+    rng = np.random.default_rng(0)
+    rows, columns = (rng.multinomial(count, np.full(count, 1 / count), size=SAMPLES) for count in (seeds, tasks))
+    return rows.astype(float), columns.astype(float)
+
+
+def _ratio(total: Cells, count: Cells) -> Cells:
+    """Return the mean of every sample; NaN for one that draws no cell with a value."""
+    return np.asarray(np.divide(total, count, out=np.full(SAMPLES, np.nan), where=count > 0))
 
 
 def interval(values: Sequence[float | None], seed: int = 0) -> Interval | None:
@@ -107,72 +168,18 @@ def band(curves: Sequence[Sequence[float]], seed: int = 0) -> tuple[Curve, Curve
     return mean, np.asarray(spread.low), np.asarray(spread.high)
 
 
-def differences(values: Mapping[str, Mapping[int, float]], pairs: Sequence[tuple[str, str]]) -> list[Difference]:
-    """Return the difference of every pair, corrected over all of them; `values` has contender -> seed -> figure."""
-    uncorrected = [
-        pair
-        for contender, reference in pairs
-        if (pair := difference(contender, values.get(contender, {}), reference, values.get(reference, {})))
-    ]
-    return corrected(uncorrected)
-
-
-def corrected(rows: Sequence[Difference]) -> list[Difference]:
-    """Return the differences of one table with p after Holm, and what is detectable at the level that this leaves."""
-    adjusted = holm([row.p for row in rows])
-    return [
-        replace(row, adjusted=p, detectable=smallest_detectable(list(row.per_seed.values()), len(rows)))
-        for row, p in zip(rows, adjusted, strict=True)
-    ]
-
-
-def difference(
-    contender: str, own: Mapping[int, float], reference: str, base: Mapping[int, float]
-) -> Difference | None:
-    """Return the paired difference; None if no seed has both."""
-    per_seed = {seed: own[seed] - base[seed] for seed in sorted(own) if seed in base}
-    spread = interval(list(per_seed.values()))
-    if spread is None:
-        return None
-    data = np.asarray(list(per_seed.values()))
-    p = paired_p(data)
-    return Difference(contender, reference, per_seed, spread, p, p, smallest_detectable(data))
-
-
-def noisy(differences: Values) -> bool:
-    """Return whether the differences vary over seeds; if not, nothing is known about noise."""
-    return len(differences) > 1 and float(np.ptp(differences)) > SAME
-
-
-def paired_p(differences: Values) -> float:
-    """Return the two-sided p of a zero mean difference: a t-test, or a sign test if all are equal; 1 with one seed."""
-    data = np.asarray(differences, dtype=float)
-    if data.size < 2 or np.abs(data).max() <= SAME:
-        return 1.0
-    if not noisy(data):
-        return float(2.0 ** (1 - data.size))
-    return float(stats.ttest_1samp(data, 0.0).pvalue)
-
-
-def smallest_detectable(differences: Values, comparisons: int = 1) -> float | None:
-    """Return the true difference that as many and as noisy seeds show with 80% power, among so many comparisons."""
-    data = np.asarray(differences, dtype=float)
-    return detectable_effect(data.size, comparisons) * float(data.std(ddof=1)) if noisy(data) else None
-
-
 @cache
-def detectable_effect(seeds: int, comparisons: int = 1) -> float:
-    """Return the smallest detectable difference in units of the deviation over seeds, for at least two seeds.
+def detectable_effect(freedom: float, comparisons: int = 1) -> float:
+    """Return the smallest detectable mean in units of its standard error.
 
     The level is that of Holm's first step, so the difference is found whatever the other comparisons give.
     """
-    freedom = seeds - 1
     critical = float(stats.t.ppf(1 - LEVEL / comparisons / 2, freedom))
 
     def lacking(shift: float) -> float:
         return float(stats.nct.sf(critical, freedom, shift)) - POWER
 
-    return float(optimize.brentq(lacking, 0.0, 2 * critical + 10)) / float(np.sqrt(seeds))
+    return float(optimize.brentq(lacking, 0.0, 2 * critical + 10))
 
 
 def holm(ps: Sequence[float]) -> list[float]:

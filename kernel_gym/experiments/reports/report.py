@@ -23,7 +23,9 @@ from kernel_gym.experiments.runs.journal import Record
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.run_plan import environment_options
 from kernel_gym.experiments.studies import agent_comparison, study_commands, tables
+from kernel_gym.experiments.studies.contrasts import Difference, judged
 from kernel_gym.experiments.studies.evaluation import complete_runs
+from kernel_gym.experiments.studies.study_definition import StudyDefinition
 from kernel_gym.memory.item import MemoryItem
 
 #: The number of memories of each stage, and of kernels, that are shown with their text.
@@ -125,6 +127,9 @@ def _content(
         "notes": [] if unrelated_runs.is_designed(folder) else unrelated_runs.notes(runs),
         "answers": answers(compared),
         "contents": _contents(compared),
+        "contrasts_title": tables.CONTRASTS,
+        "contrasts": tables.contrast_tables(_judged(runs, definition, "" if reference else against)),
+        "untested": tables.UNTESTED,
         "sections": compared,
         "figures": FIGURES,
         "legend": tables.LEGEND.replace("`", ""),
@@ -187,6 +192,15 @@ def _task_content(runs: Sequence[FinishedRun], best: FinishedRun, browsed: Seque
         "episode_run": task_matrix.run_name(best),
         "episode_words": words,
     }
+
+
+def _judged(runs: Sequence[FinishedRun], definition: StudyDefinition | None, reference: str) -> list[Difference]:
+    """Return the contrasts that were named before the runs: a study's, or those of a comparison with its reference."""
+    outcomes = [run.outcome for run in runs]
+    if definition:
+        return judged(outcomes, definition.contrasts, definition.margins)
+    contenders = dict.fromkeys(run.contender for run in runs if reference and run.contender != reference)
+    return judged(outcomes, [(contender, reference, "area") for contender in contenders])
 
 
 def _provenance(folder: RunFolder) -> dict[str, str]:

@@ -59,8 +59,8 @@ def _section(
         "name": name,
         "curves": [_drawn(arm, group) for arm, group in _arms(outcomes).items()],
         "figures": tables.figures_table(outcomes),
+        "standing": tables.standing_table(outcomes, definition.yardstick if definition else ""),
         "compared": tables.compared_tables(outcomes, pairs, definition),
-        "power": tables.power(len({run.seed for run in outcomes}), len(pairs)),
     }
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -34,14 +35,33 @@ ALL_TASKS = "All tasks"
 
 
 @dataclass(frozen=True)
+class TaskOutcome:
+    """What a run reached on one task.
+
+    `solved_at` is the first feasible attempt, counted from 1, and `best_us` the lowest latency; None if the task was
+    not solved. `oracle_us` is the latency of the oracle's kernel, None if the run did not record it.
+    """
+
+    solved_at: int | None = None
+    best_us: float | None = None
+    oracle_us: float | None = None
+
+
+@dataclass(frozen=True)
 class RunOutcome:
     """The figures of a run, None where nothing was solved or refined; `curve[t]` is the share solved after t + 1
-    attempts per task."""
+    attempts per task. `tasks` has what was reached on each task."""
 
     agent: str
     seed: int
     figures: dict[str, float | None]
     curve: tuple[float, ...]
+    tasks: dict[str, TaskOutcome] = field(default_factory=dict)
+
+    @property
+    def budget(self) -> int:
+        """Attempts per task."""
+        return len(self.curve)
 
     @property
     def available(self) -> dict[str, float]:
@@ -53,8 +73,17 @@ Over = Callable[[Sequence[str]], RunOutcome]
 """Returns the figures of a run over some of its tasks."""
 
 
-def outcome(contender: str, config: RunConfig, records: Sequence[Record], tasks: Sequence[str]) -> RunOutcome:
-    """Return the figures of a run over some tasks, from the records that count."""
+def outcome(
+    contender: str,
+    config: RunConfig,
+    records: Sequence[Record],
+    tasks: Sequence[str],
+    oracle_us: Mapping[str, float] = MappingProxyType({}),
+) -> RunOutcome:
+    """Return the figures of a run over some tasks, from the records that count.
+
+    `oracle_us` has the latencies of the oracle's kernels, as far as the run recorded them.
+    """
     budget = config.budget
     by_task = _by_task(records, tasks)
     first_solved = [_first(by_task[task], "feasible") for task in tasks]
@@ -72,6 +101,7 @@ def outcome(contender: str, config: RunConfig, records: Sequence[Record], tasks:
             "reward": float(np.mean(rewards)) if rewards else 0.0,
         },
         curve,
+        {task: _task_outcome(by_task[task], oracle_us.get(task)) for task in tasks},
     )
 
 
@@ -97,6 +127,12 @@ def curves(config: RunConfig, records: Sequence[Record], tasks: Sequence[str]) -
         series["reward"].append(float(np.mean(rewards)) if rewards else None)
         series["speedup"].append(_median_speedup(history[: t + 1] for history in by_task.values()))
     return series if config.env.stages != "draft" else series | {"speedup": [None] * config.budget}
+
+
+def _task_outcome(history: Sequence[Record], oracle_us: float | None) -> TaskOutcome:
+    first = _first(history, "feasible")
+    latencies = [latency for record in history if (latency := record["verdict"]["latency_us"]) is not None]
+    return TaskOutcome(int(first) + 1 if first < len(history) else None, min(latencies, default=None), oracle_us)
 
 
 def comparable(runs: Iterable[tuple[Sequence[str], Over]]) -> dict[str, list[RunOutcome]]:

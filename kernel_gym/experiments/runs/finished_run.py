@@ -55,7 +55,7 @@ class FinishedRun:
 
     def over(self, tasks: Sequence[str]) -> RunOutcome:
         """Return the figures over some of the tasks."""
-        return outcome(self.contender, self.config, self.records, tasks)
+        return outcome(self.contender, self.config, self.records, tasks, self.folder.oracle_us)
 
     def histories(self) -> dict[str, list[Record]]:
         """Return task -> its records."""

@@ -29,30 +29,31 @@ class KernelVerifier(Protocol):
 
 
 class ReferenceLatencies:
-    """Best latencies of a run as fractions of the references. A task without an oracle has the floor alone."""
+    """Best latencies of a run as fractions of the references. A task without an oracle has the floor alone.
+
+    `measured` has the references of every solved task, in microseconds.
+    """
 
     def __init__(self, verifier: KernelVerifier) -> None:
         self._verifier = verifier
-        self._references: dict[str, dict[str, float]] = {}
+        self.measured: dict[str, dict[str, float]] = {}
         self._categories: dict[str, list[str]] = defaultdict(list)
         self._best: dict[str, float] = {}
 
     def add(self, task_id: str, category: str, latency_us: float) -> dict[str, float]:
         """Add a latency; return the medians over the solved tasks of the run and of the category."""
-        if task_id not in self._references:
-            self._references[task_id] = self._measure(task_id)
+        if task_id not in self.measured:
+            self.measured[task_id] = self._measure(task_id)
             self._categories[category].append(task_id)
         self._best[task_id] = min(latency_us, self._best.get(task_id, latency_us))
-        return self._medians("speedup", self._references) | self._medians(
+        return self._medians("speedup", self.measured) | self._medians(
             f"category/{category}", self._categories[category]
         )
 
     def _medians(self, scope: str, task_ids: Iterable[str]) -> dict[str, float]:
         figures = {}
         for name in ("oracle", "floor"):
-            shares = [
-                self._references[task][name] / self._best[task] for task in task_ids if name in self._references[task]
-            ]
+            shares = [self.measured[task][name] / self._best[task] for task in task_ids if name in self.measured[task]]
             if shares:
                 figures[f"{scope}/{name}"] = median(shares)
         return figures

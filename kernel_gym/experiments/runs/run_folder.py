@@ -92,6 +92,22 @@ class RunFolder:
         return self.path / "usage.json"
 
     @property
+    def oracle_us(self) -> dict[str, float]:
+        """The latencies of the oracle's kernels for the tasks that were solved; empty if the run recorded none."""
+        file = self.path / "references.json"
+        try:
+            content = json.loads(file.read_text()) if file.exists() else {}
+            return {task: float(known["oracle"]) for task, known in content.items() if "oracle" in known}
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise KernelGymError(
+                f"cannot read {file}; delete it, tables then leave the oracle's latency out"
+            ) from error
+
+    def keep_references(self, references: Mapping[str, Mapping[str, float]]) -> None:
+        """Write the reference latencies of the solved tasks: task -> `oracle` and `floor`."""
+        (self.path / "references.json").write_text(json.dumps(references, indent=1))
+
+    @property
     def agent(self) -> Path:
         """The folder of what the agent learned."""
         return self.path / "agent"

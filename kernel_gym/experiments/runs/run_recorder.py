@@ -169,8 +169,10 @@ class RunRecorder:
             agent.save(self.plan.folder.checkpoint(self.attempts))
 
     def write_summary(self, result: RunOutcome) -> None:
-        """Write the settings with the figures, and the fastest kernels as text, to TensorBoard."""
+        """Write the settings with the figures and the fastest kernels to TensorBoard, and the reference latencies."""
         self._events.settings(result)
+        if self.reference is not None:
+            self.plan.folder.keep_references(self.reference.measured)
         for file in sorted((self.plan.folder.path / "best").glob("*.cpp")):
             self._events.kernel(file.stem, file.read_text(), self.attempts)
 

@@ -16,15 +16,15 @@ from rich.table import Table
 from kernel_gym.config import RunConfig, merged
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments.runs.earlier_versions import current_contender
-from kernel_gym.experiments.runs.figures import FIGURES, by_seed, intervals
+from kernel_gym.experiments.runs.figures import FIGURES, RunOutcome, intervals
 from kernel_gym.experiments.runs.progress import show_progress
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.run_plan import task_ids
-from kernel_gym.experiments.statistics import differences
+from kernel_gym.experiments.studies.contrasts import MEASURES, Contrast, difference, judged
 from kernel_gym.experiments.studies.seed_curves import write_seed_curves
 from kernel_gym.experiments.studies.study import Study, print_failures
 from kernel_gym.experiments.studies.study_definition import Shard, folder_name
-from kernel_gym.experiments.studies.tables import COMPARED, SIMULATED_AUTHOR, figures_table
+from kernel_gym.experiments.studies.tables import SIMULATED_AUTHOR, figures_table
 
 #: Figures that fit on a screen.
 SHOWN = ("compiled", "correct", "area", "speedup", "reward")
@@ -60,6 +60,11 @@ def _pairs(study: Study) -> list[tuple[str, str]]:
     return [(name, study.reference) for name in contenders if name != study.reference]
 
 
+def contrasts(study: Study) -> list[Contrast]:
+    """Return what a comparison tests: every agent against the first, in area; the command names them before it runs."""
+    return [(contender, reference, "area") for contender, reference in _pairs(study)]
+
+
 def run_and_print(study: Study, title: str, parallel: int, *, as_json: bool) -> int:
     """Run a study with progress, print its figures and its failures; return the exit status of a command."""
     with show_progress(title, study.done) as watch:
@@ -79,6 +84,7 @@ def write(study: Study) -> str:
     The curves over seeds go to TensorBoard.
     """
     runs = study.outcomes()
+    rows = judged(runs, contrasts(study))
     summary = {
         "runs": [asdict(run) for run in runs],
         "intervals": {
@@ -87,14 +93,20 @@ def write(study: Study) -> str:
         },
         "differences_from": study.reference,
         "differences": {
-            figure: {pair.contender: asdict(pair) for pair in differences(by_seed(runs, figure), _pairs(study))}
-            for figure in COMPARED
+            "area": {row.contender: asdict(row) | {"conclusion": row.conclusion} for row in rows},
+            **{measure: _described(runs, _pairs(study), measure) for measure in MEASURES if measure != "area"},
         },
     }
     text = json.dumps(summary, indent=1)
     (study.folder / FILE).write_text(text)
     write_seed_curves(study.folder)
     return text
+
+
+def _described(runs: Sequence[RunOutcome], pairs: Sequence[tuple[str, str]], measure: str) -> dict[str, Any]:
+    """Return contender -> a difference that is not tested."""
+    differences = (difference(runs, (contender, reference, measure)) for contender, reference in pairs)
+    return {row.contender: asdict(row) for row in differences if row is not None}
 
 
 def reference(folder: Path) -> str:
@@ -123,8 +135,8 @@ def show(study: Study) -> None:
     console.print(table)
     for name in SHOWN:
         console.print(f"  {name}: {FIGURES[name]}", highlight=False)
-    for pair in differences(by_seed(runs, "area"), _pairs(study)):
-        console.print(f"  {pair.contender} - {pair.reference} in area: {pair}", highlight=False, soft_wrap=True)
+    for row in judged(runs, contrasts(study)):
+        console.print(f"  {row}", highlight=False, soft_wrap=True)
     if first.config.env.author == "apprentice":
         console.print(SIMULATED_AUTHOR, highlight=False)
     console.print(f"Curves: tensorboard --logdir {study.folder}", highlight=False)

@@ -134,8 +134,8 @@ class Study:
         return comparable((shard.tasks, self._over(shard)) for shard in self.complete())
 
     def _over(self, shard: Shard) -> Over:
-        records = self._records(shard)
-        return lambda tasks: outcome(shard.contender, shard.config, records, tasks)
+        records, oracle_us = self._records(shard), RunFolder(self.path(shard)).oracle_us
+        return lambda tasks: outcome(shard.contender, shard.config, records, tasks, oracle_us)
 
     def commits(self) -> list[str]:
         """Return the commits of the complete shards; if there are several, the shards may not be comparable."""

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from kernel_gym import plugins
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments.runs.progress import show_progress
+from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.studies import study_definition, tables
 from kernel_gym.experiments.studies.seed_curves import write_seed_curves
 from kernel_gym.experiments.studies.study import Failure, Study
+from kernel_gym.experiments.studies.study_definition import StudyDefinition
 from kernel_gym.verdict import Policy
 
 #: The file in a study's folder that says which study it holds.
 STUDY_FILE = "study.yaml"
+#: What is named before the first run and then stays.
+NAMED = {"contrasts", "margins"}
 #: Seconds on one core: a first verdict with author and memory, and the start of a run. Measured, rough.
 SECONDS_PER_ATTEMPT, SECONDS_PER_RUN = 0.27, 8.0
 
@@ -53,36 +58,54 @@ class StudyRequest:
         return {"study": self.name, "size": self.size} | policy
 
 
-def definition_in(folder: Path) -> study_definition.StudyDefinition | None:
-    """Return the definition of the study that a folder holds; None if it holds no study."""
+def definition_in(folder: Path) -> StudyDefinition | None:
+    """Return the definition of the study that a folder holds, with the contrasts that were named before its runs.
+
+    None if the folder holds no study. A folder of an earlier version names no contrasts.
+    """
     content = _read_study_file(folder)
-    return study_definition.load(content["study"]) if content else None
+    if not content:
+        return None
+    named = {"contrasts": content.get("contrasts", ()), "margins": content.get("margins", {})}
+    return study_definition.parse(content["study"], study_definition.load(content["study"]).model_dump() | named)
 
 
-def _read_study_file(folder: Path) -> dict[str, str]:
+def _read_study_file(folder: Path) -> dict[str, Any]:
     file = folder / STUDY_FILE
     try:
         content = yaml.safe_load(file.read_text()) if file.exists() else {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise KernelGymError(f"cannot read {file}: {' '.join(str(error).split())}") from error
-    if content and (not isinstance(content, dict) or set(content) - {"policy", "budget"} != {"study", "size"}):
+    if content and (not isinstance(content, dict) or set(content) - {"policy", "budget"} - NAMED != {"study", "size"}):
         raise KernelGymError(f"{file} does not name a study and its size; delete it, --table writes it again")
-    return {key: str(value) for key, value in content.items()} if content else {}
+    return {key: value if key in NAMED else str(value) for key, value in content.items()} if content else {}
 
 
 def _write_study_file(request: StudyRequest, folder: Path) -> None:
-    """Write into the folder which study it holds: reports compare as the study does."""
-    other = _read_study_file(folder)
-    before = int(other.get("budget", 0))
+    """Write into the folder which study it holds and, before its first run, which contrasts are tested.
+
+    Contrasts that are named once stay as they are. Runs that began without them stay untested.
+    """
+    present = _read_study_file(folder)
+    before = int(present.get("budget", 0))
     budget = request.budget or before
-    if other and (budget < before or {key: other[key] for key in other if key != "budget"} != request.content):
-        policy = f", judged by policy {other['policy']}" if "policy" in other else ""
+    same = {key: value for key, value in present.items() if key not in {*NAMED, "budget"}} == request.content
+    if present and (budget < before or not same):
+        policy = f", judged by policy {present['policy']}" if "policy" in present else ""
         with_budget = f" with budget {before}" if before else ""
-        what = f"the study {other['study']} at size {other['size']}{with_budget}{policy}"
+        what = f"the study {present['study']} at size {present['size']}{with_budget}{policy}"
         raise ConfigError(f"{folder} holds {what}; choose another --out")
-    content: dict[str, str | int] = {**request.content, **({"budget": budget} if budget else {})}
+    named = {key: present[key] for key in present if key in NAMED} if present else _named_now(request, folder)
+    content = {**request.content, **({"budget": budget} if budget else {}), **named}
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / STUDY_FILE).write_text(yaml.safe_dump(content))
+    (folder / STUDY_FILE).write_text(yaml.safe_dump(content, sort_keys=False))
+
+
+def _named_now(request: StudyRequest, folder: Path) -> dict[str, Any]:
+    """Return the contrasts of a study that has not begun; none if the folder has a run that has."""
+    if any(RunFolder(mark.parent).begun for mark in folder.rglob("config.yaml")):
+        return {}
+    return study_definition.load(request.name).model_dump(mode="json", include=NAMED)
 
 
 def sizes(name: str) -> dict[str, str]:
@@ -121,7 +144,8 @@ def write_results(request: StudyRequest, folder: Path) -> str:
     if not study.complete():
         raise KernelGymError(f"{folder} holds no complete run of the study {request.name} at size {request.size} yet")
     _write_study_file(request, folder)
-    text = tables.results(f"{request.name}, {request.size} size", study_definition.load(request.name), study)
+    definition = definition_in(folder) or study_definition.load(request.name)
+    text = tables.results(f"{request.name}, {request.size} size", definition, study)
     (folder / "results.md").write_text(text)
     write_seed_curves(folder)
     return text

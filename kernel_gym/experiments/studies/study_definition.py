@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import Any
+from typing import Any, Self
 
 import yaml
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from kernel_gym.config import RunConfig, merged, resolve
 from kernel_gym.errors import ConfigError
+from kernel_gym.experiments.studies.contrasts import MEASURES, Contrast
 from kernel_gym.experiments.studies.task_sampling import select_tasks
 from kernel_gym.verdict import Policy
 
@@ -65,8 +66,10 @@ class StudyDefinition(_Data):
     Agents that are `alone` share no memory: every task begins with the seed knowledge, and only its own attempts join
     it. `pairs` are the comparisons that are made, contender and reference; if left out, all contenders are compared
     with `reference`, within their arm if every arm has that agent. The `yardstick` uses knowledge that no agent has.
-    It is not compared itself; tables state how much of the gap to it each learner closes. `marks` are numbers of
-    attempts per task after which the share of solved tasks is stated too.
+    It is not compared itself; tables state every agent's regret against it. `marks` are numbers of attempts per task
+    after which the share of solved tasks is stated too. `contrasts` are the differences that are tested: contender,
+    reference, measure. All others are descriptive. `margins` has the margin of equivalence by measure, where it is not
+    the measure's own.
     """
 
     about: str
@@ -79,11 +82,20 @@ class StudyDefinition(_Data):
     alone: tuple[str, ...] = ()
     phases: tuple[str, ...]
     pairs: tuple[tuple[str, str], ...] = ()
+    contrasts: tuple[Contrast, ...] = ()
+    margins: dict[str, float] = Field(default_factory=dict)
     settings: dict[str, Any] = Field(default_factory=dict)
     arms: dict[str, Arm] = Field(default_factory=lambda: {"": Arm()})
     sizes: dict[str, Size]
     marks: tuple[int, ...] = ()
     published: tuple[Published, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_measures(self) -> Self:
+        named = {*self.margins, *(measure for _, _, measure in self.contrasts)}
+        if unknown := sorted(named - MEASURES.keys()):
+            raise ValueError(f"measures are {', '.join(MEASURES)}, not {unknown[0]!r}")
+        return self
 
     def compared(self, contenders: Sequence[str]) -> list[tuple[str, str]]:
         """Return the pairs of contender and reference that are compared."""

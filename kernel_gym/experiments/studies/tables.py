@@ -1,21 +1,27 @@
-"""Write a study as tables: figures with intervals, paired differences, gains of the learners."""
+"""Write a study as tables: the contrasts that were named before its runs, then figures and differences by suite."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import log, nan
+from statistics import fmean
 
-from kernel_gym.experiments.runs.figures import FIGURES, RunOutcome, by_seed, intervals
-from kernel_gym.experiments.statistics import Difference, Interval, corrected, detectable_effect, differences, interval
-from kernel_gym.experiments.studies.gains import ClosedGap, closed_gap, gain
+import numpy as np
+
+from kernel_gym.experiments.runs.figures import FIGURES, RunOutcome, TaskOutcome, by_seed, intervals
+from kernel_gym.experiments.statistics import Cells, Interval, crossed_mean, interval
+from kernel_gym.experiments.studies.contrasts import MEASURES, Difference, difference, judged
+from kernel_gym.experiments.studies.sample_efficiency import LEVELS, attempts_needed, attempts_to_solve
 from kernel_gym.experiments.studies.study import Study
 from kernel_gym.experiments.studies.study_definition import StudyDefinition
 
 Table = list[list[str]]
 
-#: Figures that contenders are compared by.
-COMPARED = ("area", "correct")
-_COLUMNS = ("mean [95% interval]", "effect", "per seed")
-_TESTED = ("p (Holm)", "detectable", "")
+#: The title of the contrasts, and what stands there if there are none.
+CONTRASTS = "Contrasts named before the runs"
+#: Numbers of seeds for which the smallest detectable difference is stated.
+SEEDS = (3, 5, 10, 20, 40)
+UNTESTED = "No contrast was named before these runs, so nothing is tested: all differences are descriptive."
 PUBLISHED = "The paper's figures, with language models on a real NPU, for orientation:"
 SIMULATED_AUTHOR = "The author is simulated: this compares what it was shown, not language models."
 
@@ -26,10 +32,93 @@ def figures_table(runs: Sequence[RunOutcome], names: Sequence[str] = tuple(FIGUR
     return [["agent", *names], *rows]
 
 
-def differences_table(runs: Sequence[RunOutcome], pairs: Sequence[tuple[str, str]], figure: str = "area") -> Table:
-    """Return the differences between contenders and references, paired by seed."""
-    head = [f"difference in {figure}", *_COLUMNS, *_TESTED]
-    return [head, *map(_difference_row, differences(by_seed(runs, figure), pairs))]
+def contrasts_table(differences: Sequence[Difference]) -> Table:
+    """Return the tested differences and what each of them shows."""
+    rows = [
+        [
+            f"{row.contender} - {row.reference}",
+            row.measure,
+            f"{row.shown}{_counted(row)}",
+            row.favourable,
+            "-" if row.adjusted is None else f"{row.adjusted:.3f}",
+            row.conclusion,
+        ]
+        for row in differences
+    ]
+    return [["contrast", "in", "difference [95% interval]", "seeds in favour", "p (Holm)", "conclusion"], *rows]
+
+
+def contrast_tables(differences: Sequence[Difference]) -> list[Table]:
+    """Return the tables of the tested differences: what they show, and what more seeds would; no empty ones."""
+    return [table for table in (contrasts_table(differences), power_table(differences)) if len(table) > 1]
+
+
+def power_table(differences: Sequence[Difference]) -> Table:
+    """Return the smallest difference that each contrast detects with 80% power, for several numbers of seeds."""
+    rows = [
+        [f"{row.contender} - {row.reference} in {row.measure}", *(row.size(size) for size in sizes if size is not None)]
+        for row in differences
+        if None not in (sizes := [row.detectable_with(seeds) for seeds in SEEDS])
+    ]
+    return [["detectable with", *(f"{seeds} seeds" for seeds in SEEDS)], *rows]
+
+
+def differences_table(
+    runs: Sequence[RunOutcome], pairs: Sequence[tuple[str, str]], title: str = "difference (not tested)"
+) -> Table:
+    """Return the differences between contenders and references in every measure, paired by seed and task."""
+    rows = [
+        [f"{contender} - {reference}", *(_described(runs, contender, reference, measure) for measure in MEASURES)]
+        for contender, reference in pairs
+    ]
+    return [[title, *MEASURES], *(row for row in rows if any(cell != "-" for cell in row[1:]))]
+
+
+def _described(runs: Sequence[RunOutcome], contender: str, reference: str, measure: str) -> str:
+    row = difference(runs, (contender, reference, measure))
+    return "-" if row is None else f"{row.shown}{_counted(row)}"
+
+
+def _counted(row: Difference) -> str:
+    """Say over how many cells a difference is, where some do not count."""
+    return "" if row.cells == row.cells_in_all else f" ({row.cells} of {row.cells_in_all} solved by both)"
+
+
+def standing_table(runs: Sequence[RunOutcome], yardstick: str = "") -> Table:
+    """Return every contender's regret, the attempts it needs, and how its latencies compare with the oracle's.
+
+    The regret column is left out without a yardstick, the column of latencies if no run recorded the oracle's.
+    """
+    contenders = {run.agent: [other for other in runs if other.agent == run.agent] for run in runs}
+    needed = [f"to {level:.0%} of tasks" for level in LEVELS]
+    head = ["agent", f"regret in area to {yardstick}", "attempts to solve", *needed, "oracle's latency / own"]
+    rows = [
+        [
+            name,
+            _described(runs, yardstick, name, "area") if yardstick and name != yardstick else "-",
+            _cell(mean.interval, 1) if (mean := attempts_to_solve(own)) else "-",
+            *(str(attempts_needed(own, level) or "-") for level in LEVELS),
+            _against_oracle(own),
+        ]
+        for name, own in contenders.items()
+    ]
+    kept = [i for i in range(len(head)) if i == 0 or any(row[i] != "-" for row in rows)]
+    return [[row[i] for i in kept] for row in (head, *rows)] if len(kept) > 1 else [[]]
+
+
+def _against_oracle(runs: Sequence[RunOutcome]) -> str:
+    """Return the geometric mean of the oracle's latency / the best latency over the solved tasks, with its interval."""
+    tasks = sorted({task for run in runs for task in run.tasks})
+    ratios: Cells = np.asarray([[_log_ratio(run.tasks.get(task)) for task in tasks] for run in runs], dtype=float)
+    mean = crossed_mean(ratios)
+    if mean is None:
+        return "-"
+    low, high = np.exp([mean.interval.low, mean.interval.high])
+    return f"{np.exp(mean.mean):.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _log_ratio(task: TaskOutcome | None) -> float:
+    return log(task.oracle_us / task.best_us) if task and task.oracle_us and task.best_us else nan
 
 
 def rankings_table(runs: Sequence[RunOutcome], figure: str = "area") -> Table:
@@ -67,52 +156,19 @@ def marks_table(runs: Sequence[RunOutcome], marks: Sequence[int]) -> Table:
 
 
 def gains_table(runs: Sequence[RunOutcome], definition: StudyDefinition) -> Table:
-    """Return what each learner gains over the best heuristic, for every compared figure; corrected within a figure."""
-    rows = []
-    for figure in COMPARED:
-        gains = [gain(runs, learner, definition.heuristics, figure) for learner in definition.learners]
-        for difference in corrected([difference for difference in gains if difference is not None]):
-            name, *rest = _difference_row(difference)
-            rows.append([name, figure, *rest])
-    return [["gain over the best heuristic", "in", *_COLUMNS, *_TESTED], *rows]
+    """Return the difference of each learner from the heuristic with the largest area, which these runs chose."""
+    values = by_seed(runs, "area")
+    present = [name for name in definition.heuristics if values.get(name)]
+    best = max(present, key=lambda name: fmean(values[name].values()), default="")
+    title = "difference from the best heuristic (not tested)"
+    return differences_table(runs, [(learner, best) for learner in definition.learners], title)
 
 
-def gaps_table(runs: Sequence[RunOutcome], definition: StudyDefinition) -> Table:
-    """Return how much of the gap between the best heuristic and the yardstick each learner closes, by figure."""
-    rows = [
-        [gap.learner, figure, f"{gap.heuristic} {gap.gap.signed}", *_closed(gap, definition.yardstick)]
-        for figure in COMPARED
-        for learner in definition.learners
-        if (gap := closed_gap(runs, learner, definition.heuristics, definition.yardstick, figure))
-    ]
-    return [
-        [f"share of the gap to {definition.yardstick}", "in", "gap from", "share [95% interval]", "per seed"],
-        *rows,
-    ]
-
-
-def _closed(gap: ClosedGap, yardstick: str) -> list[str]:
-    shares = ", ".join("no gap" if share is None else f"{share:+.0%}" for share in gap.per_seed.values())
-    if gap.share is None:
-        seeds = ", ".join(map(str, gap.without))
-        return [f"{yardstick} is not above {gap.heuristic} in seed {seeds}", shares]
-    return [f"{gap.share.mean:+.0%} [{gap.share.low:+.0%}, {gap.share.high:+.0%}]", shares]
-
-
-def _difference_row(row: Difference) -> list[str]:
-    return [
-        f"{row.contender} - {row.reference}",
-        row.interval.signed,
-        "-" if row.effect is None else f"{row.effect:+.2f}",
-        ", ".join(f"{value:+.3f}" for value in row.per_seed.values()),
-        f"{row.adjusted:.3f}",
-        "-" if row.detectable is None else f"{row.detectable:.3f}",
-        row.verdict,
-    ]
-
-
-def _cell(value: Interval | None) -> str:
-    return "-" if value is None else f"{value.mean:.2f} [{value.low:.2f}, {value.high:.2f}]"
+def _cell(value: Interval | None, digits: int = 2) -> str:
+    if value is None:
+        return "-"
+    mean, low, high = (f"{number:.{digits}f}" for number in (value.mean, value.low, value.high))
+    return f"{mean} [{low}, {high}]"
 
 
 def markdown(table: Table) -> str:
@@ -123,14 +179,15 @@ def markdown(table: Table) -> str:
 
 
 def results(name: str, definition: StudyDefinition, study: Study) -> str:
-    """Return all results of a study in Markdown: for all tasks and for those of each suite."""
-    parts = [f"# {name}", definition.about, definition.question, _size(study)]
+    """Return all results of a study in Markdown: its contrasts, then the tables of all tasks and of each suite."""
+    differences = judged(study.outcomes(), definition.contrasts, definition.margins)
+    parts = [f"# {name}", definition.about, definition.question, _size(study), f"## {CONTRASTS}"]
+    parts += map(markdown, contrast_tables(differences)) if differences else [UNTESTED]
     for title, runs in study.comparable().items():
         pairs = definition.compared(list(intervals(runs)))
-        tables = (figures_table(runs), *compared_tables(runs, pairs, definition))
+        tables = (figures_table(runs), standing_table(runs, definition.yardstick))
+        tables += tuple(compared_tables(runs, pairs, definition))
         parts += [f"## {title}", *map(markdown, tables)]
-        if words := power(len({run.seed for run in runs}), len(pairs)):
-            parts.append(words)
     parts.append("\n".join(f"- {figure}: {meaning}" for figure, meaning in FIGURES.items()))
     parts.append(LEGEND)
     if definition.published:
@@ -142,11 +199,11 @@ def results(name: str, definition: StudyDefinition, study: Study) -> str:
 def compared_tables(
     runs: Sequence[RunOutcome], pairs: Sequence[tuple[str, str]], definition: StudyDefinition | None = None
 ) -> list[Table]:
-    """Return the tables that compare pairs and, for a study, the gains of its learners; empty ones are left out."""
-    compared = [differences_table(runs, pairs, figure) for figure in COMPARED]
+    """Return the tables that compare contenders, all descriptive; empty ones are left out."""
     marked = [marks_table(runs, definition.marks)] if definition else []
-    gains = [gains_table(runs, definition), gaps_table(runs, definition)] if definition else []
-    return [table for table in (*marked, rankings_table(runs), *compared, *gains) if len(table) > 1]
+    gains = [gains_table(runs, definition)] if definition else []
+    compared = (*marked, rankings_table(runs), differences_table(runs, pairs), *gains)
+    return [table for table in compared if len(table) > 1]
 
 
 def published_table(definition: StudyDefinition) -> Table:
@@ -155,23 +212,18 @@ def published_table(definition: StudyDefinition) -> Table:
 
 
 LEGEND = (
-    "Means over seeds with 95% bootstrap intervals. Differences are paired by seed; `effect` is the difference in "
-    "units of its deviation over seeds (Cohen's d of pairs); p is that of a paired t-test (a sign test where all seeds "
-    "differ by the same), corrected after Holm within a figure of a table; `detectable` is the smallest true "
-    "difference that this many seeds with this much noise show with 80% power at the level of Holm's first step, so "
-    "a smaller one may exist and not be found. `speedup` is over the tasks that a contender solved itself: a contender "
-    "that solves harder tasks too may show a smaller one."
+    "Figures of an agent are means over seeds with 95% bootstrap intervals over seeds, for these tasks. Differences "
+    "are paired by seed and task, and their 95% intervals come from a two-way bootstrap over seeds and tasks, so they "
+    "are meant for other seeds and for other tasks of the same kind. Only contrasts are tested, with p after Holm over "
+    "those that were named. Better and worse mean p after Holm below 0.05. Equivalent means that the whole interval is "
+    "within the margin. Undecided means neither; then the smallest true difference that such a study detects with 80% "
+    "power is stated. `detectable with` has the same for other numbers of seeds, with these tasks and this noise. "
+    "`speedup` of a difference is a factor, over the tasks that both solved. `speedup` of an agent is over the tasks "
+    "that it solved itself and from its own first feasible draft, so a slow first draft raises it. `attempts to solve` "
+    "is the mean attempt of the first feasible kernel; a task that is not solved counts with the budget. `to 50% of "
+    "tasks` is the attempt at which half of the tasks are solved. `oracle's latency / own` is the latency of the "
+    "oracle's kernel / that of the agent's best, geometric mean over the tasks that it solved."
 )
-
-
-def power(seeds: int, comparisons: int) -> str:
-    """Return a sentence on the differences that so many seeds can show."""
-    if seeds < 2 or not comparisons:
-        return "With a single seed no difference can count." if comparisons else ""
-    return (
-        f"With {seeds} seeds and {comparisons} comparison{'s' * (comparisons > 1)} a figure, only a true difference of "
-        f"{detectable_effect(seeds, comparisons):.1f} times its deviation over seeds is found in four of five studies."
-    )
 
 
 def _size(study: Study) -> str:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from script import run_script
 
 from kernel_gym import suites
@@ -61,7 +62,7 @@ def test_every_study_resolves_at_both_sizes(name: str, size: str) -> None:
 
 def test_main_is_what_it_is_said_to_be() -> None:
     shards = study_definition.shards(study_definition.load("main"), "full")
-    assert {shard.seed for shard in shards} == {0, 1, 2}
+    assert {shard.seed for shard in shards} == set(range(10))
     for shard in shards:
         assert (shard.config.budget, shard.config.batch) == (30, 40)
         assert [task.partition("/")[0] for task in shard.tasks] == ["level1"] * 40 + ["level2"] * 40
@@ -182,6 +183,7 @@ def test_a_memory_is_made_passed_on_and_the_folder_can_be_moved(tmp_path: Path) 
     assert moved.run(2, lambda done, total: None) == []  # complete: nothing is done again
     text = tables.results("mine", study_definition.parse("mine", PASSED_ON), moved)
     assert "2 of 2 runs complete" in text
+    assert tables.UNTESTED in text
     assert "Not complete yet" not in text
     assert "mixed" not in text
     for shard in shards:
@@ -362,3 +364,35 @@ def test_a_study_is_judged_by_one_policy(tmp_path: Path) -> None:
     assert study_commands.definition_in(tmp_path) == study_definition.load("main")
     with pytest.raises(ConfigError, match="at size quick, judged by policy reference; choose another --out"):
         study_commands._write_study_file(study_commands.StudyRequest("main", "quick"), tmp_path)
+
+
+def test_contrasts_are_written_down_before_the_first_run_and_never_after(tmp_path: Path) -> None:
+    request = study_commands.StudyRequest("main", "quick")
+    folder = tmp_path / "main"
+    study_commands._write_study_file(request, folder)
+    content = yaml.safe_load((folder / study_commands.STUDY_FILE).read_text())
+    assert content["contrasts"] == [list(contrast) for contrast in study_definition.load("main").contrasts]
+    (folder / study_commands.STUDY_FILE).write_text(
+        yaml.safe_dump(content | {"contrasts": [["dqn", "random", "correct"]], "margins": {"correct": 0.1}})
+    )
+    study_commands._write_study_file(request, folder)  # what was named stays
+    recorded = study_commands.definition_in(folder)
+    assert recorded is not None
+    assert (recorded.contrasts, recorded.margins) == ((("dqn", "random", "correct"),), {"correct": 0.1})
+    begun = tmp_path / "begun"
+    shard = request.study(begun).shards[0]
+    RunFolder.open(begun / shard.label, shard.config).journal.write_text("{}\n")
+    study_commands._write_study_file(request, begun)
+    assert "contrasts" not in yaml.safe_load((begun / study_commands.STUDY_FILE).read_text())
+
+
+def test_a_study_folder_of_an_earlier_version_is_read_and_tests_nothing(tmp_path: Path) -> None:
+    (tmp_path / study_commands.STUDY_FILE).write_text("size: quick\nstudy: main\n")
+    definition = study_commands.definition_in(tmp_path)
+    assert definition is not None
+    assert definition.contrasts == ()
+    main = study_definition.load("main")
+    assert definition.model_copy(update={"contrasts": main.contrasts}) == main
+    (tmp_path / study_commands.STUDY_FILE).write_text("size: quick\nstudy: main\ncontrasts: [[value, random, luck]]\n")
+    with pytest.raises(ConfigError, match="measures are"):
+        study_commands.definition_in(tmp_path)

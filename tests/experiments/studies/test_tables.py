@@ -1,12 +1,13 @@
 """Tables of a study on outcomes that are made up: what is corrected, and how it is said."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from kernel_gym.experiments.runs.figures import FIGURES, Over, RunOutcome, comparable
+from kernel_gym.experiments.runs.figures import FIGURES, Over, RunOutcome, TaskOutcome, comparable
 from kernel_gym.experiments.studies import study_definition, tables
-from kernel_gym.experiments.studies.gains import closed_gap, gain
+from kernel_gym.experiments.studies.contrasts import MEASURES, judged
 
 STUDY = study_definition.parse(
     "mine",
@@ -30,61 +31,79 @@ AREAS = {
 }
 
 
+TASKS = 10
+
+
 def outcomes(areas: dict[str, tuple[float, ...]]) -> list[RunOutcome]:
-    """Runs whose figures are all their areas, one a seed."""
+    """Runs whose figures are all their areas, one a seed; of ten tasks, the share `area` is solved at once."""
     return [
-        RunOutcome(agent, seed, dict.fromkeys(FIGURES, area), (area,))
+        RunOutcome(agent, seed, dict.fromkeys(FIGURES, area), (area,), _solved(round(area * TASKS)))
         for agent, own in areas.items()
         for seed, area in enumerate(own)
     ]
 
 
-def test_gains_are_over_the_best_heuristic_and_corrected_together() -> None:
+def _solved(count: int) -> dict[str, TaskOutcome]:
+    return {f"t/{i}": TaskOutcome(1, 4.0, 2.0) if i < count else TaskOutcome() for i in range(TASKS)}
+
+
+def test_gains_are_over_the_best_heuristic_and_not_tested() -> None:
+    head, *rows = tables.gains_table(outcomes(AREAS), STUDY)
+    assert head == ["difference from the best heuristic (not tested)", *MEASURES]
+    assert [row[0] for row in rows] == ["one - rule", "two - rule"]
+    assert rows[0][1].startswith("+0.100 [")
+    assert rows[0][3].endswith(" (18 of 30 solved by both)")
+    assert len(tables.gains_table(outcomes({"one": (0.5,)}), STUDY)) == 1  # no heuristic has a run
+
+
+def test_contrasts_have_a_conclusion_and_other_differences_have_none() -> None:
     runs = outcomes(AREAS)
-    head, *rows = tables.gains_table(runs, STUDY)
-    assert [row[:2] for row in rows] == [
-        [f"{name} - rule", figure] for figure in tables.COMPARED for name in STUDY.learners
+    head, row = tables.contrasts_table(judged(runs, [("one", "random", "area")]))
+    cells = dict(zip(head, row, strict=True))
+    assert cells["contrast"] == "one - random"
+    assert cells["seeds in favour"] == "3 of 3"
+    assert cells["difference [95% interval]"].startswith("+0.333 [")
+    assert cells["conclusion"].startswith(("better", "undecided"))
+    described = tables.differences_table(runs, [("one", "random"), ("one", "nobody")])
+    assert [line[0] for line in described] == ["difference (not tested)", "one - random"]
+    assert not any(
+        word in cell for line in described for cell in line for word in ("better", "undecided", "equivalent")
+    )
+
+
+def test_what_more_seeds_would_detect_is_stated_for_contrasts_with_noise() -> None:
+    named = judged(outcomes(AREAS), [("one", "random", "area"), ("one", "one", "area")])
+    head, row = tables.power_table(named)
+    assert head == ["detectable with", "3 seeds", "5 seeds", "10 seeds", "20 seeds", "40 seeds"]
+    sizes = [float(cell) for cell in row[1:]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] == pytest.approx(named[0].detectable or 0, rel=0.01)
+
+
+def test_regret_attempts_and_the_oracle_s_latency_stand_by_agent() -> None:
+    runs = outcomes(AREAS | {"seer": (0.7, 0.8, 0.8)})
+    head, *rows = tables.standing_table(runs, "seer")
+    by_agent = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
+    assert by_agent["rule"]["regret in area to seer"].startswith("+0.167 [")
+    assert by_agent["seer"]["regret in area to seer"] == "-"
+    assert by_agent["one"]["attempts to solve"].startswith("1.0 [")
+    assert by_agent["one"]["to 50% of tasks"].startswith("1 [1, ")
+    assert by_agent["random"]["to 50% of tasks"].startswith(">1 [")
+    assert by_agent["one"]["oracle's latency / own"] == "0.50 [0.50, 0.50]"
+
+
+def test_columns_without_data_are_left_out() -> None:
+    runs = [
+        replace(run, tasks={task: replace(own, oracle_us=None) for task, own in run.tasks.items()})
+        for run in outcomes(AREAS)
     ]
-    alone = gain(runs, "one", STUDY.heuristics)
-    assert alone is not None
-    assert rows[0][head.index("p (Holm)")] == f"{2 * alone.p:.3f}"
-    (row,) = tables.gains_table(outcomes({name: AREAS[name] for name in ("rule", "one")}), STUDY)[1:2]
-    assert row[head.index("p (Holm)")] == f"{alone.p:.3f}"
-    assert float(row[head.index("detectable")]) < float(rows[0][head.index("detectable")])
+    levels = [f"to {share}% of tasks" for share in (25, 50, 75)]
+    assert tables.standing_table(runs)[0] == ["agent", "attempts to solve", *levels]
+    assert tables.standing_table([replace(run, tasks={}) for run in runs]) == [[]]
 
 
-@pytest.mark.parametrize(("seeds", "comparisons", "says"), [(3, 1, "3.3 times"), (3, 9, "9.8 times"), (1, 3, "single")])
-def test_what_few_seeds_can_show_is_said(seeds: int, comparisons: int, says: str) -> None:
-    assert says in tables.power(seeds, comparisons)
-
-
-def test_the_share_of_the_gap_is_stated_seed_by_seed() -> None:
-    runs = outcomes(AREAS | {"seer": (0.70, 0.82, 0.79)})
-    gap = closed_gap(runs, "one", STUDY.heuristics, "seer")
-    assert gap is not None
-    assert (gap.heuristic, gap.without) == ("rule", [])
-    assert list(gap.per_seed.values()) == pytest.approx([0.5, 0.5, 1.0])
-    assert gap.share is not None
-    assert gap.share.mean == pytest.approx(2 / 3)
-    assert gap.gap.mean == pytest.approx((0.2 + 0.22 + 0.09) / 3)
-    rows = tables.gaps_table(runs, STUDY)[1:]
-    assert rows[0][:2] == ["one", "area"]
-    assert rows[0][-2:] == ["+67% [+50%, +100%]", "+50%, +50%, +100%"]
-    assert rows[1][-1] == "+0%, +9%, -11%"
-
-
-def test_where_the_yardstick_is_not_above_there_is_no_share() -> None:
-    runs = outcomes(AREAS | {"seer": (0.70, 0.60, 0.79)})
-    rows = tables.gaps_table(runs, STUDY)[1:]
-    assert rows[0][-2:] == ["seer is not above rule in seed 1", "+50%, no gap, +100%"]
-
-
-def test_a_yardstick_that_is_not_complete_is_left_out_and_never_a_contender() -> None:
-    assert len(tables.gaps_table(outcomes(AREAS | {"seer": (0.70, 0.82)}), STUDY)) == 1
-    assert len(tables.gaps_table(outcomes(AREAS), STUDY)) == 1
+def test_a_yardstick_is_never_a_contender() -> None:
     assert STUDY.compared([*AREAS, "seer"]) == STUDY.compared(list(AREAS))
-    whole = tables.compared_tables(outcomes(AREAS | {"seer": (0.70, 0.82, 0.79)}), [], STUDY)
-    assert sum(table[0][0].startswith("share of the gap") for table in whole) == 1
 
 
 def test_the_share_solved_is_stated_at_marks_within_the_budget() -> None:
