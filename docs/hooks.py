@@ -61,6 +61,16 @@ def studies() -> str:
     return table(["study", "question", "quick", "full"], rows)
 
 
+def contrasts() -> str:
+    """Return the contrasts that every study tests."""
+    rows = [
+        [f"`{name}`", f"`{contender}`", f"`{reference}`", f"`{measure}`"]
+        for name in study_definition.names()
+        for contender, reference, measure in study_definition.load(name).contrasts
+    ]
+    return table(["study", "contender", "reference", "measure"], rows)
+
+
 def _size(study: Any, size: str) -> str:
     shards = study_definition.shards(study, size)
     attempts = sum(len(shard.tasks) * shard.config.budget for shard in shards)
@@ -83,6 +93,7 @@ def defaults() -> str:
 
 
 TABLES: Mapping[str, Callable[[], str]] = {
+    "contrasts": contrasts,
     "defaults": defaults,
     "figures": figures,
     "metrics": metrics.table,
