@@ -1,7 +1,7 @@
 """The answer of a comparison in one sentence: which contender is best and by how much, or that none is shown to be.
 
 A contender is called best only if its area is above that of every other one, all pairs considered: the differences are
-paired by seed, corrected after Holm over all pairs, and their intervals are above zero.
+paired by seed and task, corrected after Holm over all pairs, and their intervals are above zero.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from itertools import combinations
 from statistics import fmean
 
 from kernel_gym.experiments.runs.figures import RunOutcome, by_seed
-from kernel_gym.experiments.statistics import Difference, differences, interval
+from kernel_gym.experiments.statistics import LEVEL, interval
+from kernel_gym.experiments.studies.contrasts import Difference, judged
 
 FIGURE = "area"
 #: What the figure is, in words.
@@ -38,10 +39,10 @@ def answer(runs: Sequence[RunOutcome], yardsticks: Collection[str] = ()) -> str:
     best, second = ranked[:2]
     if all(len(seeds) < 2 for seeds in values.values()):
         return (
-            f"A single seed shows no difference between contenders: {best} has the largest {MEANING}, "
+            f"A single seed decides nothing between contenders: {best} has the largest {MEANING}, "
             f"{_mean(values[best])} ({size})."
         )
-    leads = _leads(values, ranked)
+    leads = _leads(contenders, ranked)
     beaten = [name for name in ranked[1:] if _is_above(leads.get(name))]
     if len(beaten) == len(ranked) - 1:
         lead = _lead(leads.get(second))
@@ -49,26 +50,23 @@ def answer(runs: Sequence[RunOutcome], yardsticks: Collection[str] = ()) -> str:
     if beaten:
         others = ", ".join(name for name in ranked[1:] if name not in beaten)
         return (
-            f"{best} is better than {', '.join(beaten)}, but no difference from {others} is shown: its lead over "
+            f"{best} is better than {', '.join(beaten)}; whether it differs from {others} is undecided: its lead over "
             f"{second} in the {MEANING} is {_lead(leads.get(second), tested=True)} ({size})."
         )
     return (
         f"No contender is shown to be best: {best} has the largest {MEANING}, {_mean(values[best])}, but its lead over "
-        f"{second}, {_lead(leads.get(second), tested=True)}, may be noise ({size})."
+        f"{second}, {_lead(leads.get(second), tested=True)}, decides nothing ({size})."
     )
 
 
-def _leads(values: Mapping[str, Mapping[int, float]], ranked: Sequence[str]) -> dict[str, Difference]:
+def _leads(runs: Sequence[RunOutcome], ranked: Sequence[str]) -> dict[str, Difference]:
     """Return the difference between the first contender and each other one, corrected over all pairs."""
-    return {
-        pair.reference: pair
-        for pair in differences(values, list(combinations(ranked, 2)))
-        if pair.contender == ranked[0]
-    }
+    pairs = [(contender, reference, FIGURE) for contender, reference in combinations(ranked, 2)]
+    return {pair.reference: pair for pair in judged(runs, pairs) if pair.contender == ranked[0]}
 
 
 def _is_above(lead: Difference | None) -> bool:
-    return lead is not None and lead.counts and lead.interval.low > 0
+    return lead is not None and lead.adjusted is not None and lead.adjusted < LEVEL and lead.interval.low > 0
 
 
 def _lead(lead: Difference | None, tested: bool = False) -> str:

@@ -129,7 +129,7 @@ def _content(
         "contents": _contents(compared),
         "contrasts_title": tables.CONTRASTS,
         "contrasts": tables.contrast_tables(_judged(runs, definition, "" if reference else against)),
-        "untested": tables.UNTESTED,
+        "untested": tables.untested(definition.contrasts if definition else ()),
         "sections": compared,
         "figures": FIGURES,
         "legend": tables.LEGEND.replace("`", ""),
@@ -175,7 +175,7 @@ SECTIONS = {
 def _contents(compared: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Return id and title of every section."""
     results = [(f"results-{number}", f"Results: {section['name']}") for number, section in enumerate(compared, 1)]
-    return [*results, *SECTIONS.items()]
+    return [("contrasts", tables.CONTRASTS), *results, *SECTIONS.items()]
 
 
 def _task_content(runs: Sequence[FinishedRun], best: FinishedRun, browsed: Sequence[FinishedRun]) -> dict[str, Any]:

@@ -19,6 +19,8 @@ import numpy as np
 from kernel_gym.experiments.runs.figures import RunOutcome, TaskOutcome
 from kernel_gym.experiments.statistics import LEVEL, SAME, CrossedMean, Interval, crossed_mean, holm
 
+#: The largest logarithm that is shown as a factor; two seeds with two tasks may give more than a float holds.
+LARGEST = 700.0
 #: Contender, reference, measure. `*/AGENT` stands for an agent in all arms; then arms take the place of seeds.
 Contrast = tuple[str, str, str]
 
@@ -97,8 +99,8 @@ class Difference:
         """The mean and its 95% interval as text."""
         if not MEASURES[self.measure].ratio:
             return self.interval.signed
-        mean, low, high = (exp(value) for value in (self.interval.mean, self.interval.low, self.interval.high))
-        return f"{mean:.2f}x [{low:.2f}x, {high:.2f}x]"
+        mean, low, high = map(self.size, (self.interval.mean, self.interval.low, self.interval.high))
+        return f"{mean} [{low}, {high}]"
 
     @property
     def favourable(self) -> str:
@@ -132,7 +134,7 @@ class Difference:
 
     def size(self, value: float) -> str:
         """Return the size of a difference as text: a factor if the measure is a ratio."""
-        return f"{exp(value):.2f}x" if MEASURES[self.measure].ratio else f"{value:.3g}"
+        return f"{exp(min(value, LARGEST)):.3g}x" if MEASURES[self.measure].ratio else f"{value:.3g}"
 
 
 def judged(

@@ -51,22 +51,25 @@ def attempts_needed(runs: Sequence[RunOutcome], level: float) -> AttemptsNeeded 
         level: The share of the tasks.
 
     Returns:
-        The first attempt at which the mean curve reaches the share, with the percentiles of a two-way bootstrap; None
-        without runs.
+        The first attempt at which the mean curve reaches the share, with the percentiles of a two-way bootstrap (no
+        width with one seed); None without runs.
     """
     solved_at = _solved_at(runs)
     if solved_at is None:
         return None
-    budget, (seeds, tasks) = runs[0].budget, solved_at.shape
+    budget = runs[0].budget
     curve = [float(np.mean(solved_at <= attempt)) for attempt in range(1, budget + 1)]
-    rows, columns = samples(seeds, tasks)
+    attempts = float(_first_at(np.asarray(curve), level))
+    if len(runs) == 1:
+        return AttemptsNeeded(attempts, attempts, attempts, budget)
+    rows, columns = samples(*solved_at.shape)
     drawn = [
         ((rows @ (solved_at <= attempt).astype(float)) * columns).sum(axis=1) / solved_at.size
         for attempt in range(1, budget + 1)
     ]
     first = _first_at(np.asarray(drawn), level)
     low, high = np.quantile(first, [LEVEL / 2, 1 - LEVEL / 2], method="inverted_cdf")
-    return AttemptsNeeded(float(_first_at(np.asarray(curve), level)), float(low), float(high), budget)
+    return AttemptsNeeded(attempts, float(low), float(high), budget)
 
 
 def _first_at(curves: Cells, level: float) -> Cells:

@@ -10,18 +10,17 @@ import numpy as np
 
 from kernel_gym.experiments.runs.figures import FIGURES, RunOutcome, TaskOutcome, by_seed, intervals
 from kernel_gym.experiments.statistics import Cells, Interval, crossed_mean, interval
-from kernel_gym.experiments.studies.contrasts import MEASURES, Difference, difference, judged
+from kernel_gym.experiments.studies.contrasts import MEASURES, Contrast, Difference, difference, judged
 from kernel_gym.experiments.studies.sample_efficiency import LEVELS, attempts_needed, attempts_to_solve
 from kernel_gym.experiments.studies.study import Study
 from kernel_gym.experiments.studies.study_definition import StudyDefinition
 
 Table = list[list[str]]
 
-#: The title of the contrasts, and what stands there if there are none.
+#: The title of the contrasts.
 CONTRASTS = "Contrasts named before the runs"
 #: Numbers of seeds for which the smallest detectable difference is stated.
 SEEDS = (3, 5, 10, 20, 40)
-UNTESTED = "No contrast was named before these runs, so nothing is tested: all differences are descriptive."
 PUBLISHED = "The paper's figures, with language models on a real NPU, for orientation:"
 SIMULATED_AUTHOR = "The author is simulated: this compares what it was shown, not language models."
 
@@ -30,6 +29,13 @@ def figures_table(runs: Sequence[RunOutcome], names: Sequence[str] = tuple(FIGUR
     """Return every contender's figures: mean [95% interval] over seeds."""
     rows = [[name, *(_cell(figures[figure]) for figure in names)] for name, figures in intervals(runs).items()]
     return [["agent", *names], *rows]
+
+
+def untested(contrasts: Sequence[Contrast]) -> str:
+    """Return what stands in place of the tested differences if there are none."""
+    if contrasts:
+        return "No contrast has complete runs of both contenders yet, so nothing is tested."
+    return "No contrast was named before these runs, so nothing is tested: all differences are descriptive."
 
 
 def contrasts_table(differences: Sequence[Difference]) -> Table:
@@ -182,12 +188,12 @@ def results(name: str, definition: StudyDefinition, study: Study) -> str:
     """Return all results of a study in Markdown: its contrasts, then the tables of all tasks and of each suite."""
     differences = judged(study.outcomes(), definition.contrasts, definition.margins)
     parts = [f"# {name}", definition.about, definition.question, _size(study), f"## {CONTRASTS}"]
-    parts += map(markdown, contrast_tables(differences)) if differences else [UNTESTED]
+    parts += [markdown(table) for table in contrast_tables(differences)] or [untested(definition.contrasts)]
     for title, runs in study.comparable().items():
         pairs = definition.compared(list(intervals(runs)))
-        tables = (figures_table(runs), standing_table(runs, definition.yardstick))
-        tables += tuple(compared_tables(runs, pairs, definition))
-        parts += [f"## {title}", *map(markdown, tables)]
+        tables = [figures_table(runs), standing_table(runs, definition.yardstick)]
+        tables += compared_tables(runs, pairs, definition)
+        parts += [f"## {title}", *(markdown(table) for table in tables if len(table) > 1)]
     parts.append("\n".join(f"- {figure}: {meaning}" for figure, meaning in FIGURES.items()))
     parts.append(LEGEND)
     if definition.published:

@@ -5,16 +5,22 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from kernel_gym.experiments.reports.answer import answer
-from kernel_gym.experiments.runs.figures import RunOutcome
+from kernel_gym.experiments.runs.figures import RunOutcome, TaskOutcome
+
+BUDGET = 100
 
 
 def runs(areas: Mapping[str, Sequence[float]]) -> list[RunOutcome]:
-    """Return runs with these areas by agent, one seed after the other."""
+    """Return runs with these areas by agent, one seed after the other; both tasks have the same area."""
     return [
-        RunOutcome(agent, seed, {"area": area, "correct": area}, (area,) * 10)
+        RunOutcome(agent, seed, {"area": area, "correct": area}, (area,) * BUDGET, _tasks(area))
         for agent, seeds in areas.items()
         for seed, area in enumerate(seeds)
     ]
+
+
+def _tasks(area: float) -> dict[str, TaskOutcome]:
+    return dict.fromkeys(("t/0", "t/1"), TaskOutcome(1 + round((1 - area) * BUDGET)))
 
 
 CLEAR = {
@@ -27,7 +33,7 @@ CLEAR = {
 def test_a_clear_winner_is_named_with_its_lead_over_the_next() -> None:
     sentence = answer(runs(CLEAR))
     assert sentence.startswith("value is best: the area under its solve curve is 0.608, 0.156 [0.1")
-    assert sentence.endswith("above greedy (10 attempts a task, 5 seeds).")
+    assert sentence.endswith("above greedy (100 attempts a task, 5 seeds).")
 
 
 def test_the_order_in_which_agents_are_named_does_not_matter() -> None:
@@ -40,14 +46,14 @@ def test_the_order_in_which_agents_are_named_does_not_matter() -> None:
         (
             {"random": (0.3, 0.5, 0.4), "value": (0.5, 0.3, 0.43)},
             "No contender is shown to be best: value has the largest area under its solve curve, 0.410",
-            "its lead over random, 0.010 [-0.2",
+            "its lead over random, 0.010 [-0.4",
         ),
         (
             {"value": CLEAR["value"], "close": (0.61, 0.60, 0.60, 0.60, 0.61), "random": CLEAR["random"]},
-            "value is better than random, but no difference from close is shown",
+            "value is better than random; whether it differs from close is undecided",
             "its lead over close",
         ),
-        ({"random": (0.2,), "value": (0.9,)}, "A single seed shows no difference", "value has the largest"),
+        ({"random": (0.2,), "value": (0.9,)}, "A single seed decides nothing", "value has the largest"),
         ({"value": (0.5, 0.7)}, "value solved 60% [50%, 70%] of the tasks", "2 seeds"),
         ({"random": (0.4, 0.4), "value": (0.4, 0.4)}, "No contender is shown to be best", "0.000 [0.000, 0.000]"),
     ],
@@ -62,7 +68,7 @@ def test_what_is_not_shown_is_not_claimed(areas: Mapping[str, Sequence[float]], 
 def test_three_seeds_that_differ_by_the_same_amount_tell_nothing_about_noise() -> None:
     sentence = answer(runs({"random": (0.2, 0.3, 0.4), "value": (0.5, 0.6, 0.7)}))
     assert sentence.startswith("No contender is shown to be best")
-    assert "0.300 [0.300, 0.300], p 0.25 after Holm over all pairs, may be noise" in sentence
+    assert "0.300 [0.300, 0.300], p 0.25 after Holm over all pairs, decides nothing" in sentence
 
 
 def test_all_pairs_count_not_only_those_with_the_winner() -> None:
@@ -70,7 +76,7 @@ def test_all_pairs_count_not_only_those_with_the_winner() -> None:
     pair = {"value": (0.60, 0.66, 0.61, 0.67), "random": (0.56, 0.58, 0.58, 0.60)}
     assert "is best" in answer(runs(pair))
     crowd = {f"other{i}": tuple(0.2 + 0.01 * ((i + seed) % 3) for seed in range(4)) for i in range(5)}
-    assert "no difference from random is shown" in answer(runs(pair | crowd))
+    assert "whether it differs from random is undecided" in answer(runs(pair | crowd))
 
 
 def test_a_yardstick_is_never_the_best() -> None:

@@ -7,12 +7,13 @@ import pytest
 from scipy import stats
 
 from kernel_gym.experiments.runs.figures import FIGURES, RunOutcome, TaskOutcome
+from kernel_gym.experiments.statistics import Cells
 from kernel_gym.experiments.studies.sample_efficiency import attempts_needed, attempts_to_solve
 
 BUDGET = 12
 
 
-def runs(attempts: np.ndarray) -> list[RunOutcome]:
+def runs(attempts: Cells) -> list[RunOutcome]:
     """One run for each row; tasks are solved at these attempts, infinite if never."""
     return [
         RunOutcome(
@@ -26,7 +27,7 @@ def runs(attempts: np.ndarray) -> list[RunOutcome]:
     ]
 
 
-def drawn(chance: float, seeds: int = 8, tasks: int = 20) -> np.ndarray:
+def drawn(chance: float, seeds: int = 8, tasks: int = 20) -> Cells:
     """First successes with this chance an attempt, censored at the budget."""
     attempts = np.random.default_rng(0).geometric(chance, (seeds, tasks)).astype(float)
     return np.where(attempts > BUDGET, inf, attempts)
@@ -50,6 +51,7 @@ def test_a_level_beyond_the_budget_is_said_to_be_beyond_it() -> None:
     assert str(attempts_needed(runs(attempts), 0.5)).startswith("3 [")
     assert str(attempts_needed(runs(attempts), 0.75)).startswith(">12 [")
     assert str(attempts_needed(runs(attempts), 0.75)).endswith(", >12]")
+    assert str(attempts_needed(runs(attempts[:1]), 0.5)) == "3 [3, 3]"
     assert attempts_needed([], 0.5) is None
 
 

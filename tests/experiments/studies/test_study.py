@@ -183,7 +183,9 @@ def test_a_memory_is_made_passed_on_and_the_folder_can_be_moved(tmp_path: Path) 
     assert moved.run(2, lambda done, total: None) == []  # complete: nothing is done again
     text = tables.results("mine", study_definition.parse("mine", PASSED_ON), moved)
     assert "2 of 2 runs complete" in text
-    assert tables.UNTESTED in text
+    assert "No contrast was named before these runs" in text
+    named = PASSED_ON | {"contrasts": [("use/value", "use/random", "area")]}
+    assert "No contrast has complete runs" in tables.results("mine", study_definition.parse("mine", named), moved)
     assert "Not complete yet" not in text
     assert "mixed" not in text
     for shard in shards:
