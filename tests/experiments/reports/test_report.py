@@ -112,6 +112,13 @@ def test_the_tiers_and_steps_say_how_far_things_came() -> None:
     assert [finished_run.tier(history[:n]) for n in range(1, 6)] == [0, 1, 2, 2, 3]
 
 
+def test_a_run_leaves_the_latencies_that_its_own_are_compared_with(runs: Path) -> None:
+    for run in finished(runs):
+        solved = {task for task, own in run.outcome.tasks.items() if own.best_us is not None}
+        assert set(json.loads((run.folder.path / "references.json").read_text())) == solved
+        assert {task for task, own in run.outcome.tasks.items() if own.oracle_us is not None} <= solved
+
+
 def test_a_contender_that_is_not_there_is_named(runs: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there are random, value"):
         write_report(runs, tmp_path / "report.html", reference="heuristic")

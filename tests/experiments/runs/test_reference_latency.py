@@ -10,7 +10,9 @@ import pytest
 
 from kernel_gym import suites
 from kernel_gym.authors import apprentice
-from kernel_gym.experiments.runs.reference_latency import floor_us, oracle_us
+from kernel_gym.errors import KernelGymError
+from kernel_gym.experiments.runs.reference_latency import ReferenceLatencies, floor_us, oracle_us
+from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Feasible, Verdict
@@ -76,3 +78,16 @@ def test_a_task_without_an_oracle_has_none(relu: Task, tmp_path: Path, monkeypat
 
 def test_the_floor_is_the_device_s(relu: Task) -> None:
     assert floor_us(relu, Counting(None).device) == 13.0
+
+
+def test_a_run_folder_keeps_the_oracle_s_latencies_and_one_of_before_has_none(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert folder.oracle_us == {}
+    references = ReferenceLatencies(Counting(None))
+    references.add("level1/relu", "activation", 84.0)
+    references.add("my/task", "other", 1.0)  # a task that was passed as an object
+    folder.keep_references(references.measured)
+    assert folder.oracle_us == {"level1/relu": 42.0}
+    (tmp_path / "references.json").write_text("[1]")
+    with pytest.raises(KernelGymError, match="delete it"):
+        _ = folder.oracle_us
