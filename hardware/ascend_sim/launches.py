@@ -25,9 +25,17 @@ _KINDS: dict[str, CoreKind] = {
     "__mix__": "MIX",
 }
 
+#: Attributes that a kernel may have and that the simulator's compiler must not see.
+_REPLACED = {"always_inline": "unused", "__always_inline__": "__unused__"}
+
 
 def rewrite(source: str) -> str:
-    """Return the source with its launches as calls; text that cannot be parsed as a launch is unchanged."""
+    """Return the source with its launches as calls; text that cannot be parsed as a launch is unchanged.
+
+    Attributes that force a function to be inlined are replaced, too: code that is inlined into a function of the
+    headers would not be counted, and so be free.
+    """
+    source = _without_forced_inlining(source)
     lexemes = tokens(source)
     pieces, done, cores = [], 0, _Cores(lexemes)
     for launch in launches(lexemes):
@@ -36,6 +44,17 @@ def rewrite(source: str) -> str:
         pieces += [source[done : begin.start], f"::asc::launcher<ASC_{kind}, ", source[begin.start : opening.start]]
         pieces += [">(", source[opening.end : closing.start], ")"]
         done = closing.end
+    return "".join(pieces) + source[done:]
+
+
+def _without_forced_inlining(source: str) -> str:
+    if "always_inline" not in source:
+        return source
+    pieces, done = list[str](), 0
+    for token in tokens(source):
+        if token.text in _REPLACED:
+            pieces += [source[done : token.start], _REPLACED[token.text]]
+            done = token.end
     return "".join(pieces) + source[done:]
 
 

@@ -117,3 +117,10 @@ def test_every_token_is_read_a_few_times(unit: str) -> None:
     """A search for each launch, each definition or each bracket needs minutes for this text."""
     result = rewrite(unit * 40_000)
     assert result.count("::asc::launcher") == (40_000 if unit == "k<<<1>>>(); " else 0)
+
+
+def test_nothing_is_forced_to_be_inlined() -> None:
+    """Such a kernel would become a part of the launcher, whose basic blocks are not counted."""
+    source = '#define I __attribute__((__always_inline__))\n[[gnu::always_inline]] int f(); // always_inline\n"always_inline"'
+    replaced = source.replace("__always_inline__", "__unused__").replace("gnu::always_inline", "gnu::unused")
+    assert rewrite(source) == replaced

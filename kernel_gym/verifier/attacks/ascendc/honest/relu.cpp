@@ -69,9 +69,9 @@ private:
     uint32_t tile = 0;
 };
 
-extern "C" __global__ __aicore__ void relu_kernel(GM_ADDR x, GM_ADDR y, ReluTiling t)
+extern "C" __global__ __aicore__ void relu_kernel(GM_ADDR x, GM_ADDR y, ReluTiling t)  // @kernel
 {
-    KernelRelu op;
+    KernelRelu op;  // @core
     op.Init(x, y, t);
     op.Process();
 }
