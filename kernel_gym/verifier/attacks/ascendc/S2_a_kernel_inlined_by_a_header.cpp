@@ -1,5 +1,5 @@
 // task: level1/relu
-// cause: S2 I2
+// cause: S2
 // expect: screen
 // about: the same by a macro of the system's headers
 // honest: relu_scalar

@@ -1,5 +1,5 @@
 // task: level1/relu
-// cause: S2 I2
+// cause: S2
 // expect: no gain
 // about: a kernel that is forced to be inlined into code that is not counted
 // honest: relu_scalar
