@@ -121,6 +121,6 @@ def test_every_token_is_read_a_few_times(unit: str) -> None:
 
 def test_nothing_is_forced_to_be_inlined() -> None:
     """Such a kernel would become a part of the launcher, whose basic blocks are not counted."""
-    source = '#define I __attribute__((__always_inline__))\n[[gnu::always_inline]] int f(); /*always_inline*/ "always_inline"'
+    source = '#define I __attribute__((__always_inline__))\n[[gnu::always_inline]] int f(); "always_inline"'
     replaced = source.replace("__always_inline__", "__unused__").replace("gnu::always_inline", "gnu::unused")
     assert rewrite(source) == replaced
