@@ -92,7 +92,8 @@ class AscendSim:
         memory = None if inputs.values is None else self._tensors.fill(inputs.signature, inputs.values)
         reply = self._device().ask(self._request(build, inputs), memory, self._timeout)
         outputs = self._tensors.outputs() if _has_outputs(reply) and inputs.values is not None else ()
-        return _run(reply, outputs, time.perf_counter() - started)
+        lines = build.kernel.source.count("\n") + 1
+        return _run(reply, outputs, time.perf_counter() - started, lines)
 
     def trace(self, build: Build, inputs: Inputs, path: Path) -> Run:
         """Run as `run` does and write a trace of the pipes, for chrome://tracing or ui.perfetto.dev.
@@ -212,7 +213,7 @@ def _has_outputs(reply: dict[str, Any]) -> bool:
     return reply["status"] == "ok" or (reply["fault"] or {}).get("rule") in ("BUDGET", "WORK_LIMIT")
 
 
-def _run(reply: dict[str, Any], outputs: tuple[Any, ...], seconds: float) -> Run:
+def _run(reply: dict[str, Any], outputs: tuple[Any, ...], seconds: float, lines: int) -> Run:
     executor, timing = reply["executor"], reply["timing"]
     ok = reply["status"] == "ok"
     return Run(
@@ -220,7 +221,7 @@ def _run(reply: dict[str, Any], outputs: tuple[Any, ...], seconds: float) -> Run
         outputs=outputs,
         latency_us=timing["latency_us"] if _has_outputs(reply) else None,
         profile=diagnose(timing) if ok else None,
-        fault=Fault(**reply["fault"]) if reply["fault"] else None,
+        fault=_fault(reply["fault"], lines) if reply["fault"] else None,
         code=reply["code"],
         warnings=tuple(executor["warnings"]),
         printed=executor["printed"],
@@ -232,3 +233,9 @@ def _run(reply: dict[str, Any], outputs: tuple[Any, ...], seconds: float) -> Run
         spent=reply["spent"],
         seconds=seconds,
     )
+
+
+def _fault(fault: dict[str, Any], lines: int) -> Fault:
+    """Return a fault; its line, which the kernel's process reports, is None if the file has no such line."""
+    line = fault["line"]
+    return Fault(**fault | {"line": line if line is not None and 1 <= line <= lines else None})
