@@ -10,6 +10,7 @@ sizes, from which their latency is extrapolated.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -23,8 +24,11 @@ from kernel_gym.verifier.correctness import POISON, STOPPED, Checked, failed, re
 from kernel_gym.verifier.expected import wrong_elements
 from kernel_gym.verifier.patterns import is_poison
 from kernel_gym.verifier.reference import References, ValueSet
+from kernel_gym.verifier.values import Array
 
 _BOOK = rules.load("latency")
+#: Above this many bytes of tensors the kernel runs while the reference computes; rarely one of its runs is in vain.
+LARGE_BYTES = 16 << 20
 #: Size ratio from which growth is extrapolated.
 SMALLER = 0.5
 #: Share of the expected progress that a kernel which was stopped must have made, in what it touched and what it wrote.
@@ -63,8 +67,7 @@ class _Measurement:
         self.signature = task.instance(task.timing).signature
 
     def result(self) -> Outcome:
-        values = self.references.draw(self.task, self.task.timing, "mixed", "timed", self.build.kernel)
-        run = self._run(values)
+        values, run = self._timed_run()
         if _is_stopped(run):
             return self._extrapolate(run, values)
         wrong = refuse(run, self.task, values)
@@ -74,6 +77,18 @@ class _Measurement:
         if latency < floor:
             return cheated("below-floor", f"{latency:.3g} us, at least {floor:.3g} us")
         return Timed(latency, run.profile or Profile())
+
+    def _timed_run(self) -> tuple[ValueSet, Run]:
+        """Run the kernel at the timing sizes; on large tensors the reference computes beside the device."""
+        runs: list[Future[Run]] = []
+
+        def start(values: tuple[Array, ...]) -> None:
+            if self.signature.nbytes > LARGE_BYTES:
+                runs.append(beside.submit(self._run, self.task.timing, values))
+
+        with ThreadPoolExecutor(1) as beside:
+            values = self.references.draw(self.task, self.task.timing, "mixed", "timed", self.build.kernel, start)
+        return values, runs[-1].result() if runs else self._run(values.case, values.values)
 
     def _extrapolate(self, stopped: Run, values: ValueSet) -> Outcome:
         """Return the latency of a kernel that is too slow to run, extrapolated from two sizes at which it is computed.
@@ -106,7 +121,7 @@ class _Measurement:
             if signature.nbytes > most:
                 continue
             values = self.references.draw(self.task, case, "normal", "slow", self.build.kernel)
-            run = self._run(values)
+            run = self._run(case, values.values)
             if _is_stopped(run):
                 continue
             wrong = refuse(run, self.task, values)
@@ -118,9 +133,8 @@ class _Measurement:
             most = SMALLER * signature.nbytes
         return points
 
-    def _run(self, values: ValueSet) -> Run:
-        signature = self.task.instance(values.case).signature
-        return self.device.run(self.build, Inputs(signature, values.values, POISON))
+    def _run(self, case: Case, values: tuple[Array, ...]) -> Run:
+        return self.device.run(self.build, Inputs(self.task.instance(case).signature, values, POISON))
 
     def _smaller_cases(self) -> Iterator[tuple[Case, Signature]]:
         """Yield valid cases below the timing sizes, from large to small, with their signatures."""

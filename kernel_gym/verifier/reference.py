@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import Lock
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -25,6 +27,8 @@ from kernel_gym.verifier.values import RUNGS, Array, Kind, Rows, draw, draw_mixe
 
 #: Below this a sum of whole numbers is exact in any order of summation.
 EXACT = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
+#: Called with the inputs of a value set.
+Meanwhile: TypeAlias = Callable[[tuple[Array, ...]], None]
 #: Number of value sets that all kernels of a task share, beside the set that is drawn for each.
 SHARED = 3
 
@@ -70,9 +74,11 @@ class References:
         """Return the seeds of everything that a kernel meets."""
         return Seeds.of(kernel, task, self._secret)
 
-    def draw(self, task: Task, case: Case, kind: Kind, slot: str, kernel: Kernel) -> ValueSet:
-        """Return the kernel's own value set for one use of it, named by `slot`."""
-        return make(task, case, kind, self.seeds(kernel, task), slot)
+    def draw(
+        self, task: Task, case: Case, kind: Kind, slot: str, kernel: Kernel, meanwhile: Meanwhile | None = None
+    ) -> ValueSet:
+        """Return the kernel's own value set for one use of it, named by `slot`; see `make` for `meanwhile`."""
+        return make(task, case, kind, self.seeds(kernel, task), slot, meanwhile)
 
     def several(self, task: Task, case: Case, kind: Kind, slot: str, kernel: Kernel, count: int) -> list[ValueSet]:
         """Return the kernel's own value set and up to `SHARED` others, which large tensors can afford."""
@@ -102,18 +108,23 @@ class References:
             self._bytes -= self._sets.popitem(last=False)[1].nbytes
 
 
-def make(task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str) -> ValueSet:
-    """Draw a value set, as severe as possible while the reference's own precision can decide it."""
+def make(task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str, meanwhile: Meanwhile | None = None) -> ValueSet:
+    """Draw a value set, as severe as possible while the reference's own precision can decide it.
+
+    `meanwhile` is called with the inputs before the expected outputs are computed; the last call has those of the set.
+    """
     instance = task.instance(case)
     for rung in range(RUNGS[kind]):
         rng = seeds.generator("values", case.name, kind, slot, rung)
         drawn, rows = _draw(instance, kind, rung, rng)
         values = _with_fixed(instance, drawn)
+        if meanwhile is not None:
+            meanwhile(values)
         expected = expect(instance, values, integral=kind == "integers", rows=rows)
         if all(output.clear for output in expected) and not _spreads(values, expected):
             return ValueSet(case, kind, rung, values, expected)
     if kind != "normal":  # the reference is not defined on this kind: ordinary values instead
-        return make(task, case, "normal", seeds, f"{slot} ordinary")
+        return make(task, case, "normal", seeds, f"{slot} ordinary", meanwhile)
     if all(output.undefined <= UNDEFINED for output in expected):
         return ValueSet(case, kind, rung, values, expected)
     raise TaskError(f"{task.id}: the reference disagrees with itself in float64 at case {case.name!r}: mend the task")

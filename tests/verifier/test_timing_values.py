@@ -98,6 +98,15 @@ def test_a_softmax_without_its_maximum_is_wrong_on_mixed_values(make_task):
     assert 0.05 < wrong.mean() <= 0.3
 
 
+def test_the_last_inputs_that_are_announced_are_those_of_the_set(make_task):
+    for expression, draws in {"torch.relu(x)": 1, "torch.sin(x * x)": 2}.items():
+        announced = []
+        task = make_task(expression)
+        values = make(task, task.timing, "mixed", SEEDS, "timed", announced.append)
+        assert announced[-1] is values.values
+        assert len(announced) >= draws
+
+
 def simple(actual, expected):
     """The rule of comparison on whole arrays."""
     error, tolerance = np.abs(actual.astype(np.float64) - expected.truth), expected.tolerance
