@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import exp, log
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,13 +37,13 @@ def studied(gain: float, seeds: int = 10, tasks: int = 40, luck: float = 2.0) ->
     return runs
 
 
-def measured(low: float, high: float, **changes: object) -> Difference:
+def measured(low: float, high: float, **changes: Any) -> Difference:
     """A difference with this interval, p as it would be with that interval, and Holm over one contrast."""
     mean = (low + high) / 2
     p = 0.01 if low > 0 or high < 0 else 0.5
     estimate = CrossedMean(mean, 10, 40, 0.01, 0.01, 0.001)
     row = Difference("new", "old", "area", {}, Interval(mean, low, high), p, p, 0.2, 0.05, 1, estimate, 400, 400)
-    return replace(row, **changes)  # type: ignore[arg-type]
+    return replace(row, **changes)
 
 
 @pytest.mark.parametrize(
