@@ -26,8 +26,9 @@ from kernel_gym.verifier.reference import References, evaluate
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import Array
 
-#: Number of value sets, and number for tensors of more than this many bytes, whose reference takes seconds.
-TRIALS, FEWER, LARGE_BYTES = 5, 2, 16 << 20
+#: Number of value sets, and number for tensors of more than this many bytes or references of more than this many
+#: operations, where a run takes seconds.
+TRIALS, FEWER, LARGE_BYTES, LARGE_WORK = 5, 2, 16 << 20, 100_000_000
 #: How verdicts name the case, and how feedback does.
 CASE, PLACE = "reference", "at the reference's shapes"
 
@@ -36,7 +37,8 @@ def measure(device: Device, build: Build, task: Task, checked: Checked, referenc
     """Run, compare and time a kernel at the reference's own shapes; `checked` takes its warnings."""
     signature = task.instance(task.timing).signature
     seeds = references.seeds(build.kernel, task)
-    count = TRIALS if signature.nbytes <= LARGE_BYTES else FEWER
+    large = signature.nbytes > LARGE_BYTES or task.instance(task.timing).work() > LARGE_WORK
+    count = FEWER if large else TRIALS
     trials = [_trial(task, seeds, number) for number in range(count)]
     runs: list[Run] = []
     for run, values, poison in _runs(device, build, task.instance(task.timing), trials):
