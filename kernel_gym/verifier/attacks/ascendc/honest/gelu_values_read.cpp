@@ -5,5 +5,5 @@
 // honest: gelu
 // at: part
         float sum = 0.0f;
-        for (uint32_t i = 0; i < 16; ++i) sum += x.GetValue(i);
+        for (uint32_t i = 0; i < 16 && i < n; ++i) sum += x.GetValue(i);
         if (sum == 1.0f) AscendC::PipeBarrier<PIPE_V>();
