@@ -96,7 +96,8 @@ class CudaOnCpu:
         file = self.folder / f"{hashlib.sha256(kernel.source.encode()).hexdigest()[:16]}.cpp"
         file.write_text(on_cpu(kernel.source))
         target = file.with_suffix(".so")
-        command = ["g++", "-std=c++17", "-O1", "-w", "-U_FORTIFY_SOURCE", "-shared", "-fPIC", f"-I{HERE}", f"-I{INCLUDE}"]
+        flags = ("-std=c++17", "-O1", "-w", "-U_FORTIFY_SOURCE", "-shared", "-fPIC")  # it jumps between stacks
+        command = ["g++", *flags, f"-I{HERE}", f"-I{INCLUDE}"]
         compiled = subprocess.run([*command, "-o", str(target), str(file)], capture_output=True, text=True, check=False)
         messages = re.findall(r"\.cpp:(\d+):\d+: (?:fatal )?error: (.*)", compiled.stderr)
         errors = tuple(Diagnostic(message, max(1, int(line) - 2)) for line, message in messages)
