@@ -39,13 +39,22 @@ class AscendSim:
         chip: The name of a profile in `chips/`, or a YAML file.
         timeout: Wall-clock seconds without progress after which a run has timed out.
         budget: Basic blocks (an API call counts as eight) after which a run has timed out, on every machine alike.
+        auto_sync: Whether flags between pipes that a kernel leaves out are inserted, as the vendor's compiler does for
+            some, instead of being the fault MISSING_SYNC.
     """
 
     name = "ascend-sim"
     language = "ascendc"
 
-    def __init__(self, chip: str = chips.DEFAULT, timeout: float = 30.0, budget: int = 64_000_000) -> None:
-        self._options = {"chip": chip, "timeout": timeout, "budget": budget}
+    def __init__(
+        self,
+        chip: str = chips.DEFAULT,
+        timeout: float = 30.0,
+        budget: int = 64_000_000,
+        auto_sync: bool = False,
+    ) -> None:
+        self._options = {"chip": chip, "timeout": timeout, "budget": budget, "auto_sync": auto_sync}
+        self._auto_sync = auto_sync
         self._chip = chips.load(chip)
         self._timeout, self._budget = timeout, budget
         self._server: DeviceProcess | None = None
@@ -64,7 +73,8 @@ class AscendSim:
 
     def identity(self) -> str:
         figures = hashlib.sha256(repr(sorted(self._chip.figures.items())).encode()).hexdigest()[:12]
-        return f"{self.name}/{self._chip.name}/{figures}/{runtime().key}/{self._budget}"
+        inserted = "/auto_sync" if self._auto_sync else ""
+        return f"{self.name}/{self._chip.name}/{figures}/{runtime().key}/{self._budget}{inserted}"
 
     def sandbox_tier(self) -> str:
         return self._confinement().tier
@@ -191,6 +201,7 @@ class AscendSim:
         lines += [f"poison {inputs.poison}", f"seed {inputs.seed & (1 << 64) - 1}"]
         lines += [f"timeout_ms {int(self._timeout * 1000)}", f"budget {self._budget * inputs.effort}"]
         lines += [f"trace {self._trace}"] if self._trace else []
+        lines += ["auto_sync 1"] if self._auto_sync else []
         lines += self._tensors.lines(signature)
         lines += [
             f"tensor workspace {DTYPES['uint8'][0]} 0 {size} 0"

@@ -6,7 +6,7 @@ Nothing but the launch's own brackets changes, so every line of the author's tex
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from kernel_gym.hardware.host.launch_syntax import Token, launches, tokens
@@ -27,6 +27,10 @@ _KINDS: dict[str, CoreKind] = {
 
 #: Attributes that a kernel may have and that the simulator's compiler must not see.
 _REPLACED = {"always_inline": "unused", "__always_inline__": "__unused__"}
+#: Names of the cube at its basic level: a kernel that reaches one runs on cube cores.
+_CUBE_NAMES = frozenset({"Mmad", "LoadData", "LoadDataWithTranspose", "Fixpipe", "Nd2NzParams", "InitConstValue"})
+#: The most tokens between the name of a function and its body, and the most braces around a definition.
+_HEAD, _DEPTH = 200, 4
 
 
 def rewrite(source: str) -> str:
@@ -59,10 +63,11 @@ def _without_forced_inlining(source: str) -> str:
 
 
 class _Cores:
-    """The cores that kernels run on: from their definitions, else mixed if the file registers a Matmul."""
+    """The cores that kernels run on: from their definitions, else from the names that their code reaches."""
 
     def __init__(self, lexemes: Sequence[Token]) -> None:
         words = {token.text for token in lexemes if token.kind == "word"}
+        self._words = _words_by_name(lexemes) if words & _CUBE_NAMES else {}
         self._otherwise: CoreKind = "AIV"
         if "REGIST_MATMUL_OBJ" in words:
             self._otherwise = "AIC" if "ASCENDC_CUBE_ONLY" in words else "MIX"
@@ -71,7 +76,49 @@ class _Cores:
     def of(self, callee: Sequence[Token]) -> CoreKind:
         """Return the cores of the kernel that these tokens name."""
         name = [token.text for token in callee if token.kind == "word"][0 if callee[-1].text == ">" else -1]
+        if self._otherwise == "AIV" and not self._defined.get(name) and _reached(self._words, name) & _CUBE_NAMES:
+            return "AIC"
         return self._defined.get(name) or self._otherwise
+
+
+def _words_by_name(lexemes: Sequence[Token]) -> dict[str, set[str]]:
+    """Return the words in the bodies of each function and class."""
+    words: dict[str, set[str]] = {}
+    opened: list[int] = []
+    for index, token in enumerate(lexemes):
+        if token.text == "{":
+            opened.append(index)
+        elif token.text == "}" and opened:
+            begin = opened.pop()
+            if len(opened) < _DEPTH and (owner := _owner(lexemes, begin)):
+                words.setdefault(owner, set()).update(t.text for t in lexemes[begin:index] if t.kind == "word")
+    return words
+
+
+def _reached(words: Mapping[str, set[str]], name: str) -> set[str]:
+    """Return the words of a function, of the functions and classes that it names, and so on."""
+    reached: set[str] = set()
+    todo = {name}
+    while todo:
+        own = words.get(todo.pop(), set())
+        todo |= own - reached
+        reached |= own
+    return reached
+
+
+def _owner(lexemes: Sequence[Token], brace: int) -> str | None:
+    """Return the name of the function or class whose body opens at `brace`."""
+    depth, name = 0, None
+    for index in range(brace - 1, max(brace - _HEAD, -1), -1):
+        token = lexemes[index]
+        if depth == 0 and token.text in ("{", "}", ";"):
+            return name
+        depth += {")": 1, "(": -1}.get(token.text, 0)
+        if depth == 0 and token.text in ("class", "struct"):
+            return lexemes[index + 1].text
+        if depth == 0 and token.text == "(" and index and lexemes[index - 1].kind == "word":
+            name = lexemes[index - 1].text
+    return name
 
 
 def _kinds_in_definitions(lexemes: Sequence[Token]) -> dict[str, CoreKind | None]:

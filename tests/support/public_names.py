@@ -71,7 +71,10 @@ def _kernel_files() -> list[Path]:
 
 
 def _other_tests() -> list[Path]:
-    return [HARDWARE / name for name in ("test_ascend_sim.py", "test_matmul_interface.py", "test_rules.py")]
+    return [
+        HARDWARE / name
+        for name in ("test_ascend_sim.py", "test_as_hardware.py", "test_matmul_interface.py", "test_rules.py")
+    ]
 
 
 def _strings(path: Path) -> list[str]:

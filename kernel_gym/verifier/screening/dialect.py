@@ -24,6 +24,7 @@ _UNSIGNED = frozenset(
     {"unsigned", "unsignedint", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "size_t", "unsignedlong"}
 )
 _FLOATING = frozenset({"float", "half", "float32_t"})
+_FLOAT_HEADERS, _MATH_HEADERS = frozenset({"cfloat", "float.h"}), frozenset({"cmath", "math.h"})
 _ARITHMETIC = frozenset({"+", "-", "*", "/"})
 _EXPRESSIONS = frozenset(
     {"identifier", "field_expression", "parenthesized_expression", "number_literal", "binary_expression"}
@@ -50,7 +51,7 @@ def findings(source: Source) -> Iterator[Finding]:
             yield _BOOK.finding("missing-header", directive.line, included(directive))
     functions = [node for node in syntax.walk(source.tree) if node.type == "function_definition"]
     yield from _entry_points(functions)
-    names = _Names(source.tree)
+    names = _Names(source.tree, frozenset(included(d) for d in source.directives if d.name == "include"))
     for function in functions:
         if syntax.is_device_function(function):
             yield from _Device(function, names).findings()
@@ -76,8 +77,9 @@ def _std(node: Node) -> Iterator[Finding]:
 class _Names:
     """The names that the file declares outside of function bodies: member types, functions, constants."""
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: Node, headers: frozenset[str]) -> None:
         self.root = root
+        self.headers = headers
         self.functions = syntax.defined_functions(root)
 
     @cached_property
@@ -113,6 +115,11 @@ def _is_plain(declarator: Node) -> bool:
 
 def _type(node: Node) -> str:
     return syntax.text(node.child_by_field_name("type")).replace(" ", "").rpartition("::")[2]
+
+    def has_constant(self, name: str) -> bool:
+        """Return whether the file declares a constant of the C library, or includes the header that does."""
+        of_floats = name.startswith(("FLT_", "DBL_"))
+        return name in self.declared or not self.headers.isdisjoint(_FLOAT_HEADERS if of_floats else _MATH_HEADERS)
 
 
 class _Device:
@@ -160,9 +167,9 @@ class _Device:
         cast = syntax.as_cast(node)
         if cast is not None:
             kinds = {_kind(syntax.text(cast.type).replace(" ", "")), self.kind(cast.value)}
-        elif node.type == "assignment_expression" or _is_arithmetic(node):
+        elif node.type == "assignment_expression" or (_is_arithmetic(node) and not _scales(node)):
             kinds = {self._operand(node, "left"), self._operand(node, "right")}
-        elif node.type == "init_declarator" and node.parent is not None and not _is_fixed(node.parent):
+        elif node.type == "init_declarator" and _declares_number(node):
             kinds = {_kind(_type(node.parent)), self._operand(node, "value")}
         if kinds == {"float", "unsigned"}:
             yield _BOOK.finding("float-unsigned", syntax.line(node), _short(syntax.text(node)))
@@ -172,7 +179,7 @@ class _Device:
         return self.kind(operand) if operand is not None else ""
 
     def kind(self, node: Node) -> str:
-        """Return `float`, `unsigned`, or nothing for other and unknown types, integer literals and constants."""
+        """Return `float`, `unsigned`, `pointer`, or nothing for other types, integer literals and constants."""
         return self._kinds.get(node.id, "")
 
     def _kind_of(self, node: Node) -> str:
@@ -193,6 +200,8 @@ class _Device:
                 return "float" if is_float else ""
             case "binary_expression" if _is_arithmetic(node):
                 both = {self._operand(node, "left"), self._operand(node, "right")}
+                if "pointer" in both:
+                    return "pointer"
                 return "float" if "float" in both else "unsigned" if "unsigned" in both else ""
         return ""
 
@@ -208,7 +217,7 @@ class _Device:
 
     def _name(self, node: Node) -> Iterator[Finding]:
         name = syntax.text(node)
-        if name in _BOOK.lists["constants"] and name not in self.names.declared:
+        if name in _BOOK.lists["constants"] and not self.names.has_constant(name):
             yield _BOOK.finding("host-constant", syntax.line(node), name)
 
     def _call(self, node: Node) -> Iterator[Finding]:
@@ -221,7 +230,21 @@ def _is_arithmetic(node: Node) -> bool:
     return node.type == "binary_expression" and syntax.text(node.child_by_field_name("operator")) in _ARITHMETIC
 
 
+def _scales(node: Node) -> bool:
+    """Return whether a number is multiplied by a literal, as in `n * 1.0f`: the device compiler converts it."""
+    operator = syntax.text(node.child_by_field_name("operator"))
+    return operator == "*" and any(child.type == "number_literal" for child in node.named_children)
+
+
+def _declares_number(node: Node) -> bool:
+    """Return whether an initialised declarator is of its declaration's own type and not constant."""
+    declarator = node.child_by_field_name("declarator")
+    return node.parent is not None and not _is_fixed(node.parent) and declarator is not None and _is_plain(declarator)
+
+
 def _kind(type_name: str) -> str:
+    if type_name.endswith("*"):
+        return "pointer"
     bare = type_name.removeprefix("const").removeprefix("std::")
     return "unsigned" if bare in _UNSIGNED else "float" if bare in _FLOATING else ""
 

@@ -147,11 +147,32 @@ def test_the_events_of_the_framework_are_warned_of(device: AscendSim, event: str
     assert [line.split()[0] for line in result.warnings] == ["RESERVED_EVENT"] * warned
 
 
-def test_scalar_writes_to_one_cache_line_are_warned_of(device: AscendSim) -> None:
-    body = "GlobalTensor<float> z; z.SetGlobalBuffer((__gm__ float *)z0); z.SetValue(GetBlockIdx(), 1.0f);"
+def test_a_line_that_was_cleaned_may_be_written_by_another_core(device: AscendSim) -> None:
+    body = """
+        GlobalTensor<float> z; z.SetGlobalBuffer((__gm__ float *)z0);
+        z.SetValue(GetBlockIdx(), 1.0f);
+        DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(z);
+    """
     result = Program(device, body).run()
-    assert result.status == "ok"
+    assert result.status == "ok", result.fault
+    assert np.array_equal(result.outputs[0][:BLOCKS], np.ones(BLOCKS))
+
+
+def test_a_copy_of_scalars_in_the_data_cache_is_warned_of(device: AscendSim) -> None:
+    body = SETUP + TBUF + "wg.SetValue(0, 1.0f); DataCopy(t, wg, 8);"
+    result = Program(device, body).run()
+    assert result.status == "ok", result.fault
     assert any("DCACHE" in line for line in result.warnings)
+
+
+def test_the_part_of_a_block_that_hardware_drops_is_missed_where_it_is_needed(device: AscendSim) -> None:
+    copies = "DataCopy(t, xg, 13); PipeBarrier<PIPE_ALL>(); {} PipeBarrier<PIPE_ALL>(); DataCopy(zg, t, {});"
+    needed = Program(device, SETUP + TBUF + copies.format("Adds(t, t, 1.0f, 16);", 16)).run()
+    assert needed.fault is not None
+    assert needed.fault.rule == "COPY_SIZE"
+    assert "hardware drops the last 20" in needed.fault.message
+    for code, count in (("Duplicate(t[8], 1.0f, 8);", 16), ("Adds(t, t, 1.0f, 8);", 8)):
+        assert Program(device, SETUP + TBUF + copies.format(code, count)).run().fault is None
 
 
 def test_the_scalar_unit_waits_by_itself(device: AscendSim) -> None:

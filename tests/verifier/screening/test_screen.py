@@ -350,6 +350,8 @@ def test_the_dialect_refuses_what_the_device_compiler_refuses(line, words):
         "float inverse = 1.0f / static_cast<int32_t>(n);",
         "float inverse = static_cast<float>(static_cast<int32_t>(n));",
         "constexpr uint32_t k = 4; float f = 1.0f * k;",
+        "float f = n * 1.0f;",
+        "uint32_t i = 2; float *p = (float *)x.GetPhyAddr() + i * n; float *q = p; q = p + n;",
         "int32_t m = 3; float f = m * 2.0f;",
         "uint32_t m = n / 2 * sizeof(float);",
         "float f = 3; f = f * 2;",

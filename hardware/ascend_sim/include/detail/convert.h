@@ -61,22 +61,20 @@ template <class S, class D, RoundMode round> ASC_UNCOUNTED inline D ScalarCast(S
     }
 }
 
-// The result holds one bit for each element, the first in the lowest bit of the first byte.
-#define ASC_COMPARABLE(name, T, U)                                                                                     \
-    static_assert(asc::one_of<U, uint8_t, int8_t>, name " writes bits: its destination is uint8_t or int8_t");         \
-    ASC_TAKES(name, T, half, float, int32_t)
+// The result holds one bit for each element, the first in the lowest bit of the first byte, in a tensor of any type.
+#define ASC_COMPARABLE(name, T) ASC_TAKES(name, T, half, float, int32_t)
 
 template <class T, class U>
 ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, CMPMODE mode,
                         uint32_t calCount, At at = ASC_HERE) {
-    ASC_COMPARABLE("Compare", T, U);
+    ASC_COMPARABLE("Compare", T);
     asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0, 0,
                 detail::count(calCount), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, CMPMODE mode,
                         const Mask &mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) {
-    ASC_COMPARABLE("Compare", T, U);
+    ASC_COMPARABLE("Compare", T);
     asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0, 0,
                 detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
 }
@@ -85,7 +83,7 @@ ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, c
     template <class T, class U>                                                                                        \
     ASC_INLINE void name(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const T src1Scalar, CMPMODE mode,      \
                          uint32_t calCount, At at = ASC_HERE) {                                                        \
-        ASC_COMPARABLE(#name, T, U);                                                                                   \
+        ASC_COMPARABLE(#name, T);                                                                                      \
         asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src0.where(),               \
                     asc::bits(src1Scalar), 1, detail::count(calCount), at.line);                                       \
     }                                                                                                                  \
@@ -93,7 +91,7 @@ ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, c
     ASC_INLINE void name(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const T src1Scalar, CMPMODE mode,      \
                          const Mask &mask, asc::Repeat repeatTimes, const UnaryRepeatParams &params,                   \
                          At at = ASC_HERE) {                                                                           \
-        ASC_COMPARABLE(#name, T, U);                                                                                   \
+        ASC_COMPARABLE(#name, T);                                                                                      \
         asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src0.where(),               \
                     asc::bits(src1Scalar), 1, detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)),   \
                     at.line);                                                                                          \

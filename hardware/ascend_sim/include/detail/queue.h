@@ -106,6 +106,9 @@ public:
     template <class T> ASC_INLINE LocalTensor<T> GetWithOffset(uint32_t elements, uint32_t byte_offset) {
         return LocalTensor<T>(asc::first_bytes(asc::shifted(where_, byte_offset), asc::bytes_for<T>(elements)));
     }
+    // As Get: a TBuf has one buffer, and nothing waits for it.
+    template <class T> ASC_INLINE LocalTensor<T> AllocTensor() { return Get<T>(); }
+    template <class T> ASC_INLINE void FreeTensor(LocalTensor<T> &) {}
     ASC_INLINE uint32_t GetBufLen() const { return where_.bytes; }
     ASC_INLINE void place(const asc_local &where) { where_ = where; }
 
@@ -205,6 +208,7 @@ public:
         return shared.InitBufPool(pool, len, shared, at);
     }
     ASC_INLINE void Reset(At at = ASC_HERE) { asc_tpipe_reset(at.line); }
+    ASC_INLINE void Init() {}  // the constructor has done it
     ASC_INLINE void Destroy() {}
 
     template <HardEvent event> ASC_INLINE TEventID AllocEventID() {

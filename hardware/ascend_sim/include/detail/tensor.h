@@ -49,6 +49,22 @@ struct ShapeInfo {
     }
 };
 
+// Compound assignment reads the element, computes and writes it back.
+#define ASC_ELEMENT_OPERATORS(own)                                                                                     \
+    ASC_ELEMENT_OPERATOR(own, +)                                                                                       \
+    ASC_ELEMENT_OPERATOR(own, -) ASC_ELEMENT_OPERATOR(own, *) ASC_ELEMENT_OPERATOR(own, /)                             \
+        ASC_ELEMENT_OPERATOR(own, %) ASC_ELEMENT_OPERATOR(own, &) ASC_ELEMENT_OPERATOR(own, |)                         \
+            ASC_ELEMENT_OPERATOR(own, ^) ASC_INLINE const own &                                                        \
+            operator++() const {                                                                                       \
+        return *this += T(1);                                                                                          \
+    }                                                                                                                  \
+    ASC_INLINE const own &operator--() const { return *this -= T(1); }
+#define ASC_ELEMENT_OPERATOR(own, op)                                                                                  \
+    template <class Number> ASC_INLINE const own &operator op## = (const Number &number) const {                       \
+        const T value = *this;                                                                                         \
+        return *this = static_cast<T>(value op number);                                                                \
+    }
+
 template <class T>
 class LocalTensor {
 public:
@@ -57,13 +73,20 @@ public:
     // One element; reading and writing it are scalar accesses.
     class Element {
     public:
-        ASC_INLINE Element(const asc_local &where, uint32_t index) : where_(where), index_(index) {}
-        ASC_INLINE operator T() const { return LocalTensor(where_).GetValue(index_); }
-        ASC_INLINE void operator=(T value) const { LocalTensor(where_).SetValue(index_, value); }
+        ASC_INLINE Element(const asc_local &where, uint32_t index, At at) : where_(where), index_(index), at_(at) {}
+        Element(const Element &) = default;
+        ASC_INLINE operator T() const { return LocalTensor(where_).GetValue(index_, at_); }
+        ASC_INLINE const Element &operator=(T value) const {
+            LocalTensor(where_).SetValue(index_, value, at_);
+            return *this;
+        }
+        ASC_INLINE const Element &operator=(const Element &other) const { return *this = static_cast<T>(other); }
+        ASC_ELEMENT_OPERATORS(Element)
 
     private:
         asc_local where_;
         uint32_t index_;
+        At at_;
     };
 
     LocalTensor() = default;
@@ -86,7 +109,7 @@ public:
     ASC_INLINE void SetValue(uint32_t index, T value, At at = ASC_HERE) const {
         asc_write_local(asc::dtype<T>, where_, index, asc::bits(value), at.line);
     }
-    ASC_INLINE Element operator()(uint32_t index) const { return {where_, index}; }
+    ASC_INLINE Element operator()(uint32_t index, At at = ASC_HERE) const { return {where_, index, at}; }
     // May point anywhere; every use of the result is checked.
     ASC_INLINE LocalTensor operator[](uint32_t offset) const {
         return LocalTensor(asc::shifted(where_, asc::bytes_for<T>(offset)));
@@ -136,12 +159,19 @@ public:
 
     class Element {
     public:
-        ASC_INLINE explicit Element(T *address) : address_(address) {}
-        ASC_INLINE operator T() const { return GlobalTensor(address_).GetValue(0); }
-        ASC_INLINE void operator=(T value) const { GlobalTensor(address_).SetValue(0, value); }
+        ASC_INLINE Element(T *address, At at) : address_(address), at_(at) {}
+        Element(const Element &) = default;
+        ASC_INLINE operator T() const { return GlobalTensor(address_).GetValue(0, at_); }
+        ASC_INLINE const Element &operator=(T value) const {
+            GlobalTensor(address_).SetValue(0, value, at_);
+            return *this;
+        }
+        ASC_INLINE const Element &operator=(const Element &other) const { return *this = static_cast<T>(other); }
+        ASC_ELEMENT_OPERATORS(Element)
 
     private:
         T *address_;
+        At at_;
     };
 
     GlobalTensor() = default;
@@ -158,7 +188,7 @@ public:
     ASC_INLINE void SetValue(uint64_t index, T value, At at = ASC_HERE) const {
         asc_write_global(asc::dtype<T>, at_index(index), asc::bits(value), at.line);
     }
-    ASC_INLINE Element operator()(uint64_t index) const { return Element(address_ + index); }
+    ASC_INLINE Element operator()(uint64_t index, At at = ASC_HERE) const { return {address_ + index, at}; }
     ASC_INLINE GlobalTensor operator[](uint64_t offset) const {
         return GlobalTensor(moved(offset), size_ - asc::least(offset, size_));
     }
@@ -185,6 +215,9 @@ private:
     uint64_t size_ = 0;
     ShapeInfo shape_;
 };
+
+#undef ASC_ELEMENT_OPERATORS
+#undef ASC_ELEMENT_OPERATOR
 
 template <class T, CacheLine line = CacheLine::SINGLE_CACHE_LINE, DcciDst destination = DcciDst::CACHELINE_ALL>
 ASC_INLINE void DataCacheCleanAndInvalid(const GlobalTensor<T> &tensor, At at = ASC_HERE) {

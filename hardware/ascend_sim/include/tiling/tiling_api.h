@@ -54,6 +54,10 @@ public:
     int32_t SetFixSplit(int32_t m = -1, int32_t n = -1, int32_t k = -1) {
         return base_m_ = m, base_n_ = n, base_k_ = k, 0;
     }
+    // Single shapes become multiples of these.
+    int32_t SetAlignSplit(int32_t m, int32_t n, int32_t k) {
+        return (void)k, align_m_ = m > 0 ? m : 16, align_n_ = n > 0 ? n : 16, 0;
+    }
     int32_t SetBias(bool bias) { return bias_ = bias, 0; }
     int32_t EnableBias(bool bias) { return SetBias(bias); }
     int32_t SetBufferSpace(int32_t = -1, int32_t = -1, int32_t = -1, int32_t = -1) { return 0; }
@@ -86,7 +90,7 @@ private:
         int64_t best = INT64_MAX;
         for (int32_t down = 1; down <= cores_; ++down) {
             const int32_t across = cores_ / down;
-            const int32_t m = aligned(ceil_div(m_, down), 16), n = aligned(ceil_div(n_, across), 16);
+            const int32_t m = aligned(ceil_div(m_, down), align_m_), n = aligned(ceil_div(n_, across), align_n_);
             const int64_t cost = static_cast<int64_t>(m) * n * 4096 + m + n;
             if (cost < best) best = cost, t.singleCoreM = m < m_ ? m : m_, t.singleCoreN = n < n_ ? n : n_;
         }
@@ -109,6 +113,7 @@ private:
     int32_t cores_ = 1, element_ = 2, m_ = 0, n_ = 0, k_ = 0, whole_m_ = 0, whole_n_ = 0, whole_k_ = 0;
     int32_t single_m_ = -1, single_n_ = -1, single_k_ = -1, base_m_ = -1, base_n_ = -1, base_k_ = -1, m_cores_ = 1,
             n_cores_ = 1;
+    int32_t align_m_ = 16, align_n_ = 16;
     bool bias_ = false;
 };
 using MatmulApiTiling = MultiCoreMatmulTiling;

@@ -49,10 +49,16 @@ void Executor::check_burst(const asc_burst &burst, uint64_t global_gap, uint64_t
                               text("%s with blockLen %u, not a multiple of the element", what, burst.bytes));
         return;
     }
-    if (burst.bytes % 32) {
-        diagnostics_.fail(Rule::CopySize, text("%s moves %u bytes, and hardware drops the last %u", what, burst.bytes,
-                                               burst.bytes % 32));
-    }
+}
+
+// DataCopy moves whole blocks: what is left over of a burst stays where it is.
+bool Executor::drop_part(asc_burst &burst, uint32_t exact, const char *what) {
+    const uint32_t part = exact ? 0 : burst.bytes % 32;
+    if (part == 0) return false;
+    diagnostics_.suspect(Rule::CopySize,
+                         text("%s moves %u bytes, and hardware drops the last %u", what, burst.bytes, part));
+    burst.bytes -= part;
+    return true;
 }
 
 // Checks bounds, coverage, races and order of a copy's global side. Returns the tensor and sets the position of `rows`.
@@ -74,9 +80,9 @@ uint32_t Executor::touch_global(Core &core, uint32_t pipe, asc_global address, R
         const uint64_t begin = all.begin + row * rows.pitch;
         const GlobalBytes range = {all.tensor, begin, begin + rows.bytes};
         if (write) {
-            global_.written_by(range, core.id, epoch_, atomic, what);
+            global_.written_by(range, core.id, pipe, atomic, what);
         } else {
-            global_.read_by(range, core.id, epoch_, what);
+            global_.read_by(range, core.id, pipe, what);
         }
     }
     return all.tensor;
@@ -132,6 +138,7 @@ void Executor::copy_in(asc_local dst, asc_global src, asc_burst burst, uint32_t 
     if (dst.space != ASC_UB && dst.space != ASC_L1)
         diagnostics_.fail(Rule::Space, text("%s into %s", what, name_of_space(dst.space)));
     check_burst(burst, burst.src_gap, burst.dst_gap, element, exact, what);
+    drop_part(burst, exact, what);
     if (pad_left > 32 / element || pad_right > 32 / element) {
         diagnostics_.fail(Rule::CopyRange,
                           text("%s pads %u elements left and %u right, at most 32 bytes", what, pad_left, pad_right));
@@ -148,11 +155,12 @@ void Executor::copy_in(asc_local dst, asc_global src, asc_burst burst, uint32_t 
         diagnostics_.fail(Rule::Alignment,
                           text("%s has its destination at %s[0x%x]", what, name_of_space(dst.space), dst.addr));
     core.clocks.issue(ASC_MTE2);
-    Rows rows = {0, burst.bytes, burst.count, burst.bytes + burst.src_gap};
+    const Rows bursts = {0, burst.bytes, burst.count, burst.bytes + burst.src_gap};
+    Rows rows = bursts;
     const uint32_t tensor = touch_global(core, ASC_MTE2, src, rows, element, false, false, what);
     touch_rows(core, ASC_MTE2, dst, filled, pitch, burst.count, true, what);
     count(exact ? "DataCopyPad in" : "DataCopy in");
-    emit_copy(core, Kind::CopyIn, ASC_MTE2, dst, src, rows, dtype, 0);
+    emit_copy(core, Kind::CopyIn, ASC_MTE2, dst, src, bursts, dtype, 0);
     if (!options_.compute) return;
 
     work(static_cast<uint64_t>(burst.count) * filled / element);
@@ -259,6 +267,7 @@ void Executor::copy_out(asc_global dst, asc_local src, asc_burst burst, uint32_t
     if (src.space != ASC_UB && src.space != ASC_L1)
         diagnostics_.fail(Rule::Space, text("%s from %s", what, name_of_space(src.space)));
     check_burst(burst, burst.dst_gap, burst.src_gap, element, exact, what);
+    dropped_output_ |= drop_part(burst, exact, what);
     if (burst.count == 0 || burst.bytes == 0) return;
     if (core.atomic && core.atomic_dtype != dtype) {
         diagnostics_.fail(Rule::Atomic, text("%s of %s while SetAtomic named %s", what, name_of_dtype(dtype),
@@ -271,10 +280,11 @@ void Executor::copy_out(asc_global dst, asc_local src, asc_burst burst, uint32_t
                           text("%s has its source at %s[0x%x]", what, name_of_space(src.space), src.addr));
     core.clocks.issue(ASC_MTE3);
     touch_rows(core, ASC_MTE3, src, burst.bytes, pitch, burst.count, false, what);
-    Rows rows = {0, burst.bytes, burst.count, burst.bytes + burst.dst_gap};
+    const Rows bursts = {0, burst.bytes, burst.count, burst.bytes + burst.dst_gap};
+    Rows rows = bursts;
     const uint32_t tensor = touch_global(core, ASC_MTE3, dst, rows, element, true, core.atomic != 0, what);
     count(exact ? "DataCopyPad out" : "DataCopy out");
-    emit_copy(core, Kind::CopyOut, ASC_MTE3, src, dst, rows, dtype, core.atomic);
+    emit_copy(core, Kind::CopyOut, ASC_MTE3, src, dst, bursts, dtype, core.atomic);
     if (!options_.compute) return;
 
     work(static_cast<uint64_t>(burst.count) * burst.bytes / element);
@@ -303,26 +313,26 @@ void Executor::copy_local(asc_local dst, asc_local src, asc_burst burst, uint32_
     const char *what = "DataCopy between local tensors";
     const uint32_t element = element_of(dtype, copyable, what);
     check_burst(burst, burst.src_gap, burst.dst_gap, element, false, what);
+    drop_part(burst, false, what);
     if (burst.src_gap % 32 || burst.src_gap / 32 > max_units)
         diagnostics_.fail(Rule::CopyRange, text("%s with a source stride out of range", what));
     if (burst.count == 0 || burst.bytes == 0) return;
     const uint64_t src_pitch = burst.bytes + burst.src_gap, dst_pitch = burst.bytes + burst.dst_gap;
     const Bytes from = bytes_of(src, (burst.count - 1) * src_pitch + burst.bytes, what, "source");
     const Bytes to = bytes_of(dst, (burst.count - 1) * dst_pitch + burst.bytes, what, "destination");
-    const bool inside_ub = src.space == ASC_UB && dst.space == ASC_UB,
-               to_l1 = src.space == ASC_UB && dst.space == ASC_L1;
-    const bool from_l1 = src.space == ASC_L1 && (dst.space == ASC_UB || dst.space == ASC_BT || dst.space == ASC_FB);
-    if (!inside_ub && !to_l1 && !from_l1) {
+    const bool inside_ub = src.space == ASC_UB && dst.space == ASC_UB;
+    const bool to_tables = src.space == ASC_L1 && (dst.space == ASC_BT || dst.space == ASC_FB);
+    if (!inside_ub && !to_tables) {
         diagnostics_.fail(Rule::Space,
                           text("%s from %s to %s", what, name_of_space(src.space), name_of_space(dst.space)),
-                          "there is no such path");
+                          "vector cores have UB, cube cores have L1, and no path joins them: go through global memory");
     }
     if (src.addr % 32 || dst.addr % 32)
         diagnostics_.fail(Rule::Alignment, text("%s at 0x%x and 0x%x", what, src.addr, dst.addr));
     if (inside_ub && from.begin < to.end && to.begin < from.end && from.begin != to.begin) {
         diagnostics_.fail(Rule::Overlap, text("%s onto itself", what));
     }
-    const uint32_t pipe = inside_ub ? ASC_V : (to_l1 ? ASC_MTE3 : ASC_MTE1);
+    const uint32_t pipe = inside_ub ? ASC_V : ASC_MTE1;
     core.clocks.issue(pipe);
     touch_rows(core, pipe, src, burst.bytes, src_pitch, burst.count, false, what);
     touch_rows(core, pipe, dst, burst.bytes, dst_pitch, burst.count, true, what);
@@ -330,8 +340,11 @@ void Executor::copy_local(asc_local dst, asc_local src, asc_burst burst, uint32_
     Instr record = instr(inside_ub ? Kind::Vector : Kind::Load, pipe);
     record.family = Family::CopyLocal;
     record.dtype = static_cast<uint8_t>(dtype);
+    record.space = static_cast<uint8_t>(dst.space);
     record.elements = burst.count * (burst.bytes / element);
-    record.repeats = static_cast<uint32_t>(divide_up(static_cast<uint64_t>(burst.count) * burst.bytes, 256));
+    record.bursts = burst.count;
+    record.burst_bytes = burst.bytes;
+    record.repeats = burst.count * static_cast<uint32_t>(divide_up(burst.bytes, 256));
     record.operands = 2;
     record.operand[0].addr = dst.addr;
     record.operand[1].addr = src.addr;

@@ -31,6 +31,7 @@ enum class BufferState : uint8_t { Free, Allocated, Enqueued, Dequeued };
 struct QueueBuffer {
     uint32_t addr = 0;
     BufferState state = BufferState::Free;
+    bool counted = false;                  // among the tensors in flight
     bool freed = false;                    // was used before, so `free` holds a clock
     int32_t line = 0;                      // line of the last state change
     uint32_t source = 0, destination = 0;  // the positions it was enqueued between

@@ -34,12 +34,10 @@ void Executor::load_global_fractals(asc_local dst, asc_global src, asc_fractals 
     core.clocks.issue(ASC_MTE2);
     touch(core, ASC_MTE2, to, true, what);
     Rows rows = {0, fractal_bytes, shape.repeat, std::max<uint64_t>(stride, 1)};
-    const uint32_t count_of = stride ? shape.repeat : 1;  // repeats of the same fractal count once
-    rows.count = count_of;
+    if (stride == 0) rows.count = 1;  // the same fractal in every repeat
     const uint32_t tensor = touch_global(core, ASC_MTE2, first, rows, element, false, false, what);
     count("LoadData");
-    emit_copy(core, Kind::CopyIn, ASC_MTE2, dst, first,
-              {0, fractal_bytes, count_of, std::max<uint64_t>(stride, fractal_bytes)}, dtype, 0);
+    emit_copy(core, Kind::CopyIn, ASC_MTE2, dst, first, {0, fractal_bytes, shape.repeat, stride}, dtype, 0);
     if (!options_.compute) return;
     work(static_cast<uint64_t>(shape.repeat) * fractal_bytes / element);
     LocalMemory &memory = core.memory(dst.space);

@@ -9,7 +9,7 @@ constexpr uint32_t max_blocks = 65535;
 }
 
 Executor::Executor(const ExecutorOptions &options, Sink &sink)
-    : options_(options), sink_(sink), global_(options.tensors, options.compute, options.poison, diagnostics_),
+    : options_(options), sink_(sink), global_(options.tensors, options.compute, options.poison, order_, diagnostics_),
       random_(options.seed) {}
 
 Executor::~Executor() = default;
@@ -81,7 +81,7 @@ void Executor::launch_begin(uint32_t blocks, uint32_t core_kind, int32_t line) {
     cores_.clear();
     cores_.resize(launch_.instances);
     ++launches_;
-    ++epoch_;
+    order_.meet();
     Instr record = instr(Kind::LaunchBegin, ASC_S);
     record.a = blocks;
     record.b = core_kind;
@@ -105,7 +105,7 @@ void Executor::core_begin(uint32_t block, int32_t line) {
     at(line);
     if (!launched_ || block >= launch_.instances || launch_.begun[block])
         diagnostics_.fail(Rule::Protocol, "a core begins out of turn");
-    const uint32_t physical = std::max(options_.vector_cores, options_.cube_cores);
+    const uint32_t physical = physical_cores();
     if (++launch_.live > physical) {
         diagnostics_.fail(Rule::SyncDeadlock,
                           text("%u blocks wait for each other, but only %u run at once", launch_.live - 1, physical));
@@ -132,6 +132,7 @@ void Executor::core_resume(uint32_t block, int32_t line) {
 void Executor::core_end(int32_t line) {
     Core &core = running(line);
     check_leaks(core);
+    if (launch_.instances > physical_cores()) write_back(core);  // the blocks of a launch do not all run at once
     emit(instr(Kind::CoreEnd, ASC_S));
     pool_.push_back(std::move(cores_[core.id]));
     core_ = nullptr;
@@ -176,13 +177,15 @@ void Executor::launch_end(int32_t line) {
         diagnostics_.fail(Rule::Protocol, "a launch ends before its blocks");
     }
     launched_ = false;
-    ++epoch_;
+    order_.meet();
+    dirty_lines_.clear();
     emit(instr(Kind::LaunchEnd, ASC_S));
 }
 
 void Executor::returned(int32_t code, int32_t line) {
     at(line);
     if (launched_ || returned_) diagnostics_.fail(Rule::Protocol, "kernel_launch returns out of turn");
+    if (code == 0 && dropped_output_ && !global_.all_written()) diagnostics_.fail_if_suspected();
     returned_ = true;
     code_ = code;
 }

@@ -6,6 +6,7 @@
 // run. Instruction records go to the sink in program order of each core.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -13,6 +14,7 @@
 
 #include "../../include/abi.h"
 #include "core.h"
+#include "core_order.h"
 #include "protocol/diagnostics.h"
 #include "global_memory.h"
 #include "protocol/instr.h"
@@ -23,9 +25,10 @@
 namespace sim {
 
 struct ExecutorOptions {
-    bool compute = true;   // false: records only, without data
-    uint8_t poison = 165;  // value of uninitialised on-chip memory
-    uint64_t seed = 0;     // seeds the answers to data-dependent queries in records-only mode
+    bool compute = true;     // false: records only, without data
+    uint8_t poison = 165;    // value of uninitialised on-chip memory
+    bool auto_sync = false;  // inserts the flags between pipes that the author left out
+    uint64_t seed = 0;       // seeds the answers to data-dependent queries in records-only mode
     uint32_t vector_cores = 48, cube_cores = 24;
     uint64_t work_limit = 1ull << 34;  // elements and multiply-adds that one run may compute
     std::vector<TensorArg> tensors;    // in the order of their ids
@@ -161,19 +164,34 @@ public:
                        asc_local scales, int32_t line);
 
 private:
+    // A flag of one group of cores. Round n is complete when every core of the group has set the flag n + 1 times.
+    struct CrossFlag {
+        static constexpr uint32_t rounds = 32;               // twice what one core may be ahead of its waits
+        std::unordered_map<uint32_t, uint32_t> sets, waits;  // by core
+        Stamp stamps[rounds];
+        uint32_t begun = 0;  // rounds that a core has set
+    };
+    struct Event {
+        uint32_t token;
+        Stamp stamp;
+    };
     struct Launch {
         uint32_t blocks = 0, kind = 0,
                  instances = 0;  // instances: blocks, or two vector cores per block in a mixed launch
         uint32_t live = 0, ended = 0, waiting = 0;
-        std::vector<uint8_t> begun;                     // by instance
-        uint32_t crossed[11] = {};                      // CrossCoreSetFlag by flag
-        std::unordered_map<uint64_t, uint32_t> events;  // IBSet by block and event
+        std::vector<uint8_t> begun;  // by instance
+        // Flags between cores: CrossCoreSetFlag by mode, flag and group, IBSet by block and event.
+        std::unordered_map<uint32_t, CrossFlag> crossed;
+        std::unordered_map<uint64_t, std::deque<Event>> events;
+        std::vector<uint32_t> free_tokens;
+        uint32_t tokens = 0;
     };
 
     // Records the author's line; `running` also returns the core that the record is for.
     void at(int32_t line) { diagnostics_.line = line; }
     Core &running(int32_t line);
     std::unique_ptr<Core> take_core(uint32_t instance);
+    uint32_t physical_cores() const { return launch_.kind == ASC_AIC ? options_.cube_cores : options_.vector_cores; }
     void check_leaks(Core &core);
     void work(uint64_t elements);
 
@@ -190,8 +208,11 @@ private:
     // other pipes. The scalar unit waits for the other pipes by itself.
     void touch(Core &core, uint32_t pipe, const Bytes &bytes, bool write, const char *what);
     void touch(Core &core, const View &view, const Steps &steps, bool write, const char *what);
-    void scalar_waits(Core &core, uint32_t pipe);
+    void wait_for(Core &core, uint32_t pipe, uint32_t other);
+    // Every core has the units and memories of its kind alone.
+    void check_unit(uint32_t pipe, uint32_t space, const char *what) const;
     void order_global(Core &core, uint32_t pipe, uint32_t tensor, const Rows &rows, bool write, const char *what);
+    void write_back(Core &core);
     void warn_of_cache(Core &core, const GlobalBytes &range, const char *what);
 
     // Instruction records.
@@ -218,6 +239,7 @@ private:
     Bytes take_tmp(Core &core, const asc_local &tmp, uint64_t needed, const Bytes *others, size_t n, const char *what);
     void check_burst(const asc_burst &burst, uint64_t global_gap, uint64_t local_gap, uint32_t element, uint32_t exact,
                      const char *what) const;
+    bool drop_part(asc_burst &burst, uint32_t exact, const char *what);
     uint32_t touch_global(Core &core, uint32_t pipe, asc_global address, Rows &rows, uint32_t element, bool write,
                           bool atomic, const char *what);
     void touch_rows(Core &core, uint32_t pipe, const asc_local &local, uint64_t bytes, uint64_t pitch, uint32_t count,
@@ -226,6 +248,10 @@ private:
                    const Rows &rows, uint32_t dtype, uint32_t atomic);
     void combine_atomically(const GlobalBytes &range, uint8_t *data, uint8_t *valid, uint32_t mode,
                             uint32_t dtype) const;
+    void check_all_run(const char *what) const;
+    uint32_t cross_key(uint32_t mode, uint32_t flag, uint32_t core) const;
+    uint32_t complete_rounds(uint32_t mode, uint32_t flag, uint32_t core) const;
+    void drain(Core &core);
     QueueBuffer &buffer_in(Core &core, uint32_t queue, const asc_local &tensor, const char *what);
     Queue &queue_at(Core &core, uint32_t queue, const char *what);
     void enqueue_between(Core &core, uint32_t id, const asc_local &tensor, uint32_t source, uint32_t destination);
@@ -241,20 +267,20 @@ private:
     ExecutorOptions options_;
     Sink &sink_;
     Diagnostics diagnostics_;
+    CoreOrder order_;
     GlobalMemory global_;
     Launch launch_;
     bool launched_ = false;
-    uint32_t epoch_ = 1;  // counts the points where all cores synchronise
     Core *core_ = nullptr;
     std::vector<std::unique_ptr<Core>> cores_;  // by instance, while the core is alive
     std::vector<std::unique_ptr<Core>> pool_;
-    bool returned_ = false;
+    bool returned_ = false, dropped_output_ = false;
     int code_ = 0;
     uint64_t worked_ = 0;
     uint32_t launches_ = 0;
     bool data_dependent_ = false;
     uint64_t random_ = 0;
-    std::unordered_map<uint64_t, uint32_t> lines_written_;  // cache lines written with SetValue in this epoch, by core
+    std::unordered_map<uint64_t, uint32_t> dirty_lines_;  // lines in the data cache of a core, written by SetValue
     std::string printed_;
     InstructionCounts instruction_counts_;
 };

@@ -53,97 +53,15 @@ void Coverage::add_to(Group &group, uint32_t begin, uint32_t end) {
     }
 }
 
-// ---- ownership -----------------------------------------------------------------------------------------------------
-
-namespace {
-constexpr uint32_t shared_bit = 0x80000000;
-
-bool compatible(uint32_t holder, uint32_t self, bool shared) {
-    return holder == Ownership::nobody || (holder & ~shared_bit) == self || (shared && (holder & shared_bit));
-}
-
-// The holder of a byte after `self` claims it. An exclusive claim takes precedence over a shared claim of the same
-// core.
-uint32_t merged(uint32_t holder, uint32_t self, bool shared) {
-    if (!shared) return self;
-    if (holder == Ownership::nobody) return self | shared_bit;
-    return (holder & ~shared_bit) == self ? holder : Ownership::several;
-}
-}  // namespace
-
-Ownership::Ownership(uint64_t bytes) : groups_(groups_for(bytes, group_bytes)) {}
-
-uint32_t Ownership::conflict(uint64_t begin, uint64_t end, uint32_t core, bool shared, uint32_t epoch) const {
-    const uint32_t self = core + 1;
-    const auto name = [](uint32_t holder) { return holder == several ? several : holder & ~shared_bit; };
-    for (uint64_t at = begin; at < end;) {
-        const uint64_t index = at / group_bytes, start = index * group_bytes, stop = std::min(end, start + group_bytes);
-        const Group *found = groups_.find(index);
-        const uint32_t from = static_cast<uint32_t>(at - start), to = static_cast<uint32_t>(stop - start);
-        at = stop;
-        if (!found || found->epoch != epoch) continue;
-        const Group &group = *found;
-        if (!group.detailed) {
-            const bool meets = from < group.end && to > group.begin;
-            if (meets && !compatible(group.holder, self, shared)) return name(group.holder);
-            continue;
-        }
-        for (uint32_t i = from; i < to; ++i) {
-            if (!compatible(group.detail->holder[i], self, shared)) return name(group.detail->holder[i]);
-        }
-    }
-    return nobody;
-}
-
-void Ownership::claim(uint64_t begin, uint64_t end, uint32_t core, bool shared, uint32_t epoch) {
-    for (uint64_t at = begin; at < end;) {
-        const uint64_t index = at / group_bytes, start = index * group_bytes, stop = std::min(end, start + group_bytes);
-        if (index >= groups_.size()) return;
-        Group &group = groups_.at(index);
-        if (group.epoch != epoch) {
-            group.epoch = epoch;
-            group.detailed = false;
-            group.holder = nobody;
-        }
-        claim_in(group, static_cast<uint32_t>(at - start), static_cast<uint32_t>(stop - start), core + 1, shared);
-        at = stop;
-    }
-}
-
-void Ownership::claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t self, bool shared) {
-    if (!group.detailed) {
-        const bool first = group.holder == nobody;
-        const uint32_t holder = merged(nobody, self, shared);
-        if (first || (group.holder == holder && begin <= group.end && end >= group.begin)) {
-            group.begin = static_cast<uint16_t>(first ? begin : std::min<uint32_t>(group.begin, begin));
-            group.end = static_cast<uint16_t>(first ? end : std::max<uint32_t>(group.end, end));
-            group.holder = holder;
-            return;
-        }
-        if (begin == group.begin && end == group.end) {
-            group.holder = merged(group.holder, self, shared);
-            return;
-        }
-        if (!group.detail) group.detail = std::make_unique<Detail>();
-        std::memset(group.detail->holder, 0, sizeof group.detail->holder);
-        std::fill(group.detail->holder + group.begin, group.detail->holder + group.end, group.holder);
-        group.detailed = true;
-    }
-    uint32_t *const holder = group.detail->holder;
-    if (!shared) std::fill(holder + begin, holder + end, self);
-    else
-        for (uint32_t i = begin; i < end; ++i) holder[i] = merged(holder[i], self, true);
-}
-
 // ---- tensors -------------------------------------------------------------------------------------------------------
 
 GlobalMemory::Tensor::Tensor(const TensorArg &argument)
     : TensorArg(argument), read(bytes), written(bytes), writer(role == Input ? 0 : bytes),
       reader(role == Input ? 0 : bytes) {}
 
-GlobalMemory::GlobalMemory(const std::vector<TensorArg> &tensors, bool compute, uint8_t poison,
+GlobalMemory::GlobalMemory(const std::vector<TensorArg> &tensors, bool compute, uint8_t poison, const CoreOrder &order,
                            Diagnostics &diagnostics)
-    : compute_(compute), poison_(poison), diagnostics_(diagnostics) {
+    : compute_(compute), poison_(poison), order_(order), claims_(order), diagnostics_(diagnostics) {
     tensors_.reserve(tensors.size());
     for (const TensorArg &argument : tensors) {
         tensors_.emplace_back(argument);
@@ -194,43 +112,40 @@ GlobalBytes GlobalMemory::inside(const GlobalBytes &range) const {
     return {range.tensor, std::min(range.begin, bytes), std::min(range.end, bytes)};
 }
 
-namespace {
-std::string holder_name(uint32_t holder) {
-    return holder == Ownership::several ? std::string("other cores") : text("core %u", holder - 1);
-}
-}  // namespace
-
-void GlobalMemory::read_by(const GlobalBytes &whole, uint32_t core, uint32_t epoch, const char *what) {
+void GlobalMemory::read_by(const GlobalBytes &whole, uint32_t core, uint32_t pipe, const char *what) {
     const GlobalBytes range = inside(whole);
     if (range.begin == range.end) return;
     Tensor &tensor = tensors_[range.tensor];
     tensor.read.add(range.begin, range.end);
     if (tensor.role == TensorArg::Input) return;
-    if (uint32_t holder = tensor.writer.conflict(range.begin, range.end, core, false, epoch)) {
+    const uint32_t alone = claims_.alone(core, pipe, false), epoch = order_.epoch();
+    if (uint32_t holder = tensor.writer.conflict(range.begin, range.end, alone, epoch, claims_)) {
         diagnostics_.fail(Rule::GmRace,
                           text("%s reads %s while %s may still be writing it", what, describe(range).c_str(),
-                               holder_name(holder).c_str()),
+                               claims_.name(holder).c_str()),
                           "put SyncAll between them");
     }
-    tensor.reader.claim(range.begin, range.end, core, true, epoch);
+    tensor.reader.claim(range.begin, range.end, claims_.alone(core, pipe, true), epoch, claims_);
 }
 
-void GlobalMemory::written_by(const GlobalBytes &whole, uint32_t core, uint32_t epoch, bool atomic, const char *what) {
+void GlobalMemory::written_by(const GlobalBytes &whole, uint32_t core, uint32_t pipe, bool atomic, const char *what) {
     const GlobalBytes range = inside(whole);
     if (range.begin == range.end) return;
     Tensor &tensor = tensors_[range.tensor];
     tensor.written.add(range.begin, range.end);
-    if (uint32_t holder = tensor.reader.conflict(range.begin, range.end, core, false, epoch)) {
+    const uint32_t alone = claims_.alone(core, pipe, false), epoch = order_.epoch();
+    if (uint32_t holder = tensor.reader.conflict(range.begin, range.end, alone, epoch, claims_)) {
         diagnostics_.fail(Rule::GmRace,
                           text("%s writes %s while %s may still be reading it", what, describe(range).c_str(),
-                               holder_name(holder).c_str()),
+                               claims_.name(holder).c_str()),
                           "put SyncAll between them");
     }
-    if (uint32_t holder = tensor.writer.conflict(range.begin, range.end, core, atomic, epoch)) {
+    const uint32_t number = claims_.alone(core, pipe, atomic);
+    if (uint32_t holder = tensor.writer.conflict(range.begin, range.end, number, epoch, claims_)) {
         diagnostics_.fail(Rule::GmRace, text("%s writes %s, which %s may be writing at the same time", what,
-                                             describe(range).c_str(), holder_name(holder).c_str()));
+                                             describe(range).c_str(), claims_.name(holder).c_str()));
     }
-    tensor.writer.claim(range.begin, range.end, core, atomic, epoch);
+    tensor.writer.claim(range.begin, range.end, number, epoch, claims_);
 }
 
 void GlobalMemory::load(const GlobalBytes &whole, uint8_t *to, uint8_t *valid) const {
@@ -268,6 +183,12 @@ bool GlobalMemory::all_valid(const GlobalBytes &whole) const {
     if (range.end != whole.end) return false;
     return !tensor.valid || range.begin == range.end ||
            !std::memchr(tensor.valid.get() + range.begin, 0, range.end - range.begin);
+}
+
+bool GlobalMemory::all_written() const {
+    return std::all_of(tensors_.begin(), tensors_.end(), [](const Tensor &tensor) {
+        return tensor.role != TensorArg::Output || tensor.written.covered() >= tensor.bytes;
+    });
 }
 
 std::string GlobalMemory::read_json() const {

@@ -8,6 +8,7 @@
 
 #include "../../include/abi.h"
 #include "protocol/diagnostics.h"
+#include "ownership.h"
 #include "pages.h"
 
 namespace sim {
@@ -39,32 +40,6 @@ private:
     uint64_t covered_ = 0;
 };
 
-// The holder of each byte of a tensor between two synchronisations of all cores. A claim is exclusive (a plain write)
-// or shared (a read, an atomic write). Shared claims of different cores are compatible; an exclusive claim is
-// compatible only with claims of its own core.
-class Ownership {
-public:
-    explicit Ownership(uint64_t bytes);
-
-    static constexpr uint32_t nobody = 0, several = 0xffffffff;
-    // The first holder that a claim of this core on [begin, end) conflicts with: its number + 1, `several` or nobody.
-    uint32_t conflict(uint64_t begin, uint64_t end, uint32_t core, bool shared, uint32_t epoch) const;
-    void claim(uint64_t begin, uint64_t end, uint32_t core, bool shared, uint32_t epoch);
-
-private:
-    static constexpr uint64_t group_bytes = 1024;
-    struct Detail { uint32_t holder[group_bytes]; };
-    struct Group {
-        uint32_t epoch = 0, holder = nobody;
-        uint16_t begin = 0, end = 0;  // the held part, while it is contiguous and has one holder
-        bool detailed = false;
-        std::unique_ptr<Detail> detail;
-    };
-    void claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t self, bool shared);
-
-    Pages<Group> groups_;
-};
-
 // A checked range of one tensor.
 struct GlobalBytes {
     uint32_t tensor;
@@ -73,13 +48,14 @@ struct GlobalBytes {
 
 class GlobalMemory {
 public:
-    GlobalMemory(const std::vector<TensorArg> &tensors, bool compute, uint8_t poison, Diagnostics &diagnostics);
+    GlobalMemory(const std::vector<TensorArg> &tensors, bool compute, uint8_t poison, const CoreOrder &order,
+                 Diagnostics &diagnostics);
 
     // Checks that [address, address + bytes) lies in one tensor (or in the padding after it) and may be written.
     GlobalBytes locate(uint64_t address, uint64_t bytes, bool write, const char *what);
-    // Records an access of a core for coverage and for races between cores.
-    void read_by(const GlobalBytes &range, uint32_t core, uint32_t epoch, const char *what);
-    void written_by(const GlobalBytes &range, uint32_t core, uint32_t epoch, bool atomic, const char *what);
+    // Records an access by a pipe of a core for coverage and for races between cores.
+    void read_by(const GlobalBytes &range, uint32_t core, uint32_t pipe, const char *what);
+    void written_by(const GlobalBytes &range, uint32_t core, uint32_t pipe, bool atomic, const char *what);
 
     bool writable(uint32_t tensor) const { return tensors_[tensor].role != TensorArg::Input; }
     // Copies out of a tensor; bytes that were never written, or lie in the padding, are invalid.
@@ -89,6 +65,8 @@ public:
     bool all_valid(const GlobalBytes &range) const;
     std::string describe(uint32_t tensor) const;
     std::string describe(const GlobalBytes &range) const;
+    // True if every byte of every output was written.
+    bool all_written() const;
     // Covered bytes of each input and of each output, as JSON arrays.
     std::string read_json() const;
     std::string written_json() const;
@@ -109,6 +87,8 @@ private:
     std::vector<Tensor> tensors_;
     bool compute_;
     uint8_t poison_;
+    const CoreOrder &order_;
+    Claims claims_;
     Diagnostics &diagnostics_;
 };
 

@@ -14,14 +14,25 @@ std::string place(const Core &core, const Bytes &bytes) {
 }
 }  // namespace
 
-void Executor::scalar_waits(Core &core, uint32_t pipe) {
-    core.clocks.join(ASC_S, core.clocks.snapshot(pipe));
-    signal(pipe, automatic_token(pipe));
-    wait(ASC_S, automatic_token(pipe));
+void Executor::wait_for(Core &core, uint32_t pipe, uint32_t other) {
+    core.clocks.join(pipe, core.clocks.snapshot(other));
+    signal(other, automatic_token(other));
+    wait(pipe, automatic_token(other));
+}
+
+void Executor::check_unit(uint32_t pipe, uint32_t space, const char *what) const {
+    const bool cube = launch_.kind == ASC_AIC, of_cube = pipe == ASC_M || pipe == ASC_MTE1 || pipe == ASC_FIX;
+    if (cube ? pipe == ASC_V : of_cube)
+        diagnostics_.fail(Rule::Unit, text("%s runs on pipe %s, which a %s core does not have", what,
+                                           name_of_pipe(pipe), cube ? "cube" : "vector"));
+    if (cube == (space == ASC_UB))
+        diagnostics_.fail(Rule::Unit, text("%s uses %s, which a %s core does not have", what, name_of_space(space),
+                                           cube ? "cube" : "vector"));
 }
 
 void Executor::touch(Core &core, uint32_t pipe, const Bytes &bytes, bool write, const char *what) {
     if (bytes.begin == bytes.end) return;
+    check_unit(pipe, bytes.space, what);
     if (bytes.space == ASC_UB && (core.freed[bytes.begin / 32] || core.freed[(bytes.end - 1) / 32])) {
         const QueueBuffer *buffer =
             core.queue_buffer(ASC_UB, core.freed[bytes.begin / 32] ? bytes.begin : bytes.end - 1);
@@ -37,8 +48,8 @@ void Executor::touch(Core &core, uint32_t pipe, const Bytes &bytes, bool write, 
         const bool behind_write = memory.writes(other).newest(bytes.begin, bytes.end) > known;
         const bool behind_read = write && !behind_write && memory.reads(other).newest(bytes.begin, bytes.end) > known;
         if (!behind_write && !behind_read) continue;
-        if (pipe == ASC_S) {
-            scalar_waits(core, other);
+        if (pipe == ASC_S || options_.auto_sync) {
+            wait_for(core, pipe, other);
             continue;
         }
         const char *from = name_of_pipe(other), *to = name_of_pipe(pipe);
@@ -82,7 +93,7 @@ void Executor::order_global(Core &core, uint32_t pipe, uint32_t tensor, const Ro
         if (touch.pipe == pipe || touch.number <= core.clocks.known(pipe, touch.pipe) || !touch.rows.meets(rows))
             continue;
         if (pipe == ASC_S) {
-            scalar_waits(core, touch.pipe);
+            wait_for(core, ASC_S, touch.pipe);
             continue;
         }
         const char *from = name_of_pipe(touch.pipe), *to = name_of_pipe(pipe);

@@ -62,6 +62,8 @@ GlobalBytes Executor::touch_matrix(Core &core, const Laid &matrix, bool write, b
 void Executor::matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias, asc_matmul_shape shape, uint32_t flags,
                       int32_t line) {
     Core &core = running(line);
+    if (launch_.kind == ASC_AIV)
+        diagnostics_.fail(Rule::Unit, "Matmul runs on a cube core, and this launch has vector cores alone");
     if (flags > 7 || a.transposed > 1 || b.transposed > 1 || a.fractals > 1 || b.fractals > 1 || c.fractals > 1)
         diagnostics_.fail(Rule::Protocol, "Matmul with unknown flags");
     if (!is_supported(a.dtype, b.dtype, c.dtype)) {
@@ -84,7 +86,7 @@ void Executor::matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias,
     const uint64_t b_rows = b.transposed ? shape.n : shape.k, b_columns = b.transposed ? shape.k : shape.n;
     for (uint32_t pipe = ASC_V; pipe < ASC_PIPES;
          ++pipe) {  // the message to the cube core waits for the writes before it
-        if (core.clocks.issued(pipe) > core.clocks.known(ASC_S, pipe)) scalar_waits(core, pipe);
+        if (core.clocks.issued(pipe) > core.clocks.known(ASC_S, pipe)) wait_for(core, ASC_S, pipe);
     }
     if (batch > 1 && (a.fractals || b.fractals || c.fractals))
         diagnostics_.fail(Rule::Matmul, "Matmul of several matrices in fractals", "multiply them one by one");
@@ -115,7 +117,7 @@ void Executor::matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias,
     record.atomic = atomic;
     core.clocks.issue(ASC_M);
     emit(record);
-    if (!(flags & asynchronous)) scalar_waits(core, ASC_M);
+    if (!(flags & asynchronous)) wait_for(core, ASC_S, ASC_M);
     if (!options_.compute) return;
 
     work(static_cast<uint64_t>(shape.m) * shape.n * batch);  // in two steps, so that the product cannot overflow

@@ -158,7 +158,7 @@ void Executor::reset_pool(asc_local pool, int32_t line) {
             continue;
         Queue &queue = core.queues[static_cast<size_t>(allocation.queue)];
         for (const QueueBuffer &buffer : queue.buffers) {
-            if (buffer.state != BufferState::Free) --core.in_flight[queue.producer()][queue.consumer()];
+            if (buffer.counted) --core.in_flight[queue.producer()][queue.consumer()];
         }
         queue = Queue();
         core.allocations.erase(core.allocations.begin() + static_cast<std::ptrdiff_t>(i));
@@ -233,11 +233,6 @@ void Executor::alloc(uint32_t id, uint32_t addr, int32_t line) {
     QueueBuffer &buffer = queue.buffers[slot];
     if (buffer.addr != addr) diagnostics_.fail(Rule::Protocol, "AllocTensor of another buffer than the device's");
     queue.idle.pop_front();
-    if (++core.in_flight[queue.producer()][queue.consumer()] > event_ids && queue.producer() != queue.consumer()) {
-        diagnostics_.fail(Rule::Events,
-                          text("AllocTensor on %s is the ninth tensor between %s and %s", queue.name(id).c_str(),
-                               name_of_pipe(queue.producer()), name_of_pipe(queue.consumer())));
-    }
     buffer.state = BufferState::Allocated;
     buffer.line = line;
     mark_freed(core, queue.space, buffer.addr, queue.bytes, false);
@@ -274,6 +269,14 @@ void Executor::enqueue_between(Core &core, uint32_t id, const asc_local &tensor,
         static_cast<size_t>(std::max(queue.depth, 1))) {  // a queue of depth 0 works in place, on one buffer
         diagnostics_.fail(Rule::QueueDepth, text("EnQue on %s, which already holds %zu tensors", queue.name(id).c_str(),
                                                  queue.enqueued.size()));
+    }
+    uint32_t &in_flight = core.in_flight[queue.producer()][queue.consumer()];
+    in_flight += !buffer.counted;
+    buffer.counted = true;
+    if (in_flight > event_ids && queue.producer() != queue.consumer()) {
+        diagnostics_.fail(Rule::Events,
+                          text("EnQue on %s is the ninth tensor between %s and %s", queue.name(id).c_str(),
+                               name_of_pipe(queue.producer()), name_of_pipe(queue.consumer())));
     }
     const uint32_t slot = static_cast<uint32_t>(&buffer - queue.buffers.data());
     buffer.state = BufferState::Enqueued;
@@ -347,7 +350,8 @@ void Executor::free(uint32_t id, asc_local tensor, int32_t line) {
     buffer.free = core.clocks.snapshot(queue.consumer());
     queue.idle.push_back(slot);
     mark_freed(core, queue.space, buffer.addr, queue.bytes, true);
-    --core.in_flight[queue.producer()][queue.consumer()];
+    if (buffer.counted) --core.in_flight[queue.producer()][queue.consumer()];
+    buffer.counted = false;
     overhead(Call::QueueOp);
     signal(queue.consumer(), free_token(id, slot));
 }

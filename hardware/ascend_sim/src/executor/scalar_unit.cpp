@@ -49,7 +49,7 @@ void Executor::reread(uint32_t dtype, uint64_t where, uint32_t global, int32_t l
         const GlobalBytes range = global_.locate(where, element, false, "GlobalTensor.GetValue");
         Rows rows = {range.tensor * ASC_GM_STRIDE + range.begin, element, 1, element};
         order_global(core, ASC_S, range.tensor, rows, false, "GlobalTensor.GetValue");
-        global_.read_by(range, core.id, epoch_, "GlobalTensor.GetValue");
+        global_.read_by(range, core.id, ASC_S, "GlobalTensor.GetValue");
         if (options_.compute && !global_.all_valid(range)) {
             diagnostics_.fail(Rule::Uninitialised,
                               "GlobalTensor.GetValue reads " + global_.describe(range) + ", which was never written");
@@ -120,16 +120,14 @@ void Executor::write_global(uint32_t dtype, asc_global address, uint64_t bits, i
         diagnostics_.fail(Rule::Alignment, text("%s at an address that is not a multiple of its element", what));
     const Rows rows = {range.tensor * ASC_GM_STRIDE + range.begin, element, 1, element};
     order_global(core, ASC_S, range.tensor, rows, true, what);
-    global_.written_by(range, core.id, epoch_, false, what);
+    global_.written_by(range, core.id, ASC_S, false, what);
     const uint64_t cached = rows.begin / cache_line;
-    const auto writer =
-        lines_written_.size() < (1u << 20) ? lines_written_.emplace(cached, core.id).first : lines_written_.end();
-    if (writer != lines_written_.end() && writer->second != core.id) {
-        diagnostics_.warn(Rule::DataCache, text("%s: cores %u and %u write the same cache line of 64 bytes in %s", what,
+    const auto writer = dirty_lines_.emplace(cached, core.id).first;
+    if (writer->second != core.id) {
+        diagnostics_.fail(Rule::CacheLine, text("%s: cores %u and %u write the same cache line of 64 bytes in %s", what,
                                                 writer->second, core.id, global_.describe(range.tensor).c_str()));
     }
-    if (core.dirty_lines.size() >= cache_lines)
-        core.dirty_lines.clear();  // the cache is full: older lines are written back
+    if (core.dirty_lines.size() >= cache_lines) write_back(core);  // it holds no more
     core.dirty_lines.insert(cached);
     Instr record = instr(Kind::ScalarGlobal, ASC_S);
     record.gm = address;
@@ -142,18 +140,24 @@ void Executor::write_global(uint32_t dtype, asc_global address, uint64_t bits, i
     global_.store(range, reinterpret_cast<const uint8_t *>(&bits), valid);
 }
 
+void Executor::write_back(Core &core) {
+    for (uint64_t line : core.dirty_lines) dirty_lines_.erase(line);
+    core.dirty_lines.clear();
+}
+
 void Executor::cache_clean(asc_global address, uint32_t entire, int32_t line) {
     Core &core = running(line);
     if (entire > 1) diagnostics_.fail(Rule::Protocol, "DataCacheCleanAndInvalid");
-    if (entire) core.dirty_lines.clear();
-    else core.dirty_lines.erase((address - ASC_GM_BASE) / cache_line);
+    if (entire) write_back(core);
+    const uint64_t cached = (address - ASC_GM_BASE) / cache_line;
+    if (core.dirty_lines.erase(cached)) dirty_lines_.erase(cached);
     overhead(Call::Flag);
 }
 
 uint64_t Executor::gather_mask_count(int32_t line) {
     Core &core = running(line);
     data_dependent_ = true;
-    scalar_waits(core, ASC_V);
+    wait_for(core, ASC_S, ASC_V);
     return core.gathered;
 }
 

@@ -105,7 +105,7 @@ void Executor::merge_sorted(uint32_t dtype, asc_local dst, asc_lists given, int3
 uint64_t Executor::merge_counts(int32_t line) {
     Core &core = running(line);
     data_dependent_ = true;
-    scalar_waits(core, ASC_V);
+    wait_for(core, ASC_S, ASC_V);
     return core.merged;
 }
 

@@ -59,64 +59,122 @@ void Executor::sync_point(int32_t line) {
         diagnostics_.fail(Rule::SyncDeadlock,
                           text("core %u waits in SyncAll for %u blocks that have ended", core.id, launch_.ended));
     }
-    if (launch_.instances > options_.vector_cores) {
-        diagnostics_.fail(Rule::SyncDeadlock,
-                          text("SyncAll with %u blocks on %u cores", launch_.instances, options_.vector_cores));
-    }
+    check_all_run("SyncAll");
     core.waiting = true;
     core_ = nullptr;
     diagnostics_.core = -1;
     if (++launch_.waiting < launch_.instances) return;
     launch_.waiting = 0;
     for (auto &other : cores_) other->waiting = false;
-    ++epoch_;
-    lines_written_.clear();
+    order_.meet();
+}
+
+// ---- flags between cores -------------------------------------------------------------------------------------------
+
+void Executor::check_all_run(const char *what) const {
+    if (launch_.instances <= physical_cores()) return;
+    diagnostics_.fail(Rule::SyncDeadlock,
+                      text("%s with %u blocks on %u cores", what, launch_.instances, physical_cores()));
+}
+
+// Waits for all pipes, on the timeline as in the clocks.
+void Executor::drain(Core &core) {
+    core.clocks.join_all();
+    emit(instr(Kind::Barrier, ASC_ALL));
+}
+
+// Mode 0 groups all cores, mode 1 the vector cores of a block.
+uint32_t Executor::cross_key(uint32_t mode, uint32_t flag, uint32_t core) const {
+    const uint32_t lanes = launch_.instances / launch_.blocks, group = mode == 0 ? 0 : core / lanes;
+    return (mode * cross_flags + flag) * launch_.instances + group;
+}
+
+uint32_t Executor::complete_rounds(uint32_t mode, uint32_t flag, uint32_t core) const {
+    const auto crossed = launch_.crossed.find(cross_key(mode, flag, core));
+    if (crossed == launch_.crossed.end()) return 0;
+    const uint32_t members = mode == 0 ? launch_.instances : launch_.instances / launch_.blocks;
+    if (crossed->second.sets.size() < members) return 0;
+    uint32_t least = UINT32_MAX;
+    for (const auto &[member, sets] : crossed->second.sets) least = std::min(least, sets);
+    return least;
 }
 
 void Executor::cross_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line) {
-    running(line);
+    Core &core = running(line);
     if (mode > 2 || pipe >= ASC_PIPES) diagnostics_.fail(Rule::Protocol, "CrossCoreSetFlag");
     if (flag >= cross_flags)
         diagnostics_.fail(Rule::FlagId, text("CrossCoreSetFlag(%u)", flag), "cross-core flag ids are 0 to 10");
-    if (++launch_.crossed[flag] > cross_limit * launch_.instances) {
+    check_all_run("CrossCoreSetFlag");
+    overhead(Call::Flag);
+    if (mode == 2) return;  // its partner is the cube core, which runs no code of the author in a mixed launch
+    const uint32_t key = cross_key(mode, flag, core.id);
+    CrossFlag &crossed = launch_.crossed[key];
+    uint32_t &sets = crossed.sets[core.id];
+    if (sets - crossed.waits[core.id] >= cross_limit) {
         diagnostics_.fail(Rule::FlagTwice,
                           text("CrossCoreSetFlag(%u) is set more than %u times without a wait", flag, cross_limit));
     }
-    overhead(Call::Flag);
+    const uint32_t round = sets % CrossFlag::rounds;
+    Instr record = instr(Kind::Signal, pipe);
+    record.token = shared_token(key * CrossFlag::rounds + round);
+    record.a = sets < crossed.begun;  // not the first of this round
+    if (!record.a) crossed.stamps[round].clear();
+    CoreOrder::join(crossed.stamps[round], order_.release(core.id, core.clocks, core.clocks.snapshot(pipe)));
+    crossed.begun = std::max(crossed.begun, ++sets);
+    emit(record);
 }
 
 void Executor::cross_wait(uint32_t flag, int32_t line) {
     Core &core = running(line);
     if (flag >= cross_flags)
         diagnostics_.fail(Rule::FlagId, text("CrossCoreWaitFlag(%u)", flag), "cross-core flag ids are 0 to 10");
-    if (launch_.crossed[flag] == 0)
-        diagnostics_.fail(Rule::FlagUnset, text("CrossCoreWaitFlag(%u) was never set", flag));
-    // The cores that a flag orders depend on its mode. The simulator assumes that it orders all of them: this may miss
-    // races, but never reports a false one.
-    core.clocks.join_all();
-    ++epoch_;
-    overhead(Call::Flag);
+    check_all_run("CrossCoreWaitFlag");
+    for (uint32_t mode = 0; mode < 2; ++mode) {
+        const uint32_t rounds = complete_rounds(mode, flag, core.id), key = cross_key(mode, flag, core.id);
+        if (rounds == 0 || launch_.crossed[key].waits[core.id] >= rounds) continue;
+        const uint32_t round = launch_.crossed[key].waits[core.id]++ % CrossFlag::rounds;
+        order_.acquire(core.id, launch_.crossed[key].stamps[round]);
+        overhead(Call::Flag);
+        wait(ASC_S, shared_token(key * CrossFlag::rounds + round));
+        return drain(core);
+    }
+    diagnostics_.fail(Rule::FlagUnset, text("CrossCoreWaitFlag(%u) was never set", flag));
 }
 
+// The block's writes are in global memory before the other block sees the event.
 void Executor::block_set(uint32_t block, uint32_t event, int32_t line) {
     Core &core = running(line);
     if (block >= launch_.instances || event >= event_ids)
         diagnostics_.fail(Rule::FlagId, text("IBSet of block %u, event %u", block, event),
                           "blocks are those of the launch, event ids are 0 to 7");
-    ++launch_.events[static_cast<uint64_t>(block) << 32 | event];
-    core.clocks.join_all();  // the block's writes are in global memory before the other block sees the event
+    check_all_run("IBSet");
+    uint32_t number = launch_.tokens;
+    if (launch_.free_tokens.empty()) {
+        ++launch_.tokens;
+    } else {
+        number = launch_.free_tokens.back();
+        launch_.free_tokens.pop_back();
+    }
+    drain(core);
     overhead(Call::Flag);
+    launch_.events[static_cast<uint64_t>(block) << 32 | event].push_back(
+        {number, order_.release(core.id, core.clocks, core.clocks.snapshot(ASC_S))});
+    signal(ASC_S, event_token(number));
 }
 
 void Executor::block_wait(uint32_t block, uint32_t event, int32_t line) {
     Core &core = running(line);
-    uint32_t &set = launch_.events[static_cast<uint64_t>(block) << 32 | event];
-    if (set == 0)
+    check_all_run("IBWait");
+    const auto set = launch_.events.find(static_cast<uint64_t>(block) << 32 | event);
+    if (set == launch_.events.end() || set->second.empty())
         diagnostics_.fail(Rule::FlagUnset, text("IBWait for block %u, event %u, which was never set", block, event));
-    --set;
-    core.clocks.join_all();
-    ++epoch_;  // as with flags between cores: assumed to order all of them
+    const Event first = set->second.front();
+    set->second.pop_front();
+    launch_.free_tokens.push_back(first.token);
+    order_.acquire(core.id, first.stamp);
     overhead(Call::Flag);
+    wait(ASC_S, event_token(first.token));
+    drain(core);
 }
 
 }  // namespace sim

@@ -13,4 +13,8 @@ constexpr uint32_t slot_token(uint32_t queue, uint32_t slot) { return 1024 + 2 *
 constexpr uint32_t ready_token(uint32_t queue, uint32_t slot) { return slot_token(queue, slot); }
 constexpr uint32_t free_token(uint32_t queue, uint32_t slot) { return slot_token(queue, slot) + 1; }
 
+// Tokens that the cores of a launch share: rounds of CrossCoreSetFlag below the tokens of IBSet.
+constexpr uint32_t shared_token(uint32_t number) { return 0x80000000u + number; }
+constexpr uint32_t event_token(uint32_t number) { return 0xc0000000u + number; }
+
 }  // namespace sim

@@ -163,6 +163,7 @@ Allocations &allocations(int32_t line) {
     return current().allocations;
 }
 
+bool in_core() { return running != nullptr; }
 uint64_t core_kind() { return running && running->kind == ASC_AIC ? ASC_AIC : ASC_AIV; }
 uint64_t cores_per_block() { return running ? running->lanes : 1; }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernel_process.h"
+#include "pointers.h"
 
 namespace sim::kernel_process::guard {
 namespace {
@@ -50,11 +51,13 @@ bool may_read(uintptr_t address, size_t bytes) {
 }
 
 static inline void read(uintptr_t address, size_t bytes) {
-    if (!may_read(address, bytes)) refuse();
+    pointers::flush();
+    if (!may_read(address, bytes) && !pointers::read(address, bytes)) refuse();
 }
 
 static inline void write(uintptr_t frame, uintptr_t address, size_t bytes) {
-    if (!own.holds(address, bytes) || is_frame_record(frame, address, bytes)) refuse();
+    pointers::flush();
+    if (own.holds(address, bytes) ? is_frame_record(frame, address, bytes) : !pointers::write(address, bytes)) refuse();
 }
 
 }  // namespace sim::kernel_process::guard

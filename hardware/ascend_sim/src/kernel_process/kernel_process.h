@@ -43,6 +43,10 @@ void cover_from(uintptr_t base);
 Allocations &allocations(int32_t line);
 [[noreturn]] void misuse(int32_t line, const char *text);
 
+// The author's line of the last record that named one.
+int32_t current_line();
+
+bool in_core();  // not in the host function
 // The running core, and the number of cores per block: in a mixed launch two vector cores, served by the cube core.
 uint64_t core_kind();
 uint64_t cores_per_block();

@@ -1,5 +1,6 @@
 // Writes records into the ring and counts the plain code between them.
 #include "kernel_process.h"
+#include "pointers.h"
 
 #include <cstdio>
 #include <cstring>
@@ -13,6 +14,7 @@ uint64_t code_base = ~0ull;
 uint64_t blocks, blocks_sent;  // basic blocks run, and how many of them have been reported in records
 uint64_t blocks_allowed;
 uint32_t asked;  // queries so far
+int32_t last_line;
 
 // Accesses of the scalar unit keep its cached blocks up to date, so they do not clear them.
 constexpr bool scalar_access(uint16_t op) {
@@ -48,7 +50,11 @@ void leave() { _exit(0); }
 
 void cover_from(uintptr_t base) { code_base = base; }
 
+int32_t current_line() { return last_line; }
+
 Record *claim(uint16_t op, int32_t line) {
+    pointers::flush();
+    if (line > 0) last_line = line;
     if (head - tail >= Ring::SLOTS) await_room();
     Record *record = &shared->records[head % Ring::SLOTS];
     const uint64_t unsent = blocks - blocks_sent;

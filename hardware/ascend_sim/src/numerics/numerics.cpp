@@ -113,6 +113,18 @@ struct Rsqrt : Fresh {
 struct Reciprocal : Fresh {
     template <class T> static T f(T, T a, T, T) { return T(1) / a; }
 };
+// The device looks reciprocals of float up in a table: 8 significant bits, rounded to nearest. Div and Sqrt are exact.
+template <class Exact>
+struct Tabled : Fresh {
+    static constexpr uint32_t dropped = 16;
+    template <class T>
+    static T f(T d, T a, T b, T s) {
+        const T value = Exact::f(d, a, b, s);
+        const uint32_t bits = bits_of(value);
+        if ((bits & 0x7f800000u) == 0x7f800000u) return value;  // infinite or not a number
+        return float_of((bits + (1u << (dropped - 1))) & ~((1u << dropped) - 1));
+    }
+};
 struct Relu : Fresh {
     template <class T> static T f(T, T a, T, T) { return relu(a); }
 };
@@ -328,8 +340,9 @@ Kernel vector_kernel(uint32_t op, uint32_t dtype, uint32_t src_dtype) {
         case ASC_LN: return for_floats<Ln>(dtype);
         case ASC_ABS: return for_floats<Abs>(dtype);
         case ASC_SQRT: return for_floats<Sqrt>(dtype);
-        case ASC_RSQRT: return for_floats<Rsqrt>(dtype);
-        case ASC_RECIPROCAL: return for_floats<Reciprocal>(dtype);
+        case ASC_RSQRT: return dtype == ASC_F32 ? Over<Tabled<Rsqrt>, float>::run : for_floats<Rsqrt>(dtype);
+        case ASC_RECIPROCAL:
+            return dtype == ASC_F32 ? Over<Tabled<Reciprocal>, float>::run : for_floats<Reciprocal>(dtype);
         case ASC_RELU: return for_numbers<Relu>(dtype);
         case ASC_NOT: return for_words<Not>(dtype);
         case ASC_COPY: return for_bits<Copy>(dtype);

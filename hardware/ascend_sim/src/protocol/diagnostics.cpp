@@ -27,7 +27,16 @@ std::string text(const char *format, ...) {
 void Diagnostics::fail(Rule rule, const std::string &message) const { fail(rule, message, text_of(rule).hint); }
 
 void Diagnostics::fail(Rule rule, const std::string &message, const std::string &hint) const {
+    if (rule == Rule::Uninitialised) fail_if_suspected();
     throw DeviceFault{text_of(rule).id, with_hint(message, hint), line, core};
+}
+
+void Diagnostics::suspect(Rule rule, const std::string &message) {
+    if (!suspected_) suspected_ = {text_of(rule).id, with_hint(message, text_of(rule).hint), line, core};
+}
+
+void Diagnostics::fail_if_suspected() const {
+    if (suspected_) throw DeviceFault(*suspected_);
 }
 
 bool Diagnostics::warned(Rule rule) {

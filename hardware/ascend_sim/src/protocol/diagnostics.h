@@ -1,6 +1,7 @@
 // Messages to the author: a fault ends the run, a warning does not.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,10 @@ public:
     // Throws a DeviceFault. Without an explicit hint the message ends in the rule's hint.
     [[noreturn]] void fail(Rule rule, const std::string &message) const;
     [[noreturn]] void fail(Rule rule, const std::string &message, const std::string &hint) const;
+    // Remembers a fault that hardware passes over in silence. It is reported if the result depends on it: instead of an
+    // uninitialised byte, or by `fail_if_suspected`. The first of a run is kept.
+    void suspect(Rule rule, const std::string &message);
+    void fail_if_suspected() const;
     // Keeps the first warning of each rule and line and counts the rest. Call `warned` before building a message.
     void warn(Rule rule, const std::string &message);
     bool warned(Rule rule);
@@ -41,6 +46,7 @@ public:
 
 private:
     std::vector<Warning> warnings_;
+    std::optional<DeviceFault> suspected_;
 };
 
 }  // namespace sim

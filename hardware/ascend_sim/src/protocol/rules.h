@@ -36,7 +36,7 @@
          "give each core its own range, use SetAtomicAdd, or put SyncAll between them")                                \
     RULE(Alignment, "ALIGNMENT", "operands start on 32 bytes on chip and on their element size in global memory",      \
          "round offsets to 32 bytes")                                                                                  \
-    RULE(CopySize, "COPY_SIZE", "DataCopy moves whole blocks of 32 bytes (hardware drops the rest)",                   \
+    RULE(CopySize, "COPY_SIZE", "DataCopy moves whole blocks of 32 bytes, and hardware drops a rest that is needed",   \
          "use DataCopyPad for the tail")                                                                               \
     RULE(CopyRange, "COPY_RANGE", "the fields of a copy keep to the range of the instruction",                         \
          "split the copy or correct its parameters")                                                                   \
@@ -51,6 +51,8 @@
          "write every element that is used: check counts, masks and tails")                                            \
     RULE(Space, "SPACE", "an instruction's operands lie in the memory that its unit reaches",                          \
          "use VECIN, VECOUT or VECCALC tensors for vector instructions")                                               \
+    RULE(Unit, "UNIT", "a core has the units and memories that an instruction uses",                                   \
+         "cube kernels are __cube__ or KERNEL_TYPE_AIC_ONLY, kernels with a Matmul KERNEL_TYPE_MIX_AIC_1_2")           \
     RULE(Dtype, "DTYPE", "an instruction supports its element type", "Cast to a supported type first")                 \
     RULE(Repeat, "REPEAT", "repeats, masks and strides keep to the range of the instruction",                          \
          "a repeat is 256 bytes: mask at most 128 (16-bit) or 64 (32-bit), repeatTimes at most 255")                   \
@@ -82,6 +84,8 @@
     RULE(Misuse, "MISUSE", "an API is called as it is meant", "")                                                      \
     RULE(WorkLimit, "WORK_LIMIT", "one run computes a bounded number of elements",                                     \
          "run large shapes in records-only mode")                                                                      \
+    RULE(CacheLine, "CACHE_LINE", "no two cores write one line of 64 bytes with GlobalTensor.SetValue (one is lost)",  \
+         "give each core whole lines of 64 bytes, or write through a LocalTensor and DataCopyPad")                     \
     RULE(GmPadding, "GM_PADDING", "warning: a copy runs past the tensor into the padding of its allocation",           \
          "use DataCopyPad for the tail")                                                                               \
     RULE(ReservedEvent, "RESERVED_EVENT", "warning: event ids 6 and 7 are the framework's",                            \

@@ -86,10 +86,12 @@ void L2::burst(Filler &filler, uint64_t address, uint64_t bytes, bool write, boo
     const uint64_t needed = (bytes + SECTOR - 1) / SECTOR, requests = last - first + 1;
     touch.requests += static_cast<uint32_t>(requests);
     touch.extra += static_cast<uint32_t>(requests - needed);
+    const uint64_t unit = !write && bytes < SECTOR ? LINE : BLOCK;  // short reads move whole lines
     for (uint64_t number = first; number <= last; ++number) {
         uint64_t begin = std::max(address, number * SECTOR), end = std::min(address + bytes, (number + 1) * SECTOR);
         uint8_t lines = lines_of(static_cast<uint32_t>(begin % SECTOR), static_cast<uint32_t>((end - 1) % SECTOR + 1));
-        touch_sector(filler, sector(number), lines, static_cast<uint32_t>(end - begin), write, bypass, touch);
+        const auto moved = static_cast<uint32_t>(((end + unit - 1) / unit - begin / unit) * unit);
+        touch_sector(filler, sector(number), lines, moved, write, bypass, touch);
     }
 }
 

@@ -13,10 +13,11 @@ namespace sim {
 
 // The result of one burst. `requests` counts sectors of 512 bytes; `extra` counts those that exist only because the
 // burst does not start on a sector boundary. `contended` counts sectors that another core reads at about the same time,
-// `shared` partially read sectors that another core reads at another time of this launch.
+// `shared` partially read sectors that another core reads at another time of this launch, `pages` bursts in another page
+// of 2 MB than the one before. Bytes are whole blocks of 32, or whole lines in a read that is shorter than a sector.
 struct Touch {
     uint64_t hit = 0, miss = 0, written_back = 0;
-    uint32_t requests = 0, extra = 0, shared = 0, contended = 0;
+    uint32_t requests = 0, extra = 0, shared = 0, contended = 0, pages = 0;
 };
 
 // How much of L2 a core has filled, and how many bytes it has read. Cores are timed one after another, so each core
@@ -31,7 +32,7 @@ struct Filler {
 // its last access. This is least recently used without a stored order.
 class L2 {
 public:
-    static constexpr uint32_t LINE = 128, SECTOR = 512;
+    static constexpr uint32_t BLOCK = 32, LINE = 128, SECTOR = 512;
     explicit L2(uint64_t capacity) : capacity_(capacity / SECTOR) {}
 
     // Two cores read a sector at about the same time if their read positions are within `window` bytes of each other.

@@ -123,9 +123,11 @@ void read_control(Reader &from, Figures &to) {
     from.read("launch.cube_us", to.launch.cube_us);
     from.read("launch.block_cycles", to.launch.block_cycles);
     from.read("launch.sync_cycles", to.launch.sync_cycles);
+    from.read("launch.event_cycles", to.launch.event_cycles);
     from.read("scalar.issue", to.scalar.issue);
     from.read("scalar.block", to.scalar.block);
     from.read("scalar.local", to.scalar.local);
+    from.read("scalar.load_use", to.scalar.load_use);
     from.read("scalar.global_hit", to.scalar.global_hit);
     from.read("scalar.global_miss", to.scalar.global_miss);
     from.positive("scalar.cache_bytes", to.scalar.cache_bytes);
@@ -135,6 +137,7 @@ void read_control(Reader &from, Figures &to) {
 
 void read_memory(Reader &from, Figures &to) {
     from.positive("memory.hbm_gbs", to.memory.hbm_gbs);
+    from.positive("memory.hbm_write", to.memory.hbm_write);
     from.positive("memory.hbm_core_gbs", to.memory.hbm_core_gbs);
     from.positive("memory.l2_gbs", to.memory.l2_gbs);
     from.positive("memory.l2_core_gbs", to.memory.l2_core_gbs);
@@ -145,6 +148,7 @@ void read_memory(Reader &from, Figures &to) {
     from.positive("memory.l2_usable", to.memory.l2_usable);
     from.read("copy.issue", to.copy.issue);
     from.read("copy.burst", to.copy.burst);
+    from.read("copy.page", to.copy.page);
     from.read("copy.latency", to.copy.latency);
     from.read("copy.write_latency", to.copy.write_latency);
     from.read("copy.shared", to.copy.shared);
@@ -163,6 +167,7 @@ void read_units(Reader &from, Figures &to) {
     from.read("unit.merge", to.unit.merge);
     from.read("unit.local_copy", to.unit.local_copy);
     from.read("unit.local_copy_repeat", to.unit.local_copy_repeat);
+    from.positive("unit.row_reduce", to.unit.row_reduce);
     from.read("pass.startup", to.pass.startup);
     from.read("pass.repeat", to.pass.repeat);
     from.read("pass.repeat16", to.pass.repeat16);
@@ -176,6 +181,8 @@ void read_cube(Reader &from, Figures &to) {
     from.read("cube.step", to.cube.step);
     from.positive("cube.l0a_bytes", to.cube.l0a_bytes);
     from.positive("cube.l0b_bytes", to.cube.l0b_bytes);
+    from.positive("cube.l1_bytes", to.cube.l1_bytes);
+    from.positive("cube.table_bytes", to.cube.table_bytes);
     from.read("cube.load_latency", to.cube.load_latency);
     from.positive("cube.fix_gbs", to.cube.fix_gbs);
     from.read("cube.fix_latency", to.cube.fix_latency);

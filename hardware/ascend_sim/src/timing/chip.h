@@ -44,21 +44,24 @@ enum class Basic : uint8_t { Cast, Compare, Select, Index, Brcb, Gather, GatherM
 // All figures of a profile; chips/base.yaml explains each.
 struct Figures {
     double clock_mhz, vector_cores, cube_cores, ub_bytes, l1_bytes, l0a_bytes, l0b_bytes, l0c_bytes;
-    struct { double base_us, core_us, cube_us, block_cycles, sync_cycles; } launch;
-    struct { double issue, block, local, global_hit, global_miss, cache_bytes, queue_depth; } scalar;
+    struct { double base_us, core_us, cube_us, block_cycles, sync_cycles, event_cycles; } launch;
+    struct { double issue, block, local, load_use, global_hit, global_miss, cache_bytes, queue_depth; } scalar;
     std::array<double, CALLS> call;
     struct {
-        double hbm_gbs, hbm_core_gbs, l2_gbs, l2_core_gbs, l1_core_gbs, write_core_gbs, atomic, l2_bytes, l2_usable;
+        double hbm_gbs, hbm_write, hbm_core_gbs, l2_gbs, l2_core_gbs, l1_core_gbs, write_core_gbs, atomic, l2_bytes,
+            l2_usable;
     } memory;
-    struct { double issue, burst, latency, write_latency, shared, contended, window; } copy;
+    struct { double issue, burst, page, latency, write_latency, shared, contended, window; } copy;
     std::array<Row, ASC_VECTOR_OPS> vector;
     std::array<Row, BASIC_ROWS> basic;
     std::array<Row, REDUCE_ROWS> reduce;
-    struct { double tail, read_read, read_write, sort, merge, local_copy, local_copy_repeat; } unit;
+    struct { double tail, read_read, read_write, sort, merge, local_copy, local_copy_repeat, row_reduce; } unit;
     struct { double startup, repeat, repeat16, row; } pass;
     std::array<double, ASC_LIBRARY_OPS> library;
     std::array<double, ASC_TILE_OPS> tile;
-    struct { double startup, step, l0a_bytes, l0b_bytes, load_latency, fix_gbs, fix_latency; } cube;
+    struct {
+        double startup, step, l0a_bytes, l0b_bytes, l1_bytes, table_bytes, load_latency, fix_gbs, fix_latency;
+    } cube;
     struct { double call, step, overlap; } matmul;
 };
 

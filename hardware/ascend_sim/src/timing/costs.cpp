@@ -36,6 +36,7 @@ Costs::Costs(const Chip &chip) {
     std::transform(chip.library.begin(), chip.library.end(), library_.begin(), ticks);
     std::transform(chip.tile.begin(), chip.tile.end(), tile_.begin(), ticks);
     tail_ = ticks(chip.unit.tail);
+    row_reduce_ = ticks(chip.unit.row_reduce);
     read_read_ = ticks(chip.unit.read_read);
     read_write_ = ticks(chip.unit.read_write);
     sort_ = ticks(chip.unit.sort);
@@ -61,6 +62,8 @@ Costs::Costs(const Chip &chip) {
     l0c_bytes_ = static_cast<uint64_t>(chip.l0c_bytes);
     l0a_ = rate(chip.cube.l0a_bytes);
     l0b_ = rate(chip.cube.l0b_bytes);
+    l1_ = rate(chip.cube.l1_bytes);
+    tables_ = rate(chip.cube.table_bytes);
 }
 
 Ticks Costs::of(const Line &line, const Instr &instr) {
@@ -76,7 +79,9 @@ Ticks Costs::passes(Ticks count, const Instr &instr) const {
 
 // Level-2 reductions: one result a repeat, repeated until one result is left.
 Ticks Costs::reduce(const Instr &instr) const {
-    const Line &row = reduce_[instr.op < 3 ? instr.op * 3 : 0];
+    Line row = reduce_[instr.op < 3 ? instr.op * 3 : 0];
+    row.repeat = row.repeat * row_reduce_ / CYCLE;
+    row.repeat16 = row.repeat16 * row_reduce_ / CYCLE;
     const uint32_t bytes = element_bytes(instr.dtype);
     Ticks total = 0;
     Instr level = instr;
@@ -136,7 +141,11 @@ Ticks Costs::cube(const Instr &instr) const {
 
 Ticks Costs::load(const Instr &instr) const {
     const uint64_t bytes = static_cast<uint64_t>(instr.bursts) * instr.burst_bytes;
-    return load_latency_ + (instr.space == ASC_L0B ? l0b_ : l0a_).of(bytes);
+    const Rate &rate = instr.space == ASC_L0A   ? l0a_
+                       : instr.space == ASC_L0B ? l0b_
+                       : instr.space == ASC_L1  ? l1_
+                                                : tables_;
+    return load_latency_ + rate.of(bytes);
 }
 
 // The base block of the call, halved until it fits into L0, and the number of k steps that one copy loads.

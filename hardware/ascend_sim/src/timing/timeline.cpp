@@ -8,7 +8,9 @@ namespace sim {
 
 namespace {
 
+constexpr uint32_t EVENT_TOKEN = 0xc0000000u;   // of IBSet
 constexpr uint32_t SHARED_TOKEN = 0x80000000u;  // tokens from here on are shared by all cores of a launch
+constexpr uint64_t PAGE = 2u << 20;             // of global memory
 constexpr uint32_t MOST_TOKENS = 1u << 16, MOST_LINES = 1u << 16;
 
 }  // namespace
@@ -38,9 +40,12 @@ void Totals::add(const Totals &other) {
 Timeline::Timeline(const Chip &chip)
     : chip_(chip), costs_(chip_), l2_(static_cast<uint64_t>(chip.memory.l2_bytes * chip.memory.l2_usable)),
       issue_(ticks(chip.scalar.issue)), block_(ticks(chip.scalar.block)), local_(ticks(chip.scalar.local)),
-      hit_(ticks(chip.scalar.global_hit)), miss_(ticks(chip.scalar.global_miss)), copy_issue_(ticks(chip.copy.issue)),
-      copy_burst_(ticks(chip.copy.burst)), latency_(ticks(chip.copy.latency)),
-      write_latency_(ticks(chip.copy.write_latency)), fix_latency_(ticks(chip.cube.fix_latency)) {}
+      load_use_(ticks(chip.scalar.load_use)), hit_(ticks(chip.scalar.global_hit)),
+      miss_(ticks(chip.scalar.global_miss)), copy_issue_(ticks(chip.copy.issue)), copy_burst_(ticks(chip.copy.burst)),
+      copy_page_(ticks(chip.copy.page)), latency_(ticks(chip.copy.latency)),
+      write_latency_(ticks(chip.copy.write_latency)), fix_latency_(ticks(chip.cube.fix_latency)),
+      hbm_write_(ticks(chip.memory.hbm_write)), sync_(ticks(chip.launch.sync_cycles)),
+      event_(ticks(chip.launch.event_cycles)) {}
 
 Timeline::~Timeline() = default;
 
@@ -69,7 +74,7 @@ void Timeline::take(const Instr &instr) {
         case Kind::CopyIn: return copy(at, instr, false);
         case Kind::CopyOut: return copy(at, instr, true);
         case Kind::ScalarBlocks: return scalar(at, instr, block_ * instr.a);
-        case Kind::ScalarLocal: ++at.totals.scalar_accesses; return scalar(at, instr, local_);
+        case Kind::ScalarLocal: return local_scalar(at, instr);
         case Kind::ScalarGlobal: return global_scalar(at, instr);
         case Kind::Overhead: return scalar(at, instr, costs_.overhead(instr.op));
         case Kind::Signal: return signal(at, instr);
@@ -88,6 +93,7 @@ void Timeline::take(const Instr &instr) {
 // S spends its issue time. If the pipe's queue is full, S waits for a slot.
 Ticks Timeline::issue(Core &at, uint8_t number) {
     Pipe &pipe = at.pipe[number];
+    use_loaded(at);
     at.clock += issue_;
     at.totals.busy[ASC_S] += issue_;
     if (number == ASC_S) return at.clock;
@@ -123,17 +129,34 @@ void Timeline::run(Core &at, const Instr &instr, Ticks start, Ticks free, Ticks 
 
 void Timeline::plain(Core &at, const Instr &instr, Ticks time) {
     const Ticks start = issue(at, instr.pipe);
+    at.work[instr.pipe] += time;
     run(at, instr, start, start + time, start + time);
 }
 
 void Timeline::scalar(Core &at, const Instr &instr, Ticks time) {
     at.clock += time;
+    at.work[ASC_S] += time;
     at.totals.busy[ASC_S] += time;
     ++at.totals.instructions[ASC_S];
     if (instr.line > 0 && static_cast<uint32_t>(instr.line) < MOST_LINES) {
         if (static_cast<size_t>(instr.line) >= lines_.size()) lines_.resize(instr.line + 1);
         lines_[instr.line].busy[ASC_S] += time;
     }
+}
+
+// Reads follow each other at the pace of issue; a write waits until what was read has arrived.
+void Timeline::local_scalar(Core &at, const Instr &instr) {
+    ++at.totals.scalar_accesses;
+    if (instr.b) use_loaded(at);
+    scalar(at, instr, local_);
+    if (!instr.b) at.loaded = at.clock + load_use_;
+}
+
+void Timeline::use_loaded(Core &at) {
+    if (at.loaded <= at.clock) return;
+    at.work[ASC_S] += at.loaded - at.clock;
+    at.totals.busy[ASC_S] += at.loaded - at.clock;
+    at.clock = at.loaded;
 }
 
 void Timeline::global_scalar(Core &at, const Instr &instr) {
@@ -157,8 +180,10 @@ void Timeline::vector(Core &at, const Instr &instr) {
 Touch Timeline::touch(Core &at, const Instr &instr, bool write) {
     Touch touch;
     uint64_t address = instr.gm;
-    for (uint32_t i = 0; i < instr.bursts; ++i, address += instr.burst_bytes + instr.gm_gap)
+    for (uint32_t i = 0; i < instr.bursts; ++i, address += instr.burst_bytes + instr.gm_gap) {
         l2_.burst(at.filler, address, instr.burst_bytes, write, instr.bypass != 0, touch);
+        touch.pages += i > 0 && address / PAGE != (address - instr.burst_bytes - instr.gm_gap) / PAGE;
+    }
     if (write && instr.bypass) touch.written_back += touch.hit + touch.miss;  // written directly to HBM
     at.totals.misaligned += touch.extra;
     (write ? at.totals.bursts_out : at.totals.bursts_in) += instr.bursts;
@@ -177,15 +202,18 @@ void Timeline::copy(Core &at, const Instr &instr, bool write) {
     const Ticks start = issue(at, instr.pipe);
     const Touch found = touch(at, instr, write);
     const Ticks contention = at.shared * found.shared + at.contended * found.contended;
-    Ticks time = copy_issue_ + copy_burst_ * instr.bursts + contention;
+    Ticks time = copy_issue_ + copy_burst_ * instr.bursts + copy_page_ * found.pages + contention;
+    Ticks shared = 0;  // what it would not cost if other cores had brought the bytes to L2
     const uint64_t extra = static_cast<uint64_t>(found.extra) * L2::SECTOR;
     if (write) {
         const Ticks out = (instr.pipe == ASC_FIX ? at.fix : at.write).of(found.hit + found.miss + extra);
         time += instr.atomic ? out * at.atomic / CYCLE : out;
     } else {
         time += at.l2.of(found.hit) + at.hbm.of(found.miss + extra);
+        shared = std::max<Ticks>(0, at.hbm.of(found.miss + extra) - at.l2.of(found.miss + extra));
     }
-    const Ticks hbm = at.share.of((write ? 0 : found.miss) + found.written_back);
+    at.work[instr.pipe] += time - shared;
+    const Ticks hbm = at.share.of(write ? 0 : found.miss) + at.share.of(found.written_back) * hbm_write_ / CYCLE;
     if (at.share.scaled >= at.hbm.scaled) at.hbm_time += hbm;
     const Ticks through = std::max(start + time, hbm ? at.way.book(start, hbm) : 0);
     const Ticks latency = !write ? latency_ : instr.pipe == ASC_FIX ? fix_latency_ : write_latency_;
@@ -207,13 +235,16 @@ void Timeline::signal(Core &at, const Instr &instr) {
     at.totals.busy[ASC_S] += issue_;
     const bool all = instr.pipe >= ASC_PIPES;
     const Ticks time = all ? at.drained() : instr.pipe == ASC_S ? at.clock : at.pipe[instr.pipe].reached(at.clock);
-    token(at, instr.token) = {time, all ? static_cast<uint8_t>(ASC_S) : instr.pipe};
+    Moment &moment = token(at, instr.token);
+    if (instr.a && moment.time >= time) return;  // others have announced it later
+    moment = {time, all ? static_cast<uint8_t>(ASC_S) : instr.pipe};
 }
 
 void Timeline::wait(Core &at, const Instr &instr) {
     at.clock += issue_;
     at.totals.busy[ASC_S] += issue_;
-    const Moment until = token(at, instr.token);
+    Moment until = token(at, instr.token);
+    if (instr.token >= SHARED_TOKEN) until = {until.time + (instr.token >= EVENT_TOKEN ? event_ : sync_), CAUSE_SYNC};
     if (instr.pipe < ASC_PIPES) return hold(at, instr.pipe, until);
     for (uint8_t pipe = 0; pipe < ASC_PIPES; ++pipe) hold(at, pipe, until);
 }
@@ -245,6 +276,7 @@ void Timeline::matmul(Core &at, const Instr &instr) {
     for (int matrix = 0; matrix < 2; ++matrix) touch_rows(at, instr.matrix[matrix], false, found);
     Touch stored;
     touch_rows(at, instr.matrix[2], true, stored);
+    at.work[instr.pipe] += costs_.matmul_time(cost);
     const Ticks fetching = std::max<Ticks>(0, at.cube_hbm.of(found.miss) - at.cube_l2.of(found.miss));
     cost.mte2 += fetching;
     at.hbm_time += fetching;

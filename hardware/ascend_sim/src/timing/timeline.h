@@ -50,7 +50,7 @@ private:
         uint8_t pipe = ASC_S;
     };
     // A physical core: when it has finished its blocks, and how much of that time depends on the other cores.
-    struct Place { Ticks free = 0, hbm = 0, for_others = 0; };
+    struct Place { Ticks free = 0, hbm = 0, for_others = 0, work = 0; };
     // A finished block: where it ran, and the time it loses for each byte that comes from HBM instead of L2.
     struct Ended {
         uint32_t place = 0;
@@ -83,6 +83,8 @@ private:
     void vector(Core &core, const Instr &instr);
     void copy(Core &core, const Instr &instr, bool write);
     Touch touch(Core &core, const Instr &instr, bool write);
+    void local_scalar(Core &core, const Instr &instr);
+    void use_loaded(Core &core);
     void global_scalar(Core &core, const Instr &instr);
     void signal(Core &core, const Instr &instr);
     void wait(Core &core, const Instr &instr);
@@ -107,7 +109,8 @@ private:
     std::unordered_map<uint32_t, Moment> shared_tokens_;
     std::vector<LineTime> lines_;
     std::unique_ptr<Trace> trace_;
-    Ticks issue_, block_, local_, hit_, miss_, copy_issue_, copy_burst_, latency_, write_latency_, fix_latency_;
+    Ticks issue_, block_, local_, load_use_, hit_, miss_, copy_issue_, copy_burst_, copy_page_, latency_,
+        write_latency_, fix_latency_, hbm_write_, sync_, event_;
 };
 
 }  // namespace sim

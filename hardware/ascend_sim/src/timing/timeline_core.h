@@ -28,7 +28,8 @@ struct Timeline::Core {
         block = number;
         place = physical;
         began = clock = time;
-        arrived = hbm_time = 0;
+        arrived = hbm_time = loaded = 0;
+        std::fill(std::begin(work), std::end(work), 0);
         waiting = false;
         met = 0;
         for (Pipe &each : pipe) {
@@ -58,7 +59,9 @@ struct Timeline::Core {
     Rate hbm, share, l2, write, fix;  // of this core
     Rate cube_hbm, cube_l2;           // of the cube core that serves it
     Ticks shared = 0, contended = 0, atomic = CYCLE;
-    Ticks hbm_time = 0;  // transfers that the other cores slow down
+    Ticks loaded = 0;            // when what the scalar unit read last has arrived
+    Ticks hbm_time = 0;          // transfers that the other cores slow down
+    Ticks work[ASC_PIPES] = {};  // what each pipe needs at least, whatever the other cores do
     Way way;
     Way *cube = nullptr;
     Filler filler;

@@ -18,7 +18,7 @@ void Timeline::begin_launch(const Instr &instr) {
     now_ += overhead;
     overhead_ += overhead;
     launch_.began = now_;
-    launch_.places.assign(launch_.cores, Place{now_, 0, 0});
+    launch_.places.assign(launch_.cores, Place{now_});
     ++launches_;
     blocks_ += launch_.blocks;
     waves_ += (launch_.blocks + launch_.cores - 1) / launch_.cores;
@@ -45,35 +45,36 @@ void Timeline::end_launch() {
 
 // The duration of a launch. Cores were timed one after another, each with an equal share of HBM. Two corrections are
 // possible only now. First, bytes charged to the core that was timed first were really fetched in part by each of their
-// readers, so the other readers' part is subtracted. Second, as cores finish, the remaining ones share HBM.
+// readers, so the other readers' part is subtracted. Second, as cores finish, the remaining ones share HBM. Neither
+// brings a core below the time that one of its pipes needs whatever the others do.
 Ticks Timeline::settle() const {
-    struct Span { Ticks time, hbm; };
+    struct Span { Ticks time, hbm, work; };
     std::vector<Span> spans;
     for (const Place &place : launch_.places) {
         const Ticks span = place.free - launch_.began;
-        spans.push_back({span - std::min(place.for_others, span), place.hbm});
+        spans.push_back({std::max(std::min(place.work, span), span - place.for_others), place.hbm, place.work});
     }
     std::stable_sort(spans.begin(), spans.end(), [](const Span &a, const Span &b) { return a.time < b.time; });
-    if (spans.empty() || spans.back().time == 0) return 0;
-    const Span &last = spans.back();
-    const Ticks bound = std::min(last.hbm, last.time) * CYCLE / last.time;  // the bandwidth-bound part of the time
     const double total = chip_.bytes_per_cycle(chip_.memory.hbm_gbs);
     const double core = chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs);
     const int64_t all = rate(std::min(core, total / static_cast<double>(spans.size()))).scaled;
-    Ticks time = 0, before = 0;
+    Ticks longest = 0, before = 0, saved = 0;  // saved: what a core that does nothing but transfers would have gained
     for (size_t done = 0; done < spans.size(); ++done) {
+        const Span &span = spans[done];
+        if (span.time == 0) continue;
         const int64_t left = rate(std::min(core, total / static_cast<double>(spans.size() - done))).scaled;
-        const Ticks part = spans[done].time - before;
-        time += part - part * bound / CYCLE * (all - left) / all;
-        before = spans[done].time;
+        saved += (span.time - before) * (all - left) / all;
+        before = span.time;
+        const Ticks bound = std::min(span.hbm, span.time) * CYCLE / span.time;  // the bandwidth-bound part of the time
+        longest = std::max({longest, std::min(span.work, span.time), span.time - saved * bound / CYCLE});
     }
-    return time;
+    return longest;
 }
 
 // A block runs on the core that is free first.
 void Timeline::begin_core(uint32_t block) {
     if (launch_.places.empty()) {  // records without a launch, as in tests
-        launch_.places.assign(1, Place{now_, 0, 0});
+        launch_.places.assign(1, Place{now_});
         launch_.cubes.assign(1, Way{});
     }
     auto &places = launch_.places;
@@ -117,6 +118,7 @@ void Timeline::end_core(Core &at) {
     Place &place = launch_.places[at.place];
     place.free = std::max(place.free, end);
     place.hbm += at.hbm_time;
+    place.work += *std::max_element(at.work, at.work + ASC_PIPES);
     if (at.block >= launch_.ended.size()) launch_.ended.resize(at.block + 1u);
     const int64_t loss = std::max<int64_t>(0, at.hbm.scaled - at.l2.scaled);
     const Ticks loading = std::min(span, at.totals.busy[ASC_MTE2]);
@@ -143,7 +145,7 @@ void Timeline::sync_all(Core &at) {
 // When a core resumes, all others have arrived, because the kernel process runs them one after another. Some may
 // already be at the next SyncAll, so each SyncAll has its own time.
 void Timeline::release_sync(Core &at) {
-    const Ticks go = launch_.meetings[at.met++] + ticks(chip_.launch.sync_cycles);
+    const Ticks go = launch_.meetings[at.met++] + sync_;
     at.totals.wait[ASC_S][CAUSE_SYNC] += go - at.arrived;
     at.clock = go;
     for (Pipe &pipe : at.pipe) pipe.free = pipe.done = std::max(pipe.done, go);

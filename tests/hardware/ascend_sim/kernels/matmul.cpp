@@ -8,11 +8,15 @@
 using namespace AscendC;
 
 constexpr MatmulConfig chosen = GetNormalConfig(false, false, false, BatchMode::BATCH_LESS_THAN_L1);
-constexpr MatmulConfig special = GetSpecialMDLConfig(), listed = GetMMConfig<MatmulConfigMode::CONFIG_MDL>(), plain = GetMMConfig<CONFIG_NORM>();
-static_assert(chosen.doNorm && special.doMultiDataLoad && listed.doMultiDataLoad && plain.doNorm && GetMDLConfig().doMultiDataLoad);
-static_assert(CFG_NORM.doNorm && CFG_MDL.doMultiDataLoad && CFG_IBSHARE_NORM.doIBShareNorm && MM_CFG_BB.doNorm && CONFIG_MDL != CONFIG_NORM);
+constexpr MatmulConfig special = GetSpecialMDLConfig(), listed = GetMMConfig<MatmulConfigMode::CONFIG_MDL>(),
+                       plain = GetMMConfig<CONFIG_NORM>();
+static_assert(chosen.doNorm && special.doMultiDataLoad && listed.doMultiDataLoad && plain.doNorm &&
+              GetMDLConfig().doMultiDataLoad);
+static_assert(CFG_NORM.doNorm && CFG_MDL.doMultiDataLoad && CFG_IBSHARE_NORM.doIBShareNorm && MM_CFG_BB.doNorm &&
+              CONFIG_MDL != CONFIG_NORM);
 static_assert(MatmulConfigMode::CONFIG_SPECIALMDL != MatmulConfigMode::CONFIG_IBSHARE);
-static_assert(BatchMode::NONE != BatchMode::BATCH_LARGE_THAN_L1 && BatchMode::SINGLE_LARGE_THAN_L1 != BatchMode::BATCH_LESS_THAN_L1);
+static_assert(BatchMode::NONE != BatchMode::BATCH_LARGE_THAN_L1 &&
+              BatchMode::SINGLE_LARGE_THAN_L1 != BatchMode::BATCH_LESS_THAN_L1);
 
 using A = MatmulType<TPosition::GM, CubeFormat::ND, float, false, LayoutMode::NONE>;
 using B = MatmulType<TPosition::GM, CubeFormat::ND, float, false, LayoutMode::NORMAL>;
@@ -50,8 +54,9 @@ extern "C" __global__ __aicore__ void matmul_names(GM_ADDR x, GM_ADDR y, GM_ADDR
 extern "C" int kernel_launch(const KernelArgs *a, void *stream) {
     matmul_tiling::MatmulApiTiling api(*platform_ascendc::PlatformAscendCManager::GetInstance("Ascend910B2"));
     api.SetDim(1);
-    for (auto type : {matmul_tiling::DataType::DT_INT8, matmul_tiling::DataType::DT_BF16, matmul_tiling::DataType::DT_INT32,
-                      matmul_tiling::DataType::DT_BFLOAT16, matmul_tiling::DataType::DT_FLOAT16, matmul_tiling::DataType::DT_FLOAT})
+    for (auto type :
+         {matmul_tiling::DataType::DT_INT8, matmul_tiling::DataType::DT_BF16, matmul_tiling::DataType::DT_INT32,
+          matmul_tiling::DataType::DT_BFLOAT16, matmul_tiling::DataType::DT_FLOAT16, matmul_tiling::DataType::DT_FLOAT})
         api.SetAType(matmul_tiling::TPosition::GM, matmul_tiling::CubeFormat::ND, type);
     api.SetBType(matmul_tiling::TPosition::GM, matmul_tiling::CubeFormat::ND, matmul_tiling::DataType::DT_FLOAT);
     api.SetCType(matmul_tiling::TPosition::GM, matmul_tiling::CubeFormat::ND, matmul_tiling::DataType::DT_FLOAT);
@@ -60,12 +65,14 @@ extern "C" int kernel_launch(const KernelArgs *a, void *stream) {
     api.SetOrgShape(32, 32, 32);
     api.SetSingleShape(32, 32, 32);
     api.SetSingleRange(32, 32, 32);
+    api.SetAlignSplit(16, 16, 16);
     api.SetFixSplit(32, 32);
     api.EnableBias(false);
     api.SetBufferSpace(-1, -1, -1);
     TCubeTiling tiling;
     int32_t cores = 0, down = 0, across = 0;
     if (api.GetTiling(tiling) < 0 || api.GetCoreNum(cores, down, across) || cores != 1) return 1;
-    matmul_names<<<1, nullptr, stream>>>((GM_ADDR)a->inputs[0].ptr, (GM_ADDR)a->inputs[1].ptr, (GM_ADDR)a->outputs[0].ptr, (GM_ADDR)a->workspace, tiling);
+    matmul_names<<<1, nullptr, stream>>>((GM_ADDR)a->inputs[0].ptr, (GM_ADDR)a->inputs[1].ptr,
+                                         (GM_ADDR)a->outputs[0].ptr, (GM_ADDR)a->workspace, tiling);
     return 0;
 }

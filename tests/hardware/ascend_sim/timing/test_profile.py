@@ -62,7 +62,7 @@ CASES: dict[str, tuple[list[str], str, str]] = {
         "vector",
         "bank conflicts",
     ),
-    "element by element": (launch(["scalar_local line=12"] * 3000 for _ in range(48)), "scalar", "line 12"),
+    "element by element": (launch(["scalar_local line=12"] * 9000 for _ in range(48)), "scalar", "line 12"),
     "plain code": (launch(["scalar_blocks a=60000"] for _ in range(48)), "scalar", "plain code"),
     "global scalars": (
         launch([f"scalar_global gm={X + 64 * i}" for i in range(300)] for _ in range(48)),

@@ -219,6 +219,49 @@ def test_the_scalar_unit_issues_everything() -> None:
     assert ns(one(*["scalar_local"] * 10)) == 110
 
 
+def test_a_scalar_write_waits_for_what_was_read() -> None:
+    profile = ROUND.changed(scalar__local=4, scalar__load_use=20)
+    read, write = "scalar_local", "scalar_local b=1"
+    assert ns(one(read, write), profile) == 4 + 20 + 4
+    assert ns(one(*[read] * 8, *[write] * 8), profile) == 8 * 4 + 20 + 8 * 4
+    assert ns(one(*[read, write] * 8), profile) == 8 * (4 + 20 + 4)
+    assert ns(one(read, vector(RELU, 10)), profile) == 4 + 20 + 33
+
+
+def test_bytes_written_to_hbm_take_longer_than_bytes_read() -> None:
+    profile = ROUND.changed(memory__write_core_gbs=640, memory__hbm_write=2)
+    assert ns(one(copy_out(Z, 6400, bypass=1)), profile) == 2 * 6400 / 64
+
+
+def test_short_rows_move_whole_lines() -> None:
+    assert ns(one(copy_in(X, 4, bursts=10, gap=124))) == 10 + 10 * 128 / 32 + 100
+    assert ns(one(copy_out(Z, 4, bursts=10, gap=124))) == 10 + 10 * 32 / 16
+
+
+def test_touching_lines_first_does_not_make_them_cheaper() -> None:
+    """Once a part of a line was paid for and the whole of it was in L2."""
+
+    def tiles(core: int) -> list[str]:
+        return [copy_in(X + (core << 30) + i * 32 * KB, 32 * KB) for i in range(8)]
+
+    touches = [copy_in(X + i * 32 * KB, 32, bursts=256, gap=96) for i in range(8)]
+    others = [tiles(core) for core in range(1, 48)]
+    assert latency(launch([[*touches, *tiles(0)], *others])) > latency(launch([tiles(0), *others]))
+
+
+def test_rows_in_other_pages_cost_extra() -> None:
+    profile = ROUND.changed(copy__page=40)
+    near, far = (one(copy_in(X, 64, bursts=4, gap=gap)) for gap in (448, (2 << 20) - 64))
+    assert ns(far, profile) == ns(near, profile) + 3 * 40
+
+
+def test_the_sum_of_a_row_costs_half_of_its_repeats() -> None:
+    profile = ROUND.changed(unit__row_reduce=0.5)
+    row, parts = (one(vector(0, 1, family=family)) for family in (5, 6))
+    assert ns(parts, profile) == 46 + 7
+    assert ns(row, profile) == 46 + 3.5
+
+
 def test_a_full_queue_holds_the_scalar_unit() -> None:
     shallow = ROUND.changed(scalar__queue_depth=2)
     report = time(one(*[vector(RELU, 77)] * 4, "scalar_blocks a=1"), shallow)

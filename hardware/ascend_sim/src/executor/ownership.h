@@ -1,0 +1,75 @@
+// Who holds each byte of a tensor, to find accesses of several cores that nothing orders.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core_order.h"
+#include "pages.h"
+
+namespace sim {
+
+// An access of an agent at a time of its core. Shared accesses (reads, atomic writes) meet freely, exclusive ones
+// (plain writes) only what is ordered before them.
+struct Claim {
+    uint32_t agent, time;
+    bool shared;
+    bool operator<(const Claim &other) const {
+        return agent != other.agent ? agent < other.agent
+               : time != other.time ? time < other.time
+                                    : shared < other.shared;
+    }
+};
+
+// Sets of claims, by number; 0 is the empty set. Numbers are valid within one epoch.
+class Claims {
+public:
+    explicit Claims(const CoreOrder &order) : order_(order), sets_(1) {}
+
+    uint32_t alone(uint32_t core, uint32_t pipe, bool shared);
+    // True if something in the set collides with `number`, a set of one.
+    bool conflict(uint32_t set, uint32_t number) const;
+    // The set after `number`, a set of one, is added: what is ordered before it is left out.
+    uint32_t joined(uint32_t set, uint32_t number);
+    // "core 3", or "other cores" for a set of several.
+    std::string name(uint32_t set) const;
+
+private:
+    uint32_t number_of(const std::vector<Claim> &claims);
+    bool before(const Claim &claim, uint32_t core) const;
+
+    const CoreOrder &order_;
+    uint32_t epoch_ = 0;
+    std::vector<std::vector<Claim>> sets_;
+    std::map<std::vector<Claim>, uint32_t> numbers_;
+    std::unordered_map<uint64_t, uint32_t> joined_;
+    Claim last_ = {};
+    uint32_t last_number_ = 0;
+};
+
+class Ownership {
+public:
+    explicit Ownership(uint64_t bytes);
+
+    // The first set of claims on [begin, end) that a set of one collides with, or 0.
+    uint32_t conflict(uint64_t begin, uint64_t end, uint32_t number, uint32_t epoch, const Claims &claims) const;
+    void claim(uint64_t begin, uint64_t end, uint32_t number, uint32_t epoch, Claims &claims);
+
+private:
+    static constexpr uint64_t group_bytes = 1024;
+    struct Detail { uint32_t holder[group_bytes]; };
+    struct Group {
+        uint32_t epoch = 0, holder = 0;
+        uint16_t begin = 0, end = 0;  // the held part, while it is one piece with one set of holders
+        bool detailed = false;
+        std::unique_ptr<Detail> detail;
+    };
+    static void claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t number, Claims &claims);
+
+    Pages<Group> groups_;
+};
+
+}  // namespace sim

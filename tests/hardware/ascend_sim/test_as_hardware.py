@@ -1,0 +1,189 @@
+"""Kernels of our own in forms that an NPU and its compiler accept, and one form that they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kernel_gym.hardware.ascend_sim.device import AscendSim
+from kernel_gym.hardware.device import Run
+from kernel_gym.kernel import Kernel
+from tests.support.kernels import Compiled, source
+
+Array = NDArray[Any]
+N = 64
+SETUP = """
+    GlobalTensor<float> in, out; in.SetGlobalBuffer((__gm__ float *)x0); out.SetGlobalBuffer((__gm__ float *)z0);
+    TBuf<> ta, tb; pipe.InitBuffer(ta, 256); pipe.InitBuffer(tb, 256);
+    LocalTensor<float> a = ta.Get<float>(), b = tb.Get<float>();
+    DataCopy(a, in, 64); PipeBarrier<PIPE_ALL>();
+    {0}
+    PipeBarrier<PIPE_ALL>(); DataCopy(out, b, 64);
+"""
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[AscendSim]:
+    with AscendSim() as made:
+        yield made
+
+
+def run(device: AscendSim, body: str, prelude: str = "") -> Run:
+    x = np.linspace(-2, 2, N, dtype=np.float32)
+    return Compiled(device, source(body, 1, prelude=prelude))([x], [((N,), "float32")])
+
+
+X = np.linspace(-2, 2, N, dtype=np.float32)
+#: Code between loading `a` and storing `b`, and what it computes.
+ACCEPTED: dict[str, tuple[str, Array]] = {
+    "an element is assigned to an element": ("for (int i = 0; i < 64; ++i) b(i) = a(63 - i);", X[::-1]),
+    "an element is added to": ("for (int i = 0; i < 64; ++i) { b(i) = a(i); b(i) += 1.5f; b(i) -= 0.5f; }", X + 1),
+    "an element is scaled": ("for (int i = 0; i < 64; ++i) { b(i) = a(i); b(i) *= 3.0f; b(i) /= 2.0f; }", X * 3 / 2),
+    "elements are assigned in a chain": (
+        "for (int i = 0; i < 64; i += 2) b(i) = b(i + 1) = a(i);",
+        np.repeat(X[::2], 2),
+    ),
+    "an element of integers": (
+        "auto c = b.ReinterpretCast<int32_t>();"
+        " for (int i = 0; i < 64; ++i) { c(i) = i; c(i) %= 7; ++c(i); c(i) |= 8; }"
+        " PipeBarrier<PIPE_ALL>(); Cast(b, c, RoundMode::CAST_NONE, 64);",
+        ((np.arange(N) % 7 + 1) | 8).astype(np.float32),
+    ),
+    "a global element is assigned": (
+        "Duplicate(b, 0.0f, 64); PipeBarrier<PIPE_ALL>(); out(0) = in(3); out(1) = out(0); out(1) += 1.0f; return;",
+        np.array([X[3], X[3] + 1], np.float32),
+    ),
+    "a TBuf hands out a tensor": (
+        "auto t = tb.AllocTensor<float>(); Adds(t, a, 1.0f, 64); tb.FreeTensor(t);",
+        X + 1,
+    ),
+    "Compare writes bits into a tensor of floats": (
+        "CompareScalar(b, a, 0.0f, CMPMODE::GT, 64); auto m = b.ReinterpretCast<uint8_t>();"
+        " Duplicate(a, 1.0f, 64); Select(a, m, a, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, 64); Adds(b, a, 0.0f, 64);",
+        (X > 0).astype(np.float32),
+    ),
+    "more than eight tensors are allocated and freed": (
+        "TQue<TPosition::VECIN, 1> q; pipe.InitBuffer(q, 11, 32); LocalTensor<float> t[11];"
+        " for (int i = 0; i < 11; ++i) t[i] = q.AllocTensor<float>(); for (int i = 0; i < 11; ++i) q.FreeTensor(t[i]);"
+        " Adds(b, a, 0.0f, 64);",
+        X,
+    ),
+    "the tail of a copy is dropped and not needed": (
+        "DataCopy(b, in, 13); PipeBarrier<PIPE_ALL>(); Adds(b, a, 0.0f, 64);",
+        X,
+    ),
+    "a constant of cfloat": ("Duplicate(b, FLT_MAX, 64);", np.full(N, np.finfo(np.float32).max)),
+    "a constant of math.h": ("Duplicate(b, -INFINITY, 64);", np.full(N, -np.inf)),
+}
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_what_hardware_accepts_runs(device: AscendSim, name: str) -> None:
+    code, want = ACCEPTED[name]
+    result = run(device, SETUP.replace("{0}", code), prelude="#include <cfloat>\n#include <math.h>\n")
+    assert result.status == "ok", result.fault
+    assert np.allclose(result.outputs[0][: len(want)], want, rtol=1e-6)
+
+
+def test_the_pipe_may_be_initialised_again(device: AscendSim) -> None:
+    result = run(device, "pipe.Init();" + SETUP.replace("{0}", "Adds(b, a, 1.0f, 64);"))
+    assert result.status == "ok", result.fault
+    assert np.allclose(result.outputs[0], X + 1)
+
+
+def test_the_line_of_an_element_is_the_authors(device: AscendSim) -> None:
+    body = SETUP.replace("{0}", "\n\nb(64) = 1.0f;")
+    fault = run(device, body).fault
+    assert fault is not None
+    assert fault.rule == "OUT_OF_BOUNDS"
+    assert source(body, 1).splitlines()[(fault.line or 0) - 1] == "b(64) = 1.0f;"
+
+
+RAW = """
+    __gm__ float *from = (__gm__ float *)x0, *to = (__gm__ float *)z0;
+    for (int i = 0; i < 64; ++i) to[i] = from[63 - i];
+    for (int i = 0; i < 64; ++i) to[i] += 1.0f;
+"""
+BY_TENSOR = """
+    GlobalTensor<float> from, to; from.SetGlobalBuffer((__gm__ float *)x0); to.SetGlobalBuffer((__gm__ float *)z0);
+    for (int i = 0; i < 64; ++i) to.SetValue(i, from.GetValue(63 - i));
+    for (int i = 0; i < 64; ++i) to.SetValue(i, to.GetValue(i) + 1.0f);
+"""
+
+
+def test_a_pointer_into_global_memory_is_followed_at_the_price_of_a_scalar_access(device: AscendSim) -> None:
+    raw, by_tensor = run(device, RAW), run(device, BY_TENSOR)
+    assert raw.status == "ok", raw.fault
+    assert np.allclose(raw.outputs[0], X[::-1] + 1)
+    assert raw.mix["GetValue global"] == by_tensor.mix["GetValue global"] == 128
+    assert raw.mix["SetValue global"] == by_tensor.mix["SetValue global"] == 128
+    assert raw.latency_us == pytest.approx(by_tensor.latency_us, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("access", "broken"),
+    [
+        ("float v = ((__gm__ float *)x0)[4096]; if (v > 0) ((__gm__ float *)z0)[0] = v;", "GM_OUT_OF_BOUNDS"),
+        ("((__gm__ float *)x0)[0] = 1.0f;", "WRITE_TO_INPUT"),
+        ("float v = *(__gm__ float *)z0; if (v > 0) ((__gm__ float *)z0)[0] = v;", "UNINITIALISED"),
+        ("uint64_t v = *(__gm__ uint64_t *)(x0 + 4); if (v) ((__gm__ float *)z0)[0] = 1.0f;", "BAD_POINTER"),
+        ("float v = *(__gm__ float *)(x0 - 4); if (v > 0) ((__gm__ float *)z0)[0] = v;", "BAD_POINTER"),
+    ],
+)
+def test_a_pointer_that_strays_is_a_fault(device: AscendSim, access: str, broken: str) -> None:
+    fault = run(device, access).fault
+    assert fault is not None
+    assert fault.rule == broken
+
+
+@pytest.mark.parametrize(
+    ("statement", "compiles"),
+    [
+        ("uint32_t n = p.v[0]; DataCopyParams copy{n, 1, 0, 0};", False),
+        ("uint32_t n = p.v[0]; DataCopyExtParams copy{n, 4, 0, 0, 0};", False),
+        ("uint32_t n = p.v[0]; DataCopyParams copy{(uint16_t)n, 1, 0, 0};", True),
+        ("uint32_t n = p.v[0]; DataCopyExtParams copy{1, n, n, 0, 0};", True),
+    ],
+)
+def test_braces_do_not_narrow(device: AscendSim, statement: str, compiles: bool) -> None:
+    build = device.build(Kernel(source(statement, 1)))
+    assert build.ok == compiles
+    assert compiles or "narrowing conversion" in build.diagnostics[0].message
+
+
+def test_single_shapes_are_aligned_as_asked(device: AscendSim) -> None:
+    text = source("", 1, prelude='#include "tiling/tiling_api.h"').replace(
+        "    Ints ints{};",
+        "    Ints ints{}; TCubeTiling t; matmul_tiling::MultiCoreMatmulTiling m;\n"
+        "    m.SetDim(4); m.SetShape(256, 256, 64);\n"
+        "    m.SetAlignSplit(64, 32, -1); if (m.GetTiling(t) || t.singleCoreM % 64 || t.singleCoreN % 32) return 7;",
+    )
+    result = Compiled(device, text)([X], [((N,), "float32")])
+    assert result.code == 0, result
+
+
+# ---- flags that the compiler inserts --------------------------------------------------------------------------------
+
+UNORDERED = SETUP.replace("DataCopy(a, in, 64); PipeBarrier<PIPE_ALL>();", "DataCopy(a, in, 64);").replace(
+    "PipeBarrier<PIPE_ALL>(); DataCopy(out", "DataCopy(out"
+)
+
+
+def test_missing_flags_are_a_fault_unless_they_are_inserted(device: AscendSim) -> None:
+    body = UNORDERED.replace("{0}", "Adds(b, a, 1.0f, 64);")
+    fault = run(device, body).fault
+    assert fault is not None
+    assert fault.rule == "MISSING_SYNC"
+    with AscendSim(auto_sync=True) as inserting:
+        result = run(inserting, body)
+        assert result.status == "ok", result.fault
+        assert np.allclose(result.outputs[0], X + 1)
+        by_hand = run(inserting, SETUP.replace("{0}", "Adds(b, a, 1.0f, 64);"))
+        assert inserting.identity() != device.identity()
+        assert result.latency_us is not None
+        assert by_hand.latency_us is not None
+        assert 0.9 * by_hand.latency_us < result.latency_us <= by_hand.latency_us

@@ -1,0 +1,235 @@
+"""Programs that once got time or correctness for nothing: each is a fault now, or pays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from timeline_driver import ALL, V, X, copy_in, copy_out, latency, launch, time, vector
+
+from kernel_gym.hardware.ascend_sim import chip
+from kernel_gym.hardware.ascend_sim.device import AscendSim
+from kernel_gym.hardware.device import Run
+from tests.support.kernels import Compiled, source
+
+L, BLOCKS = 4096, 4
+SETUP = """
+    const uint32_t L = 4096, block = GetBlockIdx();
+    GlobalTensor<float> in, out, room; GlobalTensor<int32_t> gm;
+    in.SetGlobalBuffer((__gm__ float *)x0); out.SetGlobalBuffer((__gm__ float *)z0);
+    room.SetGlobalBuffer((__gm__ float *)ws); gm.SetGlobalBuffer((__gm__ int32_t *)ws + 65536);
+    TBuf<> ta, tw; pipe.InitBuffer(ta, L * 4); pipe.InitBuffer(tw, 1024);
+    LocalTensor<float> a = ta.Get<float>(); LocalTensor<int32_t> w = tw.Get<int32_t>();
+"""
+LOAD = "DataCopy(a, in[block * L], L); PipeBarrier<PIPE_ALL>();"
+STORE = "PipeBarrier<PIPE_ALL>(); DataCopy(out[block * L], a, L);"
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[AscendSim]:
+    with AscendSim() as made:
+        yield made
+
+
+def run(device: AscendSim, body: str, compute: bool = True, prelude: str = "") -> Run:
+    x = np.linspace(0.1, 1.0, L * BLOCKS, dtype=np.float32)
+    kernel = Compiled(device, source(body, 1, str(BLOCKS), prelude=prelude))
+    return kernel([x], [((L * BLOCKS,), "float32")], compute)
+
+
+def rule(device: AscendSim, body: str, prelude: str = "") -> str | None:
+    fault = run(device, body, prelude=prelude).fault
+    return fault.rule if fault else None
+
+
+def us(device: AscendSim, body: str) -> float:
+    timed = run(device, body, compute=False)
+    assert timed.status == "ok", timed.fault
+    assert timed.latency_us is not None
+    return timed.latency_us
+
+
+# ---- flags between cores --------------------------------------------------------------------------------------------
+
+WRITES_THEN = SETUP + LOAD + "if (block == 0) { DataCopy(room, a, L); PipeBarrier<PIPE_ALL>(); } "
+READS_IT = "if (block == 3) { DataCopy(a, room, L); PipeBarrier<PIPE_ALL>(); } " + STORE
+
+
+@pytest.mark.parametrize(
+    ("flags", "broken"),
+    [
+        ("if (block == 1) IBSet(gm, w, 1, 0); if (block == 2) IBWait(gm, w, 1, 0);", "GM_RACE"),
+        ("if (block == 0) IBSet(gm, w, 0, 0); if (block == 3) IBWait(gm, w, 0, 0);", None),
+        (
+            "if (block == 0) IBSet(gm, w, 0, 0); if (block == 2) { IBWait(gm, w, 0, 0); IBSet(gm, w, 2, 1); }"
+            " if (block == 3) IBWait(gm, w, 2, 1);",
+            None,
+        ),
+        ("CrossCoreSetFlag<0, PIPE_MTE3>(3); if (block != 3) CrossCoreWaitFlag(3);", "GM_RACE"),
+        ("CrossCoreSetFlag<0, PIPE_MTE3>(3); CrossCoreWaitFlag(3);", None),
+        ("CrossCoreSetFlag<1, PIPE_MTE3>(3); CrossCoreWaitFlag(3);", "GM_RACE"),  # each block alone is a group
+    ],
+)
+def test_a_flag_orders_the_cores_that_it_names_and_no_others(device: AscendSim, flags: str, broken: str | None) -> None:
+    assert rule(device, WRITES_THEN + flags + READS_IT) == broken
+
+
+def test_a_flag_covers_what_its_pipe_has_waited_for(device: AscendSim) -> None:
+    unfinished = SETUP + LOAD + "if (block == 0) DataCopy(room, a, L); CrossCoreSetFlag<0, PIPE_V>(3);"
+    assert rule(device, unfinished + "CrossCoreWaitFlag(3);" + READS_IT) == "GM_RACE"
+    waited = "SetFlag<HardEvent::MTE3_V>(0); WaitFlag<HardEvent::MTE3_V>(0); CrossCoreSetFlag<0, PIPE_V>(3);"
+    finished = unfinished.replace("CrossCoreSetFlag<0, PIPE_V>(3);", waited)
+    assert rule(device, finished + "CrossCoreWaitFlag(3);" + READS_IT) is None
+
+
+def test_readers_may_meet_and_their_writer_waits_for_all(device: AscendSim) -> None:
+    reads = SETUP + "if (block) { DataCopy(a, room, L); PipeBarrier<PIPE_ALL>(); IBSet(gm, w, block, 0); } "
+    filled = SETUP + LOAD + "if (block == 0) { DataCopy(room, a, L); } SyncAll();" + reads.replace(SETUP, "")
+    writes = "DataCopy(room, a, L); PipeBarrier<PIPE_ALL>(); } " + STORE
+    some = "if (block == 0) { IBWait(gm, w, 1, 0); IBWait(gm, w, 2, 0); "
+    assert rule(device, filled + some + writes) == "GM_RACE"
+    assert rule(device, filled + some + "IBWait(gm, w, 3, 0); " + writes) is None
+
+
+def test_a_launch_with_more_blocks_than_cores_cannot_wait_for_them(device: AscendSim) -> None:
+    kernel = Compiled(device, source(SETUP + "IBSet(gm, w, 0, 0);", 1, "64"))
+    fault = kernel([np.zeros(L, np.float32)], [((L,), "float32")]).fault
+    assert fault is not None
+    assert fault.rule == "SYNC_DEADLOCK"
+
+
+WORK = "for (int i = 0; i < 200; ++i) Exp(a, a, L);"
+CHAINS = {
+    "IBWait": (
+        "if (block) IBWait(gm, w, block - 1, 0);",
+        "PipeBarrier<PIPE_ALL>(); if (block + 1 < GetBlockNum()) IBSet(gm, w, block, 0);",
+    ),
+    "CrossCoreWaitFlag": (
+        "for (uint32_t turn = 0; turn < block; ++turn) { CrossCoreSetFlag<0, PIPE_V>(1); CrossCoreWaitFlag(1); }",
+        "for (uint32_t turn = block; turn < 3; ++turn) { CrossCoreSetFlag<0, PIPE_V>(1); CrossCoreWaitFlag(1); }",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_chain_of_blocks_takes_the_time_of_all_of_them(device: AscendSim, name: str) -> None:
+    before, after = CHAINS[name]
+    side_by_side = us(device, SETUP + LOAD + WORK + STORE)
+    chain = us(device, SETUP + LOAD + before + WORK + after + STORE)
+    launching = us(device, SETUP + LOAD + STORE)
+    assert chain > launching + 3.9 * (side_by_side - launching)
+
+
+@pytest.mark.parametrize(
+    "waits",
+    ["IBSet(gm, w, block, 0); IBWait(gm, w, block, 0);", "CrossCoreSetFlag<1, PIPE_S>(1); CrossCoreWaitFlag(1);"],
+)
+def test_waiting_for_oneself_is_no_free_barrier(device: AscendSim, waits: str) -> None:
+    tile = "DataCopy(a, in[block * L], L); {0} Adds(a, a, 1.0f, L); {0} DataCopy(out[block * L], a, L); {0}"
+    loop = SETUP + "for (int i = 0; i < 50; ++i) {{ " + tile + " }}"
+    assert us(device, loop.format(waits)) >= us(device, loop.format("PipeBarrier<PIPE_ALL>();"))
+
+
+def test_a_flag_costs_no_less_than_the_meeting_that_is_made_of_flags(device: AscendSim) -> None:
+    flags = "CrossCoreSetFlag<0, PIPE_MTE3>(1); CrossCoreWaitFlag(1);"
+    loop = SETUP + LOAD + "for (int i = 0; i < 20; ++i) {{ {0} }}" + STORE
+    assert us(device, loop.format(flags)) >= 0.99 * us(device, loop.format("SyncAll();"))
+
+
+# ---- units that a core does not have --------------------------------------------------------------------------------
+
+L1 = SETUP + "TBuf<TPosition::A1> t1; pipe.InitBuffer(t1, L * 4); LocalTensor<float> l1 = t1.Get<float>();"
+MATMUL = """
+#include "lib/matmul_intf.h"
+"""
+PRODUCT = """
+    using A = MatmulType<TPosition::GM, CubeFormat::ND, float>;
+    Matmul<A, A, A> mm; TCubeTiling t{};
+    t.M = t.N = t.Ka = t.Kb = t.singleCoreM = t.singleCoreN = t.singleCoreK = 64;
+    t.baseM = t.baseN = t.baseK = 64; t.depthA1 = t.depthB1 = 1;
+    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &t);
+    GlobalTensor<float> in, out;
+    in.SetGlobalBuffer((__gm__ float *)x0); out.SetGlobalBuffer((__gm__ float *)z0 + GetBlockIdx() * 4096);
+    mm.SetTensorA(in); mm.SetTensorB(in); mm.IterateAll(out); mm.End();
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "broken"),
+    [
+        (L1 + "DataCopy(l1, in, L);", "UNIT"),
+        (L1 + LOAD + "DataCopy(l1, a, L);", "SPACE"),
+        (L1 + LOAD + "DataCopy(a, l1, L);", "SPACE"),
+        (L1 + "l1.SetValue(0, 1.0f);", "UNIT"),
+        ("KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);" + SETUP + LOAD, "UNIT"),
+        ("KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);" + SETUP + "Duplicate(a, 0.0f, L);", "UNIT"),
+        ("KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);" + PRODUCT, "UNIT"),
+        ("KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);" + PRODUCT, "UNIT"),
+    ],
+)
+def test_a_core_has_the_units_of_its_kind_alone(device: AscendSim, body: str, broken: str) -> None:
+    assert rule(device, body, prelude=MATMUL) == broken
+
+
+def test_a_cube_core_loads_and_a_mixed_launch_multiplies(device: AscendSim) -> None:
+    cube = L1.replace("TBuf<> ta, tw; pipe.InitBuffer(ta, L * 4); pipe.InitBuffer(tw, 1024);", "")
+    cube = cube.replace("LocalTensor<float> a = ta.Get<float>(); LocalTensor<int32_t> w = tw.Get<int32_t>();", "")
+    kind = "KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);"
+    copies = "DataCopy(l1, in, L); PipeBarrier<PIPE_ALL>(); DataCopy(out[block * L], l1, L);"
+    assert rule(device, kind + cube + copies) is None
+    halves = "if (GetBlockIdx() % 2) return;" + PRODUCT.replace("GetBlockIdx() * 4096", "GetBlockIdx() / 2 * 4096")
+    assert rule(device, halves, prelude=MATMUL) is None
+
+
+# ---- copies ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "copies",
+    [
+        "DataCopy(a, in, DataCopyParams({0}, {1}, 0, {2}));",
+        "DataCopy(out, a, DataCopyParams({0}, {1}, {2}, 0));",
+        "DataCopy(b, a, DataCopyParams({0}, {1}, 0, {2}));",
+        "DataCopy(b, a, DataCopyParams({0}, {1}, {2}, 0));",
+    ],
+)
+def test_bursts_that_touch_on_one_side_are_paid_one_by_one(device: AscendSim, copies: str) -> None:
+    body = SETUP + "TBuf<> tb; pipe.InitBuffer(tb, L * 4); LocalTensor<float> b = tb.Get<float>(); if (block == 0) {"
+    loop = body + "Duplicate(a, 1.0f, L); PipeBarrier<PIPE_ALL>(); for (int i = 0; i < 40; ++i) { "
+    scattered, whole = (us(device, loop + copies.format(*sizes) + "} }") for sizes in ((256, 1, 1), (1, 256, 0)))
+    cycles = (scattered - whole) * chip.load()["clock_mhz"] / 40
+    assert cycles > 200
+
+
+# ---- the last wave --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bypass", [0, 1])
+def test_no_launch_is_shorter_than_the_vector_time_of_its_busiest_core(bypass: int) -> None:
+    tile = [copy_in(X, 32768, bypass=bypass), vector(13, 255), vector(13, 255), vector(13, 255)]
+
+    def block(core: int, tiles: int) -> list[str]:
+        return [line.replace(f"gm={X}", f"gm={X + (core << 24) + i * 32768}") for i in range(tiles) for line in tile]
+
+    profile = chip.load("910B1")
+    report = time(launch(block(core, 40 if core == 0 else 4) for core in range(48)), profile)
+    exp = profile["vector.exp.startup"] + 255 * profile["vector.exp.repeat"]
+    assert report["latency_us"] >= 120 * exp / profile["clock_mhz"]
+
+
+def test_a_core_without_transfers_takes_its_own_time_beside_others_that_have_many() -> None:
+    def loading(core: int, tiles: int) -> list[str]:
+        return [copy_in(X + (core << 28) + i * 32768, 32768) for i in range(tiles)]
+
+    busy = [vector(13, 255)] * 150
+    few = [loading(core, 5) for core in range(2, 42)]
+    alone = latency(launch([busy]))
+    for blocks in ([busy, loading(1, 60), *few], [loading(1, 60), *few, busy]):
+        assert latency(launch(blocks)) >= alone
+
+
+def test_a_barrier_covers_copies_out() -> None:
+    copies = [copy_out(X + i * 65536, 65536) for i in range(4)]
+    after = [f"barrier pipe={ALL}", f"vector pipe={V} op=0 repeats=64"]
+    assert latency(launch([[*copies, *after]])) > latency(launch([copies]))

@@ -1,0 +1,140 @@
+"""A search for programs that do more work in less time: there are none beyond rounding.
+
+Programs run on several cores, each on global bytes of its own. A change adds an instruction, enlarges an operand or
+adds a wait on one core; the launch must not become shorter. Bytes that several cores read are left out on purpose:
+there a longer burst may save a part of a sector that others contend for, as published measurements say (copy.shared in
+chips/base.yaml).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from timeline_driver import ALL, KB, MTE2, MTE3, V, X, Z, latency, launch
+
+from kernel_gym.hardware.ascend_sim import chip
+
+#: Times are whole 1024ths of a cycle; what a program of some hundred instructions loses by rounding is below this.
+ROUNDING_US = 4 / chip.load("910B1")["clock_mhz"]
+SHARED = 0x80000000
+
+
+@dataclass(frozen=True)
+class Record:
+    """One instruction; `size` names the field that a larger operand multiplies."""
+
+    kind: str
+    fields: tuple[tuple[str, int], ...]
+    size: str = ""
+
+    def line(self, core: int) -> str:
+        words = [f"{key}={value + (core << 30 if key == 'gm' else 0)}" for key, value in self.fields]
+        return " ".join([self.kind, *words])
+
+    def larger(self, factor: int) -> Record:
+        return replace(self, fields=tuple((k, v * factor if k == self.size else v) for k, v in self.fields))
+
+
+def record(kind: str, size: str = "", **fields: int) -> Record:
+    return Record(kind, tuple(fields.items()), size)
+
+
+places = st.integers(0, 60).map(lambda i: i * 64 * KB)
+pieces = st.integers(1, 16).map(lambda n: n * 512)
+pipes = st.sampled_from([V, MTE2, MTE3])
+tokens = st.integers(0, 5)
+records = st.one_of(
+    st.builds(
+        lambda at, size, bypass: record("copy_in", "bytes", pipe=MTE2, gm=X + at, bytes=size, bursts=1, bypass=bypass),
+        places, pieces, st.integers(0, 1),
+    ),
+    st.builds(
+        lambda at, count: record("copy_in", "bursts", pipe=MTE2, gm=X + at, bytes=64, bursts=count, gap=448),
+        places, st.integers(1, 30),
+    ),
+    st.builds(
+        lambda at, size, atomic: record("copy_out", "bytes", pipe=MTE3, gm=Z + at, bytes=size, bursts=1, atomic=atomic),
+        places, pieces, st.integers(0, 1),
+    ),
+    st.builds(
+        lambda op, repeats, src1: record(
+            "vector", "repeats", pipe=V, op=op, repeats=repeats, operands=3, dst=0x20000, src1=src1
+        ),
+        st.integers(0, 30), st.integers(1, 64), st.sampled_from([0, 256, 0x4000]),
+    ),
+    st.builds(lambda pipe, token: record("signal", pipe=pipe, token=token), pipes, tokens),
+    st.builds(lambda pipe, token: record("wait", pipe=pipe, token=token), st.one_of(pipes, st.just(0)), tokens),
+    st.sampled_from([record("barrier", pipe=ALL), record("barrier", pipe=V), record("scalar_local")]),
+    st.builds(lambda n: record("scalar_blocks", "a", a=n), st.integers(1, 200)),
+    st.builds(lambda at: record("scalar_global", gm=X + at), places),
+)  # fmt: skip
+blocks = st.lists(records, min_size=1, max_size=20)
+programs = st.lists(blocks, min_size=1, max_size=6)
+Program = list[list[Record]]
+
+
+def us(program: Program, kind: int = 0) -> float:
+    return latency(launch(([each.line(core) for each in body] for core, body in enumerate(program)), kind))
+
+
+def changed(program: Program, data: st.DataObject) -> Program:
+    """The program with more work on one of its cores."""
+    core = data.draw(st.integers(0, len(program) - 1))
+    body = list(program[core])
+    place = data.draw(st.integers(0, len(body) - 1))
+    how = data.draw(st.sampled_from(["add", "enlarge", "wait"]))
+    if how == "enlarge" and body[place].size:
+        body[place] = body[place].larger(data.draw(st.integers(2, 4)))
+    elif how == "wait":
+        waiting = st.builds(lambda pipe, token: record("wait", pipe=pipe, token=token), pipes, tokens)
+        body.insert(place, data.draw(st.one_of(waiting, st.just(record("barrier", pipe=ALL)))))
+    else:
+        body.insert(place, data.draw(records.filter(lambda each: each.kind != "signal")))
+    return [*program[:core], body, *program[core + 1 :]]
+
+
+def search(program: Program, data: st.DataObject) -> None:
+    more = changed(program, data)
+    assert us(more) >= us(program) - ROUNDING_US
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(programs, st.data())
+def test_more_work_is_never_faster(program: Program, data: st.DataObject) -> None:
+    search(program, data)
+
+
+@pytest.mark.slow
+@settings(max_examples=3000, suppress_health_check=[HealthCheck.too_slow])
+@given(programs, st.data())
+def test_a_long_search_finds_no_free_work(program: Program, data: st.DataObject) -> None:
+    search(program, data)
+
+
+def chained(first: list[Record], second: list[Record], token: int) -> list[str]:
+    """Two cores, of which the second starts when the first is done."""
+    lines = ["launch_begin a=2 b=0", "core_begin core=0", *(f"{each.line(0)} core=0" for each in first)]
+    lines += [
+        f"barrier pipe={ALL} core=0",
+        f"signal pipe=0 token={token} core=0",
+        "core_end core=0",
+        "core_begin core=1",
+    ]
+    lines += [f"wait pipe=0 token={token} core=1", *(f"{each.line(1)} core=1" for each in second), "core_end core=1"]
+    return [*lines, "launch_end"]
+
+
+@settings(max_examples=8)
+@given(blocks, blocks, st.sampled_from([SHARED, SHARED + 0x40000000]), st.data())
+def test_a_core_that_waits_for_another_takes_the_time_of_both(
+    first: list[Record], second: list[Record], token: int, data: st.DataObject
+) -> None:
+    free: Any = chip.load("910B1").changed(launch__base_us=0, launch__core_us=0)
+    times = [latency(launch([[each.line(core) for each in body]]), free) for core, body in enumerate((first, second))]
+    assert latency(chained(first, second, token), free) >= max(times) - ROUNDING_US
+    larger = changed([first], data)[0]
+    assert latency(chained(larger, second, token)) >= latency(chained(first, second, token)) - ROUNDING_US
