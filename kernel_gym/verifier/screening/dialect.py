@@ -103,6 +103,11 @@ class _Names:
             syntax.name_of(declarator) for node in nodes for declarator in syntax.declarators(node)
         }
 
+    def has_constant(self, name: str) -> bool:
+        """Return whether the file declares a constant of the C library, or includes the header that does."""
+        of_floats = name.startswith(("FLT_", "DBL_"))
+        return name in self.declared or not self.headers.isdisjoint(_FLOAT_HEADERS if of_floats else _MATH_HEADERS)
+
 
 def _is_fixed(node: Node) -> bool:
     """Return whether a declaration is constant: the compiler folds constants, and folded casts are allowed."""
@@ -115,11 +120,6 @@ def _is_plain(declarator: Node) -> bool:
 
 def _type(node: Node) -> str:
     return syntax.text(node.child_by_field_name("type")).replace(" ", "").rpartition("::")[2]
-
-    def has_constant(self, name: str) -> bool:
-        """Return whether the file declares a constant of the C library, or includes the header that does."""
-        of_floats = name.startswith(("FLT_", "DBL_"))
-        return name in self.declared or not self.headers.isdisjoint(_FLOAT_HEADERS if of_floats else _MATH_HEADERS)
 
 
 class _Device:
@@ -169,7 +169,7 @@ class _Device:
             kinds = {_kind(syntax.text(cast.type).replace(" ", "")), self.kind(cast.value)}
         elif node.type == "assignment_expression" or (_is_arithmetic(node) and not _scales(node)):
             kinds = {self._operand(node, "left"), self._operand(node, "right")}
-        elif node.type == "init_declarator" and _declares_number(node):
+        elif node.type == "init_declarator" and node.parent is not None and _declares_number(node, node.parent):
             kinds = {_kind(_type(node.parent)), self._operand(node, "value")}
         if kinds == {"float", "unsigned"}:
             yield _BOOK.finding("float-unsigned", syntax.line(node), _short(syntax.text(node)))
@@ -236,10 +236,10 @@ def _scales(node: Node) -> bool:
     return operator == "*" and any(child.type == "number_literal" for child in node.named_children)
 
 
-def _declares_number(node: Node) -> bool:
+def _declares_number(node: Node, declaration: Node) -> bool:
     """Return whether an initialised declarator is of its declaration's own type and not constant."""
     declarator = node.child_by_field_name("declarator")
-    return node.parent is not None and not _is_fixed(node.parent) and declarator is not None and _is_plain(declarator)
+    return not _is_fixed(declaration) and declarator is not None and _is_plain(declarator)
 
 
 def _kind(type_name: str) -> str:
