@@ -12,7 +12,9 @@ from kernel_gym.verifier.attacks.catalogue import Attack
 
 
 def unqualified(text: str) -> str:
-    """Return the text with a using directive instead of qualified names."""
+    """Return the text with a using directive instead of qualified names, unless it has a type of an API's name."""
+    if re.search(r"\b(?:struct|class) (?:Gelu|Relu|SoftMax|LayerNorm|Matmul)\b", text):
+        return text
     return (
         re.sub(r"using AscendC::\w+;\n", "", text)
         .replace("AscendC::", "")
@@ -49,7 +51,7 @@ def chatty(text: str) -> str:
 def spread_launch(text: str) -> str:
     """Return the text with launches on several lines."""
     return re.sub(
-        r"<<<(.*?),\s*nullptr,\s*stream>>>", r"<<<\n        \1,\n        nullptr,\n        stream>>>", text, flags=re.S
+        r"<<<([^<>\"]*?),\s*nullptr,\s*stream>>>", r"<<<\n        \1,\n        nullptr,\n        stream>>>", text
     )
 
 
