@@ -135,8 +135,8 @@ def show(study: Study) -> None:
     console.print(table)
     for name in SHOWN:
         console.print(f"  {name}: {FIGURES[name]}", highlight=False)
-    for row in judged(runs, contrasts(study)):
-        console.print(f"  {row}", highlight=False, soft_wrap=True)
+    for pair in judged(runs, contrasts(study)):
+        console.print(f"  {pair}", highlight=False, soft_wrap=True)
     if first.config.env.author == "apprentice":
         console.print(SIMULATED_AUTHOR, highlight=False)
     console.print(f"Curves: tensorboard --logdir {study.folder}", highlight=False)
