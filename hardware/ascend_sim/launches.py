@@ -108,13 +108,14 @@ def _reached(words: Mapping[str, set[str]], name: str) -> set[str]:
 
 def _owner(lexemes: Sequence[Token], brace: int) -> str | None:
     """Return the name of the function or class whose body opens at `brace`."""
-    depth, name = 0, None
+    depth = 0
+    name: str | None = None
     for index in range(brace - 1, max(brace - _HEAD, -1), -1):
         token = lexemes[index]
         if depth == 0 and token.text in ("{", "}", ";"):
             return name
         depth += {")": 1, "(": -1}.get(token.text, 0)
-        if depth == 0 and token.text in ("class", "struct"):
+        if depth == 0 and name is None and token.text in ("class", "struct"):
             return lexemes[index + 1].text
         if depth == 0 and token.text == "(" and index and lexemes[index - 1].kind == "word":
             name = lexemes[index - 1].text

@@ -62,6 +62,11 @@ def test_what_is_no_launch_stays(source: str) -> None:
         ("#define ASCENDC_CUBE_ONLY\n__global__ __aicore__ void k() { REGIST_MATMUL_OBJ(p, w, m, t); }", "AIC"),
         ("__global__ __aicore__ void k() { Mmad(c, a, b, p); }", "AIC"),
         ("class Op { void Run() { Fixpipe(c, d, p); } }; __global__ __aicore__ void k() { Op op; op.Run(); }", "AIC"),
+        ("template <class T> void run(T x) { Mmad(c, a, b, x); } __global__ void k() { run<half>(x); }", "AIC"),
+        (
+            "template <class T> struct Op { Op() : n(1) { LoadData(c, a, p); } }; __global__ void k() { Op<half> op; }",
+            "AIC",
+        ),
         ("void other() { Mmad(c, a, b, p); } __global__ __aicore__ void k() { Add(c, a, b, n); }", "AIV"),
         ("__global__ __vector__ void k() { Mmad(c, a, b, p); }", "AIV"),
         ("__global__ __cube__ void k() { }", "AIC"),
