@@ -52,10 +52,11 @@ struct ShapeInfo {
 // Compound assignment reads the element, computes and writes it back.
 #define ASC_ELEMENT_OPERATORS(own)                                                                                     \
     ASC_ELEMENT_OPERATOR(own, +)                                                                                       \
-    ASC_ELEMENT_OPERATOR(own, -) ASC_ELEMENT_OPERATOR(own, *) ASC_ELEMENT_OPERATOR(own, /)                             \
-        ASC_ELEMENT_OPERATOR(own, %) ASC_ELEMENT_OPERATOR(own, &) ASC_ELEMENT_OPERATOR(own, |)                         \
-            ASC_ELEMENT_OPERATOR(own, ^) ASC_INLINE const own &                                                        \
-            operator++() const {                                                                                       \
+    ASC_ELEMENT_OPERATOR(own, -)                                                                                       \
+    ASC_ELEMENT_OPERATOR(own, *)                                                                                       \
+    ASC_ELEMENT_OPERATOR(own, /) ASC_ELEMENT_OPERATOR(own, %) ASC_ELEMENT_OPERATOR(own, &)                             \
+        ASC_ELEMENT_OPERATOR(own, |) ASC_ELEMENT_OPERATOR(own, ^) ASC_INLINE const own &                               \
+        operator++() const {                                                                                           \
         return *this += T(1);                                                                                          \
     }                                                                                                                  \
     ASC_INLINE const own &operator--() const { return *this -= T(1); }
