@@ -50,16 +50,19 @@ struct ShapeInfo {
 };
 
 // Compound assignment reads the element, computes and writes it back.
-#define ASC_ELEMENT_OPERATORS(own)                                                                                     \
-    ASC_ELEMENT_OPERATOR(own, +)                                                                                       \
-    ASC_ELEMENT_OPERATOR(own, -)                                                                                       \
-    ASC_ELEMENT_OPERATOR(own, *)                                                                                       \
-    ASC_ELEMENT_OPERATOR(own, /) ASC_ELEMENT_OPERATOR(own, %) ASC_ELEMENT_OPERATOR(own, &)                             \
-        ASC_ELEMENT_OPERATOR(own, |) ASC_ELEMENT_OPERATOR(own, ^) ASC_INLINE const own &                               \
-        operator++() const {                                                                                           \
-        return *this += T(1);                                                                                          \
-    }                                                                                                                  \
+// clang-format off
+#define ASC_ELEMENT_OPERATORS(own)                                               \
+    ASC_ELEMENT_OPERATOR(own, +)                                                 \
+    ASC_ELEMENT_OPERATOR(own, -)                                                 \
+    ASC_ELEMENT_OPERATOR(own, *)                                                 \
+    ASC_ELEMENT_OPERATOR(own, /)                                                 \
+    ASC_ELEMENT_OPERATOR(own, %)                                                 \
+    ASC_ELEMENT_OPERATOR(own, &)                                                 \
+    ASC_ELEMENT_OPERATOR(own, |)                                                 \
+    ASC_ELEMENT_OPERATOR(own, ^)                                                 \
+    ASC_INLINE const own &operator++() const { return *this += T(1); }           \
     ASC_INLINE const own &operator--() const { return *this -= T(1); }
+// clang-format on
 #define ASC_ELEMENT_OPERATOR(own, op)                                                                                  \
     template <class Number> ASC_INLINE const own &operator op## = (const Number &number) const {                       \
         const T value = *this;                                                                                         \
