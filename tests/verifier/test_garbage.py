@@ -17,6 +17,7 @@ from kernel_gym.verifier import Verifier
 from kernel_gym.verifier.attacks import catalogue
 from kernel_gym.verifier.attacks.damage import damaged
 from kernel_gym.verifier.attacks.recheck import is_right
+from kernel_gym.verifier.attacks.variants import bare
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
@@ -72,6 +73,11 @@ def test_damage_is_the_same_for_the_same_seed_and_not_nothing():
     assert some == [attack.kernel.source for attack in damaged(KERNELS, 30, 3)]
     assert some != [attack.kernel.source for attack in damaged(KERNELS, 30, 4)]
     assert len(set(some) - {attack.kernel.source for attack in KERNELS}) > 25
+
+
+def test_a_variant_without_comments_keeps_what_a_string_says():
+    text = 'printf("a // b \\" /* c */", x);  // gone\nint y; /* gone\n too */'
+    assert bare(text) == 'printf("a // b \\" /* c */", x);  \nint y; '
 
 
 def test_a_kernel_without_tokens_cannot_be_damaged():

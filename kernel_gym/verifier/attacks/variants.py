@@ -33,8 +33,9 @@ def tabs(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    """Return the text without comments."""
-    return re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
+    """Return the text without comments; what looks like one inside a string stays."""
+    pattern = r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/'
+    return re.sub(pattern, lambda match: match[1] or "", text, flags=re.S)
 
 
 def chatty(text: str) -> str:
