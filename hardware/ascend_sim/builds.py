@@ -45,7 +45,7 @@ def prune(cache: Path, now: float | None = None) -> list[Path]:
     """Remove old builds, remains of interrupted ones and old compiled files; return the removed builds."""
     old = (time.time() if now is None else now) - RECENT
     builds = sorted((path for path in cache.glob(f"{PREFIX}*") if (path / USED).is_file()), key=_last_use)
-    gone = [path for path in builds[: max(0, len(builds) - KEPT)] if _last_use(path) < old and _remove(path)]
+    removed = [path for path in builds[: max(0, len(builds) - KEPT)] if _last_use(path) < old and _remove(path)]
     for path in cache.glob(f"{PREFIX}*"):
         if path.is_dir() and not (path / USED).is_file() and path.stat().st_mtime < old:
             shutil.rmtree(path, ignore_errors=True)
@@ -53,7 +53,7 @@ def prune(cache: Path, now: float | None = None) -> list[Path]:
     for path in objects[: max(0, len(objects) - KEPT_OBJECTS)]:
         if _mtime(path) < old:
             path.unlink(missing_ok=True)
-    return gone
+    return removed
 
 
 def _last_use(build: Path) -> float:

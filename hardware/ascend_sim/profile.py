@@ -12,7 +12,7 @@ from typing import Any
 
 from kernel_gym.verdict import Profile
 
-#: The pipe or cause behind each bottleneck that a pipe can be.
+#: The bottleneck that each pipe is reported as.
 PIPES = {
     "MTE2": "mte2",
     "MTE3": "mte3",
@@ -59,12 +59,12 @@ class Reading:
         return sum(int(self.timing["bytes"].get(path, 0)) for path in paths)
 
     def busy(self, pipe: str) -> float:
-        """Part of the cores' time in which a pipe worked, 0 to 1."""
+        """Return the part of the cores' time in which a pipe worked, 0 to 1."""
         time = float(self.timing["pipes"].get(pipe, 0.0))
         return min(1.0, time / self.core_time) if self.core_time else 0.0
 
     def waited(self, wait: str) -> float:
-        """Part of the cores' time spent in one kind of wait."""
+        """Return the part of the cores' time spent in one kind of wait."""
         return float(self.timing["waits"].get(wait, 0.0)) / self.core_time if self.core_time else 0.0
 
     def line(self, pipe: str) -> str:
@@ -110,7 +110,7 @@ def _by_elements(reading: Reading) -> bool:
 
 
 def _idle_cores(reading: Reading) -> float:
-    """Part of the chip's core time that an even split over all cores would save, less the cost of launching them."""
+    """Return the part of the chip's core time that an even split over all cores would save, less its launch cost."""
     longest, available = float(reading.timing["longest_us"]), max(1, reading.count("available_cores"))
     used = reading.count("cores")
     if not longest or not used:

@@ -191,7 +191,7 @@ def _build_executable(compiler: str, work: Path) -> None:
 
 
 def _cost(source: Path) -> int:
-    """Sort the largest first, so that no core waits long at the end."""
+    """Return the sort key of a source: the largest is compiled first, so that no core waits long at the end."""
     return -source.stat().st_size
 
 

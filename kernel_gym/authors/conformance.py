@@ -50,7 +50,7 @@ class AuthorContract:
         return suites.find_task(self.task)
 
     def test_is_an_author(self) -> None:
-        """It has a language, a `write` method and the same identity each time it is made."""
+        """The author has a language, a `write` method and the same identity each time it is made."""
         author = self.make()
         assert isinstance(author, Author)
         assert author.language

@@ -18,14 +18,14 @@ from kernel_gym.suites.problem_files import TRUST
 
 
 class UsageError(KernelGymError):
-    """Options that do not go together; the usage is printed above the message."""
+    """Raised for options that do not go together; the usage is printed above the message."""
 
 
 class Failed(KernelGymError):
-    """The command ran and has no result; the exit status is 1."""
+    """Raised if a command ran and has no result; the exit status is 1."""
 
 
-#: Said of an interrupted command that loses nothing.
+#: The end of the message about an interrupted command that loses nothing.
 GOES_ON = "the same command goes on"
 
 

@@ -37,15 +37,15 @@ MODEL_OPTIONS = {
 
 
 class SpendingLimit(KernelGymError):
-    """The spending limit is reached. Running again with a higher limit continues from there."""
+    """Raised when the spending limit is reached. Running again with a higher limit continues from there."""
 
 
 class KeyRefused(ConfigError):
-    """The endpoint refused the API key."""
+    """Raised if the endpoint refuses the API key."""
 
 
 class LengthRefused(ConfigError):
-    """The endpoint refused a request because it is too long for the model.
+    """Raised if the endpoint refuses a request because it is too long for the model.
 
     Args:
         message: What the endpoint said.

@@ -14,12 +14,12 @@ LAUNCHES = 5.0
 
 
 def exceptions(task: str) -> dict[str, str]:
-    """Return the promises that a task does not keep (`spread`, `launch`) with the reasons; empty for most tasks."""
+    """Return the requirements that a task does not meet (`spread`, `launch`) with the reasons; empty for most tasks."""
     return {promise: reasons[task] for promise, reasons in listed().items() if task in reasons}
 
 
 @lru_cache(maxsize=1)
 def listed() -> dict[str, dict[str, str]]:
-    """Return all exceptions: promise, task, reason."""
+    """Return all exceptions: requirement, task, reason."""
     text = resources.files(__package__).joinpath("headroom_exceptions.yaml").read_text()
     return {promise: dict(reasons or {}) for promise, reasons in yaml.safe_load(text).items()}

@@ -228,7 +228,7 @@ class _ConfinedProcess:
 
 
 class _Processes:
-    """The confined processes of this process by problem file; the one that was not used for longest goes first."""
+    """The confined processes of this process by problem file; the least recently used one is ended first."""
 
     def __init__(self) -> None:
         self._lock = Lock()

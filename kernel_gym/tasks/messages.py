@@ -68,7 +68,7 @@ _RESPONSE = TypeAdapter(Response)
 
 
 class BrokenMessage(Exception):
-    """Bytes that are no message."""
+    """Raised for bytes that are not a message."""
 
 
 def send_request(stream: BinaryIO, request: Request, tensors: Sequence[torch.Tensor] = ()) -> None:

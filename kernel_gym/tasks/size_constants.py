@@ -1,4 +1,4 @@
-"""Finding and replacing the size constants in the text of a module.
+"""Finds and replaces the size constants in the text of a module.
 
 A size is a whole number assigned at the top of the module (`rows = 128`, `rows = 64 * 2`), addressed by its name, or
 one element of a literal tuple or list (`shape = (16, 64)`), addressed as `shape[0]`. Constants that are computed from

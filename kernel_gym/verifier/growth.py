@@ -1,4 +1,4 @@
-"""Extrapolate a measured figure of a kernel to larger tensors.
+"""Extrapolates a measured figure of a kernel to larger tensors.
 
 `predict` gives the latency of correct kernels that are too slow to run at the timing sizes, from two smaller sizes. A
 figure grows at least in proportion to the bytes, and faster if it did so between the two sizes.
@@ -23,7 +23,7 @@ class Point:
 
 
 def exponent(points: Sequence[Point]) -> float:
-    """Return the power of the size with which the figure grows; 1 if the points do not tell."""
+    """Return the power of the size with which the figure grows; 1 if the points do not determine it."""
     small, large = points[0], points[-1]
     if small.nbytes >= large.nbytes or min(small.figure, large.figure) <= 0:
         return 1.0

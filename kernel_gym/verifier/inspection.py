@@ -1,4 +1,4 @@
-"""A second opinion on kernels that passed every gate: the type of an opinion and of who gives it."""
+"""A second opinion on kernels that passed every gate: the types of an opinion and of an inspector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Description of wrong results: where they are and what the mistake looks like, without the expected values.
+"""Describes wrong results: where they are and what the mistake looks like, without the expected values.
 
 Descriptions have numbers at the public sizes only. Elsewhere an author could choose them to tell itself what its kernel
 has seen (`without_numbers`). `Mismatch.elements` has expected values, for verdicts at public sizes.

@@ -146,7 +146,7 @@ def _integers(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
 
 
 def _stress(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
-    """Spread over magnitudes, with ties, spikes at random places and, on the first rung, a few infinities."""
+    """Return values over many magnitudes, with ties, spikes at random places and, on rung 0, a few infinities."""
     if spec.origin != "argument":
         return _normal(spec, 0, rng) * 2.0
     values = np.ravel(rng.standard_normal(spec.shape) * np.exp(rng.uniform(-2.0, 2.0, spec.shape)))
@@ -175,7 +175,7 @@ def _structured(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles
 
 
 def _factors(spec: InputSpec, kind: Kind, rng: np.random.Generator) -> Doubles:
-    """Signs times powers of two near one: no product of neighbours overflows, in whichever order it is computed.
+    """Return signs times powers of two near one: no product of neighbours overflows, in whichever order it is computed.
 
     The exponents have mean zero. Their sum over all factors has a standard deviation of about two, so that the products
     stay of order one, too, and every one of them is compared.

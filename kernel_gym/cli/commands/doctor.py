@@ -266,5 +266,5 @@ def _show_cuda(console: Console, cuda: Mapping[str, Any]) -> None:
     console.print(f"compute-sanitizer: {cuda['sanitizer'] or 'not found (part of the CUDA toolkit)'}", markup=False)
     if cuda["reads_host_memory"]:
         console.print(
-            "this GPU reads the memory of processes: a candidate could see the trusted process (docs/reference/cuda.md)"
+            "this GPU reads the memory of processes: a kernel could see the trusted process (docs/reference/cuda.md)"
         )

@@ -257,8 +257,8 @@ def _state(examined: ExaminedAttempt, kernels: int) -> State:
     effects = []
     for candidate, value in zip(pool.values(), values, strict=True):
         alone = oracle.success_chance(info, [candidate.item]) - chances["nothing"]
-        rest = [item for item in shown if item.id != candidate.id]
-        left_out = chances["agent"] - oracle.success_chance(info, rest) if len(rest) < len(shown) else None
+        others = [item for item in shown if item.id != candidate.id]
+        left_out = chances["agent"] - oracle.success_chance(info, others) if len(others) < len(shown) else None
         item = candidate.item
         effects.append(Effect(item.id, candidate.kind, item.title, item.feasible, alone, left_out, value))
     compared = ("nothing", "agent", "oracle") if kernels else ()
@@ -277,8 +277,8 @@ def pick_context(agent: Agent, info: Info, legal: Vector) -> list[Candidate]:
     while len(picked) < info["picks_left"]:
         mask = legal.copy()
         mask[picked] = 0.0
-        now = dict(info) | {"picked": tuple(info["candidates"][slot].id for slot in picked)}
-        action = agent.act({"action_mask": mask}, now)
+        current = dict(info) | {"picked": tuple(info["candidates"][slot].id for slot in picked)}
+        action = agent.act({"action_mask": mask}, current)
         if action == len(legal) - 1:
             break
         picked.append(action)

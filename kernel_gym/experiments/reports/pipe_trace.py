@@ -29,7 +29,7 @@ LEFT, BAND = 60, 18
 
 
 class NoTrace(KernelGymError):
-    """A trace cannot be made; the message says why."""
+    """Raised if a trace cannot be made; the message says why."""
 
 
 @dataclass(frozen=True)

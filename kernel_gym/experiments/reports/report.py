@@ -267,7 +267,7 @@ def _category(task: str) -> str:
 
 
 def _transfer(run: FinishedRun, items: Mapping[int, MemoryItem]) -> str:
-    """Draw whose feasible memories were shown in the first success of each task."""
+    """Draw from which tasks the feasible memories came that were shown at the first success of each task."""
     edges: Counter[tuple[str, str]] = Counter()
     for task, history in run.histories().items():
         first = next((record for record in history if record["verdict"]["feasible"]), None)

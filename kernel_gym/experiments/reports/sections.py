@@ -34,12 +34,12 @@ def sections(
     The key of a group says which settings it has; it is empty if there is no other group. `yardsticks` are contenders
     that cannot be the best.
     """
-    made = []
+    content = []
     for settings, runs in groups.items():
         for name, outcomes in comparable((run.tasks, run.over) for run in runs).items():
             section = _section(f"{name}, {settings}" if settings else name, outcomes, reference, definition)
-            made.append(section | {"answer": answer(outcomes, yardsticks), "whole": name == ALL_TASKS})
-    return made
+            content.append(section | {"answer": answer(outcomes, yardsticks), "whole": name == ALL_TASKS})
+    return content
 
 
 def answers(compared: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from kernel_gym.experiments.runs.journal import Record
 
 @dataclass(frozen=True)
 class Cell:
-    """What became of a task in the runs of a contender.
+    """The result of a task in the runs of a contender.
 
     Attributes:
         solved: The number of seeds with a feasible kernel.

@@ -1,4 +1,4 @@
-"""Tells runs apart that are in one folder but not of one comparison, so that a report does not average them.
+"""Separates runs that are in one folder but not of one comparison, so that a report does not average them.
 
 The runs of a study or a comparison belong together by design. In any other folder runs can have the same name and
 different settings, or settings under which the same figure means something else.
@@ -27,7 +27,7 @@ DECIDING = (
     "env.stages",
     "env.table",
 )
-#: Settings that differ between the seeds of one contender. Runs on different tasks are told apart by their records.
+#: Settings that differ between the seeds of one contender. Runs on different tasks are distinguished by their records.
 _OF_A_SEED = ("seed", "suite", "tasks", "initial_memory", "initial_agent")
 
 

@@ -28,7 +28,7 @@ PATIENCE = 10.0
 
 
 class Drift(KernelGymError):
-    """A replayed attempt differs from the recorded one; `what` says which and how."""
+    """Raised if a replayed attempt differs from the recorded one; `what` says which and how."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(

@@ -95,7 +95,7 @@ class _AtWork(logging.Handler):
 
 @contextmanager
 def activity_handler(handler: logging.Handler) -> Iterator[None]:
-    """Let a handler have the records of what this process is doing."""
+    """Pass the records of this process's activity to a handler."""
     level = activity.LOGGER.level
     activity.LOGGER.addHandler(handler)
     activity.LOGGER.setLevel(logging.INFO)
@@ -192,7 +192,7 @@ class _Log:
 
 @contextmanager
 def _log(title: str, already: int, unit: str) -> Iterator[ShowProgress]:
-    """Print a line a minute, also while nothing is finished: whoever reads the log sees what takes the time."""
+    """Print a line a minute, also while nothing is finished, so that the log shows what takes the time."""
     log = _Log(title, unit, TimeLeft(already), _AtWork())
     ended = Event()
 

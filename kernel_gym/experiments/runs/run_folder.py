@@ -97,7 +97,7 @@ class RunFolder:
         file = self.path / "references.json"
         try:
             content = json.loads(file.read_text()) if file.exists() else {}
-            return {task: float(known["oracle"]) for task, known in content.items() if "oracle" in known}
+            return {task: float(latencies["oracle"]) for task, latencies in content.items() if "oracle" in latencies}
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise KernelGymError(
                 f"cannot read {file}; delete it, tables then leave the oracle's latency out"

@@ -102,11 +102,11 @@ def claims(path: Path, unsafe: bool = False, best: bool = False, workers: int = 
 
 def _secret(fingerprints: set[str]) -> bytes | None:
     """Return the secret that a run was judged with; None for a journal of 0.1.0, which does not name it."""
-    known = {fingerprint(secret): secret for secret in known_secrets()}
-    if unknown := fingerprints - set(known):
+    by_fingerprint = {fingerprint(secret): secret for secret in known_secrets()}
+    if unknown := fingerprints - set(by_fingerprint):
         names = ", ".join(sorted(unknown))
         raise KernelGymError(f"the run was judged with another secret ({names}): set KERNEL_GYM_SECRET to it")
-    return known[min(fingerprints)] if fingerprints else None
+    return by_fingerprint[min(fingerprints)] if fingerprints else None
 
 
 def _read_claims(folder: RunFolder) -> list[Claim]:

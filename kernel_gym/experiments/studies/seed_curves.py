@@ -52,9 +52,9 @@ def _over_seeds(runs: Sequence[FinishedRun]) -> dict[tuple[str, int], tuple[floa
     by_seed = [curves(run.config, run.records, run.tasks) for run in runs]
     for name in by_seed[0]:
         steps = list(zip(*(seed[name] for seed in by_seed), strict=False))
-        known = [t for t, values in enumerate(steps) if None not in values]
-        if known:
-            means, lows, highs = band([[seed[name][t] or 0.0 for t in known] for seed in by_seed])
-            for t, *values in zip(known, means, lows, highs, strict=True):
+        common = [t for t, values in enumerate(steps) if None not in values]
+        if common:
+            means, lows, highs = band([[seed[name][t] or 0.0 for t in common] for seed in by_seed])
+            for t, *values in zip(common, means, lows, highs, strict=True):
                 points[name, t + 1] = (float(values[0]), float(values[1]), float(values[2]))
     return points

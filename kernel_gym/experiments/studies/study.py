@@ -233,7 +233,7 @@ class Study:
 
 
 def _is_short(shard: Shard) -> bool:
-    """Return whether a shard runs in this process: on a table, few attempts, an agent that brings no Ray."""
+    """Return whether a shard runs in this process: on a table, few attempts, an agent that does not use Ray."""
     attempts = len(shard.tasks) * shard.config.budget * shard.config.rounds
     return bool(shard.config.env.table) and attempts <= SHORT_RUN and not owns_loop(shard.agent)
 

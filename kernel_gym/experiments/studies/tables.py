@@ -32,7 +32,7 @@ def figures_table(runs: Sequence[RunOutcome], names: Sequence[str] = tuple(FIGUR
 
 
 def untested(contrasts: Sequence[Contrast]) -> str:
-    """Return what stands in place of the tested differences if there are none."""
+    """Return the text that replaces the tested differences if there are none."""
     if contrasts:
         return "No contrast has complete runs of both contenders yet, so nothing is tested."
     return "No contrast was named before these runs, so nothing is tested: all differences are descriptive."

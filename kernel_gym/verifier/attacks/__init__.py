@@ -1,1 +1,1 @@
-"""The standing adversary: known attacks on the verifier and honest oddities, one kernel file each, and their trial."""
+"""Known attacks on the verifier and honest oddities, one kernel file each, and the code that runs them."""

@@ -89,11 +89,11 @@ def select(attacks: Iterable[Attack], causes: Iterable[str] = (), names: Iterabl
     """
     chosen = tuple(attacks)
     for word, key in (("cause", lambda a: a.causes), ("name", lambda a: (a.name,))):
-        wanted = set(causes if word == "cause" else names)
-        known = {value for attack in chosen for value in key(attack)}
-        if unknown := sorted(wanted - known):
+        selection = set(causes if word == "cause" else names)
+        available = {value for attack in chosen for value in key(attack)}
+        if unknown := sorted(selection - available):
             raise KernelGymError(f"no attack of {word} {unknown[0]!r}: `kernel-gym attack --list` shows them")
-        chosen = tuple(attack for attack in chosen if not wanted or wanted & set(key(attack)))
+        chosen = tuple(attack for attack in chosen if not selection or selection & set(key(attack)))
     return chosen
 
 

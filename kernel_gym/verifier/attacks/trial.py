@@ -1,4 +1,4 @@
-"""Runs attacks against a verifier and says what got through."""
+"""Runs attacks against a verifier and compares each verdict with the expected one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FASTER = 0.99
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one attack.
+    """The result of one attack: its verdict, and what that is compared with.
 
     Args:
         attack: The attack.

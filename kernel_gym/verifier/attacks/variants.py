@@ -23,7 +23,7 @@ def unqualified(text: str) -> str:
 
 
 def windows_lines(text: str) -> str:
-    """Return the text with line ends of Windows."""
+    """Return the text with Windows line ends."""
     return text.replace("\n", "\r\n")
 
 
@@ -70,7 +70,7 @@ def renamed(text: str) -> str:
 
 
 def marked(text: str) -> str:
-    """Return the text with the mark of an encoding before it."""
+    """Return the text with a byte order mark before it."""
     return "\ufeff" + text
 
 
@@ -113,7 +113,7 @@ def other_includes(text: str) -> str:
     return text.replace(first + second, second + first)
 
 
-#: In this order: the mark of an encoding can only be the first character.
+#: In this order: a byte order mark can only be the first character.
 CHANGES: tuple[Callable[[str], str], ...] = (
     unqualified,
     tabs,

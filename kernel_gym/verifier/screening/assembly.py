@@ -50,11 +50,11 @@ def _registers(text: str) -> Iterator[Finding]:
         families.update(_PARAMETERISED.findall(declaration))
         declared.update(_REGISTER.findall(_PARAMETERISED.sub("", declaration)))
     for name in dict.fromkeys(_REGISTER.findall(text)):
-        known = name in declared or name in families or name.rstrip("0123456789") in families
+        is_declared = name in declared or name in families or name.rstrip("0123456789") in families
         if name[1:] in _BOOK.lists["special_registers"]:
             continue
-        # A declaration holds in its block only, so it excuses no name of a clock.
-        if not known or name[1:].startswith(tuple(_BOOK.lists["clock_prefixes"])):
+        # A declaration holds in its block only, so the name of a clock is refused all the same.
+        if not is_declared or name[1:].startswith(tuple(_BOOK.lists["clock_prefixes"])):
             yield _BOOK.finding("device-register", None, name)
 
 

@@ -87,7 +87,7 @@ _LEXER = re.compile(
 
 
 class Unreadable(Exception):
-    """The text cannot be screened; `rule` is the rule of the screen that it breaks."""
+    """Raised for a text that cannot be screened; `rule` is the rule of the screen that it breaks."""
 
     def __init__(self, rule: str, line: int, detail: str) -> None:
         super().__init__(detail)

@@ -335,7 +335,7 @@ class NestWriter(StageWriter):
 
     def fit_tile(self, code: CodeWriter, total: str, share: int) -> None:
         """Write the host statement that chooses the tile: each of `share` units gets some of `total` elements."""
-        tile = wanted_tile(total, share, "t.length")
+        tile = even_tile(total, share, "t.length")
         code.add(self.spelling.spell("tile.fit", wanted=tile, capacity=self.capacity()))
 
 
@@ -344,7 +344,7 @@ def in_bytes(elements: str, ctype: str) -> str:
     return f"static_cast<uint32_t>({elements} * sizeof({ctype}))"
 
 
-def wanted_tile(total: str, share: int, length: str) -> str:
+def even_tile(total: str, share: int, length: str) -> str:
     """Return the tile that gives each of `share` units some of `total` elements, as host arithmetic."""
     return length if share == 1 else f"AtMost({total} / {share}, {length})"
 

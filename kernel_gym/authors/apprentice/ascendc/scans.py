@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernel_gym.authors.apprentice.ascendc.nest import wanted_tile
+from kernel_gym.authors.apprentice.ascendc.nest import even_tile
 from kernel_gym.authors.apprentice.ascendc.schedule import BUDGET, Schedule
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
@@ -165,7 +165,7 @@ class ColumnScanWriter(ScanWriter):
         self.set_fields(code)
         fits = (BUDGET - 1024) // (4 * (2 * self.schedule.buffers + 1)) // 64 * 64
         capacity = min(fits, self.schedule.tile or 8192)
-        tile = wanted_tile("t.rows * t.length", 2 * self.schedule.cores, "t.length")
+        tile = even_tile("t.rows * t.length", 2 * self.schedule.cores, "t.length")
         code.add(self.spelling.spell("tile.fit", wanted=tile, capacity=capacity))
         code.add(f"t.tiles = {self.spelling.spell('loop.remainder', length='t.length', tile='t.tile')};")
         code.add("t.units = t.rows * t.tiles;")

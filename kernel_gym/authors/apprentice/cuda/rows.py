@@ -102,7 +102,7 @@ class RowWriter(NestWriter):
 
     @property
     def several_loops(self) -> bool:
-        """Whether one thread walks several reduced loops: never, a block shares one loop."""
+        """False: the threads of a block share one reduced loop."""
         return False
 
     @contextmanager

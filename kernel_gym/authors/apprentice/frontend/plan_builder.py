@@ -130,22 +130,22 @@ class PlanBuilder:
         self.stages.append(replace(stage, name=name))
         self.spaces[name] = space
 
-    def sized_number(self, here: float, there: float, shapes: dict[str, tuple[int, ...]]) -> Value:
+    def sized_number(self, public: float, other: float, shapes: dict[str, tuple[int, ...]]) -> Value:
         """Return a number that depends on a size as a root of the size, or one over the root.
 
-        The number is `here` at the public case and `there` at another case with these shapes.
+        The number is `public` at the public case and `other` at another case with these shapes.
         """
         for symbol, value in self.sizes.values.items():
             dimension = re.fullmatch(r"(\w+)\.shape\[(\d)\]", str(symbol))
-            other = shapes[dimension[1]][int(dimension[2])] if dimension else value
+            other_value = shapes[dimension[1]][int(dimension[2])] if dimension else value
             for roots in (0, 1, 2):
                 power = 0.5**roots
                 for sign in (1, -1):
-                    if isclose(here, value ** (sign * power), rel_tol=1e-6) and isclose(
-                        there, other ** (sign * power), rel_tol=1e-6
+                    if isclose(public, value ** (sign * power), rel_tol=1e-6) and isclose(
+                        other, other_value ** (sign * power), rel_tol=1e-6
                     ):
                         return _rooted(Extent((), "float32", symbol), roots, sign)
-        raise Unsupported(f"Unsupported: the number {here:.6g}, which changes with the sizes in an unknown way")
+        raise Unsupported(f"Unsupported: the number {public:.6g}, which changes with the sizes in an unknown way")
 
     def view(self, value: Value, shape: Sequence[int]) -> Value:
         """Return the value with another shape, given as numbers at the public case; -1 takes what is left."""

@@ -66,7 +66,7 @@ def solved(histories: Histories, budget: int) -> Pixels:
     """Draw the shares of tasks with a compiled and with a correct kernel over the attempts per task."""
     colours = (COLOURS[3], COLOURS[2])
     sheet = _Sheet(f"share of tasks, attempts 1 to {budget}", 9, ("compiled", "correct"), colours)
-    made = min(budget, max(map(len, histories.values())))
+    attempts_so_far = min(budget, max(map(len, histories.values())))
     left, right, top, bottom = 56, WIDTH - EDGE - 4, sheet.top + 8, sheet.bottom - 10
     for share in (0.0, 0.5, 1.0):
         y = bottom - (bottom - top) * share
@@ -74,7 +74,7 @@ def solved(histories: Histories, budget: int) -> Pixels:
         sheet.draw.text((EDGE, y - 9), f"{share:.0%}", fill=TEXT, font=sheet.font)
     for colour, verdict in zip(colours, ("compiled", "feasible"), strict=True):
         first = [_first(history, verdict) for history in histories.values()]
-        shares = [sum(index <= at for index in first) / len(first) for at in range(made)]
+        shares = [sum(index <= at for index in first) / len(first) for at in range(attempts_so_far)]
         points = [
             (left + (right - left) * at / max(1, budget - 1), bottom - (bottom - top) * share)
             for at, share in enumerate(shares)
