@@ -68,13 +68,13 @@ def info(pool: list[Candidate], picked: tuple[int, ...] = ()) -> dict[str, Any]:
     }
 
 
-def test_statements_forget_names_and_numbers_but_not_the_dialect() -> None:
+def test_statements_drop_names_and_numbers_and_keep_the_dialect() -> None:
     assert statements(ADDS) == statements("AscendC::Adds(x, y, -v0, n);") == {"AscendC::Adds(v,v,-v,v);"}
     assert statements(ADDS) != statements("AscendC::Adds(x, y, v0, n);")
     assert statements("// only words\n}\n") == frozenset()
 
 
-def test_failures_are_alike_when_their_words_are() -> None:
+def test_failures_with_the_same_words_are_equal() -> None:
     first, second = Uncompilable("line 7: no member Subs(int)"), Uncompilable("line 93: no member Subs(float)", line=93)
     assert failure(first) == failure(second) != failure(Incorrect("line 7: no member Subs(int)"))
     assert failure(first).names == {"Subs"}
@@ -110,7 +110,7 @@ def test_a_line_in_a_long_text_covers_less() -> None:
     assert shares[0] > 3 * shares[1] > 0
 
 
-def test_a_second_account_of_the_same_failure_says_half_as_much() -> None:
+def test_a_second_experience_of_the_same_failure_counts_half() -> None:
     outlook = TaskOutlook("s/a", records(a=[("", Uncompilable(w)) for w in ("no Subs", "no Subs", "queue empty")]), {})
     experiences = [
         candidate(i, w, Uncompilable(w), Kind.EXPERIENCE) for i, w in enumerate(("no Subs", "no Subs", "queue empty"))
@@ -132,7 +132,7 @@ def test_failures_of_other_tasks_count_where_their_names_occur() -> None:
     assert TaskOutlook("s/a", seen, {}).rate(failure(way)) > 0 == TaskOutlook("s/c", seen, {}).rate(failure(way))
 
 
-def test_needs_are_what_some_attempts_have_and_others_lack() -> None:
+def test_statements_that_only_some_attempts_have_count_more() -> None:
     seen = records(a=[(ADDS + EXPS, Uncompilable("no")), (EXPS, Uncompilable("no"))])
     common = dict.fromkeys(statements(ADDS + EXPS), 2)
     adds, exps = (dict.fromkeys(statements(text), 1.0) for text in (ADDS, EXPS))
@@ -140,7 +140,7 @@ def test_needs_are_what_some_attempts_have_and_others_lack() -> None:
     assert TaskOutlook("s/a", seen, {}).covered(adds) == 0, "what no other task's kernels have cannot be shown by them"
 
 
-def test_the_order_of_words_changes_no_bit() -> None:
+def test_the_order_of_words_does_not_change_the_result() -> None:
     names = [f"V{i}(v,0,v);" for i in range(60)]
     sources = ["\n".join(names[i:]) for i in range(0, 60, 7)]
     seen = records(a=[(source, Uncompilable("no")) for source in sources])
@@ -189,7 +189,7 @@ def test_a_gate_finds_the_weights_that_made_the_data() -> None:
     assert np.abs(gate.mean - true).max() < 0.25
 
 
-def test_an_items_effect_goes_with_its_outcomes_and_its_variance_falls() -> None:
+def test_an_items_effect_follows_its_outcomes_and_its_variance_falls() -> None:
     effects = ItemEffects(0.25)
     for _ in range(20):
         effects.learn(Stage.DRAFT, [1, 2], 0.5, 1.0)
@@ -201,7 +201,7 @@ def test_an_items_effect_goes_with_its_outcomes_and_its_variance_falls() -> None
 
 
 @pytest.mark.parametrize("secret", [1, 7])
-def test_it_finds_the_one_useful_memory(secret: int) -> None:
+def test_the_agent_finds_the_one_useful_memory(secret: int) -> None:
     env = gym.make("kernel_gym/KnownOptimum-v0", stages="draft", secret=secret)
     agent = ContextValueAgent(seed=secret)
     attempts = list(play(env, agent, 250, seed=secret))
@@ -237,7 +237,7 @@ def test_every_gate_has_an_expectation_for_every_feature() -> None:
     assert all(len(weights) == len(GATES) for weights in FEATURES.values())
 
 
-def test_every_attempt_has_one_draw_of_its_own_also_where_nothing_is_learned() -> None:
+def test_every_attempt_has_its_own_draw_even_without_learning() -> None:
     """In an evaluation the agent does not learn how attempts ended."""
     env = gym.make("kernel_gym/KnownOptimum-v0", stages="both", picks=12, pool_factor=1, tasks_count=1)
     agent, beliefs, number = ContextValueAgent(1), list[tuple[int, Any]](), 0
@@ -304,7 +304,7 @@ def test_with_one_episode_per_task_an_attempt_is_found_by_its_task(options: dict
     assert agent.rng.bit_generator.state == by_task.rng.bit_generator.state
 
 
-def test_episodes_of_one_task_are_told_apart() -> None:
+def test_episodes_of_one_task_are_distinguished() -> None:
     class Checked(ContextValueAgent):
         stages: ClassVar[Counter[Stage]] = Counter()
 

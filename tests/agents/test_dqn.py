@@ -48,7 +48,7 @@ def test_dqn_finds_the_useful_memory_and_keeps_to_the_mask(tmp_path: Path) -> No
     assert acts_the_same_after_loading(agent, DQNAgent(seed=3), tmp_path)
 
 
-def test_the_network_that_follows_begins_with_what_was_loaded() -> None:
+def test_the_target_network_begins_with_the_loaded_weights() -> None:
     """It would pull the values back to random ones until it is first brought up to date."""
     agent = DQNAgent(seed=3)
     agent.scorer = CandidateScorer(ScorerSizes.of(Layout(int(KnownOptimumEnv().action_space.n) - 1), agent.hidden))
@@ -67,7 +67,7 @@ def loaded(folder: Path) -> DQNAgent:
 
 
 @pytest.mark.slow
-def test_training_goes_on_from_what_was_loaded(tmp_path: Path) -> None:
+def test_training_continues_from_the_loaded_agent(tmp_path: Path) -> None:
     """Run by `make test-slow`."""
     agent = DQNAgent(seed=3)
     before, _ = trained(agent, 800)
@@ -87,13 +87,13 @@ def test_settings_go_to_rllib_and_wrong_ones_are_one_line() -> None:
         trained(DQNAgent(seed=3, settings={"nonsense": 1}), 10)
 
 
-def test_an_address_where_no_cluster_is_is_one_line() -> None:
+def test_an_address_without_a_cluster_is_a_one_line_error() -> None:
     with pytest.raises(ConfigError, match="cannot reach a Ray cluster"):
         trained(DQNAgent(seed=3, ray_address="127.0.0.1:1"), 10)
 
 
 @pytest.mark.slow
-def test_a_learner_on_a_cluster_learns_and_a_lost_one_is_one_line() -> None:
+def test_a_learner_on_a_cluster_learns_and_its_loss_is_a_one_line_error() -> None:
     """Run by `make test-slow`. A real cluster of one node; its learner is killed after the third report."""
     from ray.cluster_utils import Cluster
 

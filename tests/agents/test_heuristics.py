@@ -62,7 +62,7 @@ def test_pass_at_k_shows_nothing() -> None:
     assert picks(PassAtKAgent()) == []
 
 
-def test_refinement_shows_the_latest_of_its_own() -> None:
+def test_refinement_shows_the_latest_attempts_at_its_task() -> None:
     assert picks(RefinementAgent()) == [6, 1]
 
 

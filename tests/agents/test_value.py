@@ -48,7 +48,7 @@ def test_every_item_that_was_shown_moves_towards_the_reward() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
-def test_how_much_was_explored_is_told(epsilon: float) -> None:
+def test_the_shares_of_exploration_are_reported(epsilon: float) -> None:
     env, agent = gym.make("kernel_gym/KnownOptimum-v0"), ValueAgent(epsilon=epsilon, seed=3)
     first, *_, last = [agent.exploration.shares() for _ in play(env, agent, 60, seed=1)]
     assert last["explored"] == pytest.approx(epsilon, abs=0.1)
@@ -120,13 +120,13 @@ def rewards(agent: Any, secret: int, attempts: int = 300) -> np.ndarray[Any, Any
 
 @pytest.mark.parametrize("secret", [0, 1, 2])
 @pytest.mark.parametrize("key", ["item", "category", "task"])
-def test_it_finds_the_one_useful_memory(secret: int, key: Any) -> None:
+def test_the_agent_finds_the_one_useful_memory(secret: int, key: Any) -> None:
     learned = rewards(ValueAgent(secret, key=key), secret)[-150:].mean()
     assert learned > 0.8
     assert learned > rewards(RandomAgent(secret), secret)[-150:].mean() + 1.0
 
 
-def test_what_it_learned_can_be_looked_at() -> None:
+def test_learned_values_can_be_read() -> None:
     env = gym.make("kernel_gym/KnownOptimum-v0", secret=1)
     agent = ValueAgent(1)
     for _ in play(env, agent, 200, seed=1):
@@ -144,14 +144,14 @@ def refining(agent: Any) -> tuple[float, float]:
     return float(np.mean(shown)), float(np.mean([attempt.reward for attempt in last]))
 
 
-def test_in_refining_it_learns_what_makes_kernels_faster() -> None:
+def test_the_agent_learns_which_memories_make_kernels_faster() -> None:
     shown, reward = refining(ValueAgent(2))
     chance_shown, chance_reward = refining(RandomAgent(2))
     assert shown > 0.8 > 0.3 > chance_shown
     assert reward > chance_reward + 0.1
 
 
-def test_what_was_seen_is_loaded_and_what_was_configured_stays(tmp_path: Path) -> None:
+def test_loading_restores_the_statistics_and_keeps_the_settings(tmp_path: Path) -> None:
     trained = ValueAgent(sigma_floor=0.1, clip=3.0)
     for reward in (1.0, -1.0, 1.0):
         trained.normaliser(reward)

@@ -88,7 +88,7 @@ class Opened:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
-def test_the_report_fits_the_window_and_asks_for_nothing(
+def test_the_report_fits_the_window_and_loads_nothing(
     browser: Any, report: Path, size: tuple[int, int], scheme: str
 ) -> None:
     opened = Opened(browser, report, size, scheme)
@@ -104,7 +104,7 @@ def test_the_report_fits_the_window_and_asks_for_nothing(
     opened.page.close()
 
 
-def test_everything_is_there_with_something_in_it(browser: Any, report: Path) -> None:
+def test_every_section_is_there_and_has_content(browser: Any, report: Path) -> None:
     page = Opened(browser, report, DESK, "light").page
     assert [one.get_attribute("class") for one in page.query_selector_all("section")] == list(SECTIONS)
     for name, least in SECTIONS.items():

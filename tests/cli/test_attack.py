@@ -43,7 +43,7 @@ def folder(tmp_path, monkeypatch):
     catalogue.load.cache_clear()
 
 
-def test_the_list(attack):
+def test_attacks_can_be_listed(attack):
     status, out, _ = attack("--list", "--cause", "S4", "--json")
     rows = json.loads(out)
     assert status == 0
@@ -52,14 +52,14 @@ def test_the_list(attack):
     assert "I13_a_constant_that_can_be_written" in attack("--list")[1]
 
 
-def test_what_does_not_exist_is_one_line(attack):
+def test_an_unknown_name_is_a_one_line_error(attack):
     status, _, err = attack("--only", "nothing")
     assert (status, err.count("\n")) == (2, 1)
     assert "no attack of name 'nothing'" in err
 
 
 @needs_compiler
-def test_the_exit_status_says_what_got_through(attack, folder):
+def test_the_exit_status_is_1_if_a_verdict_is_not_the_expected_one(attack, folder):
     status, out, _ = attack("--unsafe", "--json")
     faults = {row["name"]: row["fault"] for row in json.loads(out)}
     assert status == 1

@@ -25,7 +25,7 @@ def report() -> dict[str, Any]:
     return dict(json.loads(run.stdout.splitlines()[-1]))
 
 
-def test_a_healthy_machine(report: dict[str, Any]) -> None:
+def test_a_healthy_machine_passes_every_check(report: dict[str, Any]) -> None:
     assert report["healthy"]
     assert report["sandbox_tier"] in "ABCD"
     assert report["devices"]["ascend-sim"] is None
@@ -40,7 +40,9 @@ def test_a_healthy_machine(report: dict[str, Any]) -> None:
     }
 
 
-def test_what_was_never_run_on_hardware_says_so(report: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_devices_that_were_never_run_on_hardware_have_a_note(
+    report: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     _show(report)
     lines = capsys.readouterr().out.splitlines()
     (place,) = [number for number, line in enumerate(lines) if line.startswith("device ascend:")]
@@ -56,11 +58,11 @@ def test_what_was_never_run_on_hardware_says_so(report: dict[str, Any], capsys: 
         ("13.0", "torch 9.1: build for CUDA 13.0, 0.6 GB on disk; a CPU build is enough and takes about 0.7 GB"),
     ],
 )
-def test_the_build_of_torch_in_words(cuda: str | None, says: str) -> None:
+def test_the_build_of_torch_is_described(cuda: str | None, says: str) -> None:
     assert _torch_line({"version": "9.1", "cuda": cuda, "gigabytes": 0.64}).startswith(says)
 
 
-def test_without_a_compiler_it_says_what_to_install() -> None:
+def test_a_missing_compiler_is_reported_with_what_to_install() -> None:
     doctor = [sys.executable, ROOT / "scripts" / "doctor.py"]
     run = subprocess.run(
         doctor, capture_output=True, text=True, check=False, env=os.environ | {"CXX": "no-such-compiler"}

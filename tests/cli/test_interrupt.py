@@ -41,7 +41,7 @@ def stopped(process: subprocess.Popen[str], journal: Path, number: int) -> str:
         (("compare", "--agents", "random", "--seeds", "1"), "random/seed-0/results.jsonl", signal.SIGINT),
     ],
 )
-def test_a_run_that_is_stopped_says_that_it_goes_on_and_loses_nothing(
+def test_an_interrupted_run_says_how_to_resume_and_loses_nothing(
     words: tuple[str, ...], journal: str, number: int, tmp_path: Path
 ) -> None:
     file = tmp_path / journal
@@ -53,7 +53,7 @@ def test_a_run_that_is_stopped_says_that_it_goes_on_and_loses_nothing(
 
 @pytest.mark.parametrize("name", ["train", "compare", "study", "evaluate", "verify", "oracles"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_every_command_that_goes_on_says_so(
+def test_every_resumable_command_says_so_when_interrupted(
     name: str, number: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = main.load(name)
@@ -67,7 +67,7 @@ def test_every_command_that_goes_on_says_so(
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_command_that_begins_anew_promises_nothing(
+def test_a_command_that_cannot_resume_does_not_offer_to(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = main.load("validate")
@@ -83,7 +83,7 @@ def execute(*words: str) -> int:
     return int(str(ended.value.code))
 
 
-def test_an_interrupted_audit_prints_what_it_found_and_goes_on_from_its_file(
+def test_an_interrupted_audit_prints_its_results_and_resumes_from_its_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kernel_gym.verifier import audit as auditing
@@ -112,7 +112,7 @@ def test_an_interrupted_audit_prints_what_it_found_and_goes_on_from_its_file(
     assert capsys.readouterr().err.endswith("interrupted\n")
 
 
-def test_oracles_go_on_from_their_file(
+def test_oracles_resumes_from_its_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kernel_gym.experiments.analysis import oracle_margins

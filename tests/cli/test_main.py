@@ -83,7 +83,7 @@ def test_no_command_is_the_help_and_an_error(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().err == main.overview() + "\n"
 
 
-def test_errors_begin_with_what_was_called(tmp_path: Path) -> None:
+def test_errors_begin_with_the_name_of_the_program(tmp_path: Path) -> None:
     words = ("--kernel", "missing.asc", "--task", "level1/relu")
     script = call(str(ROOT / "scripts" / "verify.py"), *words, cwd=tmp_path)
     command = call("-m", "kernel_gym", "verify", *words, cwd=tmp_path)

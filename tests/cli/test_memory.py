@@ -52,7 +52,7 @@ def test_list_filters_and_sorts(bank):
     assert "refine +0.10 of 1" in call("list", bank, "--task", "level1/relu")
 
 
-def test_what_an_agent_learned_stands_beside_what_came_of_showing_an_item(bank, tmp_path):
+def test_learned_values_are_listed_beside_the_rewards_of_an_item(bank, tmp_path):
     agent = ValueAgent()
     agent.values = {("refine", "", 2): 0.75, ("draft", "", 2): -0.5, ("refine", "", 4): -1.0}
     agent.save(tmp_path / "agent")
@@ -99,7 +99,7 @@ def test_lineage_has_ancestors_and_children(bank):
     assert "fast relu" in call("lineage", bank, "2").partition("children:")[2]
 
 
-def test_an_export_of_a_run_says_which(bank, tmp_path):
+def test_an_export_of_a_run_names_the_run(bank, tmp_path):
     config = resolve(overrides={"agent": "value", "seed": 3, "env": {"author_options": {"profile": "novice"}}})
     folder = RunFolder.open(tmp_path / "seed-3", config)
     shutil.copy(bank, folder.bank)

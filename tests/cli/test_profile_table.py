@@ -41,7 +41,7 @@ def test_pipes_memory_and_synchronisation_have_units_and_shares() -> None:
     assert table["measurement"] == []
 
 
-def test_a_measured_interval_is_no_wait() -> None:
+def test_a_measured_interval_is_not_listed_as_a_wait() -> None:
     table = groups(CLOCKED, 10.0)
     assert table["synchronisation"] == []
     assert ("latency, lower end of the interval", "9.900 us", "", "") in table["measurement"]

@@ -49,7 +49,7 @@ def test_the_policy_is_chosen_and_named(tmp_path):
     assert "policy strict" in run("--task", "level1/relu", "--kernel", RELU, "--unsafe").stdout
 
 
-def test_people_get_words(tmp_path):
+def test_output_without_json_is_readable_text(tmp_path):
     wrong = tmp_path / "wrong.asc"
     wrong.write_text(RELU.read_text().replace("AscendC::Relu(y", "AscendC::Abs(y"))
     done = run("--task", "level1/relu", "--kernel", wrong, "--profile", "--unsafe")
@@ -58,7 +58,7 @@ def test_people_get_words(tmp_path):
     assert "elements" in done.stdout
 
 
-def test_a_latency_is_put_in_proportion(tmp_path):
+def test_a_latency_is_compared_with_the_floor_and_the_oracle(tmp_path):
     done = run("--task", "level1/relu", "--kernel", RELU, "--json", "--unsafe")
     verdict = json.loads(done.stdout.splitlines()[-1])
     assert 0 < verdict["floor_us"] < verdict["oracle_us"]

@@ -89,7 +89,7 @@ def test_each_layer_stops_something(programs: Path) -> None:
             assert attack(programs, LIMITS | layer)[1] < limited
 
 
-def test_the_tier_is_what_the_attacks_say() -> None:
+def test_the_tier_matches_its_layers() -> None:
     tier = sandbox.confinement(confinement_programs.programs().probes)
     assert tier.tier in "ABCD"
     assert (tier.tier == "A") == (tier.layers == LIMITS | LANDLOCK | SECCOMP)
@@ -136,7 +136,7 @@ def test_a_confined_compiler_has_limits_and_no_network(programs: Path, tmp_path:
         assert "not permitted" in run.stderr
 
 
-def test_confine_says_what_is_wrong(programs: Path, tmp_path: Path) -> None:
+def test_confine_reports_wrong_arguments(programs: Path, tmp_path: Path) -> None:
     bad = subprocess.run(
         [programs / "confine", "--bad", "x", "--", "/bin/true"], capture_output=True, text=True, check=False
     )
@@ -146,7 +146,7 @@ def test_confine_says_what_is_wrong(programs: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
-def test_bubblewrap_stands_in_for_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bubblewrap_replaces_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
     tiers = [tier for tier in sandbox._tiers() if tier[0].tier == "B"]
     monkeypatch.setattr(sandbox, "_tiers", lambda: tiers)
     sandbox.confinement.cache_clear()

@@ -97,7 +97,7 @@ def run(command: list[str], folder: Path, environment: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize("page", [page for page in ALL if kernel_gym_commands(page)], ids=lambda page: page.stem)
-def test_every_command_is_one(page: Path) -> None:
+def test_every_command_in_a_page_exists(page: Path) -> None:
     for words in kernel_gym_commands(page):
         main.parser().parse_args(words)
 

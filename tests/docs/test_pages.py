@@ -79,7 +79,7 @@ def test_every_step_of_the_walkthrough_is_faster(verdicts: dict[tuple[str, str],
 
 @needs_compiler
 @pytest.mark.parametrize("step", STEPS)
-def test_the_profile_is_as_tabled(verdicts: dict[tuple[str, str], Verdict], step: str) -> None:
+def test_the_profile_matches_the_table(verdicts: dict[tuple[str, str], Verdict], step: str) -> None:
     verdict = verdicts["level1/relu", f"{step}.cpp"]
     assert isinstance(verdict, Feasible)
     busy = [f"{verdict.profile.pipes[pipe]:.3f}" for pipe in ("MTE2", "MTE3", "V", "S")]
@@ -93,13 +93,13 @@ def test_the_sizes_are_those_of_the_task() -> None:
         assert re.search(rf"{case.name} +x float32{re.escape(str(sizes))} ", WALKTHROUGH), case
 
 
-def test_the_number_of_rules_is_as_said() -> None:
+def test_the_number_of_rules_matches_the_page() -> None:
     warnings = sum(rule.is_warning for rule in rules.rules())
     sentence = f"checks {len(rules.rules())} rules, {warnings} of them warnings"
     assert sentence in (DOCS / "reference" / "simulator-rules.md").read_text()
 
 
-def test_the_simulator_is_a_linter_as_shown(
+def test_the_program_of_the_linter_guide_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "hardware").symlink_to(ROOT / "hardware")
@@ -173,7 +173,7 @@ def test_every_cause_of_an_attack_is_explained() -> None:
         assert re.search(rf"^\| {id} \|", text, re.MULTILINE), id
 
 
-def test_pages_use_the_names_of_today() -> None:
+def test_pages_use_current_names() -> None:
     """Agents and tasks were renamed; records of runs, and the pages that say so, have the older names."""
     says_so = {"results.md", "agents.md"}
     for page in SITE:
@@ -190,7 +190,7 @@ def blocks(page: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
 
 
-def test_the_spaces_are_as_said() -> None:
+def test_the_spaces_match_the_page() -> None:
     env = gym.make("kernel_gym/KnownOptimum-v0", picks=5, pool_factor=4)
     observation, _ = env.reset(seed=0)
     layout = env.unwrapped.layout  # type: ignore[attr-defined]

@@ -21,7 +21,7 @@ def test_every_agent_of_the_main_study_is_in_the_page() -> None:
     assert [name for name in study_definition.load("main").agents if f"`{name}`" not in text] == []
 
 
-def test_every_study_with_a_measured_time_is_one() -> None:
+def test_every_study_with_a_measured_time_exists() -> None:
     text = (DOCS / "studies.md").read_text()
     _, table = text.split("## How long they take")
     timed = re.findall(r"`([\w-]+)`", " ".join(re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE)))
@@ -45,7 +45,7 @@ def test_the_table_of_the_full_study_is_what_its_command_printed() -> None:
         assert cells.split(" | ") == expected
 
 
-def test_what_transfer_came_to_is_what_its_command_printed() -> None:
+def test_the_results_of_transfer_are_what_its_command_printed() -> None:
     _, printed = (DOCS / "results" / "transfer.md").read_text().split("\n## level2")
     after = dict(re.findall(r"^\| ([\w/-]+) \| (\S+ \[\S+ \S+\]) \|$", printed, re.MULTILINE))
     text = (DOCS / "results.md").read_text()
@@ -54,7 +54,7 @@ def test_what_transfer_came_to_is_what_its_command_printed() -> None:
         assert f"| `{agent}` | {' | '.join(cells)} |" in text
 
 
-def test_nobody_is_better_on_the_placebo() -> None:
+def test_all_agents_are_equal_on_the_placebo() -> None:
     text = (DOCS / "results" / "placebo.md").read_text()
     rows = re.findall(r"^\| ([\w@-]+) \| (\d.*) \|$", text, re.MULTILINE)
     assert len(rows) == 3 * len(study_definition.load("placebo").agents)
@@ -62,7 +62,7 @@ def test_nobody_is_better_on_the_placebo() -> None:
     assert "equal in every seed" in text
 
 
-def test_the_configuration_with_env_runners_is_one() -> None:
+def test_the_configuration_with_env_runners_is_valid() -> None:
     pytest.importorskip("ray", reason="needs RLlib: pip install 'kernel_gym[rllib]'")
     (shown,) = re.findall(r"```python\n(.*?)```", (DOCS / "guides" / "ray.md").read_text(), re.DOTALL)
     names: dict[str, Any] = {}

@@ -48,7 +48,7 @@ def test_k_generates_now(make: Any) -> None:
     assert len(info["attempt"].context) == 1
 
 
-def test_a_masked_pick_picks_nothing_and_uses_up_the_pick(make: Any) -> None:
+def test_a_masked_pick_adds_nothing_and_counts_as_a_pick(make: Any) -> None:
     env = make()
     _, info = env.reset(seed=0)
     first = info["candidates"][2].id
@@ -107,7 +107,7 @@ def test_refining_first_asks_for_the_start_point(make: Any, stand_ins: Any) -> N
 
 
 @pytest.mark.parametrize("illegal", [5, K])
-def test_an_illegal_start_point_means_the_fastest(make: Any, stand_ins: Any, illegal: int) -> None:
+def test_an_illegal_start_point_is_replaced_by_the_fastest(make: Any, stand_ins: Any, illegal: int) -> None:
     env = make(author=stand_ins.Listed("latency 8.0", "latency 4.0"))
     env.reset(seed=0)
     attempt(env, K)
@@ -117,7 +117,7 @@ def test_an_illegal_start_point_means_the_fastest(make: Any, stand_ins: Any, ill
     assert info["picks_left"] == N
 
 
-def test_a_start_point_tells_what_its_children_came_to(make: Any, stand_ins: Any) -> None:
+def test_a_start_point_lists_the_results_of_its_children(make: Any, stand_ins: Any) -> None:
     author = stand_ins.Listed("latency 8.0", "wrong", "latency 4.0")
     env = make(author=author)
     env.reset(seed=0)
@@ -138,7 +138,7 @@ def test_a_start_point_tells_what_its_children_came_to(make: Any, stand_ins: Any
     assert "2.00x" in lines[1]
 
 
-def test_a_kernel_reached_again_is_told_of_at_the_start_point_it_was_reached_from(make: Any, stand_ins: Any) -> None:
+def test_a_repeated_kernel_is_listed_under_every_start_point_that_led_to_it(make: Any, stand_ins: Any) -> None:
     author = stand_ins.Listed("latency 8.0", "latency 6.0", "latency 4.0", "latency 4.0", "wrong")
     env = make(author=author)
     env.reset(seed=0)
@@ -153,7 +153,7 @@ def test_a_kernel_reached_again_is_told_of_at_the_start_point_it_was_reached_fro
     assert "`latency 8.0` -> `latency 4.0`" in lines[1], "what was changed in this start point, not in the other"
 
 
-def test_practices_against_the_bottleneck_come_in(make: Any, stand_ins: Any) -> None:
+def test_practices_for_the_bottleneck_join_the_pool(make: Any, stand_ins: Any) -> None:
     options = {"verifier": stand_ins.Profiling(), "author": stand_ins.Listed("latency 8.0")}
     env = make(bank=stand_ins.bank(practices=200), **options)
     env.reset(seed=0)
@@ -238,7 +238,7 @@ def test_an_attempt_that_was_not_judged_is_drawn_again(make: Any, stand_ins: Any
     assert unjudged == first != second
 
 
-def test_an_error_that_survives_costs_nothing_and_five_in_a_row_truncate(make: Any, stand_ins: Any) -> None:
+def test_an_error_after_all_retries_costs_nothing_and_five_in_a_row_truncate(make: Any, stand_ins: Any) -> None:
     env = make(author=stand_ins.Listed("latency 1.0"), verifier=stand_ins.Failing(1000))
     env.reset(seed=0)
     size = len(env.bank)
@@ -292,7 +292,7 @@ def test_refining_alone_needs_something_to_refine(make: Any, stand_ins: Any) -> 
     assert (info["stage"], info["start_due"], info["best_us"]) == (Stage.REFINE, True, 9.0)
 
 
-def test_what_an_attempt_gives_joins_the_bank(make: Any, stand_ins: Any) -> None:
+def test_the_items_of_an_attempt_join_the_bank(make: Any, stand_ins: Any) -> None:
     env = make(author=stand_ins.Listed("latency 8.0", "latency 7.0"))
     _, info = env.reset(seed=0)
     shown = info["candidates"][1].id
@@ -320,7 +320,7 @@ def test_frozen_memory_takes_in_no_candidates(make: Any, stand_ins: Any) -> None
     assert info["stage"] is Stage.DRAFT, "what another episode found is not known"
 
 
-def test_without_statistics_nothing_goes_on_record(make: Any, stand_ins: Any) -> None:
+def test_without_statistics_no_outcome_is_recorded(make: Any, stand_ins: Any) -> None:
     for statistics, uses in ((True, 1), (False, 0)):
         env = make(author=stand_ins.Listed("wrong"), statistics=statistics)
         _, info = env.reset(seed=0)
@@ -329,7 +329,7 @@ def test_without_statistics_nothing_goes_on_record(make: Any, stand_ins: Any) ->
         assert env.bank.outcomes([shown])[shown][Stage.DRAFT].uses == uses
 
 
-def test_frozen_memory_tells_nothing_of_what_another_episode_made_of_a_start_point(make: Any, stand_ins: Any) -> None:
+def test_frozen_memory_hides_the_children_of_other_episodes(make: Any, stand_ins: Any) -> None:
     drafted = make(author=stand_ins.Listed("latency 9.0"))
     drafted.reset(seed=0)
     attempt(drafted, K)
@@ -355,7 +355,7 @@ def test_fresh_memory_begins_every_episode_as_constructed(make: Any, stand_ins: 
     assert again["candidates"] == first["candidates"]
 
 
-def test_shared_memory_goes_on_refining_where_it_left_a_task(make: Any, stand_ins: Any) -> None:
+def test_shared_memory_continues_refining_an_earlier_kernel(make: Any, stand_ins: Any) -> None:
     env = make(author=stand_ins.Listed("latency 8.0", "latency 4.0"))
     env.reset(seed=0)
     attempt(env, K)
@@ -367,7 +367,7 @@ SCHEDULE = [(0, 1), (1, 3), (3, 2), (4, 4)]
 
 
 @pytest.mark.parametrize("composition", ["similarity", "stratified"])
-def test_a_scheduled_lambda_is_that_lambda(make: Any, stand_ins: Any, composition: str) -> None:
+def test_a_scheduled_lambda_gives_the_pool_of_that_lambda(make: Any, stand_ins: Any, composition: str) -> None:
     """Whatever has been picked so far, the pool is the one that an environment with that lambda alone would offer."""
     rng, seen = np.random.default_rng(7), set()
     options = {"bank": stand_ins.bank(60), "verifier": stand_ins.Profiling(), "composition": composition, "picks": 4}
@@ -503,7 +503,7 @@ def test_a_wrong_option_is_answered_in_one_line(make: Any, wrong: dict[str, Any]
         make(**wrong)
 
 
-def test_a_task_that_is_not_there_is_named(make: Any) -> None:
+def test_a_missing_task_is_named(make: Any) -> None:
     with pytest.raises(TaskError, match="some/task-7"):
         make().reset(seed=0, options={"task": "some/task-7"})
 

@@ -10,17 +10,17 @@ from kernel_gym.errors import ConfigError
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 7, 50])
-def test_answers_are_in_the_order_of_the_questions(at_once: int) -> None:
+def test_replies_are_in_the_order_of_the_requests(at_once: int) -> None:
     assert concurrent_calls(lambda question: question * 2, range(20), at_once) == [2 * i for i in range(20)]
     assert concurrent_calls(str, [], at_once) == []
 
 
-def test_questions_really_are_under_way_together() -> None:
+def test_requests_are_sent_concurrently() -> None:
     together = threading.Barrier(4, timeout=60)
     assert len(concurrent_calls(lambda _: together.wait(), range(8), 4)) == 8
 
 
-def test_an_error_waits_for_what_is_under_way_and_stops_the_rest() -> None:
+def test_an_error_waits_for_running_requests_and_stops_the_others() -> None:
     begun, answered, failed = list[int](), list[int](), threading.Event()
 
     def ask(question: int) -> None:
@@ -37,7 +37,7 @@ def test_an_error_waits_for_what_is_under_way_and_stops_the_rest() -> None:
     assert len(begun) < 1000
 
 
-def test_ctrl_c_does_not_wait() -> None:
+def test_ctrl_c_does_not_wait_for_running_requests() -> None:
     released = threading.Event()
 
     def ask(question: int) -> None:

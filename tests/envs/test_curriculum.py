@@ -25,7 +25,7 @@ def test_levels_come_one_after_another(stand_ins: Any) -> None:
     assert dealt(Curriculum(stand_ins.tasks(4), "levels"), 4) == ["task-1", "task-3", "task-0", "task-2"]
 
 
-def test_as_many_at_once_as_keep_levels_apart(stand_ins: Any) -> None:
+def test_the_batch_size_keeps_levels_apart(stand_ins: Any) -> None:
     tasks = stand_ins.tasks(10)
     level_1, level_2 = ([task for task in tasks if task.level == level] for level in (1, 2))
     for ones, twos, most in ((5, 5, 5), (4, 2, 2), (3, 2, 1), (3, 0, 3)):
@@ -44,7 +44,7 @@ def test_mixed_is_a_new_order_each_round_and_the_same_for_a_seed(stand_ins: Any)
     assert dealt(curriculum, 8) != rounds[0]
 
 
-def test_a_function_of_ones_own(stand_ins: Any) -> None:
+def test_a_user_function_is_a_curriculum(stand_ins: Any) -> None:
     def only_last(tasks: Sequence[Task], round_: int, rng: np.random.Generator) -> Sequence[Task]:
         return [tasks[-1]] * (round_ + 1)
 
@@ -53,7 +53,9 @@ def test_a_function_of_ones_own(stand_ins: Any) -> None:
         Curriculum(stand_ins.tasks(3), lambda tasks, round_, rng: []).next()
 
 
-def test_a_function_of_ones_own_by_name(stand_ins: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_function_is_a_curriculum_by_name(
+    stand_ins: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
     Path("my_orders.py").write_text("limit = 3\ndef backwards(tasks, round_, rng):\n    return tasks[::-1]\n")

@@ -24,7 +24,7 @@ def test_every_id_constructs_without_arguments(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [TABULAR, OPTIMUM])
-def test_the_fast_ones_run_without_arguments(name: str) -> None:
+def test_the_fast_environments_run_without_arguments(name: str) -> None:
     env = gym.make(name)
     observation, _ = env.reset(seed=0)
     for _ in range(20):
@@ -66,7 +66,7 @@ def test_maskable_ppo_learns_without_a_wrapper(name: str) -> None:
     assert model.num_timesteps == 64
 
 
-def test_tabular_rendering_tells_the_story(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tabular_rendering_describes_the_episode(capsys: pytest.CaptureFixture[str]) -> None:
     env: Any = gym.make(TABULAR, render_mode="ansi", budget=2, tasks=["level1/relu"])
     with pytest.raises(gym.error.ResetNeeded):
         env.unwrapped.render()

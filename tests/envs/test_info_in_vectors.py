@@ -52,7 +52,7 @@ def test_infos_of_different_states_fit_into_one_array(name: str, options: dict[s
     assert_numeric_and_different(walk(envs, 60))
 
 
-def test_so_do_those_of_the_live_environment(stand_ins: Any) -> None:
+def test_infos_of_the_live_environment_fit_into_one_array(stand_ins: Any) -> None:
     def make() -> gym.Env[Any, Any]:
         return gym.make("kernel_gym/KernelSynthesis-v0", **stand_ins.parts())
 

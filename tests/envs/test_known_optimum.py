@@ -51,7 +51,7 @@ def returns(env: gym.Env[Any, Any], agent: Agent, attempts: int, seed: int = 0) 
 
 
 @pytest.mark.parametrize("stages", ["draft", "both"])
-def test_a_policy_that_knows_reaches_the_optimum(stages: str) -> None:
+def test_a_policy_with_the_secret_reaches_the_optimum(stages: str) -> None:
     env = gym.make("kernel_gym/KnownOptimum-v0", stages=stages)
     agent, (observation, info), total, over = OracleAgent(), env.reset(seed=1), 0.0, False
     while not over:
@@ -61,7 +61,7 @@ def test_a_policy_that_knows_reaches_the_optimum(stages: str) -> None:
 
 
 @pytest.mark.parametrize("secret", [0, 1, 2])
-def test_which_memory_helps_is_the_secret_and_chance_rarely_finds_it(secret: int) -> None:
+def test_random_picks_rarely_find_the_useful_memory(secret: int) -> None:
     env = gym.make("kernel_gym/KnownOptimum-v0", secret=secret)
     assert returns(env, RandomAgent(0), 200).mean() < -0.4
     helpful = {item.id for item in env.unwrapped.bank.items() if DRAFT_SECRET in item.text}  # type: ignore[attr-defined]
@@ -75,7 +75,7 @@ def test_a_value_rule_that_reads_only_the_observation_solves_it(secret: int) -> 
     assert rewards[-150:].mean() > 0.9
 
 
-def test_neither_place_nor_similarity_gives_the_secret_away() -> None:
+def test_neither_slot_nor_similarity_reveals_the_secret() -> None:
     env = gym.make("kernel_gym/KnownOptimum-v0", tasks_count=24)
     places = []
     for _ in range(24):

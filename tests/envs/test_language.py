@@ -28,7 +28,7 @@ def test_the_seed_knowledge_is_of_that_language() -> None:
     assert {page.language for page in pages} == {"cuda"}
 
 
-def test_an_author_of_another_language_is_told_apart() -> None:
+def test_an_author_of_another_language_is_refused() -> None:
     message = "the device cuda runs cuda, but apprentice writes ascendc"
     with pytest.raises(ConfigError, match=message):
         factories.author(Options(device="cuda", author_options={"language": "ascendc"}))

@@ -77,7 +77,7 @@ def test_the_docstring_specifies_every_option() -> None:
     assert not [option.name for option in fields(Options) if option.name not in table]
 
 
-def test_candidates_say_what_they_are() -> None:
+def test_candidates_have_their_features() -> None:
     layout = Layout(4)
     pool = (
         candidate(0.9, verdict=Feasible("", latency=4.0), operators=("x", "z"), stage=Stage.REFINE, born=10),
@@ -104,7 +104,7 @@ def test_candidates_say_what_they_are() -> None:
     assert of("age")[1] == pytest.approx(10 / 110, abs=1e-6)
 
 
-def test_picks_change_overlap_and_what_is_uncovered() -> None:
+def test_picks_change_the_overlap_and_coverage_features() -> None:
     layout = Layout(3)
     pool = (
         candidate(text="alpha beta", operators=("x",)),

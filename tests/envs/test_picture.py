@@ -48,7 +48,7 @@ def test_a_picture_has_the_same_size_from_reset_to_the_end(options: Any, name: s
 
 
 @pytest.mark.parametrize("name", [TABULAR, OPTIMUM, LIVE])
-def test_the_same_state_gives_the_same_picture_and_another_another(options: Any, name: str) -> None:
+def test_equal_states_give_equal_pictures_and_different_states_different_ones(options: Any, name: str) -> None:
     first, second = gym.make(name, **options(name)), gym.make(name, **options(name))
     for env in (first, second):
         env.reset(seed=0)

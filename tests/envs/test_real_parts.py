@@ -43,7 +43,7 @@ def real_env(*answers: str, **options: Any) -> gym.Env[Any, Any]:
     )
 
 
-def test_the_checker_has_nothing_to_say() -> None:
+def test_the_environment_checker_reports_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(real_env("wrong", "latency 5.0").unwrapped)
@@ -74,7 +74,7 @@ def test_api_pages_follow_the_names_in_what_is_shown() -> None:
     assert {"Exp", "DataCopyPad"} <= named
 
 
-def test_what_one_task_leaves_is_seen_by_the_next_with_its_operators() -> None:
+def test_the_next_task_sees_the_items_of_the_last_with_their_operators() -> None:
     env = real_env("latency 5.0", budget=1, composition="stratified")
     env.reset(seed=0)
     env.step(K)
@@ -93,7 +93,7 @@ def test_what_one_task_leaves_is_seen_by_the_next_with_its_operators() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"tasks": ["rely"]}, {"suite": "level9"}, {"embedder": "none"}, {"author": "nobody"}]
 )
-def test_a_part_that_is_not_there_is_named_in_one_line(wrong: dict[str, Any]) -> None:
+def test_a_missing_part_is_a_one_line_error(wrong: dict[str, Any]) -> None:
     from kernel_gym.errors import KernelGymError
 
     with pytest.raises(KernelGymError) as caught:

@@ -41,14 +41,14 @@ def build(stand_ins: Any) -> Any:
     return make
 
 
-def test_the_presets_are_there() -> None:
+def test_the_presets_are_registered() -> None:
     assert {"kernel_gym/KernelSynthesis-v0", "kernel_gym/KernelSynthesisDraft-v0", "kernel_gym/KnownOptimum-v0"} <= set(
         IDS
     )
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_gymnasiums_checker_has_nothing_to_say(build: Any, name: str) -> None:
+def test_gymnasiums_checker_reports_nothing(build: Any, name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         env = build(name)
@@ -75,7 +75,9 @@ def test_another_seed_gives_another_trajectory(build: Any) -> None:
 
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copy", "pickle"])
-def test_a_copy_in_mid_episode_goes_on_alike_and_alone(build: Any, rollout: Any, name: str, how: Any) -> None:
+def test_a_copy_in_mid_episode_continues_identically_and_independently(
+    build: Any, rollout: Any, name: str, how: Any
+) -> None:
     env = build(name)
     rollout(env, 17, 2)
     twin = how(env)
@@ -155,7 +157,7 @@ def test_a_legal_action_can_be_sampled_as_the_docstring_says(build: Any) -> None
             observation, _ = env.reset()
 
 
-def test_rendering_tells_the_story(build: Any, capsys: Any) -> None:
+def test_rendering_describes_the_episode(build: Any, capsys: Any) -> None:
     env = build("kernel_gym/KernelSynthesis-v0", render_mode="ansi")
     env.reset(seed=3)
     assert "3 picks left" in env.render()
@@ -171,7 +173,7 @@ def test_rendering_tells_the_story(build: Any, capsys: Any) -> None:
     assert "reward" in shown
 
 
-def test_closing_twice_is_fine_and_given_parts_stay_open(build: Any, stand_ins: Any) -> None:
+def test_closing_twice_is_allowed_and_passed_parts_stay_open(build: Any, stand_ins: Any) -> None:
     bank = stand_ins.bank()
     env = build("kernel_gym/KernelSynthesis-v0", bank=bank)
     env.reset(seed=0)

@@ -13,12 +13,12 @@ from kernel_gym.verdict import Cheated, Feasible, Incorrect, Uncompilable, Unjud
 latencies = st.floats(1e-3, 1e9)
 
 
-def test_drafting_pays_for_feasibility_alone() -> None:
+def test_drafting_rewards_feasibility_alone() -> None:
     assert DraftReward()(Feasible("", latency=1.0)) == 1.0
     assert [DraftReward()(verdict) for verdict in (Cheated(""), Uncompilable(""), Incorrect(""))] == [-1.0] * 3
 
 
-def test_refining_pays_for_latency_relative_to_the_best() -> None:
+def test_refining_rewards_latency_relative_to_the_best() -> None:
     reward = RefineReward()
     assert reward(Feasible("", latency=5.0), 5.0) == 0.0
     assert reward(Feasible("", latency=1.0), 2.0) == pytest.approx(0.6)
@@ -32,7 +32,7 @@ def test_refining_without_a_best_latency_is_a_mistake() -> None:
 
 
 @pytest.mark.parametrize("stage", list(Stage))
-def test_the_infrastructures_failure_pays_nothing(stage: Stage) -> None:
+def test_an_infrastructure_failure_has_reward_zero(stage: Stage) -> None:
     assert REWARDS[stage](Unjudged("down"), None) == REWARDS[stage].on_error == 0.0
 
 

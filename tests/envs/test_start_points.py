@@ -26,7 +26,7 @@ def kernel_from(device: str, latency: float) -> MemoryItem:
     return MemoryItem(Kind.TRACE, "k", code, code, verdict, "some/task-0", "math", language="text")
 
 
-def test_only_kernels_judged_on_the_device_at_hand_are_start_points(make: Any, stand_ins: Any) -> None:
+def test_only_kernels_judged_on_the_current_device_are_start_points(make: Any, stand_ins: Any) -> None:
     """A latency of one device is no bound on another."""
     for here, best in (("slow", 9.0), ("fast", 1.0), ("", 1.0)):
         bank = stand_ins.bank()
@@ -43,7 +43,7 @@ def test_only_kernels_judged_on_the_device_at_hand_are_start_points(make: Any, s
             make(bank=bank, verifier=judge, stages="refine").reset(seed=0)
 
 
-def test_children_judged_elsewhere_are_not_told_of(make: Any, stand_ins: Any) -> None:
+def test_children_judged_on_another_device_are_not_listed(make: Any, stand_ins: Any) -> None:
     bank, author = stand_ins.bank(), stand_ins.Listed("1 2 3")
     (start,) = bank.add([kernel_from("here", 5.0)])
     bank.add([replace(kernel_from("there", 1.0), parent=start)])
@@ -67,7 +67,7 @@ class Judge(ArithmeticJudge):
         return replace(verdict, device=self.device_name)
 
 
-def test_a_memory_goes_from_device_to_device(make: Any, stand_ins: Any) -> None:
+def test_a_memory_can_be_used_on_another_device(make: Any, stand_ins: Any) -> None:
     """The same kernel, written on both: each device has a trace of its own to refine."""
     bank, traces = stand_ins.bank(), {}
     for device in ("one", "other", "one"):
@@ -104,13 +104,13 @@ def test_the_first_kernel_is_the_oldest_of_all_that_there_are(make: Any, stand_i
     assert (again["first_us"], again["best_us"]) == (100.0, 86.0)
 
 
-def test_whose_device_is_at_hand() -> None:
+def test_the_device_name_comes_from_the_verifier() -> None:
     assert device_name(Options()) == device_name(Options(verifier=SimpleNamespace(device=AscendSim()))) == "ascend-sim"
     assert device_name(Options(verifier=SimpleNamespace(device_name="recorded"))) == "recorded"
     assert device_name(Options(verifier=SimpleNamespace())) == ""
 
 
-def test_an_agent_sees_what_refining_each_start_point_came_to(make: Any, stand_ins: Any) -> None:
+def test_an_agent_sees_the_results_of_refining_each_start_point(make: Any, stand_ins: Any) -> None:
     """From info alone: no look into the bank."""
     bank = stand_ins.bank()
     slow, fast = bank.add([kernel_from("", 5.0), kernel_from("sim", 2.0)])

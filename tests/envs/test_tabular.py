@@ -94,7 +94,7 @@ def _start_point(arrays: ItemArrays, start: int, children: Sequence[int]) -> Sta
 
 
 @pytest.mark.parametrize("profile", ["middle", "strong", "weak~3", "placebo", "oracle"])
-def test_the_author_decides_as_the_live_one(arrays: ItemArrays, profile: str) -> None:
+def test_the_tabular_author_decides_as_the_live_one(arrays: ItemArrays, profile: str) -> None:
     exact = 0
     for task, written, explanation in _both(arrays, profile, 40, 5):
         assert explanation.schedule_choice is not None
@@ -208,7 +208,7 @@ def test_agents_play_and_learn(name: str) -> None:
 
 
 @pytest.mark.parametrize("memory", ["shared", "fresh", "frozen"])
-def test_start_points_tell_what_refining_them_came_to(memory: str) -> None:
+def test_start_points_list_the_results_of_refining_them(memory: str) -> None:
     """Against a plain record of the attempts; frozen memory takes in, and tells of, what is feasible alone."""
     env, rng = TabularEnv(budget=40, memory=memory), np.random.default_rng(3)
     seen, info = env.reset(seed=6)
@@ -234,7 +234,7 @@ def test_start_points_tell_what_refining_them_came_to(memory: str) -> None:
 
 
 @pytest.mark.parametrize("stages", ["both", "draft"])
-def test_a_scheduled_lambda_is_that_lambda(stages: str) -> None:
+def test_a_scheduled_lambda_gives_the_pool_of_that_lambda(stages: str) -> None:
     """As in the live environment; in drafting the episodes of a batch come to be at different attempts."""
     options: dict[str, Any] = {"author_options": {"profile": "middle"}, "budget": 5, "picks": 4, "stages": stages}
     envs = TabularVectorEnv(5, pool_schedule=[(0, 1), (1, 3), (2, 2), (4, 4)], **options)
@@ -276,7 +276,7 @@ def test_the_first_kernel_is_the_oldest_of_all_that_there_are() -> None:
 
 
 @pytest.mark.parametrize("memory", ["shared", "fresh", "frozen"])
-def test_one_in_the_vector_form_is_the_single_form(memory: str) -> None:
+def test_a_vector_of_one_equals_the_single_environment(memory: str) -> None:
     single, vector = TabularEnv(budget=3, memory=memory), TabularVectorEnv(1, budget=3, memory=memory)
     rng = np.random.default_rng(0)
     (observation, info), (many, infos) = single.reset(seed=4), vector.reset(seed=4)
@@ -337,7 +337,7 @@ def test_the_table_says_where_it_comes_from_and_is_written_as_it_was_read(tmp_pa
 
 
 @pytest.mark.parametrize("options", [{"device": "cuda"}, {"stages": "refine"}, {"composition": "stratified"}])
-def test_what_a_table_cannot_do_is_refused(options: dict[str, Any]) -> None:
+def test_options_that_a_table_does_not_support_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError) as error:
         TabularEnv(**options)
     assert "\n" not in str(error.value)

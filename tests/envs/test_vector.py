@@ -59,7 +59,7 @@ def test_it_is_made_by_gymnasium(stand_ins: Any) -> None:
     envs.close()
 
 
-def test_who_is_done_waits_with_only_k_legal(vector: Any) -> None:
+def test_a_finished_environment_waits_with_generate_as_the_only_legal_action(vector: Any) -> None:
     envs = vector()
     envs.reset(seed=0)
     observations, rewards, *_, infos = envs.step(np.array([K, 0, 1]))
@@ -96,7 +96,7 @@ def test_kernels_of_an_iteration_are_judged_side_by_side_and_only_failures_again
     assert len(author.asked) == 3, "each kernel was written once"
 
 
-def test_a_pool_that_breaks_is_asked_again(vector: Any, stand_ins: Any) -> None:
+def test_a_broken_pool_is_retried(vector: Any, stand_ins: Any) -> None:
     judge = PoolJudge(broken=2)
     envs = vector(author=stand_ins.Listed("latency 5.0"), verifier=judge)
     envs.reset(seed=0)
@@ -167,7 +167,7 @@ def test_one_sub_environment_alone_is_the_single_environment(vector: Any, make: 
             assert (reward, over) == (rewards[0], terminated[0])
 
 
-def test_two_at_work_on_one_task_draw_differently(vector: Any, stand_ins: Any) -> None:
+def test_two_environments_on_one_task_draw_differently(vector: Any, stand_ins: Any) -> None:
     author = stand_ins.Listed("wrong")
     envs = vector(num_envs=2, author=author, tasks=stand_ins.tasks(1))
     envs.reset(seed=0)
@@ -189,7 +189,7 @@ def test_fresh_memory_is_one_bank_each(vector: Any, stand_ins: Any) -> None:
     envs.close()
 
 
-def test_authors_can_be_asked_at_the_same_time(vector: Any) -> None:
+def test_authors_write_concurrently(vector: Any) -> None:
     single, many = vector(writers=1), vector(writers=3)
     for envs in (single, many):
         envs.reset(seed=8)
@@ -204,7 +204,7 @@ def test_a_list_of_seeds_is_refused_for_there_is_one_bank(vector: Any) -> None:
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-def test_what_makes_no_batch_is_refused_in_one_line(vector: Any) -> None:
+def test_an_invalid_batch_is_a_one_line_error(vector: Any) -> None:
     with pytest.raises(ConfigError, match="at least 1"):
         vector(num_envs=0)
     with pytest.raises(ConfigError, match="as many tasks"):
@@ -215,7 +215,7 @@ def test_what_makes_no_batch_is_refused_in_one_line(vector: Any) -> None:
 
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda envs: pickle.loads(pickle.dumps(envs))], ids=["copy", "pickle"])
 @pytest.mark.parametrize("memory", ["shared", "fresh", "frozen"])
-def test_a_copy_in_mid_iteration_goes_on_alike_and_alone(vector: Any, how: Any, memory: str) -> None:
+def test_a_copy_in_mid_iteration_continues_identically_and_independently(vector: Any, how: Any, memory: str) -> None:
     def walk(envs: Any) -> list[Any]:
         rng = np.random.default_rng(0)
         return [envs.step(rng.integers(0, K + 1, 3)) for _ in range(30)]
@@ -251,7 +251,7 @@ def test_actions_outside_the_space_are_refused(vector: Any) -> None:
         envs.step(np.array([0, 0, K + 1]))
 
 
-def test_rendering_shows_every_bench(vector: Any, stand_ins: Any) -> None:
+def test_rendering_shows_every_environment(vector: Any, stand_ins: Any) -> None:
     envs = KernelSynthesisVectorEnv(2, "ansi", **stand_ins.parts())
     envs.reset(seed=0)
     frames = envs.render()

@@ -21,7 +21,7 @@ OPTIONS: dict[str, Any] = {"suite": "level1", "tasks": ["relu", "sigmoid"], "bud
 K = 8
 
 
-def test_the_checker_has_nothing_to_say() -> None:
+def test_the_environment_checker_reports_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(gym.make("kernel_gym/KernelSynthesis-v0", **OPTIONS).unwrapped)
@@ -51,7 +51,7 @@ def test_the_same_seed_gives_the_same_kernels_and_rewards(attempts: list[Attempt
     env.close()
 
 
-def test_a_copy_makes_itself_a_verifier_and_goes_on_alike() -> None:
+def test_a_copy_makes_its_own_verifier_and_continues_identically() -> None:
     env = gym.make("kernel_gym/KernelSynthesis-v0", **OPTIONS)
     env.reset(seed=0)
     env.step(K)

@@ -43,7 +43,7 @@ def test_a_kernel_is_verified_from_python(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_an_agent_of_one_s_own_is_compared(tmp_path: Path) -> None:
+def test_a_user_agent_is_compared(tmp_path: Path) -> None:
     printed = run("own_agent.py", tmp_path)
     assert "own_agent:Newest" in printed
     assert "similarity" in printed

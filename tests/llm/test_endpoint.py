@@ -46,7 +46,7 @@ def test_rate_limits_and_server_errors_are_retried() -> None:
     [failing(429), failing(500), failing(503), raw(b"not json"), raw(b"{}"), raw(b""), cut_short],
     ids=["429", "500", "503", "malformed", "no-choice", "empty", "cut"],
 )
-def test_what_stays_broken_is_an_infrastructure_error_without_the_key(behaviour: object) -> None:
+def test_a_persistent_failure_is_an_infrastructure_error_without_the_key(behaviour: object) -> None:
     with serving(behaviour) as server, pytest.raises(InfrastructureError) as error:  # type: ignore[arg-type]
         endpoint(server.url).chat(QUESTION, 0)
     assert KEY not in str(error.value)
@@ -112,7 +112,7 @@ def test_an_empty_answer_is_an_answer() -> None:
         assert (reply.text, reply.finish) == ("", "content_filter")
 
 
-def test_nothing_configured_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_configuration_is_an_error_that_names_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(ConfigError, match=r"OPENAI_API_KEY.*OPENAI_BASE_URL"):
         Endpoint(EndpointSettings(model="m")).chat(QUESTION, 0)
@@ -148,7 +148,7 @@ def test_the_spending_limit_is_one_for_all_times_that_a_run_is_resumed(tmp_path:
     assert higher.usage() == {"tokens_in": 200, "tokens_out": 20, "dollars": pytest.approx(2.00002)}
 
 
-def test_a_transcript_answers_again_for_nothing_and_holds_no_key(tmp_path: Path) -> None:
+def test_a_transcript_answers_repeated_requests_and_holds_no_key(tmp_path: Path) -> None:
     path = tmp_path / "transcript.jsonl"
     with serving(saying("first"), saying("second")) as server:
         client = endpoint(server.url, Transcript(path))
@@ -174,7 +174,7 @@ def test_a_torn_transcript_loses_only_its_last_line(tmp_path: Path) -> None:
     assert all(json.loads(line) for line in path.read_text().splitlines())
 
 
-def test_what_is_no_transcript_is_one_line(tmp_path: Path) -> None:
+def test_a_file_that_is_no_transcript_is_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "t").write_text("[]\n")
     for path in (tmp_path / "t", tmp_path / "missing"):
         with pytest.raises(KernelGymError) as error:
@@ -236,7 +236,7 @@ def test_a_wrong_key_is_found_by_the_check(status: int) -> None:
     ],
     ids=["503", "429", "cut", "malformed", "limit"],
 )
-def test_the_check_leaves_to_the_run_what_may_pass(behaviour: Behaviour) -> None:
+def test_the_check_ignores_failures_that_may_be_temporary(behaviour: Behaviour) -> None:
     with serving(behaviour) as server:
         server.models = None
         endpoint(server.url, retries=9).check()
@@ -272,7 +272,7 @@ TOO_LONG = {
 
 
 @pytest.mark.parametrize("message", TOO_LONG)
-def test_a_refused_length_is_told_from_other_refusals(message: str) -> None:
+def test_a_refused_length_is_distinguished_from_other_refusals(message: str) -> None:
     with serving(refusing(message)) as server, pytest.raises(LengthRefused) as error:
         endpoint(server.url).chat(QUESTION, 0)
     assert error.value.limit == TOO_LONG[message]

@@ -77,7 +77,7 @@ def test_a_small_cache_forgets_the_oldest_text():
     assert embedder._texts.get("b") is None
 
 
-def test_identity_tells_settings_apart():
+def test_different_settings_have_different_identities():
     assert StaticEmbedder(128).identity() != StaticEmbedder(256).identity()
     assert StaticEmbedder(128).embed(["exp"]).shape == (1, 128)
     with pytest.raises(ConfigError, match=r"16\.\.256"):

@@ -62,7 +62,7 @@ def test_rows_are_in_the_order_of_the_texts(server: ModelServer) -> None:
     assert not rows[3].any()
 
 
-def test_a_text_is_asked_about_once_and_in_batches(server: ModelServer) -> None:
+def test_every_text_is_requested_once_and_in_batches(server: ModelServer) -> None:
     embedder = EndpointEmbedder(model="e", batch=4)
     texts = [f"text {i % 10}" for i in range(30)]
     embedder.embed(texts)
@@ -106,7 +106,7 @@ def test_long_texts_are_cut(server: ModelServer) -> None:
     ],
     ids=["500", "zero", "nan", "ragged"],
 )
-def test_what_can_not_be_used_is_one_line(behaviour: object) -> None:
+def test_an_unusable_reply_is_a_one_line_error(behaviour: object) -> None:
     with serving(behaviour) as broken, pytest.raises(InfrastructureError) as error:  # type: ignore[arg-type]
         EndpointEmbedder(model="e", base_url=broken.url, retries=0).embed(["a", "bc"])
     assert "\n" not in str(error.value)

@@ -47,7 +47,7 @@ def test_an_import_into_an_empty_bank_gives_the_same_bank(bank, tmp_path):
         assert len(other) == 5
 
 
-def test_what_is_known_of_seed_knowledge_travels_unless_more_is_known(bank, tmp_path):
+def test_statistics_of_seed_knowledge_are_imported_unless_the_bank_has_more(bank, tmp_path):
     bank.export(tmp_path / "memory.jsonl")
     page = bank.get(1)
     for own, mean in ((None, 1.0), (-1.0, -1.0)):
@@ -74,7 +74,7 @@ def test_excluded_tasks_leave_no_trace(bank, tmp_path):
         assert other.origin(own.id) == ""
 
 
-def test_with_tasks_left_out_no_statistics_travel(bank, tmp_path):
+def test_with_tasks_left_out_no_statistics_are_exported(bank, tmp_path):
     """Statistics of a page that was shown for the excluded task only must not be exported."""
     bank.export(tmp_path / "memory.jsonl", exclude_tasks=["level1/relu"])
     with MemoryBank(None, EMBEDDER) as other:
@@ -101,7 +101,7 @@ def test_a_reference_to_an_excluded_item_becomes_none(bank, tmp_path):
         assert other.items(task="level1/silu")[0].parent is None
 
 
-def test_children_travel_unless_one_end_stays_behind(bank, tmp_path):
+def test_children_are_exported_unless_one_end_is_excluded(bank, tmp_path):
     first, second = bank.add([_kernel("one"), _kernel("other", PREVIOUS)])
     bank.add([_kernel("one", parent=second)])
     bank.add([_kernel("one", parent=2)])
@@ -123,7 +123,7 @@ def test_items_of_a_file_are_found_again_under_their_new_ids(bank, tmp_path):
         assert [other.get(new).text for new in (2, 3, 4)] == [bank.get(old).text for old in (1, 4, 5)]
 
 
-def test_a_kernel_of_two_devices_travels_with_both_verdicts(bank, tmp_path):
+def test_a_kernel_of_two_devices_is_exported_with_both_verdicts(bank, tmp_path):
     file = tmp_path / "memory.jsonl"
     bank.add([_kernel("a", device="one"), _kernel("a", device="other"), _kernel("a")])
     bank.export(file)
@@ -135,7 +135,7 @@ def test_a_kernel_of_two_devices_travels_with_both_verdicts(bank, tmp_path):
         assert other.problems() == ()
 
 
-def test_an_origin_survives_a_second_journey(bank, tmp_path):
+def test_an_origin_survives_a_second_export(bank, tmp_path):
     bank.export(tmp_path / "first.jsonl")
     with MemoryBank(None, EMBEDDER) as second, MemoryBank(None, EMBEDDER) as third:
         second.import_(tmp_path / "first.jsonl")

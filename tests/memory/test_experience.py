@@ -41,7 +41,7 @@ def test_a_trace_shows_its_verdict_first_and_then_the_source():
     assert FEASIBLE.operators == ("aten._softmax.default",)
 
 
-def test_a_working_draft_teaches_its_calls_without_its_own_methods():
+def test_the_experience_of_a_working_draft_lists_its_calls_without_its_own_methods():
     text = experience(FEASIBLE).text
     assert "ReduceMax(m, x, work, n);" in text
     assert "Adds(y, x, -m.GetValue(0), n);" in text
@@ -111,7 +111,7 @@ def test_however_a_call_is_laid_out_its_quote_balances(calls, between):
     assert [line.strip() for line in quoted.splitlines()] == list(expected)
 
 
-def test_what_real_kernels_teach_is_whole():
+def test_experiences_of_real_kernels_have_complete_quotes():
     rows = [row for task in load(PACKAGED).tasks for row in task.rows if row.verdict.feasible]
     assert rows
     for row in rows:
@@ -160,7 +160,7 @@ def refined(latency: float, change=("inQueue, 1,", "inQueue, 2,")):
     return trace(TASK, Kernel(SOURCE.replace(*change)), verdict, Stage.REFINE, start=start), start
 
 
-def test_a_refinement_tells_what_changed_and_what_it_brought():
+def test_a_refinement_says_what_changed_and_its_speedup():
     item, start = refined(6.0)
     text = experience(item, start).text
     assert item.parent == 7
@@ -172,7 +172,7 @@ def test_a_refinement_tells_what_changed_and_what_it_brought():
 
 
 @pytest.mark.parametrize(("latency", "word"), [(24.0, "slower"), (12.01, "no faster")])
-def test_a_refinement_that_brought_nothing_says_so(latency, word):
+def test_a_refinement_without_a_gain_says_so(latency, word):
     item, start = refined(latency)
     assert f"made it {word}" in experience(item, start).text
 

@@ -62,7 +62,7 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_bank_is_whole_after_all_it_does(path: Path, tmp_path: Path) -> None:
+def test_a_bank_is_intact_after_every_operation(path: Path, tmp_path: Path) -> None:
     with MemoryBank(path, StaticEmbedder()) as bank, MemoryBank(None, StaticEmbedder()) as other:
         before = bank.snapshot()
         bank.add([MemoryItem(Kind.PRACTICE, "p", "p")])
@@ -85,7 +85,7 @@ def test_damage_is_found_and_named(path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["stage", "uses", "unreadable", "no verdict"])
-def test_what_cannot_be_read_is_one_line_that_says_how_to_find_it(path: Path, kind: str) -> None:
+def test_an_unreadable_item_is_a_one_line_error_that_names_the_check(path: Path, kind: str) -> None:
     connection = sqlite3.connect(path)
     connection.execute(DAMAGE[kind][0])
     connection.commit()
@@ -109,7 +109,7 @@ def test_outcomes_of_no_item_do_not_keep_a_bank_from_being_saved(path: Path, tmp
         assert other.problems() == ()
 
 
-def test_the_command_says_so_with_its_exit_status(path: Path) -> None:
+def test_the_command_reports_damage_by_its_exit_status(path: Path) -> None:
     done = subprocess.run([sys.executable, str(SCRIPT), "check", str(path)], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "whole: 6 items\n")
     connection = sqlite3.connect(path)

@@ -27,16 +27,16 @@ def test_contents_belong_to_kinds(kind: Kind, name: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in Kind for name in NEEDED[kind]])
-def test_an_item_without_what_its_kind_needs_is_none(kind: Kind, name: str) -> None:
+def test_an_item_without_the_content_of_its_kind_is_refused(kind: Kind, name: str) -> None:
     with pytest.raises(ValueError, match=f"{kind.value} needs its {name}"):
         MemoryItem(kind, "", "")
 
 
-def test_what_passed_every_gate_has_code() -> None:
+def test_a_feasible_item_has_code() -> None:
     assert MemoryItem(Kind.TRACE, "", "", verdict=Uncompilable("the author gave no answer")).code == ""
     with pytest.raises(ValueError, match="needs its code"):
         MemoryItem(Kind.TRACE, "", "", verdict=Feasible("", latency=1.0))
 
 
-def test_all_contents_are_some_kinds() -> None:
+def test_every_content_belongs_to_a_kind() -> None:
     assert frozenset[str]().union(*CONTENTS.values()) == VALUES.keys()

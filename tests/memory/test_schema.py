@@ -212,7 +212,7 @@ def read_only(path, bank):
 
 
 @pytest.mark.parametrize("trouble", [no_room, full, read_only])
-def test_trouble_around_a_healthy_bank_is_no_reason_to_delete_it(tmp_path, trouble):
+def test_errors_around_a_healthy_bank_do_not_advise_to_delete_it(tmp_path, trouble):
     path = tmp_path / "bank.sqlite"
     a_bank(path)
     more = [MemoryItem(Kind.PRACTICE, f"more {i}", f"{i} " * 3_000) for i in range(100)]

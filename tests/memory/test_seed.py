@@ -29,7 +29,7 @@ MOST_USED = """
 """.split()  # noqa: SIM905
 
 
-def test_there_is_enough_of_each():
+def test_there_are_enough_pages_and_practices():
     assert len(PAGES) >= 60
     assert len([item for item in PRACTICES if item.bottlenecks]) >= 25
     assert len([item for item in PRACTICES if not item.bottlenecks]) >= 10

@@ -17,7 +17,7 @@ PAGES = [item for item in ITEMS if item.kind is Kind.API]
 PRACTICES = [item for item in ITEMS if item.kind is Kind.PRACTICE]
 
 
-def test_there_is_enough_of_each() -> None:
+def test_there_are_enough_pages_and_practices() -> None:
     assert len(PAGES) >= 28
     assert len([item for item in PRACTICES if item.bottlenecks]) >= 15
     assert len([item for item in PRACTICES if not item.bottlenecks]) >= 8

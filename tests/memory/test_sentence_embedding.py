@@ -19,7 +19,7 @@ class TestSentenceEmbedder(EmbedderConformance):
     def make(self) -> SentenceEmbedder:
         return SentenceEmbedder()
 
-    def test_it_knows_what_words_mean(self) -> None:
+    def test_texts_of_the_same_meaning_are_nearer_than_texts_with_the_same_words(self) -> None:
         """Other words for the same thing are nearer than the same words for another thing."""
         first, same, other = self.make().embed(
             ["the largest of each row", "row-wise maximum", "the rows of a large garden"]

@@ -136,7 +136,7 @@ WRONG: dict[str, tuple[int, str, Any, str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_named_with_its_line(name: str, tmp_path: Path) -> None:
+def test_a_wrong_value_is_named_with_its_line(name: str, tmp_path: Path) -> None:
     number, field, value, says = WRONG[name]
     file = tmp_path / "memory.jsonl"
     lines = [line | {field: value} if i == number else line for i, line in enumerate(_exported(), start=1)]

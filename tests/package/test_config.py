@@ -88,7 +88,7 @@ def test_defaults_are_those_of_the_environment() -> None:
             assert field.get_default(call_default_factory=True) == getattr(options, name), name
 
 
-def test_allowed_words_are_those_of_the_environment() -> None:
+def test_choices_are_those_of_the_environment() -> None:
     hints = get_type_hints(EnvConfig)
     assert (hints["stages"], hints["memory"], hints["composition"]) == (Stages, MemoryMode, Composition)
 
@@ -113,7 +113,7 @@ def test_the_policy_is_an_option_of_every_command_that_judges() -> None:
         assert "--policy {strict,reference}" in parser.format_help(), command
 
 
-def test_configurations_of_before_are_strict(tmp_path: Path) -> None:
+def test_configurations_without_a_policy_are_strict(tmp_path: Path) -> None:
     config = resolve(overrides={"env": {"policy": "reference"}})
     assert config.env.policy == "reference"
     data = resolve().model_dump(mode="json")

@@ -11,7 +11,7 @@ def test_registered_names_are_known() -> None:
     assert {"random", "similarity", "value"} <= set(plugins.names("kernel_gym.agents"))
 
 
-def test_module_class() -> None:
+def test_a_class_is_loaded_by_module_and_name() -> None:
     from pathlib import Path
 
     assert plugins.load("kernel_gym.agents", "pathlib:Path") is Path

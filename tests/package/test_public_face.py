@@ -72,7 +72,7 @@ def test_the_four_folders_are_found_without_an_installation(tmp_path: Path) -> N
     assert python(code, tmp_path) == "kernel_gym.envs 1"
 
 
-def test_nothing_inside_imports_a_public_name_from_the_root() -> None:
+def test_no_module_of_the_package_imports_a_public_name_from_the_root() -> None:
     for folder in ("kernel_gym", *checkout_imports.FOLDERS):
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):

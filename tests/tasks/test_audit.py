@@ -31,11 +31,11 @@ def task_of(forward: str, **inputs: str) -> Task:
         ("torch.sign(x)", "half precision"),
     ],
 )
-def test_a_degenerate_task_is_found_out(forward: str, null: str):
+def test_the_audit_finds_a_degenerate_task(forward: str, null: str):
     assert null in audit(task_of(forward)).passing
 
 
-def test_an_argument_without_effect_is_found_out():
+def test_the_audit_finds_an_argument_without_effect():
     result = audit(task_of("torch.exp(x) + 0 * y", x="torch.randn(rows, columns)", y="torch.randn(rows, columns)"))
     assert result.ignored == ("y",)
     assert not result.ok

@@ -63,7 +63,7 @@ def test_the_timing_case_exports_without_memory():
     assert x.meta["val"].shape[0] == 1 << 40
 
 
-def test_what_does_not_export_says_so():
+def test_a_module_that_cannot_be_exported_is_an_error_with_the_reason():
     source = find_task("level1/relu").source.replace("torch.relu(x)", "x * int(x.sum())")
     task = Task("x/data", "other", source, find_task("level1/relu").cases)
     with pytest.raises(TaskError, match=r"does not export|fails") as caught:

@@ -135,7 +135,7 @@ def test_precision_is_asked_for():
     assert exact.item() != native.item()
 
 
-def test_a_reference_that_writes_to_its_input_does_not_reach_ours():
+def test_a_reference_that_writes_to_its_input_leaves_the_callers_unchanged():
     instance = simple("return x.relu_().mul_(self.w)", "self.w = nn.Parameter(torch.randn(4))").instance(
         Case("public", "public")
     )

@@ -136,7 +136,7 @@ def test_every_task_exports_to_aten(task: Task):
     exports(task)
 
 
-def test_repaired_originals_say_what_was_mended():
+def test_repaired_originals_say_what_was_changed():
     repaired = {task.id for task in ALL if any(flag.startswith("repaired: ") for flag in task.flags)}
     assert repaired == {
         "level1/cumsum_exclusive",

@@ -63,5 +63,5 @@ def test_an_outside_value_is_not_finite():
         ("x): return torch.cumprod(x * 0.1 + 1, dim=1)", 0),
     ],
 )
-def test_a_domain_tells_how_many_values_are_multiplied(forward: str, factors: int):
+def test_a_domain_has_the_number_of_multiplied_values(forward: str, factors: int):
     assert domains(forward, "torch.randn(4, rows)") == [Domain("real", factors=factors)]

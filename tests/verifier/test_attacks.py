@@ -56,7 +56,7 @@ def test_names_are_unique_and_no_attack_is_its_honest_kernel():
     assert len({attack.kernel.source for attack in ATTACKS}) == len(ATTACKS)
 
 
-def test_the_few_try_every_cause():
+def test_one_per_cause_covers_every_cause():
     assert {cause for attack in FEW for cause in attack.causes} == {c for attack in ATTACKS for c in attack.causes}
     assert len(FEW) < len(ATTACKS)
 
@@ -117,7 +117,7 @@ def test_a_damaged_file_is_named(folder, text, words):
     assert words in str(error.value)
 
 
-def test_what_is_selected():
+def test_attacks_are_selected_by_name_and_cause():
     assert {a.name for a in catalogue.select(ATTACKS, names=["relu", "softmax"])} == {"relu", "softmax"}
     assert all("S3" in attack.causes for attack in catalogue.select(ATTACKS, causes=["S3"]))
     assert catalogue.select(ATTACKS) == ATTACKS
@@ -147,7 +147,7 @@ WRONG = Incorrect("Wrong result of 42.", cause="mismatch")
         ("refused", Unjudged("not judged: broken"), "not judged"),
     ],
 )
-def test_faults(expected, verdict, fault):
+def test_faults_of_results_are_named(expected, verdict, fault):
     attack = replace(ATTACKS[0], expected=expected)
     assert Result(attack, verdict, 100.0).fault == fault
     told = Result(replace(attack, untold="of 42"), verdict, 100.0).fault

@@ -15,7 +15,7 @@ def test_verdicts_come_back_as_they_were(tmp_path):
         assert VerdictCache(tmp_path).get(key_of(str(index))) == verdict
 
 
-def test_what_was_not_judged_is_not_kept(tmp_path):
+def test_unjudged_verdicts_are_not_cached(tmp_path):
     cache = VerdictCache(tmp_path)
     cache.put("k", Unjudged("worker died"))
     assert cache.get("k") is None
@@ -37,7 +37,7 @@ def test_damaged_entries_count_as_missing_and_are_written_anew(tmp_path):
         assert VerdictCache(tmp_path).get(key) == GOOD
 
 
-def test_a_disk_that_cannot_be_written_costs_nothing_but_time(tmp_path):
+def test_an_unwritable_disk_does_not_change_the_verdict(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     cache = VerdictCache(blocked)

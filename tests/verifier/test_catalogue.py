@@ -40,7 +40,7 @@ def test_the_catalogue_is_complete(capsys):
 
 
 @pytest.mark.parametrize("id", CATALOGUE)
-def test_each_is_tried_or_belongs_elsewhere(id):
+def test_each_entry_has_a_test_or_a_reason(id):
     entry = CATALOGUE[id]
     if "elsewhere" in entry:
         assert set(entry) == {"elsewhere"}

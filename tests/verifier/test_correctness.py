@@ -158,7 +158,7 @@ def test_faults_and_timeouts_keep_their_reason(device, relu, python_kernel):
     assert judge(device, relu, python_kernel("raise TimeoutError")).cause == "timeout"
 
 
-def test_feedback_does_not_tell_expected_values(device, relu, python_kernel):
+def test_feedback_does_not_reveal_expected_values(device, relu, python_kernel):
     verdict = judge(device, relu, python_kernel("a.store(0, 7)\nreturn 0"))
     expected = next(schedule(References(), relu, python_kernel("a.store(0, 7)\nreturn 0"))).expected[0].truth
     texts = {f"{v:.{digits}g}" for v in expected.ravel() if v for digits in (3, 4, 5, 6)}
@@ -276,7 +276,7 @@ def test_expectation_of_positive_domains(make_task):
         assert np.isfinite(expect(task.instance(task.public), values)[0].truth).all()
 
 
-def test_the_same_warning_of_several_runs_is_told_once():
+def test_the_same_warning_of_several_runs_is_reported_once():
     warnings = (
         "DATA_CACHE line 12: cores 1 and 2 write the same cache line (3 times)",
         "DATA_CACHE line 12: cores 5 and 7 write the same cache line (40 times)",

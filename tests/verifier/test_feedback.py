@@ -58,7 +58,7 @@ def _kind(text: str) -> str:
 
 
 @pytest.mark.parametrize("action", CHANNELS.values(), ids=CHANNELS)
-def test_the_values_do_not_show(action, device, relu, python_kernel, monkeypatch):
+def test_feedback_does_not_show_the_values(action, device, relu, python_kernel, monkeypatch):
     """The number is taken from the values: under another secret the feedback is of the same kind, without numbers."""
     texts = []
     for word in ("one", "two", "three"):
@@ -179,7 +179,7 @@ def simulator():
 
 
 @pytest.mark.parametrize(("action", "exit"), SIMULATED.values(), ids=SIMULATED)
-def test_on_the_simulator_too(simulator, action, exit):
+def test_feedback_of_the_simulator_does_not_show_a_number(simulator, action, exit):
     task = find_task("level1/relu")
     texts = []
     for number in ("5", "77"):

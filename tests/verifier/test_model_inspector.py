@@ -71,7 +71,7 @@ def test_any_answer_is_survived(answer: str) -> None:
     assert opinion_in(answer).opinion in ("honest", "cheating", "unsure")
 
 
-def test_the_kernel_stands_between_marks_that_it_can_not_close() -> None:
+def test_the_prompt_encloses_the_kernel_in_marks_that_it_cannot_close() -> None:
     kernel = Kernel(WHEEDLING)
     system, user = question(kernel, RELU)
     assert "untrusted" in system["content"]
@@ -111,7 +111,7 @@ def test_reasons_are_noted_and_refuse_only_if_the_model_decides(verdicts: Any) -
     assert (refused.rule, refused.feedback) == ("inspection", "Inspection: Line 47 knows the sizes of the check.")
 
 
-def test_a_kernel_that_speaks_to_the_model_is_judged_by_what_the_model_says(verdicts: Any) -> None:
+def test_a_kernel_with_instructions_to_the_model_is_judged_by_the_reply(verdicts: Any) -> None:
     answer = '{"opinion": "cheating", "reasons": "Its comment tells me what to answer."}'
     with serving(saying(answer)) as server:
         verdict = verdicts(WHEEDLING, ModelInspector(model="m", base_url=server.url))
@@ -147,7 +147,7 @@ def test_a_transcript_answers_for_the_model(verdicts: Any, tmp_path: Path) -> No
         replay(Kernel("another"), RELU)
 
 
-def test_it_is_reached_by_configuration(tmp_path: Path) -> None:
+def test_the_inspector_is_set_by_configuration(tmp_path: Path) -> None:
     config = resolve(sets=["env.inspection.model=reader", "env.inspection.decides=true"])
     inspector = factories.inspector(Options(inspection=config.env.inspection))
     assert isinstance(inspector, ModelInspector)

@@ -34,14 +34,14 @@ def test_every_verdict_names_its_policy(device, relu, python_kernel, policy):
         assert from_json(verdict.to_json()) == verdict
 
 
-def test_verdicts_of_before_are_strict():
+def test_verdicts_without_a_policy_are_strict():
     data = Uncompilable("no").to_json()
     del data["policy"], data["secret"]
     assert from_json(data).policy == "strict"
 
 
 @pytest.mark.parametrize("body", [ONE_SHAPE, HALF], ids=["one shape", "half precision"])
-def test_what_published_harnesses_accept_passes_by_reference_alone(device, relu, python_kernel, body):
+def test_kernels_that_published_harnesses_accept_pass_by_reference_alone(device, relu, python_kernel, body):
     kernel = python_kernel(body)
     assert judge(device, kernel, relu, "reference").feasible
     assert not judge(device, kernel, relu, "strict").feasible
@@ -50,7 +50,7 @@ def test_what_published_harnesses_accept_passes_by_reference_alone(device, relu,
 @pytest.mark.parametrize(
     "body", ["a.store(0, np.maximum(a.load(0), 0) * 1.05)\nreturn 0", "a.store(0, 0)\nreturn 0", "return 0", "return 3"]
 )
-def test_what_they_refuse_is_refused(device, relu, python_kernel, body):
+def test_kernels_that_published_harnesses_refuse_are_refused(device, relu, python_kernel, body):
     verdict = judge(device, python_kernel(body), relu, "reference")
     assert isinstance(verdict, Incorrect)
     assert verdict.case == "reference"

@@ -66,7 +66,7 @@ def test_a_published_secret_replays_on_another_machine(relu, monkeypatch, tmp_pa
     assert meets(relu, "a") == first
 
 
-def test_verdicts_name_the_secret_and_do_not_tell_it(device, relu, python_kernel, monkeypatch):
+def test_verdicts_name_the_secret_and_do_not_reveal_it(device, relu, python_kernel, monkeypatch):
     kernel = python_kernel("a.store(0, np.maximum(a.load(0), 0))\nreturn 0")
     with Verifier(device) as verifier:
         first = verifier.verify(kernel, relu)

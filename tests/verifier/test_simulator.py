@@ -111,7 +111,7 @@ def test_honest_kernels_are_feasible_and_repeat(verifier, name, task):
         ),
     ],
 )  # fmt: skip
-def test_incorrect_kernels_are_told_why(judge, text, cause, rule, words):
+def test_incorrect_kernels_get_the_reason(judge, text, cause, rule, words):
     verdict = judge(text)
     assert isinstance(verdict, Incorrect), verdict
     assert verdict.cause == cause, verdict.feedback
@@ -138,7 +138,7 @@ def test_incorrect_kernels_are_told_why(judge, text, cause, rule, words):
         ("int main() { return 0; }", "", "__global__"),
     ],
 )
-def test_uncompilable_kernels_are_told_where_and_what_to_do(judge, text, line, words):
+def test_uncompilable_kernels_get_the_line_and_a_hint(judge, text, line, words):
     verdict = judge(text)
     assert isinstance(verdict, Uncompilable), verdict
     assert words in verdict.feedback
@@ -200,7 +200,7 @@ def test_lower_precision_at_large_sizes_is_found(judge):
     ],
     ids=["more cores for large sizes", "set-up that small sizes do not amortise"],
 )  # fmt: skip
-def test_honest_kernels_may_do_otherwise_at_large_sizes(verifier, relu, text):
+def test_honest_kernels_may_branch_on_large_sizes(verifier, relu, text):
     verdict = verifier.verify(Kernel(text), relu)
     assert isinstance(verdict, Feasible), verdict.feedback
 
@@ -262,7 +262,7 @@ def test_nothing_is_left_behind(relu, tmp_path, monkeypatch):
         ("relu_class", CALL, CALL + "        float zero;\n        AscendC::Adds(y, y, zero, n);\n", Incorrect),
     ],
 )
-def test_what_was_never_written_is_not_zero(judge, name, right, wrong, ends):
+def test_uninitialised_memory_is_not_zero(judge, name, right, wrong, ends):
     """Else such kernels are right by what somebody left on the stack."""
     text = (HONEST / f"{name}.cpp").read_text()
     assert text.count(right) == 1

@@ -72,7 +72,7 @@ def test_reading_before_the_arguments_gains_nothing(judge) -> None:
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_forger_reaches_nothing(judge, name) -> None:
+def test_forged_addresses_are_faults(judge, name) -> None:
     text = CHEAT.replace(LOOK, "forged(a)").replace(LAUNCH, f"{FORGERIES[name]}\n{LAUNCH}")
     verdict = judge.verify(Kernel(text), suites.find_task("level1/gelu"))
     assert isinstance(verdict, Incorrect), verdict

@@ -27,7 +27,7 @@ def test_a_good_kernel_is_feasible(verifier, relu, python_kernel):
     assert from_json(verdict.to_json()) == verdict
 
 
-def test_each_gate_stops_what_it_is_for(verifier, relu, python_kernel):
+def test_each_gate_stops_its_kind_of_fault(verifier, relu, python_kernel):
     assert isinstance(verifier.verify(python_kernel("return ("), relu), Uncompilable)
     assert isinstance(verifier.verify(python_kernel("return 0"), relu), Incorrect)
     cheat = "a.store(0, np.maximum(a.load(0), 0))\nif a.large: a.extra_us = -10\nreturn 0"
@@ -68,7 +68,7 @@ def test_a_run_beside_the_reference_gives_the_same_verdict(verifier, relu, pytho
     assert [verdict.outcome for verdict in before] == ["feasible", "incorrect"]
 
 
-def test_honest_kernels_may_do_otherwise_at_large_sizes(verifier, relu, python_kernel):
+def test_honest_kernels_may_branch_on_large_sizes(verifier, relu, python_kernel):
     honest = "x = a.load(0)\na.store(0, np.maximum(x, 0))\nif a.large: a.op('Relu', block=9)\nreturn 0"
     verdict = verifier.verify(python_kernel(honest), relu)
     assert isinstance(verdict, Feasible)
@@ -154,7 +154,7 @@ def test_another_language_is_refused(verifier, relu):
         verifier.verify(Kernel("int main() {}"), relu)
 
 
-def test_infrastructure_errors_are_no_verdict_on_the_kernel(relu, python_kernel, make_device):
+def test_infrastructure_errors_leave_the_kernel_unjudged(relu, python_kernel, make_device):
     class Broken(make_device):
         count = 0
 
@@ -214,7 +214,7 @@ def test_a_bug_of_the_verifier_is_raised_not_swallowed(relu, python_kernel, make
         verifier.verify(python_kernel(RELU), relu)
 
 
-def test_a_text_without_measure_is_not_read(device, relu, python_kernel):
+def test_a_text_that_is_too_long_is_not_read(device, relu, python_kernel):
     with Verifier(device, cache=False) as verifier:
         verdict = verifier.verify(Kernel("x" * 1_000_001, "python"), relu)
     assert verdict.outcome == "uncompilable"
@@ -222,7 +222,7 @@ def test_a_text_without_measure_is_not_read(device, relu, python_kernel):
     assert device.builds == 0
 
 
-def test_halves_of_characters_are_no_traceback(device, relu):
+def test_lone_surrogates_do_not_raise(device, relu):
     """A model's reply is JSON, which can hold them; no compiler, database or digest can."""
     kernel = Kernel("# \ud800 \udc80\ndef kernel_launch(a):\n    a.store(0, np.maximum(a.load(0), 0))\n", "python")
     assert kernel.source.startswith("# ? ?\n")

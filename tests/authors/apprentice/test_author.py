@@ -52,7 +52,7 @@ class TestApprentice(AuthorContract):
 
 
 @pytest.mark.parametrize("profile", ["weak", "middle", "strong"])
-def test_help_helps_and_mistakes_mislead(profile: str) -> None:
+def test_helpful_notes_raise_and_failed_kernels_lower_the_probability(profile: str) -> None:
     alone = _probability(profile=profile)
     assert _probability(FAILED, profile=profile) < alone
     assert alone < _probability(PAGE, profile=profile) < _probability(_verified(), profile=profile)
@@ -93,7 +93,7 @@ def test_conflicting_spellings_interfere() -> None:
     assert _probability() < both
 
 
-def test_what_compiled_counts_for_what_a_compiler_checks() -> None:
+def test_compiled_code_counts_for_idioms_that_a_compiler_checks() -> None:
     source = oracle(SOFTMAX).source
     wrong = Note("trace", source, source, Incorrect("wrong result"))
     assert _probability(wrong, idiom="reduce.sum") > _probability(wrong, idiom="copy.in") - 1e-9
@@ -157,7 +157,7 @@ def test_sampled_authors_are_near_their_base_and_repeatable(seed: int, base: str
     assert 0 < drawn.care < 1
 
 
-def test_sampled_authors_are_told_apart() -> None:
+def test_sampled_authors_have_different_identities() -> None:
     identities = {Apprentice(name).identity() for name in ("middle", "middle~1", "middle~2", "weak~1")}
     assert len(identities) == 4
     with pytest.raises(ConfigError, match="such as middle~7"):
@@ -178,14 +178,14 @@ def test_the_oracle_profile_is_the_oracle() -> None:
     assert kernel.trusted
 
 
-def test_profiles_are_told_apart() -> None:
+def test_profiles_have_different_identities() -> None:
     identities = {Apprentice(name).identity() for name in profile_names()}
     assert len(identities) == len(profile_names()) >= 5
     with pytest.raises(ConfigError, match="unknown author profile 'clever'"):
         Apprentice("clever")
 
 
-def test_what_cannot_be_lowered_gives_no_kernel() -> None:
+def test_a_task_that_cannot_be_lowered_gives_no_kernel() -> None:
     odd = task("odd", "torch.sort(x, dim=1)[0]")
     explanation = Apprentice().explain(odd, (), None, np.random.default_rng(0))
     assert explanation.kernel.source == ""

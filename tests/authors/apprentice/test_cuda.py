@@ -112,7 +112,7 @@ def test_every_oracle_and_every_beginners_kernel_compiles() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("idiom", "mistake"), MISTAKES)
-def test_a_mistake_fails_as_it_says(idiom: Idiom, mistake: Spelling, device: CudaOnCpu) -> None:
+def test_a_mistake_has_its_declared_effect(idiom: Idiom, mistake: Spelling, device: CudaOnCpu) -> None:
     declared = idiom.effect_of(mistake)
     effect = outcome(device, *with_mistake(idiom, mistake))
     assert effect == ("right" if declared == "slow" else declared)
@@ -191,7 +191,7 @@ def test_the_oracle_profile_writes_the_oracle() -> None:
     assert recorded(kernel.source) == BEST
 
 
-def test_what_the_context_shows_helps() -> None:
+def test_spellings_shown_in_the_context_help() -> None:
     task = suites.find_task("level1/softmax")
     source = oracle(task, "cuda").source
     shown = (Note("trace", source, source, Feasible("Correct.", latency=1.0)),)

@@ -34,7 +34,7 @@ def _effect(verdict: Verdict) -> str:
 
 
 @pytest.mark.parametrize(("idiom", "mistake"), MISTAKES)
-def test_a_mistake_fails_as_it_says(idiom: Idiom, mistake: Spelling, verifier: Verifier) -> None:
+def test_a_mistake_has_its_declared_effect(idiom: Idiom, mistake: Spelling, verifier: Verifier) -> None:
     verdict = verifier.verify(*with_mistake(idiom, mistake))
     declared = idiom.effect_of(mistake)
     if declared == "slow":

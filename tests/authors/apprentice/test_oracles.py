@@ -99,7 +99,7 @@ def test_every_schedule_computes_the_same(name: str, schedule: Schedule, verifie
 
 
 @pytest.mark.parametrize("name", ["level1/min_gpt_new_gelu", "level2/gemm_bias_add_hardtanh_mish_group_norm"])
-def test_fusing_pays(name: str, verifier: Verifier) -> None:
+def test_fused_kernels_are_faster(name: str, verifier: Verifier) -> None:
     task = suites.find_task(name)
     unfused = Kernel(write_kernel(lower(task), replace(BEST, fused=False), always_right(idioms())), trusted=True)
     slow, fast = verifier.verify(unfused, task), verifier.verify(oracle(task), task)
@@ -118,7 +118,7 @@ def test_a_mean_is_rounded_once(draw: int, verifier: Verifier) -> None:
 
 
 @pytest.mark.parametrize("name", ["level1/relu", "level1/cumsum", "level2/gemm_bias_add_hardtanh_mish_group_norm"])
-def test_what_a_task_lacks_is_listed(name: str, verifier: Verifier) -> None:
+def test_tasks_that_miss_a_requirement_are_listed(name: str, verifier: Verifier) -> None:
     margin = measure(suites.find_task(name), verifier)
     assert margin.lacking().keys() == exceptions(name).keys(), margin
 

@@ -181,7 +181,7 @@ def test_a_diff_refines_the_start_point(relu: Task) -> None:
     assert not kernel.trusted
 
 
-def test_it_keeps_the_contracts_and_can_be_copied(relu: Task, tmp_path: Path) -> None:
+def test_the_author_meets_its_contracts_and_can_be_copied(relu: Task, tmp_path: Path) -> None:
     with serving(answering(lambda body: f"```cpp\n// {body['seed']}\n{EXAMPLE}```")) as server:
         author = ModelAuthor(model="m", base_url=server.url)
         author.record_to(tmp_path / "transcript.jsonl")

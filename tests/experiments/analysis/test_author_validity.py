@@ -101,7 +101,7 @@ def test_agreement_is_within_tasks_not_across_them() -> None:
     assert result.kendall.mean == pytest.approx(-1)
 
 
-def test_noise_has_an_interval_around_nothing_and_constants_say_nothing() -> None:
+def test_noise_has_an_interval_around_zero_and_constants_have_none() -> None:
     rng = np.random.default_rng(0)
     some = some_cases(*[10] * 8)
     result = agreement(some, rng.random(80), rng.random(80))

@@ -68,7 +68,7 @@ def test_verified_code_raises_the_chance_and_an_author_that_does_not_read_is_not
     assert predict(Apprentice("oracle"), TASK, ()).feasible == 1.0
 
 
-def test_the_picker_that_knows_takes_what_helps_and_stops_when_nothing_does() -> None:
+def test_the_oracle_picks_what_helps_and_stops_when_nothing_does() -> None:
     good = MemoryItem(Kind.TRACE, "", VERIFIED.text, VERIFIED.code, Feasible("", latency=1.0), "level1/other", id=1)
     bad = MemoryItem(Kind.TRACE, "", "void f() { Subs(x); }" * 900, "Subs(x);", Uncompilable("no"), "level1/x", id=2)
     info: dict[str, Any] = {
@@ -85,7 +85,7 @@ def test_the_picker_that_knows_takes_what_helps_and_stops_when_nothing_does() ->
     assert oracle.act(after, info | {"picked": (1,)}) == 2, "the long failure would only distract"
 
 
-def test_a_run_is_examined_and_left_as_it_is(run: Path) -> None:
+def test_examining_a_run_does_not_change_it(run: Path) -> None:
     before = {file.name: file.read_bytes() for file in run.iterdir() if file.is_file()}
     seen: list[tuple[int, int]] = []
     report = examine(run, CreditSettings(states=3), lambda done, of: seen.append((done, of)))
@@ -129,7 +129,7 @@ def test_a_run_that_began_with_memories_and_values_of_another_is_examined_too(ru
     assert {effect.value for effect in state.effects} != {0.0}, "what the agent had learned is what it is asked about"
 
 
-def test_leaving_out_is_the_difference_it_makes(run: Path) -> None:
+def test_the_left_out_effect_is_the_loss_without_the_candidate(run: Path) -> None:
     state = examine(run, CreditSettings(states=1)).states[0]
     shown = [effect for effect in state.effects if effect.left_out is not None]
     assert shown
@@ -215,14 +215,14 @@ def test_a_run_that_no_longer_replays_is_one_line_that_names_it(table_run: Path,
     (CreditSettings(attempts=(4, 9), stage=""), "has no attempts numbered 4, 9;"),
     (CreditSettings(tasks=("relu",), attempts=(3,), stage="draft"), "at relu numbered 3 in the stage 'draft'"),
 ])  # fmt: skip
-def test_states_that_are_not_there_are_one_line(settings: CreditSettings, says: str, table_run: Path) -> None:
+def test_missing_states_are_a_one_line_error(settings: CreditSettings, says: str, table_run: Path) -> None:
     with pytest.raises(KernelGymError) as error:
         examine(table_run, settings)
     assert str(error.value).startswith(f"{table_run} has no attempts")
     assert says in str(error.value)
 
 
-def test_bad_questions_are_one_line(run: Path, tmp_path: Path) -> None:
+def test_runs_that_cannot_be_examined_are_one_line_errors(run: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="simulated author only"):
         examine(_other(tmp_path / "b", run, env={"author": "openai"}), CreditSettings())
     with pytest.raises(ConfigError, match="owns its training loop"):

@@ -24,7 +24,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_known_weights_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_weights_are_recovered(monkeypatch: pytest.MonkeyPatch) -> None:
     rng, true = np.random.default_rng(0), np.arange(len(FITTED)) - 2.0
 
     def tried(*_: object) -> list[TriedContexts]:

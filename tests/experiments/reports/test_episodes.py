@@ -79,7 +79,9 @@ def test_with_fresh_memory_an_id_is_not_taken_for_the_item_of_another_episode(ru
 
 
 @pytest.mark.parametrize(("choice", "shown"), [("auto", 2), ("all", 2), ("one", 1), ("none", 0)])
-def test_one_says_whose_attempts_are_in_the_report(runs: Path, tmp_path: Path, choice: str, shown: int) -> None:
+def test_an_option_selects_the_runs_whose_attempts_are_in_the_report(
+    runs: Path, tmp_path: Path, choice: str, shown: int
+) -> None:
     page = write_report(runs, tmp_path / "report.html", traces=False, detailed="value/0", attempts=choice).read_text()
     packed = re.search(r'id="episode-data">([^<]*)<', page)
     assert (0 if packed is None else len(unpacked(packed[1])["runs"])) == shown
@@ -95,7 +97,7 @@ def test_a_large_study_has_the_attempts_of_one_run(runs: Path, monkeypatch: pyte
     assert episodes.shown_runs(both, both[1], "all") == both
 
 
-def test_a_kernel_that_a_run_did_not_keep_is_missing_not_wrong(runs: Path, tmp_path: Path) -> None:
+def test_a_kernel_that_a_run_did_not_keep_is_shown_as_missing(runs: Path, tmp_path: Path) -> None:
     shutil.copytree(runs / "value", tmp_path / "value")
     folder = RunFolder(tmp_path / "value" / "seed-0")
     folder.bank.unlink()

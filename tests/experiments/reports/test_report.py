@@ -104,7 +104,7 @@ def test_a_report_says_how_it_was_made_but_not_where(runs: Path, tmp_path: Path)
     assert not re.search("someone|secret", page)
 
 
-def test_the_tiers_and_steps_say_how_far_things_came() -> None:
+def test_tiers_and_steps_say_how_far_tasks_and_attempts_came() -> None:
     def attempt(compiled: bool, latency: float | None = None) -> dict[str, Any]:
         return {"verdict": {"compiled": compiled, "feasible": latency is not None, "latency_us": latency}}
 
@@ -120,7 +120,7 @@ def test_a_run_leaves_the_latencies_that_its_own_are_compared_with(runs: Path) -
         assert {task for task, own in run.outcome.tasks.items() if own.oracle_us is not None} <= solved
 
 
-def test_a_contender_that_is_not_there_is_named(runs: Path, tmp_path: Path) -> None:
+def test_a_missing_contender_is_named(runs: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there are random, value"):
         write_report(runs, tmp_path / "report.html", reference="heuristic")
 
@@ -240,12 +240,12 @@ def test_the_run_in_detail_is_no_yardstick_s_unless_asked_for(runs: Path, tmp_pa
         write_report(folder, tmp_path / "report.html", detailed="value/0")
 
 
-def test_categories_are_the_suite_s_whoever_had_the_operator(runs: Path) -> None:
+def test_categories_are_those_of_the_suites(runs: Path) -> None:
     kinds = {kind for kind, _, _ in report._tiers(finished(runs), {})}
     assert kinds == {suites.find_task(task).category for task in ("level1/relu", "basics/vector_add")}
 
 
-def test_every_contender_of_a_picture_has_a_look_of_its_own() -> None:
+def test_every_contender_of_a_picture_has_its_own_line_style() -> None:
     assert len(set(drawing.COLOURS)) == len(drawing.COLOURS) > MOST_IN_A_PICTURE
     assert len(study_definition.load("main").agents) <= MOST_IN_A_PICTURE
     many = 2 * len(drawing.COLOURS)
@@ -263,7 +263,7 @@ def test_the_pictures_stand_alone(runs: Path, tmp_path: Path) -> None:
     assert {"value", "random"} <= {text.text for text in written["curves"].iter(f"{space}text")}
 
 
-def test_a_trace_is_that_of_the_core_that_was_done_last() -> None:
+def test_a_trace_shows_the_core_that_ended_last() -> None:
     def did(core: int, pipe: int, name: str, begin: float, us: float) -> dict[str, Any]:
         return {"ph": "X", "name": name, "pid": core, "tid": pipe, "ts": begin, "dur": us, "args": {"line": 7}}
 
@@ -297,7 +297,7 @@ def test_a_kernel_that_can_t_be_traced_has_a_reason(runs: Path, tmp_path: Path) 
     assert "no trace" not in write_report(tmp_path, tmp_path / "report.html", traces=False).read_text()
 
 
-def test_a_report_of_nothing_and_of_a_broken_folder_are_one_line(runs: Path, tmp_path: Path) -> None:
+def test_an_empty_and_a_broken_folder_are_one_line_errors(runs: Path, tmp_path: Path) -> None:
     with pytest.raises(KernelGymError, match="no complete run"):
         write_report(tmp_path, tmp_path / "report.html")
     shutil.copytree(runs / "value", tmp_path / "broken")
@@ -362,7 +362,7 @@ def test_oracle_and_floor_are_stated_for_the_run_and_by_category(monkeypatch: py
     assert latencies.add("b", "pool", 3.0)["category/pool/floor"] == 0.5, "the best counts"
 
 
-def test_a_kernel_that_is_not_what_it_was_claimed_to_be_is_found(runs: Path, tmp_path: Path) -> None:
+def test_a_claim_that_does_not_hold_is_found(runs: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(runs / "value" / "seed-0", run)
     kept = sorted((run / "best").glob("*.cpp"))

@@ -88,7 +88,7 @@ def run(folder: Path, settings: RunConfig) -> None:
 
 
 @pytest.mark.parametrize("answer", [999, -1, 21, 1.5, "first", [0, 1], None])
-def test_what_is_no_action_names_agent_task_attempt_and_range(tmp_path: Path, answer: Any) -> None:
+def test_an_invalid_action_is_an_error_with_agent_task_attempt_and_range(tmp_path: Path, answer: Any) -> None:
     with pytest.raises(KernelGymError) as error:
         run(tmp_path, config("Faulty", answer=answer))
     text = str(error.value)
@@ -109,7 +109,7 @@ def test_the_simple_loop_says_the_same() -> None:
         list(play(env, Faulty(answer=999), 3, seed=0))
 
 
-def test_masked_picks_are_counted_and_told_once(tmp_path: Path) -> None:
+def test_masked_picks_are_counted_and_reported_once(tmp_path: Path) -> None:
     with pytest.warns(AgentWarning) as caught:
         run(tmp_path, config("Blind"))
     (warning,) = caught
@@ -137,12 +137,12 @@ def test_legal_actions_of_any_integer_type_are_silent(tmp_path: Path) -> None:
         ("CONSTANT", "is no class"),
     ],
 )
-def test_a_class_that_cannot_be_an_agent_is_told_what_it_lacks(name: str, reason: str) -> None:
+def test_a_class_that_cannot_be_an_agent_is_refused_with_what_it_lacks(name: str, reason: str) -> None:
     with pytest.raises(ConfigError) as error:
         make_agent(config(name))
     assert str(error.value) == f"agent '{__name__}:{name}' {reason}"
 
 
-def test_options_that_an_agent_does_not_take_are_still_said_to_be_so() -> None:
+def test_options_that_an_agent_does_not_take_are_still_reported() -> None:
     with pytest.raises(ConfigError, match="does not take these options"):
         make_agent(config("Legal", colour="red"))

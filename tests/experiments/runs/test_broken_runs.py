@@ -54,7 +54,7 @@ USES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_line_of_the_journal_that_is_no_record_is_one_line_for_everyone(use: str, run: RunFolder) -> None:
+def test_an_invalid_line_of_the_journal_is_a_one_line_error_in_every_command(use: str, run: RunFolder) -> None:
     lines = run.journal.read_text().splitlines(keepends=True)
     run.journal.write_text("".join([*lines[:5], '{"task": "level1/relu"}\n', *lines[6:]]))
     with pytest.raises(KernelGymError, match=r"results\.jsonl is not a journal: line 6 is no record") as error:
@@ -62,7 +62,7 @@ def test_a_line_of_the_journal_that_is_no_record_is_one_line_for_everyone(use: s
     assert "\n" not in str(error.value)
 
 
-def test_done_as_told_the_journal_is_what_it_was(run: RunFolder) -> None:
+def test_following_the_message_restores_the_journal(run: RunFolder) -> None:
     before, memory = run.journal.read_bytes(), remembered(run)
     run.journal.write_bytes(b"".join(before.splitlines(keepends=True)[:5]))
     with pytest.raises(KernelGymError, match=f"delete {run.path / 'complete'} and run the same command again"):
@@ -75,7 +75,9 @@ def test_done_as_told_the_journal_is_what_it_was(run: RunFolder) -> None:
 
 @pytest.mark.parametrize("use", ["evaluate", "dataset"])
 @pytest.mark.parametrize("damage", [None, b"", b"no bank" * 999])
-def test_a_missing_or_damaged_memory_is_made_anew_as_told(use: str, damage: bytes | None, run: RunFolder) -> None:
+def test_following_the_message_restores_a_missing_or_damaged_memory(
+    use: str, damage: bytes | None, run: RunFolder
+) -> None:
     memory = remembered(run)
     run.bank.unlink()
     if damage is not None:
@@ -100,7 +102,7 @@ def test_train_notices_that_the_memory_of_a_complete_run_is_missing(run: RunFold
     assert run.complete
 
 
-def test_a_run_whose_memory_can_t_be_made_anew_is_left_as_it_was(run: RunFolder) -> None:
+def test_a_run_whose_memory_cannot_be_restored_is_unchanged(run: RunFolder) -> None:
     lines = run.journal.read_text().replace('"reward": -1.0', '"reward": -0.5', 1)
     run.journal.write_text(lines)
     run.bank.unlink()
@@ -111,7 +113,7 @@ def test_a_run_whose_memory_can_t_be_made_anew_is_left_as_it_was(run: RunFolder)
     assert run.complete
 
 
-def test_a_run_that_is_being_made_anew_is_no_complete_one(run: RunFolder) -> None:
+def test_a_run_that_is_being_repeated_is_not_complete(run: RunFolder) -> None:
     run.open_journal().close()  # killed here
     assert not run.complete
     with pytest.raises(KernelGymError, match="no complete run"):
@@ -120,7 +122,7 @@ def test_a_run_that_is_being_made_anew_is_no_complete_one(run: RunFolder) -> Non
     assert complete_runs([run.path]) == [run]
 
 
-def test_a_run_that_keeps_no_memory_needs_none_and_is_told_apart(tmp_path: Path) -> None:
+def test_a_run_without_memory_resumes_and_its_evaluation_is_refused(tmp_path: Path) -> None:
     folder = RunFolder.open(tmp_path / "run", config("fresh"))
     train(config("fresh"), folder)
     provenance = folder.provenance

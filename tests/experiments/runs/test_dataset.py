@@ -52,7 +52,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return list(RecordedRun.open(modelled(tmp_path_factory.mktemp("runs") / "model")).rows())
 
 
-def test_a_row_tells_an_attempt_whole(rows: list[dict[str, Any]]) -> None:
+def test_a_row_describes_an_attempt_completely(rows: list[dict[str, Any]]) -> None:
     assert [row["verdict"]["outcome"] for row in rows] == ["uncompilable", "feasible", "feasible"]
     assert [row["reward"] for row in rows[:2]] == [-1.0, 1.0]
     assert [row["kernel"] for row in rows] == ["", RELU, SLOWER]
@@ -97,7 +97,7 @@ def test_a_comparison_gives_the_rows_of_all_its_runs(tmp_path: Path) -> None:
         open_runs(tmp_path / "nothing")
 
 
-def test_what_is_no_run_is_one_line(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_is_a_one_line_error(tmp_path: Path) -> None:
     config = resolve(overrides={"env": {"memory": "fresh"}})
     RunFolder.open(tmp_path / "empty", config)
     (tmp_path / "fresh").mkdir()

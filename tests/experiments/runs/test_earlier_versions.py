@@ -37,32 +37,32 @@ def attempts(run: Path) -> list[dict[str, Any]]:
     return records
 
 
-def test_its_configuration_has_todays_names(run: Path) -> None:
+def test_an_old_configuration_is_read_with_current_names(run: Path) -> None:
     assert load_config(run) == resolve(overrides=SETTINGS | {"workers": 1})
     assert load_config(run).digest == resolve(overrides=SETTINGS).digest
 
 
-def test_its_claims_hold(run: Path) -> None:
+def test_the_claims_of_an_old_run_hold(run: Path) -> None:
     checked = list(claims(run, unsafe=True))
     assert len(checked) == 7
     assert all(claim.holds for claim in checked), [claim for claim in checked if not claim.holds]
 
 
-def test_its_memory_can_be_read(run: Path) -> None:
+def test_the_memory_of_an_old_run_can_be_read(run: Path) -> None:
     with RunFolder(run).open_bank() as bank:
         kinds = {item.kind for item in bank.items()}
         assert {"level1/relu", "level1/sigmoid"} <= set(bank.tasks())
     assert {Kind.TRACE, Kind.EXPERIENCE} <= kinds
 
 
-def test_the_same_configuration_finds_it_complete(run: Path) -> None:
+def test_the_same_configuration_finds_an_old_run_complete(run: Path) -> None:
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     config = resolve(overrides=SETTINGS)
     assert train(config, RunFolder.open(run, config)).figures["correct"] == 1.0
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
-def test_stopped_it_goes_on_and_ends_with_the_same_journal(run: Path) -> None:
+def test_an_old_run_that_was_stopped_resumes_to_the_same_journal(run: Path) -> None:
     before = attempts(run)
     (run / "complete").unlink()
     lines = (run / "results.jsonl").read_text().splitlines(keepends=True)
@@ -74,7 +74,7 @@ def test_stopped_it_goes_on_and_ends_with_the_same_journal(run: Path) -> None:
     assert RunFolder(run).provenance["resumed"][0]["attempt"] == len(lines) - 3
 
 
-def test_a_study_with_it_is_reported_and_resumed(run: Path, tmp_path: Path) -> None:
+def test_a_study_with_an_old_run_is_reported_and_resumed(run: Path, tmp_path: Path) -> None:
     study = tmp_path / "study"
     (study / "complement").mkdir(parents=True)
     shutil.move(run, study / "complement" / "seed-0")

@@ -32,7 +32,7 @@ def test_curves_of_a_long_run_are_thinned_and_short_ones_are_whole(tmp_path: Pat
         assert abs(len(_points(tmp_path / str(3 * POINTS), tag)) - POINTS) <= 1, tag
 
 
-def test_what_a_learner_says_once_an_iteration_is_written(tmp_path: Path) -> None:
+def test_metrics_of_a_learners_iterations_are_written(tmp_path: Path) -> None:
     """Its iterations need not end where points of the curves are due: 512 attempts an iteration, a point every 500."""
     events = Events(tmp_path, resolve(), 500 * POINTS)
     steps = list(range(512, 512 * 41, 512))
@@ -78,7 +78,7 @@ def test_seeds_of_one_agent_are_one_row_and_all_agents_have_the_same_columns(tmp
         assert {metric.name.tag for metric in columns.metric_infos} == {f"hparam/{name}" for name in FIGURES}
 
 
-def test_the_charts_that_people_look_for_first_are_laid_out(tmp_path: Path) -> None:
+def test_the_main_charts_are_laid_out(tmp_path: Path) -> None:
     Events(tmp_path, resolve(), 8).close()
     written = EventAccumulator(str(tmp_path)).Reload().Tensors("custom_scalars__config__")[0].tensor_proto
     layout = layout_pb2.Layout.FromString(written.string_val[0])

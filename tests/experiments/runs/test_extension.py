@@ -91,7 +91,7 @@ def test_a_run_is_not_shortened_and_not_changed_in_anything_else(tmp_path: Path)
         ({"agent": f"{__name__}:Loop"}, "observes the share of the budget that is left, so it must train anew"),
     ],
 )
-def test_what_would_take_another_course_is_refused_before_it_begins(
+def test_an_extension_that_would_change_the_run_is_refused_before_it_begins(
     settings: dict[str, Any], says: str, tmp_path: Path
 ) -> None:
     run(tmp_path, config(2, **{key: value for key, value in settings.items() if key != "agent"}))
@@ -110,7 +110,7 @@ class Loop(RandomAgent):
     owns_loop = True
 
 
-def test_an_agent_that_looks_at_the_budget_is_found_out_and_its_run_left_as_it_was(tmp_path: Path) -> None:
+def test_an_agent_that_depends_on_the_budget_cannot_be_extended_and_its_run_is_unchanged(tmp_path: Path) -> None:
     agent = f"{__name__}:Thrifty"
     before = content(run(tmp_path, config(2, agent)))
     with pytest.raises(KernelGymError, match=r"attempt \d+ came out differently .* its agent chooses differently"):

@@ -79,7 +79,7 @@ def test_a_run_on_a_full_disk_ends_with_one_line_and_goes_on_when_there_is_room(
 
 
 @pytest.mark.parametrize("agent", ["ppo", "maskable-ppo"])
-def test_whoever_owns_the_loop_a_failure_comes_out_as_it_is(
+def test_a_failure_keeps_its_reason_when_a_library_owns_the_loop(
     agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Libraries wrap what an environment raises: the reason, and whether it was the disk, must not be lost in that."""
@@ -95,7 +95,7 @@ def test_whoever_owns_the_loop_a_failure_comes_out_as_it_is(
     assert "cannot write bank.sqlite: no space left" in line(error)
 
 
-def test_an_unexpected_failure_is_told_with_what_it_came_from() -> None:
+def test_an_unexpected_failure_is_reported_with_its_cause() -> None:
     wrapped = RuntimeError()
     wrapped.__cause__ = ValueError("the verifier\nbroke")
     assert describe_error(wrapped) == "RuntimeError: , from ValueError: the verifier broke"
@@ -111,7 +111,7 @@ def test_a_folder_that_can_t_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{unclosed", "- a list", "agent: value\ncolour: blue\n", ""])
-def test_a_configuration_that_is_none_is_one_line(tmp_path: Path, text: str) -> None:
+def test_an_invalid_configuration_is_a_one_line_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.yaml").write_text(text)
     (tmp_path / "results.jsonl").write_text("{}\n")
     for use in (lambda: load_config(tmp_path), lambda: RunFolder.open(tmp_path, settings())):
@@ -120,7 +120,7 @@ def test_a_configuration_that_is_none_is_one_line(tmp_path: Path, text: str) -> 
         assert "is not a run's configuration" in line(error)
 
 
-def test_a_run_marked_complete_that_isn_t_says_what_to_do(tmp_path: Path) -> None:
+def test_an_incomplete_run_marked_complete_says_what_to_do(tmp_path: Path) -> None:
     folder = RunFolder.open(tmp_path / "run", settings())
     (folder.path / "complete").touch()
     with pytest.raises(KernelGymError) as error:
@@ -147,7 +147,7 @@ def test_a_mistyped_word_is_one_line(script: str, arguments: str, says: str, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_bar_appears_with_the_first_news() -> None:
+def test_a_bar_appears_with_the_first_update() -> None:
     file = StringIO()
     with pytest.raises(ConfigError), bar("attempts", Console(file=file)):
         raise ConfigError("refused")
@@ -158,7 +158,7 @@ def test_a_bar_appears_with_the_first_news() -> None:
     assert "3/7" in file.getvalue()
 
 
-def test_no_runs_at_once_would_take_for_ever() -> None:
+def test_zero_parallel_runs_are_refused() -> None:
     with pytest.raises(ConfigError, match="at least 1"):
         Study((), Path("x"), "").run(0, lambda done, total: None)
 
@@ -168,7 +168,7 @@ def test_no_runs_at_once_would_take_for_ever() -> None:
     (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
     (TimeoutError(), "TimeoutError"),
 ])  # fmt: skip
-def test_what_the_system_refuses_is_one_line(
+def test_an_error_of_the_operating_system_is_a_one_line_error(
     failure: OSError, says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def main() -> int:

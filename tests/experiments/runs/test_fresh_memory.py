@@ -36,7 +36,7 @@ def attempt(task: str, index: int, *shown: int, reward: float = 1.0, produced: t
     return Attempt(task, "math", Stage.DRAFT, index, shown, None, (), Kernel("x"), no, reward, None, produced)
 
 
-def test_own_items_of_an_episode_have_numbers_of_their_own() -> None:
+def test_items_of_different_episodes_have_different_numbers() -> None:
     numbers = ItemNumbers(lasting=SEED)
     assert numbers.number("s/a", SEED) == numbers.number("s/b", SEED) == SEED
     first, other, second = numbers.number("s/a", OWN), numbers.number("s/b", OWN), numbers.number("s/a", OWN + 1)
@@ -89,7 +89,7 @@ def test_on_a_table_every_value_is_of_one_episode_or_of_the_seed(kind: type[Valu
     assert any(len(where) > 1 for row, where in taught.items() if 0 < row[-1] <= SEED)
 
 
-def test_the_picker_that_knows_refines_the_start_point_of_its_own_task() -> None:
+def test_the_oracle_refines_the_start_point_of_its_own_task() -> None:
     envs, agent = TabularVectorEnv(5, memory="fresh", budget=8, author_options={"profile": "strong"}), OracleAgent()
     observations, infos = envs.reset(seed=0)
     chosen: dict[str, str] = {}

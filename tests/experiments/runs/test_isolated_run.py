@@ -44,7 +44,7 @@ class Fragile(RandomAgent):
             return
 
 
-def test_a_process_that_is_lost_is_one_line_and_the_same_again_goes_on(tmp_path: Path) -> None:
+def test_a_lost_process_is_a_one_line_error_and_the_same_command_resumes(tmp_path: Path) -> None:
     agent = {"agent": f"{__name__}:Fragile", "agent_options": {"mark": str(tmp_path / "mark")}}
     settings = resolve(overrides=agent | {"budget": 4, "env": {"table": "small"}})
     folder = RunFolder.open(tmp_path / "run", settings)
@@ -65,7 +65,7 @@ def test_a_process_that_is_lost_is_one_line_and_the_same_again_goes_on(tmp_path:
 
 
 @pytest.mark.slow
-def test_ray_is_lost_and_ctrl_c_is_pressed_and_the_same_command_goes_on(tmp_path: Path) -> None:
+def test_after_a_loss_of_ray_and_ctrl_c_the_same_command_resumes(tmp_path: Path) -> None:
     """`make test-slow`: a real Ray, whose raylet is killed."""
     pytest.importorskip("ray", reason="needs RLlib: pip install 'kernel_gym[rllib]'")
     run = tmp_path / "run"

@@ -67,7 +67,9 @@ def test_a_run_goes_on_with_the_secret_that_it_began_with(tmp_path: Path) -> Non
     assert len(Journal.read(path)) == 2
 
 
-def test_one_process_at_a_time_writes_it_and_others_may_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_process_at_a_time_writes_the_journal_and_others_may_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "results.jsonl"
     monkeypatch.setattr("kernel_gym.experiments.runs.journal.PATIENCE", 0.2)
     journal = Journal(path)
@@ -97,7 +99,7 @@ def test_a_run_that_is_under_way_keeps_its_bank(tmp_path: Path, monkeypatch: pyt
     journal.close()
 
 
-def test_a_writer_that_was_killed_holds_nothing(tmp_path: Path) -> None:
+def test_a_killed_writer_releases_the_journal(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     code = (
         "import sys, time; from pathlib import Path; from kernel_gym.experiments.runs.journal import Journal\n"

@@ -201,7 +201,7 @@ def test_an_outage_stops_the_run_with_one_line_and_running_again_resumes(recorde
         assert len(server.requests) == QUESTIONS - exchanges
 
 
-def test_a_restart_in_the_middle_is_not_noticed(recorded: Path, tmp_path: Path) -> None:
+def test_a_restart_in_the_middle_does_not_change_the_run(recorded: Path, tmp_path: Path) -> None:
     answers, seen = answering(model()), Counter[int]()
 
     def restarting(exchange: Exchange) -> None:
@@ -227,7 +227,7 @@ def test_the_spending_limit_stops_and_a_higher_one_goes_on(recorded: Path, tmp_p
         assert len(server.requests) == QUESTIONS
 
 
-def test_what_decides_the_answers_can_not_change_under_a_run(recorded: Path) -> None:
+def test_settings_that_decide_the_replies_cannot_change_during_a_run(recorded: Path) -> None:
     for options in ({"temperature": 0.1}, {"model": "other"}, {"context_tokens": 5000}):
         with pytest.raises(KernelGymError, match="another configuration"):
             RunFolder.open(recorded, configuration(**options))
@@ -252,7 +252,7 @@ def test_a_wrong_option_leaves_the_folder_free(tmp_path: Path) -> None:
         (["--set", "env.inspection.temperature=0.1"], factories.inspector),
     ],
 )
-def test_what_a_missing_model_s_error_says_to_do_works(
+def test_following_the_message_about_a_missing_model_works(
     words: list[str], part: Callable[[Options], Any], tmp_path: Path
 ) -> None:
     parser = argparse.ArgumentParser()
@@ -282,7 +282,7 @@ MODEL = ("--author", "openai", "--model", "m", "--suite", "level1")
 TRAIN = ("--agent", "similarity", *MODEL, "--budget", "1")
 
 
-def test_ctrl_c_leaves_at_once_though_answers_are_under_way(tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_run_while_requests_are_open(tmp_path: Path) -> None:
     arrived, released = threading.Event(), threading.Event()
     with serving(held(arrived, released)) as server:
         words = (*TRAIN, "--tasks", "relu,sigmoid", "--out", str(tmp_path / "run"))
@@ -299,7 +299,7 @@ def test_ctrl_c_leaves_at_once_though_answers_are_under_way(tmp_path: Path) -> N
     assert "Traceback" not in errors
 
 
-def test_the_key_is_nowhere(recorded: Path, tmp_path: Path) -> None:
+def test_the_key_is_in_no_file_and_no_output(recorded: Path, tmp_path: Path) -> None:
     with serving(failing(500)) as server:
         words = (*TRAIN, "--tasks", "relu", "--set", "env.author_options.retries=0", "--out", str(tmp_path / "run"))
         output, errors = command(*words, OPENAI_BASE_URL=server.url).communicate(timeout=200)

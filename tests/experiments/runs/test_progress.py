@@ -45,7 +45,7 @@ def estimates(seconds: list[float], batch: int = 5) -> list[tuple[float, float]]
     return rows
 
 
-def test_the_time_left_settles_though_attempts_take_unequally_long() -> None:
+def test_the_time_left_is_stable_for_attempts_of_unequal_length() -> None:
     rng = random.Random(0)
     rows = estimates([rng.choice([0.5, 1.0, 1.0, 6.0]) for _ in range(400)])
     for (truth, shown), (_, before) in zip(rows[40:-20], rows[39:], strict=False):

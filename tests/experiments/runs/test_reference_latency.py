@@ -56,13 +56,13 @@ def test_another_device_or_task_has_an_oracle_of_its_own(relu: Task, tmp_path: P
     assert other.judged == 2
 
 
-def test_without_a_cache_nothing_is_kept(relu: Task) -> None:
+def test_without_a_cache_no_latency_is_kept(relu: Task) -> None:
     verifier = Counting(None)
     assert [oracle_us(relu, verifier) for _ in range(2)] == [42.0, 42.0]
     assert verifier.judged == 2
 
 
-def test_a_cache_of_one_s_own_serves_a_verifier_without_one(relu: Task, tmp_path: Path) -> None:
+def test_a_separate_cache_serves_a_verifier_without_one(relu: Task, tmp_path: Path) -> None:
     verifier = Counting(None)
     assert [oracle_us(relu, verifier, VerdictCache(tmp_path)) for _ in range(2)] == [42.0, 42.0]
     assert verifier.judged == 1
@@ -80,7 +80,7 @@ def test_the_floor_is_the_device_s(relu: Task) -> None:
     assert floor_us(relu, Counting(None).device) == 13.0
 
 
-def test_a_run_folder_keeps_the_oracle_s_latencies_and_one_of_before_has_none(tmp_path: Path) -> None:
+def test_a_run_folder_keeps_the_oracles_latencies_and_an_old_one_has_none(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     assert folder.oracle_us == {}
     references = ReferenceLatencies(Counting(None))

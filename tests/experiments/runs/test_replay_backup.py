@@ -78,9 +78,7 @@ def whole(what: str) -> dict[str, str]:
     return {"results.jsonl": "journal"} | dict.fromkeys(NAMES, what)
 
 
-def test_killed_while_it_is_put_back_or_aside_everything_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_during_backup_or_restore_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def there_and_back(aside: ReplayBackup) -> None:
         aside.restore()
         aside.make()
@@ -88,15 +86,13 @@ def test_killed_while_it_is_put_back_or_aside_everything_is_there(
     assert all(state == whole("had") for state in every_step(tmp_path, monkeypatch, there_and_back))
 
 
-def test_killed_while_it_is_dropped_the_old_or_the_new_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_during_discard_leaves_the_old_or_the_new_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     states = list(every_step(tmp_path, monkeypatch, ReplayBackup.discard))
     assert all(one in (whole("had"), whole("replayed")) for one in states)
     assert (states[0], states[-1]) == (whole("had"), whole("replayed"))
 
 
-def test_a_replay_that_was_killed_leaves_nothing(tmp_path: Path) -> None:
+def test_a_killed_replay_leaves_no_files(tmp_path: Path) -> None:
     before = write(tmp_path, "had")
     ReplayBackup(tmp_path).make()
     (tmp_path / "bank.sqlite-journal").write_text("half")
@@ -107,7 +103,7 @@ def test_a_replay_that_was_killed_leaves_nothing(tmp_path: Path) -> None:
     assert held(tmp_path) == before
 
 
-def test_without_anything_aside_nothing_happens(tmp_path: Path) -> None:
+def test_without_a_backup_restore_and_discard_change_nothing(tmp_path: Path) -> None:
     before = write(tmp_path, "had")
     ReplayBackup(tmp_path).restore()
     ReplayBackup(tmp_path).discard()

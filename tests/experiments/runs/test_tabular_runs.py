@@ -68,7 +68,7 @@ def test_a_run_repeats_and_keeps_its_memory(tmp_path: Path) -> None:
     assert "attempts): " in text  # memories with what came of showing them
 
 
-def test_the_memory_knows_what_was_refined_to_what(tmp_path: Path) -> None:
+def test_the_memory_records_which_kernel_was_refined_to_which(tmp_path: Path) -> None:
     run(tmp_path / "a", config("random", {"author_options": {"profile": "strong"}}, budget=10, rounds=3))
     steps = [(row["start"], row["produced"][0]) for row in journal(tmp_path / "a") if row["start"] is not None]
     taken = [(start, child) for start, child in dict.fromkeys(steps) if start != child]
@@ -108,7 +108,7 @@ class Owner(Agent):
             return
 
 
-def test_what_agents_say_is_written_at_the_attempts_whoever_owns_the_loop(tmp_path: Path) -> None:
+def test_metrics_of_agents_are_written_at_their_attempts(tmp_path: Path) -> None:
     run(tmp_path / "owner", config(f"{__name__}:Owner"))
     picks = EventAccumulator(str(tmp_path / "owner")).Reload().Scalars("agent/picks")
     assert [one.step for one in picks] == list(range(1, 21))
@@ -129,11 +129,11 @@ def test_what_agents_say_is_written_at_the_attempts_whoever_owns_the_loop(tmp_pa
 
 
 @pytest.mark.parametrize("name", ["error", "rllib/loss", "sb3/train/loss", "anything"])
-def test_only_libraries_say_what_is_not_in_the_table(name: str) -> None:
+def test_metrics_of_the_libraries_are_documented(name: str) -> None:
     assert documented(f"agent/{name}") == (name != "anything")
 
 
-def test_an_agent_is_saved_on_the_way_and_can_be_gone_on_from(tmp_path: Path) -> None:
+def test_an_agent_is_saved_during_the_run_and_can_be_loaded_again(tmp_path: Path) -> None:
     run(tmp_path / "a", config(budget=8, checkpoints=4))
     run(tmp_path / "b", config(budget=8))
     assert journal(tmp_path / "a") == journal(tmp_path / "b")
@@ -197,7 +197,9 @@ def test_what_was_trained_on_the_table_is_evaluated_on_the_device(tmp_path: Path
         ({"rounds": 2, "env": {"stages": "draft"}}, "rounds"),
     ],
 )
-def test_what_a_table_cannot_do_is_one_line(tmp_path: Path, settings: dict[str, Any], words: str) -> None:
+def test_options_that_a_table_does_not_support_are_one_line_errors(
+    tmp_path: Path, settings: dict[str, Any], words: str
+) -> None:
     with pytest.raises(KernelGymError, match=words) as error:
         run(tmp_path / "run", config(**settings))
     assert "\n" not in str(error.value)

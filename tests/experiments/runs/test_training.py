@@ -99,7 +99,7 @@ def test_level_by_level_one_level_is_finished_before_the_next_begins(tmp_path: P
         levels("torn", LEVELS, 3)
 
 
-def test_a_run_folder_holds_what_it_says(tmp_path: Path) -> None:
+def test_a_run_folder_has_the_documented_files(tmp_path: Path) -> None:
     outcome = run(tmp_path / "run", config())
     rows = journal(tmp_path / "run")
     assert len(rows) == 6
@@ -130,7 +130,7 @@ def test_a_run_folder_holds_what_it_says(tmp_path: Path) -> None:
     assert run(tmp_path / "run", config()) == outcome  # complete: nothing is done again
 
 
-def test_killed_at_any_moment_a_run_resumes_to_the_same_journal(tmp_path: Path) -> None:
+def test_a_run_killed_at_any_moment_resumes_to_the_same_journal(tmp_path: Path) -> None:
     settings = config(budget=4)
     run(tmp_path / "whole", settings)
     command = [sys.executable, str(SCRIPT), "--agent", "value", "--tasks", ",".join(TASKS), "--budget", "4"]
@@ -152,7 +152,7 @@ def test_killed_at_any_moment_a_run_resumes_to_the_same_journal(tmp_path: Path) 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("agent", ["value", "context-value"])
-def test_killed_again_and_again_a_run_ends_as_if_nothing_had_happened(tmp_path: Path, agent: str) -> None:
+def test_a_run_killed_many_times_ends_with_the_same_journal(tmp_path: Path, agent: str) -> None:
     """`make test-slow`: killed at moments drawn at random, before, between and after attempts, then left alone."""
     settings = config(agent, budget=6)
     run(tmp_path / "whole", settings)
@@ -174,7 +174,7 @@ def test_killed_again_and_again_a_run_ends_as_if_nothing_had_happened(tmp_path: 
         assert bank.problems() == ()
 
 
-def test_a_run_that_can_t_be_replayed_keeps_its_memory_and_one_that_can_says_what_it_went_on_with(
+def test_a_failed_replay_keeps_the_memory_and_a_resumed_run_records_its_provenance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = config("random", tasks=("relu",))
@@ -225,9 +225,7 @@ def test_a_folder_of_another_run_is_left_alone(tmp_path: Path) -> None:
         RunFolder.open(tmp_path / "other", config())
 
 
-def test_killed_while_the_folder_is_made_the_same_command_makes_it_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_left_incomplete_by_a_kill_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def killed() -> None:
         raise KeyboardInterrupt
 
@@ -240,7 +238,7 @@ def test_killed_while_the_folder_is_made_the_same_command_makes_it_anew(
     assert folder.agent.is_dir()
 
 
-def test_what_an_agent_learned_follows_its_items_into_the_bank_that_it_goes_on_with(tmp_path: Path) -> None:
+def test_learned_values_follow_their_items_into_the_next_bank(tmp_path: Path) -> None:
     """Leaving tasks out of an export moves the ids of all items after theirs."""
     settings = config(initial_memory="memory.jsonl", initial_agent="before")
     folder = RunFolder.open(tmp_path / "run", settings)
@@ -265,9 +263,7 @@ def test_what_an_agent_learned_follows_its_items_into_the_bank_that_it_goes_on_w
 
 
 @pytest.mark.parametrize("table", ["", "small"])
-def test_without_its_memory_an_agent_brings_only_what_it_knows_of_the_seed_knowledge(
-    tmp_path: Path, table: str
-) -> None:
+def test_without_its_memory_an_agent_keeps_only_the_values_of_the_seed_knowledge(tmp_path: Path, table: str) -> None:
     """Later ids are other items in the new run."""
     env = {"table": table}
     seed = len(seed_items("ascendc"))

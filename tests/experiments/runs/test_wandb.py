@@ -32,7 +32,7 @@ def test_without_the_package_the_option_is_refused_before_the_work_begins(
     assert not (tmp_path / "run").exists()
 
 
-def test_tracking_does_not_decide_the_results(tmp_path: Path) -> None:
+def test_tracking_does_not_change_the_results(tmp_path: Path) -> None:
     assert config().digest == config(wandb="").digest
     RunFolder.open(tmp_path, config(wandb=""))
     RunFolder.open(tmp_path, config())  # and can be added to a run that exists

@@ -19,7 +19,7 @@ def options(*sets: str) -> dict[str, dict[str, object]]:
     return {shard.agent: shard.config.agent_options for shard in study.shards}
 
 
-def test_options_under_an_agent_s_name_are_that_agent_s_alone() -> None:
+def test_options_under_an_agents_name_apply_to_that_agent_alone() -> None:
     settings = ("agent_options.value.epsilon=0.05", "agent_options.my_agents:Mine.size=3", "agent_options.gamma=0.9")
     assert options(*settings) == {
         "value": {"epsilon": 0.05, "gamma": 0.9},
@@ -41,7 +41,7 @@ def test_options_under_an_agent_s_name_are_that_agent_s_alone() -> None:
         (["--agents", "value", "--size", "full"], "--size belongs to --study"),
     ],
 )
-def test_what_a_study_would_ignore_is_refused(words: list[str], says: str, tmp_path: Path) -> None:
+def test_options_that_a_study_would_ignore_are_refused(words: list[str], says: str, tmp_path: Path) -> None:
     done = run_script("compare", *words, "--out", tmp_path / "out")
     assert done.returncode == 2
     assert says in done.stderr
@@ -64,7 +64,7 @@ def test_a_run_that_would_count_twice_is_refused(script: str, words: list[str], 
     assert not (tmp_path / "out").exists()
 
 
-def test_the_picker_that_knows_looks_into_the_run_s_own_author() -> None:
+def test_the_oracle_uses_the_author_of_the_run() -> None:
     def oracle_of(*sets: str) -> OracleAgent:
         agent = make_agent(resolve(overrides={"agent": "oracle"}, sets=sets))
         assert isinstance(agent, OracleAgent)

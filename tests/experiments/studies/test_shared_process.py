@@ -77,7 +77,7 @@ def test_a_run_that_fails_in_this_process_leaves_the_others_alone(
         ("random", {"tasks": ["relu"], "env": {"table": ""}}, False),
     ],
 )
-def test_what_is_long_brings_ray_or_needs_a_device_has_its_own_process(
+def test_long_runs_runs_with_ray_and_runs_on_a_device_have_their_own_process(
     agent: str, settings: dict[str, Any], short: bool, tmp_path: Path
 ) -> None:
     (shard,) = comparison(tmp_path, agent, **settings).shards

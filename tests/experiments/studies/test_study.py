@@ -60,7 +60,7 @@ def test_every_study_resolves_at_both_sizes(name: str, size: str) -> None:
     assert {*study.learners, *study.heuristics} <= {shard.contender for shard in shards}
 
 
-def test_main_is_what_it_is_said_to_be() -> None:
+def test_main_has_the_documented_settings() -> None:
     shards = study_definition.shards(study_definition.load("main"), "full")
     assert {shard.seed for shard in shards} == set(range(10))
     for shard in shards:
@@ -98,7 +98,7 @@ def test_frozen_agents_meet_tasks_that_no_agent_was_trained_tuned_or_fitted_on(s
     assert not frozen & (trained | tuned | fitted)
 
 
-def test_asked_for_some_agents_an_arm_makes_those_of_its_own_and_whoever_builds_a_memory() -> None:
+def test_selected_agents_keep_their_arms_and_those_that_build_their_memory() -> None:
     tuning = study_definition.shards(study_definition.load("tuning"), "quick", ["context-value"])
     assert {shard.agent for shard in tuning} == {"context-value"}
     assert {shard.arm for shard in tuning} == {"defaults", "greedier", "doubtful", "items"}
@@ -142,7 +142,7 @@ def test_a_stratified_choice_has_every_category_by_its_share(count: int) -> None
         assert abs(had - shares[category] * count / len(tasks)) < 1
 
 
-def test_tasks_that_are_kept_back_are_others() -> None:
+def test_tasks_that_are_kept_back_are_disjoint_from_the_first_ones() -> None:
     first, rest = select_tasks("level1 40"), select_tasks("level1 20 after 40")
     assert len(rest) == 20
     assert not {task.id for task in first} & {task.id for task in rest}
@@ -156,7 +156,7 @@ def test_tasks_that_are_kept_back_are_others() -> None:
             select_tasks(words)
 
 
-def test_a_study_that_says_nonsense_is_one_line() -> None:
+def test_an_invalid_study_is_a_one_line_error() -> None:
     with pytest.raises(ConfigError, match=r"there are .*main"):
         study_definition.load("nothing")
     with pytest.raises(ConfigError, match="colour"):
@@ -219,7 +219,7 @@ def test_an_arm_of_all_agents_passes_on_to_each_its_own() -> None:
         )
 
 
-def test_killed_while_a_memory_is_passed_on_it_is_passed_on_again(tmp_path: Path) -> None:
+def test_a_memory_whose_copy_was_killed_is_copied_again(tmp_path: Path) -> None:
     shards = tuple(study_definition.shards(study_definition.parse("mine", PASSED_ON), "quick"))
     study = Study(shards, tmp_path, "use/value")
     source, folder = (RunFolder.open(study.path(shard), shard.config) for shard in shards)
@@ -270,7 +270,7 @@ if __name__ == "__main__":
 """
 
 
-def test_killed_with_its_runs_under_way_a_study_leaves_nobody_behind(tmp_path: Path) -> None:
+def test_a_killed_study_leaves_no_process_behind(tmp_path: Path) -> None:
     """An orphan would go on writing what the same command takes up again."""
     (tmp_path / "sleeping_study.py").write_text(SLEEPING_STUDY)
     command = subprocess.Popen([sys.executable, "sleeping_study.py"], cwd=tmp_path)
@@ -307,7 +307,7 @@ def test_runs_that_fail_or_are_killed_say_so_and_leave_the_others_alone(tmp_path
     assert study.complete() == []
 
 
-def test_a_memory_that_can_t_be_given_fails_its_shard_alone(tmp_path: Path) -> None:
+def test_a_memory_that_cannot_be_copied_fails_its_shard_alone(tmp_path: Path) -> None:
     base = resolve(overrides={"agent": "random", "tasks": ["relu"], "budget": 1, "workers": 1})
     config = base.model_copy(update={"initial_memory": MEMORY_FILE, "initial_agent": AGENT_FOLDER, "learning": False})
     names = ("damaged", "blocked", "dropped")

@@ -71,7 +71,7 @@ def test_contrasts_have_a_conclusion_and_other_differences_have_none() -> None:
     )
 
 
-def test_what_more_seeds_would_detect_is_stated_for_contrasts_with_noise() -> None:
+def test_the_difference_that_more_seeds_detect_is_stated_for_contrasts_with_noise() -> None:
     named = judged(outcomes(AREAS), [("one", "random", "area"), ("one", "one", "area")])
     head, row = tables.power_table(named)
     assert head == ["detectable with", "3 seeds", "5 seeds", "10 seeds", "20 seeds", "40 seeds"]
@@ -80,7 +80,7 @@ def test_what_more_seeds_would_detect_is_stated_for_contrasts_with_noise() -> No
     assert sizes[0] == pytest.approx(named[0].detectable or 0, rel=0.01)
 
 
-def test_regret_attempts_and_the_oracle_s_latency_stand_by_agent() -> None:
+def test_regret_attempts_and_latencies_are_listed_by_agent() -> None:
     runs = outcomes(AREAS | {"seer": (0.7, 0.8, 0.8)})
     head, *rows = tables.standing_table(runs, "seer")
     by_agent = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
@@ -121,7 +121,7 @@ def test_the_share_solved_is_stated_at_marks_within_the_budget() -> None:
     assert ["correct after", "2 attempts"] in [table[0] for table in tables.compared_tables(runs, [], marked)]
 
 
-def test_only_runs_on_the_same_tasks_stand_together() -> None:
+def test_only_runs_on_the_same_tasks_are_in_one_table() -> None:
     by_name = {name: outcomes({name: (0.5,)})[0] for name in ("one/a", "one/b", "two/a", "three")}
     groups: list[tuple[str, ...]] = []
 

@@ -164,12 +164,12 @@ def built(device: Ascend, source: str = ADD) -> Any:
     return build
 
 
-def test_it_is_a_device_with_a_clock() -> None:
+def test_the_npu_is_a_device_with_a_clock() -> None:
     assert isinstance(Ascend(), Device)
     assert isinstance(Ascend(), Clocked)
 
 
-def test_a_kernel_goes_all_the_way(stand_in: Ascend) -> None:
+def test_a_kernel_is_built_run_and_timed(stand_in: Ascend) -> None:
     arguments = inputs()
     run = stand_in.run(built(stand_in), arguments)
     assert run.status == "ok", run.fault
@@ -194,7 +194,7 @@ def test_the_compilers_refusal_is_a_diagnostic_with_a_line(stand_in: Ascend) -> 
     assert build.diagnostics[0].line == 9
 
 
-def test_what_the_host_function_gets_wrong_is_told_before_the_npu_is_asked(stand_in: Ascend) -> None:
+def test_mistakes_of_the_host_function_are_reported_before_the_npu_is_used(stand_in: Ascend) -> None:
     assert stand_in.build(Kernel(ADD.replace("inputs[0].shape[0]", "inputs[0].sizes[0]"))).diagnostics[0].line == 13
     assert "no entry" in stand_in.build(Kernel("int x;")).diagnostics[0].message
     refused = stand_in.run(built(stand_in, ADD.replace("return 0;", "return 3;")), inputs())
@@ -219,7 +219,7 @@ def test_results_that_change_are_seen(stand_in: Ascend) -> None:
     assert timing.unstable
 
 
-def test_a_hang_is_a_timeout_and_the_npu_is_looked_at(stand_in: Ascend) -> None:
+def test_a_hang_is_a_timeout_and_the_npu_is_checked(stand_in: Ascend) -> None:
     build = built(stand_in)
     use(stand_in, HungNpu())
     assert stand_in.run(build, inputs()).status == "timeout"

@@ -32,7 +32,7 @@ def verifier() -> Iterator[Verifier]:
 
 
 @pytest.mark.parametrize("name", FATES)
-def test_four_known_kernels_meet_their_fates(name: str, verifier: Verifier) -> None:
+def test_four_known_kernels_get_their_verdicts(name: str, verifier: Verifier) -> None:
     line, outcome, cause = FATES[name]
     verdict = verifier.verify(Kernel(RELU.replace(LINE, line), trusted=True), suites.find_task("level1/relu"))
     assert (verdict.outcome, getattr(verdict, "cause", "")) == (outcome, cause), verdict.feedback

@@ -41,23 +41,23 @@ def test_cann_is_found_by_its_environment(tmp_path: Path, text: str, version: tu
     assert (cann.home, cann.version, cann.has_asc) == (tmp_path, version, asc)
 
 
-def test_a_runtime_without_a_compiler_is_told(tmp_path: Path) -> None:
+def test_a_runtime_without_a_compiler_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DeviceUnavailable, match="has no bisheng; install the CANN toolkit"):
         find_cann({"ASCEND_HOME_PATH": str(tmp_path)})
 
 
-def test_an_installation_that_does_not_say_its_version_is_told(tmp_path: Path) -> None:
+def test_an_installation_without_a_version_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DeviceUnavailable, match="which version"):
         cann_version(tmp_path)
 
 
-def test_everything_that_is_missing_is_named_with_what_mends_it(tmp_path: Path) -> None:
+def test_everything_that_is_missing_is_named_with_a_remedy(tmp_path: Path) -> None:
     lacking = missing({"ASCEND_HOME_PATH": str(tmp_path)}, lambda _: None, lambda _: False)
     assert [one.mend.split()[0] for one in lacking] == ["install", "install", "pip"]
     assert missing(installed(tmp_path / "cann", "8.0.0"), lambda name: name, lambda _: True) == ()
 
 
-def test_a_device_that_cannot_be_used_says_all_of_it() -> None:
+def test_an_unusable_device_lists_all_reasons() -> None:
     reason = Ascend().unavailable_reason()
     if reason is None:
         pytest.skip("there is an NPU here")
@@ -116,7 +116,7 @@ def test_errors_of_the_linker_have_no_line() -> None:
 # ---- faults and health ----------------------------------------------------------------------------------------------
 
 
-def test_the_drivers_sentence_says_more_than_the_number() -> None:
+def test_the_drivers_message_is_preferred_to_the_error_code() -> None:
     explained = explain(recorded("fault_ub.txt"))
     assert explained.fault.rule == "UB_OVERFLOW"
     assert explained.lost
@@ -162,14 +162,14 @@ def test_npu_smi_is_asked_for_one_npu() -> None:
     assert commands == [["info", "-t", "health", "-i", "3"]]
 
 
-def test_a_well_npu_goes_on_after_a_fault(tmp_path: Path) -> None:
+def test_a_healthy_npu_is_used_again_after_a_fault(tmp_path: Path) -> None:
     quarantine = Quarantine(0, tmp_path)
     quarantine.after_fault("CORE_EXCEPTION", lambda _: recorded("health_ok.txt"))
     assert quarantine.reason() is None
 
 
 @pytest.mark.parametrize("answer", ["health_alarm.txt", None])
-def test_an_npu_that_is_not_well_is_kept_out_of_use(tmp_path: Path, answer: str | None) -> None:
+def test_an_unhealthy_npu_is_quarantined(tmp_path: Path, answer: str | None) -> None:
     def ask(_: list[str]) -> str:
         if answer is None:
             raise DeviceUnavailable("npu-smi does not answer: timeout")
@@ -209,6 +209,6 @@ def test_msprofs_tables_become_a_profile() -> None:
     assert "34.8 of 40.9 us" in profile.diagnosis
 
 
-def test_tables_that_are_not_there_are_told(tmp_path: Path) -> None:
+def test_missing_tables_are_reported(tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="left no OpBasicInfo"):
         msprof.profile(tmp_path)

@@ -82,7 +82,7 @@ ACCEPTED: dict[str, tuple[str, Array]] = {
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
-def test_what_hardware_accepts_runs(device: AscendSim, name: str) -> None:
+def test_code_that_hardware_accepts_runs(device: AscendSim, name: str) -> None:
     code, want = ACCEPTED[name]
     result = run(device, SETUP.replace("{0}", code), prelude="#include <cfloat>\n#include <math.h>\n")
     assert result.status == "ok", result.fault

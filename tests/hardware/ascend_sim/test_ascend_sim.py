@@ -78,7 +78,7 @@ def run(device: AscendSim, body: str = "Add(c, a, b, n);", host: str = "", value
     return device.run(build, Inputs(SIGNATURE, (X, Y) if values else None, **more))
 
 
-def test_it_is_a_device(device: AscendSim) -> None:
+def test_the_simulator_is_a_device(device: AscendSim) -> None:
     assert isinstance(device, Device)
     assert device.unavailable_reason() is None
     assert device.sandbox_tier() in "ABCD"
@@ -158,7 +158,7 @@ def test_an_endless_kernel_runs_out_of_its_budget(device: AscendSim, body: str) 
     assert result.fault.rule == "BUDGET"
 
 
-def test_an_empty_loop_is_noticed_by_its_silence(device: AscendSim) -> None:
+def test_an_empty_loop_without_calls_is_a_timeout(device: AscendSim) -> None:
     result = run(device, "while (true) {}")
     assert result.status == "timeout"
     assert result.fault is not None
@@ -210,12 +210,12 @@ def test_cores_exchange_data_through_the_workspace(device: AscendSim) -> None:
     assert np.array_equal(result.outputs[0], expected)
 
 
-def test_every_meeting_of_the_cores_costs_the_same(device: AscendSim) -> None:
+def test_every_synchronisation_of_the_cores_costs_the_same(device: AscendSim) -> None:
     latencies = [run(device, "SyncAll(); " * meetings + "Add(c, a, b, n);").latency_us or 0 for meetings in (1, 2, 5)]
     assert latencies[2] - latencies[1] == pytest.approx(3 * (latencies[1] - latencies[0]), rel=0.05)
 
 
-def test_a_core_knows_what_it_is(device: AscendSim) -> None:
+def test_a_core_knows_its_kind(device: AscendSim) -> None:
     body = "ASSERT(ASCEND_IS_AIV && !ASCEND_IS_AIC && GetTaskRation() == 1 && GetSubBlockIdx() == 0); Add(c, a, b, n);"
     assert run(device, body).status == "ok"
     mixed = (
@@ -281,7 +281,7 @@ def test_invented_scalars_depend_on_the_seed_only(device: AscendSim) -> None:
 
 
 @pytest.mark.parametrize("poison", [0, 0xA5])
-def test_what_is_not_written_stays_poison(device: AscendSim, poison: int) -> None:
+def test_unwritten_outputs_stay_poison(device: AscendSim, poison: int) -> None:
     build = device.build(
         Kernel(FILE.replace("DataCopyPad(zGm, c, copy);", "if (GetBlockIdx()) DataCopyPad(zGm, c, copy);"))
     )
@@ -311,7 +311,7 @@ UNCOMPILABLE = {
 
 
 @pytest.mark.parametrize("body", UNCOMPILABLE)
-def test_the_compiler_speaks_in_the_authors_lines(device: AscendSim, body: str) -> None:
+def test_compiler_errors_have_the_authors_lines(device: AscendSim, body: str) -> None:
     build = device.build(Kernel(FILE.replace("Add(c, a, b, n);", body)))
     assert not build.ok
     assert build.artifact is None
@@ -337,7 +337,7 @@ def test_the_compiler_cannot_be_made_to_show_files(device: AscendSim) -> None:
         assert all("root" not in diagnostic.message for diagnostic in build.diagnostics)
 
 
-def test_a_compiler_bomb_is_told_apart(device: AscendSim) -> None:
+def test_a_compiler_bomb_reaches_the_limits(device: AscendSim) -> None:
     build = device.build(Kernel("char bomb[1 << 30] = {1};\n" + FILE))
     assert "limits" in build.diagnostics[0].message
 

@@ -51,7 +51,7 @@ def test_the_pipe_that_bounds_a_copy_is_as_busy_as_measured(predictions: list[ca
             assert p.pipes["MTE2"] == pytest.approx(p.point.pipes["MTE2"], rel=0.15), p.point.id
 
 
-def test_the_steps_of_the_tuning_story_come_in_order(predictions: list[calibration.Prediction]) -> None:
+def test_the_steps_of_the_tuning_example_are_ordered(predictions: list[calibration.Prediction]) -> None:
     us = {p.point.id: p.us or math.nan for p in predictions}
     assert us["add1"] > us["add2"] > us["add3"] > us["add4"] > us["add5"] > us["add6"]
     assert us["dc4"] > us["dc3"]
@@ -60,7 +60,7 @@ def test_the_steps_of_the_tuning_story_come_in_order(predictions: list[calibrati
 
 
 @pytest.mark.slow
-def test_the_longest_points_too() -> None:
+def test_the_longest_points_are_predicted() -> None:
     """Billions of scalar accesses: `make calibrate`."""
     with AscendSim(chip=calibration.CHIP, timeout=calibration.TIMEOUT, budget=calibration.BUDGET) as device:
         predictions = [calibration.predict(point, device) for point in calibration.select(LONG)]

@@ -124,14 +124,14 @@ def run(device: AscendSim, place: str, statement: str, compute: bool) -> Run:
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_what_is_its_own(device: AscendSim, name: str) -> None:
+def test_accesses_to_the_kernels_own_memory_run(device: AscendSim, name: str) -> None:
     result = run(device, *HONEST[name], compute=True)
     assert result.status == "ok", result.fault
     assert (result.outputs[0] == 1).all()
 
 
 @pytest.mark.parametrize("name", STRAYS)
-def test_what_is_not(device: AscendSim, name: str) -> None:
+def test_accesses_to_other_memory_are_faults(device: AscendSim, name: str) -> None:
     result = run(device, *STRAYS[name], compute=len(name) % 2 == 0)
     assert result.fault is not None
     assert result.fault.rule == "BAD_POINTER", result.fault

@@ -162,7 +162,7 @@ def test_pairs_that_cast_does_not_have_are_refused(tmp_path: Path) -> None:
     assert errors(tmp_path, statements).keys() == set(statements)
 
 
-def test_what_the_device_lacks_is_absent(tmp_path: Path) -> None:
+def test_names_that_the_device_lacks_are_absent(tmp_path: Path) -> None:
     messages = errors(tmp_path, STATEMENTS["refused"])
     assert [text for text in STATEMENTS["refused"] if text not in messages] == []
     assert (

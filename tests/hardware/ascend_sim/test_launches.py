@@ -45,7 +45,7 @@ def test_a_launch_becomes_a_call(source: str) -> None:
 
 
 @pytest.mark.parametrize("source", UNTOUCHED)
-def test_what_is_no_launch_stays(source: str) -> None:
+def test_text_that_is_no_launch_is_unchanged(source: str) -> None:
     assert rewrite(source) == source
 
 

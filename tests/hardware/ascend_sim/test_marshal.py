@@ -60,7 +60,7 @@ def test_a_bad_declaration_is_named(text: str, complaint: str) -> None:
         marshal.parse(text)
 
 
-def test_the_border_is_read_whole() -> None:
+def test_every_call_of_the_abi_is_parsed() -> None:
     declared = sum(ABI.count(f"\n{macro} ") for macro in ("ASC_CALL", "ASC_QUERY"))
     assert len(marshal.parse(ABI)) == declared > 50
 

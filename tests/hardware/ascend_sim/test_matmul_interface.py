@@ -135,7 +135,7 @@ def test_bias_is_added_to_every_row(device: AscendSim) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES[:2])
-def test_results_can_go_on_in_ub(device: AscendSim, shape: tuple[int, int, int]) -> None:
+def test_results_can_be_used_in_ub(device: AscendSim, shape: tuple[int, int, int]) -> None:
     whole = exact(shape)
     assert np.array_equal(product(device, THROUGH_UB, shape, cores=4), np.where(whole > 0, whole, whole / 2))
 

@@ -20,7 +20,7 @@ NAMES: dict[str, Any] = yaml.safe_load((HARDWARE / "names.yaml").read_text())
 KERNELS = sorted((HARDWARE / "kernels").glob("*.cpp"))
 
 
-def test_the_150_names_are_used_by_kernels_that_run_or_say_why_not() -> None:
+def test_the_150_names_are_used_by_a_kernel_or_have_a_reason() -> None:
     order = NAMES["order"].split()
     assert len(order) == len(set(order)) == 150
     used = exercised()
@@ -29,7 +29,7 @@ def test_the_150_names_are_used_by_kernels_that_run_or_say_why_not() -> None:
     assert all(entry["why"] for entry in NAMES["absent"].values())
 
 
-def test_what_is_absent_does_not_compile_and_its_author_is_told_what_to_do(tmp_path: Path) -> None:
+def test_absent_names_do_not_compile_and_the_error_has_a_hint(tmp_path: Path) -> None:
     entries = [*NAMES["absent"].values(), *NAMES["lacking"].values()]
     messages = errors(tmp_path, [entry["statement"] for entry in entries])
     for entry in entries:

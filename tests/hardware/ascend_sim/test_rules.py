@@ -89,7 +89,7 @@ class Program(Compiled):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_program_that_breaks_a_rule_is_told(device: AscendSim, name: str) -> None:
+def test_a_program_that_breaks_a_rule_is_reported(device: AscendSim, name: str) -> None:
     case = CASES[name]
     kernel = Program(device, body_of(case, "bad"), str(case.get("blocks", BLOCKS)))
     fault = kernel.run().fault
@@ -106,7 +106,7 @@ def test_a_program_that_breaks_a_rule_is_told(device: AscendSim, name: str) -> N
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_its_neighbour_that_keeps_the_rule_runs(device: AscendSim, name: str) -> None:
+def test_the_same_program_without_the_mistake_runs(device: AscendSim, name: str) -> None:
     kernel = Program(device, body_of(CASES[name], "good"))
     for compute in (True, False):
         result = kernel.run(compute)
@@ -165,7 +165,7 @@ def test_a_copy_of_scalars_in_the_data_cache_is_warned_of(device: AscendSim) -> 
     assert any("DCACHE" in line for line in result.warnings)
 
 
-def test_the_part_of_a_block_that_hardware_drops_is_missed_where_it_is_needed(device: AscendSim) -> None:
+def test_using_the_part_of_a_block_that_hardware_drops_is_a_fault(device: AscendSim) -> None:
     copies = "DataCopy(t, xg, 13); PipeBarrier<PIPE_ALL>(); {} PipeBarrier<PIPE_ALL>(); DataCopy(zg, t, {});"
     needed = Program(device, SETUP + TBUF + copies.format("Adds(t, t, 1.0f, 16);", 16)).run()
     assert needed.fault is not None

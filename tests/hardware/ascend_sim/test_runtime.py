@@ -24,7 +24,7 @@ def start(cache: Path, **environment: str) -> subprocess.Popen[str]:
     )
 
 
-def test_three_processes_build_it_once(tmp_path: Path) -> None:
+def test_three_processes_share_one_build(tmp_path: Path) -> None:
     runtimes.runtime()
     ours = tmp_path / "kernel_gym"
     ours.mkdir()

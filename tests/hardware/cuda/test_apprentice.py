@@ -54,7 +54,7 @@ def test_an_oracle_beats_the_naive_schedule(name: str, verifier: Verifier) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("idiom", "mistake"), MISTAKES)
-def test_a_mistake_fails_as_it_says(idiom: Idiom, mistake: Spelling, verifier: Verifier) -> None:
+def test_a_mistake_has_its_declared_effect(idiom: Idiom, mistake: Spelling, verifier: Verifier) -> None:
     """Run by `pytest -m 'slow and cuda' tests/cuda` on a machine with a GPU."""
     verdict = verifier.verify(*with_mistake(idiom, mistake))
     outcome = verdict.cause if isinstance(verdict, Incorrect) else verdict.outcome

@@ -65,14 +65,14 @@ def compiled(text: str, launch: str, folder: Path) -> Binaries | tuple[Diagnosti
         pytest.param('extern "C" __global__ void k(float *y) { *y = 1; }\n', "k<<<1, 1>>>(y);", id="extern-c"),
     ],
 )
-def test_what_authors_expect(text: str, launch: str, tmp_path: Path) -> None:
+def test_usual_language_features_compile(text: str, launch: str, tmp_path: Path) -> None:
     build = compiled(text, launch, tmp_path)
     assert isinstance(build, Binaries), build
     assert len(build.kernels) == 1
     assert not build.has_variables
 
 
-def test_variables_are_noticed(tmp_path: Path) -> None:
+def test_device_variables_are_detected(tmp_path: Path) -> None:
     build = compiled(
         "__device__ int calls;\n__global__ void k(float *y) { *y = ++calls; }\n", "k<<<1, 1>>>(y);", tmp_path
     )
@@ -89,14 +89,14 @@ def test_variables_are_noticed(tmp_path: Path) -> None:
         ("#include <no_such.h>\n__global__ void k(float *y) { *y = 1; }\n", "k<<<1, 1>>>(y);", 1, "no_such.h"),
     ],
 )
-def test_refusals_are_in_the_authors_lines(text: str, launch: str, line: int, words: str, tmp_path: Path) -> None:
+def test_errors_have_the_authors_lines(text: str, launch: str, line: int, words: str, tmp_path: Path) -> None:
     build = compiled(text, launch, tmp_path)
     assert isinstance(build, tuple)
     assert words in build[0].message
     assert build[0].line == line
 
 
-def test_both_parts_must_be_there(tmp_path: Path) -> None:
+def test_device_and_host_part_are_required(tmp_path: Path) -> None:
     only_kernel = "__global__ void k(float *y) { *y = 1; }\n"
     assert compile_kernel(runtime(), toolkit(), "sm_90", only_kernel, tmp_path) == (Diagnostic(NO_ENTRY),)
     assert compiled("", "", tmp_path) == (Diagnostic(NO_KERNEL),)

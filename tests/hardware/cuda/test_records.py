@@ -92,7 +92,7 @@ def test_a_refusal_carries_its_code(planned: Plans) -> None:
         ("::kernel_gym::launcher(1, (void (*)())(void *)kernel_launch, 1, 1)(); return 0;", "BAD_KERNEL"),
     ],
 )
-def test_what_a_host_function_may_not_do(planned: Plans, body: str, rule: str) -> None:
+def test_forbidden_actions_of_a_host_function_are_faults(planned: Plans, body: str, rule: str) -> None:
     launched = planned(body)
     assert launched.fault is not None
     assert launched.fault.rule == rule

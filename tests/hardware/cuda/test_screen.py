@@ -43,7 +43,7 @@ def test_honest_style_passes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CHEATS)
-def test_what_is_refused(name: str) -> None:
+def test_cheats_are_refused_by_their_rule(name: str) -> None:
     text, rule = CHEATS[name]
     finding = screen.screen(read(text), language="cuda")
     assert finding is not None

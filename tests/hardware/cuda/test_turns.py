@@ -42,7 +42,7 @@ def _work(scene: Scene, role: str, path: Path) -> None:
         scene.act(role, begin.get(role) or turn.taken(alone=False))
 
 
-def test_timing_is_alone_and_contexts_are_made_one_at_a_time(tmp_path: Path) -> None:
+def test_timing_is_exclusive_and_contexts_are_made_one_at_a_time(tmp_path: Path) -> None:
     scene = Scene()
     roles = [role for role in ("checks", "times", "makes") for _ in range(OF_EACH)]
     threads = [Thread(target=_work, args=(scene, role, tmp_path / "gpu")) for role in roles]

@@ -92,7 +92,7 @@ FATES = {
 
 
 @pytest.mark.parametrize("name", FATES)
-def test_fates(verifier: Verifier, name: str) -> None:
+def test_kernels_get_their_verdicts(verifier: Verifier, name: str) -> None:
     text, outcome, cause, rule = FATES[name]
     verdict = judge(verifier, text)
     assert verdict.outcome == outcome, verdict.feedback
@@ -164,7 +164,7 @@ def test_the_workspace_is_poisoned_before_every_call(device: Cuda) -> None:
         assert set(run.outputs[0].tobytes()) == {0x7B}
 
 
-def test_a_kernel_that_remembers_is_seen_through() -> None:
+def test_a_kernel_that_remembers_values_is_detected() -> None:
     """The statistics alone: new values slow, known values fast."""
     from kernel_gym.hardware.device import Run, Timing
     from kernel_gym.verifier.latency_clocked import _suspicious

@@ -32,7 +32,7 @@ def ask(monkeypatch):
         yield ask
 
 
-def test_a_device_may_say_that_it_is_at_work_before_it_answers(ask):
+def test_a_device_may_report_activity_before_its_result(ask):
     assert ask(3 * AT_WORK + answer({"status": "ok"})) == {"status": "ok"}
 
 

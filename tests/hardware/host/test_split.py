@@ -104,7 +104,7 @@ def test_names_in_comments_and_strings_are_no_code() -> None:
     assert parts.device == text
 
 
-def test_conditionals_are_looked_into() -> None:
+def test_both_branches_of_a_conditional_are_read() -> None:
     text = "#if 1\n__global__ void a(float *y) {}\n#else\n__global__ void b(float *y) {}\n#endif\n"
     assert split(text).kernels == ("a", "b")
 

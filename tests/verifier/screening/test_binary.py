@@ -65,7 +65,7 @@ def test_an_honest_binary_passes(tmp_path):
         ("thread_local int t; int f() { return t++; }", "thread-local"),
     ],
 )
-def test_what_text_can_hide_symbols_show(tmp_path, code, rule):
+def test_symbols_show_what_the_text_hides(tmp_path, code, rule):
     rule_broken = rule_of(build(tmp_path, HONEST + code))
     assert rule_broken == rule if rule else rule_broken in ("constructor", "mutable-data", None)
 
@@ -125,7 +125,7 @@ def test_code_beyond_what_is_covered_is_a_mistake(tmp_path, monkeypatch):
     assert "of code" in mistakes[0].message
 
 
-def test_a_copy_that_nobody_checks_is_refused(tmp_path):
+def test_an_unchecked_copy_is_refused(tmp_path):
     text = HONEST.replace("Big copy = *a;", "Big copy; memmove(&copy, a, sizeof copy);").replace("memcpy", "memmove")
     assert rule_of(build(tmp_path, text)) == "undefined-symbol"
     assert rule_of(build(tmp_path, text, "-Wl,--wrap=memmove")) is None

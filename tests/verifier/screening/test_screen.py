@@ -254,7 +254,7 @@ def test_cheating_statements_are_refused(line, rule, where):
 
 
 @pytest.mark.parametrize("opening", ["/*", 'R"(', 'u8R"x(', '\\"', "'a"])
-def test_what_is_not_closed_is_read_once(opening):
+def test_unclosed_text_is_read_once(opening):
     """A quadratic lexer needs minutes for this text."""
     source = read(RELU + opening * 100_000)
     assert source.tokens[: len(read(RELU).tokens)] == read(RELU).tokens

@@ -219,7 +219,7 @@ def test_padded_tails_are_legal(device: AscendSim) -> None:
     assert np.allclose(actual, np.exp(X[:5]), rtol=1e-6)
 
 
-def test_a_choice_hides_poison(device: AscendSim) -> None:
+def test_select_hides_poison_that_it_does_not_take(device: AscendSim) -> None:
     """Select takes the valid operand where the mask says so."""
     body = """TBuf<> tm; pipe.InitBuffer(tm, 32); LocalTensor<uint8_t> m = tm.Get<uint8_t>();
         DataCopy(a, gx, 64); PipeBarrier<PIPE_ALL>(); CompareScalar(m, a, 0.0f, CMPMODE::GE, 64);

@@ -182,7 +182,7 @@ def test_copies_with_padding_and_strides(device: AscendSim, kind: str) -> None:
         assert np.array_equal(run.outputs[0], want)
 
 
-def test_what_a_short_block_is_filled_up_with(device: AscendSim) -> None:
+def test_a_short_block_is_filled_with_its_first_element(device: AscendSim) -> None:
     body = """
         GlobalTensor<float> gx, gz; gx.SetGlobalBuffer((__gm__ float *)x0); gz.SetGlobalBuffer((__gm__ float *)z0);
         TBuf<> tb; pipe.InitBuffer(tb, 1024);

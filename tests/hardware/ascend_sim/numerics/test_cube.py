@@ -77,7 +77,7 @@ def test_a_product_by_hand(device: AscendSim, kind: str, result: str) -> None:
     assert run.written == (M * N * np.dtype(NUMPY[result]).itemsize,)
 
 
-def test_b_as_it_lies_is_transposed_on_the_way(device: AscendSim) -> None:
+def test_b_by_rows_is_transposed_while_loading(device: AscendSim) -> None:
     body = BODY.replace(
         "DataCopy(b1, gb, Nd2NzParams(1, N, K, 0, K, N, 1, 0)); ",
         "DataCopy(b1, gb, Nd2NzParams(1, K, N, 0, N, K, 1, 0)); ",
@@ -120,7 +120,7 @@ def test_each_step_waits_for_the_one_before(device: AscendSim, event: str, what:
         ),
     ],
 )
-def test_misuse_of_the_cube_is_told(device: AscendSim, before: str, after: str, rule: str) -> None:
+def test_misuse_of_the_cube_is_a_fault(device: AscendSim, before: str, after: str, rule: str) -> None:
     a, b = np.ones((M, K), np.float16), np.ones((N, K), np.float16)
     run = kernel(device, "float16", "float32", BODY.replace(before, after))([a, b], [((M, N), "float32")], ints=[0, 0])
     assert run.fault is not None

@@ -343,7 +343,7 @@ template <class T> __aicore__ void transposed(TPipe &pipe, GM_ADDR x0, GM_ADDR x
 
 
 @pytest.mark.parametrize("kind", ["float16", "float32", "int8"])
-def test_squares_are_transposed_on_the_way(device: AscendSim, kind: str) -> None:
+def test_square_fractals_are_transposed_while_loading(device: AscendSim, kind: str) -> None:
     prelude = "#include <type_traits>\n" + TRANSPOSED
     kernel = Compiled(device, source(f"transposed<{NAMES[kind]}>(pipe, x0, x1, z0, p);", 2, prelude=prelude))
     side = 32 if kind == "int8" else 16

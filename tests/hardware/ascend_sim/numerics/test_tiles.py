@@ -235,7 +235,7 @@ def test_matmul_of_matrices_in_fractals(device: AscendSim, kind: str) -> None:
         assert (run.fault.rule, "whole fractal" in run.fault.message) == ("MISUSE", True)
 
 
-def test_matmul_past_the_end_of_a_tensor_is_told(device: AscendSim) -> None:
+def test_matmul_past_the_end_of_a_tensor_is_a_fault(device: AscendSim) -> None:
     kernel = Compiled(
         device,
         source(

@@ -83,7 +83,7 @@ def test_a_flag_covers_what_its_pipe_has_waited_for(device: AscendSim) -> None:
     assert rule(device, finished + "CrossCoreWaitFlag(3);" + READS_IT) is None
 
 
-def test_readers_may_meet_and_their_writer_waits_for_all(device: AscendSim) -> None:
+def test_a_writer_must_wait_for_all_readers(device: AscendSim) -> None:
     reads = SETUP + "if (block) { DataCopy(a, room, L); PipeBarrier<PIPE_ALL>(); IBSet(gm, w, block, 0); } "
     filled = SETUP + LOAD + "if (block == 0) { DataCopy(room, a, L); } SyncAll();" + reads.replace(SETUP, "")
     writes = "DataCopy(room, a, L); PipeBarrier<PIPE_ALL>(); } " + STORE
@@ -125,7 +125,7 @@ def test_a_chain_of_blocks_takes_the_time_of_all_of_them(device: AscendSim, name
     "waits",
     ["IBSet(gm, w, block, 0); IBWait(gm, w, block, 0);", "CrossCoreSetFlag<1, PIPE_S>(1); CrossCoreWaitFlag(1);"],
 )
-def test_waiting_for_oneself_is_no_free_barrier(device: AscendSim, waits: str) -> None:
+def test_waiting_for_ones_own_flag_costs_as_much_as_a_barrier(device: AscendSim, waits: str) -> None:
     tile = "DataCopy(a, in[block * L], L); {0} Adds(a, a, 1.0f, L); {0} DataCopy(out[block * L], a, L); {0}"
     loop = SETUP + "for (int i = 0; i < 50; ++i) {{ " + tile + " }}"
     assert us(device, loop.format(waits)) >= us(device, loop.format("PipeBarrier<PIPE_ALL>();"))

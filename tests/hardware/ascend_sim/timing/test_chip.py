@@ -13,7 +13,7 @@ from kernel_gym.hardware.ascend_sim import chip
 WORK = launch([copy_in(0x100000000000 + (core << 20), 65536), vector(0, 64)] for core in range(40))
 
 
-def test_the_family_is_there_and_complete() -> None:
+def test_every_chip_of_the_family_can_be_loaded() -> None:
     assert chip.available() == ["910B1", "910B2", "910B3", "910B4"]
     for name in chip.available():
         assert time(WORK, chip.load(name))["chip"] == name

@@ -83,19 +83,19 @@ def busy(kernels: dict[str, Compiled], name: str, n: int, times: int) -> dict[st
     return dict(run.profile.pipes)
 
 
-def test_every_call_of_the_interface_says_who_pays() -> None:
+def test_every_call_of_the_interface_has_an_entry_on_its_cost() -> None:
     said = [*ENTRIES, *TABLE["elsewhere"], *TABLE["free"]]
     assert len(said) == len(set(said))
     assert set(said) == {call.name for call in marshal.parse(ABI.read_text())}
 
 
-def test_what_is_held_elsewhere_is_there() -> None:
+def test_tests_named_for_other_calls_exist() -> None:
     tests = "".join(path.read_text() for path in HERE.parent.glob("test_*.py"))
     assert [name for name in TABLE["elsewhere"].values() if f"def {name}(" not in tests] == []
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_its_pipe_pays_every_time(kernels: dict[str, Compiled], name: str) -> None:
+def test_every_call_takes_time_on_its_pipe(kernels: dict[str, Compiled], name: str) -> None:
     pipe = ENTRIES[name][1]["pipe"]
     empty, once, thrice = (busy(kernels, name, SIZES[0], times) for times in (0, 1, 3))
     paid = {key: once.get(key, 0.0) - empty.get(key, 0.0) for key in once}
@@ -109,7 +109,7 @@ OTHERS = {"matmul": {"MTE1", "MTE2", "FIX"}}
 
 
 @pytest.mark.parametrize("name", [name for name, (_, entry) in ENTRIES.items() if entry.get("grows")])
-def test_its_price_grows_with_its_operands(kernels: dict[str, Compiled], name: str) -> None:
+def test_the_time_of_a_call_grows_with_its_operands(kernels: dict[str, Compiled], name: str) -> None:
     pipe = ENTRIES[name][1]["pipe"]
     small, middle, large = (busy(kernels, name, n, 1)[pipe] for n in SIZES)
     assert small < middle < large

@@ -99,7 +99,7 @@ def test_copies_in_a_row_hide_the_latency_of_all_but_the_last() -> None:
     assert ns(one(copy_in(X, 512), copy_in(Y, 512), copy_in(Z, 512))) == 3 * (10 + 512 / 32) + 100
 
 
-def test_bursts_cost_each() -> None:
+def test_every_burst_has_a_cost() -> None:
     profile = ROUND.changed(copy__burst=2)
     assert ns(one(copy_in(X, 512, bursts=8, gap=512)), profile) == 10 + 8 * 2 + 8 * 512 / 32 + 100
 
@@ -330,7 +330,7 @@ def test_matmul_overlaps_loads_and_products_only_with_two_buffers() -> None:
     assert matmul(4) < matmul(4, base=32)
 
 
-def test_blocks_that_do_not_fit_on_the_chip_win_nothing() -> None:
+def test_blocks_that_do_not_fit_on_the_chip_are_not_faster() -> None:
     def matmul(base: int, depth: int) -> float:
         shape = f"m=1024 n=1024 k=1024 base_m={base} base_n={base} base_k={base} depth_a={depth} depth_b={depth}"
         return ns(launch([[f"matmul pipe=2 dtype=1 op=0 {shape}"]], kind=1))
@@ -339,7 +339,7 @@ def test_blocks_that_do_not_fit_on_the_chip_win_nothing() -> None:
     assert matmul(1024, 1000000) == matmul(1024, 1000)
 
 
-def test_a_token_beyond_reason_is_an_error() -> None:
+def test_a_token_out_of_range_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="token 65536"):
         time(one(signal(V, 65536)))
 

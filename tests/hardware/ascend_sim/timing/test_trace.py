@@ -68,12 +68,12 @@ def test_cores_and_launches_are_named(device: AscendSim, build: Build, tmp_path:
     assert launch["ts"] == first
 
 
-def test_a_place_that_cannot_be_written_is_told_in_one_line(device: AscendSim, build: Build, tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_a_one_line_error(device: AscendSim, build: Build, tmp_path: Path) -> None:
     with pytest.raises(KernelGymError, match="cannot write the trace"):
         device.trace(build, Inputs(SIGNATURE), tmp_path / "nowhere" / "trace.json")
 
 
-def test_the_command_line_writes_one(tmp_path: Path) -> None:
+def test_the_command_line_writes_a_trace(tmp_path: Path) -> None:
     path = tmp_path / "relu.json"
     task = ROOT / "docs" / "walkthrough" / "small_relu.py"
     command = [sys.executable, ROOT / "scripts" / "verify.py", "--task", task, "--kernel", KERNEL, "--trace", path]
