@@ -49,7 +49,7 @@ def test_dqn_finds_the_useful_memory_and_keeps_to_the_mask(tmp_path: Path) -> No
 
 
 def test_the_target_network_begins_with_the_loaded_weights() -> None:
-    """It would pull the values back to random ones until it is first brought up to date."""
+    """A random target network would pull the values back until its first update."""
     agent = DQNAgent(seed=3)
     agent.scorer = CandidateScorer(ScorerSizes.of(Layout(int(KnownOptimumEnv().action_space.n) - 1), agent.hidden))
     with _silent_ray(""):

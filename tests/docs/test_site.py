@@ -49,7 +49,7 @@ def test_the_navigation_has_every_page_once() -> None:
     assert sorted(entries(CONFIG["nav"])) == sorted(pages | GENERATED)
 
 
-def test_diagrams_are_what_their_description_makes() -> None:
+def test_diagrams_match_their_description() -> None:
     diagrams = loaded("diagrams").DIAGRAMS
     assert {path.stem for path in (DOCS / "diagrams").glob("*.svg")} == set(diagrams)
     for name, diagram in diagrams.items():

@@ -27,7 +27,7 @@ def attempt(env: KernelSynthesisEnv, *actions: int) -> Any:
     return result
 
 
-def test_after_n_picks_the_kernel_is_generated_by_itself(make: Any) -> None:
+def test_after_n_picks_the_kernel_is_generated_automatically(make: Any) -> None:
     env = make()
     _, info = env.reset(seed=0)
     ids = [candidate.id for candidate in info["candidates"]]
@@ -41,7 +41,7 @@ def test_after_n_picks_the_kernel_is_generated_by_itself(make: Any) -> None:
     assert reward == info["attempt"].reward != 0.0
 
 
-def test_k_generates_now(make: Any) -> None:
+def test_action_k_generates_the_kernel(make: Any) -> None:
     env = make()
     env.reset(seed=0)
     *_, info = attempt(env, 5, K)
@@ -273,7 +273,7 @@ def test_the_budget_ends_the_episode(make: Any, stand_ins: Any) -> None:
         env.step(0)
 
 
-def test_drafting_alone_ends_when_it_has_found_a_kernel(make: Any, stand_ins: Any) -> None:
+def test_drafting_alone_ends_with_a_feasible_kernel(make: Any, stand_ins: Any) -> None:
     env = make(author=stand_ins.Listed("wrong", "latency 1.0"), stages="draft")
     env.reset(seed=0)
     assert attempt(env, K)[2] is False
@@ -368,7 +368,7 @@ SCHEDULE = [(0, 1), (1, 3), (3, 2), (4, 4)]
 
 @pytest.mark.parametrize("composition", ["similarity", "stratified"])
 def test_a_scheduled_lambda_gives_the_pool_of_that_lambda(make: Any, stand_ins: Any, composition: str) -> None:
-    """Whatever has been picked so far, the pool is the one that an environment with that lambda alone would offer."""
+    """For any picks so far, the pool equals that of an environment with that lambda alone."""
     rng, seen = np.random.default_rng(7), set()
     options = {"bank": stand_ins.bank(60), "verifier": stand_ins.Profiling(), "composition": composition, "picks": 4}
     env = make(pool_schedule=SCHEDULE, **options)
@@ -456,7 +456,7 @@ def test_looking_at_the_random_generator_does_not_change_the_run_seed(make: Any)
     assert second.np_random_seed == 9
 
 
-def test_nothing_can_be_done_before_the_first_reset(make: Any) -> None:
+def test_acting_before_the_first_reset_is_an_error(make: Any) -> None:
     for act in (lambda: make().step(0), lambda: make(render_mode="ansi").render()):
         with pytest.raises(gym.error.ResetNeeded, match="call reset"):
             act()
@@ -498,7 +498,7 @@ def test_the_constructors_seed_is_the_first_run_seed(make: Any) -> None:
         ({"speed": 9}, "unknown option speed"),
     ],
 )
-def test_a_wrong_option_is_answered_in_one_line(make: Any, wrong: dict[str, Any], message: str) -> None:
+def test_a_wrong_option_is_a_one_line_error(make: Any, wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make(**wrong)
 

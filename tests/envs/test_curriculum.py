@@ -17,7 +17,7 @@ def dealt(curriculum: Curriculum, count: int) -> list[str]:
     return [curriculum.next().name for _ in range(count)]
 
 
-def test_sequential_goes_round(stand_ins: Any) -> None:
+def test_sequential_repeats_the_tasks_in_order(stand_ins: Any) -> None:
     assert dealt(Curriculum(stand_ins.tasks(2)), 5) == ["task-0", "task-1", "task-0", "task-1", "task-0"]
 
 

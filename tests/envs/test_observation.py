@@ -58,7 +58,7 @@ def test_parts_have_names_of_their_own() -> None:
     assert layout.globals("attempts_left").shape == ()
 
 
-def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
+def test_an_unknown_name_is_an_error_with_the_known_ones() -> None:
     with pytest.raises(KeyError, match="similarity"):
         Layout(3).candidate("resemblance")
 

@@ -83,7 +83,7 @@ def test_a_memory_can_be_used_on_another_device(make: Any, stand_ins: Any) -> No
 
 
 def test_refining_begins_only_where_there_is_something_to_refine(make: Any, stand_ins: Any) -> None:
-    """A bank that knows the kernel under an earlier, other verdict keeps that one."""
+    """A bank that has the kernel with another, earlier verdict keeps that verdict."""
     env = make(author=stand_ins.Listed("latency 8.0", "latency 8.0", "latency 9.0"), verifier=Judge("here", doubts=1))
     env.reset(seed=0)
     stages = []
@@ -94,7 +94,7 @@ def test_refining_begins_only_where_there_is_something_to_refine(make: Any, stan
     assert stages == [(False, Stage.DRAFT, False), (True, Stage.DRAFT, False), (True, Stage.REFINE, True)]
 
 
-def test_the_first_kernel_is_the_oldest_of_all_that_there_are(make: Any, stand_ins: Any) -> None:
+def test_the_first_kernel_is_the_oldest_in_the_bank(make: Any, stand_ins: Any) -> None:
     env = make(author=stand_ins.Listed(*[f"latency {100.0 - i}" for i in range(K + 3)]), budget=K + 3)
     _, info = env.reset(seed=0)
     for _ in range(K + 3):
@@ -111,7 +111,7 @@ def test_the_device_name_comes_from_the_verifier() -> None:
 
 
 def test_an_agent_sees_the_results_of_refining_each_start_point(make: Any, stand_ins: Any) -> None:
-    """From info alone: no look into the bank."""
+    """The agent needs `info` alone, not the bank."""
     bank = stand_ins.bank()
     slow, fast = bank.add([kernel_from("", 5.0), kernel_from("sim", 2.0)])
     env = make(bank=bank, author=stand_ins.Listed("latency 4", "wrong", "latency 4"), verifier=stand_ins.Profiling())

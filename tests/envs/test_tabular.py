@@ -209,7 +209,7 @@ def test_agents_play_and_learn(name: str) -> None:
 
 @pytest.mark.parametrize("memory", ["shared", "fresh", "frozen"])
 def test_start_points_list_the_results_of_refining_them(memory: str) -> None:
-    """Against a plain record of the attempts; frozen memory takes in, and tells of, what is feasible alone."""
+    """Compared with a plain record of the attempts; frozen memory adds and lists feasible kernels alone."""
     env, rng = TabularEnv(budget=40, memory=memory), np.random.default_rng(3)
     seen, info = env.reset(seed=6)
     children: dict[int, dict[int, Child]] = {}
@@ -265,7 +265,7 @@ def _offered(env: TabularEnv, like: dict[str, Any]) -> Any:
     return info["candidates"]
 
 
-def test_the_first_kernel_is_the_oldest_of_all_that_there_are() -> None:
+def test_the_first_kernel_is_the_oldest_in_the_bank() -> None:
     """With one slot the fastest kernel alone is offered."""
     env = TabularEnv(tasks=["level1/relu"], author_options={"profile": "strong"}, budget=20, picks=1, pool_factor=1)
     _, info = env.reset(seed=0)

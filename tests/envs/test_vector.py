@@ -48,7 +48,7 @@ class PoolJudge(ArithmeticJudge):
         return verdicts
 
 
-def test_it_is_made_by_gymnasium(stand_ins: Any) -> None:
+def test_gymnasium_makes_the_vector_environment(stand_ins: Any) -> None:
     envs = gym.make_vec(
         "kernel_gym/KernelSynthesis-v0", num_envs=2, vectorization_mode="vector_entry_point", **stand_ins.parts()
     )
@@ -111,7 +111,7 @@ def test_a_broken_pool_is_retried(vector: Any, stand_ins: Any) -> None:
     assert infos["attempts_left"].tolist() == [5, 5, 5]
 
 
-def test_an_end_is_followed_by_a_reset_while_the_others_pick_on(vector: Any, stand_ins: Any) -> None:
+def test_an_ended_episode_is_reset_while_the_others_continue(vector: Any, stand_ins: Any) -> None:
     author = stand_ins.Listed("latency 5.0", "wrong", "wrong")
     envs = vector(author=author, stages="draft", tasks=stand_ins.tasks(5))
     envs.reset(seed=0)

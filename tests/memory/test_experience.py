@@ -184,7 +184,7 @@ def test_a_rewritten_kernel_is_not_quoted_whole():
     assert len(experience(item, start).text.splitlines()) <= 2 * QUOTED_CHANGES + 6
 
 
-def test_the_same_kernel_again_is_called_so():
+def test_a_repeated_kernel_is_named_as_such():
     item, start = refined(12.0, change=("nothing", "nothing"))
     assert "the same as its start point" in experience(item, start).text
 

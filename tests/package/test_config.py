@@ -35,7 +35,7 @@ def test_unknown_keys_are_errors(word: str) -> None:
 @pytest.mark.parametrize(
     ("word", "near"), [("bugdet=3", "budget"), ("env.pics=3", "env.picks"), ("picks=3", "env.picks"), ("zzz=1", "")]
 )
-def test_an_unknown_key_is_answered_with_the_nearest(word: str, near: str) -> None:
+def test_an_unknown_key_is_an_error_with_the_nearest(word: str, near: str) -> None:
     with pytest.raises(ConfigError) as error:
         resolve(sets=[word])
     assert str(error.value).partition("; ")[2] == (f"did you mean {near!r}?" if near else "")

@@ -263,7 +263,7 @@ def test_nothing_is_left_behind(relu, tmp_path, monkeypatch):
     ],
 )
 def test_uninitialised_memory_is_not_zero(judge, name, right, wrong, ends):
-    """Else such kernels are right by what somebody left on the stack."""
+    """Otherwise such kernels could be right because of an earlier call's stack contents."""
     text = (HONEST / f"{name}.cpp").read_text()
     assert text.count(right) == 1
     verdict = judge(text.replace(right, wrong))

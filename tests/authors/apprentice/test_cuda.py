@@ -148,7 +148,7 @@ def test_a_mistake_is_recognised_where_it_leaves_a_trace(idiom: Idiom, mistake: 
 
 
 @pytest.mark.parametrize("idiom", [param for param in ALL if param.values[0].teaches])  # type: ignore[union-attr]
-def test_a_page_teaches_it(idiom: Idiom) -> None:
+def test_every_idiom_has_a_page(idiom: Idiom) -> None:
     pages = [item for item in seed_items("cuda") if item.kind == "api"]
     sights = [read_note(Note("api", page.text), "cuda").sights.get(idiom.id) for page in pages]
     assert any(sight and sight.taught for sight in sights)

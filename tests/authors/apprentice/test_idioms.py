@@ -67,7 +67,7 @@ def test_a_mistake_is_recognised_where_it_leaves_a_trace(idiom: Idiom, mistake: 
 
 
 @pytest.mark.parametrize("idiom", [param for param in ALL if param.values[0].teaches])  # type: ignore[union-attr]
-def test_a_page_teaches_it(idiom: Idiom) -> None:
+def test_every_idiom_has_a_page(idiom: Idiom) -> None:
     """The seed knowledge has a page on every API that teaches an idiom."""
     pages = [item for item in seed_items("ascendc") if item.kind == "api"]
     taught = [
@@ -86,7 +86,7 @@ def test_the_counted_mistakes_are_those_that_three_attempts_made() -> None:
 
 
 @pytest.mark.parametrize("count", [pytest.param(count, id=f"{count.said}:{count.of[:24]}") for count in counts()])
-def test_a_counted_mistake_is_made_and_ends_where_it_was_seen_to_end(count: Count, verifier: Verifier) -> None:
+def test_a_counted_mistake_ends_at_the_gate_of_the_counted_attempts(count: Count, verifier: Verifier) -> None:
     name, _, spelled = count.spelling.partition(":")
     mistake = next(spelling for spelling in idioms()[name].wrong if spelling.name == spelled)
     verdict = verifier.verify(*with_mistake(idioms()[name], mistake))

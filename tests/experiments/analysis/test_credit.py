@@ -100,7 +100,7 @@ def test_examining_a_run_does_not_change_it(run: Path) -> None:
 
 
 def test_pickers_are_offered_what_the_schedule_offered(tmp_path: Path) -> None:
-    """Two of sixteen slots at first: nobody could have shown more."""
+    """Two of sixteen slots at first: no agent could have shown more."""
     schedule = {"table": "small", "picks": 2, "pool_factor": 8, "pool_schedule": [[0, 1], [2, 8]]}
     settings = config(tasks=["level1/relu", "level1/softmax"], env=schedule)
     train(settings, RunFolder.open(tmp_path / "run", settings))

@@ -58,7 +58,9 @@ def test_the_order_in_which_agents_are_named_does_not_matter() -> None:
         ({"random": (0.4, 0.4), "value": (0.4, 0.4)}, "No contender is shown to be best", "0.000 [0.000, 0.000]"),
     ],
 )
-def test_what_is_not_shown_is_not_claimed(areas: Mapping[str, Sequence[float]], beginning: str, words: str) -> None:
+def test_a_difference_that_is_not_shown_is_not_claimed(
+    areas: Mapping[str, Sequence[float]], beginning: str, words: str
+) -> None:
     sentence = answer(runs(areas))
     assert sentence.startswith(beginning)
     assert words in sentence

@@ -89,7 +89,7 @@ def test_a_study_with_an_old_run_is_reported_and_resumed(run: Path, tmp_path: Pa
     assert [path.name for path in study.iterdir() if path.is_dir()] == ["complement"]
 
 
-def test_names_are_translated_wherever_they_stand() -> None:
+def test_old_names_are_translated_everywhere() -> None:
     assert current_contender("frozen/complement") == "frozen/context-value"
     assert current_contender("knowing") == "oracle"
     config = current_config({"agent": "value", "env": {"author": "kernel_gym.generators.model.author:ModelAuthor"}})

@@ -82,7 +82,7 @@ def test_a_run_on_a_full_disk_ends_with_one_line_and_goes_on_when_there_is_room(
 def test_a_failure_keeps_its_reason_when_a_library_owns_the_loop(
     agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Libraries wrap what an environment raises: the reason, and whether it was the disk, must not be lost in that."""
+    """Libraries wrap the exceptions of an environment; the error must still say the reason, such as a full disk."""
     pytest.importorskip({"ppo": "ray", "maskable-ppo": "sb3_contrib"}[agent])
 
     def broken(self: TabularVectorEnv, actions: object) -> None:

@@ -206,7 +206,7 @@ def test_options_that_a_table_does_not_support_are_one_line_errors(
 
 
 def test_figures_of_drafting_alone_are_of_each_task_s_first_episode(tmp_path: Path) -> None:
-    """A solved task is dealt out again, with its solution in memory; that is no drafting."""
+    """A solved task is attempted again with its solution in memory, which does not count as drafting."""
     drafting = config("random", env={"stages": "draft"}, budget=8)
     outcome = run(tmp_path / "draft" / "seed-0", drafting)
     rows = journal(tmp_path / "draft" / "seed-0")

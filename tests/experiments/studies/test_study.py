@@ -271,7 +271,7 @@ if __name__ == "__main__":
 
 
 def test_a_killed_study_leaves_no_process_behind(tmp_path: Path) -> None:
-    """An orphan would go on writing what the same command takes up again."""
+    """An orphan would keep writing the run that the same command resumes."""
     (tmp_path / "sleeping_study.py").write_text(SLEEPING_STUDY)
     command = subprocess.Popen([sys.executable, "sleeping_study.py"], cwd=tmp_path)
     pid = tmp_path / "pid"

@@ -79,7 +79,7 @@ def test_kendall_counts_pairs() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(chip.CHIPS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_figure_says_where_it_comes_from(path) -> None:  # type: ignore[no-untyped-def]
+def test_every_figure_has_a_source(path) -> None:  # type: ignore[no-untyped-def]
     group = ""
     for line in path.read_text().splitlines():
         if re.match(r"# Passes", line):
