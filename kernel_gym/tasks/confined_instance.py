@@ -1,6 +1,6 @@
 """A task of a problem file whose code runs in a confined process.
 
-A problem file is code of somebody else. One process for each file runs it with limits on time, memory, files and
+A problem file is third-party code. One process for each file runs it with limits on time, memory, files and
 network, as a kernel is run; this process only exchanges messages with it.
 """
 

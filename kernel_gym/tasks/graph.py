@@ -1,6 +1,6 @@
 """The graph of a module as plain data: inputs, calls of ATen operators, outputs.
 
-It says what `torch.export` found and holds nothing of torch, so that it can be sent to another process as JSON.
+It has the content of an exported program without objects of torch, so that it can be sent to another process as JSON.
 """
 
 from __future__ import annotations

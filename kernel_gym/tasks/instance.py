@@ -1,8 +1,8 @@
 """A task at one case: its module built from the text, with its signature.
 
-The text is executed in this process: it is one of ours, or a problem file that the user trusts. Other files run in a
-confined process, see `confined_instance`. Signatures are computed on fake tensors, so that
-the large timing case costs no memory; the module itself is built only when it is evaluated.
+The text is executed in this process: it is that of a packaged task, or of a problem file that the user trusts.
+Other files run in a confined process, see `confined_instance`. Signatures are computed on fake tensors, so that the
+large timing case costs no memory; the module itself is built only when it is evaluated.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class Expected:
 def expected_from(truth: Array, native: Array, dtype: str, rows: Rows | None = None) -> Expected:
     """Return the expected output from the reference in float64 and in the task's own precision.
 
-    If the output has the rows of the argument with stressed rows, noise and scale of both kinds of rows stay apart.
+    If the output has the rows of the argument with stressed rows, noise and scale are separate for both kinds of rows.
     """
     if truth.dtype.kind != "f":
         return Expected(truth, np.asarray(truth == native), exact=True)

@@ -1,6 +1,6 @@
 """Attack the verifier: run every known attack and every honest oddity, and print what got through.
 
-The exit status is 1 if something unearned is feasible, if something honest is refused, or if a kernel is not judged.
+The exit status is 1 if an attack gains anything, if an honest kernel is refused, or if a kernel is not judged.
 """
 
 from __future__ import annotations

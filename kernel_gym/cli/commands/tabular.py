@@ -1,7 +1,7 @@
 """Make a table for the tabular environment: kernels of a few tasks with their real verdicts.
 
-Rounds of play on the table as it is find the kernels that the author would write and the table lacks; those asked for
-most are written, judged and added, until there are enough of them.
+Rounds of play on the current table find the kernels that the author would write and the table lacks. Those that are
+needed most often are written, judged and added, until the table has enough kernels.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Render the page of a report: one HTML file with its style, its script and its data.
 
-The page forbids itself to load anything and to run any script but its own (Content-Security-Policy with the script's
-hash), because it shows kernels, which are untrusted.
+A Content-Security-Policy with the script's hash keeps the page from loading anything and from running any other script,
+because it shows kernels, which are untrusted.
 """
 
 from __future__ import annotations

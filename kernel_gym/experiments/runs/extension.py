@@ -1,7 +1,7 @@
 """Extend a finished run to a larger budget.
 
-The run is replayed with the larger budget, as if it were resumed, and goes on where it ended. So it must take the same
-course up to there: the replay compares every attempt, and what cannot take the same course is refused before.
+The run is replayed with the larger budget, as if it were resumed, and continues where it ended. Its attempts must
+be the same up to there: the replay compares every one, and a run whose attempts would differ is refused beforehand.
 """
 
 from __future__ import annotations

@@ -49,8 +49,10 @@ class TaskOutcome:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """The figures of a run, None where nothing was solved or refined; `curve[t]` is the share solved after t + 1
-    attempts per task. `tasks` has what was reached on each task."""
+    """The figures of a run; a figure is None if nothing was solved or refined.
+
+    `curve[t]` is the share solved after t + 1 attempts per task. `tasks` has what was reached on each task.
+    """
 
     agent: str
     seed: int

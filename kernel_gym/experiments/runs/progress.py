@@ -36,7 +36,7 @@ class ShowProgress(Protocol):
 class TimeLeft:
     """The time left of some work, estimated from the speed of the latest half of it.
 
-    The estimate settles: it moves a part of the way to what the latest speed says, and counts down in between.
+    Each update moves the estimate a part of the way to what the latest speed gives; in between it counts down.
 
     Args:
         already: The parts that were done before; they say nothing about the speed.

@@ -1,7 +1,7 @@
 """Compare latencies with two references: the oracle's kernel, and the floor set by the device's memory and launch.
 
 Both are measured when a task is first solved. The oracle's latency is kept in the verdict cache under the task and the
-device, so later runs do not even write its kernel. It counts as no attempt.
+device, so later runs do not even write its kernel. It does not count as an attempt.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def is_right(device: Device, kernel: Kernel, task: Task, seed: int) -> bool:
     """Return whether a kernel computes what the problem file computes on its own inputs.
 
     The sizes are the public ones, hidden ones by another secret, and the timing sizes, where every element is compared.
-    A run that takes more than the device grants is no answer and counts as right.
+    A run that exceeds the limits of the device decides nothing and counts as right.
     """
     build = device.build(kernel, task)
     drawn = hidden_cases(task, Seeds.of(kernel, task, f"second opinion {seed}".encode()))

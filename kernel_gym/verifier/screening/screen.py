@@ -1,7 +1,8 @@
 """The screen gate: which tokens, directives, names and declarations a kernel's source may have.
 
-Allow-lists over tokens and over the syntax tree of the expanded text. Tokens are complete: without pasting, no macro
-can produce a name that is not written somewhere. The tree adds what tokens cannot tell: globals, declarations, casts.
+The gate has allow-lists over tokens and over the syntax tree of the expanded text. Tokens are complete: without
+pasting, no macro can produce a name that is not written somewhere. The tree adds what tokens do not show: globals,
+declarations, casts.
 Mere mistakes (an unknown function, a missing header) are left to the compile gate.
 """
 

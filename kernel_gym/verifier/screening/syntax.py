@@ -114,7 +114,8 @@ def is_mutable_member(node: Node) -> bool:
 def is_constant(node: Node, mutable: bool = False) -> bool:
     """Return whether a declaration is constant: `constexpr`, or `const` on the variable rather than its target.
 
-    Where the file has `mutable` members, constants of classes are none. `T &&` refers to an object that can be written.
+    If the file has `mutable` members, objects of class types do not count as constant. `T &&` refers to an object that
+    can be written.
     """
     kind = node.child_by_field_name("type")
     if mutable and (kind is None or kind.type not in ("primitive_type", "sized_type_specifier")):

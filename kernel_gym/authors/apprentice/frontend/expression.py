@@ -1,6 +1,6 @@
 """What a task computes, as trees of lazy values: maps, reductions and views over tensors.
 
-Values know nothing of tiles or cores. `fusion.py` turns trees of them into loop nests.
+Values do not depend on tiles or cores. `fusion.py` turns trees of them into loop nests.
 """
 
 from __future__ import annotations
