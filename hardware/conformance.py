@@ -180,9 +180,10 @@ class DeviceContract:
         assert self._run(self._build(self.adding)).status == "ok"
 
     def test_an_endless_kernel_is_ended(self) -> None:
-        """The run times out without outputs, and the device still works."""
+        """The run times out, and the device still works. What it wrote may be returned, with the time until then."""
         run = self._run(self._build(self.endless))
-        assert (run.status, run.outputs, run.latency_us) == ("timeout", (), None)
+        assert run.status == "timeout"
+        assert bool(run.outputs) == (run.latency_us is not None)
         assert self._run(self._build(self.adding)).status == "ok"
 
     # Closing

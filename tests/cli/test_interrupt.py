@@ -58,7 +58,9 @@ def test_every_resumable_command_says_so_when_interrupted(
 ) -> None:
     module = main.load(name)
     monkeypatch.setattr(module, "run", lambda arguments: os.kill(os.getpid(), number) or time.sleep(60))
-    words = {"evaluate": ["run", "--out", "x"], "verify": ["--task", "x", "--kernel", "x"]}.get(name, ["--out", "x"])
+    words = {"evaluate": ["run", "--tasks", "x", "--out", "x"], "verify": ["--task", "x", "--kernel", "x"]}.get(
+        name, ["--out", "x"]
+    )
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(SystemExit) as ended:
         command_line.execute(module, ["x", *words] if name in ("study", "oracles") else words)

@@ -47,7 +47,7 @@ def test_a_user_agent_is_compared(tmp_path: Path) -> None:
     printed = run("own_agent.py", tmp_path)
     assert "own_agent:Newest" in printed
     assert "similarity" in printed
-    assert list((tmp_path / "runs" / "own-agent").rglob("journal*"))
+    assert list((tmp_path / "runs" / "own-agent").rglob("results.jsonl"))
 
 
 @pytest.mark.timeout(900)

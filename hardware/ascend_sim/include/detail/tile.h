@@ -258,7 +258,7 @@ ASC_INLINE void select_bytes(const LocalTensor<T> &dst, const LocalTensor<T> &sr
     tile.src1 = mask.where();
     run_tile<T>(ASC_SELECTBYTES, tile,
                 {info.firstAxis, info.srcLastAxis, info.firstAxis, info.srcLastAxis, info.maskLastAxis,
-                 where_set + 256u * sizeof(U)},
+                 where_set + 256u * static_cast<uint32_t>(sizeof(U))},
                 asc::bits(scalar), at);
 }
 }  // namespace detail
