@@ -98,8 +98,6 @@ class Fault:
 class Run:
     """The result of one call of `kernel_launch`.
 
-    The latency gate compares `blocks`, `mix`, `read` and `written` of a timed run with those of the checked runs.
-
     Args:
         status: `ok`, `refused` (`kernel_launch` returned a code other than zero), `fault`, or `timeout` (wall clock or
             instruction budget).

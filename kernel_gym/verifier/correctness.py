@@ -7,14 +7,13 @@ case. Then one set again with another poison in the outputs, which must give the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
 
 from kernel_gym.hardware.device import Build, Device, Inputs, Run
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.specs import Signature
 from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.verdict import Incorrect
 from kernel_gym.verifier.expected import Expected, wrong_elements
@@ -43,10 +42,9 @@ PLAIN = 1e-2
 
 @dataclass
 class Checked:
-    """The runs of a correct kernel, for the latency gate; `plain` is the result of the paper's comparison."""
+    """A kernel that is correct at the check sizes; `plain` is the result of the paper's comparison."""
 
     plain: bool = True
-    runs: list[tuple[Signature, Run]] = field(default_factory=list)
     warnings: tuple[str, ...] = ()
 
 
@@ -75,7 +73,6 @@ def check(device: Device, build: Build, task: Task, references: References) -> C
         if effort > MOST_EFFORT:
             text = f"The kernel did not end its checks within the limit of instructions: {SLOW}"
             return Incorrect(text, cause="timeout", rule="BUDGET", case=_public(values), plain=checked.plain)
-        checked.runs.append((task.instance(values.case).signature, replace(run, outputs=())))
         warnings = run.warnings if _is_public(values) else tuple(map(without_numbers, run.warnings))
         checked.warnings = distinct(checked.warnings + warnings)
         first = first or (values, run)

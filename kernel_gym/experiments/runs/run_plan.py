@@ -127,17 +127,17 @@ def make_agent(config: RunConfig) -> Agent:
     except TypeError as error:
         raise ConfigError(f"agent {config.agent!r} does not take these options: {error}") from error
     if not isinstance(agent, Agent):
-        raise ConfigError(f"agent {config.agent!r} makes a {type(agent).__name__}, which is no kernel_gym.Agent")
+        raise ConfigError(f"agent {config.agent!r} makes a {type(agent).__name__}, which is not a kernel_gym.Agent")
     return agent
 
 
 def _check_agent_class(name: str, kind: Any) -> None:
     """Raise a ConfigError if a class cannot be an agent's."""
     if not callable(kind):
-        raise ConfigError(f"agent {name!r} is no class")
+        raise ConfigError(f"agent {name!r} is not a class")
     if not isinstance(kind, type):  # a function that makes the agent
         return
     if not callable(getattr(kind, "act", None)) or "act" in getattr(kind, "__abstractmethods__", ()):
         raise ConfigError(f"agent {name!r} lacks act: define act(self, observation, info) that returns an action")
     if not issubclass(kind, Agent):
-        raise ConfigError(f"agent {name!r} is no agent: derive {kind.__name__} from kernel_gym.Agent")
+        raise ConfigError(f"agent {name!r} is not an Agent: derive {kind.__name__} from kernel_gym.Agent")

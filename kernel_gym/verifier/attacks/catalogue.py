@@ -114,23 +114,31 @@ def honest(language: str, name: str) -> Attack | None:
 
 
 def _read(file: Path, language: str) -> Attack:
-    header, body = _split(file)
-    base = header.get("honest", header["task"].rpartition("/")[2])
-    text = body
-    if _CHANGE.match(body):
-        text = _changed(body, _split(HERE / language / "honest" / f"{base}{file.suffix}")[1], file.name)
+    header, _ = _split(file)
     if header["expect"] not in EXPECTATIONS:
         raise KernelGymError(f"{file.name}: expect {header['expect']!r} is none of {', '.join(EXPECTATIONS)}")
     return Attack(
         name=file.stem,
-        kernel=Kernel(_MARK.sub("", text), language),
+        kernel=Kernel(_MARK.sub("", _text(file, HERE / language / "honest")), language),
         task=header["task"],
         causes=tuple(header["cause"].split()),
         expected=header["expect"],
         about=header["about"],
-        honest=base,
+        honest=_base(header),
         untold=header.get("untold", ""),
     )
+
+
+def _text(file: Path, honest_kernels: Path) -> str:
+    """Return the kernel of a file with its marks; a list of changes is applied to the honest kernel it belongs to."""
+    header, body = _split(file)
+    if not _CHANGE.match(body):
+        return body
+    return _changed(body, _text(honest_kernels / f"{_base(header)}{file.suffix}", honest_kernels), file.name)
+
+
+def _base(header: dict[str, str]) -> str:
+    return header.get("honest", header["task"].rpartition("/")[2])
 
 
 def _split(file: Path) -> tuple[dict[str, str], str]:

@@ -132,9 +132,9 @@ def test_legal_actions_of_any_integer_type_are_silent(tmp_path: Path) -> None:
     [
         ("Unfinished", "lacks act: define act(self, observation, info) that returns an action"),
         ("NoAct", "lacks act: define act(self, observation, info) that returns an action"),
-        ("NoAgent", "is no agent: derive NoAgent from kernel_gym.Agent"),
-        ("not_an_agent", "makes a NoAgent, which is no kernel_gym.Agent"),
-        ("CONSTANT", "is no class"),
+        ("NoAgent", "is not an Agent: derive NoAgent from kernel_gym.Agent"),
+        ("not_an_agent", "makes a NoAgent, which is not a kernel_gym.Agent"),
+        ("CONSTANT", "is not a class"),
     ],
 )
 def test_a_class_that_cannot_be_an_agent_is_refused_with_what_it_lacks(name: str, reason: str) -> None:
