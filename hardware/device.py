@@ -146,6 +146,8 @@ class Timing:
         repeats: Microseconds of the later calls.
         unstable: Whether a repeated call gave other bits.
         interval: The 95% interval of the median, in microseconds.
+        nearby: For each of `firsts`, the median of the calls on known values that were made shortly before and after
+            it; empty if the device does not mix them.
     """
 
     runs: tuple[Run, ...]
@@ -153,6 +155,7 @@ class Timing:
     repeats: tuple[float, ...] = ()
     unstable: bool = False
     interval: tuple[float, float] = (0.0, 0.0)
+    nearby: tuple[float, ...] = ()
 
 
 @runtime_checkable

@@ -29,7 +29,7 @@ from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, 
 from kernel_gym.hardware.host import compiler as host_compiler
 from kernel_gym.hardware.host import launches
 from kernel_gym.hardware.host.device_process import DeviceProcess
-from kernel_gym.hardware.host.latency_statistics import measured
+from kernel_gym.hardware.host.latency_statistics import measured, novelty
 from kernel_gym.hardware.host.runtime import INCLUDE as SHARED_INCLUDE
 from kernel_gym.hardware.host.runtime import HostPrograms, runtime
 from kernel_gym.hardware.host.tensors import random_inputs, workspace_bytes
@@ -296,6 +296,6 @@ def timing_of(reply: Mapping[str, Any], tensors: Tensors) -> Timing:
         Run("ok", outputs=tensors.outputs(index), latency_us=timing.latency_us, profile=profile)
         for index in range(tensors.count)
     )
-    firsts = tuple(sample["microseconds"] for sample in reply["samples"] if sample["first"])
-    again = tuple(sample["microseconds"] for sample in reply["samples"] if not sample["first"])
-    return Timing(runs, firsts, again, bool(reply["unstable"]), (timing.low_us, timing.high_us))
+    calls = novelty(reply["samples"])
+    interval = timing.low_us, timing.high_us
+    return Timing(runs, calls.firsts, calls.repeats, bool(reply["unstable"]), interval, calls.nearby)

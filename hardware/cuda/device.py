@@ -27,7 +27,7 @@ from kernel_gym.hardware.cuda.toolkit import missing_binding, toolkit
 from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, Run, Timing
 from kernel_gym.hardware.host import launches
 from kernel_gym.hardware.host.device_process import DeviceProcess
-from kernel_gym.hardware.host.latency_statistics import Measured, measured
+from kernel_gym.hardware.host.latency_statistics import Measured, measured, novelty
 from kernel_gym.hardware.host.tensors import SharedMemory, random_inputs, workspace_bytes
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Signature
@@ -189,9 +189,9 @@ class Cuda:
             Run("ok", outputs=self._room.outputs(signature, index), latency_us=timing.latency_us, profile=profile)
             for index in range(count)
         )
-        firsts = tuple(sample["microseconds"] for sample in reply["samples"] if sample["first"])
-        again = tuple(sample["microseconds"] for sample in reply["samples"] if not sample["first"])
-        return Timing(runs, firsts, again, bool(reply["unstable"]), (timing.low_us, timing.high_us))
+        calls = novelty(reply["samples"])
+        interval = timing.low_us, timing.high_us
+        return Timing(runs, calls.firsts, calls.repeats, bool(reply["unstable"]), interval, calls.nearby)
 
     def _failed(self, reply: Mapping[str, Any], plan: launches.Plan) -> Run:
         if reply["status"] == "timeout":

@@ -14,6 +14,8 @@ from kernel_gym.hardware.host.tensors import GRAIN, padded
 
 #: Guard bytes before, between and after tensors, which must stay unchanged.
 GUARD = 1 << 16
+#: Timed calls over which the first calls on the sets are spread. Every device makes more than these.
+SPREAD = 20
 
 
 class Hang(Exception):
@@ -91,7 +93,7 @@ class CallSequence(ABC):
         sets, timed = int(self.request["sets"]), bool(self.request["timed"])
         order, outcome, digests = random.Random(self.request["seed"]), Outcome(), dict[int, object]()
         begun = time.perf_counter()
-        for count, index in enumerate(_set_order(sets, order)):
+        for count, index in enumerate(set_order(sets, order, SPREAD if timed else sets)):
             first = index not in digests
             microseconds = self.call(index, order)
             self.check(index, first, outcome)
@@ -144,10 +146,19 @@ class CallSequence(ABC):
         return self.is_certain(samples, sets, time.perf_counter() - begun)
 
 
-def _set_order(sets: int, order: random.Random) -> Iterator[int]:
-    """Yield every set once in random order, then random sets without end."""
-    indices = list(range(sets))
+def set_order(sets: int, order: random.Random, spread: int) -> Iterator[int]:
+    """Yield indices of sets without end: a new one at a random place in each stretch of calls, known ones between.
+
+    Each of the first `spread` calls belongs to one of as many stretches as there are sets. A slow phase of the machine
+    therefore meets calls on new and on known values alike.
+    """
+    indices, known = list(range(sets)), list[int]()
     order.shuffle(indices)
-    yield from indices
+    length = max(1, spread // sets)
+    for index in indices:
+        place = order.randrange(length) if known else 0
+        for at in range(length):
+            yield index if at == place else order.choice(known)
+            known += [index] if at == place else []
     while True:
-        yield order.randrange(sets)
+        yield order.choice(known)

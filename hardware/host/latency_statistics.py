@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+#: Number of calls on known values that a call on new values is compared with: those nearest in time.
+NEAREST = 6
 
 
 @dataclass(frozen=True)
@@ -24,3 +29,21 @@ def measured(samples: Sequence[float]) -> Measured:
     low, high = max(0, int(count / 2 - reach)), min(count - 1, int(count / 2 + reach))
     middle = (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
     return Measured(middle, ordered[low], ordered[high], count)
+
+
+@dataclass(frozen=True)
+class Novelty:
+    """Timed calls on new values, later calls on known ones, and for each of the former the median of calls nearby."""
+
+    firsts: tuple[float, ...]
+    repeats: tuple[float, ...]
+    nearby: tuple[float, ...]
+
+
+def novelty(samples: Sequence[Mapping[str, Any]]) -> Novelty:
+    """Separate calls on new values from those on known ones; the samples are in the order of the calls."""
+    times = [float(sample["microseconds"]) for sample in samples]
+    new = [at for at, sample in enumerate(samples) if sample["first"]]
+    known = [at for at, sample in enumerate(samples) if not sample["first"]]
+    nearby = [median(times[at] for at in sorted(known, key=lambda k: abs(k - n))[:NEAREST]) for n in new if known]
+    return Novelty(tuple(times[at] for at in new), tuple(times[at] for at in known), tuple(nearby))
