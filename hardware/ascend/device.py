@@ -200,7 +200,8 @@ def plan_of(artifact: Path, signature: Signature) -> launches.Plan:
     """Return the launches of the host function for one signature."""
     folder = artifact.parent
     names = {int(place): name for place, name in json.loads((folder / "kernels.json").read_text()).items()}
-    return launches.plan(runtime(), folder / HOST, names, signature, workspace_bytes(signature))
+    lines = launches.line_count(folder / host_compiler.SOURCE)
+    return launches.plan(runtime(), folder / HOST, names, signature, workspace_bytes(signature), lines)
 
 
 def build_into(folder: Path, source: str, cann: Cann, programs: HostPrograms) -> tuple[Diagnostic, ...]:

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,8 @@ from kernel_gym.hardware.host.launches import kernels_in
 from kernel_gym.hardware.host.split import Split, split
 
 HOST, CUBIN, PTX = "host.so", "kernel.cubin", "kernel.ptx"
+#: The host half, and what the preprocessor makes of it.
+HOST_SOURCE, PREPROCESSED = "host.cpp", "host.ii"
 NO_ENTRY = 'no entry: define extern "C" int kernel_launch(const KernelArgs *args, void *stream)'
 NO_KERNEL = "no kernel: define at least one __global__ function and launch it with <<<grid, block, shared, stream>>>"
 
@@ -29,7 +31,7 @@ _HOST_FLAGS = (
     *("-std=c++17", "-O0", "-fPIC", "-w", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-math-errno"),
     *("-fno-stack-protector", "-fno-threadsafe-statics", "-fno-asynchronous-unwind-tables", "-ftemplate-depth=128"),
     *("-fconstexpr-ops-limit=1000000", "-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret"),
-    *("-pipe", "-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now"),
+    *("-pipe", "-shared", "-nostdlib", "-DNDEBUG", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now"),
 )
 _DEVICE_FLAGS = ("-std=c++17", "-default-device", "-w", "-include=cuda_device.h", "-lineinfo")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"][^\n]*', re.MULTILINE)
@@ -39,6 +41,13 @@ _OF_HOST = re.compile(
     r"(cuda_runtime(_api)?|device_launch_parameters|kernel_gym|std\w+|math|float|limits|assert|string)\.h"
 )
 _STANDARD = re.compile(r"[a-z_]+")
+#: Headers of the language, which the host half may include. Others have functions that compile to a clock.
+_LANGUAGE = re.compile(
+    r"(assert|ctype|errno|float|inttypes|iso646|limits|math|std(align|arg|bool|def|int|io|lib)|string|time)\.h|[a-z_]+"
+)
+#: Files that the compiler reads before the author's.
+_PROVIDED = ("cuda_host.h", "kernel_gym.h", "stdc-predef.h")
+_MARKER = re.compile(r'^# \d+ "(?P<file>[^"\n]*)"(?P<flags>(?: \d)*)$', re.MULTILINE)
 _NVRTC_ERROR = re.compile(
     r"^(?P<file>[^\s(][^(\n]*)\((?P<line>\d+)\): (?:catastrophic )?error(?: #\d+(?:-D)?)?: (?P<text>.*)$"
 )
@@ -53,12 +62,14 @@ class Binaries:
     """Both built halves; `kernels` maps each offset in the host's file to the kernel's name in the GPU's.
 
     `has_variables`: the code for the GPU has its own variables, which persist between calls unless it is loaded again.
+    `preprocessed`: the host half as the compiler reads it.
     """
 
     host: Path
     cubin: Path
     kernels: Mapping[int, str]
     has_variables: bool
+    preprocessed: str
 
 
 def compile_kernel(
@@ -71,7 +82,7 @@ def compile_kernel(
     if not parts.kernels and not parts.templates:
         return (Diagnostic(NO_KERNEL),)
     (folder / "device.cu").write_text(_without(parts.device, _OF_HOST, _STANDARD), errors="surrogateescape")
-    (folder / "host.cpp").write_text(_without(parts.host, _OF_CUDA), errors="surrogateescape")
+    (folder / HOST_SOURCE).write_text(_without(parts.host, _OF_CUDA), errors="surrogateescape")
     compilation = _Compilation(runtime, toolkit, architecture, folder, parts)
     return compilation.serial() if parts.templates else compilation.parallel()
 
@@ -115,15 +126,25 @@ class _Compilation:
         return lowered if isinstance(lowered, tuple) else self._binaries(lowered)
 
     def host(self) -> tuple[Diagnostic, ...]:
-        """Compile the host's half."""
+        """Preprocess and compile the host's half."""
         include = self.runtime.folder / "include"
-        flags = [*_HOST_FLAGS, "-include", str(include / "cuda_host.h"), "-I", str(include)]
         compiler = self.runtime.host.compiler
-        command = [compiler, *flags, "host.cpp", "-o", HOST]
-        code, words = self._confined(command, host_compiler.compiler_roots(compiler))
-        if code or not (self.folder / HOST).is_file():
-            return _host_diagnostics(words) or (Diagnostic(host_compiler.unexplained(code, words)),)
+        command = [compiler, *_HOST_FLAGS, "-include", str(include / "cuda_host.h"), "-I", str(include), HOST_SOURCE]
+        roots = host_compiler.compiler_roots(compiler)
+        for arguments, result in ((["-E"], PREPROCESSED), ([], HOST)):
+            code, words = self._confined([*command, *arguments, "-o", result], roots)
+            if code or not (self.folder / result).is_file():
+                return _host_diagnostics(words) or (Diagnostic(host_compiler.unexplained(code, words)),)
+            if foreign := [name for name in included(self.preprocessed) if not _LANGUAGE.fullmatch(name)]:
+                words = f"the host function has no header {foreign[0]}: include kernel_gym.h, CUDA's and C++'s own"
+                return (Diagnostic(words),)
         return ()
+
+    @property
+    def preprocessed(self) -> str:
+        """The host's half as the compiler reads it, under the name that diagnostics give it."""
+        text = (self.folder / PREPROCESSED).read_text(errors="surrogateescape")
+        return text.replace(f'"{HOST_SOURCE}"', f'"{host_compiler.SOURCE}"')
 
     def device(self, names: Sequence[str]) -> dict[str, str] | tuple[Diagnostic, ...]:
         """Compile the GPU's half; return the lowered name of each kernel, or the errors."""
@@ -162,7 +183,7 @@ class _Compilation:
         with (self.folder / CUBIN).open("rb") as file:
             sections = {section.name: section.header.sh_size for section in ELFFile(file).iter_sections()}
         has_variables = any(size for name, size in sections.items() if name.startswith(".nv.global"))
-        return Binaries(self.folder / HOST, self.folder / CUBIN, kernels, has_variables)
+        return Binaries(self.folder / HOST, self.folder / CUBIN, kernels, has_variables, self.preprocessed)
 
 
 def compile_trusted(runtime: CudaPrograms, toolkit: Toolkit, architecture: str, folder: Path) -> Path:
@@ -179,8 +200,18 @@ def compile_trusted(runtime: CudaPrograms, toolkit: Toolkit, architecture: str, 
     return folder / CUBIN
 
 
+def included(preprocessed: str) -> Iterator[str]:
+    """Yield the names of the headers that the author's own text includes, by the preprocessor's line markers."""
+    depth = 0
+    for marker in _MARKER.finditer(preprocessed):
+        flags = marker["flags"].split()
+        if "1" in flags and depth == 0 and Path(marker["file"]).name not in _PROVIDED:
+            yield Path(marker["file"]).name
+        depth += ("1" in flags) - ("2" in flags)
+
+
 def _host_diagnostics(words: str) -> tuple[Diagnostic, ...]:
-    errors = host_compiler.diagnostics(words.replace("host.cpp:", f"{host_compiler.SOURCE}:"))
+    errors = host_compiler.diagnostics(words.replace(f"{HOST_SOURCE}:", f"{host_compiler.SOURCE}:"))
     return tuple(Diagnostic(_LAUNCHED.sub(_FITS, error.message), error.line) for error in errors)
 
 

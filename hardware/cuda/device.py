@@ -18,7 +18,7 @@ from typing import Any
 from kernel_gym.confinement.building import cache_folder, find_compiler
 from kernel_gym.errors import DeviceUnavailable, InfrastructureError
 from kernel_gym.hardware.cuda import sanitizer
-from kernel_gym.hardware.cuda.compiler import CUBIN, HOST, PTX, Binaries, compile_kernel
+from kernel_gym.hardware.cuda.compiler import CUBIN, HOST, HOST_SOURCE, PTX, Binaries, compile_kernel
 from kernel_gym.hardware.cuda.machine import architecture, facts, fault_table, trusted_cubin
 from kernel_gym.hardware.cuda.profile import diagnose, peak_gbs
 from kernel_gym.hardware.cuda.runtime import runtime
@@ -104,7 +104,10 @@ class Cuda:
         contents = {"kernels": dict(binaries.kernels), "has_variables": binaries.has_variables}
         (folder / CONTENTS).write_text(json.dumps(contents))
         assembly = (folder / PTX).read_text(errors="replace")
-        return Build(kernel, artifact=folder / CUBIN, binary=folder / HOST, assembly=assembly, seconds=seconds)
+        return Build(
+            kernel, artifact=folder / CUBIN, binary=folder / HOST, preprocessed=binaries.preprocessed, assembly=assembly,
+            seconds=seconds,
+        )  # fmt: skip
 
     def run(self, build: Build, inputs: Inputs) -> Run:
         started = time.perf_counter()
@@ -171,7 +174,8 @@ class Cuda:
         if key not in self._plans:
             names = {int(place): name for place, name in _contents(artifact)["kernels"].items()}
             workspace = workspace_bytes(signature)
-            self._plans[key] = launches.plan(runtime().host, artifact.parent / HOST, names, signature, workspace)
+            code, lines = artifact.parent / HOST, launches.line_count(artifact.parent / HOST_SOURCE)
+            self._plans[key] = launches.plan(runtime().host, code, names, signature, workspace, lines)
         return self._plans[key]
 
     def _timing(self, reply: Mapping[str, Any], signature: Signature, count: int, plan: launches.Plan) -> Timing:
@@ -326,7 +330,7 @@ def _launch(launch: launches.Launch) -> dict[str, Any]:
 def _only_line(plan: launches.Plan) -> int | None:
     """Return the author's line of the launch, if there is only one."""
     lines = {launch.line for launch in plan.launches}
-    return lines.pop() if len(lines) == 1 else None
+    return (lines.pop() or None) if len(lines) == 1 else None
 
 
 def _package(name: str) -> str:

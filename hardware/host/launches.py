@@ -80,7 +80,14 @@ def handle(tensor: int, offset: int = 0) -> int:
     return TAG << 48 | tensor << OFFSET_BITS | offset
 
 
-def plan(runtime: HostPrograms, code: Path, kernels: Mapping[int, str], signature: Signature, workspace: int) -> Plan:
+def line_count(source: Path) -> int:
+    """Return the number of lines of a file."""
+    return source.read_bytes().count(b"\n") + 1
+
+
+def plan(
+    runtime: HostPrograms, code: Path, kernels: Mapping[int, str], signature: Signature, workspace: int, lines: int
+) -> Plan:
     """Call the host function once; tensors are numbered inputs first, then outputs, then the workspace.
 
     Args:
@@ -89,6 +96,7 @@ def plan(runtime: HostPrograms, code: Path, kernels: Mapping[int, str], signatur
         kernels: The kernel's name for each offset in `code`; see `kernels_in`.
         signature: Shapes, dtypes and attributes of the call.
         workspace: Bytes of workspace.
+        lines: Number of lines of the author's text. A record that names another line has none.
 
     Returns:
         The launches, or why there are none.
@@ -110,7 +118,7 @@ def plan(runtime: HostPrograms, code: Path, kernels: Mapping[int, str], signatur
             _write(memory, signature)
             status = _run(runtime, code, descriptor)
             sizes = (*(spec.nbytes for spec in specs), workspace)
-            return _read(bytes(memory), status, kernels, sizes)
+            return _read(bytes(memory), status, kernels, sizes, lines)
     finally:
         os.close(descriptor)
 
@@ -150,7 +158,7 @@ def _wait(process: subprocess.Popen[bytes]) -> int | None:
         return None
 
 
-def _read(memory: bytes, status: int | None, kernels: Mapping[int, str], sizes: tuple[int, ...]) -> Plan:
+def _read(memory: bytes, status: int | None, kernels: Mapping[int, str], sizes: tuple[int, ...], lines: int) -> Plan:
     state, code, count, used, error = _ANSWER.unpack_from(memory, _ANSWER_AT)
     words = error.split(b"\0")[0].decode(errors="replace")
     if memory[:4] == bytes(4):  # nothing of the kernel has run
@@ -165,7 +173,7 @@ def _read(memory: bytes, status: int | None, kernels: Mapping[int, str], sizes: 
         return Plan(fault=_crash(status))
     if code:
         return Plan(code=code)
-    return _Log(memory[_LOG_AT : _LOG_AT + min(used, LOG_BYTES)], kernels, sizes).plan(count)
+    return _Log(memory[_LOG_AT : _LOG_AT + min(used, LOG_BYTES)], kernels, sizes, lines).plan(count)
 
 
 def _crash(status: int) -> Fault:
@@ -178,8 +186,8 @@ def _crash(status: int) -> Fault:
 class _Log:
     """Reads the untrusted records of launches."""
 
-    def __init__(self, data: bytes, kernels: Mapping[int, str], sizes: tuple[int, ...]) -> None:
-        self.data, self.kernels, self.sizes = data, kernels, sizes
+    def __init__(self, data: bytes, kernels: Mapping[int, str], sizes: tuple[int, ...], lines: int) -> None:
+        self.data, self.kernels, self.sizes, self.lines = data, kernels, sizes, lines
         self.at = 0
 
     def plan(self, count: int) -> Plan:
@@ -197,6 +205,7 @@ class _Log:
 
     def _launch(self) -> Launch:
         place, gx, gy, gz, bx, by, bz, shared, line, count = self._take(_LAUNCH)
+        line = line if line <= self.lines else 0
         if place not in self.kernels:
             raise _Refused("BAD_KERNEL", "a launch of something that is no __global__ function of this file", line)
         arguments = tuple(self._argument(index, line) for index in range(count))

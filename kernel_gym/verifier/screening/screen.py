@@ -46,10 +46,12 @@ def screen(source: Source, compiled: bool = False, language: str = "ascendc") ->
 def screen_preprocessed(text: str, language: str = "ascendc") -> Finding | None:
     """Return the first broken rule in what the compiler's preprocessor made of the author's text, or None."""
     book = rules.load(BOOKS[language])
-    names = book.lists["builtins"] | book.lists["builtins_of_headers"]
+    builtins = book.lists["builtins"] | book.lists["builtins_of_headers"]
+    names = book.lists["reserved_names"] | book.lists["names_of_assembly"]
     # The simulator has replaced those that the author wrote; what is left came out of a macro of the headers.
-    attributes = book.lists["attributes"] - {"always_inline"}
-    book = RuleBook(book.rules, book.lists | {"builtins": names, "attributes": attributes})
+    attributes = book.lists["attributes"] - ({"always_inline"} if language == "ascendc" else set())
+    changed = {"builtins": builtins, "reserved_names": names, "attributes": attributes}
+    book = RuleBook(book.rules, book.lists | changed)
     try:
         return next(findings(read_preprocessed(text, SOURCE), book=book), None)
     except Unreadable as error:

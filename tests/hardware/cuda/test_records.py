@@ -38,7 +38,7 @@ def planned(tmp_path: Path) -> Plans:
         no_gpu = Toolkit(Path("/none"), Path("/none"), ())
         assert _Compilation(runtime(), no_gpu, "sm_90", tmp_path, parts).host() == ()
         names = kernels_in(tmp_path / HOST, {*parts.kernels, *parts.templates})
-        return plan(runtime().host, tmp_path / HOST, names, SIGNATURE, 1 << 20)
+        return plan(runtime().host, tmp_path / HOST, names, SIGNATURE, 1 << 20, lines=20)
 
     return build_and_call
 
@@ -72,6 +72,14 @@ def test_structures_may_hold_tensors(planned: Plans) -> None:
     assert first.kernel == "t<4>"
     assert first.arguments[0].handles == ((0, 0, 0), (8, 2, 16))
     assert second.arguments == ()
+
+
+def test_a_line_that_the_author_does_not_have_is_not_told(planned: Plans) -> None:
+    (launch,) = planned("::kernel_gym::launcher(424242, none, 1, 1)();\nreturn 0;").launches
+    assert launch.line == 0
+    launched = planned("int n = 0;\n::kernel_gym::launcher(424242, k, 1, 1)((float *)&n, nullptr, 0, 0);\nreturn 0;")
+    assert launched.fault is not None
+    assert launched.fault.line is None
 
 
 def test_a_refusal_carries_its_code(planned: Plans) -> None:
@@ -112,9 +120,9 @@ def test_only_what_ends_before_the_kernel_is_loaded_is_an_error_of_the_device() 
     memory = bytearray(launches._LOG_AT + launches.LOG_BYTES)
     launches._ANSWER.pack_into(memory, launches._ANSWER_AT, 2, 0, 0, 0, b"cannot open /dev/null")
     with pytest.raises(InfrastructureError, match="could not be confined: cannot open /dev/null"):
-        launches._read(bytes(memory), 0, {}, ())
+        launches._read(bytes(memory), 0, {}, (), 1)
     memory[0] = 1
-    forged = launches._read(bytes(memory), 0, {}, ())
+    forged = launches._read(bytes(memory), 0, {}, (), 1)
     assert forged.fault is not None
     assert forged.fault.rule == "HOST_CRASH"
 
@@ -126,7 +134,7 @@ def test_an_empty_pointer_is_a_value(planned: Plans) -> None:
 
 @given(st.binary(max_size=400), st.integers(0, 8))
 def test_damaged_records_are_faults_or_launches(data: bytes, count: int) -> None:
-    launched = launches._Log(data, {0: "k"}, (60, 60, 1 << 20)).plan(count)
+    launched = launches._Log(data, {0: "k"}, (60, 60, 1 << 20), 9).plan(count)
     assert launched.fault is not None or len(launched.launches) == count
 
 

@@ -1,5 +1,5 @@
 // task: level1/relu
-// cause: S10
+// cause: S3 S10
 // expect: refused
 // about: a line joined over a form feed hides a global
 // at: outside

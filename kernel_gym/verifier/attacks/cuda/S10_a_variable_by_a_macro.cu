@@ -1,5 +1,5 @@
 // task: level1/relu
-// cause: S10
+// cause: S3 S10
 // expect: refused
 // about: a variable that outlives a call, behind a macro that is a constant below
 // at: outside

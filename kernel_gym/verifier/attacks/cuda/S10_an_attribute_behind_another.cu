@@ -1,5 +1,5 @@
 // task: level1/relu
-// cause: S10
+// cause: S2 S10
 // expect: refused
 // about: an attribute that is not allowed behind one that is
 // at: outside
