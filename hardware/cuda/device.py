@@ -104,10 +104,8 @@ class Cuda:
         contents = {"kernels": dict(binaries.kernels), "has_variables": binaries.has_variables}
         (folder / CONTENTS).write_text(json.dumps(contents))
         assembly = (folder / PTX).read_text(errors="replace")
-        return Build(
-            kernel, artifact=folder / CUBIN, binary=folder / HOST, preprocessed=binaries.preprocessed, assembly=assembly,
-            seconds=seconds,
-        )  # fmt: skip
+        text, code = binaries.preprocessed, folder / CUBIN
+        return Build(kernel, artifact=code, binary=folder / HOST, preprocessed=text, assembly=assembly, seconds=seconds)
 
     def run(self, build: Build, inputs: Inputs) -> Run:
         started = time.perf_counter()
