@@ -51,6 +51,26 @@ def test_the_pipe_that_bounds_a_copy_is_as_busy_as_measured(predictions: list[ca
             assert p.pipes["MTE2"] == pytest.approx(p.point.pipes["MTE2"], rel=0.15), p.point.id
 
 
+#: How far a pipe's time may be from the measured one.
+PIPES = [
+    ("MTE2", {"add1", "add2", "add3", "add4", "add5", "add6"}, 0.15),
+    ("MTE2", {"mm0", "mm8"}, 0.05),
+    ("MTE2", {"mm2"}, 0.2),
+    ("M", {"mm0", "mm2", "mm8"}, 0.15),
+    ("S", {"add1"}, 0.05),
+    ("S", {"add2", "add3", "add4"}, 0.3),
+]
+
+
+@pytest.mark.parametrize(("pipe", "names", "error"), PIPES)
+def test_pipes_are_as_busy_as_measured(
+    predictions: list[calibration.Prediction], pipe: str, names: set[str], error: float
+) -> None:
+    for p in predictions:
+        if p.point.id in names:
+            assert p.pipes[pipe] == pytest.approx(p.point.pipes[pipe], rel=error), p.point.id
+
+
 def test_the_steps_of_the_tuning_example_are_ordered(predictions: list[calibration.Prediction]) -> None:
     us = {p.point.id: p.us or math.nan for p in predictions}
     assert us["add1"] > us["add2"] > us["add3"] > us["add4"] > us["add5"] > us["add6"]

@@ -149,6 +149,7 @@ void read_memory(Reader &from, Figures &to) {
     from.read("copy.issue", to.copy.issue);
     from.read("copy.burst", to.copy.burst);
     from.read("copy.page", to.copy.page);
+    from.read("copy.turn", to.copy.turn);
     from.read("copy.latency", to.copy.latency);
     from.read("copy.write_latency", to.copy.write_latency);
     from.read("copy.shared", to.copy.shared);
@@ -188,6 +189,7 @@ void read_cube(Reader &from, Figures &to) {
     from.read("cube.fix_latency", to.cube.fix_latency);
     from.read("matmul.call", to.matmul.call);
     from.read("matmul.step", to.matmul.step);
+    from.read("matmul.drain", to.matmul.drain);
     from.read("matmul.overlap", to.matmul.overlap);
 }
 

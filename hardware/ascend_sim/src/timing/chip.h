@@ -51,7 +51,7 @@ struct Figures {
         double hbm_gbs, hbm_write, hbm_core_gbs, l2_gbs, l2_core_gbs, l1_core_gbs, write_core_gbs, atomic, l2_bytes,
             l2_usable;
     } memory;
-    struct { double issue, burst, page, latency, write_latency, shared, contended, window; } copy;
+    struct { double issue, burst, page, turn, latency, write_latency, shared, contended, window; } copy;
     std::array<Row, ASC_VECTOR_OPS> vector;
     std::array<Row, BASIC_ROWS> basic;
     std::array<Row, REDUCE_ROWS> reduce;
@@ -62,7 +62,7 @@ struct Figures {
     struct {
         double startup, step, l0a_bytes, l0b_bytes, l1_bytes, table_bytes, load_latency, fix_gbs, fix_latency;
     } cube;
-    struct { double call, step, overlap; } matmul;
+    struct { double call, step, drain, overlap; } matmul;
 };
 
 class Chip : public Figures {

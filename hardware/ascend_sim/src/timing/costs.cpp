@@ -55,6 +55,7 @@ Costs::Costs(const Chip &chip) {
     latency_ = ticks(chip.copy.latency);
     matmul_call_ = ticks(chip.matmul.call);
     matmul_step_ = ticks(chip.matmul.step);
+    matmul_drain_ = ticks(chip.matmul.drain);
     matmul_overlap_ = ticks(chip.matmul.overlap);
     l1_bytes_ = static_cast<uint64_t>(chip.l1_bytes);
     l0a_bytes_ = static_cast<uint64_t>(chip.l0a_bytes);
@@ -181,7 +182,7 @@ Costs::Matmul Costs::matmul(const Instr &instr, Rate in, Rate out) const {
     const Ticks move = 2 * load_latency_ + l0a_.of(m * k * bytes) + l0b_.of(k * n * bytes);
     Matmul cost;
     cost.ahead = ahead;
-    cost.mac = static_cast<Ticks>(steps) * (cube(step) + matmul_step_);
+    cost.mac = static_cast<Ticks>(steps) * (cube(step) + matmul_step_ + (ahead ? 0 : matmul_drain_));
     cost.mte1 = static_cast<Ticks>(steps) * move;
     cost.mte2 = static_cast<Ticks>(steps) * load;
     cost.fix = static_cast<Ticks>(blocks) * (fix_latency_ + copy_burst_ * static_cast<Ticks>(m) + out.of(written));

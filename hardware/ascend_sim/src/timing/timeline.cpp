@@ -42,7 +42,7 @@ Timeline::Timeline(const Chip &chip)
       issue_(ticks(chip.scalar.issue)), block_(ticks(chip.scalar.block)), local_(ticks(chip.scalar.local)),
       load_use_(ticks(chip.scalar.load_use)), hit_(ticks(chip.scalar.global_hit)),
       miss_(ticks(chip.scalar.global_miss)), copy_issue_(ticks(chip.copy.issue)), copy_burst_(ticks(chip.copy.burst)),
-      copy_page_(ticks(chip.copy.page)), latency_(ticks(chip.copy.latency)),
+      copy_page_(ticks(chip.copy.page)), copy_turn_(ticks(chip.copy.turn)), latency_(ticks(chip.copy.latency)),
       write_latency_(ticks(chip.copy.write_latency)), fix_latency_(ticks(chip.cube.fix_latency)),
       hbm_write_(ticks(chip.memory.hbm_write)), sync_(ticks(chip.launch.sync_cycles)),
       event_(ticks(chip.launch.event_cycles)) {}
@@ -197,6 +197,15 @@ Touch Timeline::touch(Core &at, const Instr &instr, bool write) {
     return touch;
 }
 
+// Bytes come at the rate of the core's port or at its share of HBM, whichever is slower. A copy that begins in another
+// page than the one before it ended in starts later at the port; the requests of other cores hide that.
+Ticks Timeline::hbm_read(Core &at, const Instr &instr, uint64_t bytes) {
+    if (bytes == 0) return 0;
+    const bool turned = instr.gm / PAGE != at.page;
+    at.page = (instr.gm + (instr.bursts - 1) * (instr.burst_bytes + instr.gm_gap)) / PAGE;
+    return std::max((turned ? copy_turn_ : 0) + at.port.of(bytes), at.share.of(bytes));
+}
+
 // The port transfers the bytes at its own rate; bytes from or to HBM also use this core's share of the HBM bandwidth.
 void Timeline::copy(Core &at, const Instr &instr, bool write) {
     const Ticks start = issue(at, instr.pipe);
@@ -209,16 +218,21 @@ void Timeline::copy(Core &at, const Instr &instr, bool write) {
         const Ticks out = (instr.pipe == ASC_FIX ? at.fix : at.write).of(found.hit + found.miss + extra);
         time += instr.atomic ? out * at.atomic / CYCLE : out;
     } else {
-        time += at.l2.of(found.hit) + at.hbm.of(found.miss + extra);
+        time += at.l2.of(found.hit) + hbm_read(at, instr, found.miss + extra);
         shared = std::max<Ticks>(0, at.hbm.of(found.miss + extra) - at.l2.of(found.miss + extra));
     }
     at.work[instr.pipe] += time - shared;
     const Ticks hbm = at.share.of(write ? 0 : found.miss) + at.share.of(found.written_back) * hbm_write_ / CYCLE;
     if (at.share.scaled >= at.hbm.scaled) at.hbm_time += hbm;
     const Ticks through = std::max(start + time, hbm ? at.way.book(start, hbm) : 0);
+    Ticks begun = start;
+    if (!write && start > at.pipe[instr.pipe].free) {  // an idle pipe waits until the core's writes leave it the path
+        begun = through - time;
+        at.totals.wait[instr.pipe][ASC_MTE3] += begun - start;
+    }
     const Ticks latency = !write ? latency_ : instr.pipe == ASC_FIX ? fix_latency_ : write_latency_;
     at.totals.contention += contention;
-    run(at, instr, start, through, through + latency);
+    run(at, instr, begun, through, through + latency);
 }
 
 // ---- synchronisation ---------------------------------------------------------------------------------------------

@@ -83,6 +83,7 @@ private:
     void vector(Core &core, const Instr &instr);
     void copy(Core &core, const Instr &instr, bool write);
     Touch touch(Core &core, const Instr &instr, bool write);
+    Ticks hbm_read(Core &core, const Instr &instr, uint64_t bytes);
     void local_scalar(Core &core, const Instr &instr);
     void use_loaded(Core &core);
     void global_scalar(Core &core, const Instr &instr);
@@ -109,7 +110,7 @@ private:
     std::unordered_map<uint32_t, Moment> shared_tokens_;
     std::vector<LineTime> lines_;
     std::unique_ptr<Trace> trace_;
-    Ticks issue_, block_, local_, load_use_, hit_, miss_, copy_issue_, copy_burst_, copy_page_, latency_,
+    Ticks issue_, block_, local_, load_use_, hit_, miss_, copy_issue_, copy_burst_, copy_page_, copy_turn_, latency_,
         write_latency_, fix_latency_, hbm_write_, sync_, event_;
 };
 

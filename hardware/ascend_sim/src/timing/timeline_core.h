@@ -29,6 +29,7 @@ struct Timeline::Core {
         place = physical;
         began = clock = time;
         arrived = hbm_time = loaded = 0;
+        page = ~0ull;
         std::fill(std::begin(work), std::end(work), 0);
         waiting = false;
         met = 0;
@@ -56,10 +57,11 @@ struct Timeline::Core {
     Pipe pipe[ASC_PIPES];
     std::vector<Moment> tokens;
     Totals totals;
-    Rate hbm, share, l2, write, fix;  // of this core
-    Rate cube_hbm, cube_l2;           // of the cube core that serves it
+    Rate hbm, port, share, l2, write, fix;  // of this core
+    Rate cube_hbm, cube_l2;                 // of the cube core that serves it
     Ticks shared = 0, contended = 0, atomic = CYCLE;
     Ticks loaded = 0;            // when what the scalar unit read last has arrived
+    uint64_t page = ~0ull;       // the page of global memory that the last copy in ended in
     Ticks hbm_time = 0;          // transfers that the other cores slow down
     Ticks work[ASC_PIPES] = {};  // what each pipe needs at least, whatever the other cores do
     Way way;

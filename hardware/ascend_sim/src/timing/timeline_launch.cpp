@@ -104,6 +104,7 @@ void Timeline::share_memory(Core &at) {
     at.cube_hbm = rate(std::min(cube_hbm, chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs)));
     at.cube_l2 = rate(std::min(cube_l2, chip_.bytes_per_cycle(chip_.memory.l1_core_gbs)));
     at.hbm = rate(std::min(hbm, chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs)));
+    at.port = rate(chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs));
     at.share = rate(hbm);
     at.l2 = rate(std::min(l2, chip_.bytes_per_cycle(chip_.memory.l2_core_gbs)));
     at.write = rate(std::min(l2, chip_.bytes_per_cycle(chip_.memory.write_core_gbs)));

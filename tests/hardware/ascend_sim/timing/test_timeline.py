@@ -50,6 +50,7 @@ ROUND = chip.load("910B1").changed(
     memory__write_core_gbs=16,
     copy__issue=10,
     copy__burst=0,
+    copy__turn=0,
     copy__latency=100,
     copy__write_latency=0,
 )
@@ -255,6 +256,38 @@ def test_rows_in_other_pages_cost_extra() -> None:
     assert ns(far, profile) == ns(near, profile) + 3 * 40
 
 
+def test_a_copy_in_another_page_starts_later_unless_cores_share_hbm() -> None:
+    profile = ROUND.changed(copy__turn=50)
+    page = 2 << 20
+
+    def in_pages(*pages: int) -> list[str]:
+        return [copy_in(X + number * page + i * KB, KB) for i, number in enumerate(pages)]
+
+    one_page = ns(launch([in_pages(0, 0, 0, 0)]), profile)
+    assert ns(launch([in_pages(0, 1, 1, 0)]), profile) == one_page + 2 * 50
+    on_all = [[ns(launch([in_pages(*pages)] * 48), profile)] for pages in ((0, 0, 0, 0), (0, 1, 0, 1))]
+    assert on_all[0] == on_all[1]
+
+
+def test_a_copy_that_comes_from_l2_neither_pays_for_a_page_nor_opens_one() -> None:
+    profile = ROUND.changed(copy__turn=50)
+    far = X + (2 << 20)
+    first = [copy_in(far, 512), copy_in(X, 512)]
+    assert ns(one(*first, copy_in(far, 512), copy_in(far + 512, 512)), profile) == (
+        4 * 10 + 3 * (50 + 512 / 32) + 512 / 64 + 100
+    )
+
+
+def test_an_idle_pipe_waits_while_the_cores_writes_take_the_path() -> None:
+    profile = ROUND.changed(memory__write_core_gbs=640, memory__hbm_write=1)
+    loads = [copy_in(X, 3200), signal(MTE2, 1), wait(MTE3, 1), copy_out(Z, 6400, bypass=1)]
+    report = time(one(*loads, wait(MTE2, 1), copy_in(Y, 3200)), profile)
+    assert report["pipes"]["MTE2"] == pytest.approx(2 * 0.210)
+    assert report["waits"]["MTE2<-MTE3"] > 0.03
+    beside = time(one(copy_out(Z, 6400, bypass=1), copy_in(X, 3200), copy_in(Y, 3200)), profile)
+    assert beside["pipes"]["MTE2"] > 0.310
+
+
 def test_the_sum_of_a_row_costs_half_of_its_repeats() -> None:
     profile = ROUND.changed(unit__row_reduce=0.5)
     row, parts = (one(vector(0, 1, family=family)) for family in (5, 6))
@@ -328,6 +361,16 @@ def test_matmul_overlaps_loads_and_products_only_with_two_buffers() -> None:
     products = 8 * 8 * 16 * 8 * 8 * 4
     assert products < matmul(4) < matmul(1)
     assert matmul(4) < matmul(4, base=32)
+
+
+def test_the_cube_drains_at_each_step_unless_loads_run_ahead() -> None:
+    def cube(depth: int, drain: int) -> float:
+        shape = f"m=256 n=256 k=256 base_m=128 base_n=128 base_k=64 depth_a={depth} depth_b={depth}"
+        records = launch([[f"matmul pipe=2 dtype=1 op=0 {shape}"]], kind=1)
+        return float(time(records, ROUND.changed(matmul__drain=drain))["pipes"]["M"])
+
+    assert cube(1, 60) == pytest.approx(cube(1, 0) + 2 * 2 * 4 * 0.060)
+    assert cube(8, 60) == cube(8, 0)
 
 
 def test_blocks_that_do_not_fit_on_the_chip_are_not_faster() -> None:
