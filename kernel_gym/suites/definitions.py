@@ -72,7 +72,8 @@ class TaskDefinition:
     draw them. `layers` maps attributes of the module to the expressions that construct them; `init` names the constants
     that the module is constructed with. `settings` are constants beside the sizes, as they are written in the text: a
     number that no case varies, or an expression over the sizes. `repaired` says what was mended in a defective
-    original, `redundant` which of its steps do nothing.
+    original, `redundant` which of its steps do nothing. `reference` is the paper that defines the module, `published`
+    the shapes and arguments of the set that it belongs to; both stand in the module's docstring.
     """
 
     number: int | None
@@ -87,6 +88,8 @@ class TaskDefinition:
     init: str = ""
     repaired: str = ""
     redundant: str = ""
+    reference: str = ""
+    published: str = ""
 
     def task(self, suite: str, level: int | None = None) -> Task:
         """Return the task that is defined here."""
@@ -116,8 +119,15 @@ class TaskDefinition:
         return "".join(f"{name} = {value}\n" for name, value in constants.items())
 
     def _model(self) -> str:
-        docstring = indent(fill(f'"""{self.description}"""', width=112), " " * 4)
+        docstring = indent(self._docstring(), " " * 4)
         return f"\nclass Model(nn.Module):\n{docstring}\n{self._constructor()}\n{self._forward()}"
+
+    def _docstring(self) -> str:
+        if not self.reference:
+            return fill(f'"""{self.description}"""', width=112)
+        facts = f"Number {self.number}, category {self.category}. Published shapes: {self.published}."
+        paragraphs = [f'"""{self.description}', "", facts, f"Reference: {self.reference}.", '"""']
+        return "\n".join(fill(paragraph, width=112) for paragraph in paragraphs)
 
     def _constructor(self) -> str:
         names = self.init.split()

@@ -14,6 +14,9 @@ from kernel_gym.tasks.task import Task
 
 ALL = [task for name in SUITES for task in load_suite(name)]
 ids = [task.id for task in ALL]
+#: Modules of papers, which `test_formulations.py` runs too.
+PUBLISHED = [task for task in ALL if task.suite in ("attention", "mhc")]
+QUICK = [task for task in ALL if task not in PUBLISHED]
 
 
 def values(instance: ModuleInstance) -> list[torch.Tensor]:
@@ -25,10 +28,16 @@ def values(instance: ModuleInstance) -> list[torch.Tensor]:
     return [*tensors, *(fixed[position] if position in fixed else state[spec.name] for position, spec in rest)]
 
 
-@pytest.mark.parametrize("level", ["level1", "level2"])
-def test_a_level_has_each_of_its_hundred_numbers_once(level: str):
-    assert [task.number for task in load_suite(level)] == list(range(1, 101))
-    assert len({task.name for task in load_suite(level)}) == 100
+@pytest.mark.parametrize(("suite", "count"), [("level1", 100), ("level2", 100), ("attention", 79), ("mhc", 15)])
+def test_a_suite_has_each_of_its_numbers_once(suite: str, count: int):
+    assert [task.number for task in load_suite(suite)] == list(range(1, count + 1))
+    assert len({task.name for task in load_suite(suite)}) == count
+
+
+def test_a_module_of_a_paper_names_number_category_shapes_and_reference():
+    for task in (*load_suite("attention"), *load_suite("mhc")):
+        assert f"Number {task.number}, category {task.category}. Published shapes: " in task.source
+        assert "Reference: " in task.source
 
 
 @pytest.mark.parametrize(
@@ -102,8 +111,7 @@ def test_an_operator_is_a_few_words_of_torch():
     assert instance.signature.floats == (2.0,)
 
 
-@pytest.mark.parametrize("task", ALL, ids=ids)
-def test_every_task_is_built_and_runs(task: Task):
+def is_built_and_runs(task: Task) -> None:
     """Two or more hidden cases; small tensors; finite answers of the promised shapes; a timing case without memory."""
     assert len(task.hidden) >= 2
     assert len({task.instance(case).signature for case in task.cases}) == len(task.cases)
@@ -117,6 +125,18 @@ def test_every_task_is_built_and_runs(task: Task):
     assert all(spec.numel > 0 for spec in task.instance(task.timing).signature.outputs)
 
 
+@pytest.mark.parametrize("task", QUICK, ids=lambda task: task.id)
+def test_every_task_is_built_and_runs(task: Task):
+    is_built_and_runs(task)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", PUBLISHED, ids=lambda task: task.id)
+def test_every_published_module_is_built_and_runs(task: Task):
+    """`make test-suites`."""
+    is_built_and_runs(task)
+
+
 def exports(task: Task) -> None:
     program = task.instance(task.public).export()
     targets = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
@@ -124,7 +144,7 @@ def exports(task: Task) -> None:
     assert all(target.startswith("aten.") or "getitem" in target for target in targets)
 
 
-@pytest.mark.parametrize("task", ALL[::9], ids=ids[::9])
+@pytest.mark.parametrize("task", QUICK[::9], ids=lambda task: task.id)
 def test_a_sample_exports_to_aten(task: Task):
     exports(task)
 
@@ -144,6 +164,7 @@ def test_repaired_originals_say_what_was_changed():
         "level2/matmul_dropout_mean_softmax",
         "level2/gemm_max_subtract_gelu",
         "level2/conv3d_group_norm_min_clamp_dropout",
+        "attention/dy_quantize",
     }
 
 
