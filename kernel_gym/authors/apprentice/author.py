@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -11,7 +12,8 @@ from zlib import crc32
 import numpy as np
 
 from kernel_gym.authors.apprentice.behaviour.idioms import Idiom, Spelling
-from kernel_gym.authors.apprentice.behaviour.moves import ScheduleChoice, draft, refine
+from kernel_gym.authors.apprentice.behaviour.misreading import KINDS, misread, misreading
+from kernel_gym.authors.apprentice.behaviour.moves import ScheduleChoice, draft, refine, repair
 from kernel_gym.authors.apprentice.behaviour.profile import Profile, load_profile
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice, always_right
 from kernel_gym.authors.apprentice.behaviour.spelling_odds import Estimate, SpellingOdds
@@ -82,12 +84,12 @@ class Apprentice:
         return f"apprentice/{self.language}/{self.profile.name}/{self.profile.digest()}/{_own_digest()}"
 
     def write(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Kernel:
-        """Draft a kernel, or refine `start`.
+        """Draft a kernel, refine `start`, or repair it if it is not feasible.
 
         Args:
             task: The task to write a kernel for.
             context: The notes that the author is shown.
-            start: The kernel to refine; None to draft a new one.
+            start: The kernel to refine or to repair; None to draft a new one.
             rng: The source of all randomness.
 
         Returns:
@@ -105,19 +107,50 @@ class Apprentice:
         if not self.profile.reads:
             context, start = (), None
         schedule_choice = self.choose_schedule(plan, context, start, root)
-        odds = SpellingOdds(self.profile, context, start, schedule_choice.risks, self.language)
+        odds = self.odds(task, context, start, schedule_choice, root)
         choices: dict[str, Choice] = {}
 
         def choose(idiom: Idiom) -> Spelling:
             estimate = odds.estimate(idiom)
-            stream = named_stream(root, idiom.id)
-            draw, which = stream.random(2)
+            draw, which = self._stream_of(idiom, task, start, root).random(2)
             spelling = idiom.right if draw < estimate.probability else _mistake(idiom, which)
             choices[idiom.id] = Choice(idiom.id, spelling.name, spelling.right, float(draw), estimate)
             return spelling
 
+        plan = self._as_read(plan, choose)
         source = self.backend.write(plan, schedule_choice.schedule, SpellingChoice(self.backend.idioms, choose))
         return Explanation(Kernel(source, self.language, trusted=True), schedule_choice, tuple(choices.values()))
+
+    def odds(
+        self, task: Task, context: Context, start: StartPoint | None, schedule: ScheduleChoice, root: int
+    ) -> SpellingOdds:
+        """Return the odds of every idiom in one attempt; `root` seeds the random streams."""
+        skeleton = ""
+        if start is None and self.profile.skeleton and named_stream(root, "skeleton").random() < self.profile.skeleton:
+            skeleton = _skeleton(context)
+        return SpellingOdds(self.profile, context, start, schedule.risks, self.language, task.name, skeleton)
+
+    def misreadings(self, plan: Plan) -> tuple[tuple[Idiom, Plan], ...]:
+        """Return what this author may misread of a plan, each with the plan as it is then understood."""
+        kinds = [kind for kind in KINDS if getattr(self.profile, kind) is not None]
+        pairs = ((misreading(kind), misread(plan, kind)) for kind in kinds)
+        return tuple((idiom, other) for idiom, other in pairs if other is not None)
+
+    def _as_read(self, plan: Plan, choose: Callable[[Idiom], Spelling]) -> Plan:
+        """Return the plan as the author reads it; of several misreadings the last one stands."""
+        for idiom, other in self.misreadings(plan):
+            if not choose(idiom).right:
+                plan = other
+        return plan
+
+    def _stream_of(self, idiom: Idiom, task: Task, start: StartPoint | None, root: int) -> np.random.Generator:
+        """Return the stream of one idiom's draws.
+
+        Who repairs a kernel does not read the task again, so a task's meaning is drawn once for author and task there.
+        """
+        if idiom.meaning and start is not None and not start.verdict.feasible:
+            return named_stream(self.profile.person, f"{idiom.id}:{task.name}")
+        return named_stream(root, idiom.id)
 
     def choose_schedule(self, plan: Plan, context: Context, start: StartPoint | None, root: int) -> ScheduleChoice:
         """Choose the schedule of one attempt; `root` seeds the random streams."""
@@ -125,6 +158,8 @@ class Apprentice:
         def stream(name: str) -> np.random.Generator:
             return named_stream(root, name)
 
+        if start is not None and not start.verdict.feasible and not self.profile.fluent:
+            return repair(start, self.backend.schedules)
         if start is None:
             return draft(plan, self.profile, context, stream, self.backend.schedules)
         return refine(plan, self.profile, context, start, stream, self.backend.schedules)
@@ -171,6 +206,13 @@ def _without_mistakes(task: Task, language: str, *, best: bool) -> Kernel:
 def named_stream(root: int, name: str) -> np.random.Generator:
     """Return the random stream of one choice; it does not depend on which other choices are made."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([root, crc32(name.encode())])))
+
+
+def _skeleton(context: Context) -> str:
+    """Return the source of the verified kernel that an author would take over: the task's own, or the first one."""
+    kernels = [note for note in context if note.code and note.verdict is not None and note.verdict.feasible]
+    own = [note for note in kernels if note.same_task]
+    return next((note.code for note in own + kernels), "")
 
 
 def _mistake(idiom: Idiom, which: float) -> Spelling:

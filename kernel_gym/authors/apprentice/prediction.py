@@ -18,7 +18,6 @@ from kernel_gym.authors.apprentice.author import Apprentice
 from kernel_gym.authors.apprentice.behaviour.idioms import Idiom
 from kernel_gym.authors.apprentice.behaviour.moves import moves
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import always_right
-from kernel_gym.authors.apprentice.behaviour.spelling_odds import SpellingOdds
 from kernel_gym.authors.apprentice.frontend.lowering import lower
 from kernel_gym.authors.apprentice.frontend.plan import Plan, Unsupported
 from kernel_gym.authors.apprentice.language_backend import backend
@@ -48,19 +47,20 @@ def predict(
     except Unsupported:
         return Prediction(0.0, 0.0)
     roots = np.random.default_rng(seed).integers(2**63, size=draws)
-    chances = [_chances(author, plan, context, start, int(root)) for root in roots]
+    chances = [_chances(author, task, plan, context, start, int(root)) for root in roots]
     return Prediction(*(float(np.mean(column)) for column in zip(*chances, strict=True)))
 
 
 def _chances(
-    author: Apprentice, plan: Plan, context: Context, start: StartPoint | None, root: int
+    author: Apprentice, task: Task, plan: Plan, context: Context, start: StartPoint | None, root: int
 ) -> tuple[float, float]:
     """Return the chances (feasible, better) for the schedule that `root` draws."""
     if not author.profile.reads:
         context, start = (), None
     choice = author.choose_schedule(plan, context, start, root)
-    odds = SpellingOdds(author.profile, context, start, choice.risks, author.language)
-    needed = _needed(author.language, plan, choice.schedule)
+    odds = author.odds(task, context, start, choice, root)
+    meanings = [idiom for idiom, _ in author.misreadings(plan)]
+    needed = [*meanings, *needed_idioms(author.language, plan, choice.schedule)]
     right = prod(_harmless(idiom, odds.estimate(idiom).probability) for idiom in needed)
     if start is None:
         return right, right
@@ -77,7 +77,7 @@ def _harmless(idiom: Idiom, right: float) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _needed(language: str, plan: Plan, schedule: Any) -> tuple[Idiom, ...]:
+def needed_idioms(language: str, plan: Plan, schedule: Any) -> tuple[Idiom, ...]:
     """Return the idioms that a kernel of this plan and schedule uses."""
     writer = backend(language)
     spelling = always_right(writer.idioms)

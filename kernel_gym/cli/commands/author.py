@@ -1,4 +1,4 @@
-"""Print the kernel that an author writes for a task, and explain its choices."""
+"""Print the kernel that an author writes for a task, or fit an author profile to published figures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel_gym import plugins, suites
 from kernel_gym.authors.contract import Context, Note, StartPoint
-from kernel_gym.cli import command_line
+from kernel_gym.cli import author_fit, command_line
 from kernel_gym.cli.command_line import Failed
 from kernel_gym.cli.run_options import PROFILES
 from kernel_gym.errors import ConfigError
@@ -27,12 +27,20 @@ kernel-gym author --task level1/softmax --profile weak --seed 3 --explain
 kernel-gym author --task level1/softmax --verified softmax.cpp --context notes.md --explain
 kernel-gym author --task level1/softmax --start softmax.cpp --explain --json
 kernel-gym author --task level1/softmax --profile oracle --device cuda
+kernel-gym author fit gpt-5.2
+kernel-gym author fit targets.yaml --out mine.yaml --generations 100
+kernel-gym author --task level1/relu --profile mine.yaml~3
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("--task", required=True, help="suite/name, suite/number or a .py file")
+    parser.add_argument(
+        "action", nargs="?", choices=("fit",), help="fit a profile to figures of authors without memory"
+    )
+    parser.add_argument("targets", nargs="?", help="for fit: a YAML file of figures, or the name of packaged ones")
+    author_fit.add_arguments(parser)
+    parser.add_argument("--task", help="suite/name, suite/number or a .py file")
     command_line.add_trust_argument(parser)
     parser.add_argument("--author", default="apprentice", help="registered name or module:Class (default: %(default)s)")
     parser.add_argument(
@@ -54,7 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print a kernel; raise Failed if the author has none."""
+    """Print a kernel, or fit a profile; raise Failed if the author has no kernel."""
+    if arguments.action == "fit":
+        return author_fit.run(arguments)
+    if arguments.task is None:
+        raise ConfigError("name a task: --task level1/relu")
     import numpy as np
 
     from kernel_gym.authors.apprentice import Apprentice, Explanation

@@ -77,6 +77,11 @@ class Idiom(_Record):
     teaches: tuple[str, ...] = ()
     symptoms: tuple[str, ...] = ()
 
+    @property
+    def meaning(self) -> bool:
+        """True for a misreading of the task, which no spelling shows."""
+        return self.id.startswith("meaning.")
+
     def effect_of(self, spelling: Spelling) -> Effect:
         """Return what a wrong spelling leads to."""
         return spelling.effect or self.effect

@@ -154,6 +154,11 @@ def refine(
     return ScheduleChoice(schedule, tuple(m.id for m in chosen), frozenset(risk for m in chosen for risk in m.risks))
 
 
+def repair(start: StartPoint, schedules: ScheduleSpace) -> ScheduleChoice:
+    """Keep the schedule of a kernel that is to be mended."""
+    return ScheduleChoice(schedules.recorded(start.kernel.source) or schedules.recognised(start.kernel.source))
+
+
 def _compatible(ordered: list[Move]) -> list[Move]:
     """Return the moves without those that change the same field as an earlier one."""
     result: list[Move] = []

@@ -6,6 +6,7 @@ import hashlib
 from functools import lru_cache
 from importlib import resources
 from math import exp, log
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -32,6 +33,19 @@ class Profile(BaseModel):
     fluent: bool = False
     #: Added to the log-odds of every prior.
     skill: float = 0.0
+
+    #: Seed of what is one author's own: its beliefs about idioms and its grasp of tasks.
+    person: int = Field(0, ge=0)
+    #: Standard deviation, in log-odds, of what one author always knows better or worse than others, by idiom.
+    belief: float = Field(0.0, ge=0)
+    #: Standard deviation, in log-odds, of how well one author copes with a task, for all idioms of its kernels.
+    grasp: float = Field(0.0, ge=0)
+    #: Log-odds that a task's formula, boundary and constants are read right. None: they always are.
+    formula: float | None = None
+    boundary: float | None = None
+    precision: float | None = None
+    #: Log-odds that neighbours along an axis are found. None: the idiom's prior.
+    axis: float | None = None
 
     #: Weight of a page that teaches the idiom.
     page: float = Field(1.5, ge=0)
@@ -62,6 +76,10 @@ class Profile(BaseModel):
     copying: float = Field(0.985, ge=0, le=1)
     #: Probability that an idiom which a move puts at risk survives the change.
     care: float = Field(0.8, ge=0, le=1)
+    #: Probability that a repair leaves a mistake which the message does not point at.
+    inertia: float = Field(0.0, ge=0, le=1)
+    #: Probability that a verified kernel of the context is taken over as a skeleton: what is right there is copied.
+    skeleton: float = Field(0.0, ge=0, le=1)
     #: Added to the log-odds of every optimisation in a first draft.
     ambition: float = 0.0
     #: Chance of a second move in one attempt.
@@ -74,6 +92,11 @@ class Profile(BaseModel):
         """Return a hash of everything in the profile."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
+    def own_offset(self, idiom: str, task: str) -> float:
+        """Return what this author adds to the log-odds of an idiom in kernels for a task, in every attempt."""
+        belief = self.belief and self.belief * _standard_normal(self.person, f"belief:{idiom}")
+        return belief + (self.grasp and self.grasp * _standard_normal(self.person, f"grasp:{task}"))
+
     def sampled(self, seed: int) -> Profile:
         """Return a profile with every constant drawn around this one's, within the range that `ranges.yaml` gives."""
         drawn: dict[str, Any] = {"name": f"{self.name}~{seed}", "about": f"{self.about} Drawn with seed {seed}."}
@@ -82,6 +105,11 @@ class Profile(BaseModel):
             unit = np.random.default_rng([seed, crc32(name.encode())]).uniform(-1, 1)
             drawn[name] = _moved(float(getattr(self, name)), float(unit), spread)
         return Profile.model_validate(self.model_dump() | drawn)
+
+
+@lru_cache(maxsize=65536)
+def _standard_normal(person: int, name: str) -> float:
+    return float(np.random.default_rng([person, crc32(name.encode())]).standard_normal())
 
 
 def _moved(value: float, unit: float, spread: dict[str, float]) -> float:
@@ -112,7 +140,9 @@ def load_profile(name: str) -> Profile:
     """Return a profile by name.
 
     Args:
-        name: The name of a profile; `middle~7` is a profile drawn around `middle` with seed 7.
+        name: The name of a profile, or the path of a `.yaml` file. `middle~7` is a profile drawn around `middle` with
+            seed 7. A fitted profile has members that agree with its targets alike; `calibrated~7` is one of them, with
+            beliefs of its own.
 
     Returns:
         The profile.
@@ -121,10 +151,18 @@ def load_profile(name: str) -> Profile:
         ConfigError: There is no such profile.
     """
     base, sampled, seed = name.partition("~")
-    file = resources.files(__package__).joinpath("profiles", f"{base}.yaml")
+    packaged = resources.files(__package__).joinpath("profiles", f"{base}.yaml")
+    file = packaged if packaged.is_file() or not base.endswith(".yaml") else Path(base)
     if not file.is_file():
         raise ConfigError(f"unknown author profile {base!r}; known: {', '.join(profile_names())}")
     if sampled and not seed.isdecimal():
         raise ConfigError(f"a sampled profile is a name, ~ and a number, such as {base}~7, not {name!r}")
-    profile = Profile.model_validate({"name": base} | yaml.safe_load(file.read_text()))
-    return profile.sampled(int(seed)) if sampled else profile
+    constants = {"name": Path(base).stem} | yaml.safe_load(file.read_text())
+    members = constants.pop("members", None)
+    profile = Profile.model_validate(constants)
+    if not sampled:
+        return profile
+    if not members:
+        return profile.sampled(int(seed))
+    own = members[int(seed) % len(members)] | {"name": f"{profile.name}~{seed}", "person": int(seed)}
+    return Profile.model_validate(profile.model_dump() | own)

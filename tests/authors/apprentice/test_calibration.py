@@ -1,0 +1,141 @@
+"""Tests of the fit of author profiles to figures of authors without memory."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from kernel_gym import suites
+from kernel_gym.authors.apprentice import Apprentice
+from kernel_gym.authors.apprentice.behaviour.idioms import idioms
+from kernel_gym.authors.apprentice.behaviour.profile import Profile, load_profile
+from kernel_gym.authors.apprentice.calibration.fit import fit, with_constants
+from kernel_gym.authors.apprentice.calibration.idiom_table import IdiomTable, demonstration, idiom_table
+from kernel_gym.authors.apprentice.calibration.protocols import Protocols
+from kernel_gym.authors.apprentice.calibration.targets import Figure, Targets, load_targets, packaged_targets
+from kernel_gym.authors.contract import Note
+from kernel_gym.cli.author_fit import profile_text
+from kernel_gym.errors import ConfigError
+from kernel_gym.verdict import Feasible
+
+NAMES = ("relu", "gelu", "softmax", "square_matrix_multiplication")
+
+
+@pytest.fixture(scope="module")
+def table() -> IdiomTable:
+    return idiom_table([suites.find_task(f"level1/{name}") for name in NAMES], Apprentice("middle"))
+
+
+def figure(protocol: str, attempts: int, gate: str, share: float = 0.0) -> Figure:
+    return Figure(protocol=protocol, suite="level1", attempts=attempts, gate=gate, share=share)
+
+
+def test_the_chance_of_a_draft_is_the_share_of_the_authors_drafts(table):
+    """The closed form agrees with what the author writes, counted by the declared effects of its mistakes."""
+    author = Apprentice(Profile(name="test", skill=1.5, boundary=2.0))
+    text = demonstration()
+    context = (Note("trace", text, text, Feasible("Correct.", latency=1.0)),)
+    task, rng = suites.find_task("level1/gelu"), np.random.default_rng(0)
+    drafts = [author.explain(task, context, None, rng).choices for _ in range(150)]
+    good = np.mean([not any(_harmful(choice) for choice in draft) for draft in drafts])
+    odds = Protocols(table)._odds(author.profile)
+    computed = Protocols(table)._pass_rates(odds)["correct"][0, NAMES.index("gelu")]
+    assert good == pytest.approx(computed, abs=3 * np.sqrt(computed * (1 - computed) / 150) + 0.01)
+
+
+def _harmful(choice) -> bool:
+    if choice.right:
+        return False
+    idiom = idioms().get(choice.idiom)
+    return idiom is None or idiom.effect_of(next(s for s in idiom.wrong if s.name == choice.spelling)) != "slow"
+
+
+def test_more_attempts_solve_more_and_compiling_is_easier(table):
+    protocols, profile = Protocols(table), Profile(name="test", skill=-1.0, belief=1.0)
+    for protocol in ("pass@k", "repair"):
+        for gate in ("compiled", "correct"):
+            shares = protocols.figures(profile, [figure(protocol, n, gate) for n in (1, 4, 30)])
+            assert all(a <= b for a, b in pairwise(shares))
+        one, other = protocols.figures(profile, [figure(protocol, 4, "compiled"), figure(protocol, 4, "correct")])
+        assert one >= other
+
+
+def test_a_repair_that_always_works_solves_everything(table):
+    profile = Profile(name="test", skill=-2.0, hinted=100.0, copying=1.0, inertia=1.0)
+    (share,) = Protocols(table).figures(profile, [figure("repair", 60, "correct")])
+    assert share == 1.0
+
+
+def test_beliefs_make_repeated_drafts_worth_less(table):
+    open_minded, stubborn = (Profile(name="test", belief=belief, skill=-0.5) for belief in (0.0, 4.0))
+    gains = [
+        np.diff(Protocols(table, persons=32).figures(profile, [figure("pass@k", n, "compiled") for n in (1, 30)]))[0]
+        for profile in (open_minded, stubborn)
+    ]
+    assert gains[1] < gains[0]
+
+
+def test_a_fit_finds_a_profile_that_gives_the_targets(table):
+    truth = Profile(name="truth", skill=-0.7, verified=3.0)
+    wanted = [figure("pass@k", n, gate) for n in (1, 4, 30) for gate in ("compiled", "correct")]
+    shares = Protocols(table).figures(truth, wanted)
+    figures = tuple(f.model_copy(update={"share": float(s)}) for f, s in zip(wanted, shares, strict=True))
+    targets = Targets(source="test", fit=("skill", "verified"), figures=figures)
+    result = fit(targets, Protocols(table), load_profile("middle"), generations=8, members=4)
+    assert all(row.within for row in result.rows)
+    assert result.ensemble[0]["skill"] == pytest.approx(-0.7, abs=0.4)
+    assert result.deviance == min(result.deviances)
+    assert with_constants(load_profile("middle"), result.ensemble[0]) == result.profile
+
+
+def test_a_fitted_profile_can_be_used(table, tmp_path):
+    targets = Targets(source="test", fit=("skill", "meaning"), figures=(figure("pass@k", 1, "correct", 0.3),))
+    result = fit(targets, Protocols(table), load_profile("middle"), generations=1, members=3)
+    file = tmp_path / "mine.yaml"
+    file.write_text(profile_text(result, targets))
+    assert load_profile(str(file)).skill == result.profile.skill
+    assert load_profile(f"{file}~1").formula == result.ensemble[1]["formula"]
+
+
+@pytest.mark.slow
+def test_the_result_does_not_depend_on_the_number_of_processes(table):
+    targets = Targets(source="test", fit=("skill",), figures=(figure("repair", 4, "correct", 0.3),))
+    one, two = (
+        fit(targets, Protocols(table), load_profile("middle"), generations=2, workers=workers) for workers in (1, 2)
+    )
+    assert one == two
+
+
+@pytest.mark.parametrize("name", packaged_targets())
+def test_packaged_targets_can_be_read(name):
+    targets = load_targets(name)
+    assert targets.source
+    assert load_profile(targets.base)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("source: s\nfigures: []\n", "figures"),
+        (
+            "source: s\nfigures: [{protocol: agent, suite: level1, attempts: 1, gate: correct, share: 0.1}]\n",
+            "protocol",
+        ),
+        ("source: [", "not YAML"),
+        ("just words\n", "the file"),
+    ],
+)
+def test_wrong_targets_are_one_line(tmp_path, text, part):
+    file = tmp_path / "targets.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=part) as raised:
+        load_targets(str(file))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_constant_that_cannot_be_fitted_is_named(table):
+    targets = Targets(source="test", fit=("charm",), figures=(figure("pass@k", 1, "correct", 0.3),))
+    with pytest.raises(ConfigError, match="charm cannot be fitted"):
+        fit(targets, Protocols(table), load_profile("middle"))
