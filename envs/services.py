@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernel_gym import activity
+from kernel_gym.authors.contract import Batching, Closing, WriteRequest
 from kernel_gym.envs import factories
 from kernel_gym.envs.concurrent_calls import concurrent_calls
 from kernel_gym.envs.curriculum import Curriculum
@@ -54,6 +55,12 @@ class _Job:
     @property
     def unjudged(self) -> bool:
         return isinstance(self.verdict, Unjudged)
+
+    def accept(self, kernel: Kernel) -> None:
+        """Take the author's kernel; one without source needs no verifier."""
+        self.kernel = kernel
+        if not kernel.source.strip():
+            self.verdict = Uncompilable("the author gave no answer: there is no source to compile")
 
 
 class Services:
@@ -134,19 +141,32 @@ class Services:
         return self._attempts[task.id] - 1
 
     def _write(self, jobs: Sequence[_Job]) -> None:
-        concurrent_calls(self._write_one, jobs, self.options.writers or getattr(self.author, "writers", 1))
+        if len(jobs) > 1 and isinstance(self.author, Batching):
+            self._write_together(jobs, self.author)
+        else:
+            concurrent_calls(self._write_one, jobs, self.options.writers or getattr(self.author, "writers", 1))
 
     def _write_one(self, job: _Job) -> None:
-        request = job.request
-        rng = generator(self.seed, request.task.id, job.number)
-        activity.attempt(request.task.id, job.number + 1, "writing")
+        ask = self._asked(job)
         try:
-            job.kernel = self.author.write(request.task, request.context, request.start, rng)
+            job.accept(self.author.write(ask.task, ask.context, ask.start, ask.rng))
         except InfrastructureError as error:
             job.verdict = Unjudged(f"the author could not be reached: {error}")
-            return
-        if not job.kernel.source.strip():
-            job.verdict = Uncompilable("the author gave no answer: there is no source to compile")
+
+    def _write_together(self, jobs: Sequence[_Job], author: Batching) -> None:
+        try:
+            for job, kernel in zip(jobs, author.write_many([self._asked(job) for job in jobs]), strict=True):
+                job.accept(kernel)
+        except InfrastructureError as error:
+            for job in jobs:
+                job.verdict = Unjudged(f"the author could not be reached: {error}")
+
+    def _asked(self, job: _Job) -> WriteRequest:
+        """Return what the author is asked; the generator depends on the run seed, the task and the attempt alone."""
+        request = job.request
+        activity.attempt(request.task.id, job.number + 1, "writing")
+        rng = generator(self.seed, request.task.id, job.number)
+        return WriteRequest(request.task, request.context, request.start, rng)
 
     def _verify(self, jobs: Sequence[_Job]) -> None:
         pairs = [(job.kernel, job.request.task) for job in jobs if job.kernel is not None]
@@ -172,6 +192,8 @@ class Services:
         if self.options.verifier is None and self._verifier is not None:
             self._verifier.close()  # type: ignore[attr-defined]
             self._verifier = None
+        if isinstance(self.options.author, str) and isinstance(self.author, Closing):
+            self.author.close()
         if not isinstance(self.options.bank, MemoryBank):
             self.bank.close()
 

@@ -29,6 +29,7 @@ INCIDENTAL = frozenset(
     {
         *("base_url", "timeout_s", "retries", "stream", "send_seed", "limit_name"),
         *("price_in", "price_out", "spending_limit", "check"),
+        *("threads", "gpu_layers", "batch_size", "torch_device"),
     }
 )
 _OPTIONS = ("author_options", "embedder_options", "inspection")

@@ -4,6 +4,6 @@
 author: `apprentice/` is a simulated one that needs no model, and `model/` asks a language model.
 """
 
-from kernel_gym.authors.contract import Author, Context, Note, StartPoint
+from kernel_gym.authors.contract import Author, Batching, Context, Note, StartPoint, WriteRequest
 
-__all__ = ["Author", "Context", "Note", "StartPoint"]
+__all__ = ["Author", "Batching", "Context", "Note", "StartPoint", "WriteRequest"]

@@ -17,7 +17,7 @@ from abc import abstractmethod
 import numpy as np
 
 from kernel_gym import suites
-from kernel_gym.authors.contract import Author, Context, Note, StartPoint
+from kernel_gym.authors.contract import Author, Batching, Context, Note, StartPoint, WriteRequest
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Feasible, Uncompilable
@@ -77,3 +77,17 @@ class AuthorContract:
         first = self.make().write(self._task(), _NOTES, None, np.random.default_rng(7))
         again = self.make().write(self._task(), _NOTES, None, np.random.default_rng(7))
         assert first.source == again.source
+
+    def test_many_are_the_same_as_one_after_the_other(self) -> None:
+        """`write_many`, if the author has it, returns what repeated `write` returns."""
+        author = self.make()
+        if not isinstance(author, Batching):
+            return
+        requests = [WriteRequest(self._task(), context, None, np.random.default_rng(5)) for context in ((), _NOTES)]
+        together = author.write_many(requests)
+        alone = [
+            self.make().write(request.task, request.context, request.start, np.random.default_rng(5))
+            for request in requests
+        ]
+        assert [kernel.source for kernel in together] == [kernel.source for kernel in alone]
+        assert author.write_many([]) == []

@@ -22,6 +22,7 @@ A minimal author:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
@@ -115,6 +116,46 @@ class Author(Protocol):
         """
 
 
+@dataclass(frozen=True)
+class WriteRequest:
+    """The arguments of one `write`, for authors that write several kernels at once.
+
+    Args:
+        task: The task to write a kernel for.
+        context: The notes that the author is shown.
+        start: The kernel to refine; None to draft a new one.
+        rng: The source of all randomness of this kernel.
+    """
+
+    task: Task
+    context: Context
+    start: StartPoint | None
+    rng: np.random.Generator
+
+
+@runtime_checkable
+class Batching(Protocol):
+    """An author that writes several kernels at once faster than one after the other.
+
+    An author may implement this in addition to `Author`. The vector environment then asks for all kernels of an
+    iteration together.
+    """
+
+    def write_many(self, requests: Sequence[WriteRequest]) -> list[Kernel]:
+        """Write a kernel for each request.
+
+        Args:
+            requests: The arguments of each `write`.
+
+        Returns:
+            What `write` returns for each request, in order. An author on a GPU may differ in the rounding of its
+            arithmetic.
+
+        Raises:
+            InfrastructureError: The author could not be reached; the environment may ask again for all of them.
+        """
+
+
 @runtime_checkable
 class Recording(Protocol):
     """An author that keeps a transcript of paid requests and counts what they cost.
@@ -147,3 +188,11 @@ class Checked(Protocol):
         Raises:
             ConfigError: If requests would be refused; in one line.
         """
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """An author that holds something to give back at the end, such as a server that it started."""
+
+    def close(self) -> None:
+        """Give it back; the author may be used again afterwards."""

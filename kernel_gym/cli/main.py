@@ -20,6 +20,7 @@ DESCRIPTION = "Kernel synthesis as a Gymnasium environment: write, verify and ti
 GROUPS: dict[str, dict[str, str]] = {
     "this machine": {
         "doctor": "check this machine, with a self-test",
+        "model": "install a language model on this machine",
         "completion": "print the completion script of a shell",
     },
     "tasks and kernels": {

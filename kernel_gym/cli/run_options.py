@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from kernel_gym import plugins
+from kernel_gym.authors.model import ModelAuthor
 from kernel_gym.cli import command_line
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.errors import ConfigError
@@ -36,8 +39,13 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TABLE",
         help="kernels and verdicts from a table, no compiler: the packaged one, or a file of `kernel-gym tabular`",
     )
-    parser.add_argument("--author", help="author that writes the kernels (default apprentice, a simulated author)")
-    parser.add_argument("--model", help="model name for --author openai; the endpoint is OPENAI_BASE_URL")
+    parser.add_argument(
+        "--author",
+        help="author that writes the kernels (default apprentice, a simulated one; openai, local, batched: a model)",
+    )
+    parser.add_argument(
+        "--model", help="its name at OPENAI_BASE_URL for openai; a .gguf file or an installed model for local, batched"
+    )
     parser.add_argument("--profile", help="author profile of the apprentice: weak, middle, strong, placebo")
     parser.add_argument("--device", help="device that kernels run on (default ascend-sim, a simulator)")
     add_policy_argument(parser)
@@ -96,9 +104,11 @@ def _replayed(folder: RunFolder) -> dict[str, Any]:
     recorded = load_config(folder.path).env
     if recorded.author == "replay":
         return {}
-    if recorded.author != "openai":
+    kind = plugins.load("kernel_gym.authors", recorded.author)
+    if not (isinstance(kind, type) and issubclass(kind, ModelAuthor)):
         raise ConfigError(f"{folder.path}: its author was {recorded.author}, not a model; there is nothing to replay")
-    env: dict[str, Any] = {"author": "replay", "author_options": {"transcript": str(folder.transcript)}}
+    options = {"context_tokens": signature(kind).parameters["context_tokens"].default} | dict(recorded.author_options)
+    env: dict[str, Any] = {"author": "replay", "author_options": options | {"transcript": str(folder.transcript)}}
     if recorded.embedder == "endpoint":
         env["embedder_options"] = {"transcript": str(folder.embeddings)}
     if recorded.inspection:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import os
 import threading
 from collections.abc import Iterator
@@ -28,7 +29,8 @@ class Transcript:
     """Looks up and appends exchanges. It may be used from several threads.
 
     Args:
-        path: The file; it is created with the first exchange.
+        path: The file; it is created with the first exchange. One that ends in `.xz` is compressed and can only be
+            replayed.
         read_only: Replay an existing file: a request that it does not have is an error.
 
     Raises:
@@ -39,10 +41,16 @@ class Transcript:
         self.path, self.read_only = path, read_only
         self._lock = threading.Lock()
         self._exchanges: dict[str, Exchange] = {}
+        if self._compressed and not read_only:
+            raise KernelGymError(f"{path} is compressed: it can be replayed, not continued")
         if read_only and not path.exists():
             raise KernelGymError(f"there is no transcript at {path} to replay")
         if path.exists():
             self._read()
+
+    @property
+    def _compressed(self) -> bool:
+        return self.path.suffix == ".xz"
 
     def __len__(self) -> int:
         return len(self._exchanges)
@@ -93,6 +101,11 @@ class Transcript:
     def _read(self) -> None:
         """Read all complete lines; an incomplete last line is cut off, or ignored in a read-only file."""
         data = self.path.read_bytes()
+        if self._compressed:
+            try:
+                data = lzma.decompress(data)
+            except lzma.LZMAError as error:
+                raise KernelGymError(f"{self.path} is not a compressed transcript: {error}") from error
         whole = data[: data.rfind(b"\n") + 1]
         if len(whole) < len(data) and not self.read_only:
             with self.path.open("r+b") as file:

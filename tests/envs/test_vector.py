@@ -11,6 +11,7 @@ from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AutoresetMode
 
 import kernel_gym  # noqa: F401
+from kernel_gym.authors.contract import Author, Context, StartPoint, WriteRequest
 from kernel_gym.envs.known_optimum import ArithmeticJudge
 from kernel_gym.envs.vector import KernelSynthesisVectorEnv, view
 from kernel_gym.errors import ConfigError, InfrastructureError
@@ -257,3 +258,45 @@ def test_rendering_shows_every_environment(vector: Any, stand_ins: Any) -> None:
     frames = envs.render()
     assert frames is not None
     assert ["task-0" in frames[0], "task-1" in frames[1]] == [True, True]
+
+
+class BatchingAuthor:
+    """Writes all kernels of an iteration in one call, as another author writes them; fails as often as told."""
+
+    language = "text"
+
+    def __init__(self, author: Author, failures: int = 0) -> None:
+        self.author, self.failures = author, failures
+        self.batches: list[int] = []
+
+    def identity(self) -> str:
+        return "batching"
+
+    def write(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Kernel:
+        return self.author.write(task, context, start, rng)
+
+    def write_many(self, requests: list[WriteRequest]) -> list[Kernel]:
+        self.batches.append(len(requests))
+        if self.failures:
+            self.failures -= 1
+            raise InfrastructureError("the model is gone")
+        return [self.write(ask.task, ask.context, ask.start, ask.rng) for ask in requests]
+
+
+@pytest.mark.parametrize("failures", [0, 1])
+def test_an_author_that_writes_batches_is_asked_once_an_iteration(vector: Any, stand_ins: Any, failures: int) -> None:
+    author = BatchingAuthor(stand_ins.Lucky(), failures)
+    together, alone = vector(author=author), vector(author=stand_ins.Lucky())
+    for envs in (together, alone):
+        envs.reset(seed=8)
+    for _ in range(4):
+        a, b = together.step(np.full(3, K)), alone.step(np.full(3, K))
+        assert a[1].tolist() == b[1].tolist()
+    assert author.batches == [3] * (2 + failures)  # refining takes two steps, the choice of the start point first
+
+
+def test_an_author_that_stays_away_leaves_all_attempts_unjudged(vector: Any, stand_ins: Any) -> None:
+    envs = vector(author=BatchingAuthor(stand_ins.Lucky(), failures=3))
+    envs.reset(seed=8)
+    *_, infos = envs.step(np.full(3, K))
+    assert all("the author could not be reached: the model is gone" in failure for failure in infos["failure"])

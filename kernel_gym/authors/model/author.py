@@ -11,12 +11,15 @@ import numpy as np
 
 from kernel_gym.authors.contract import Context, StartPoint
 from kernel_gym.authors.model.answer import kernel_source
-from kernel_gym.authors.model.prompt import LANGUAGES, messages, prompts_digest
+from kernel_gym.authors.model.prompt import LANGUAGES, VERSION, VERSIONS, messages, prompts_digest
 from kernel_gym.errors import ConfigError
 from kernel_gym.kernel import Kernel
-from kernel_gym.llm.endpoint import Endpoint, EndpointSettings, LengthRefused
+from kernel_gym.llm.endpoint import Endpoint, EndpointSettings, LengthRefused, Reply
 from kernel_gym.llm.transcript import Transcript
 from kernel_gym.tasks.task import Task
+
+#: Settings that only authors with a model on this machine have; they do not affect requests.
+LOCAL_SETTINGS = frozenset({"threads", "gpu_layers", "batch_size", "torch_device"})
 
 
 class ModelAuthor:
@@ -25,6 +28,7 @@ class ModelAuthor:
     Args:
         context_tokens: The longest prompt, in tokens. Notes that do not fit are cut or left out.
         language: The language to write, `ascendc` or `cuda`.
+        prompt_version: The version of the prompts, a number in `prompt.VERSIONS`.
         **settings: The endpoint's settings, such as `model`, `base_url` and `temperature`; see `EndpointSettings`.
 
     Raises:
@@ -35,18 +39,30 @@ class ModelAuthor:
     #: How many requests the vector environment sends at once by default.
     writers = 8
 
-    def __init__(self, context_tokens: int = 24_000, language: str = "ascendc", **settings: Any) -> None:
+    def __init__(
+        self,
+        context_tokens: int = 24_000,
+        language: str = "ascendc",
+        prompt_version: int = VERSION,
+        **settings: Any,
+    ) -> None:
         if language not in LANGUAGES:
             raise ConfigError(f"author: there is no prompt for {language!r}; known: {', '.join(LANGUAGES)}")
         self.language = language
         if not isinstance(context_tokens, int) or context_tokens < 1:
             raise ConfigError(f"author: context_tokens is a number of tokens, not {context_tokens!r}")
-        self.context_tokens = context_tokens
-        self.endpoint = Endpoint(EndpointSettings.from_options(settings, "author"))
+        if prompt_version not in VERSIONS:
+            raise ConfigError(f"author: prompt_version is one of {VERSIONS}, not {prompt_version!r}")
+        self.context_tokens, self.prompt_version = context_tokens, prompt_version
+        self.endpoint = self._make_endpoint(settings)
+
+    def _make_endpoint(self, settings: dict[str, Any]) -> Endpoint:
+        return Endpoint(EndpointSettings.from_options(settings, "author"))
 
     def identity(self) -> str:
         """Return a string that changes with the model, the sampling and the prompts, but not with the address."""
-        deciding = [self.endpoint.settings.answer_settings(), self.context_tokens, self.language, prompts_digest()]
+        prompts = prompts_digest(self.prompt_version)
+        deciding = [self.endpoint.settings.answer_settings(), self.context_tokens, self.language, prompts]
         return "openai " + hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()[:16]
 
     def record_to(self, path: Path) -> None:
@@ -83,11 +99,17 @@ class ModelAuthor:
             ConfigError: The endpoint refused the request, or the spending limit is reached. If it refused the length,
                 the message says what to set `context_tokens` to.
         """
-        prompt = messages(task, context, start, self.context_tokens, self.language)
         try:
-            reply = self.endpoint.chat(prompt, nonce_of(rng))
+            reply = self.endpoint.chat(self.messages(task, context, start), nonce_of(rng))
         except LengthRefused as error:
             raise ConfigError(f"{error}; {self._shorter(error.limit)}") from error
+        return self._kernel(reply, start)
+
+    def messages(self, task: Task, context: Context, start: StartPoint | None) -> list[dict[str, str]]:
+        """Return the messages that `write` sends for its arguments."""
+        return messages(task, context, start, self.context_tokens, self.language, self.prompt_version)
+
+    def _kernel(self, reply: Reply, start: StartPoint | None) -> Kernel:
         return Kernel(kernel_source(reply.text, start.kernel.source if start else ""), self.language)
 
     def _shorter(self, limit: int | None) -> str:
@@ -105,10 +127,12 @@ class ReplayAuthor(ModelAuthor):
     """An author that answers from a transcript alone: it repeats a run without the endpoint.
 
     Args:
-        transcript: The transcript file of the run to repeat.
+        transcript: The transcript file of the run to repeat; one that ends in `.xz` is compressed.
         context_tokens: The longest prompt, in tokens; it must be the recorded run's.
         language: The language of the recorded run.
-        **settings: Settings of the endpoint; those that requests depend on default to the transcript's.
+        prompt_version: The version of the recorded run's prompts.
+        **settings: Settings of the endpoint; those that requests depend on default to the transcript's. Settings of
+            local models are accepted and not used.
 
     Raises:
         ConfigError: The transcript cannot be read, or a setting is invalid.
@@ -117,12 +141,20 @@ class ReplayAuthor(ModelAuthor):
     writers = 1
 
     def __init__(
-        self, transcript: str, context_tokens: int = 24_000, language: str = "ascendc", **settings: Any
+        self,
+        transcript: str,
+        context_tokens: int = 24_000,
+        language: str = "ascendc",
+        prompt_version: int = VERSION,
+        **settings: Any,
     ) -> None:
         recorded = Transcript(Path(transcript), read_only=True)
         first = next(iter(recorded), {"request": {"model": "none"}})["request"]
         defaults = {name: first[name] for name in ("model", "temperature", "max_tokens", "extra") if name in first}
-        super().__init__(context_tokens, language, **defaults | settings)
+        if str(settings.get("model", "")).endswith(".gguf"):
+            del settings["model"]  # requests name the file without its folder
+        settings = {name: value for name, value in settings.items() if name not in LOCAL_SETTINGS}
+        super().__init__(context_tokens, language, prompt_version, **defaults | settings)
         self.endpoint.use_transcript(recorded)
 
     def record_to(self, path: Path) -> None:

@@ -3,17 +3,22 @@
 The prompt always has the format and the task, and in refining the start point with its profile and the results of the
 latest attempts from it. Then follow the picked memories, in the order of the picks, and the API pages, as far as they
 fit. A memory that does not fit is cut, with a mark, if at least half of it fits; otherwise it is left out.
+
+Prompts are data with versions, so that one can be measured against another. Version 2 has a prompt of its own for the
+repair of a failed attempt, and gives code in memories the names of the example.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
 import jinja2
+import yaml
 
 from kernel_gym.authors.contract import Context, Note, StartPoint
 from kernel_gym.llm.endpoint import CHARACTERS_PER_TOKEN
@@ -24,6 +29,7 @@ from kernel_gym.verdict import Feasible
 #: How many earlier attempts from the same start point are listed; the latest ones are.
 CHILDREN = 12
 _CUT = "\n[cut]"
+_ROWS = "rows_cuda.cu"
 #: Characters that the templates put around a memory.
 _FRAME = 20
 
@@ -38,10 +44,26 @@ class _Section:
 
 #: For each language its system prompt and its example kernel.
 LANGUAGES = {"ascendc": ("system.md", "example.cpp"), "cuda": ("system_cuda.md", "example_cuda.cu")}
+#: The versions of the prompts, folders of `prompts/`, and the one that authors use by default.
+VERSIONS = (1, 2)
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """A failed attempt to repair: its code and what the verifier said."""
+
+    code: str
+    feedback: str
 
 
 def messages(
-    task: Task, context: Context, start: StartPoint | None, budget: int, language: str = "ascendc"
+    task: Task,
+    context: Context,
+    start: StartPoint | None,
+    budget: int,
+    language: str = "ascendc",
+    version: int = VERSION,
 ) -> list[dict[str, str]]:
     """Return the messages of one request.
 
@@ -51,24 +73,54 @@ def messages(
         start: The kernel to refine; None to draft a new one.
         budget: About how many tokens the messages may have.
         language: The language to write, a key of `LANGUAGES`.
+        version: The version of the prompts, one of `VERSIONS`.
 
     Returns:
         The system message and the user message.
     """
     system_file, example = LANGUAGES[language]
-    system = _template(system_file).render(example=_file(example).rstrip())
-    template = _template("draft.md" if start is None else "refine.md")
+    system = _template(system_file, version).render(
+        example=_file(example, version).rstrip(), rows=_file(_ROWS, version).rstrip() if version > 1 else ""
+    )
+    context = tuple(replace(note, text=_renamed(note.text, language, version)) for note in context)
+    failed = _failed(context, language, version) if start is None and version > 1 else None
+    template = _template("refine.md" if start else "repair.md" if failed else "draft.md", version)
     fixed = {
         "task": task,
         "shapes": list(_shapes(task)),
         "start": start,
         "children": start.children[-CHILDREN:] if start else (),
         "diagnosis": _diagnosis(start),
+        "failed": _Failed(*failed[1:]) if failed else None,
     }
     base = len(system) + len(template.render(**fixed, notes=[]))
     room = int(budget * CHARACTERS_PER_TOKEN) - base
-    user = template.render(**fixed, notes=list(_fitting(context, room)))
+    shown = tuple(note for note in context if not failed or note is not failed[0])
+    user = template.render(**fixed, notes=list(_fitting(shown, room)))
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+
+
+def _failed(context: Context, language: str, version: int) -> tuple[Note, str, str] | None:
+    """Return the first failed attempt at the task itself, with its code and what the verifier said."""
+    for note in context:
+        if note.kind == "trace" and note.same_task and note.code and note.verdict and not note.verdict.feasible:
+            return note, _renamed(note.code, language, version).rstrip(), note.verdict.feedback.strip()
+    return None
+
+
+def _renamed(text: str, language: str, version: int) -> str:
+    """Return a text in which code has the names of the example."""
+    for pattern, replacement in _names(version).get(language, ()):
+        text = pattern.sub(replacement, text)
+    return text
+
+
+@cache
+def _names(version: int) -> dict[str, list[tuple[re.Pattern[str], str]]]:
+    if version == 1:
+        return {}
+    table = yaml.safe_load(_file("names.yaml", version))
+    return {language: [(re.compile(rule[0]), rule[1]) for rule in rules] for language, rules in table.items()}
 
 
 def _fitting(context: Context, room: int) -> Iterator[_Section]:
@@ -116,17 +168,20 @@ def _diagnosis(start: StartPoint | None) -> str:
 
 
 @cache
-def prompts_digest() -> str:
-    """Return a hash of all prompt files."""
-    names = ("draft.md", "refine.md", *(name for pair in LANGUAGES.values() for name in pair))
-    return hashlib.sha256("\0".join(_file(name) for name in names).encode()).hexdigest()[:16]
+def prompts_digest(version: int = VERSION) -> str:
+    """Return a hash of all prompt files of a version."""
+    names = ["draft.md", "refine.md", *(name for pair in LANGUAGES.values() for name in pair)]
+    if version > 1:
+        names += ["repair.md", _ROWS, "names.yaml"]
+    return hashlib.sha256("\0".join(_file(name, version) for name in names).encode()).hexdigest()[:16]
 
 
 @cache
-def _template(name: str) -> jinja2.Template:
-    return jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True).from_string(_file(name))
+def _template(name: str, version: int) -> jinja2.Template:
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+    return environment.from_string(_file(name, version))
 
 
 @cache
-def _file(name: str) -> str:
-    return files("kernel_gym.authors.model").joinpath("prompts", name).read_text()
+def _file(name: str, version: int) -> str:
+    return files("kernel_gym.authors.model").joinpath("prompts", str(version), name).read_text()

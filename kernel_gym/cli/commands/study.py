@@ -1,4 +1,8 @@
-"""Run a named study, or resume it; the table is written as Markdown into its folder."""
+"""Run a named study, or resume it; the table is written as Markdown into its folder.
+
+The studies `mechanism` and `prompts` ask a language model many times and show it something else in each condition.
+Their stages can run on different machines: plan the questions, generate the answers, judge them.
+"""
 
 import argparse
 import os
@@ -6,6 +10,10 @@ from pathlib import Path
 
 from kernel_gym.cli import command_line
 from kernel_gym.cli.run_options import add_policy_argument
+
+#: The stages of a study of answers, and how its model is asked.
+STAGES = ("all", "plan", "generate", "judge", "results")
+BACKENDS = ("batched", "local", "openai")
 
 EXAMPLES = """
 kernel-gym study --list
@@ -15,6 +23,12 @@ kernel-gym study main --size full --out runs/main --agents value,heuristic --see
 kernel-gym study main --size full --out runs/main --table
 kernel-gym study main --policy reference --out runs/main-reference
 kernel-gym study pool --size quick --agents value --budget 20 --out runs/pool
+kernel-gym study mechanism --author batched --out runs/mechanism --minutes 20
+kernel-gym study mechanism --stage plan --out runs/mechanism
+kernel-gym study mechanism --stage generate --author batched --model FILE.gguf --out runs/mechanism
+kernel-gym study mechanism --stage judge --workers 16 --out runs/mechanism
+kernel-gym study mechanism --replay docs/results/transcripts/mechanism.xz --out runs/mechanism-again
+kernel-gym study prompts --author local --conditions draft-1,draft-2 --limit 20 --out runs/prompts
 """
 RESUMES = True
 
@@ -38,12 +52,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="attempts a task, instead of the size's",
     )
     parser.add_argument("--table", action="store_true", help="run nothing; write the table of the complete runs")
+    answers = parser.add_argument_group("studies of a model's answers (mechanism, prompts)")
+    answers.add_argument("--stage", default="all", choices=STAGES, help="what to do (default: all, one after another)")
+    answers.add_argument("--author", default="local", choices=BACKENDS, help="how the model is asked (default: local)")
+    answers.add_argument("--model", default="", help="a .gguf file, an installed model, or a name at an endpoint")
+    answers.add_argument("--conditions", type=command_line.words, default=(), help="plan only these")
+    answers.add_argument("--minutes", type=float, help="time limit; the same command goes on")
+    answers.add_argument("--limit", type=command_line.count, help="ask at most so many questions")
+    answers.add_argument("--batch-size", type=command_line.count, default=192, help="answers at once on a GPU")
+    answers.add_argument(
+        "--workers", type=command_line.count, default=os.cpu_count() or 1, help="verifications at once"
+    )
+    answers.add_argument("--unsafe", action="store_true", help="run kernels although the sandbox here is weak")
+    answers.add_argument(
+        "--replay", type=Path, metavar="FILE", help="judge the answers of a transcript again, no model"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run what is missing, show progress with the time left, write and print the table."""
     if arguments.list or not arguments.name:
         return _list()
+
+    from kernel_gym.experiments.answer_studies import definition
+
+    if arguments.name in definition.names():
+        return _answer_study(arguments)
 
     from kernel_gym.experiments.studies import study_commands
     from kernel_gym.experiments.studies.study import print_failures
@@ -57,11 +91,44 @@ def run(arguments: argparse.Namespace) -> int:
     return status
 
 
+def _answer_study(arguments: argparse.Namespace) -> int:
+    from kernel_gym.experiments.answer_studies import commands, definition
+    from kernel_gym.experiments.answer_studies.generation import Backend
+
+    study = definition.load(arguments.name)
+    served = arguments.author == "openai"
+    request = commands.AnswerStudyRequest(
+        name=arguments.name,
+        folder=arguments.out or Path("runs") / arguments.name,
+        stage=arguments.stage,
+        backend=Backend(
+            arguments.author,
+            "" if served else arguments.model,
+            arguments.batch_size,
+            context_tokens=study.context_tokens,
+        ),
+        model=arguments.model if served else "",
+        conditions=arguments.conditions,
+        minutes=arguments.minutes,
+        limit=arguments.limit,
+        workers=arguments.workers,
+        unsafe=arguments.unsafe,
+        replay=arguments.replay,
+    )
+    print(commands.run(request))
+    return 0
+
+
 def _list() -> int:
+    from kernel_gym.experiments.answer_studies import definition
     from kernel_gym.experiments.studies import study_commands, study_definition
 
     for name in study_definition.names():
         print(f"{name:20} {study_definition.load(name).question}")
         for size, extent in study_commands.sizes(name).items():
             print(f"{'':20} {size}: {extent}")
+    for name in definition.names():
+        study = definition.load(name)
+        print(f"{name:20} {study.question}")
+        print(f"{'':20} {len(study.conditions)} conditions, {study.answers} answers each")
     return 0

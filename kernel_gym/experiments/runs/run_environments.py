@@ -11,7 +11,7 @@ import gymnasium as gym
 
 from kernel_gym import activity
 from kernel_gym.agents.contract import Agent
-from kernel_gym.authors.contract import Checked, Recording
+from kernel_gym.authors.contract import Checked, Closing, Recording
 from kernel_gym.envs import factories
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.vector import KernelSynthesisVectorEnv
@@ -68,6 +68,8 @@ class RunEnvironments:
         if isinstance(part, Recording):
             part.record_to(path)
             self.recorder.paid_parts[name] = part
+        if isinstance(part, Closing):
+            self._stack.callback(part.close)
         return part
 
     def _check_models(self) -> None:

@@ -22,7 +22,7 @@ from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Feasible, Profile, Uncompilable
 from kernel_gym.verifier import Verifier
 
-EXAMPLE = files("kernel_gym.authors.model").joinpath("prompts", "example.cpp").read_text()
+EXAMPLE = files("kernel_gym.authors.model").joinpath("prompts", "1", "example.cpp").read_text()
 SCALE_AND_SHIFT = """
 import torch
 
