@@ -169,9 +169,8 @@ class Decoder:
         """Return queries, keys and values: tokens, heads, width; queries and keys turned to their positions."""
         sizes = self.sizes
         mixed = torch.addmm(layer.qkv_bias, self._normal(hidden, layer.norm), layer.qkv.T)
-        query, key, value = mixed.view(len(hidden), -1, sizes.head_width).split(
-            (sizes.heads, sizes.kv_heads, sizes.kv_heads), 1
-        )
+        parts = [sizes.heads, sizes.kv_heads, sizes.kv_heads]
+        query, key, value = torch.split(mixed.view(len(hidden), -1, sizes.head_width), parts, 1)
         cosine, sine = self._turns[0][positions][:, None], self._turns[1][positions][:, None]
         return _turned(query, cosine, sine), _turned(key, cosine, sine), value
 
@@ -362,7 +361,7 @@ class _Steps:
         """Capture a step; the warm-up before it changes nothing, because it works on a copy of the small tensors."""
         rows = self.rows
         saved = [tensor.clone() for tensor in (rows.tokens, rows.positions, rows.counts, rows.drawn)]
-        side = torch.cuda.Stream()
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             self._step()

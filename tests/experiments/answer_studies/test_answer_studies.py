@@ -43,7 +43,7 @@ def reply(body: dict[str, Any]) -> str:
     """Has no kernel for softmax; for relu it uses a relative's name if it is shown one."""
     user = body["messages"][1]["content"]
     name = "LeakyReluKernelTiling" if "LeakyReluKernelTiling" in user else "Other"
-    return "I cannot." if "F.softmax" in user else f"```cpp\nint kernel_launch = {name};\n```"
+    return "I cannot." if "torch.softmax" in user else f"```cpp\nint kernel_launch = {name};\n```"
 
 
 def fake_verdicts(folder: StudyFolder) -> None:
