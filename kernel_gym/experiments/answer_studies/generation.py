@@ -96,6 +96,8 @@ def generate(
     everything = [(prompts[question.prompt], question.nonce) for question in folder.questions()]
     missing = [(text, nonce) for text, nonce in everything if not endpoint.has_answer(text, nonce)]
     asked = missing[:limit]
+    if asked and isinstance(endpoint, BatchedEndpoint):
+        endpoint.load()  # not part of the speed
     started, state = time.monotonic(), [0, 0]
 
     def count(done: int, tokens: int) -> None:

@@ -175,7 +175,7 @@ class StudyFolder:
         """Write questions and answers into one file, compressed with xz; replays read it as a transcript."""
         exchanges = {exchange["key"]: exchange for exchange in self.transcript()}
         path.parent.mkdir(parents=True, exist_ok=True)
-        with lzma.open(path, "wt", preset=9) as file:
+        with lzma.open(path, "wt", preset=6) as file:
             for answer in self.answers():
                 if answer.key in exchanges:
                     file.write(json.dumps(exchanges[answer.key] | {"question": asdict(answer.question)}) + "\n")

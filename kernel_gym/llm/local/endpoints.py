@@ -131,7 +131,7 @@ class BatchedEndpoint(Endpoint):
             return {}
         from kernel_gym.llm.local.batched_model import Prompt, Sampling
 
-        model, settings = self._loaded(), self.settings
+        model, settings = self.load(), self.settings
         temperature = 1.0 if settings.temperature is None else settings.temperature
         sampling = Sampling(temperature, settings.extra.get("top_k", 20), settings.extra.get("top_p", 0.8))
         keys = list(requests)
@@ -158,7 +158,8 @@ class BatchedEndpoint(Endpoint):
             progress(len(replies), tokens)
         return replies
 
-    def _loaded(self) -> BatchedModel:
+    def load(self) -> BatchedModel:
+        """Return the model, read from its file the first time; that takes half a minute."""
         if self._batched is None:
             from kernel_gym.llm.local.batched_model import BatchedModel
             from kernel_gym.llm.local.gguf_file import GgufFile
