@@ -2,16 +2,13 @@
 
 import errno
 import os
-import resource
-import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
 
 import pytest
-from repository import ROOT
 from rich.console import Console
-from script import run_script
+from script import ScriptProcess, run_script
 
 from kernel_gym import plugins
 from kernel_gym.cli import command_line
@@ -58,21 +55,15 @@ def test_a_full_disk_ends_with_one_line_and_keeps_what_was_written(tmp_path: Pat
 
 def test_a_run_on_a_full_disk_ends_with_one_line_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    command = [sys.executable, str(ROOT / "scripts" / "train.py"), "--tabular", "--agent", "random", "--budget", "40"]
-    command += ["--out", str(run)]
-    room = resource.RLIM_INFINITY
-    short = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, room)),
-    )
+    words = ("--tabular", "--agent", "random", "--budget", 40, "--out", run)
+    short = ScriptProcess("train", *words, file_bytes=100_000)
+    _, errors = short.communicate()
     assert short.returncode == 2
-    assert short.stderr.count("\n") == 1
-    assert "file too large; nothing is lost" in short.stderr
+    assert errors.count("\n") == 1
+    assert "file too large; nothing is lost" in errors
     kept = (run / "results.jsonl").read_bytes().splitlines(keepends=True)
     assert 20 < len(kept) < 200
-    assert subprocess.run(command, capture_output=True).returncode == 0
+    assert run_script("train", *words).returncode == 0
     whole = (run / "results.jsonl").read_bytes().splitlines(keepends=True)
     assert len(whole) == 200
     assert whole[: len(kept) - 1] == kept[:-1]  # the last line was torn
@@ -206,14 +197,15 @@ def test_a_run_whose_empty_folder_was_dropped_goes_on_and_is_evaluated(tmp_path:
 @pytest.mark.parametrize(("agent", "package", "extra"), [
     ("ppo", "ray", "rllib"), ("dqn", "ray", "rllib"), ("maskable-ppo", "sb3_contrib", "sb3"),
 ])  # fmt: skip
-def test_a_missing_extra_is_named(agent: str, package: str, extra: str) -> None:
-    code = (
-        f"import sys; sys.modules[{package!r}] = None\n"
-        "from kernel_gym import plugins\n"
-        "from kernel_gym.cli import command_line\n"
-        f"command_line.run(lambda: plugins.load('kernel_gym.agents', {agent!r}))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert f"kernel_gym[{extra}]" in done.stderr
+def test_a_missing_extra_is_named(
+    agent: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module in [name for name in sys.modules if name.startswith("kernel_gym.agents.")]:
+        monkeypatch.delitem(sys.modules, module)  # it is imported anew
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SystemExit) as ended:
+        command_line.run(lambda: plugins.load("kernel_gym.agents", agent))
+    assert ended.value.code == 2
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 1
+    assert f"kernel_gym[{extra}]" in errors

@@ -64,6 +64,30 @@ def test_a_lost_process_is_a_one_line_error_and_the_same_command_resumes(tmp_pat
     assert isolated_run.train(settings, folder, lambda *progress: None) == outcome
 
 
+class Curious(RandomAgent):
+    """Picks at random and writes down which process forked its own, and a variable."""
+
+    def __init__(self, seed: int = 0, out: str = "") -> None:
+        super().__init__(seed)
+        Path(out).write_text(f"{os.getppid()} {os.environ.get('KERNEL_GYM_MOOD')}")
+
+
+def test_runs_are_forked_from_one_process_with_the_variables_of_the_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parents = set()
+    for mood in ("calm", "hurried"):
+        monkeypatch.setenv("KERNEL_GYM_MOOD", mood)
+        options = {"agent": f"{__name__}:Curious", "agent_options": {"out": str(tmp_path / mood)}}
+        config = resolve(overrides=options | {"budget": 1, "env": {"table": "small"}})
+        process = isolated_run.start_run(config, RunFolder.open(tmp_path / f"run-{mood}", config).path)
+        assert isolated_run.wait_for_run(*process) == ""
+        parent, variable = (tmp_path / mood).read_text().split()
+        parents.add(int(parent))
+        assert variable == mood
+    assert len(parents - {os.getpid()}) == 1
+
+
 @pytest.mark.slow
 def test_after_a_loss_of_ray_and_ctrl_c_the_same_command_resumes(tmp_path: Path) -> None:
     """`make test-slow`: a real Ray, whose raylet is killed."""

@@ -4,8 +4,6 @@ import argparse
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +13,7 @@ from typing import Any
 import pytest
 from model_server import Behaviour, Exchange, answering, embedding, failing, held, raw, saying, serving
 from repository import ROOT
+from script import ScriptProcess
 
 from kernel_gym.cli.run_options import add_replay_argument, add_run_arguments, run_config
 from kernel_gym.config import INCIDENTAL, RunConfig, resolve
@@ -140,7 +139,7 @@ def test_replay_gives_the_same_journal_without_server_or_key(
 
 def test_a_replay_says_that_it_was_not_paid_for(recorded: Path, tmp_path: Path) -> None:
     words = ("--replay", str(recorded), "--out", str(tmp_path / "again"))
-    output, errors = command(*words).communicate(timeout=200)
+    output, errors = command(*words).communicate()
     assert "author 600 tokens in, 60 out, $0.60: replayed, not paid for" in output, errors
 
 
@@ -268,14 +267,8 @@ def test_following_the_message_about_a_missing_model_works(
     assert trained(*advice.split())
 
 
-def command(*words: str, script: str = "train.py", **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, str(ROOT / "scripts" / script), *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | environment,
-    )
+def command(*words: str, script: str = "train", **environment: str) -> ScriptProcess:
+    return ScriptProcess(script, *words, environment=environment)
 
 
 MODEL = ("--author", "openai", "--model", "m", "--suite", "level1")
@@ -288,9 +281,9 @@ def test_ctrl_c_ends_the_run_while_requests_are_open(tmp_path: Path) -> None:
         words = (*TRAIN, "--tasks", "relu,sigmoid", "--out", str(tmp_path / "run"))
         process = command(*words, OPENAI_BASE_URL=server.url)
         try:
-            assert arrived.wait(200), process.communicate(timeout=10)
-            process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=200)  # the server still holds its answers back
+            assert arrived.wait(200), process.returncode
+            os.kill(process.pid, signal.SIGINT)
+            _, errors = process.communicate()  # the server still holds its answers back
         finally:
             process.kill()
             released.set()
@@ -302,11 +295,11 @@ def test_ctrl_c_ends_the_run_while_requests_are_open(tmp_path: Path) -> None:
 def test_the_key_is_in_no_file_and_no_output(recorded: Path, tmp_path: Path) -> None:
     with serving(failing(500)) as server:
         words = (*TRAIN, "--tasks", "relu", "--set", "env.author_options.retries=0", "--out", str(tmp_path / "run"))
-        output, errors = command(*words, OPENAI_BASE_URL=server.url).communicate(timeout=200)
+        output, errors = command(*words, OPENAI_BASE_URL=server.url).communicate()
         assert set(server.keys) == {f"Bearer {KEY}"}
     assert errors.strip().splitlines()[-1].startswith("train.py: the author could not be reached")
     options = ("--set", f"env.author_options.api_key={KEY}", "--out", str(tmp_path / "refused"))
-    _, refused = command(*TRAIN, "--tasks", "relu", *options).communicate(timeout=200)
+    _, refused = command(*TRAIN, "--tasks", "relu", *options).communicate()
     assert "keys are not options" in refused
     assert not (tmp_path / "refused").exists()
     assert KEY not in output + errors + refused
@@ -331,8 +324,8 @@ def test_a_comparison_names_each_run_that_the_limit_stopped(tmp_path: Path) -> N
     with serving(saying("no code")) as server:
         for limit, expected in (("0.15", 1), ("9", 0)):
             limited = ("--set", f"env.author_options.spending_limit={limit}")
-            process = command(*words, *paid, *limited, script="compare.py", OPENAI_BASE_URL=server.url)
-            output, errors = process.communicate(timeout=280)
+            process = command(*words, *paid, *limited, script="compare", OPENAI_BASE_URL=server.url)
+            output, errors = process.communicate()
             assert process.returncode == expected, errors
             for agent in ("random", "ppo"):
                 line = f"{agent}/seed-0 failed: $0.20 spent, the limit is $0.15: raise spending_limit and run again"

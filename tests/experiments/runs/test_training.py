@@ -1,11 +1,8 @@
 """Training with everything real: deterministic, resumable after a kill, honest about what it writes."""
 
 import json
-import os
 import random
 import re
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -13,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from repository import ROOT
+from script import ScriptProcess
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from kernel_gym.agents.context_value import ContextValueAgent
@@ -35,7 +32,6 @@ from kernel_gym.memory.seed import seed_items
 from kernel_gym.verdict import Uncompilable
 from kernel_gym.verifier.secret import PUBLISHED, fingerprint
 
-SCRIPT = ROOT / "scripts" / "train.py"
 TASKS = ("relu", "sum_reduction_over_a_dimension")
 
 
@@ -130,22 +126,24 @@ def test_a_run_folder_has_the_documented_files(tmp_path: Path) -> None:
     assert run(tmp_path / "run", config()) == outcome  # complete: nothing is done again
 
 
+def command(agent: str, budget: int, out: Path) -> ScriptProcess:
+    words = ("--agent", agent, "--tasks", ",".join(TASKS), "--budget", budget, "--workers", 1, "--out", out)
+    return ScriptProcess("train", *words)
+
+
 def test_a_run_killed_at_any_moment_resumes_to_the_same_journal(tmp_path: Path) -> None:
     settings = config(budget=4)
     run(tmp_path / "whole", settings)
-    command = [sys.executable, str(SCRIPT), "--agent", "value", "--tasks", ",".join(TASKS), "--budget", "4"]
-    command += ["--workers", "1", "--out", str(tmp_path / "killed")]
     for _ in range(2):
         lines = _lines(tmp_path / "killed")
-        process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        while process.poll() is None and _lines(tmp_path / "killed") < lines + 2:
+        process = command("value", 4, tmp_path / "killed")
+        while process.returncode is None and _lines(tmp_path / "killed") < lines + 2:
             time.sleep(0.01)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.kill()
         assert lines < _lines(tmp_path / "killed")
-    assert subprocess.run(command, capture_output=True).returncode == 0
+    last = command("value", 4, tmp_path / "killed")
+    last.communicate()
+    assert last.returncode == 0
     assert journal(tmp_path / "killed") == journal(tmp_path / "whole")
 
 
@@ -156,19 +154,16 @@ def test_a_run_killed_many_times_ends_with_the_same_journal(tmp_path: Path, agen
     """`make test-slow`: killed at moments drawn at random, before, between and after attempts, then left alone."""
     settings = config(agent, budget=6)
     run(tmp_path / "whole", settings)
-    command = [sys.executable, str(SCRIPT), "--agent", agent, "--tasks", ",".join(TASKS), "--budget", "6"]
-    command += ["--workers", "1", "--out", str(tmp_path / "killed")]
     moments = random.Random(agent)
     for _ in range(12):
         kept = _lines(tmp_path / "killed")
-        process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        time.sleep(moments.uniform(0.1, 8.0))
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process = command(agent, 6, tmp_path / "killed")
+        time.sleep(moments.uniform(0.1, 5.0))
+        process.kill()
         assert _lines(tmp_path / "killed") >= kept, "nothing that was committed may be lost"
-    assert subprocess.run(command, capture_output=True).returncode == 0
+    last = command(agent, 6, tmp_path / "killed")
+    last.communicate()
+    assert last.returncode == 0
     assert journal(tmp_path / "killed") == journal(tmp_path / "whole")
     with MemoryBank(tmp_path / "killed" / "bank.sqlite", StaticEmbedder(), read_only=True) as bank:
         assert bank.problems() == ()
