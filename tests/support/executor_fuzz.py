@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
 import subprocess
-import tempfile
 from collections import Counter
-from functools import cache
 from pathlib import Path
+
+import kept_programs
 
 from kernel_gym.hardware.ascend_sim import marshal
 
@@ -54,19 +52,13 @@ RANGES |= {
 }
 
 
-@cache
 def fuzzer(sanitizers: bool) -> Path:
-    """The program, built once for this process."""
-    folder = Path(tempfile.mkdtemp(prefix="executor-fuzz-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    (folder / "fuzz_calls.inc").write_text(_calls())
-    sources = [str(path) for part in PARTS for path in sorted((FOLDER / "src" / part).glob("*.cpp"))]
-    flags = ["-std=c++17", "-ffp-contract=off", f"-I{FOLDER / 'src'}", f"-I{folder}"]
+    """The program."""
+    sources = [path for part in PARTS for path in sorted((FOLDER / "src" / part).glob("*.cpp"))]
+    flags = ["-std=c++17", "-ffp-contract=off", "-D_GLIBCXX_ASSERTIONS"]
     flags += ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if sanitizers else ["-O0"]
-    flags += ["-D_GLIBCXX_ASSERTIONS"]
-    program = folder / "executor_fuzz"
-    subprocess.run(["g++", *flags, str(Path(__file__).with_suffix(".cpp")), *sources, "-o", str(program)], check=True)
-    return program
+    own, calls = Path(__file__).with_suffix(".cpp"), {"fuzz_calls.inc": _calls()}
+    return kept_programs.build("executor_fuzz", [own, *sources], flags, calls, common="executor/executor.h")
 
 
 def fuzz(seed: int, records: int, sanitizers: bool = False) -> Counter[str]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import json
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any
+
+import kept_programs
 
 from kernel_gym.hardware.ascend_sim import chip
 
@@ -20,15 +18,10 @@ X, Y, Z = (0x100000000000 + (i << 36) for i in range(3))
 KB = 1024
 
 
-@cache
 def program() -> Path:
-    """The driver, built once for this process."""
-    folder = Path(tempfile.mkdtemp(prefix="timeline-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    sources = [*map(str, sorted(SOURCES.glob("timing/*.cpp"))), str(Path(__file__).with_name("timeline_main.cpp"))]
-    flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES}"]
-    subprocess.run(["g++", *flags, *sources, "-o", str(folder / "timeline")], check=True)
-    return folder / "timeline"
+    """The driver."""
+    sources = [*sorted(SOURCES.glob("timing/*.cpp")), Path(__file__).with_name("timeline_main.cpp")]
+    return kept_programs.build("timeline", sources, ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"])
 
 
 def time(lines: Iterable[str], profile: chip.ChipProfile | None = None, *arguments: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import kept_programs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -142,14 +143,10 @@ def driver(calls: tuple[Call, ...]) -> str:
 def test_every_call_arrives_as_it_was_sent(tmp_path: Path) -> None:
     calls = marshal.parse(ABI)
     marshal.generate(HERE / "include" / "abi.h", tmp_path)
-    (tmp_path / "driver.cpp").write_text(driver(calls))
-    sources = [
-        tmp_path / "driver.cpp",
-        *sorted(path for path in (HERE / "src/kernel_process").glob("*.cpp") if path.stem != "process"),
-    ]
-    command = ["g++", "-std=c++17", "-w", "-I", tmp_path, "-I", HERE / "src", *sources, "-o", tmp_path / "driver"]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr[:1000]
-    run = subprocess.run([tmp_path / "driver"], capture_output=True, text=True, check=False)
+    generated = {path.name: path.read_text() for path in tmp_path.iterdir()} | {"driver.inc": driver(calls)}
+    (tmp_path / "driver.cpp").write_text('#include "driver.inc"\n')
+    parts = sorted(path for path in (HERE / "src/kernel_process").glob("*.cpp") if path.stem != "process")
+    program = kept_programs.build("marshal", [tmp_path / "driver.cpp", *parts], ["-std=c++17", "-w"], generated)
+    run = subprocess.run([program], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout
     assert int(run.stdout) == 20 * len(calls)

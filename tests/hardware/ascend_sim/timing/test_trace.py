@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from repository import ROOT
+from script import run_script
 
 from kernel_gym.errors import KernelGymError
 from kernel_gym.hardware.ascend_sim.device import AscendSim
@@ -76,13 +75,11 @@ def test_a_path_that_cannot_be_written_is_a_one_line_error(device: AscendSim, bu
 def test_the_command_line_writes_a_trace(tmp_path: Path) -> None:
     path = tmp_path / "relu.json"
     task = ROOT / "docs" / "walkthrough" / "small_relu.py"
-    command = [sys.executable, ROOT / "scripts" / "verify.py", "--task", task, "--kernel", KERNEL, "--trace", path]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_script("verify", "--task", task, "--kernel", KERNEL, "--trace", path)
     assert done.returncode == 0, done.stderr
     assert json.loads(path.read_text())["traceEvents"]
     broken = tmp_path / "broken.cpp"
     broken.write_text("int a = ;")
-    command[command.index(KERNEL)] = broken
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_script("verify", "--task", task, "--kernel", broken, "--trace", path)
     assert "no trace: the kernel does not compile" in done.stderr
     assert "Traceback" not in done.stderr
