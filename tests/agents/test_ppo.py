@@ -14,6 +14,8 @@ from kernel_gym.agents.contract import BudgetSpent
 from kernel_gym.agents.ppo import PPOAgent
 from kernel_gym.envs.known_optimum import KnownOptimumEnv
 
+pytestmark = pytest.mark.usefixtures("shared_ray")
+
 
 class Counted(gym.vector.VectorWrapper):
     """Counts attempts and illegal actions, and ends the training once the budget is spent."""
