@@ -3,12 +3,11 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from python_process import PythonProcess
 
 from kernel_gym.cli import command_line, main
 from kernel_gym.experiments.runs.journal import Journal
@@ -17,18 +16,12 @@ GOES_ON = "interrupted: the same command goes on"
 TABLE = ("--tabular", "--budget", "400", "--rounds", "50")
 
 
-def command(*words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "kernel_gym", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
-def stopped(process: subprocess.Popen[str], journal: Path, number: int) -> str:
+def stopped(process: PythonProcess, journal: Path, number: int) -> str:
     """Stop a command once it has recorded something; return what it printed on stderr."""
     while not journal.exists() or not journal.stat().st_size:
-        assert process.poll() is None, process.communicate()
+        assert process.returncode is None, process.communicate()
         time.sleep(0.02)
-    process.send_signal(number)
+    os.kill(process.pid, number)
     _, errors = process.communicate()
     assert process.returncode == 130
     return errors
@@ -45,7 +38,7 @@ def test_an_interrupted_run_says_how_to_resume_and_loses_nothing(
     words: tuple[str, ...], journal: str, number: int, tmp_path: Path
 ) -> None:
     file = tmp_path / journal
-    errors = stopped(command(*words, *TABLE, "--out", str(tmp_path)), file, number)
+    errors = stopped(PythonProcess("-m", "kernel_gym", *words, *TABLE, "--out", tmp_path), file, number)
     assert errors.splitlines() == [GOES_ON]
     assert len(Journal.read(file)) > 0
     assert not (file.parent / "complete").exists()

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from code_blocks import Block, blocks, kernel_gym_commands
 from model_server import saying, serving
+from python_process import run_python
 from repository import ROOT
 
 from kernel_gym.cli import main
@@ -39,11 +40,7 @@ SMALL = {"--budget": 2, "--seeds": 1, "--rounds": 2}
 def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     kernel = (DOCS / "walkthrough" / "04_vector.cpp").read_text()
     with serving(saying(f"```cpp\n{kernel}\n```")) as server:
-        yield os.environ | {
-            "OPENAI_BASE_URL": server.url,
-            "OPENAI_API_KEY": "none",
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        }
+        yield {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 @pytest.mark.timeout(1200)
@@ -56,15 +53,13 @@ def test_every_block_runs(page: Path, tmp_path: Path, environment: dict[str, str
         if block.title:
             (tmp_path / block.title).write_text(block.code)
             if block.title.startswith("test_"):
-                run(
-                    [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", block.title], tmp_path, environment
-                )
+                run(["-m", "pytest", "-q", "-p", "no:cacheprovider", block.title], tmp_path, environment)
         elif block.language == "python":
             script += block.code
         elif block.language == "bash" and not block.reason:
             run_all(block, tmp_path, environment)
     if script:
-        run([sys.executable, "-c", script], tmp_path, environment)
+        run(["-c", script], tmp_path, environment)
 
 
 def run_all(block: Block, folder: Path, environment: dict[str, str]) -> None:
@@ -74,7 +69,7 @@ def run_all(block: Block, folder: Path, environment: dict[str, str]) -> None:
         elif line.startswith("kernel-gym "):
             command, _, file = line.partition(" > ")
             words = small(shlex.split(command)[1:])
-            output = run([sys.executable, "-m", "kernel_gym", *words], folder, environment)
+            output = run(["-m", "kernel_gym", *words], folder, environment)
             if file:
                 (folder / file).write_text(output)
         else:
@@ -90,9 +85,9 @@ def small(words: list[str]) -> list[str]:
     return words
 
 
-def run(command: list[str], folder: Path, environment: dict[str, str]) -> str:
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{command[1:]}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+def run(words: list[str], folder: Path, environment: dict[str, str]) -> str:
+    done = run_python(*words, cwd=folder, **environment)
+    assert done.returncode == 0, f"{words}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     return done.stdout
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from code_blocks import blocks
 from PIL import Image
+from python_process import run_python
 from repository import ROOT
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -20,9 +20,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 def run(name: str, folder: Path, *arguments: str) -> str:
     """Run an example in a folder and return what it prints."""
-    command = [sys.executable, str(ROOT / "examples" / name), *arguments]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    file = ROOT / "examples" / name
+    done = run_python(file, *arguments, cwd=folder, PYTHONPATH=os.pathsep.join([str(file.parent), *sys.path]))
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     return done.stdout
 

@@ -34,7 +34,11 @@ if TYPE_CHECKING:
 #: Seconds that an interrupted run has to end by itself.
 PATIENCE = 20.0
 #: What every run imports.
-LIBRARIES = ("torch", "kernel_gym.experiments.runs.training")
+LIBRARIES = (
+    "torch.utils.tensorboard",
+    "kernel_gym.authors.apprentice",
+    "kernel_gym.experiments.runs.training",
+)
 
 
 def train(config: RunConfig, folder: RunFolder, progress: Progress) -> RunOutcome:

@@ -7,8 +7,10 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from python_process import PythonProcess
+from repository import ROOT
 from rich.console import Console
-from script import ScriptProcess, run_script
+from script import run_script
 
 from kernel_gym import plugins
 from kernel_gym.cli import command_line
@@ -56,7 +58,7 @@ def test_a_full_disk_ends_with_one_line_and_keeps_what_was_written(tmp_path: Pat
 def test_a_run_on_a_full_disk_ends_with_one_line_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
     run = tmp_path / "run"
     words = ("--tabular", "--agent", "random", "--budget", 40, "--out", run)
-    short = ScriptProcess("train", *words, file_bytes=100_000)
+    short = PythonProcess(ROOT / "scripts" / "train.py", *words, file_bytes=100_000)
     _, errors = short.communicate()
     assert short.returncode == 2
     assert errors.count("\n") == 1

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from model_server import Behaviour, Exchange, answering, embedding, failing, held, raw, saying, serving
+from python_process import PythonProcess
 from repository import ROOT
-from script import ScriptProcess
 
 from kernel_gym.cli.run_options import add_replay_argument, add_run_arguments, run_config
 from kernel_gym.config import INCIDENTAL, RunConfig, resolve
@@ -267,8 +267,8 @@ def test_following_the_message_about_a_missing_model_works(
     assert trained(*advice.split())
 
 
-def command(*words: str, script: str = "train", **environment: str) -> ScriptProcess:
-    return ScriptProcess(script, *words, environment=environment)
+def command(*words: str, script: str = "train", **environment: str) -> PythonProcess:
+    return PythonProcess(ROOT / "scripts" / f"{script}.py", *words, environment=environment)
 
 
 MODEL = ("--author", "openai", "--model", "m", "--suite", "level1")

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from script import ScriptProcess
+from python_process import PythonProcess
+from repository import ROOT
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from kernel_gym.agents.context_value import ContextValueAgent
@@ -126,9 +127,9 @@ def test_a_run_folder_has_the_documented_files(tmp_path: Path) -> None:
     assert run(tmp_path / "run", config()) == outcome  # complete: nothing is done again
 
 
-def command(agent: str, budget: int, out: Path) -> ScriptProcess:
+def command(agent: str, budget: int, out: Path) -> PythonProcess:
     words = ("--agent", agent, "--tasks", ",".join(TASKS), "--budget", budget, "--workers", 1, "--out", out)
-    return ScriptProcess("train", *words)
+    return PythonProcess(ROOT / "scripts" / "train.py", *words)
 
 
 def test_a_run_killed_at_any_moment_resumes_to_the_same_journal(tmp_path: Path) -> None:
