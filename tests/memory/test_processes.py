@@ -40,7 +40,7 @@ def whole(path) -> bool:
 
 def test_concurrent_writers_lose_nothing(tmp_path):
     path = tmp_path / "bank.sqlite"
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
     processes = [context.Process(target=write, args=(path, who)) for who in range(WRITERS)]
     for process in processes:
         process.start()

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from python_process import run_python
 from repository import ROOT
 
 PACKAGE = ROOT / "tests" / "support" / "third_party"
@@ -28,9 +29,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(site: Path, *command: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH", "")]))
-    return subprocess.run(
-        [sys.executable, *command], cwd=ROOT, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
-    )
+    return run_python(*command, PYTHONPATH=path)
 
 
 def test_every_kind_of_part_is_used_by_name(site: Path, tmp_path: Path) -> None:

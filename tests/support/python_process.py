@@ -25,7 +25,7 @@ class PythonProcess:
     Args:
         words: `-m MODULE`, `-c CODE` or a file, and the words after it.
         cwd: The folder that it runs in.
-        environment: Variables beside those of this process.
+        environment: Variables beside those of this process; the folders of PYTHONPATH are searched first.
         file_bytes: The most that it may write to one file.
     """
 
@@ -83,6 +83,7 @@ def _run(words: list[str], cwd: Path, folder: str, environment: dict[str, str], 
     for number, name in ((1, "output"), (2, "errors")):
         os.dup2(os.open(Path(folder, name), os.O_WRONLY | os.O_CREAT), number)
     resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, resource.RLIM_INFINITY))
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     match words:
         case ["-m", module, *rest]:
             sys.argv, sys.path[:0] = [module, *rest], [str(cwd)]
