@@ -17,7 +17,14 @@ from kernel_gym.errors import TaskError
 from kernel_gym.tasks.task import Task
 
 #: The packaged suites and the level of each.
-SUITES: dict[str, int | None] = {"basics": None, "level1": 1, "level2": 2, "attention": None, "mhc": None}
+SUITES: dict[str, int | None] = {
+    "basics": None,
+    "level1": 1,
+    "level2": 2,
+    "attention": None,
+    "attention_parts": None,
+    "mhc": None,
+}
 
 
 def task_id(name: str, suite: str) -> str:

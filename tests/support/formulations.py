@@ -18,6 +18,8 @@ from torch.nn import functional as F  # noqa: N812
 Module = Any
 ATTENTION: dict[str, Callable[..., Any]] = {}
 MHC: dict[str, Callable[..., Any]] = {}
+#: Parts of modules, on queries, keys and values of shape (batch, heads, length, depth).
+PARTS: dict[str, Callable[..., Any]] = {}
 
 
 def attention(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -950,6 +952,48 @@ def dy_quantize(m: Module, x: Tensor) -> tuple[Tensor, Tensor]:
     groups = torch.stack(x.split(128, dim=1), 1)
     scale = torch.maximum(groups.max(2).values, -groups.min(2).values)
     return torch.round(groups / scale[..., None] * 127).flatten(1).to(torch.int8), scale / 127
+
+
+# ---- parts -----------------------------------------------------------------------------------------------------
+
+
+def pattern(rule: Callable[[int, int], bool]) -> Callable[..., Tensor]:
+    """Attention over the pairs of positions that a rule allows."""
+
+    def part(m: Module, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        length = q.shape[2]
+        return online(q, k, v, torch.tensor([[rule(i, j) for j in range(length)] for i in range(length)]))
+
+    return part
+
+
+def linear_part(m: Module, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    q, k = (torch.where(y > 0, y + 1, y.exp()) for y in (q, k))
+    return kernelised(q, k, v, m.epsilon)
+
+
+def cosine_part(m: Module, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    row, column = places(q.shape[2])
+    weight = (q.clamp(min=0) @ k.clamp(min=0).mT) * torch.cos((row - column).to(q.dtype) * math.pi / 2 / q.shape[2])
+    return weight @ v / (weight.sum(-1, keepdim=True) + m.epsilon)
+
+
+def normalised_part(m: Module, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    context = torch.einsum("bhld,bhle->bhde", k, v)
+    context = context / ((context**2).sum(-1, keepdim=True).sqrt() + m.epsilon)
+    return torch.einsum("bhld,bhde->bhle", q / ((q**2).sum(-1, keepdim=True).sqrt() + m.epsilon), context)
+
+
+PARTS.update(
+    optimized_flash_attention=pattern(lambda i, j: j <= i),
+    linear_attention=linear_part,
+    cosformer_attention=cosine_part,
+    local_attention=pattern(lambda i, j: -4 <= i - j <= 4),
+    block_sparse_attention=pattern(lambda i, j: i // 16 == j // 16),
+    strided_attention=pattern(lambda i, j: abs(i - j) < 4 or (j - i) % 4 == 0),
+    longformer_attention=pattern(lambda i, j: abs(i - j) <= 4 or 0 in (i, j)),
+    ufo_attention=normalised_part,
+)
 
 
 # ---- hyper-connections -----------------------------------------------------------------------------------------

@@ -1,15 +1,18 @@
-"""Every module of the suites `attention` and `mhc` agrees with a second formulation of it in float64."""
+"""Every module that comes from a paper agrees with a second formulation of it in float64."""
 
 import ast
 
 import pytest
 import torch
-from formulations import ATTENTION, MHC
+from formulations import ATTENTION, MHC, PARTS
 
 from kernel_gym.suites import find_task, load_suite
 from kernel_gym.tasks.size_constants import with_sizes
 
-NAMES = [f"{suite}/{name}" for suite, functions in (("attention", ATTENTION), ("mhc", MHC)) for name in functions]
+SUITES = {"attention": ATTENTION, "attention_parts": PARTS, "mhc": MHC}
+FORMULATIONS = {
+    f"{suite}/{name}": function for suite, functions in SUITES.items() for name, function in functions.items()
+}
 
 
 def built(name: str) -> tuple[torch.nn.Module, list[torch.Tensor]]:
@@ -32,11 +35,11 @@ def wide(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.double() if tensor.is_floating_point() else tensor
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FORMULATIONS)
 def test_a_module_agrees_with_its_second_formulation(name: str):
     model, inputs = built(name)
     model = model.double()
-    formulation = (ATTENTION | MHC)[name.partition("/")[2]]
+    formulation = FORMULATIONS[name]
     with torch.no_grad():
         inputs = [wide(tensor) for tensor in inputs]
         outputs, expected = model(*inputs), formulation(model, *inputs)
@@ -49,4 +52,4 @@ def test_a_module_agrees_with_its_second_formulation(name: str):
 
 
 def test_every_module_has_a_second_formulation():
-    assert sorted(NAMES) == sorted(task.id for suite in ("attention", "mhc") for task in load_suite(suite))
+    assert set(FORMULATIONS) == {task.id for suite in SUITES for task in load_suite(suite)}

@@ -15,7 +15,7 @@ from kernel_gym.tasks.task import Task
 ALL = [task for name in SUITES for task in load_suite(name)]
 ids = [task.id for task in ALL]
 #: Modules of papers, which `test_formulations.py` runs too.
-PUBLISHED = [task for task in ALL if task.suite in ("attention", "mhc")]
+PUBLISHED = [task for task in ALL if task.suite in ("attention", "attention_parts", "mhc")]
 QUICK = [task for task in ALL if task not in PUBLISHED]
 
 
@@ -35,7 +35,7 @@ def test_a_suite_has_each_of_its_numbers_once(suite: str, count: int):
 
 
 def test_a_module_of_a_paper_names_number_category_shapes_and_reference():
-    for task in (*load_suite("attention"), *load_suite("mhc")):
+    for task in PUBLISHED:
         assert f"Number {task.number}, category {task.category}. Published shapes: " in task.source
         assert "Reference: " in task.source
 

@@ -22,6 +22,7 @@ kernel-gym study main --size full --out runs/main --parallel 16
 kernel-gym study main --size full --out runs/main --agents value,heuristic --seeds 0
 kernel-gym study main --size full --out runs/main --table
 kernel-gym study main --policy reference --out runs/main-reference
+kernel-gym study main --suite attention,mhc --out runs/main-attention
 kernel-gym study pool --size quick --agents value --budget 20 --out runs/pool
 kernel-gym study mechanism --author batched --out runs/mechanism --minutes 20
 kernel-gym study mechanism --stage plan --out runs/mechanism
@@ -44,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--parallel", type=command_line.count, default=os.cpu_count() or 1, help="runs at once (default: one a core)"
     )
     parser.add_argument("--agents", type=command_line.words, default=(), help="only these; others may be added later")
+    parser.add_argument("--suite", type=command_line.words, default=(), help="suites in place of the study's tasks")
     parser.add_argument("--seeds", type=command_line.words, default=(), help="only these, comma-separated numbers")
     parser.add_argument(
         "--budget",
@@ -82,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     from kernel_gym.experiments.studies import study_commands
     from kernel_gym.experiments.studies.study import print_failures
 
-    parts = (arguments.agents, arguments.seeds, arguments.policy, arguments.budget)
+    parts = (arguments.agents, arguments.seeds, arguments.policy, arguments.budget, arguments.suite)
     request = study_commands.StudyRequest(arguments.name, arguments.size, *parts)
     out = arguments.out or Path("runs") / f"{arguments.name}-{arguments.size}"
     status = 0 if arguments.table else print_failures(study_commands.run(request, out, arguments.parallel))

@@ -23,6 +23,8 @@ from kernel_gym.verdict import Policy
 STUDY_FILE = "study.yaml"
 #: What is named before the first run and then stays.
 NAMED = {"contrasts", "margins"}
+#: What a study's file has besides, if it was asked for.
+OPTIONAL = {"policy", "budget", "suites"}
 #: Seconds on one core: a first verdict with author and memory, and the start of a run. Measured, rough.
 SECONDS_PER_ATTEMPT, SECONDS_PER_RUN = 0.27, 8.0
 
@@ -32,6 +34,7 @@ class StudyRequest:
     """A study at a size, with kernels judged by a policy; `agents` and `seeds`, if any are named, restrict it.
 
     A `budget` that is not 0 takes the place of the size's, and in a folder that holds the study, that of the folder's.
+    `suites`, if any are named, take the place of the study's tasks.
     """
 
     name: str
@@ -40,10 +43,13 @@ class StudyRequest:
     seeds: Sequence[str] = ()
     policy: Policy = "strict"
     budget: int = 0
+    suites: Sequence[str] = ()
 
     def study(self, folder: Path) -> Study:
         """Return the study with its shards in a folder."""
         definition = study_definition.load(self.name)
+        if self.suites:
+            definition = study_definition.on_suites(definition, self.suites)
         if not all(seed.isdigit() for seed in self.seeds):
             raise ConfigError(f"seeds are numbers, not {', '.join(self.seeds)}")
         budget = self.budget or int(_read_study_file(folder).get("budget", 0))
@@ -55,7 +61,8 @@ class StudyRequest:
     def content(self) -> dict[str, str]:
         """What the study's folder says about it; a folder that names no policy holds verdicts of `strict`."""
         policy = {} if self.policy == "strict" else {"policy": self.policy}
-        return {"study": self.name, "size": self.size} | policy
+        suites = {"suites": ",".join(self.suites)} if self.suites else {}
+        return {"study": self.name, "size": self.size} | policy | suites
 
 
 def definition_in(folder: Path) -> StudyDefinition | None:
@@ -76,7 +83,9 @@ def _read_study_file(folder: Path) -> dict[str, Any]:
         content = yaml.safe_load(file.read_text()) if file.exists() else {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise KernelGymError(f"cannot read {file}: {' '.join(str(error).split())}") from error
-    if content and (not isinstance(content, dict) or set(content) - {"policy", "budget"} - NAMED != {"study", "size"}):
+    if content and (
+        not isinstance(content, dict) or set(content) - {"policy", "budget", "suites"} - NAMED != {"study", "size"}
+    ):
         raise KernelGymError(f"{file} does not name a study and its size; delete it, --table writes it again")
     return {key: value if key in NAMED else str(value) for key, value in content.items()} if content else {}
 
@@ -93,7 +102,8 @@ def _write_study_file(request: StudyRequest, folder: Path) -> None:
     if present and (budget < before or not same):
         policy = f", judged by policy {present['policy']}" if "policy" in present else ""
         with_budget = f" with budget {before}" if before else ""
-        what = f"the study {present['study']} at size {present['size']}{with_budget}{policy}"
+        on = f" on {present['suites']}" if "suites" in present else ""
+        what = f"the study {present['study']} at size {present['size']}{on}{with_budget}{policy}"
         raise ConfigError(f"{folder} holds {what}; choose another --out")
     named = {key: present[key] for key in present if key in NAMED} if present else _named_now(request, folder)
     content = {**request.content, **({"budget": budget} if budget else {}), **named}

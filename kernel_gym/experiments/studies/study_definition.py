@@ -20,6 +20,7 @@ from kernel_gym.config import RunConfig, merged, resolve
 from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.studies.contrasts import MEASURES, Contrast
 from kernel_gym.experiments.studies.task_sampling import select_tasks
+from kernel_gym.suites import load_suite
 from kernel_gym.verdict import Policy
 
 #: Where a shard's initial memories and agent lie, within its folder.
@@ -213,6 +214,25 @@ def shards(
     if not resolved:
         raise ConfigError(f"no arm of the study has {', '.join(agents)}")
     return resolved
+
+
+def on_suites(definition: StudyDefinition, suites: Sequence[str]) -> StudyDefinition:
+    """Return the study on other suites: a phase for each, with as many tasks as a phase has and every suite offers.
+
+    Args:
+        definition: The study.
+        suites: Names of suites, or folders of problem files.
+
+    Returns:
+        The same study with other tasks.
+
+    Raises:
+        ConfigError: The arms of the study have tasks of their own.
+    """
+    if not definition.phases or any(arm.phases for arm in definition.arms.values()):
+        raise ConfigError("the arms of this study name their own tasks: it cannot be run on another suite")
+    count = min(len(select_tasks(definition.phases[0])), *(len(load_suite(suite)) for suite in suites))
+    return definition.model_copy(update={"phases": tuple(f"{suite} {count}" for suite in suites)})
 
 
 def _agents(definition: StudyDefinition, arm: str, requested: Sequence[str]) -> Sequence[str]:

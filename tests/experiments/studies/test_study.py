@@ -398,3 +398,17 @@ def test_a_study_folder_of_an_earlier_version_is_read_and_tests_nothing(tmp_path
     (tmp_path / study_commands.STUDY_FILE).write_text("size: quick\nstudy: main\ncontrasts: [[value, random, luck]]\n")
     with pytest.raises(ConfigError, match="measures are"):
         study_commands.definition_in(tmp_path)
+
+
+def test_the_main_study_takes_any_suite(tmp_path):
+    request = study_commands.StudyRequest("main", "full", agents=["value"], seeds=["0"], suites=["attention", "mhc"])
+    (shard,) = request.study(tmp_path).shards
+    assert [task.partition("/")[0] for task in shard.tasks] == ["attention"] * 15 + ["mhc"] * 15
+    study_commands._write_study_file(request, tmp_path)
+    with pytest.raises(ConfigError, match="holds the study main at size full on attention,mhc"):
+        study_commands._write_study_file(study_commands.StudyRequest("main", "full"), tmp_path)
+
+
+def test_a_study_with_tasks_in_its_arms_takes_no_other_suite(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be run on another suite"):
+        study_commands.StudyRequest("transfer", "quick", suites=["mhc"]).study(tmp_path)
