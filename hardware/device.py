@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.specs import Signature
+from kernel_gym.tasks.specs import Case, Signature
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Profile
 
@@ -24,10 +24,11 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One compiler error, with the line number in the author's source."""
+    """One compiler error, with the line number in the author's source; `part` names the text of a bundle."""
 
     message: str
     line: int | None = None
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,10 @@ class Inputs:
         signature: Shapes, dtypes and attributes.
         values: The inputs. With them the kernel computes and the outputs are returned; without, it is only timed.
         poison: The byte that outputs and workspace are filled with before the call.
-        seed: Decides what data-dependent reads return in a run without values.
+        seed: Decides what data-dependent reads return in a run without values; a bundle's model is built from it.
         effort: How many times the device's usual limit of instructions the call may take.
+        case: The sizes, at which a bundle's model is built.
+        workspace: The bytes of the workspace; None for enough for any kernel.
     """
 
     signature: Signature
@@ -75,6 +78,8 @@ class Inputs:
     poison: int = 0xA5
     seed: int = 0
     effort: int = 1
+    case: Case | None = None
+    workspace: int | None = None
 
 
 @dataclass(frozen=True)
@@ -86,12 +91,14 @@ class Fault:
         message: One line that tells the author what happened and what to do.
         line: The author's line, if known.
         core: The core, if known.
+        part: The text of a bundle that the line belongs to.
     """
 
     rule: str
     message: str
     line: int | None = None
     core: int | None = None
+    part: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,24 @@
-"""A kernel: one self-contained source file."""
+"""A kernel: one self-contained source file, or a bundle of six texts in one Python file."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal, TypeAlias
+
+Form: TypeAlias = Literal["file", "bundle"]
+#: The six strings of a bundle, MultiKernelBench's form of an operator project, with the names that feedback uses.
+BUNDLE_TEXTS = {
+    "project_json_src": "project JSON",
+    "host_tiling_src": "host tiling",
+    "host_operator_src": "host operator",
+    "kernel_src": "kernel",
+    "python_bind_src": "Python binding",
+    "model_src": "model",
+}
+_ASSIGNMENT = re.compile(rf"^({'|'.join(BUNDLE_TEXTS)})[ \t]*=", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -17,16 +31,26 @@ class Kernel:
         language: Language of the text: `ascendc` or `cuda`.
         trusted: True only for kernels that this package wrote (the apprentice, the oracles). Others, written by a model
             or a person, do not run below sandbox tier B.
+        form: `file`, or `bundle` for a Python file of six strings; None to tell by the text.
     """
 
     source: str
     language: str = "ascendc"
     trusted: bool = False
+    form: Form | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "source", self.source.encode(errors="replace").decode())
+        if self.form is None:
+            object.__setattr__(self, "form", form_of(self.source))
 
     @cached_property
     def digest(self) -> str:
-        """Content address: kernels with the same text in the same language have the same digest."""
-        return hashlib.sha256(f"{self.language}\0{self.source}".encode()).hexdigest()
+        """Content address: kernels with the same text, form and language have the same digest."""
+        form = "bundle\0" if self.form == "bundle" else ""
+        return hashlib.sha256(f"{self.language}\0{form}{self.source}".encode()).hexdigest()
+
+
+def form_of(source: str) -> Form:
+    """Return the form of a kernel's text: `bundle` if a line assigns to one of the six names, else `file`."""
+    return "bundle" if _ASSIGNMENT.search(source) else "file"

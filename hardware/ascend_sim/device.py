@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import time
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from kernel_gym.hardware.ascend_sim.compiler import OBJECT, compile_kernel, prep
 from kernel_gym.hardware.ascend_sim.memory import SharedTensors
 from kernel_gym.hardware.ascend_sim.profile import diagnose
 from kernel_gym.hardware.ascend_sim.runtime import SimulatorBuild, runtime
+from kernel_gym.hardware.bundles.runner import BundleRunner
 from kernel_gym.hardware.device import Build, Diagnostic, Fault, Inputs, Run
 from kernel_gym.hardware.host.compiler import is_plain
 from kernel_gym.hardware.host.device_process import DeviceProcess
@@ -63,6 +65,8 @@ class AscendSim:
         self._owner = os.getpid()
         self._chip_lines = [f"chip {key} {value}" for key, value in self._chip.pairs()]
         self._trace: Path | None = None
+        platform = [int(self._chip[name]) for name in ("vector_cores", "cube_cores", "ub_bytes", "l1_bytes")]
+        self._bundles = BundleRunner(self.build, self.run, self._build_folder, platform)
 
     def unavailable_reason(self) -> str | None:
         try:
@@ -85,6 +89,10 @@ class AscendSim:
             return Build(
                 kernel, diagnostics=(Diagnostic(f"{self.name} builds {self.language}, not {kernel.language}"),)
             )
+        if kernel.form == "bundle":
+            if task is None:
+                raise InfrastructureError("a bundle is built for a task")
+            return replace(self._bundles.build(kernel, task), seconds=time.perf_counter() - started)
         folder = self._build_folder(kernel)
         diagnostics = compile_kernel(runtime(), kernel.source, folder)
         text = ""
@@ -98,6 +106,8 @@ class AscendSim:
     def run(self, build: Build, inputs: Inputs) -> Run:
         if build.artifact is None:
             raise InfrastructureError("a kernel that was not built cannot run")
+        if build.kernel.form == "bundle":
+            return self._bundles.run(build, inputs)
         started = time.perf_counter()
         memory = None if inputs.values is None else self._tensors.fill(inputs.signature, inputs.values)
         reply = self._device().ask(self._request(build, inputs), memory, self._timeout)
@@ -149,6 +159,7 @@ class AscendSim:
         return AscendSim(**self._options)  # type: ignore[arg-type]
 
     def close(self) -> None:
+        self._bundles.close()
         if self._server is not None:
             self._server.close()
         if self._scratch is not None:
@@ -205,12 +216,16 @@ class AscendSim:
         lines += self._tensors.lines(signature)
         lines += [
             f"tensor workspace {DTYPES['uint8'][0]} 0 {size} 0"
-            for size in (workspace_bytes(signature), FRAMEWORK_BYTES)
+            for size in (_workspace_bytes(inputs), FRAMEWORK_BYTES)
         ]
         lines += [f"int {value}" for value in signature.ints]
         lines += [f"float {float(value).hex()}" for value in signature.floats]
         lines += self._chip_lines
         return "\n".join(lines) + "\n"
+
+
+def _workspace_bytes(inputs: Inputs) -> int:
+    return workspace_bytes(inputs.signature) if inputs.workspace is None else inputs.workspace
 
 
 def _remove(folder: Path, owner: int) -> None:

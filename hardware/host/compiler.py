@@ -28,7 +28,7 @@ NOT_CONFINED = 125
 _ERROR = re.compile(
     r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?P<kind>(?:fatal )?error|sorry, unimplemented): (?P<text>.*)$"
 )
-_ORIGIN = re.compile(rf"^{re.escape(SOURCE)}:(?P<line>\d+):\d+:\s+required from (?:here|.*)$")
+_ORIGIN = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+:\s+required from (?:here|.*)$")
 _LINKER = re.compile(r"(?:undefined reference to|multiple definition of) .*")
 #: Names with underscores that belong to the language. Others are like those of the system's own macros, some of which
 #: paste names together.
@@ -39,6 +39,7 @@ _CHANGED = re.compile(
     rf"|(?<![\w$])_(?!_(?:{_LANGUAGE})__(?![\w$]))[_A-Z]"
 )
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+_ONE_FILE: Mapping[str, str] = MappingProxyType({SOURCE: ""})
 
 
 def is_plain(source: str) -> bool:
@@ -53,8 +54,9 @@ def call_confined(
     read: Iterable[Path | str],
     environment: Mapping[str, str] = _NOTHING,
     words_name: str = "words",
+    one_process: bool = False,
 ) -> tuple[int, str]:
-    """Return exit status and output of a compiler that may write `folder` only and read `read` besides.
+    """Return exit status and output of a compiler, or another program, that may write `folder` only and read `read` besides.
 
     Raises:
         InfrastructureError: If the limits could not be set up.
@@ -62,6 +64,7 @@ def call_confined(
     readable = [str(runtime.confine.parent), *map(str, read)]
     confinement = runtime.confinement
     limits = ["--layers", str(confinement.layers), "--write", str(folder)]
+    limits += ["--processes", "one"] if one_process else []
     limits += [word for path in readable for word in ("--read", path)]
     whole = confinement.wrapped([str(runtime.confine), *limits, "--", *command], read=readable, write=[folder])
     code, words = call(whole, folder, environment, words_name)
@@ -100,17 +103,23 @@ def _environment(folder: Path) -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "TMPDIR": str(folder), "HOME": str(folder)}
 
 
-def diagnostics(output: str) -> tuple[Diagnostic, ...]:
-    """Return the errors in g++'s output; an error inside our headers gets the author's line that caused it."""
+def diagnostics(output: str, parts: Mapping[str, str] = _ONE_FILE) -> tuple[Diagnostic, ...]:
+    """Return the errors in g++'s output; an error inside our headers gets the author's line that caused it.
+
+    Args:
+        output: What the compiler printed.
+        parts: The author's files, each with the name of the part of a bundle that it holds.
+    """
     errors: list[Diagnostic] = []
-    origin: int | None = None
+    origin: tuple[int | None, str] = (None, "")
     for line in output.splitlines():
-        if here := _ORIGIN.match(line):
-            origin = origin or int(here["line"])
+        if (here := _ORIGIN.match(line)) and here["file"] in parts:
+            origin = origin if origin[0] else (int(here["line"]), parts[here["file"]])
         elif error := _ERROR.match(line):
-            own = error["file"] == SOURCE
-            errors.append(Diagnostic(tidy(error["text"]), int(error["line"]) if own else origin))
-            origin = None
+            own = error["file"] in parts
+            place = (int(error["line"]), parts[error["file"]]) if own else origin
+            errors.append(Diagnostic(tidy(error["text"]), *place))
+            origin = (None, "")
         elif linker := _LINKER.search(line):
             errors.append(Diagnostic(tidy(linker.group())))
     return tuple(dict.fromkeys(errors))

@@ -76,7 +76,11 @@ def install(folder: Path, write: Callable[[Path], None]) -> None:
 
 def link(compiler: str, sources: Iterable[Path], program: Path, *flags: str) -> None:
     """Compile and link one program."""
-    command = [compiler, *FLAGS, *map(str, sources), "-o", str(program), *flags]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise DeviceUnavailable(f"building {program.name} failed: {run.stderr.strip()[:300]}")
+    run([compiler, *FLAGS, *map(str, sources), "-o", str(program), *flags])
+
+
+def run(command: list[str]) -> None:
+    """Run the compiler on files of this package; a DeviceUnavailable has its words if it fails."""
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise DeviceUnavailable(f"building {Path(command[-1]).name} failed: {result.stderr.strip()[:300]}")

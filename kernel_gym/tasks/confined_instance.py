@@ -9,37 +9,26 @@ from __future__ import annotations
 import atexit
 import os
 import signal
-import subprocess
-import sys
-import tempfile
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache
-from pathlib import Path
-from threading import Lock, Timer
-from typing import BinaryIO
+from threading import Lock
 
 import torch
 
-from kernel_gym.confinement.programs import programs
-from kernel_gym.errors import InfrastructureError, KernelGymError, ProblemFileDied, TaskError
+from kernel_gym.confinement import python_process
+from kernel_gym.confinement.python_process import PythonProcess
+from kernel_gym.errors import KernelGymError, ProblemFileDied, TaskError
 from kernel_gym.tasks import messages
 from kernel_gym.tasks.graph import Graph
-from kernel_gym.tasks.messages import READY, BrokenMessage, Request, Response
+from kernel_gym.tasks.messages import BrokenMessage, Request, Response
 from kernel_gym.tasks.specs import Case, Signature
 
-#: Seconds that Python and torch may take to start, and that one call may take: to load the file and look at it, and to
-#: evaluate it at large sizes.
-START_SECONDS, LOAD_SECONDS, EVALUATE_SECONDS = 120.0, 45.0, 600.0
+#: Seconds that one call may take: to load the file and look at it, and to evaluate it at large sizes.
+LOAD_SECONDS, EVALUATE_SECONDS = 45.0, 600.0
 #: Confined processes that are kept; each holds some 300 MB.
 MOST_PROCESSES = 8
-#: Limits of a confined process: half of the machine's memory, and hours for a long run.
-MEMORY_BYTES = max(8 << 30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
-CPU_SECONDS = 24 * 3600
-#: Tiers of the sandbox that keep a process away from files and network.
-TRUSTWORTHY = ("A", "B")
 
 
 class ConfinedInstance:
@@ -129,38 +118,14 @@ def confined_instance(source: str, digest: str, public: Case, case: Case) -> Con
     return ConfinedInstance(source, digest, public, case)
 
 
-class _ConfinedProcess:
+class _ConfinedProcess(PythonProcess):
     """The confined process of one problem file. Calls wait for each other."""
 
     def __init__(self, source: str) -> None:
+        super().__init__("kernel_gym.tasks.confined_server", "problem file", torch.get_num_threads())
         text = source.encode()
         self._lock = Lock()
-        self._late = False
-        self._folder = tempfile.TemporaryDirectory(prefix="kernel_gym-")
-        folder = Path(self._folder.name)
-        incoming, outgoing = os.pipe(), os.pipe()
-        with self._errors.open("wb") as errors:
-            self._process = subprocess.Popen(
-                _command(folder, incoming[0], outgoing[1]), cwd=folder, env=_environment(folder), stdout=errors,
-                stderr=errors, stdin=subprocess.DEVNULL, pass_fds=(incoming[0], outgoing[1]), start_new_session=True,
-            )  # fmt: skip
-        os.close(incoming[0])
-        os.close(outgoing[1])
-        self._requests: BinaryIO = os.fdopen(incoming[1], "wb")
-        self._responses: BinaryIO = os.fdopen(outgoing[0], "rb")
-        with self._alarm(START_SECONDS):
-            if self._responses.read(1) != READY:
-                raise self._not_started()
         self._requests.write(f"{len(text)}\n".encode() + text)
-
-    @property
-    def _errors(self) -> Path:
-        return Path(self._folder.name) / "errors"
-
-    @property
-    def alive(self) -> bool:
-        """Whether the process can be called."""
-        return self._process.poll() is None
 
     def call(
         self, request: Request, tensors: Sequence[torch.Tensor], limit_bytes: int, seconds: float
@@ -177,51 +142,16 @@ class _ConfinedProcess:
             raise TaskError(response.error)
         return response, outputs
 
-    def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._requests, self._responses):
-            with suppress(OSError):  # what was not yet written cannot be
-                stream.close()
-        self._folder.cleanup()
-
-    @contextmanager
-    def _alarm(self, seconds: float) -> Iterator[None]:
-        """End the process if the block takes longer; a pending read or write then fails."""
-        alarm = Timer(seconds, self._kill)
-        alarm.daemon = True
-        alarm.start()
-        try:
-            yield
-        finally:
-            alarm.cancel()
-
-    def _kill(self) -> None:
-        self._late = True
-        self._process.kill()
-
-    def _not_started(self) -> InfrastructureError:
-        self._process.kill()
-        self._process.wait()
-        words = self._errors.read_text(errors="replace").strip().splitlines()[-1:]
-        self.close()
-        why = f"it took longer than {START_SECONDS:.0f} s" if self._late else " ".join(words) or "it gave no reason"
-        return InfrastructureError(f"the confined process for problem files did not start: {why[-300:]}")
-
     def _end(self, case: Case, seconds: float, error: Exception) -> KernelGymError:
         """End the process and return the reason why it did not answer."""
-        with suppress(subprocess.TimeoutExpired):  # it has closed its pipe and is about to end, or it is to be ended
-            self._process.wait(5)
-        status, words = self._process.poll(), self._errors.read_text(errors="replace").strip()[-300:]
-        self.close()
+        status, words = self._wait()
         if self._late:
             return ProblemFileDied(f"the problem file took longer than {seconds:.0f} s at case {case.name!r}")
         if isinstance(error, BrokenMessage):
             return ProblemFileDied(f"the problem file wrote to a pipe that is not its own at case {case.name!r}")
         if status is not None and status < 0:
             name = signal.Signals(-status).name
-            limit = f"it may use {MEMORY_BYTES >> 30} GB of memory"
+            limit = f"it may use {python_process.MEMORY_BYTES >> 30} GB of memory"
             return ProblemFileDied(f"the problem file was ended by {name} at case {case.name!r}; {limit}")
         last = f": {words.splitlines()[-1]}" if words else ""
         return ProblemFileDied(f"the problem file ended its process (status {status}) at case {case.name!r}{last}")
@@ -261,41 +191,3 @@ def _processes(process_id: int) -> _Processes:
     processes = _Processes()
     atexit.register(processes.close)
     return processes
-
-
-def _command(folder: Path, requests: int, responses: int) -> list[str]:
-    tools = programs()
-    confinement = tools.confinement
-    if confinement.tier not in TRUSTWORTHY:
-        raise TaskError(
-            f"problem files of others run at sandbox tier A or B only, this machine offers {confinement.tier}: "
-            "use --trust for a file that you trust"
-        )
-    readable = [str(tools.folder), *_readable()]
-    limits = ["--layers", str(confinement.layers), "--memory", str(MEMORY_BYTES), "--cpu-seconds", str(CPU_SECONDS)]
-    limits += ["--processes", "one", "--write", str(folder)]
-    limits += [word for path in readable for word in ("--read", path)]
-    server = [sys.executable, "-m", "kernel_gym.tasks.confined_server", str(requests), str(responses)]
-    return confinement.wrapped([str(tools.confine), *limits, "--", *server], read=readable, write=[folder])
-
-
-@lru_cache(maxsize=1)
-def _readable() -> tuple[str, ...]:
-    """Return what Python and torch read: the interpreter, installed packages, this package, the machine's figures."""
-    installed = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
-    package = str(Path(__file__).resolve().parent.parent)
-    system = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom")
-    figures = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/sys/devices/system")
-    return tuple(dict.fromkeys([sys.prefix, sys.base_prefix, *installed, package, *system, *figures]))
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LD_LIBRARY_PATH") if name in os.environ}
-    own = {
-        "USER": "nobody",
-        "HOME": str(folder),
-        "TMPDIR": str(folder),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONUNBUFFERED": "1",
-    }
-    return kept | own | {"OMP_NUM_THREADS": str(torch.get_num_threads())}

@@ -13,10 +13,11 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
+from kernel_gym.confinement.python_process import READY
 from kernel_gym.errors import KernelGymError
 from kernel_gym.tasks import messages
 from kernel_gym.tasks.instance import ModuleInstance, instantiate
-from kernel_gym.tasks.messages import READY, Request, Response
+from kernel_gym.tasks.messages import Request, Response
 
 if TYPE_CHECKING:
     import torch

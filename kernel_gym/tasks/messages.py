@@ -21,9 +21,6 @@ TEXT_LIMIT = 256 << 20
 
 Method = Literal["signature", "run_example", "evaluate", "fixed_inputs", "own_inputs", "work", "graph"]
 
-#: What the confined process writes when it is ready.
-READY = b"\n"
-
 _LENGTH = struct.Struct("<Q")
 
 
@@ -73,7 +70,7 @@ class BrokenMessage(Exception):
 
 def send_request(stream: BinaryIO, request: Request, tensors: Sequence[torch.Tensor] = ()) -> None:
     """Write a request and its tensors."""
-    _send(stream, _REQUEST.dump_json(request).decode(), tensors)
+    send(stream, _REQUEST.dump_json(request).decode(), tensors)
 
 
 def receive_request(stream: BinaryIO) -> tuple[Request, list[torch.Tensor]]:
@@ -84,7 +81,7 @@ def receive_request(stream: BinaryIO) -> tuple[Request, list[torch.Tensor]]:
 
 def send_response(stream: BinaryIO, response: Response, tensors: Sequence[torch.Tensor] = ()) -> None:
     """Write a response and its tensors."""
-    _send(stream, _RESPONSE.dump_json(response).decode(), tensors)
+    send(stream, _RESPONSE.dump_json(response).decode(), tensors)
 
 
 def receive_response(stream: BinaryIO, limit_bytes: int) -> tuple[Response, list[torch.Tensor]]:
@@ -101,17 +98,23 @@ def receive_response(stream: BinaryIO, limit_bytes: int) -> tuple[Response, list
         BrokenMessage: If the bytes are no response, or if the tensors are larger.
         EOFError: If the process has ended.
     """
+    text, tensors = receive(stream, limit_bytes)
+    try:
+        return _RESPONSE.validate_json(text), tensors
+    except ValidationError as error:
+        raise BrokenMessage(f"no response: {error.errors()[0]['msg']}") from error
+
+
+def receive(stream: BinaryIO, limit_bytes: int) -> tuple[str, list[torch.Tensor]]:
+    """Read a text and its tensors; a BrokenMessage if the tensors have more than `limit_bytes`."""
     text, specs = _receive_text(stream)
     if sum(spec.nbytes for spec in specs) > limit_bytes:
         raise BrokenMessage("more tensors than were asked for")
-    try:
-        response = _RESPONSE.validate_json(text)
-    except ValidationError as error:
-        raise BrokenMessage(f"no response: {error.errors()[0]['msg']}") from error
-    return response, [_receive_tensor(stream, spec) for spec in specs]
+    return text, [_receive_tensor(stream, spec) for spec in specs]
 
 
-def _send(stream: BinaryIO, text: str, tensors: Sequence[torch.Tensor]) -> None:
+def send(stream: BinaryIO, text: str, tensors: Sequence[torch.Tensor] = ()) -> None:
+    """Write a text and its tensors."""
     specs = [TensorSpec(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")) for tensor in tensors]
     frame = _FRAME.dump_json((text, specs))
     stream.write(_LENGTH.pack(len(frame)) + frame)

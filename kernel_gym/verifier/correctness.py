@@ -119,7 +119,7 @@ def refuse(run: Run, task: Task, values: ValueSet) -> Incorrect | None:
 
 def _run(device: Device, build: Build, task: Task, values: ValueSet, poison: int) -> Run:
     instance = task.instance(values.case)
-    return run_patiently(device, build, instance, Inputs(instance.signature, values.values, poison))
+    return run_patiently(device, build, instance, Inputs(instance.signature, values.values, poison, case=values.case))
 
 
 def run_patiently(device: Device, build: Build, instance: Instance, inputs: Inputs) -> Run:
@@ -187,8 +187,9 @@ def failed(run: Run, place: str, case: str) -> Incorrect:
     if run.status == "timeout":
         text = f"The kernel did not end {place}: {message or 'an endless loop or a wait'}"
         return Incorrect(text, cause="timeout", rule=_rule(run), line=_line(run), case=case)
-    where = f" line {_line(run)}" if _line(run) else ""
-    text = f"{_rule(run)}{where}: {message or 'the kernel ended abnormally'} ({place})"
+    part = run.fault.part if run.fault else ""
+    where = " ".join(word for word in (part, f"line {_line(run)}" if _line(run) else "") if word)
+    text = f"{_rule(run)}{where and ' ' + where}: {message or 'the kernel ended abnormally'} ({place})"
     return Incorrect(text, cause="fault", rule=_rule(run), line=_line(run), case=case)
 
 

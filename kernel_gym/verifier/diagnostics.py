@@ -7,6 +7,7 @@ Compiler output contains text of the author: it is shown, never interpreted.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -21,15 +22,20 @@ _TEMPLATE = re.compile(r" \[with [^\]]*\]")
 _LONGEST = 280
 
 
-def explain(diagnostics: tuple[Diagnostic, ...], source: str) -> tuple[str, int | None]:
-    """Return feedback and line of the first real error."""
+def explain(diagnostics: tuple[Diagnostic, ...], texts: Mapping[str, str]) -> tuple[str, int | None]:
+    """Return feedback and line of the first real error.
+
+    Args:
+        diagnostics: The compiler's errors.
+        texts: The author's texts by the parts that diagnostics name: one text "", or those of a bundle.
+    """
     first = next((d for d in diagnostics if not _CONSEQUENCES.search(d.message)), diagnostics[0])
-    lines = source.splitlines()
-    place = ""
+    lines = texts.get(first.part, "").splitlines()
+    place = f"{first.part}: " if first.part else ""
     if first.line is not None and 0 < first.line <= len(lines):
-        place = f"line {first.line}: "
+        place = f"{first.part and first.part + ' '}line {first.line}: "
     message = f"{place}{scrub(first.message)}"
-    if place and (quoted := _quote(lines[(first.line or 1) - 1])):
+    if "line" in place and (quoted := _quote(lines[(first.line or 1) - 1])):
         message += f" | {quoted}"
     hint = hint_for(first.message)
     return (f"{message}\nHint: {hint}" if hint else message), first.line

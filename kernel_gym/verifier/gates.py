@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from kernel_gym import activity
+from kernel_gym.hardware.bundles.runner import NO_LAUNCH, NOT_FROM_KERNEL, TORCH_COMPUTES
+from kernel_gym.hardware.bundles.text import BundleError
 from kernel_gym.hardware.device import Build, Clocked, Device, Diagnostic
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
@@ -26,6 +28,7 @@ from kernel_gym.verifier.screening import assembly, binary, dialect
 from kernel_gym.verifier.screening import screen as source_screen
 from kernel_gym.verifier.screening.source import Source, read
 from kernel_gym.verifier.secret import fingerprint
+from kernel_gym.verifier.submission import Submission, read_submission
 
 #: Most characters of a kernel's text. The longest that the apprentice writes has 40,000.
 MAX_CHARACTERS = 1_000_000
@@ -73,25 +76,33 @@ class Gates:
     def _run_gates(self, device: Device, kernel: Kernel, task: Task, clock: _Clock) -> Verdict:
         if len(kernel.source) > MAX_CHARACTERS:
             return Uncompilable(f"The file has more than {MAX_CHARACTERS:,} characters: a kernel is one file of code.")
-        source = read(kernel.source) if kernel.language in source_screen.BOOKS else None
+        try:
+            submission = read_submission(kernel)
+        except BundleError as error:
+            return Uncompilable(str(error), line=error.line)
+        source = read(submission.device_text) if kernel.language in source_screen.BOOKS else None
         with clock.gate("screen"):
-            finding = source_screen.screen(source, language=kernel.language) if source else None
-        if finding:
-            return _cheated("screen", finding)
+            refused = _screen(submission, source)
+        if refused:
+            return refused
         with clock.gate("compile"):
-            build = _compile(device, kernel, task, source)
+            build = _compile(device, submission, task, source)
         if isinstance(build, Uncompilable):
             return build
         with clock.gate("binary"):
-            refused = _screen_binary(build, source)
+            refused = _screen_binary(build, source, submission)
         if refused:
             return refused
         with clock.gate("correctness"):
             checked = self._check(device, build, task)
         if isinstance(checked, Incorrect):
-            return checked
+            return _without_kernel(checked) or checked
+        if computing := _computed_by_torch(checked):
+            return computing
         with clock.gate("latency"):
             timed = self._measure(device)(device, build, task, checked, self.references)
+        if isinstance(timed, Incorrect):
+            return _without_kernel(timed) or timed
         if not isinstance(timed, latency_simulated.Timed):
             return timed
         return self._inspected(_feasible(timed, checked, kernel), kernel, task)
@@ -135,25 +146,50 @@ class _Clock:
             self.seconds[name] = round(time.perf_counter() - begin, 6)
 
 
-def _cheated(gate: Gate, finding: Finding) -> Cheated:
-    return Cheated(finding.describe(), gate=gate, rule=finding.rule.id)
+def _cheated(gate: Gate, finding: Finding, part: str = "") -> Cheated:
+    return Cheated(f"{part} {finding.describe()}".strip(), gate=gate, rule=finding.rule.id)
 
 
-def _compile(device: Device, kernel: Kernel, task: Task, source: Source | None) -> Build | Uncompilable:
+def _screen(submission: Submission, source: Source | None) -> Cheated | None:
+    """Screen the device code, and the host code of a bundle."""
+    finding = source_screen.screen(source, language=submission.kernel.language) if source else None
+    if finding:
+        return _cheated("screen", finding, submission.device_part)
+    for part, text in submission.host_texts.items():
+        if finding := source_screen.screen_host(read(text)):
+            return _cheated("screen", finding, part)
+    return None
+
+
+def _compile(device: Device, submission: Submission, task: Task, source: Source | None) -> Build | Uncompilable:
     """Check the rules of the device's own compiler, then run the compiler of this machine."""
-    mistakes = dialect.lint(source) if source and kernel.language == "ascendc" else ()
+    kernel = submission.kernel
+    mistakes = dialect.lint(source, submission.device_part) if source and kernel.language == "ascendc" else ()
     if mistakes:
-        return _uncompilable(mistakes, kernel)
+        return _uncompilable(mistakes, submission)
     build = device.build(kernel, task)
-    return build if build.ok else _uncompilable(build.diagnostics, kernel)
+    return build if build.ok else _uncompilable(build.diagnostics, submission)
 
 
-def _uncompilable(diagnostics: tuple[Diagnostic, ...], kernel: Kernel) -> Uncompilable:
-    feedback, line = explain(diagnostics, kernel.source)
+def _uncompilable(diagnostics: tuple[Diagnostic, ...], submission: Submission) -> Uncompilable:
+    feedback, line = explain(diagnostics, submission.texts)
     return Uncompilable(feedback, line=line)
 
 
-def _screen_binary(build: Build, source: Source | None) -> Verdict | None:
+def _without_kernel(verdict: Incorrect) -> Cheated | None:
+    """Return the verdict on a bundle whose results do not come from its kernel; None for other mistakes."""
+    if verdict.rule not in (NO_LAUNCH, NOT_FROM_KERNEL):
+        return None
+    return Cheated(verdict.feedback, gate="correctness", rule=verdict.rule.lower().replace("_", "-"))
+
+
+def _computed_by_torch(checked: correctness.Checked) -> Cheated | None:
+    """Return the strict verdict on a bundle whose model computes with torch; None if it only moves values."""
+    text = next((text for text in checked.warnings if text.startswith(TORCH_COMPUTES)), None)
+    return Cheated(text, gate="correctness", rule="torch-computes") if text else None
+
+
+def _screen_binary(build: Build, source: Source | None, submission: Submission) -> Verdict | None:
     """Screen what the compiler read (a tree that only it could parse, its preprocessed text) and the binary."""
     language = build.kernel.language
     hidden = None
@@ -162,7 +198,7 @@ def _screen_binary(build: Build, source: Source | None) -> Verdict | None:
     if source and build.preprocessed:
         hidden = hidden or source_screen.screen_preprocessed(build.preprocessed, language)
     if hidden:
-        return _cheated("screen", hidden)
+        return _cheated("screen", hidden, submission.device_part)
     if build.binary is None:
         return None
     finding, mistakes = binary.screen(build.binary, language if language in binary.BOOKS else "ascendc")
@@ -170,7 +206,7 @@ def _screen_binary(build: Build, source: Source | None) -> Verdict | None:
         finding = finding or binary.screen_device_code(build.artifact) or assembly.screen(build.assembly)
     if finding:
         return _cheated("binary", finding)
-    return _uncompilable(mistakes, build.kernel) if mistakes else None
+    return _uncompilable(mistakes, submission) if mistakes else None
 
 
 def _feasible(timed: latency_simulated.Timed, checked: correctness.Checked, kernel: Kernel) -> Feasible:

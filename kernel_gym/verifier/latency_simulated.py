@@ -134,7 +134,7 @@ class _Measurement:
         return points
 
     def _run(self, case: Case, values: tuple[Array, ...]) -> Run:
-        return self.device.run(self.build, Inputs(self.task.instance(case).signature, values, POISON))
+        return self.device.run(self.build, Inputs(self.task.instance(case).signature, values, POISON, case=case))
 
     def _smaller_cases(self) -> Iterator[tuple[Case, Signature]]:
         """Yield valid cases below the timing sizes, from large to small, with their signatures."""

@@ -41,7 +41,7 @@ def measure(device: Device, build: Build, task: Task, checked: Checked, referenc
     count = FEWER if large else TRIALS
     trials = [_trial(task, seeds, number) for number in range(count)]
     runs: list[Run] = []
-    for run, values, poison in _runs(device, build, task.instance(task.timing), trials):
+    for run, values, poison in _runs(device, build, task.instance(task.timing), trials, seeds):
         refused = _refuse(run, task, values, poison)
         if refused is not None:
             return refused
@@ -51,23 +51,28 @@ def measure(device: Device, build: Build, task: Task, checked: Checked, referenc
 
 
 def _runs(
-    device: Device, build: Build, instance: Instance, trials: list[tuple[Array, ...]]
+    device: Device, build: Build, instance: Instance, trials: list[tuple[Array, ...]], seeds: Seeds
 ) -> Iterator[tuple[Run, tuple[Array, ...], int]]:
     """Yield a run for each set of inputs, with the inputs and the poison that outputs were filled with."""
     if isinstance(device, Clocked):
         timing = device.time(build, instance.signature, trials, POISON)
         yield from zip(timing.runs, trials, [POISON] * len(trials), strict=False)
         return
-    for values, poison in zip(trials, cycle((POISON, OTHER_POISON))):
-        yield run_patiently(device, build, instance, Inputs(instance.signature, values, poison)), values, poison
+    for number, (values, poison) in enumerate(zip(trials, cycle((POISON, OTHER_POISON)))):
+        inputs = Inputs(instance.signature, values, poison, _trial_seed(seeds, number), case=instance.case)
+        yield run_patiently(device, build, instance, inputs), values, poison
 
 
 def _trial(task: Task, seeds: Seeds, number: int) -> tuple[Array, ...]:
     """Return what the reference itself computes on, drawn for one kernel."""
     instance = task.instance(task.timing)
-    tensors = instance.own_inputs(seeds.integer("trial", number) % 2**63)
+    tensors = instance.own_inputs(_trial_seed(seeds, number))
     specs = instance.signature.inputs
     return tuple(_array(tensor, spec.dtype) for tensor, spec in zip(tensors, specs, strict=True))
+
+
+def _trial_seed(seeds: Seeds, number: int) -> int:
+    return seeds.integer("trial", number) % 2**63
 
 
 def _array(tensor: torch.Tensor, dtype: str) -> Array:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from kernel_gym.confinement import python_process
 from kernel_gym.confinement.programs import programs
 from kernel_gym.errors import ProblemFileDied, TaskError
 from kernel_gym.suites import find_task
@@ -28,7 +29,7 @@ def get_init_inputs():
 """
 
 pytestmark = pytest.mark.skipif(
-    programs().confinement.tier not in confined_instance.TRUSTWORTHY, reason="this machine's sandbox is too weak"
+    programs().confinement.tier not in python_process.TRUSTWORTHY, reason="this machine's sandbox is too weak"
 )
 
 
@@ -144,7 +145,7 @@ def test_an_endless_loop_is_answered_in_time(tmp_path, monkeypatch):
 
 
 def test_a_memory_bomb_hits_its_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(confined_instance, "MEMORY_BYTES", 4 << 30)
+    monkeypatch.setattr(python_process, "MEMORY_BYTES", 4 << 30)
     bomb = at_import("blocks = []\nwhile True: blocks.append(bytearray(1 << 28))")
     assert "memory" in fails(tmp_path, bomb).lower()
     tensors = at_import("import torch\nblocks = []\nwhile True: blocks.append(torch.ones(1 << 27))")

@@ -17,7 +17,7 @@ def test_the_first_real_error_with_the_line_and_a_hint():
         Diagnostic("‘Subs’ is not a member of ‘AscendC’", 2),
         Diagnostic("compilation terminated", 3),
     )
-    feedback, line = explain(diagnostics, SOURCE)
+    feedback, line = explain(diagnostics, {"": SOURCE})
     assert line == 2
     assert feedback.splitlines()[0] == "line 2: 'Subs' is not a member of 'AscendC' | AscendC::Subs(x, x, m, n);"
     assert "Adds" in feedback.splitlines()[1]
@@ -36,7 +36,7 @@ def test_paths_noise_and_length_are_scrubbed():
 
 
 def test_a_line_outside_the_source_is_not_quoted():
-    feedback, _ = explain((Diagnostic("bad", 99),), SOURCE)
+    feedback, _ = explain((Diagnostic("bad", 99),), {"": SOURCE})
     assert feedback == "bad"
 
 

@@ -32,25 +32,30 @@ _EXPRESSIONS = frozenset(
 )
 
 
-def lint(source: Source) -> tuple[Diagnostic, ...]:
-    """Return all mistakes in the order of their lines; none if the text does not parse, which the compiler reports."""
+def lint(source: Source, part: str = "") -> tuple[Diagnostic, ...]:
+    """Return all mistakes in the order of their lines; none if the text does not parse, which the compiler reports.
+
+    Args:
+        source: The text.
+        part: The part of a bundle that the text is; it has no host function.
+    """
     stray = [t for t in source.tokens if t.kind == "stray"]
     if stray:
         rule = _BOOK.rules["stray-character"]
-        return (Diagnostic(f"{rule.reason} ({stray[0].text[0]!a}); {rule.hint}", stray[0].line),)
+        return (Diagnostic(f"{rule.reason} ({stray[0].text[0]!a}); {rule.hint}", stray[0].line, part),)
     if source.tree.has_error:
         return ()
-    mistakes = sorted(findings(source), key=lambda finding: finding.line or 0)
-    return tuple(Diagnostic(f"{f.rule.reason} ('{f.detail}'); {f.rule.hint}", f.line) for f in mistakes)
+    mistakes = sorted(findings(source, not part), key=lambda finding: finding.line or 0)
+    return tuple(Diagnostic(f"{f.rule.reason} ('{f.detail}'); {f.rule.hint}", f.line, part) for f in mistakes)
 
 
-def findings(source: Source) -> Iterator[Finding]:
-    """Yield every mistake."""
+def findings(source: Source, launches: bool = True) -> Iterator[Finding]:
+    """Yield every mistake; a text that `launches` its kernel has a host function."""
     for directive in source.directives:
         if directive.name == "include" and included(directive) not in _INCLUDES:
             yield _BOOK.finding("missing-header", directive.line, included(directive))
     functions = [node for node in syntax.walk(source.tree) if node.type == "function_definition"]
-    yield from _entry_points(functions)
+    yield from _entry_points(functions, launches)
     names = _Names(source.tree, frozenset(included(d) for d in source.directives if d.name == "include"))
     for function in functions:
         if syntax.is_device_function(function):
@@ -60,10 +65,10 @@ def findings(source: Source) -> Iterator[Finding]:
             yield from _std(node)
 
 
-def _entry_points(functions: list[Node]) -> Iterator[Finding]:
+def _entry_points(functions: list[Node], launches: bool) -> Iterator[Finding]:
     if not any(syntax.is_entry(function) for function in functions):
         yield _BOOK.finding("no-kernel", None, "__global__")
-    if not any("kernel_launch" in syntax.declared_functions(function) for function in functions):
+    if launches and not any("kernel_launch" in syntax.declared_functions(function) for function in functions):
         yield _BOOK.finding("no-launch", None, "kernel_launch")
 
 

@@ -43,6 +43,24 @@ def screen(source: Source, compiled: bool = False, language: str = "ascendc") ->
         return book.finding(error.rule, error.line, error.detail)
 
 
+def screen_host(source: Source) -> Finding | None:
+    """Return the first rule that the host code of a bundle breaks, or None.
+
+    Host code runs confined and sees no values: what is left to forbid are the host system and other files.
+    """
+    book = rules.load("screen_host")
+    try:
+        broken = next((finding for directive in source.directives for finding in _directive(book, directive)), None)
+        broken = broken or next(_names(book, source), None)
+        if broken is None and not source.tree.has_error:
+            names = syntax.defined_functions(source.tree)
+            nodes = (node for node in syntax.walk(source.tree) if node.type == "call_expression")
+            broken = next((finding for node in nodes for finding in _call(book, node, names)), None)
+        return broken
+    except Unreadable as error:
+        return book.finding(error.rule, error.line, error.detail)
+
+
 def screen_preprocessed(text: str, language: str = "ascendc") -> Finding | None:
     """Return the first broken rule in what the compiler's preprocessor made of the author's text, or None."""
     book = rules.load(BOOKS[language])

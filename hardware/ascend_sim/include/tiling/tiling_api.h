@@ -5,9 +5,11 @@
 #include "library_tiling.h"
 #include "platform/platform_ascendc.h"
 
+#ifndef KERNEL_GYM_HOST  // the host layer of bundles has a class of its own
 namespace optiling {
 using ::TCubeTiling;
 }  // namespace optiling
+#endif
 
 namespace matmul_tiling {
 

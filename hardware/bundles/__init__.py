@@ -1,0 +1,1 @@
+"""Operator projects as one text: bundles of six strings in MultiKernelBench's form, built and run on a device."""

@@ -1,0 +1,223 @@
+"""The program of a confined process: runs the Python of a bundle, and asks for a launch at each EXEC_NPU_CMD.
+
+    python -m kernel_gym.hardware.bundles.model_server REQUESTS RESPONSES
+
+The two arguments are file descriptors. The confinement is set up before the program starts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import traceback
+import types
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, BinaryIO, cast
+
+import torch
+from torch.utils import _pytree as pytree
+
+from kernel_gym.confinement.python_process import READY
+from kernel_gym.errors import KernelGymError
+from kernel_gym.hardware.bundles import binding as bindings
+from kernel_gym.kernel import BUNDLE_TEXTS
+from kernel_gym.tasks import messages
+from kernel_gym.tasks.instance import ModuleInstance
+from kernel_gym.tasks.specs import Case
+from kernel_gym.tasks.value_domains import OnHost
+
+MODEL_FILE = "<model>"
+_NO_LIMIT = 1 << 62
+#: The extension that models import; some import the vendor's torch package first.
+EXTENSION, VENDOR = "custom_ops_lib", "torch_npu"
+
+
+class LaunchFailed(Exception):
+    """Raised inside the model if a launch failed; the other process knows why."""
+
+
+class BundleModel(ModuleInstance):
+    """The bundle's ModelNew at one case, with the reference's arguments of constructor and call.
+
+    As in the published harness, the model's text runs in the namespace of the reference.
+    """
+
+    def __init__(self, reference: str, digest: str, case: Case, model: str) -> None:
+        super().__init__(reference, digest, case, ())
+        namespace = self._names
+        exec(compile(model, MODEL_FILE, "exec"), namespace)
+        if "ModelNew" not in namespace:
+            raise KernelGymError("it defines no class ModelNew")
+        self._names = namespace | {"Model": namespace["ModelNew"]}
+        self._built: tuple[int, torch.nn.Module] | None = None
+
+    def forward(self, seed: int, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Call the model on the inputs of the reference's signature and return its outputs.
+
+        Its parameters are those of the inputs where names or, in their order, shapes agree; else as its constructor
+        draws them from `seed`.
+        """
+        values = dict(zip(self.signature.inputs, tensors, strict=True))
+        arguments = iter([tensor for spec, tensor in values.items() if spec.origin == "argument"])
+        leaves, structure = pytree.tree_flatten(self._arguments)
+        filled = [next(arguments) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        model = self._model_of(seed)
+        _load(model, {spec.name: tensor for spec, tensor in values.items() if spec.origin == "state"})
+        with torch.no_grad(), OnHost():
+            result = model(*cast(Any, pytree.tree_unflatten(filled, structure)))
+        return [leaf.contiguous() for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+
+    def _model_of(self, seed: int) -> torch.nn.Module:
+        if self._built is None or self._built[0] != seed:
+            with torch.random.fork_rng(devices=[]):
+                torch.default_generator.manual_seed(seed)
+                self._built = (seed, self._build())
+        return self._built[1]
+
+
+def _load(model: torch.nn.Module, state: dict[str, torch.Tensor]) -> None:
+    own = model.state_dict()
+    shared = {name: value for name, value in state.items() if name in own and own[name].shape == value.shape}
+    if len(shared) < len(state) and [v.shape for v in own.values()] == [v.shape for v in state.values()]:
+        shared = dict(zip(own, state.values(), strict=True))
+    with torch.no_grad():
+        for name, value in shared.items():
+            own[name].copy_(value)
+
+
+class Server:
+    """Answers requests about one bundle."""
+
+    def __init__(self, incoming: BinaryIO, outgoing: BinaryIO) -> None:
+        self._incoming, self._outgoing = incoming, outgoing
+        self._models: dict[str, BundleModel] = {}
+        self._poison = 0
+
+    def answer(self, request: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[dict[str, Any], list[torch.Tensor]]:
+        """Return the response to one request and its tensors."""
+        try:
+            if request["method"] == "texts":
+                return {"texts": _texts(request["source"])}, []
+            return {"kind": "result"}, self._forward(request, tensors)
+        except (bindings.NotUnderstood, bindings.BindingError) as error:
+            return _error(BUNDLE_TEXTS["python_bind_src"], str(error), type(error).__name__), []
+        except LaunchFailed:
+            return _error("", "a launch failed"), []
+        except BaseException as error:  # whatever a bundle raises is its fault
+            cause = error.__cause__ or error
+            if isinstance(cause, bindings.NotUnderstood | bindings.BindingError | LaunchFailed):
+                return _error(BUNDLE_TEXTS["python_bind_src"], str(cause), type(cause).__name__), []
+            words = (str(cause).strip().splitlines() or [""])[0]
+            text = words if isinstance(cause, KernelGymError) else f"{type(cause).__name__}: {words}"
+            return _error(BUNDLE_TEXTS["model_src"], text, "", _line(cause)), []
+
+    def _forward(self, request: dict[str, Any], tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        self._poison = request["poison"]
+        key = json.dumps([request["case"], request["digest"]])
+        if key not in self._models:
+            self._install(request["binding"])
+            case = Case(request["case"][0], request["case"][1], tuple((n, v) for n, v in request["case"][2]))
+            self._models = {key: BundleModel(request["reference"], request["digest"], case, request["model"])}
+        return self._models[key].forward(request["seed"], tensors)
+
+    def _install(self, text: str) -> None:
+        """Put stand-ins for the compiled extension and the vendor's package into `sys.modules`."""
+        binding = bindings.read(text)
+        evaluator = bindings.Evaluator(binding, self._launch, self._fill)
+        extension = types.ModuleType(EXTENSION)
+        for name in binding.exported:
+            setattr(extension, name, _function(evaluator, name))
+        sys.modules[EXTENSION] = extension
+        sys.modules[VENDOR] = _Vendor(VENDOR)
+        torch.npu = _Vendor("torch.npu")  # type: ignore[attr-defined]
+        for library in re.findall(r"TORCH_LIBRARY\w*\s*\(\s*(\w+)", text):
+            setattr(torch.ops, library, extension)
+
+    def _fill(self, tensor: torch.Tensor) -> torch.Tensor:
+        tensor.view(torch.uint8).fill_(self._poison) if tensor.dim() else tensor.fill_(float("nan"))
+        return tensor
+
+    def _launch(self, name: str, arguments: list[Any]) -> None:
+        """Ask the other process for a launch and copy what it wrote into the output tensors."""
+        sent, tensors = [], []
+        for argument in arguments:
+            if isinstance(argument, torch.Tensor):
+                sent.append(["tensor", len(tensors)])
+                tensors.append(argument.detach())
+            elif isinstance(argument, bool | int | float | str | list) or argument is None:
+                sent.append(["value", argument])
+            else:
+                raise bindings.NotUnderstood(f"EXEC_NPU_CMD({name}): an argument of type {type(argument).__name__}")
+        aliases = [t.data_ptr() for t in tensors if t.numel()]
+        message = {"kind": "launch", "name": name, "arguments": sent, "shared": len(set(aliases)) < len(aliases)}
+        messages.send(self._outgoing, json.dumps(message), tensors)
+        text, outputs = messages.receive(self._incoming, _NO_LIMIT)
+        reply = json.loads(text)
+        if "error" in reply:
+            raise LaunchFailed
+        for position, output in zip(reply["outputs"], outputs, strict=True):
+            tensors[position].copy_(output)
+
+
+class _Vendor(types.ModuleType):
+    """A package of which a model only uses functions without a result, such as `synchronize`."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *_, **__: None
+
+
+def _function(evaluator: bindings.Evaluator, name: str) -> Callable[..., Any]:
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            return evaluator.call(name, arguments, named)
+        except (bindings.NotUnderstood, bindings.BindingError, LaunchFailed):
+            raise
+        except Exception as error:
+            words = (str(error).strip().splitlines() or [""])[0]
+            raise bindings.BindingError(f"{name}(): {type(error).__name__}: {words}") from None
+
+    return call
+
+
+def _texts(source: str) -> dict[str, str]:
+    """Run the file of a bundle and return its six strings."""
+    namespace: dict[str, Any] = {"__name__": "bundle"}
+    exec(compile(source, "<bundle>", "exec"), namespace)
+    return {name: namespace[name] for name in BUNDLE_TEXTS if isinstance(namespace.get(name), str)}
+
+
+def _line(error: BaseException) -> int | None:
+    if isinstance(error, SyntaxError) and error.filename == MODEL_FILE:
+        return error.lineno
+    frames = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == MODEL_FILE]
+    return frames[-1] if frames else None
+
+
+def _error(part: str, message: str, kind: str = "", line: int | None = None) -> dict[str, Any]:
+    return {"kind": "error", "part": part, "message": message[:400], "type": kind, "line": line}
+
+
+def main(requests: int, responses: int) -> None:
+    """Answer requests until there are no more."""
+    incoming, outgoing = os.fdopen(requests, "rb"), os.fdopen(responses, "wb")
+    warnings.simplefilter("ignore")  # nobody reads them
+    outgoing.write(READY)
+    outgoing.flush()
+    answer = partial(Server(incoming, outgoing).answer)
+    while True:
+        try:
+            text, tensors = messages.receive(incoming, _NO_LIMIT)
+        except EOFError:
+            return
+        response, outputs = answer(json.loads(text), tensors)
+        messages.send(outgoing, json.dumps(response), outputs)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,345 @@
+"""Builds bundles and runs them on a device that runs kernels in one file.
+
+A run calls ModelNew in a confined process. Each EXEC_NPU_CMD comes back as a launch: the tiling function runs for its
+shapes, and the device runs the kernel on its tensors. The latency is that of all launches together.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from kernel_gym.errors import InfrastructureError, TaskError
+from kernel_gym.hardware.bundles import host, launch_text
+from kernel_gym.hardware.bundles.host import HostFailure, HostProgram, Parameter, TensorArgument
+from kernel_gym.hardware.bundles.model_process import ModelFailure, ModelProcess
+from kernel_gym.hardware.bundles.text import Bundle, BundleError, read
+from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, Run, numpy_dtype
+from kernel_gym.kernel import BUNDLE_TEXTS, Kernel
+from kernel_gym.tasks.specs import Case, InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.task import Task
+
+#: Bundles whose builds are kept.
+KEPT = 16
+#: Rules that a run of a bundle can break besides those of the device.
+NO_LAUNCH, NOT_FROM_KERNEL = "NO_LAUNCH", "NOT_FROM_KERNEL"
+#: How a warning begins that says which launches' values torch computed.
+TORCH_COMPUTES = "TORCH_COMPUTES"
+_BINDING, _HOST, _MODEL = (BUNDLE_TEXTS[name] for name in ("python_bind_src", "host_operator_src", "model_src"))
+_NAN = 0xFF
+
+
+@dataclass(frozen=True)
+class BuiltBundle:
+    """A bundle whose host code and kernel are compiled for a task."""
+
+    bundle: Bundle
+    program: HostProgram
+    kernel: Build
+    column: int
+    task: Task
+
+
+class BundleRunner:
+    """Builds and runs bundles for one device.
+
+    Args:
+        build: Compiles a kernel in one file.
+        run: Runs it.
+        folder: Returns an empty folder for the host code of a kernel.
+        platform: Vector cores, cube cores, bytes of unified buffer and of L1.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[Kernel, Task], Build],
+        run: Callable[[Build, Inputs], Run],
+        folder: Callable[[Kernel], Path],
+        platform: Sequence[int],
+    ) -> None:
+        self._build, self._run, self._folder, self._platform = build, run, folder, platform
+        self._built: OrderedDict[str, BuiltBundle] = OrderedDict()
+        self._process: tuple[str, ModelProcess] | None = None
+
+    def build(self, kernel: Kernel, task: Task) -> Build:
+        """Compile host code and kernel of a bundle."""
+        try:
+            bundle = read(kernel.source)
+        except BundleError as error:
+            return Build(kernel, diagnostics=(Diagnostic(str(error), error.line),))
+        program = host.build(bundle, self._folder(kernel))
+        if isinstance(program, tuple):
+            return Build(kernel, diagnostics=program)
+        column = _column(program, task)
+        text = launch_text.compose(bundle["kernel_src"], bundle.function, program, column)
+        if isinstance(text, Diagnostic):
+            return Build(kernel, diagnostics=(text,))
+        build = self._build(Kernel(text, kernel.language, kernel.trusted, "file"), task)
+        if not build.ok:
+            part = launch_text.PART
+            return Build(kernel, diagnostics=tuple(replace(d, part=part) for d in build.diagnostics))
+        self._built[kernel.digest] = BuiltBundle(bundle, program, build, column, task)
+        if len(self._built) > KEPT:
+            shutil.rmtree(self._built.popitem(last=False)[1].program.folder, ignore_errors=True)
+        return replace(build, kernel=kernel, preprocessed=launch_text.of_author(build.preprocessed))
+
+    def run(self, build: Build, inputs: Inputs) -> Run:
+        """Call the model once and run its launches."""
+        built = self._built.get(build.kernel.digest)
+        if built is None or inputs.values is None or inputs.case is None:
+            raise InfrastructureError("a bundle runs on the values of a case, after it was built")
+        call = _Call(built, inputs, self._run, self._platform)
+        try:
+            outputs = self._forward(built, inputs, call.launch)
+            if call.failure is None and inputs.poison != 0 and call.runs:
+                call.unlaunched = self._forward(built, inputs, call.pretend)
+        except ModelFailure as failure:
+            return call.failure or _failed(failure)
+        return call.failure or call.result(outputs)
+
+    def close(self) -> None:
+        """End the confined process."""
+        if self._process is not None:
+            self._process[1].close()
+        self._process = None
+
+    def _forward(self, built: BuiltBundle, inputs: Inputs, launch: Any) -> list[torch.Tensor]:
+        case = inputs.case or Case("timing", "timing")
+        request = {
+            "reference": built.task.source,
+            "digest": built.task.digest,
+            "case": [case.name, case.role, [list(size) for size in case.sizes]],
+            "model": built.bundle["model_src"],
+            "binding": built.bundle["python_bind_src"],
+            "seed": inputs.seed,
+            "poison": inputs.poison,
+        }
+        return self._model(built).forward(request, [_to_torch(array) for array in inputs.values or ()], launch)
+
+    def _model(self, built: BuiltBundle) -> ModelProcess:
+        """Return the confined process of a bundle; another bundle's is ended first."""
+        key = built.kernel.kernel.digest + built.bundle["model_src"] + built.bundle["python_bind_src"]
+        if self._process is None or self._process[0] != key or not self._process[1].alive:
+            self.close()
+            try:
+                self._process = (key, ModelProcess())
+            except TaskError as error:
+                raise InfrastructureError(str(error)) from error
+        return self._process[1]
+
+
+class _Call:
+    """One call of a bundle's model."""
+
+    def __init__(
+        self, built: BuiltBundle, inputs: Inputs, run: Callable[[Build, Inputs], Run], platform: Sequence[int]
+    ) -> None:
+        self._built, self._inputs, self._run, self._platform = built, inputs, run, platform
+        self.runs: list[Run] = []
+        self.failure: Run | None = None
+        self.unlaunched: list[torch.Tensor] | None = None
+        self._computed: list[str] = []
+        self._results: list[Array] = []
+
+    def launch(self, name: str, arguments: list[Any], shared: bool) -> dict[int, torch.Tensor] | None:
+        """Run one launch on the device; None if it failed, and then `failure` says why."""
+        try:
+            return self._launch(name, arguments, shared)
+        except HostFailure as failure:
+            self.failure = _fault("HOST", str(failure), _HOST)
+        except ModelFailure as failure:
+            self.failure = _failed(failure)
+        return None
+
+    def pretend(self, name: str, arguments: list[Any], shared: bool) -> dict[int, torch.Tensor]:
+        """Answer a launch with NaN, to see whether the model's outputs depend on it."""
+        tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
+        count = len(self._built.program.operator.outputs)
+        positions = range(len(tensors) - count, len(tensors))
+        return {p: torch.from_numpy(np.full_like(_to_numpy(tensors[p]).view(np.uint8), _NAN)).view(tensors[p].dtype).reshape(tensors[p].shape) for p in positions}
+
+    def result(self, outputs: list[torch.Tensor]) -> Run:
+        """Return the run with the model's outputs."""
+        specs = self._inputs.signature.outputs
+        if not self.runs:
+            return _fault(NO_LAUNCH, "ModelNew launches no kernel of the bundle", _MODEL)
+        shapes = [(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")) for tensor in outputs]
+        expected = [(spec.shape, spec.dtype) for spec in specs]
+        if shapes != expected:
+            text = f"ModelNew returns {_describe(shapes)}, the reference {_describe(expected)}"
+            return _fault("OUTPUT_SHAPE", text, _MODEL)
+        if self.unlaunched is not None:
+            for index, (output, other) in enumerate(zip(outputs, self.unlaunched, strict=False)):
+                if output.shape == other.shape and output.numel() and torch.equal(output, other):
+                    text = f"output {index} is the same without the kernel: torch computes it"
+                    return _fault(NOT_FROM_KERNEL, text, _MODEL)
+        arrays = tuple(_to_numpy(tensor) for tensor in outputs)
+        return _merged(self.runs, arrays, self._notes(arrays))
+
+    def _notes(self, outputs: tuple[Array, ...]) -> tuple[str, ...]:
+        """Return which values torch computed: those that are in no tensor that it was given."""
+        computed = list(self._computed)
+        computed += [f"output {i}" for i, array in enumerate(outputs) if not _consists_of(array, self._results)]
+        return (f"{TORCH_COMPUTES}: torch computes {', '.join(computed)}; only the kernel is timed",) if computed else ()
+
+    def _launch(self, name: str, arguments: list[Any], shared: bool) -> dict[int, torch.Tensor] | None:
+        operator = self._built.program.operator
+        if name != f"aclnn{operator.name}":
+            raise ModelFailure(_BINDING, f"{name} does not exist: the bundle's operator is aclnn{operator.name}")
+        counts = len(operator.inputs), len(operator.attributes), len(operator.outputs)
+        if len(arguments) != sum(counts):
+            text = f"{name} takes {counts[0]} inputs, {counts[1]} attributes and {counts[2]} outputs, in this order"
+            raise ModelFailure(_BINDING, f"{text}, not {len(arguments)} arguments")
+        inputs, outputs = arguments[: counts[0]], arguments[counts[0] + counts[1] :]
+        values = arguments[counts[0] : counts[0] + counts[1]]
+        specs = [_argument(p, value) for p, value in zip((*operator.inputs, *operator.outputs), [*inputs, *outputs], strict=True)]
+        self._check_types(specs)
+        if shared and _overlap(inputs, outputs):
+            raise ModelFailure(_BINDING, f"{name}: an output is also an input, which is not supported")
+        tiling = host.tile(self._built.program, specs[: counts[0]], specs[counts[0] :], values, self._platform)
+        return self._on_device(inputs, outputs, tiling)
+
+    def _check_types(self, specs: Sequence[TensorArgument]) -> None:
+        operator = self._built.program.operator
+        for parameter, spec in zip((*operator.inputs, *operator.outputs), specs, strict=True):
+            if spec.dtype is not None and parameter.dtypes and spec.dtype != parameter.dtypes[self._column(parameter)]:
+                text = f"{parameter.name} is {spec.dtype}, the operator takes {', '.join(parameter.dtypes)}"
+                raise ModelFailure(_BINDING, text)
+
+    def _column(self, parameter: Parameter) -> int:
+        return min(self._built.column, len(parameter.dtypes) - 1)
+
+    def _on_device(self, inputs: list[Any], outputs: list[Any], tiling: host.Tiling) -> dict[int, torch.Tensor] | None:
+        given = [(i, _to_numpy(tensor)) for i, tensor in enumerate(inputs) if tensor is not None]
+        results = [_to_numpy(tensor) for tensor in outputs]
+        self._note_computed([array for _, array in given])
+        signature = Signature(
+            inputs=tuple(InputSpec(array.shape, _name(array)) for _, array in given),
+            outputs=tuple(TensorSpec(array.shape, _name(array)) for array in results),
+            ints=launch_text.integers(_indices(inputs, outputs), tiling),
+        )
+        poison = _poison(results, self._inputs.poison)
+        values = tuple(array for _, array in given)
+        call = replace(
+            self._inputs, signature=signature, values=values, poison=poison, case=None, workspace=tiling.workspace
+        )
+        run = self._run(self._built.kernel, call)
+        if run.status != "ok":
+            fault = run.fault and replace(run.fault, part=launch_text.PART if run.fault.line else "")
+            self.failure = replace(run, outputs=(), fault=fault)
+            return None
+        self.runs.append(replace(run, outputs=()))
+        self._results += run.outputs
+        first = len(given)
+        return {first + i: _to_torch(array) for i, array in enumerate(run.outputs)}
+
+    def _note_computed(self, arrays: list[Array]) -> None:
+        known = [*(self._inputs.values or ()), *self._results]
+        for index, array in enumerate(arrays):
+            if not _consists_of(array, known):
+                self._computed.append(f"input {index} of launch {len(self.runs) + 1}")
+
+
+def _column(program: HostProgram, task: Task) -> int:
+    """Return which combination of element types a kernel is compiled for: the first that fits the task's input."""
+    dtype = task.instance(task.timing).signature.inputs[0].dtype if program.operator.inputs else ""
+    for parameter in program.operator.inputs[:1]:
+        if dtype in parameter.dtypes:
+            return parameter.dtypes.index(dtype)
+    return 0
+
+
+def _argument(parameter: Parameter, value: Any) -> TensorArgument:
+    if value is None and parameter.optional:
+        return TensorArgument((), None)
+    if not isinstance(value, torch.Tensor):
+        raise ModelFailure(_BINDING, f"EXEC_NPU_CMD passes {value!r} where the operator has the tensor {parameter.name}")
+    return TensorArgument(tuple(value.shape), str(value.dtype).removeprefix("torch."))
+
+
+def _overlap(inputs: list[Any], outputs: list[Any]) -> bool:
+    """Return whether an output may be an input: equal shapes and values, where the model says that memory is shared."""
+    return any(
+        isinstance(i, torch.Tensor) and i.shape == o.shape and i.dtype == o.dtype and torch.equal(i, o)
+        for o in outputs
+        for i in inputs
+    )
+
+
+def _indices(inputs: list[Any], outputs: list[Any]) -> list[int]:
+    """Return for each argument the index of its tensor; -1 for an absent one."""
+    present = [tensor is not None for tensor in inputs]
+    indices = [sum(present[:i]) if is_present else -1 for i, is_present in enumerate(present)]
+    return indices + [sum(present) + i for i in range(len(outputs))]
+
+
+def _poison(outputs: list[Array], poison: int) -> int:
+    """Return the byte that the outputs hold: the poison of memory that is not set, or zero."""
+    for byte in (poison, 0):
+        if all((array.view(np.uint8) == byte).all() for array in outputs if array.size):
+            return byte
+    raise ModelFailure(_BINDING, "an output holds other values than zeros before the launch, which is not supported")
+
+
+def _consists_of(array: Array, known: Sequence[Array]) -> bool:
+    """Return whether every element is zero, one, or an element of one of the known arrays."""
+    if array.dtype.kind != "f" or not array.size:
+        return True
+    same = [np.ravel(other) for other in known if other.dtype == array.dtype]
+    if any(other.size == array.size and np.array_equal(other, np.ravel(array)) for other in same):
+        return True
+    values = np.unique(array)
+    values = values[np.isfinite(values) & (values != 0) & (values != 1)]
+    return bool(np.isin(values, np.concatenate(same)).all()) if same else not values.size
+
+
+def _merged(runs: list[Run], outputs: tuple[Array, ...], notes: tuple[str, ...]) -> Run:
+    """Return all launches of a call as one run; its profile is that of the longest."""
+    longest = max(runs, key=lambda run: run.latency_us or 0.0)
+    return replace(
+        longest,
+        outputs=outputs,
+        latency_us=sum(run.latency_us or 0.0 for run in runs),
+        warnings=(*(text for run in runs for text in run.warnings), *notes),
+        printed="".join(run.printed for run in runs),
+        spent=sum(run.spent for run in runs),
+        seconds=sum(run.seconds for run in runs),
+    )
+
+
+def _failed(failure: ModelFailure) -> Run:
+    rule = "BINDING" if failure.part == _BINDING else "MODEL"
+    return _fault(rule, failure.message, failure.part, failure.line)
+
+
+def _fault(rule: str, message: str, part: str, line: int | None = None) -> Run:
+    return Run("fault", fault=Fault(rule, message, line, part=part))
+
+
+def _describe(shapes: list[tuple[tuple[int, ...], str]]) -> str:
+    return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in shapes) or "no tensor"
+
+
+def _name(array: Array) -> str:
+    return str(array.dtype)
+
+
+def _to_torch(array: Array) -> torch.Tensor:
+    array = np.ascontiguousarray(array).reshape(np.shape(array))
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def _to_numpy(tensor: torch.Tensor) -> Array:
+    plain = tensor.detach().contiguous()
+    if plain.dtype == torch.bfloat16:
+        return np.asarray(plain.view(torch.int16).numpy().view(numpy_dtype("bfloat16")))
+    return np.asarray(plain.numpy())

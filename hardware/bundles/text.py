@@ -1,0 +1,124 @@
+"""Reads a bundle: a Python file that assigns six strings.
+
+Strings that are written out are read from the syntax tree; nothing runs. A file that computes one of them runs in a
+confined process.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kernel_gym.errors import KernelGymError
+from kernel_gym.kernel import BUNDLE_TEXTS
+
+#: Most characters of a bundle.
+MAX_CHARACTERS = 1_000_000
+_NAME = re.compile(r"[A-Za-z_]\w{0,199}")
+
+
+class BundleError(KernelGymError):
+    """Raised for a file that is no bundle.
+
+    Args:
+        message: One line that says what is wrong.
+        line: The line of the file, if known.
+    """
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The six texts of a bundle, by the names of `BUNDLE_TEXTS`."""
+
+    texts: dict[str, str]
+
+    def __getitem__(self, name: str) -> str:
+        return self.texts[name]
+
+    @property
+    def operator(self) -> str:
+        """The name of the operator in the project JSON."""
+        return _operator(self["project_json_src"])
+
+    @property
+    def function(self) -> str:
+        """The name that the toolchain gives to files and kernel function of the operator."""
+        return snake_case(self.operator)
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The texts by the names that feedback uses."""
+        return {BUNDLE_TEXTS[name]: text for name, text in self.texts.items()}
+
+
+def read(source: str) -> Bundle:
+    """Read a bundle; a BundleError says in one line what is wrong."""
+    if len(source) > MAX_CHARACTERS:
+        raise BundleError(f"a bundle has at most {MAX_CHARACTERS:,} characters, this one has {len(source):,}")
+    return _read(source)
+
+
+@lru_cache(maxsize=256)
+def _read(source: str) -> Bundle:
+    tree = _parse(source)
+    texts = _written_out(tree)
+    if set(texts) != set(BUNDLE_TEXTS) and _computes(tree, set(BUNDLE_TEXTS) - set(texts)):
+        from kernel_gym.hardware.bundles.model_process import compute_texts  # starts a process
+
+        texts = compute_texts(source)
+    missing = [name for name in BUNDLE_TEXTS if name not in texts]
+    if missing:
+        raise BundleError(f"the bundle lacks {', '.join(missing)}; it assigns six strings: {', '.join(BUNDLE_TEXTS)}")
+    bundle = Bundle(texts)
+    _operator(bundle["project_json_src"])
+    return bundle
+
+
+def _parse(source: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except SyntaxError as error:
+        raise BundleError(f"the bundle is not Python: {error.msg}", error.lineno) from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise BundleError(f"the bundle is not Python: {error}") from None
+
+
+def _written_out(tree: ast.Module) -> dict[str, str]:
+    """Return the texts that are plain strings."""
+    texts = dict[str, str]()
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
+            names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
+            if isinstance(statement.value.value, str):
+                texts |= {name: statement.value.value for name in names if name in BUNDLE_TEXTS}
+    return texts
+
+
+def _computes(tree: ast.Module, names: set[str]) -> bool:
+    """Return whether the file may assign to these names in another way than by a plain string."""
+    return any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in names for n in ast.walk(tree))
+
+
+def _operator(text: str) -> str:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BundleError(f"project JSON: not JSON: {error}") from None
+    entry = data[0] if isinstance(data, list) and data else data
+    name = entry.get("op") if isinstance(entry, dict) else None
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise BundleError('project JSON: it names no operator; write [{"op": "ReluCustom", ...}]')
+    return name
+
+
+def snake_case(name: str) -> str:
+    """Return an operator's name as the toolchain spells it in files and functions: `ReluCustom` is `relu_custom`."""
+    parts = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
+    return re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", parts).lower()
