@@ -215,8 +215,7 @@ class AscendSim:
         lines += ["auto_sync 1"] if self._auto_sync else []
         lines += self._tensors.lines(signature)
         lines += [
-            f"tensor workspace {DTYPES['uint8'][0]} 0 {size} 0"
-            for size in (_workspace_bytes(inputs), FRAMEWORK_BYTES)
+            f"tensor workspace {DTYPES['uint8'][0]} 0 {size} 0" for size in (_workspace_bytes(inputs), FRAMEWORK_BYTES)
         ]
         lines += [f"int {value}" for value in signature.ints]
         lines += [f"float {float(value).hex()}" for value in signature.floats]

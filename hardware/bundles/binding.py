@@ -25,8 +25,9 @@ _DTYPES = {
     "Bool": torch.bool,
 }  # fmt: skip
 _INTEGERS = frozenset({"int", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t"})
+_MAKING = ("empty", "zeros", "ones", "full", "rand", "randn", "new_empty", "new_zeros")
 _UNFILLED = ("empty", "empty_like", "new_empty", "empty_strided")
-_STEPS = 1_000_000
+_STEPS = 100_000
 
 
 class NotUnderstood(Exception):
@@ -121,7 +122,9 @@ def _parameters(declarator: Node) -> list[tuple[str, str, Node | None]]:
         if node.type in ("parameter_declaration", "optional_parameter_declaration"):
             inner = node.child_by_field_name("declarator")
             name = re.sub(r"[&*\s]|const\b", "", _text(inner))
-            parameters.append((_text(node.child_by_field_name("type")), name, node.child_by_field_name("default_value")))
+            parameters.append(
+                (_text(node.child_by_field_name("type")), name, node.child_by_field_name("default_value"))
+            )
     return parameters
 
 
@@ -185,7 +188,8 @@ class Evaluator:
                 raise BindingError(f"{name}() lacks its argument {function.parameters[position][1]}")
         if len(values) > len(function.parameters) or set(named) - set(keywords):
             raise BindingError(f"{name}() takes {len(function.parameters)} arguments")
-        return self._call(function, [_converted(v, t, n) for v, (t, n, _) in zip(values, function.parameters, strict=True)])
+        typed = zip(values, function.parameters, strict=True)
+        return self._call(function, [_converted(value, kind, name) for value, (kind, name, _) in typed])
 
     def _call(self, function: Function, values: Sequence[Any]) -> Any:
         names = dict(zip((name for _, name, _ in function.parameters), values, strict=False))
@@ -301,9 +305,7 @@ class Evaluator:
             case "cast_expression":
                 return _cast(_text(node.child_by_field_name("type")), self._evaluate(_field(node, "value"), names))
             case "subscript_expression":
-                index = node.child_by_field_name("indices") or _field(node, "index")
-                place = self._evaluate(index.named_children[0] if index.type == "subscript_argument_list" else index, names)
-                return self._evaluate(_field(node, "argument"), names)[place]
+                return self._evaluate(_field(node, "argument"), names)[self._index(node, names)]
             case "assignment_expression":
                 return self._assign(node, names)
             case "update_expression":
@@ -313,7 +315,9 @@ class Evaluator:
             case "call_expression":
                 return self._call_expression(node, names)
             case "field_expression":
-                return getattr(self._evaluate(_field(node, "argument"), names), _text(node.child_by_field_name("field")))
+                return getattr(
+                    self._evaluate(_field(node, "argument"), names), _text(node.child_by_field_name("field"))
+                )
             case "comma_expression":
                 return [self._evaluate(child, names) for child in node.named_children][-1]
         raise _unknown(node)
@@ -348,12 +352,14 @@ class Evaluator:
         if target.type == "identifier":
             names[_text(target)] = value
         elif target.type == "subscript_expression":
-            index = target.child_by_field_name("indices") or _field(target, "index")
-            place = self._evaluate(index.named_children[0] if index.type == "subscript_argument_list" else index, names)
-            self._evaluate(_field(target, "argument"), names)[place] = value
+            self._evaluate(_field(target, "argument"), names)[self._index(target, names)] = value
         else:
             raise _unknown(node)
         return value
+
+    def _index(self, node: Node, names: dict[str, Any]) -> Any:
+        index = node.child_by_field_name("indices") or _field(node, "index")
+        return self._evaluate(index.named_children[0] if index.type == "subscript_argument_list" else index, names)
 
     def _call_expression(self, node: Node, names: dict[str, Any]) -> Any:
         callee = _field(node, "function")
@@ -395,12 +401,12 @@ class Evaluator:
         raise _unknown(node)
 
     def _torch(self, function: Callable[..., Any], name: str, arguments: list[Any]) -> Any:
-        given = {"dtype": a.dtype for a in arguments if isinstance(a, Options) and a.dtype is not None}
+        dtypes = [argument.dtype for argument in arguments if isinstance(argument, Options) and argument.dtype]
         plain = [argument for argument in arguments if not isinstance(argument, Options)]
-        if name in ("empty", "zeros", "ones", "full", "rand", "randn", "new_empty", "new_zeros"):
-            given |= {"dtype": a for a in plain if isinstance(a, torch.dtype)}
+        if name in _MAKING:
+            dtypes += [argument for argument in plain if isinstance(argument, torch.dtype)]
             plain = [argument for argument in plain if not isinstance(argument, torch.dtype)]
-        result = function(*plain, **given)
+        result = function(*plain, dtype=dtypes[-1]) if dtypes else function(*plain)
         return self.fill(result) if name in _UNFILLED else result
 
     def _method(self, node: Node, owner: Any, name: str, arguments: list[Any]) -> Any:
@@ -481,9 +487,9 @@ def _unknown(node: Node) -> NotUnderstood:
 
 
 def _number(text: str) -> int | float:
-    plain = text.replace("'", "")
-    if re.fullmatch(r"0[xX][0-9a-fA-F]+[uUlL]*|\d+[uUlL]*", plain):
-        return int(plain.rstrip("uUlL"), 0) if plain[:2] in ("0x", "0X") else int(plain.rstrip("uUlL"))
+    plain = re.sub(r"['\s]", "", text)
+    if re.fullmatch(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)[uUlL]*", plain):
+        return int(plain.rstrip("uUlL"), 16 if "x" in plain.lower() else 10)
     return float(plain.rstrip("fFlL"))
 
 

@@ -128,7 +128,7 @@ def build(bundle: Bundle, folder: Path) -> HostProgram | tuple[Diagnostic, ...]:
     code, output = call_confined(host, command, folder, [headers, *compiler_roots(host.compiler)])
     if code or not (folder / PROGRAM).is_file():
         parts = {OPERATOR: BUNDLE_TEXTS["host_operator_src"]}
-        parts |= {name: BUNDLE_TEXTS["host_tiling_src"] for name in (tiling, f"./{tiling}")}
+        parts |= dict.fromkeys((tiling, f"./{tiling}"), BUNDLE_TEXTS["host_tiling_src"])
         return diagnostics(output, parts) or (Diagnostic(unexplained(code, output), None, "host operator"),)
     try:
         return _described(bundle, folder, _ask(folder, "describe"))
@@ -166,7 +166,9 @@ def tile(
     (program.folder / REQUEST).write_text("\n".join(lines) + "\n")
     words = {line[0]: line[1:] for line in _ask(program.folder, "tile") if line}
     if words.get("status") != ["0"]:
-        raise HostFailure(f"the tiling function returned {' '.join(words.get('status', ['nothing']))}, not GRAPH_SUCCESS")
+        raise HostFailure(
+            f"the tiling function returned {' '.join(words.get('status', ['nothing']))}, not GRAPH_SUCCESS"
+        )
     return Tiling(
         data=_bytes(words.get("tiling", [])),
         blocks=_number(words.get("blocks", []), "SetBlockDim", 1, 0xFFFF),

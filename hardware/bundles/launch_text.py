@@ -51,7 +51,8 @@ extern "C" int kernel_launch(const KernelArgs *a, void *stream) {{
                 : tensor < a->num_inputs ? (GM_ADDR)a->inputs[tensor].ptr
                                          : (GM_ADDR)a->outputs[tensor - a->num_inputs].ptr;
     }}
-    {function}<<<static_cast<uint32_t>(a->ints[0]), nullptr, stream>>>({arguments}(GM_ADDR)a->workspace, (GM_ADDR)(data + 1));
+    {function}<<<static_cast<uint32_t>(a->ints[0]), nullptr, stream>>>(
+        {arguments}(GM_ADDR)a->workspace, (GM_ADDR)(data + 1));
     return 0;
 }}
 """

@@ -163,7 +163,7 @@ class _Call:
         tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
         count = len(self._built.program.operator.outputs)
         positions = range(len(tensors) - count, len(tensors))
-        return {p: torch.from_numpy(np.full_like(_to_numpy(tensors[p]).view(np.uint8), _NAN)).view(tensors[p].dtype).reshape(tensors[p].shape) for p in positions}
+        return {position: _all_nan(tensors[position]) for position in positions}
 
     def result(self, outputs: list[torch.Tensor]) -> Run:
         """Return the run with the model's outputs."""
@@ -187,7 +187,9 @@ class _Call:
         """Return which values torch computed: those that are in no tensor that it was given."""
         computed = list(self._computed)
         computed += [f"output {i}" for i, array in enumerate(outputs) if not _consists_of(array, self._results)]
-        return (f"{TORCH_COMPUTES}: torch computes {', '.join(computed)}; only the kernel is timed",) if computed else ()
+        return (
+            (f"{TORCH_COMPUTES}: torch computes {', '.join(computed)}; only the kernel is timed",) if computed else ()
+        )
 
     def _launch(self, name: str, arguments: list[Any], shared: bool) -> dict[int, torch.Tensor] | None:
         operator = self._built.program.operator
@@ -199,7 +201,10 @@ class _Call:
             raise ModelFailure(_BINDING, f"{text}, not {len(arguments)} arguments")
         inputs, outputs = arguments[: counts[0]], arguments[counts[0] + counts[1] :]
         values = arguments[counts[0] : counts[0] + counts[1]]
-        specs = [_argument(p, value) for p, value in zip((*operator.inputs, *operator.outputs), [*inputs, *outputs], strict=True)]
+        specs = [
+            _argument(p, value)
+            for p, value in zip((*operator.inputs, *operator.outputs), [*inputs, *outputs], strict=True)
+        ]
         self._check_types(specs)
         if shared and _overlap(inputs, outputs):
             raise ModelFailure(_BINDING, f"{name}: an output is also an input, which is not supported")
@@ -247,6 +252,12 @@ class _Call:
                 self._computed.append(f"input {index} of launch {len(self.runs) + 1}")
 
 
+def _all_nan(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of the same shape and type whose bytes are those of NaN."""
+    array = _to_numpy(tensor)
+    return _to_torch(np.frombuffer(bytes([_NAN]) * array.nbytes, array.dtype).reshape(array.shape).copy())
+
+
 def _column(program: HostProgram, task: Task) -> int:
     """Return which combination of element types a kernel is compiled for: the first that fits the task's input."""
     dtype = task.instance(task.timing).signature.inputs[0].dtype if program.operator.inputs else ""
@@ -260,7 +271,9 @@ def _argument(parameter: Parameter, value: Any) -> TensorArgument:
     if value is None and parameter.optional:
         return TensorArgument((), None)
     if not isinstance(value, torch.Tensor):
-        raise ModelFailure(_BINDING, f"EXEC_NPU_CMD passes {value!r} where the operator has the tensor {parameter.name}")
+        raise ModelFailure(
+            _BINDING, f"EXEC_NPU_CMD passes {value!r} where the operator has the tensor {parameter.name}"
+        )
     return TensorArgument(tuple(value.shape), str(value.dtype).removeprefix("torch."))
 
 

@@ -56,7 +56,7 @@ def call_confined(
     words_name: str = "words",
     one_process: bool = False,
 ) -> tuple[int, str]:
-    """Return exit status and output of a compiler, or another program, that may write `folder` only and read `read` besides.
+    """Return exit status and output of a program that may write `folder` only and read `read` besides.
 
     Raises:
         InfrastructureError: If the limits could not be set up.

@@ -56,13 +56,14 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any configuration key, dotted")
 
 
-def add_policy_argument(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """Add the option that says how kernels are judged."""
+def add_policy_argument(parser: argparse.ArgumentParser, default: str | None = None, words: str = "") -> None:
+    """Add the option that says how kernels are judged; `words` are added to its help."""
     parser.add_argument(
         "--policy",
         choices=POLICIES,
         default=default,
-        help="how kernels are judged: strict (default), or reference: its own shapes and inputs, atol = rtol = 1e-2",
+        help="how kernels are judged: strict (default), or reference: its own shapes and inputs, atol = rtol = 1e-2"
+        + words,
     )
 
 

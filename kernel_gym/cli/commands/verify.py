@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from kernel_gym import plugins, suites
-from kernel_gym.cli import command_line
+from kernel_gym.cli import bundle_table, command_line
 from kernel_gym.cli.profile_table import profile_table
 from kernel_gym.cli.run_options import add_policy_argument
 from kernel_gym.errors import DeviceUnavailable, KernelGymError
@@ -29,6 +29,8 @@ kernel-gym verify --task level1/softmax --kernel softmax.asc --profile
 kernel-gym verify --task level1/softmax --kernel softmax.asc --trace softmax.json
 kernel-gym verify --task my_task.py --kernel my_kernel.asc --json
 kernel-gym verify --task my_task.py --kernel my_kernel.asc --policy reference
+kernel-gym verify --task level1/relu --bundle relu.py
+kernel-gym verify --bundles answers/ --task references/
 """
 RESUMES = True
 #: Colour and words for what a verdict says first.
@@ -43,11 +45,20 @@ _TITLES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("--task", required=True, help="suite/name, suite/number, or a .py file in KernelBench's format")
+    parser.add_argument("--task", help="suite/name, suite/number, or a .py file in KernelBench's format")
     command_line.add_trust_argument(parser)
-    parser.add_argument("--kernel", required=True, type=Path, help="source file of the kernel")
+    judged = parser.add_mutually_exclusive_group(required=True)
+    judged.add_argument("--kernel", type=Path, help="source file of the kernel")
+    judged.add_argument("--bundle", type=Path, help="a bundle: a .py file of six strings in MultiKernelBench's form")
+    judged.add_argument(
+        "--bundles",
+        type=Path,
+        metavar="FOLDER",
+        help="all bundles of a folder; the reference of NAME.py is NAME.py in the folder or suite of --task, or "
+        "NAME.reference.py beside it",
+    )
     parser.add_argument("--device", default="ascend-sim", help="where it runs (default: %(default)s)")
-    add_policy_argument(parser, "strict")
+    add_policy_argument(parser, words="; bundles are judged by reference unless you say strict")
     parser.add_argument("--profile", action="store_true", help="show where the time goes")
     parser.add_argument(
         "--trace",
@@ -69,10 +80,16 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the verdict; the exit status is 0 for every verdict that was reached."""
     from kernel_gym.experiments.runs.progress import show_progress
 
-    source = _read(arguments.kernel)
+    if arguments.policy is None:
+        arguments.policy = "strict" if arguments.kernel else "reference"
+    if arguments.bundles:
+        return _verify_all(arguments)
+    if arguments.task is None:
+        raise command_line.UsageError("--task is required")
+    source = _read(arguments.kernel or arguments.bundle)
     device = _device(arguments.device)
     task = suites.find_task(arguments.task)
-    kernel = Kernel(source, device.language)
+    kernel = Kernel(source, device.language, form="bundle" if arguments.bundle else None)
     with _verifier(device, arguments) as verifier:
         with show_progress("verify"):
             verdict = verifier.verify(kernel, task)
@@ -86,6 +103,26 @@ def run(arguments: argparse.Namespace) -> int:
             _show(console, verdict, task.id, arguments.profile)
             _show_proportion(console, verdict, task, verifier, arguments)
     return 1 if verdict.outcome == "unjudged" else 0
+
+
+def _verify_all(arguments: argparse.Namespace) -> int:
+    """Print the verdicts on a folder's bundles as a table or as lines of JSON; cached verdicts are not made again."""
+    from kernel_gym.experiments.runs.progress import show_progress
+
+    pairs = bundle_table.pairs(arguments.bundles, arguments.task)
+    rows: list[bundle_table.Row] = []
+    with _verifier(_device(arguments.device), arguments) as verifier, show_progress("verify bundles") as show:
+        for path, reference in pairs:
+            show(len(rows), len(pairs), path.name)
+            rows.append(bundle_table.verify(verifier, path, reference))
+            if arguments.json:
+                print(json.dumps(rows[-1].to_json()), flush=True)
+        show(len(pairs), len(pairs))
+    if not arguments.json:
+        console = Console(highlight=False)
+        console.print(bundle_table.table(rows))
+        console.print(bundle_table.summary(rows, arguments.policy))
+    return 1 if any(row.outcome == "unjudged" for row in rows) else 0
 
 
 def _read(path: Path) -> str:
@@ -125,6 +162,8 @@ def _references(
 
 def _trace(kernel: Kernel, task: Task, device: Device, path: Path) -> None:
     """Run once more at the timing sizes, with a trace; a kernel that does not build or run has none."""
+    if kernel.form == "bundle":
+        raise KernelGymError("no trace of a bundle: --trace takes kernels in one file")
     if not hasattr(device, "trace"):
         raise KernelGymError(f"{device.name} writes no traces")
     build = device.build(kernel, task)

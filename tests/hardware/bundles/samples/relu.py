@@ -1,4 +1,4 @@
-project_json_src = '''
+project_json_src = """
 [
     {
         "op": "ReluCustom",
@@ -7,7 +7,7 @@ project_json_src = '''
         "output_desc": [{"name": "y", "param_type": "required", "format": ["ND"], "type": ["float"]}]
     }
 ]
-'''
+"""
 
 host_tiling_src = """
 #include "register/tilingdata_base.h"
@@ -152,7 +152,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
 }
 """
 
-model_src = '''
+model_src = """
 import torch
 import torch_npu
 import custom_ops_lib
@@ -164,4 +164,4 @@ class ModelNew(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return custom_ops_lib.relu_custom(x)
-'''
+"""
