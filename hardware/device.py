@@ -91,14 +91,14 @@ class Fault:
         message: One line that tells the author what happened and what to do.
         line: The author's line, if known.
         core: The core, if known.
-        part: The text of a bundle that the line belongs to.
+        place: The place in words, for a bundle: the text and its line.
     """
 
     rule: str
     message: str
     line: int | None = None
     core: int | None = None
-    part: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice
 
-from kernel_gym.kernel import Kernel
+from kernel_gym.hardware.bundles.text import BundleError, read
+from kernel_gym.kernel import Kernel, form_of
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Cheated, Feasible, Incorrect, Uncompilable, Unjudged, Verdict
@@ -66,7 +67,7 @@ def trace(
     return MemoryItem(
         kind=Kind.TRACE,
         title=title(task.id, kernel.source, verdict, start),
-        text=f"// {verdict_line(verdict)}\n{kernel.source}",
+        text=f"{'#' if kernel.form == 'bundle' else '//'} {verdict_line(verdict)}\n{kernel.source}",
         code=kernel.source,
         verdict=verdict,
         task=task.id,
@@ -155,9 +156,17 @@ def _outcome(trace: MemoryItem, verdict: Verdict, start: MemoryItem | None) -> s
 
 def _lesson(trace: MemoryItem, verdict: Verdict, start: MemoryItem | None) -> list[str]:
     if isinstance(verdict, Feasible):
-        return _bottlenecks(verdict, start) + (_calls(trace.code) if start is None else [])
+        return _bottlenecks(verdict, start) + (_calls(_device_code(trace.code)) if start is None else [])
     advice = verdict.feedback.strip().splitlines()[1:4]
     return [*_culprit(trace.code, verdict), *(f"  {line.strip()}" for line in advice if line.strip())]
+
+
+def _device_code(code: str) -> str:
+    """Return the text that runs on the device: a kernel's file, or the kernel of a bundle."""
+    try:
+        return read(code)["kernel_src"] if form_of(code) == "bundle" else code
+    except BundleError:
+        return code
 
 
 def _culprit(code: str, verdict: Verdict) -> list[str]:

@@ -95,13 +95,13 @@ class BundleRunner:
         built = self._built.get(build.kernel.digest)
         if built is None or inputs.values is None or inputs.case is None:
             raise InfrastructureError("a bundle runs on the values of a case, after it was built")
-        call = _Call(built, inputs, self._run, self._platform)
+        call = _Call(built, build.kernel.source, inputs, self._run, self._platform)
         try:
             outputs = self._forward(built, inputs, call.launch)
             if call.failure is None and inputs.poison != 0 and call.runs:
                 call.unlaunched = self._forward(built, inputs, call.pretend)
         except ModelFailure as failure:
-            return call.failure or _failed(failure)
+            return call.failure or call.failed(failure)
         return call.failure or call.result(outputs)
 
     def close(self) -> None:
@@ -139,9 +139,15 @@ class _Call:
     """One call of a bundle's model."""
 
     def __init__(
-        self, built: BuiltBundle, inputs: Inputs, run: Callable[[Build, Inputs], Run], platform: Sequence[int]
+        self,
+        built: BuiltBundle,
+        source: str,
+        inputs: Inputs,
+        run: Callable[[Build, Inputs], Run],
+        platform: Sequence[int],
     ) -> None:
-        self._built, self._inputs, self._run, self._platform = built, inputs, run, platform
+        self._built, self._source, self._inputs = built, source, inputs
+        self._run, self._platform = run, platform
         self.runs: list[Run] = []
         self.failure: Run | None = None
         self.unlaunched: list[torch.Tensor] | None = None
@@ -153,9 +159,9 @@ class _Call:
         try:
             return self._launch(name, arguments, shared)
         except HostFailure as failure:
-            self.failure = _fault("HOST", str(failure), _HOST)
+            self.failure = self._fault("HOST", str(failure), _HOST)
         except ModelFailure as failure:
-            self.failure = _failed(failure)
+            self.failure = self.failed(failure)
         return None
 
     def pretend(self, name: str, arguments: list[Any], shared: bool) -> dict[int, torch.Tensor]:
@@ -169,19 +175,33 @@ class _Call:
         """Return the run with the model's outputs."""
         specs = self._inputs.signature.outputs
         if not self.runs:
-            return _fault(NO_LAUNCH, "ModelNew launches no kernel of the bundle", _MODEL)
+            return self._fault(NO_LAUNCH, "ModelNew launches no kernel of the bundle", _MODEL)
         shapes = [(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")) for tensor in outputs]
         expected = [(spec.shape, spec.dtype) for spec in specs]
         if shapes != expected:
             text = f"ModelNew returns {_describe(shapes)}, the reference {_describe(expected)}"
-            return _fault("OUTPUT_SHAPE", text, _MODEL)
+            return self._fault("OUTPUT_SHAPE", text, _MODEL)
         if self.unlaunched is not None:
             for index, (output, other) in enumerate(zip(outputs, self.unlaunched, strict=False)):
                 if output.shape == other.shape and output.numel() and torch.equal(output, other):
                     text = f"output {index} is the same without the kernel: torch computes it"
-                    return _fault(NOT_FROM_KERNEL, text, _MODEL)
+                    return self._fault(NOT_FROM_KERNEL, text, _MODEL)
         arrays = tuple(_to_numpy(tensor) for tensor in outputs)
         return _merged(self.runs, arrays, self._notes(arrays))
+
+    def failed(self, failure: ModelFailure) -> Run:
+        """Return the run of a model or binding that fails."""
+        rule = "BINDING" if failure.part == _BINDING else "MODEL"
+        return self._fault(rule, failure.message, failure.part, failure.line)
+
+    def _fault(self, rule: str, message: str, part: str, line: int | None = None) -> Run:
+        return Run("fault", fault=self._placed(Fault(rule, message, line), part))
+
+    def _placed(self, fault: Fault, part: str) -> Fault:
+        """Return a fault whose line is one of a bundle's texts with the place in words and the line of the file."""
+        place = f"{part} line {fault.line}" if fault.line else part
+        line = self._built.bundle.line_in(self._source, part, fault.line)
+        return replace(fault, place=place if fault.line or part != launch_text.PART else "", line=line)
 
     def _notes(self, outputs: tuple[Array, ...]) -> tuple[str, ...]:
         """Return which values torch computed: those that are in no tensor that it was given."""
@@ -237,7 +257,7 @@ class _Call:
         )
         run = self._run(self._built.kernel, call)
         if run.status != "ok":
-            fault = run.fault and replace(run.fault, part=launch_text.PART if run.fault.line else "")
+            fault = run.fault and self._placed(run.fault, launch_text.PART)
             self.failure = replace(run, outputs=(), fault=fault)
             return None
         self.runs.append(replace(run, outputs=()))
@@ -325,15 +345,6 @@ def _merged(runs: list[Run], outputs: tuple[Array, ...], notes: tuple[str, ...])
         spent=sum(run.spent for run in runs),
         seconds=sum(run.seconds for run in runs),
     )
-
-
-def _failed(failure: ModelFailure) -> Run:
-    rule = "BINDING" if failure.part == _BINDING else "MODEL"
-    return _fault(rule, failure.message, failure.part, failure.line)
-
-
-def _fault(rule: str, message: str, part: str, line: int | None = None) -> Run:
-    return Run("fault", fault=Fault(rule, message, line, part=part))
 
 
 def _describe(shapes: list[tuple[tuple[int, ...], str]]) -> str:

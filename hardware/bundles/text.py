@@ -52,6 +52,11 @@ class Bundle:
         """The name that the toolchain gives to files and kernel function of the operator."""
         return snake_case(self.operator)
 
+    def line_in(self, source: str, part: str, line: int | None) -> int | None:
+        """Return the line of the file for a line of the text that feedback calls `part`; None if it is not known."""
+        start = source.find(self.parts.get(part, "\0"))
+        return source.count("\n", 0, start) + line if line is not None and start >= 0 else None
+
     @property
     def parts(self) -> dict[str, str]:
         """The texts by the names that feedback uses."""

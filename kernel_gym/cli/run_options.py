@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from kernel_gym import plugins
 from kernel_gym.authors.model import ModelAuthor
@@ -14,14 +14,16 @@ from kernel_gym.config import RunConfig, resolve
 from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
 from kernel_gym.experiments.runs.tracking import wandb_run
+from kernel_gym.kernel import Form
 from kernel_gym.verdict import POLICIES
 
 #: The author profiles that come with the package.
 PROFILES = ("middle", "oracle", "placebo", "strong", "weak")
 _OPTIONS = (
     *("config", "suite", "tasks", "budget", "rounds", "tabular"),
-    *("author", "model", "profile", "device", "workers", "wandb", "set"),
+    *("author", "model", "submission", "profile", "device", "workers", "wandb", "set"),
 )
+_AUTHOR = ("profile", "model", "submission")
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +47,9 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--model", help="its name at OPENAI_BASE_URL for openai; a .gguf file or an installed model for local, batched"
+    )
+    parser.add_argument(
+        "--submission", choices=get_args(Form), help="form of the kernels that a model writes: file (default) or bundle"
     )
     parser.add_argument("--profile", help="author profile of the apprentice: weak, middle, strong, placebo")
     parser.add_argument("--device", help="device that kernels run on (default ascend-sim, a simulator)")
@@ -86,7 +91,7 @@ def run_config(arguments: argparse.Namespace, **fixed: object) -> RunConfig:
     settings = {name: getattr(arguments, name) for name in names} | fixed
     parts = {name: getattr(arguments, name) for name in ("author", "device", "policy")} | {"table": arguments.tabular}
     env: dict[str, Any] = {name: value for name, value in parts.items() if value is not None}
-    options = {name: getattr(arguments, name) for name in ("profile", "model") if getattr(arguments, name) is not None}
+    options = {name: getattr(arguments, name) for name in _AUTHOR if getattr(arguments, name) is not None}
     if options:
         env["author_options"] = options
     file = arguments.config

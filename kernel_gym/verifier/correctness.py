@@ -187,8 +187,8 @@ def failed(run: Run, place: str, case: str) -> Incorrect:
     if run.status == "timeout":
         text = f"The kernel did not end {place}: {message or 'an endless loop or a wait'}"
         return Incorrect(text, cause="timeout", rule=_rule(run), line=_line(run), case=case)
-    part = run.fault.part if run.fault else ""
-    where = " ".join(word for word in (part, f"line {_line(run)}" if _line(run) else "") if word)
+    line = f"line {_line(run)}" if _line(run) else ""
+    where = (run.fault.place if run.fault else "") or line
     text = f"{_rule(run)}{where and ' ' + where}: {message or 'the kernel ended abnormally'} ({place})"
     return Incorrect(text, cause="fault", rule=_rule(run), line=_line(run), case=case)
 

@@ -22,8 +22,8 @@ _TEMPLATE = re.compile(r" \[with [^\]]*\]")
 _LONGEST = 280
 
 
-def explain(diagnostics: tuple[Diagnostic, ...], texts: Mapping[str, str]) -> tuple[str, int | None]:
-    """Return feedback and line of the first real error.
+def explain(diagnostics: tuple[Diagnostic, ...], texts: Mapping[str, str]) -> tuple[str, Diagnostic]:
+    """Return feedback on the first real error, and that error.
 
     Args:
         diagnostics: The compiler's errors.
@@ -38,7 +38,7 @@ def explain(diagnostics: tuple[Diagnostic, ...], texts: Mapping[str, str]) -> tu
     if "line" in place and (quoted := _quote(lines[(first.line or 1) - 1])):
         message += f" | {quoted}"
     hint = hint_for(first.message)
-    return (f"{message}\nHint: {hint}" if hint else message), first.line
+    return (f"{message}\nHint: {hint}" if hint else message), first
 
 
 def scrub(message: str) -> str:

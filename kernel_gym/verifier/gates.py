@@ -172,8 +172,8 @@ def _compile(device: Device, submission: Submission, task: Task, source: Source 
 
 
 def _uncompilable(diagnostics: tuple[Diagnostic, ...], submission: Submission) -> Uncompilable:
-    feedback, line = explain(diagnostics, submission.texts)
-    return Uncompilable(feedback, line=line)
+    feedback, error = explain(diagnostics, submission.texts)
+    return Uncompilable(feedback, line=submission.line_of(error))
 
 
 def _without_kernel(verdict: Incorrect) -> Cheated | None:

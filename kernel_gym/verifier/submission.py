@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kernel_gym.hardware.bundles.text import Bundle
 from kernel_gym.hardware.bundles.text import read as read_bundle
+from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.kernel import BUNDLE_TEXTS, Kernel
 
 #: Texts of a bundle that are compiled for the host.
@@ -33,6 +34,12 @@ class Submission:
     def device_part(self) -> str:
         """How feedback names that text; empty if it is the only one."""
         return BUNDLE_TEXTS["kernel_src"] if self.bundle else ""
+
+    def line_of(self, error: Diagnostic) -> int | None:
+        """Return the line of the author's file that a diagnostic is about."""
+        if self.bundle is None or not error.part:
+            return error.line
+        return self.bundle.line_in(self.kernel.source, error.part, error.line)
 
     @property
     def host_texts(self) -> dict[str, str]:

@@ -17,8 +17,8 @@ def test_the_first_real_error_with_the_line_and_a_hint():
         Diagnostic("‘Subs’ is not a member of ‘AscendC’", 2),
         Diagnostic("compilation terminated", 3),
     )
-    feedback, line = explain(diagnostics, {"": SOURCE})
-    assert line == 2
+    feedback, error = explain(diagnostics, {"": SOURCE})
+    assert error.line == 2
     assert feedback.splitlines()[0] == "line 2: 'Subs' is not a member of 'AscendC' | AscendC::Subs(x, x, m, n);"
     assert "Adds" in feedback.splitlines()[1]
 

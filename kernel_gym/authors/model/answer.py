@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from kernel_gym.kernel import form_of
+
 _FENCE = re.compile(
     r"^[ \t]*(```+|~~~+)[ \t]*([\w+#.-]*)[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
 )
@@ -27,7 +29,7 @@ def kernel_source(answer: str, start: str = "") -> str:
     """
     answer = answer.rpartition("</think>")[2]
     blocks = [match.group(3) for match in _FENCE.finditer(answer)]
-    whole = [block for block in blocks if "kernel_launch" in block and not _is_diff(block)]
+    whole = [block for block in blocks if _is_kernel(block) and not _is_diff(block)]
     if whole:
         return _clean(whole[-1])  # models correct themselves: the last whole file counts
     for block in [*reversed(blocks), answer]:
@@ -36,12 +38,18 @@ def kernel_source(answer: str, start: str = "") -> str:
     return _clean(_unfenced(answer))
 
 
+def _is_kernel(block: str) -> bool:
+    return "kernel_launch" in block or form_of(block) == "bundle"
+
+
 def _is_diff(block: str) -> bool:
     return bool(_HUNK.search(block)) and bool(re.search(r"^[+-](?![+-])", block, re.MULTILINE))
 
 
 def _unfenced(answer: str) -> str:
-    """Return code without a fence: from the first include to the last brace at the start of a line."""
+    """Return code without a fence: a bundle, or from the first include to the last brace at the start of a line."""
+    if form_of(answer) == "bundle":
+        return answer[re.search(r"^\w+_src[ \t]*=", answer, re.MULTILINE).start() :]  # type: ignore[union-attr]
     begin = re.search(r"^[ \t]*#[ \t]*include\b", answer, re.MULTILINE)
     if begin is None or "kernel_launch" not in answer[begin.start() :]:
         return ""

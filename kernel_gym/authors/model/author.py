@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from kernel_gym.authors.contract import Context, StartPoint
 from kernel_gym.authors.model.answer import kernel_source
 from kernel_gym.authors.model.prompt import LANGUAGES, VERSION, VERSIONS, messages, prompts_digest
 from kernel_gym.errors import ConfigError
-from kernel_gym.kernel import Kernel
+from kernel_gym.kernel import Form, Kernel
 from kernel_gym.llm.endpoint import Endpoint, EndpointSettings, LengthRefused, Reply
 from kernel_gym.llm.transcript import Transcript
 from kernel_gym.tasks.task import Task
@@ -29,6 +29,7 @@ class ModelAuthor:
         context_tokens: The longest prompt, in tokens. Notes that do not fit are cut or left out.
         language: The language to write, `ascendc` or `cuda`.
         prompt_version: The version of the prompts, a number in `prompt.VERSIONS`.
+        submission: The form of the kernels: `file`, or `bundle` for operator projects in Ascend C.
         **settings: The endpoint's settings, such as `model`, `base_url` and `temperature`; see `EndpointSettings`.
 
     Raises:
@@ -44,11 +45,14 @@ class ModelAuthor:
         context_tokens: int = 24_000,
         language: str = "ascendc",
         prompt_version: int = VERSION,
+        submission: Form = "file",
         **settings: Any,
     ) -> None:
         if language not in LANGUAGES:
             raise ConfigError(f"author: there is no prompt for {language!r}; known: {', '.join(LANGUAGES)}")
-        self.language = language
+        if submission not in get_args(Form) or (submission == "bundle" and language != "ascendc"):
+            raise ConfigError(f"author: submission is file, or bundle for ascendc, not {submission!r} for {language}")
+        self.language, self.submission = language, submission
         if not isinstance(context_tokens, int) or context_tokens < 1:
             raise ConfigError(f"author: context_tokens is a number of tokens, not {context_tokens!r}")
         if prompt_version not in VERSIONS:
@@ -61,7 +65,7 @@ class ModelAuthor:
 
     def identity(self) -> str:
         """Return a string that changes with the model, the sampling and the prompts, but not with the address."""
-        prompts = prompts_digest(self.prompt_version)
+        prompts = prompts_digest(self.prompt_version, self.submission)
         deciding = [self.endpoint.settings.answer_settings(), self.context_tokens, self.language, prompts]
         return "openai " + hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -107,10 +111,11 @@ class ModelAuthor:
 
     def messages(self, task: Task, context: Context, start: StartPoint | None) -> list[dict[str, str]]:
         """Return the messages that `write` sends for its arguments."""
-        return messages(task, context, start, self.context_tokens, self.language, self.prompt_version)
+        return messages(task, context, start, self.context_tokens, self.language, self.prompt_version, self.submission)
 
     def _kernel(self, reply: Reply, start: StartPoint | None) -> Kernel:
-        return Kernel(kernel_source(reply.text, start.kernel.source if start else ""), self.language)
+        source = kernel_source(reply.text, start.kernel.source if start else "")
+        return Kernel(source, self.language, form=self.submission if source else "file")
 
     def _shorter(self, limit: int | None) -> str:
         """Return which options to set, and to what, so that prompt and reply fit into the model's limit."""
@@ -131,6 +136,7 @@ class ReplayAuthor(ModelAuthor):
         context_tokens: The longest prompt, in tokens; it must be the recorded run's.
         language: The language of the recorded run.
         prompt_version: The version of the recorded run's prompts.
+        submission: The form of the recorded run's kernels.
         **settings: Settings of the endpoint; those that requests depend on default to the transcript's. Settings of
             local models are accepted and not used.
 
@@ -146,6 +152,7 @@ class ReplayAuthor(ModelAuthor):
         context_tokens: int = 24_000,
         language: str = "ascendc",
         prompt_version: int = VERSION,
+        submission: Form = "file",
         **settings: Any,
     ) -> None:
         recorded = Transcript(Path(transcript), read_only=True)
@@ -154,7 +161,7 @@ class ReplayAuthor(ModelAuthor):
         if str(settings.get("model", "")).endswith(".gguf"):
             del settings["model"]  # requests name the file without its folder
         settings = {name: value for name, value in settings.items() if name not in LOCAL_SETTINGS}
-        super().__init__(context_tokens, language, prompt_version, **defaults | settings)
+        super().__init__(context_tokens, language, prompt_version, submission, **defaults | settings)
         self.endpoint.use_transcript(recorded)
 
     def record_to(self, path: Path) -> None:

@@ -21,6 +21,7 @@ import jinja2
 import yaml
 
 from kernel_gym.authors.contract import Context, Note, StartPoint
+from kernel_gym.kernel import Form, form_of
 from kernel_gym.llm.endpoint import CHARACTERS_PER_TOKEN
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.tasks.task import Task
@@ -30,6 +31,7 @@ from kernel_gym.verdict import Feasible
 CHILDREN = 12
 _CUT = "\n[cut]"
 _ROWS = "rows_cuda.cu"
+_FENCES = {"file": "cpp", "bundle": "python"}
 #: Characters that the templates put around a memory.
 _FRAME = 20
 
@@ -42,8 +44,9 @@ class _Section:
     text: str
 
 
-#: For each language its system prompt and its example kernel.
+#: For each language its system prompt and its example kernel; those for bundles.
 LANGUAGES = {"ascendc": ("system.md", "example.cpp"), "cuda": ("system_cuda.md", "example_cuda.cu")}
+BUNDLE = ("system_bundle.md", "example_bundle.py")
 #: The versions of the prompts, folders of `prompts/`, and the one that authors use by default.
 VERSIONS = (1, 2)
 VERSION = 1
@@ -64,6 +67,7 @@ def messages(
     budget: int,
     language: str = "ascendc",
     version: int = VERSION,
+    submission: Form = "file",
 ) -> list[dict[str, str]]:
     """Return the messages of one request.
 
@@ -74,11 +78,13 @@ def messages(
         budget: About how many tokens the messages may have.
         language: The language to write, a key of `LANGUAGES`.
         version: The version of the prompts, one of `VERSIONS`.
+        submission: The form of the kernel, one file or a bundle.
 
     Returns:
         The system message and the user message.
     """
-    system_file, example = LANGUAGES[language]
+    version = 1 if submission == "bundle" else version
+    system_file, example = BUNDLE if submission == "bundle" else LANGUAGES[language]
     system = _template(system_file, version).render(
         example=_file(example, version).rstrip(), rows=_file(_ROWS, version).rstrip() if version > 1 else ""
     )
@@ -92,6 +98,7 @@ def messages(
         "children": start.children[-CHILDREN:] if start else (),
         "diagnosis": _diagnosis(start),
         "failed": _Failed(*failed[1:]) if failed else None,
+        "fence": _FENCES[start.kernel.form or "file"] if start else "",
     }
     base = len(system) + len(template.render(**fixed, notes=[]))
     room = int(budget * CHARACTERS_PER_TOKEN) - base
@@ -134,7 +141,8 @@ def _fitting(context: Context, room: int) -> Iterator[_Section]:
                 continue
             text = text[:space] + _CUT
         room -= len(heading) + len(text) + _FRAME
-        yield _Section(heading, f"```cpp\n{text}\n```" if note.kind == "trace" else text)
+        fence = _FENCES[form_of(note.code)]
+        yield _Section(heading, f"```{fence}\n{text}\n```" if note.kind == "trace" else text)
 
 
 def _heading(note: Note) -> str:
@@ -168,9 +176,11 @@ def _diagnosis(start: StartPoint | None) -> str:
 
 
 @cache
-def prompts_digest(version: int = VERSION) -> str:
-    """Return a hash of all prompt files of a version."""
-    names = ["draft.md", "refine.md", *(name for pair in LANGUAGES.values() for name in pair)]
+def prompts_digest(version: int = VERSION, submission: Form = "file") -> str:
+    """Return a hash of all prompt files of a version for a form of kernels."""
+    version = 1 if submission == "bundle" else version
+    pairs = [BUNDLE] if submission == "bundle" else LANGUAGES.values()
+    names = ["draft.md", "refine.md", *(name for pair in pairs for name in pair)]
     if version > 1:
         names += ["repair.md", _ROWS, "names.yaml"]
     return hashlib.sha256("\0".join(_file(name, version) for name in names).encode()).hexdigest()[:16]

@@ -7,7 +7,7 @@ import json
 import sys
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from kernel_gym import plugins, suites
 from kernel_gym.authors.contract import Context, Note, StartPoint
@@ -15,7 +15,7 @@ from kernel_gym.cli import author_fit, command_line
 from kernel_gym.cli.command_line import Failed
 from kernel_gym.cli.run_options import PROFILES
 from kernel_gym.errors import ConfigError
-from kernel_gym.kernel import Kernel
+from kernel_gym.kernel import Form, Kernel, form_of
 from kernel_gym.verdict import Feasible
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--device", default="ascend-sim", help="device whose language the author writes (default: %(default)s)"
     )
     parser.add_argument("--profile", help=f"author profile of the apprentice: {', '.join(PROFILES)} (default: middle)")
+    parser.add_argument("--submission", choices=get_args(Form), help="form of the kernel that a model writes")
     parser.add_argument("--seed", type=int, default=0, help="seed of all random choices (default: %(default)s)")
     parser.add_argument(
         "--context", nargs="*", type=Path, default=[], metavar="FILE", help="texts that the author is shown"
@@ -92,6 +93,10 @@ def _author(arguments: argparse.Namespace) -> Any:
     if arguments.profile is not None and not issubclass(kind, Apprentice):
         raise ConfigError(f"{arguments.author} has no profiles; leave --profile out")
     options = {} if arguments.profile is None else {"profile": arguments.profile}
+    if arguments.submission is not None:
+        if "submission" not in signature(kind).parameters:
+            raise ConfigError(f"{arguments.author} writes kernels in one file; leave --submission out")
+        options["submission"] = arguments.submission
     if "language" in signature(kind).parameters:
         options["language"] = _language(arguments)
     return kind(**options)
@@ -119,6 +124,8 @@ def _language(arguments: argparse.Namespace) -> str:
 
 
 def _kind(path: Path) -> Any:
+    if path.suffix == ".py" and form_of(_text(path)) == "bundle":
+        return "trace"
     return "trace" if path.suffix in (".cpp", ".asc", ".cu", ".h") else "practice"
 
 
