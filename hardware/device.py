@@ -71,6 +71,7 @@ class Inputs:
         effort: How many times the device's usual limit of instructions the call may take.
         case: The sizes, at which a bundle's model is built.
         workspace: The bytes of the workspace; None for enough for any kernel.
+        outputs: What the outputs hold before the call; empty to fill them with `poison`.
     """
 
     signature: Signature
@@ -80,6 +81,7 @@ class Inputs:
     effort: int = 1
     case: Case | None = None
     workspace: int | None = None
+    outputs: tuple[Array, ...] = ()
 
 
 @dataclass(frozen=True)

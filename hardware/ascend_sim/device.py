@@ -109,7 +109,7 @@ class AscendSim:
         if build.kernel.form == "bundle":
             return self._bundles.run(build, inputs)
         started = time.perf_counter()
-        memory = None if inputs.values is None else self._tensors.fill(inputs.signature, inputs.values)
+        memory = None if inputs.values is None else self._tensors.fill(inputs.signature, inputs.values, inputs.outputs)
         reply = self._device().ask(self._request(build, inputs), memory, self._timeout)
         outputs = self._tensors.outputs() if _has_outputs(reply) and inputs.values is not None else ()
         lines = build.kernel.source.count("\n") + 1
@@ -213,6 +213,7 @@ class AscendSim:
         lines += [f"timeout_ms {int(self._timeout * 1000)}", f"budget {self._budget * inputs.effort}"]
         lines += [f"trace {self._trace}"] if self._trace else []
         lines += ["auto_sync 1"] if self._auto_sync else []
+        lines += ["keep 1"] if inputs.outputs else []
         lines += self._tensors.lines(signature)
         lines += [
             f"tensor workspace {DTYPES['uint8'][0]} 0 {size} 0" for size in (_workspace_bytes(inputs), FRAMEWORK_BYTES)

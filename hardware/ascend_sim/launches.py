@@ -13,7 +13,7 @@ from kernel_gym.hardware.host.launch_syntax import Token, launches, tokens
 
 CoreKind = Literal["AIV", "AIC", "MIX"]
 
-_KINDS: dict[str, CoreKind] = {
+KINDS: dict[str, CoreKind] = {
     "KERNEL_TYPE_AIV_ONLY": "AIV",
     "KERNEL_TYPE_MIX_AIV_1_0": "AIV",
     "KERNEL_TYPE_AIC_ONLY": "AIC",
@@ -128,7 +128,7 @@ def _kinds_in_definitions(lexemes: Sequence[Token]) -> dict[str, CoreKind | None
     A definition is `__global__` and what follows, up to a semicolon or to the end of a body in braces.
     """
     kind_by_name: dict[str, CoreKind | None] = {}
-    kinds = [index for index, token in enumerate(lexemes) if token.text in _KINDS]
+    kinds = [index for index, token in enumerate(lexemes) if token.text in KINDS]
     bodies, head = _bodies(lexemes), None
     for index, token in enumerate(lexemes):
         if token.text == "__global__" and head is None:
@@ -136,7 +136,7 @@ def _kinds_in_definitions(lexemes: Sequence[Token]) -> dict[str, CoreKind | None
         elif token.text in ("{", ";") and head is not None:
             end = bodies.get(index, index)
             first = bisect_left(kinds, head)
-            kind = _KINDS[lexemes[kinds[first]].text] if first < len(kinds) and kinds[first] < end else None
+            kind = KINDS[lexemes[kinds[first]].text] if first < len(kinds) and kinds[first] < end else None
             for name in lexemes[head:index]:
                 kind_by_name.setdefault(name.text, kind)
             head = None

@@ -25,13 +25,17 @@ class SharedTensors:
         self._signature: Signature | None = None
         self._owner = os.getpid()
 
-    def fill(self, signature: Signature, values: Sequence[Array]) -> int:
-        """Copy the inputs in and return the descriptor; the device poisons the outputs."""
+    def fill(self, signature: Signature, values: Sequence[Array], outputs: Sequence[Array] = ()) -> int:
+        """Copy the inputs in, and what outputs hold before the run; return the descriptor.
+
+        Without `outputs` the device poisons them.
+        """
         if len(values) != len(signature.inputs):
             raise InfrastructureError(f"{len(values)} inputs for a kernel that takes {len(signature.inputs)}")
         self._signature = signature
         memory, descriptor = self._room_for(signature)
-        for spec, offset, value in zip(signature.inputs, offsets(signature.inputs), values, strict=True):
+        specs = (*signature.inputs, *(signature.outputs if outputs else ()))
+        for spec, offset, value in zip(specs, offsets(specs), (*values, *outputs), strict=True):
             if value.nbytes != spec.nbytes:
                 raise InfrastructureError(
                     f"an input has {value.nbytes} bytes where {spec.shape} {spec.dtype} was declared"

@@ -34,7 +34,7 @@ class ModelFailure(Exception):
 
 #: Runs one launch: the operator's name, and for each argument a tensor or a plain value. Returns outputs by position
 #: among the tensors; None if the launch failed.
-Launch = Callable[[str, list[Any], bool], dict[int, torch.Tensor] | None]
+Launch = Callable[[str, list[Any]], dict[int, torch.Tensor] | None]
 
 
 class ModelProcess(PythonProcess):
@@ -91,7 +91,7 @@ def _launched(reply: dict[str, Any], tensors: list[torch.Tensor], launch: Launch
         if kind == "tensor" and not (isinstance(value, int) and 0 <= value < len(tensors)):
             raise ModelFailure(BUNDLE_TEXTS["model_src"], "the model wrote to a pipe that is not its own")
         arguments.append(tensors[value] if kind == "tensor" else value)
-    return launch(str(reply.get("name", "")), arguments, bool(reply.get("shared")))
+    return launch(str(reply.get("name", "")), arguments)
 
 
 def compute_texts(source: str) -> dict[str, str]:

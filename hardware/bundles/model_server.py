@@ -152,8 +152,7 @@ class Server:
                 sent.append(["value", argument])
             else:
                 raise bindings.NotUnderstood(f"EXEC_NPU_CMD({name}): an argument of type {type(argument).__name__}")
-        aliases = [t.data_ptr() for t in tensors if t.numel()]
-        message = {"kind": "launch", "name": name, "arguments": sent, "shared": len(set(aliases)) < len(aliases)}
+        message = {"kind": "launch", "name": name, "arguments": sent}
         messages.send(self._outgoing, json.dumps(message), tensors)
         text, outputs = messages.receive(self._incoming, _NO_LIMIT)
         reply = json.loads(text)

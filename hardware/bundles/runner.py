@@ -154,17 +154,17 @@ class _Call:
         self._computed: list[str] = []
         self._results: list[Array] = []
 
-    def launch(self, name: str, arguments: list[Any], shared: bool) -> dict[int, torch.Tensor] | None:
+    def launch(self, name: str, arguments: list[Any]) -> dict[int, torch.Tensor] | None:
         """Run one launch on the device; None if it failed, and then `failure` says why."""
         try:
-            return self._launch(name, arguments, shared)
+            return self._launch(name, arguments)
         except HostFailure as failure:
             self.failure = self._fault("HOST", str(failure), _HOST)
         except ModelFailure as failure:
             self.failure = self.failed(failure)
         return None
 
-    def pretend(self, name: str, arguments: list[Any], shared: bool) -> dict[int, torch.Tensor]:
+    def pretend(self, name: str, arguments: list[Any]) -> dict[int, torch.Tensor]:
         """Answer a launch with NaN, to see whether the model's outputs depend on it."""
         tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
         count = len(self._built.program.operator.outputs)
@@ -211,7 +211,7 @@ class _Call:
             (f"{TORCH_COMPUTES}: torch computes {', '.join(computed)}; only the kernel is timed",) if computed else ()
         )
 
-    def _launch(self, name: str, arguments: list[Any], shared: bool) -> dict[int, torch.Tensor] | None:
+    def _launch(self, name: str, arguments: list[Any]) -> dict[int, torch.Tensor] | None:
         operator = self._built.program.operator
         if name != f"aclnn{operator.name}":
             raise ModelFailure(_BINDING, f"{name} does not exist: the bundle's operator is aclnn{operator.name}")
@@ -226,8 +226,6 @@ class _Call:
             for p, value in zip((*operator.inputs, *operator.outputs), [*inputs, *outputs], strict=True)
         ]
         self._check_types(specs)
-        if shared and _overlap(inputs, outputs):
-            raise ModelFailure(_BINDING, f"{name}: an output is also an input, which is not supported")
         tiling = host.tile(self._built.program, specs[: counts[0]], specs[counts[0] :], values, self._platform)
         return self._on_device(inputs, outputs, tiling)
 
@@ -250,10 +248,13 @@ class _Call:
             outputs=tuple(TensorSpec(array.shape, _name(array)) for array in results),
             ints=launch_text.integers(_indices(inputs, outputs), tiling),
         )
-        poison = _poison(results, self._inputs.poison)
-        values = tuple(array for _, array in given)
         call = replace(
-            self._inputs, signature=signature, values=values, poison=poison, case=None, workspace=tiling.workspace
+            self._inputs,
+            signature=signature,
+            values=tuple(array for _, array in given),
+            case=None,
+            workspace=tiling.workspace,
+            outputs=tuple(results),
         )
         run = self._run(self._built.kernel, call)
         if run.status != "ok":
@@ -297,28 +298,11 @@ def _argument(parameter: Parameter, value: Any) -> TensorArgument:
     return TensorArgument(tuple(value.shape), str(value.dtype).removeprefix("torch."))
 
 
-def _overlap(inputs: list[Any], outputs: list[Any]) -> bool:
-    """Return whether an output may be an input: equal shapes and values, where the model says that memory is shared."""
-    return any(
-        isinstance(i, torch.Tensor) and i.shape == o.shape and i.dtype == o.dtype and torch.equal(i, o)
-        for o in outputs
-        for i in inputs
-    )
-
-
 def _indices(inputs: list[Any], outputs: list[Any]) -> list[int]:
     """Return for each argument the index of its tensor; -1 for an absent one."""
     present = [tensor is not None for tensor in inputs]
     indices = [sum(present[:i]) if is_present else -1 for i, is_present in enumerate(present)]
     return indices + [sum(present) + i for i in range(len(outputs))]
-
-
-def _poison(outputs: list[Array], poison: int) -> int:
-    """Return the byte that the outputs hold: the poison of memory that is not set, or zero."""
-    for byte in (poison, 0):
-        if all((array.view(np.uint8) == byte).all() for array in outputs if array.size):
-            return byte
-    raise ModelFailure(_BINDING, "an output holds other values than zeros before the launch, which is not supported")
 
 
 def _consists_of(array: Array, known: Sequence[Array]) -> bool:

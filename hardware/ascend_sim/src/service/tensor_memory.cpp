@@ -51,7 +51,8 @@ TensorMemory::TensorMemory(const Request &request, int descriptor) : data_(reque
             throw std::runtime_error("a tensor lies outside its memory");
         } else {
             data_[i] = base + tensor.offset;
-            if (tensor.role == TensorRequest::Output) std::memset(data_[i], request.poison, tensor.bytes);
+            if (tensor.role == TensorRequest::Output && !request.keep)
+                std::memset(data_[i], request.poison, tensor.bytes);
         }
     }
 }
