@@ -135,7 +135,7 @@ class Uncompilable(_Judged):
     """The compiler refused the kernel.
 
     Args:
-        line: Line of the first error in the author's source, if it has one.
+        line: Line of the first error in the author's source, if it has one; in a bundle, the line of the Python file.
     """
 
     line: int | None = None

@@ -143,7 +143,8 @@ class Server:
 
     def _launch(self, name: str, arguments: list[Any]) -> None:
         """Ask the other process for a launch and copy what it wrote into the output tensors."""
-        sent, tensors = [], []
+        sent: list[list[Any]] = []
+        tensors: list[torch.Tensor] = []
         for argument in arguments:
             if isinstance(argument, torch.Tensor):
                 sent.append(["tensor", len(tensors)])

@@ -82,7 +82,7 @@ class Gates:
             return Uncompilable(str(error), line=error.line)
         source = read(submission.device_text) if kernel.language in source_screen.BOOKS else None
         with clock.gate("screen"):
-            refused = _screen(submission, source)
+            refused: Verdict | None = _screen(submission, source)
         if refused:
             return refused
         with clock.gate("compile"):

@@ -351,7 +351,9 @@ public:
 
 class InferDataTypeContext : public Node {
 public:
-    ge::DataType GetInputDataType(size_t i) const { return at(inputs, i) ? inputs[i]->GetDataType() : ge::DT_UNDEFINED; }
+    ge::DataType GetInputDataType(size_t i) const {
+        return at(inputs, i) ? inputs[i]->GetDataType() : ge::DT_UNDEFINED;
+    }
     ge::DataType GetOptionalInputDataType(size_t i) const { return GetInputDataType(i); }
     ge::DataType GetOutputDataType(size_t) const { return ge::DT_UNDEFINED; }
     ge::graphStatus SetOutputDataType(size_t, ge::DataType) { return ge::GRAPH_SUCCESS; }

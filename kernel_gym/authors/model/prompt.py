@@ -46,7 +46,7 @@ class _Section:
 
 #: For each language its system prompt and its example kernel; those for bundles.
 LANGUAGES = {"ascendc": ("system.md", "example.cpp"), "cuda": ("system_cuda.md", "example_cuda.cu")}
-BUNDLE = ("system_bundle.md", "example_bundle.py")
+BUNDLE = ("system_bundle.md", "example_bundle.txt")
 #: The versions of the prompts, folders of `prompts/`, and the one that authors use by default.
 VERSIONS = (1, 2)
 VERSION = 1

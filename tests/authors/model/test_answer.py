@@ -68,3 +68,18 @@ def test_a_diff_that_fits_nowhere_is_refused() -> None:
 def test_any_answer_is_survived(answer: str) -> None:
     kernel_source(answer)
     kernel_source(answer, KERNEL)
+
+
+BUNDLE = "project_json_src = '[]'\nkernel_src = '''\nint x;\n'''\nmodel_src = ''\n"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"Here:\n```python\n{BUNDLE}```\nDone.",
+        f"First ```python\nx = 1\n```\n```python\n{BUNDLE}```",
+        f"Sure.\n{BUNDLE}",
+    ],
+)
+def test_a_bundle_is_found_in_an_answer(answer):
+    assert kernel_source(answer) == BUNDLE
