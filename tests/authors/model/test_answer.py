@@ -77,7 +77,7 @@ BUNDLE = "project_json_src = '[]'\nkernel_src = '''\nint x;\n'''\nmodel_src = ''
     "answer",
     [
         f"Here:\n```python\n{BUNDLE}```\nDone.",
-        f"First ```python\nx = 1\n```\n```python\n{BUNDLE}```",
+        f"First:\n```python\nx = 1\n```\n```python\n{BUNDLE}```",
         f"Sure.\n{BUNDLE}",
     ],
 )

@@ -265,3 +265,39 @@ def test_a_server_that_refuses_the_length_is_one_line_that_names_the_option(
             author.write(relu, (), None, np.random.default_rng(0))
     assert str(error.value).endswith(f"; {says}")
     assert "\n" not in str(error.value)
+
+
+BUNDLE_EXAMPLE = files("kernel_gym.authors.model").joinpath("prompts", "example_bundle.txt").read_text()
+
+
+def test_a_model_is_asked_for_a_bundle_and_its_answer_is_one(relu: Task) -> None:
+    with serving(saying(f"```python\n{BUNDLE_EXAMPLE}```")) as server:
+        author = ModelAuthor(model="m", base_url=server.url, submission="bundle")
+        kernel = author.write(relu, (), None, np.random.default_rng(0))
+        asked = server.requests[0]["messages"][0]["content"]
+    assert (kernel.form, kernel.source) == ("bundle", BUNDLE_EXAMPLE)
+    assert "The file assigns six strings" in asked
+    assert BUNDLE_EXAMPLE.strip() in asked
+    assert author.identity() != ModelAuthor(model="m", base_url="http://none").identity()
+
+
+def test_bundles_in_prompts_are_shown_as_python(relu: Task) -> None:
+    verdict = Feasible("Correct.", latency=9.0)
+    start = StartPoint(Kernel(BUNDLE_EXAMPLE), verdict)
+    user = messages(relu, (Note("trace", BUNDLE_EXAMPLE, BUNDLE_EXAMPLE, verdict),), start, 24_000)[1]["content"]
+    assert user.count(f"```python\n{BUNDLE_EXAMPLE.strip()}") == 2
+
+
+def test_bundles_are_ascend_c() -> None:
+    with pytest.raises(ConfigError, match="submission is file, or bundle for ascendc"):
+        ModelAuthor(model="m", base_url="http://none", submission="bundle", language="cuda")
+
+
+@pytest.mark.slow
+def test_the_example_bundle_is_feasible(tmp_path: Path) -> None:
+    """Run by `make test-slow`."""
+    file = tmp_path / "affine.py"
+    file.write_text(SCALE_AND_SHIFT)
+    with Verifier(AscendSim(), cache=False, unsafe=True, policy="reference") as verifier:
+        verdict = verifier.verify(Kernel(BUNDLE_EXAMPLE), suites.find_task(str(file), trust=True))
+    assert verdict.feasible, verdict.feedback

@@ -19,8 +19,8 @@ def test_the_six_strings_are_read_without_running_the_file(sample):
     ("changes", "words"),
     [
         ((("kernel_src = ", "other_src = "),), "lacks kernel_src"),
-        ((("model_src = '''", "model_src = 5 + '''"),), "does not run"),
-        ((("model_src = '''", "model_src = ''' '''"),), "not Python"),
+        (((('model_src = """', 'model_src = 5 + """'),)), "does not run"),
+        (((('model_src = """', 'model_src = """ """'),)), "not Python"),
         ((('"op": "ReluCustom",', ""),), "names no operator"),
         ((('"language": "cpp",', '"language": ,'),), "project JSON: not JSON"),
     ],
