@@ -17,6 +17,19 @@ class ProblemFileDied(TaskError):
     """A problem file ended the process that runs it, or took too long."""
 
 
+class BundleError(KernelGymError):
+    """A file is no bundle of six strings.
+
+    Args:
+        message: One line that says what is wrong.
+        line: The line of the file, if known.
+    """
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
 class TaskWarning(UserWarning):
     """A problem file of a folder was left out; the message says why."""
 

@@ -8,7 +8,8 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice
 
-from kernel_gym.hardware.bundles.text import BundleError, read
+from kernel_gym.errors import BundleError
+from kernel_gym.hardware.bundles.text import read
 from kernel_gym.kernel import Kernel, form_of
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 from kernel_gym.tasks.task import Task

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from kernel_gym.confinement.python_process import PythonProcess
-from kernel_gym.hardware.bundles.text import BundleError
+from kernel_gym.errors import BundleError
 from kernel_gym.kernel import BUNDLE_TEXTS
 from kernel_gym.tasks import messages
 from kernel_gym.tasks.messages import BrokenMessage

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernel_gym.errors import InfrastructureError, TaskError
+from kernel_gym.errors import BundleError, InfrastructureError, TaskError
 from kernel_gym.hardware.bundles import host, launch_text
 from kernel_gym.hardware.bundles.host import HostFailure, HostProgram, Parameter, TensorArgument
 from kernel_gym.hardware.bundles.model_process import ModelFailure, ModelProcess
-from kernel_gym.hardware.bundles.text import Bundle, BundleError, read
+from kernel_gym.hardware.bundles.text import Bundle, read
 from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, Run, numpy_dtype
 from kernel_gym.kernel import BUNDLE_TEXTS, Kernel
 from kernel_gym.tasks.specs import Case, InputSpec, Signature, TensorSpec

@@ -12,25 +12,12 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from kernel_gym.errors import KernelGymError
+from kernel_gym.errors import BundleError
 from kernel_gym.kernel import BUNDLE_TEXTS
 
 #: Most characters of a bundle.
 MAX_CHARACTERS = 1_000_000
 _NAME = re.compile(r"[A-Za-z_]\w{0,199}")
-
-
-class BundleError(KernelGymError):
-    """Raised for a file that is no bundle.
-
-    Args:
-        message: One line that says what is wrong.
-        line: The line of the file, if known.
-    """
-
-    def __init__(self, message: str, line: int | None = None) -> None:
-        super().__init__(message)
-        self.line = line
 
 
 @dataclass(frozen=True)

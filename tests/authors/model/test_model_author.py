@@ -267,7 +267,7 @@ def test_a_server_that_refuses_the_length_is_one_line_that_names_the_option(
     assert "\n" not in str(error.value)
 
 
-BUNDLE_EXAMPLE = files("kernel_gym.authors.model").joinpath("prompts", "example_bundle.txt").read_text()
+BUNDLE_EXAMPLE = files("kernel_gym.authors.model").joinpath("prompts", "1", "example_bundle.txt").read_text()
 
 
 def test_a_model_is_asked_for_a_bundle_and_its_answer_is_one(relu: Task) -> None:

@@ -4,7 +4,8 @@ import hashlib
 
 import pytest
 
-from kernel_gym.hardware.bundles.text import BundleError, read, snake_case
+from kernel_gym.errors import BundleError
+from kernel_gym.hardware.bundles.text import read, snake_case
 from kernel_gym.kernel import BUNDLE_TEXTS, Kernel
 
 
