@@ -40,9 +40,12 @@ class AscendSim:
     Args:
         chip: The name of a profile in `chips/`, or a YAML file.
         timeout: Wall-clock seconds without progress after which a run has timed out.
-        budget: Basic blocks (an API call counts as eight) after which a run has timed out, on every machine alike.
+        budget: Basic blocks after which a run has timed out, on every machine alike. An API call counts as eight, a
+            scalar access as two.
         auto_sync: Whether flags between pipes that a kernel leaves out are inserted, as the vendor's compiler does for
             some, instead of being the fault MISSING_SYNC.
+        record_loops: Whether loops of scalar accesses are recorded as loops. If not, each access is a record of its
+            own, with the same results in much more time.
     """
 
     name = "ascend-sim"
@@ -54,8 +57,16 @@ class AscendSim:
         timeout: float = 30.0,
         budget: int = 64_000_000,
         auto_sync: bool = False,
+        record_loops: bool = True,
     ) -> None:
-        self._options = {"chip": chip, "timeout": timeout, "budget": budget, "auto_sync": auto_sync}
+        self._options = {
+            "chip": chip,
+            "timeout": timeout,
+            "budget": budget,
+            "auto_sync": auto_sync,
+            "record_loops": record_loops,
+        }
+        self._record_loops = record_loops
         self._auto_sync = auto_sync
         self._chip = chips.load(chip)
         self._timeout, self._budget = timeout, budget
@@ -214,6 +225,7 @@ class AscendSim:
         lines += [f"trace {self._trace}"] if self._trace else []
         lines += ["auto_sync 1"] if self._auto_sync else []
         lines += ["keep 1"] if inputs.outputs else []
+        lines += [] if self._record_loops else ["loops 0"]
         lines += self._tensors.lines(signature)
         lines += [
             f"tensor workspace {DTYPES['uint8'][0]} 0 {size} 0" for size in (_workspace_bytes(inputs), FRAMEWORK_BYTES)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from kernel_gym.errors import KernelGymError
 
-#: Calls whose exported form src/kernel_process/scalar.cpp defines, because it may answer them without the device.
-CACHED = frozenset({"read_local", "read_global", "write_local", "write_global", "reread"})
+#: Calls that src/kernel_process/scalar.cpp makes of the elements that kernels get and set; they are not exported.
+INTERNAL = frozenset({"read_local", "read_global", "write_local", "write_global", "reread", "access_loop"})
 
 _DECLARATION = re.compile(r"^ASC_(CALL|QUERY)\s+(?:(\w+)\s+)?asc_(\w+)\(([^()]*)\);", re.MULTILINE)
 
@@ -102,7 +102,7 @@ def _packer(call: Call) -> str:
 
 def exports(parsed: Iterable[Call]) -> str:
     """Return the exported functions that only put a call into the ring."""
-    return "".join(_export(call) for call in parsed if call.name not in CACHED)
+    return "".join(_export(call) for call in parsed if call.name not in INTERNAL)
 
 
 def _export(call: Call) -> str:

@@ -161,6 +161,7 @@ struct Nowhere : Sink {
 
 ExecutorOptions options(bool compute, std::vector<uint8_t> (&memory)[4]) {
     ExecutorOptions made;
+    made.words = [](uint64_t *to, size_t count) { std::generate_n(to, count, number); };
     made.compute = compute;
     made.seed = source();
     made.work_limit = below(4) ? 1u << 28 : 1000;

@@ -3,7 +3,10 @@
 //   chip KEY VALUE            figures first
 //   KIND field=value ...      one record a line
 //   mark / repeat N           the records since the last `mark` or `repeat`, N times in all
-// With a path as argument a Chrome trace is written there; with `--rate`, records a second instead of the report.
+//   access field=value ...    one access of the next loop
+//   loop COUNT CORE VARIED    so many scalar accesses of a core, in the period that the accesses before it are
+// With a path as argument a Chrome trace is written there; with `--rate`, records a second instead of the report; with
+// `--plain`, loops are taken access by access.
 #include <chrono>
 #include <cstring>
 #include <iostream>
@@ -47,12 +50,38 @@ Instr parse(std::istringstream &words, Kind kind) {
     return instr;
 }
 
+// A number for an access, between 0 and 6.
+uint32_t varying(uint32_t access) { return (access * 2654435761u >> 16) % 7; }
+
+struct Loop {
+    ScalarLoop loop;
+    std::vector<uint32_t> blocks;  // if they vary
+};
+
+void add_access(Loop &loop, std::istringstream &words) {
+    ScalarLoop::Slot slot{};
+    int global = 0, write = 0, dtype = 0;
+    words >> slot.where >> slot.step >> slot.line >> slot.blocks >> global >> write >> dtype;
+    slot.global = global != 0;
+    slot.write = write != 0;
+    slot.dtype = static_cast<uint8_t>(dtype);
+    loop.loop.slots[loop.loop.period++] = slot;
+}
+
+void finish(Loop &loop, std::istringstream &words) {
+    uint32_t varied = 0;
+    words >> loop.loop.count >> loop.loop.core >> varied;
+    for (uint32_t i = 0; varied && i < loop.loop.count; ++i) loop.blocks.push_back(varying(i));
+}
+
 struct Script {
     Chip::Pairs chip;
     std::vector<Instr> records;
+    std::map<size_t, Loop> loops;  // by the number of records before them
 
     explicit Script(std::istream &in) {
         size_t begin = 0;
+        Loop loop{};
         for (std::string line; std::getline(in, line);) {
             std::istringstream words(line);
             std::string word, key, value;
@@ -66,6 +95,12 @@ struct Script {
                 const std::vector<Instr> part(records.begin() + begin, records.end());
                 for (uint64_t i = 1; i < times; ++i) records.insert(records.end(), part.begin(), part.end());
                 begin = records.size();
+            } else if (word == "access") {
+                add_access(loop, words);
+            } else if (word == "loop") {
+                finish(loop, words);
+                loops[records.size()] = loop;
+                loop = Loop{};
             } else if (word == "mark") {
                 begin = records.size();
             } else {
@@ -75,16 +110,37 @@ struct Script {
     }
 };
 
+// Takes loops access by access.
+struct Plain : Sink {
+    explicit Plain(Timeline &to) : timeline(to) {}
+    void take(const Instr &instr) override { timeline.take(instr); }
+    Timeline &timeline;
+};
+
+void take_loop_at(size_t record, const Script &script, Sink &sink) {
+    const auto found = script.loops.find(record);
+    if (found == script.loops.end()) return;
+    ScalarLoop loop = found->second.loop;
+    if (!found->second.blocks.empty()) loop.blocks = found->second.blocks.data();
+    sink.take_loop(loop);
+}
+
 }  // namespace
 
 int main(int count, char **arguments) try {
     const Script script(std::cin);
     Timeline timeline{Chip(script.chip)};
     const bool rate = count > 1 && !std::strcmp(arguments[1], "--rate");
-    FILE *trace = count > 1 && !rate ? std::fopen(arguments[1], "w") : nullptr;
+    const bool plain = count > 1 && !std::strcmp(arguments[1], "--plain");
+    Plain one_by_one(timeline);
+    Sink &sink = plain ? static_cast<Sink &>(one_by_one) : timeline;
+    FILE *trace = count > 1 && !rate && !plain ? std::fopen(arguments[1], "w") : nullptr;
     if (trace) timeline.trace_to(trace);
     const auto begin = std::chrono::steady_clock::now();
-    for (const Instr &instr : script.records) timeline.take(instr);
+    for (size_t i = 0; i < script.records.size(); ++i) {
+        take_loop_at(i, script, sink);
+        sink.take(script.records[i]);
+    }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     if (trace) {
         timeline.finish_trace();

@@ -253,7 +253,7 @@ ASC_CALL asc_tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_local
 // ---- scalar unit -----------------------------------------------------------------------------------------------
 // A query returns the aligned block around the element. The kernel process may serve further reads of the block from
 // that answer until something is written; every such read is still reported and checked.
-enum { ASC_BLOCK = 256 };
+enum { ASC_BLOCK = 1024 };
 struct asc_block { uint8_t bytes[ASC_BLOCK]; };
 ASC_QUERY asc_block asc_read_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line);
 ASC_QUERY asc_block asc_read_global(uint32_t dtype, asc_global address, int32_t line);
@@ -262,6 +262,16 @@ ASC_CALL asc_reread(
     int32_t line);  // served from a block already sent; where = address, on-chip with the space in the upper half
 ASC_CALL asc_write_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line);
 ASC_CALL asc_write_global(uint32_t dtype, asc_global address, uint64_t bits, int32_t line);
+// The last `period` accesses repeat, `count` accesses in all, each `steps` bytes after the one of the period before. Values
+// that are written come in the ring's words, in the order of the accesses; if the basic blocks before accesses vary, their
+// number comes before each access's value.
+struct asc_steps { int32_t bytes[32]; };
+ASC_CALL asc_access_loop(uint32_t period, uint32_t count, uint32_t varied, asc_steps steps, int32_t line);
+// One element, as its bits: these become the accesses above.
+ASC_FRONT uint64_t asc_get_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line);
+ASC_FRONT uint64_t asc_get_global(uint32_t dtype, asc_global address, int32_t line);
+ASC_FRONT void asc_set_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line);
+ASC_FRONT void asc_set_global(uint32_t dtype, asc_global address, uint64_t bits, int32_t line);
 ASC_CALL asc_cache_clean(asc_global address, uint32_t entire, int32_t line);  // DataCacheCleanAndInvalid
 ASC_QUERY uint64_t asc_gather_mask_count(int32_t line);
 

@@ -74,6 +74,15 @@ def device() -> dict[str, float]:
         return benchmark(simulator)
 
 
+def large_runs() -> dict[str, float]:
+    """Measure large runs of the simulator: elementwise and element by element on 256 MB, a product of 2,048 cubed."""
+    from kernel_gym.benchmarks.simulator_speed import LARGE_BUDGET, benchmark_large_runs
+    from kernel_gym.hardware.ascend_sim.device import AscendSim
+
+    with AscendSim(timeout=600, budget=LARGE_BUDGET) as simulator:
+        return benchmark_large_runs(simulator)
+
+
 def memory() -> dict[str, float]:
     """Measure embedding, search and writing of the memory bank."""
     from kernel_gym.benchmarks.memory_speed import benchmark
@@ -149,6 +158,7 @@ PARTS = {
     "verdicts": verdicts,
     "prices": prices,
     "device": device,
+    "large_runs": large_runs,
     "memory": memory,
     "author": author,
     "attempts": attempts,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_gym.benchmarks.simulator_speed import benchmark
+from kernel_gym.benchmarks.simulator_speed import benchmark, benchmark_large_runs
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 
 
@@ -21,3 +21,10 @@ def test_every_figure_is_measured() -> None:
     }
     assert all(value > 0 for value in figures.values())
     assert figures["device_process_mb"] < 1024
+
+
+def test_large_runs_are_measured_and_right() -> None:
+    with AscendSim() as device:
+        figures = benchmark_large_runs(device, elements=1 << 14, side=512)
+    assert set(figures) == {f"{name}_{unit}" for name in ("elementwise", "scalar", "matmul") for unit in ("s", "cpu_s")}
+    assert all(figures[f"{name}_s"] > 0 for name in ("elementwise", "scalar", "matmul"))

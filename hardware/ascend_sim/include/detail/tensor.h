@@ -8,8 +8,8 @@ namespace asc {
 ASC_INLINE constexpr uint64_t least(uint64_t a, uint64_t b) { return b ^ ((a ^ b) & -static_cast<uint64_t>(a < b)); }
 
 template <class T>
-ASC_INLINE T element(const asc_block &block, uint64_t where) {
-    return *reinterpret_cast<const T *>(block.bytes + (where & (ASC_BLOCK - sizeof(T))));
+ASC_INLINE T element(uint64_t bits) {
+    return *reinterpret_cast<const T *>(&bits);
 }
 
 ASC_INLINE asc_local shifted(const asc_local &from, uint64_t bytes) {
@@ -107,11 +107,10 @@ public:
     }
 
     ASC_INLINE T GetValue(uint32_t index, At at = ASC_HERE) const {
-        return asc::element<T>(asc_read_local(asc::dtype<T>, where_, index, at.line),
-                               where_.addr + uint64_t{index} * sizeof(T));
+        return asc::element<T>(asc_get_local(asc::dtype<T>, where_, index, at.line));
     }
     ASC_INLINE void SetValue(uint32_t index, T value, At at = ASC_HERE) const {
-        asc_write_local(asc::dtype<T>, where_, index, asc::bits(value), at.line);
+        asc_set_local(asc::dtype<T>, where_, index, asc::bits(value), at.line);
     }
     ASC_INLINE Element operator()(uint32_t index, At at = ASC_HERE) const { return {where_, index, at}; }
     // May point anywhere; every use of the result is checked.
@@ -187,10 +186,10 @@ public:
         size_ = size;
     }
     ASC_INLINE T GetValue(uint64_t index, At at = ASC_HERE) const {
-        return asc::element<T>(asc_read_global(asc::dtype<T>, at_index(index), at.line), at_index(index));
+        return asc::element<T>(asc_get_global(asc::dtype<T>, at_index(index), at.line));
     }
     ASC_INLINE void SetValue(uint64_t index, T value, At at = ASC_HERE) const {
-        asc_write_global(asc::dtype<T>, at_index(index), asc::bits(value), at.line);
+        asc_set_global(asc::dtype<T>, at_index(index), asc::bits(value), at.line);
     }
     ASC_INLINE Element operator()(uint64_t index, At at = ASC_HERE) const { return {address_ + index, at}; }
     ASC_INLINE GlobalTensor operator[](uint64_t offset) const {

@@ -58,6 +58,7 @@ void Executor::wait(uint32_t pipe, uint32_t token) {
 }
 
 void Executor::scalar_blocks(uint32_t n) {
+    blocks_before_ = n;
     if (!core_ || n == 0) return;
     Instr record = instr(Kind::ScalarBlocks, ASC_S);
     record.a = n;

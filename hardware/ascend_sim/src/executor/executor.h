@@ -7,12 +7,14 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "../../include/abi.h"
+#include "access_history.h"
 #include "core.h"
 #include "core_order.h"
 #include "protocol/diagnostics.h"
@@ -32,6 +34,7 @@ struct ExecutorOptions {
     uint32_t vector_cores = 48, cube_cores = 24;
     uint64_t work_limit = 1ull << 34;  // elements and multiply-adds that one run may compute
     std::vector<TensorArg> tensors;    // in the order of their ids
+    std::function<void(uint64_t *to, size_t count)> words;  // reads what came with a loop of accesses
 };
 
 class Executor {
@@ -43,6 +46,9 @@ public:
 
     // Basic blocks of plain code that ran on the current core since the last record.
     void scalar_blocks(uint32_t n);
+    // Accesses in loops, and the basic blocks before them, so far.
+    uint64_t looped_accesses() const { return looped_accesses_; }
+    uint64_t looped_blocks() const { return looped_blocks_; }
     bool returned() const { return returned_; }
     int code() const { return code_; }
     std::string report_json() const;
@@ -123,6 +129,7 @@ public:
     void reread(uint32_t dtype, uint64_t where, uint32_t global, int32_t line);
     void write_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line);
     void write_global(uint32_t dtype, asc_global address, uint64_t bits, int32_t line);
+    void access_loop(uint32_t period, uint32_t count, uint32_t varied, asc_steps steps, int32_t line);
     void cache_clean(asc_global address, uint32_t entire, int32_t line);
     uint64_t gather_mask_count(int32_t line);
     void print(asc_text text, int32_t line);
@@ -212,7 +219,23 @@ private:
     // Every core has the units and memories of its kind alone.
     void check_unit(uint32_t pipe, uint32_t space, const char *what) const;
     void order_global(Core &core, uint32_t pipe, uint32_t tensor, const Rows &rows, bool write, const char *what);
+    bool in_order(const Core &core, uint32_t pipe, uint32_t tensor, const Rows &rows, bool write) const;
+    void make_dirty(Core &core, uint64_t cached, uint32_t tensor);
     void write_back(Core &core);
+    void store_local(Core &core, uint32_t dtype, uint32_t space, uint32_t addr, uint64_t bits);
+    void remember(uint32_t dtype, uint64_t where, bool global, bool write);
+
+    // Loops of scalar accesses (access_loops.cpp).
+    struct Cursor;
+    void read_words(ScalarLoop &loop, bool varied);
+    bool undisturbed(Core &core, const ScalarLoop &loop);
+    bool undisturbed_local(Core &core, const ScalarLoop::Slot &slot, uint64_t begin, uint64_t end);
+    bool undisturbed_global(Core &core, const ScalarLoop &loop, uint32_t number, uint64_t begin, uint64_t end);
+    void one_access(const ScalarLoop &loop, uint32_t number);
+    void whole_loop(Core &core, const ScalarLoop &loop);
+    void claim_global(Core &core, const ScalarLoop &loop, uint32_t number, uint64_t begin, uint64_t end);
+    Cursor cursor_at(Core &core, const ScalarLoop::Slot &slot, uint32_t element);
+    void follow(Core &core, const ScalarLoop::Slot &slot, Cursor &at);
     void warn_of_cache(Core &core, const GlobalBytes &range, const char *what);
 
     // Instruction records.
@@ -282,6 +305,12 @@ private:
     uint64_t random_ = 0;
     std::unordered_map<uint64_t, uint32_t> dirty_lines_;  // lines in the data cache of a core, written by SetValue
     std::string printed_;
+    AccessHistory history_;
+    uint32_t blocks_before_ = 0;  // the next access
+    uint64_t looped_accesses_ = 0, looped_blocks_ = 0;
+    std::vector<uint64_t> words_, values_;  // of the loop at work
+    std::vector<uint32_t> varied_blocks_;
+    size_t next_value_ = 0;
     InstructionCounts instruction_counts_;
 };
 

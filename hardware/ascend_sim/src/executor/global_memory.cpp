@@ -148,6 +148,22 @@ void GlobalMemory::written_by(const GlobalBytes &whole, uint32_t core, uint32_t 
     tensor.writer.claim(range.begin, range.end, number, epoch, claims_);
 }
 
+bool GlobalMemory::undisturbed(uint64_t address, uint64_t bytes, bool write) const {
+    const uint64_t relative = address - ASC_GM_BASE, tensor = relative / ASC_GM_STRIDE;
+    if (address < ASC_GM_BASE || tensor >= tensors_.size() || bytes > ASC_GM_STRIDE) return false;
+    const Tensor &held = tensors_[tensor];
+    return relative % ASC_GM_STRIDE + bytes <= held.bytes && !(write && held.role == TensorArg::Input);
+}
+
+bool GlobalMemory::conflict(uint64_t address, uint64_t bytes, uint32_t core, uint32_t pipe, bool write) {
+    const uint64_t relative = address - ASC_GM_BASE, begin = relative % ASC_GM_STRIDE, end = begin + bytes;
+    const Tensor &tensor = tensors_[relative / ASC_GM_STRIDE];
+    if (tensor.role == TensorArg::Input) return false;
+    const uint32_t alone = claims_.alone(core, pipe, false), epoch = order_.epoch();
+    return tensor.writer.conflict(begin, end, alone, epoch, claims_) ||
+           (write && tensor.reader.conflict(begin, end, alone, epoch, claims_));
+}
+
 void GlobalMemory::load(const GlobalBytes &whole, uint8_t *to, uint8_t *valid) const {
     const GlobalBytes range = inside(whole);
     const Tensor &tensor = tensors_[range.tensor];

@@ -57,11 +57,17 @@ public:
     void read_by(const GlobalBytes &range, uint32_t core, uint32_t pipe, const char *what);
     void written_by(const GlobalBytes &range, uint32_t core, uint32_t pipe, bool atomic, const char *what);
 
+    // True if a range lies in a tensor that may be accessed in this way.
+    bool undisturbed(uint64_t address, uint64_t bytes, bool write) const;
+    // True if an access of a core to a range would meet one of another core that nothing orders.
+    bool conflict(uint64_t address, uint64_t bytes, uint32_t core, uint32_t pipe, bool write);
+
     bool writable(uint32_t tensor) const { return tensors_[tensor].role != TensorArg::Input; }
     // Copies out of a tensor; bytes that were never written, or lie in the padding, are invalid.
     void load(const GlobalBytes &range, uint8_t *to, uint8_t *valid) const;
     void store(const GlobalBytes &range, const uint8_t *from, const uint8_t *valid);
     uint8_t *data(uint32_t tensor) const { return tensors_[tensor].data; }
+    uint8_t *valid(uint32_t tensor) const { return tensors_[tensor].valid.get(); }
     bool all_valid(const GlobalBytes &range) const;
     std::string describe(uint32_t tensor) const;
     std::string describe(const GlobalBytes &range) const;

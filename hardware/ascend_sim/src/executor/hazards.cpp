@@ -110,6 +110,15 @@ void Executor::order_global(Core &core, uint32_t pipe, uint32_t tensor, const Ro
     if (ours.size() > remembered_copies) ours.pop_front();
 }
 
+// True if no recent copy of the core in these rows may still be going on.
+bool Executor::in_order(const Core &core, uint32_t pipe, uint32_t tensor, const Rows &rows, bool write) const {
+    if (!global_.writable(tensor)) return true;
+    const std::deque<GlobalTouch> &theirs = write ? core.copied_in : core.copied_out;
+    return std::none_of(theirs.begin(), theirs.end(), [&](const GlobalTouch &touch) {
+        return touch.pipe != pipe && touch.number > core.clocks.known(pipe, touch.pipe) && touch.rows.meets(rows);
+    });
+}
+
 void Executor::warn_of_cache(Core &core, const GlobalBytes &range, const char *what) {
     if (core.dirty_lines.empty()) return;
     const uint64_t base = range.tensor * ASC_GM_STRIDE;

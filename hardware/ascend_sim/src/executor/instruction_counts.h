@@ -9,12 +9,12 @@ namespace sim {
 // Names are literals: compared by address while counting, by text in the report.
 class InstructionCounts {
 public:
-    void count(const char *name) {
+    void count(const char *name, uint64_t times = 1) {
         size_t at = (reinterpret_cast<uintptr_t>(name) >> 2) % places;
         while (entries_[at].name != name && entries_[at].name)
             at = (at + 1) % places;  // there are fewer names than places, so a free place exists
         entries_[at].name = name;
-        ++entries_[at].times;
+        entries_[at].times += times;
     }
 
     std::map<std::string, uint64_t> sorted() const {

@@ -58,6 +58,7 @@ void Executor::reread(uint32_t dtype, uint64_t where, uint32_t global, int32_t l
         record.gm = where;
         count("GetValue global");
         emit(record);
+        remember(dtype, where, true, false);
         return;
     }
     const uint32_t space = static_cast<uint32_t>(where >> 32), addr = static_cast<uint32_t>(where);
@@ -74,6 +75,7 @@ void Executor::reread(uint32_t dtype, uint64_t where, uint32_t global, int32_t l
     record.space = static_cast<uint8_t>(space);
     count("GetValue");
     emit(record);
+    remember(dtype, where, false, false);
 }
 
 void Executor::write_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line) {
@@ -84,17 +86,26 @@ void Executor::write_local(uint32_t dtype, asc_local tensor, uint64_t index, uin
                                                   static_cast<unsigned long long>(index), tensor.bytes / element));
     }
     bytes_of(tensor, (index + 1) * element, "SetValue", "local");
-    const uint32_t addr = tensor.addr + static_cast<uint32_t>(index) * element;
-    touch(core, ASC_S, {tensor.space, addr, addr + element}, true, "SetValue");
+    store_local(core, dtype, tensor.space, tensor.addr + static_cast<uint32_t>(index) * element, bits);
+}
+
+void Executor::store_local(Core &core, uint32_t dtype, uint32_t space, uint32_t addr, uint64_t bits) {
+    const uint32_t element = bytes_of_dtype(dtype);
+    touch(core, ASC_S, {space, addr, addr + element}, true, "SetValue");
     Instr record = instr(Kind::ScalarLocal, ASC_S);
     record.a = addr;
     record.b = 1;
-    record.space = static_cast<uint8_t>(tensor.space);
+    record.space = static_cast<uint8_t>(space);
     count("SetValue");
     emit(record);
+    remember(dtype, static_cast<uint64_t>(space) << 32 | addr, false, true);
     if (!options_.compute) return;
-    std::memcpy(core.memory(tensor.space).data(addr, addr + element), &bits, element);
-    core.memory(tensor.space).set_valid(addr, addr + element, true);
+    std::memcpy(core.memory(space).data(addr, addr + element), &bits, element);
+    core.memory(space).set_valid(addr, addr + element, true);
+}
+
+void Executor::remember(uint32_t dtype, uint64_t where, bool global, bool write) {
+    history_.push({where, 0, diagnostics_.line, blocks_before_, static_cast<uint8_t>(dtype), global, write});
 }
 
 // ---- global --------------------------------------------------------------------------------------------------------
@@ -121,23 +132,29 @@ void Executor::write_global(uint32_t dtype, asc_global address, uint64_t bits, i
     const Rows rows = {range.tensor * ASC_GM_STRIDE + range.begin, element, 1, element};
     order_global(core, ASC_S, range.tensor, rows, true, what);
     global_.written_by(range, core.id, ASC_S, false, what);
-    const uint64_t cached = rows.begin / cache_line;
-    const auto writer = dirty_lines_.emplace(cached, core.id).first;
-    if (writer->second != core.id) {
-        diagnostics_.fail(Rule::CacheLine, text("%s: cores %u and %u write the same cache line of 64 bytes in %s", what,
-                                                writer->second, core.id, global_.describe(range.tensor).c_str()));
-    }
-    if (core.dirty_lines.size() >= cache_lines) write_back(core);  // it holds no more
-    core.dirty_lines.insert(cached);
+    make_dirty(core, rows.begin / cache_line, range.tensor);
     Instr record = instr(Kind::ScalarGlobal, ASC_S);
     record.gm = address;
     record.b = 1;
     count("SetValue global");
     emit(record);
+    remember(dtype, address, true, true);
     if (!options_.compute) return;
     uint8_t valid[8];
     std::memset(valid, 1, sizeof valid);
     global_.store(range, reinterpret_cast<const uint8_t *>(&bits), valid);
+}
+
+void Executor::make_dirty(Core &core, uint64_t cached, uint32_t tensor) {
+    if (core.dirty_lines.count(cached)) return;
+    const auto writer = dirty_lines_.emplace(cached, core.id).first;
+    if (writer->second != core.id) {
+        diagnostics_.fail(Rule::CacheLine,
+                          text("GlobalTensor.SetValue: cores %u and %u write the same cache line of 64 bytes in %s",
+                               writer->second, core.id, global_.describe(tensor).c_str()));
+    }
+    if (core.dirty_lines.size() >= cache_lines) write_back(core);  // it holds no more
+    core.dirty_lines.insert(cached);
 }
 
 void Executor::write_back(Core &core) {

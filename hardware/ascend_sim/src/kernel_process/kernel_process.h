@@ -20,6 +20,36 @@ Ring &ring();
 Record *claim(uint16_t op, int32_t line);
 void send();
 const asc_block &await_answer();
+
+// What was counted and sent so far. Positions are private; the shared ones are for the device.
+struct Progress {
+    Ring *ring;
+    uint64_t head, tail, words_head, words_tail;
+    uint64_t blocks, blocks_sent;  // basic blocks run, and how many of them have been reported in records
+    uint64_t blocks_allowed;
+    int32_t line;  // of the last record that named one
+};
+extern Progress progress;
+
+// Basic blocks that ran since the last record.
+inline uint32_t unsent_blocks() {
+    const uint64_t unsent = progress.blocks - progress.blocks_sent;
+    return unsent > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(unsent);
+}
+// They are reported with a call in this line.
+inline void report_blocks(int32_t line) {
+    progress.blocks_sent = progress.blocks;
+    if (line > 0) progress.line = line;
+}
+// A slot for the record of a loop, which reports no basic blocks of its own.
+Record *claim_loop(int32_t line);
+
+void await_words();
+inline void write_word(uint64_t word) {
+    if (progress.words_head - progress.words_tail >= Ring::WORDS) await_words();
+    progress.ring->words[progress.words_head++ % Ring::WORDS] = word;
+}
+
 [[noreturn]] void leave();                // the device has stopped reading
 [[noreturn]] void give_up(int32_t line);  // after a record that the device must reject
 

@@ -44,8 +44,8 @@ bool read(uintptr_t address, size_t bytes) {
     if (!is_global(address, bytes)) return false;
     flush();
     map(address);
-    const asc_block block = asc_read_global(dtype_of(bytes), address, current_line());
-    std::memcpy(reinterpret_cast<void *>(address), block.bytes + address % ASC_BLOCK, bytes);
+    const uint64_t bits = asc_get_global(dtype_of(bytes), address, current_line());
+    std::memcpy(reinterpret_cast<void *>(address), &bits, bytes);
     return true;
 }
 
@@ -63,7 +63,7 @@ void send_unsent() {
     unsent = 0;
     uint64_t bits = 0;
     std::memcpy(&bits, reinterpret_cast<const void *>(address), unsent_bytes);
-    asc_write_global(dtype_of(unsent_bytes), address, bits, current_line());
+    asc_set_global(dtype_of(unsent_bytes), address, bits, current_line());
 }
 
 }  // namespace sim::kernel_process::pointers

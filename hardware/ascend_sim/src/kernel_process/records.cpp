@@ -1,4 +1,5 @@
 // Writes records into the ring and counts the plain code between them.
+#include "access_loops.h"
 #include "kernel_process.h"
 #include "pointers.h"
 
@@ -6,68 +7,82 @@
 #include <cstring>
 
 namespace sim::kernel_process {
+
+Progress progress;
+
 namespace {
 
-Ring *shared;
-uint64_t head, tail;  // private positions; the shared ones are for the device
 uint64_t code_base = ~0ull;
-uint64_t blocks, blocks_sent;  // basic blocks run, and how many of them have been reported in records
-uint64_t blocks_allowed;
 uint32_t asked;  // queries so far
-int32_t last_line;
 
 // Accesses of the scalar unit keep its cached blocks up to date, so they do not clear them.
 constexpr bool scalar_access(uint16_t op) {
-    return op == OP_reread || op == OP_read_local || op == OP_read_global || op == OP_write_local ||
+    return op == OP_access_loop || op == OP_reread || op == OP_read_local || op == OP_read_global || op == OP_write_local ||
            op == OP_write_global;
 }
 
-void await_room() {
+// Waits until the device has read far enough that a position has room below `size`.
+void await_room(const std::atomic<uint64_t> &read, uint64_t written, uint64_t *tail, uint64_t size) {
     for (int spin = 0;; ++spin) {
-        tail = shared->tail.load(std::memory_order_acquire);
-        if (head - tail < Ring::SLOTS) return;
-        if (shared->stop.load(std::memory_order_relaxed)) leave();
+        *tail = read.load(std::memory_order_acquire);
+        if (written - *tail < size) return;
+        if (progress.ring->stop.load(std::memory_order_relaxed)) leave();
         if (spin < kSpins) {
             pause_briefly();
             continue;
         }
-        shared->kernel_sleeps.store(1);
-        if (head - shared->tail.load() >= Ring::SLOTS) sleep_while(&shared->kernel_sleeps, 1);
+        progress.ring->kernel_sleeps.store(1);
+        if (written - read.load() >= size) sleep_while(&progress.ring->kernel_sleeps, 1);
     }
+}
+
+Record *next_record(uint16_t op, int32_t line, uint32_t blocks_before) {
+    if (progress.head - progress.tail >= Ring::SLOTS)
+        await_room(progress.ring->tail, progress.head, &progress.tail, Ring::SLOTS);
+    Record *record = &progress.ring->records[progress.head % Ring::SLOTS];
+    record->op = op;
+    record->line = line;
+    record->blocks = blocks_before;
+    return record;
 }
 
 }  // namespace
 
 void attach(Ring *ring) {
-    shared = ring;
-    head = tail = 0;
-    blocks_allowed = ring->call.budget;
+    progress = Progress{};
+    progress.ring = ring;
+    progress.blocks_allowed = ring->call.budget;
 }
 
-Ring &ring() { return *shared; }
+Ring &ring() { return *progress.ring; }
 
 void leave() { _exit(0); }
 
 void cover_from(uintptr_t base) { code_base = base; }
 
-int32_t current_line() { return last_line; }
+int32_t current_line() { return progress.line; }
 
 Record *claim(uint16_t op, int32_t line) {
     pointers::flush();
-    if (line > 0) last_line = line;
-    if (head - tail >= Ring::SLOTS) await_room();
-    Record *record = &shared->records[head % Ring::SLOTS];
-    const uint64_t unsent = blocks - blocks_sent;
-    record->op = op;
-    record->line = line;
-    record->blocks = unsent > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(unsent);
-    blocks_sent = blocks;
-    if (!scalar_access(op)) forget_blocks();
+    access_loops::flush();
+    Record *record = next_record(op, line, unsent_blocks());
+    report_blocks(line);
+    if (!scalar_access(op)) {
+        forget_blocks();
+        access_loops::forget();
+    }
     return record;
 }
 
+Record *claim_loop(int32_t line) { return next_record(OP_access_loop, line, 0); }
+
+void await_words() {
+    await_room(progress.ring->words_tail, progress.words_head, &progress.words_tail, Ring::WORDS);
+}
+
 void send() {
-    shared->head.store(++head);  // sequentially consistent: the device may be about to sleep
+    Ring *shared = progress.ring;
+    shared->head.store(++progress.head);  // sequentially consistent: the device may be about to sleep
     if (shared->device_sleeps.load()) {
         shared->device_sleeps.store(0);
         wake(&shared->device_sleeps);
@@ -75,6 +90,7 @@ void send() {
 }
 
 const asc_block &await_answer() {
+    Ring *shared = progress.ring;
     ++asked;
     for (int spin = 0; shared->answers.load(std::memory_order_acquire) != asked; ++spin) {
         if (shared->stop.load(std::memory_order_relaxed)) leave();
@@ -91,7 +107,7 @@ const asc_block &await_answer() {
 void give_up(int32_t line) {
     claim(OP_gave_up, line);
     send();
-    while (!shared->stop.load()) sleep_while(&shared->stop, 0);
+    while (!ring().stop.load()) sleep_while(&ring().stop, 0);
     leave();
 }
 
@@ -112,8 +128,8 @@ using namespace sim::kernel_process;
 // The compiler puts a call of this at the start of every basic block of kernel code.
 ASC_EXPORT void __sanitizer_cov_trace_pc(void) {
     const uint64_t where = reinterpret_cast<uintptr_t>(__builtin_return_address(0)) - code_base;
-    if (where < Ring::COVERED_BYTES) shared->covered[where / 64] |= 1ull << (where % 64);
-    if (++blocks > blocks_allowed) {
+    if (where < Ring::COVERED_BYTES) progress.ring->covered[where / 64] |= 1ull << (where % 64);
+    if (++progress.blocks > progress.blocks_allowed) {
         claim(OP_budget_spent, 0);
         send();
         give_up(0);
@@ -123,5 +139,5 @@ ASC_EXPORT void __sanitizer_cov_trace_pc(void) {
 extern "C" uint64_t asc_platform(int32_t what) {
     if (what == 5) return core_kind();
     if (what == 6) return cores_per_block();
-    return what >= 0 && what < 5 ? shared->call.platform[what] : 0;
+    return what >= 0 && what < 5 ? ring().call.platform[what] : 0;
 }

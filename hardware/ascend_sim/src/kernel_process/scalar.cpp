@@ -6,7 +6,9 @@
 // type, so a block serves only reads of its own type.
 #include <cstring>
 
+#include "access_loops.h"
 #include "kernel_process.h"
+#include "pointers.h"
 
 namespace sim::kernel_process {
 namespace {
@@ -81,10 +83,10 @@ const asc_block &ask_for(uint16_t op, const Args &args, int32_t line) {
 }
 
 // The part of a block that kernel code receives: the element that it requested.
-asc_block element_of(const asc_block &block, uint64_t where, uint32_t dtype) {
-    asc_block only{};
-    std::memcpy(only.bytes + where % ASC_BLOCK, block.bytes + where % ASC_BLOCK, width(dtype));
-    return only;
+uint64_t bits_in(const asc_block &block, uint64_t where, uint32_t dtype) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, block.bytes + where % ASC_BLOCK, width(dtype));
+    return bits;
 }
 
 void patch(bool global, uint64_t where, uint64_t bits, uint32_t bytes) {
@@ -102,37 +104,59 @@ void forget_blocks() { used = next_way = 0; }
 }  // namespace sim::kernel_process
 
 using namespace sim::kernel_process;
+using sim::kernel_process::access_loops::Access;
 
-extern "C" void asc_reread(uint32_t dtype, uint64_t where, uint32_t global, int32_t line) {
-    wire::reread(dtype, where, global, line);
+// Reports a read that a kept block serves.
+static void reread(const Access &access) {
+    if (access_loops::take(access)) return;
+    const uint32_t blocks = unsent_blocks();
+    wire::reread(access.dtype, access.where, access.global, access.line);
+    access_loops::sent(access, blocks);
 }
 
-extern "C" asc_block asc_read_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line) {
+template <class Args>
+static uint64_t read(const Access &access, bool may_be_kept, uint16_t op, const Args &args) {
+    pointers::flush();
+    if (const Cached *way = may_be_kept ? find(access.global, access.dtype, access.where) : nullptr) {
+        reread(access);
+        return bits_in(way->block, access.where, access.dtype);
+    }
+    const uint32_t blocks = unsent_blocks();
+    const asc_block &answer = ask_for(op, args, access.line);
+    access_loops::sent(access, blocks);
+    return bits_in(keep(access.global, access.dtype, access.where, answer), access.where, access.dtype);
+}
+
+extern "C" uint64_t asc_get_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line) {
     const uint64_t where = place(tensor, index * width(dtype));
-    const bool known = (index + 1) * width(dtype) <= tensor.bytes && aligned(where, dtype);
-    if (Cached *way = known ? find(false, dtype, where) : nullptr) {
-        wire::reread(dtype, where, 0, line);
-        return element_of(way->block, where, dtype);
+    const bool inside = (index + 1) * width(dtype) <= tensor.bytes && aligned(where, dtype);
+    return read({where, dtype, false, false, 0, line}, inside, sim::OP_read_local,
+                sim::args_read_local{dtype, tensor, index});
+}
+
+extern "C" uint64_t asc_get_global(uint32_t dtype, asc_global address, int32_t line) {
+    return read({address, dtype, true, false, 0, line}, aligned(address, dtype), sim::OP_read_global,
+                sim::args_read_global{dtype, address});
+}
+
+extern "C" void asc_set_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line) {
+    pointers::flush();
+    const Access access = {place(tensor, index * width(dtype)), dtype, false, true, bits, line};
+    if ((index + 1) * width(dtype) > tensor.bytes || !access_loops::take(access)) {
+        const uint32_t blocks = unsent_blocks();
+        wire::write_local(dtype, tensor, index, bits, line);
+        access_loops::sent(access, blocks);
     }
-    const asc_block &answer = ask_for(sim::OP_read_local, sim::args_read_local{dtype, tensor, index}, line);
-    return element_of(keep(false, dtype, where, answer), where, dtype);
+    patch(false, access.where, bits, width(dtype));
 }
 
-extern "C" asc_block asc_read_global(uint32_t dtype, asc_global address, int32_t line) {
-    if (Cached *way = aligned(address, dtype) ? find(true, dtype, address) : nullptr) {
-        wire::reread(dtype, address, 1, line);
-        return element_of(way->block, address, dtype);
+extern "C" void asc_set_global(uint32_t dtype, asc_global address, uint64_t bits, int32_t line) {
+    pointers::flush();
+    const Access access = {address, dtype, true, true, bits, line};
+    if (!access_loops::take(access)) {
+        const uint32_t blocks = unsent_blocks();
+        wire::write_global(dtype, address, bits, line);
+        access_loops::sent(access, blocks);
     }
-    const asc_block &answer = ask_for(sim::OP_read_global, sim::args_read_global{dtype, address}, line);
-    return element_of(keep(true, dtype, address, answer), address, dtype);
-}
-
-extern "C" void asc_write_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line) {
-    wire::write_local(dtype, tensor, index, bits, line);
-    patch(false, place(tensor, index * width(dtype)), bits, width(dtype));
-}
-
-extern "C" void asc_write_global(uint32_t dtype, asc_global address, uint64_t bits, int32_t line) {
-    wire::write_global(dtype, address, bits, line);
     patch(true, address, bits, width(dtype));
 }

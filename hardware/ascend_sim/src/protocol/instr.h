@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "../../include/abi.h"
+#include "scalar_loop.h"
 
 namespace sim {
 
@@ -96,6 +97,26 @@ struct Instr {
 struct Sink {
     virtual ~Sink() = default;
     virtual void take(const Instr &instr) = 0;
+    // The same as its accesses one by one.
+    virtual void take_loop(const ScalarLoop &loop) {
+        for (uint32_t i = 0; i < loop.count; ++i) {
+            const ScalarLoop::Slot &slot = loop.slot(i);
+            Instr instr{};
+            instr.core = loop.core;
+            if ((instr.a = loop.blocks_before(i))) {
+                instr.kind = Kind::ScalarBlocks;
+                instr.line = loop.line_before(i);
+                take(instr);
+            }
+            instr.kind = slot.global ? Kind::ScalarGlobal : Kind::ScalarLocal;
+            instr.line = slot.line;
+            instr.a = slot.global ? 0 : static_cast<uint32_t>(loop.where(i));
+            instr.b = slot.write;
+            instr.gm = slot.global ? loop.where(i) : 0;
+            instr.space = slot.global ? 0 : static_cast<uint8_t>(loop.where(i) >> 32);
+            take(instr);
+        }
+    }
 };
 
 }  // namespace sim

@@ -41,6 +41,7 @@ struct CallArguments {
     enum { MAX_TENSORS = 4096, MAX_SCALARS = 1024 };
     uint32_t num_inputs, num_outputs, num_ints, num_floats;
     uint32_t cpu_seconds;
+    uint32_t loops;  // 0: every scalar access is a record of its own
     uint64_t budget;
     uint64_t platform[5];  // answers of asc_platform
     uint64_t workspace_address, workspace_bytes;
@@ -50,10 +51,11 @@ struct CallArguments {
 };
 
 struct Ring {
-    enum : uint64_t { SLOTS = 4096, COVERED_BYTES = 4 << 20 };
+    enum : uint64_t { SLOTS = 4096, COVERED_BYTES = 4 << 20, WORDS = 1 << 16 };
 
     alignas(64) std::atomic<uint64_t> head;           // next record that the kernel writes
     alignas(64) std::atomic<uint64_t> tail;           // next record that the device reads
+    alignas(64) std::atomic<uint64_t> words_tail;     // next word that the device reads
     alignas(64) std::atomic<uint32_t> device_sleeps;  // 1 while the device waits for records
     alignas(64) std::atomic<uint32_t> kernel_sleeps;  // 1 while the kernel waits for room
     alignas(64) std::atomic<uint32_t> answers;        // number of answered queries
@@ -64,6 +66,7 @@ struct Ring {
     CallArguments call;
     uint64_t covered[COVERED_BYTES / 64];  // one bit per byte of the kernel's code: a basic block started there
     alignas(64) Record records[SLOTS];
+    uint64_t words[WORDS];  // what loops of scalar accesses write
 };
 
 // Polls before going to sleep: a few microseconds, so that waiting does not load a busy machine. A poll takes much

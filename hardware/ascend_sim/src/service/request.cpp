@@ -49,6 +49,7 @@ void read_line(Request &request, const std::string &key, std::istringstream &wor
     else if (key == "poison") request.poison = static_cast<uint8_t>(read<unsigned>(words));
     else if (key == "auto_sync") request.auto_sync = read<unsigned>(words) != 0;
     else if (key == "keep") request.keep = read<unsigned>(words) != 0;
+    else if (key == "loops") request.loops = read<unsigned>(words) != 0;
     else if (key == "seed") request.seed = read<uint64_t>(words);
     else if (key == "timeout_ms") request.timeout_ms = read<int>(words);
     else if (key == "budget") request.budget = read<uint64_t>(words);

@@ -18,6 +18,7 @@ struct TensorRequest {
 struct Request {
     std::string code;                                      // path of the shared object
     bool compute = true, auto_sync = false, keep = false;  // keep: outputs hold what was sent
+    bool loops = true;                                     // of scalar accesses are sent as loops
     uint8_t poison = 165;
     uint64_t seed = 0, budget = 0;
     int timeout_ms = 0;

@@ -19,8 +19,20 @@
 namespace sim {
 namespace {
 
-// The budget cost of a record in basic blocks, about equal to its host time.
-constexpr uint64_t kRecordCost = 8;
+// The budget cost of a record and of a scalar access in basic blocks, about equal to their host time.
+constexpr uint64_t kRecordCost = 8, kAccessCost = 2;
+
+uint64_t cost_of(uint16_t op) {
+    switch (op) {
+        case OP_access_loop: return 0;  // counted by its accesses
+        case OP_read_local:
+        case OP_read_global:
+        case OP_reread:
+        case OP_write_local:
+        case OP_write_global: return kAccessCost;
+        default: return kRecordCost;
+    }
+}
 
 // Limit on processor seconds without a record or a counted block; the budget of blocks is spent in less.
 constexpr double kSilence = 2.0;
@@ -115,6 +127,7 @@ void Session::fill_call(const Chip &chip) {
         request_.floats.size() > CallArguments::MAX_SCALARS)
         throw std::runtime_error("more arguments than a kernel can be handed");
     call.budget = request_.budget;
+    call.loops = request_.loops;
     call.cpu_seconds = static_cast<uint32_t>(request_.timeout_ms / 1000 + 2);
     const double platform[] = {chip.vector_cores, chip.cube_cores, chip.ub_bytes, chip.l1_bytes};
     for (int i = 0; i < 4; ++i) call.platform[i] = static_cast<uint64_t>(platform[i]);
@@ -145,7 +158,7 @@ void Session::fill_call(const Chip &chip) {
 }
 
 void Session::prepare_ring(const Chip &chip) {
-    ring_.head = ring_.tail = 0;
+    ring_.head = ring_.tail = ring_.words_tail = 0;
     ring_.device_sleeps = ring_.kernel_sleeps = ring_.kernel_asks = ring_.answers = ring_.stop = 0;
     std::memset(ring_.error, 0, sizeof ring_.error);
     std::memset(ring_.covered, 0, sizeof ring_.covered);
@@ -163,6 +176,17 @@ bool Session::await_records() {
     if (ring_.head.load() == tail_ && !zygote_.ended(0)) sleep_while(&ring_.device_sleeps, 1);
     ring_.device_sleeps.store(0);
     return ring_.head.load() != tail_;
+}
+
+void Session::read_words(uint64_t *to, size_t count) {
+    if (count > Ring::WORDS) throw DeviceFault{"PROTOCOL", "the ring was tampered with", 0, -1};
+    for (size_t i = 0; i < count; ++i) to[i] = ring_.words[(words_tail_ + i) % Ring::WORDS];
+    words_tail_ += count;
+    ring_.words_tail.store(words_tail_, std::memory_order_release);
+}
+
+uint64_t Session::spent_in_loops(const Executor &executor) const {
+    return executor.looped_accesses() * kAccessCost + executor.looped_blocks();
 }
 
 void Session::execute(Executor &executor, const Record &record) {
@@ -189,14 +213,14 @@ bool Session::drain(Executor &executor, End *end) {
     while (tail_ != head) {
         const Record record = ring_.records[tail_ % Ring::SLOTS];
         ring_.tail.store(++tail_, std::memory_order_release);
-        spent_ += kRecordCost + record.blocks;
+        spent_ += cost_of(record.op) + record.blocks;
         if (record.line > 0) line_ = record.line;
-        if (spent_ > request_.budget || record.op == OP_budget_spent) {
+        if (spent_ + spent_in_loops(executor) > request_.budget || record.op == OP_budget_spent) {
             *end = End::Budget;
             return true;
         }
         if (record.op == OP_strayed) throw strayed();
-        if (record.blocks) executor.scalar_blocks(record.blocks);
+        executor.scalar_blocks(record.blocks);
         execute(executor, record);
         if (record.op == OP_returned) {
             *end = End::Returned;
@@ -302,7 +326,9 @@ std::string Session::run(int descriptor) {
     const TensorMemory memory(request_, descriptor);
     Timeline timeline(chip);
     Outputs outputs(timeline, request_.trace, request_.log);
-    Executor executor(options_for(request_, chip, memory), outputs.sink());
+    ExecutorOptions options = options_for(request_, chip, memory);
+    options.words = [this](uint64_t *to, size_t count) { read_words(to, count); };
+    Executor executor(options, outputs.sink());
     prepare_ring(chip);
     deadline_ = latest(request_);
     zygote_.start(code.descriptor());
@@ -330,7 +356,7 @@ std::string Session::run(int descriptor) {
     zygote_.stop();
     outputs.finish();
     reply.raw("executor", executor.report_json()).raw("timing", timeline.report_json()).raw("blocks", covered_blocks());
-    reply.set("spent", spent_);
+    reply.set("spent", spent_ + spent_in_loops(executor)).set("sent", tail_);
     return reply.done();
 }
 

@@ -32,6 +32,8 @@ private:
     // Executes the records in the ring; true if the run has ended.
     bool drain(Executor &executor, End *end);
     void execute(Executor &executor, const Record &record);
+    void read_words(uint64_t *to, size_t count);
+    uint64_t spent_in_loops(const Executor &executor) const;
     bool await_records();
     // True if the kernel process computed for long without sending a record: a loop in which nothing is counted.
     bool silent();
@@ -47,7 +49,7 @@ private:
     Clock::time_point said_ = Clock::now();  // when `at_work_` was last called
     SyntheticReads synthetic_reads_;
     Clock::time_point deadline_;
-    uint64_t tail_ = 0, spent_ = 0;
+    uint64_t tail_ = 0, words_tail_ = 0, spent_ = 0;
     uint32_t answers_ = 0;
     double heard_ = 0;  // processor time of the kernel process when it last sent a record
     int32_t line_ = 0;  // line of the last record, for messages about crashes

@@ -86,11 +86,11 @@ private:
 // The scalar unit's data cache: 64-byte lines, four-way associative, least recently used.
 class DataCache {
 public:
+    static constexpr uint32_t LINE = 64, WAYS = 4;
     explicit DataCache(uint64_t bytes);
     bool hit(uint64_t address);
 
 private:
-    static constexpr uint32_t LINE = 64, WAYS = 4;
     std::vector<std::array<uint64_t, WAYS>> sets_;
 };
 

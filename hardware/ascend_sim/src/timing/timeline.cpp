@@ -73,10 +73,10 @@ void Timeline::take(const Instr &instr) {
         case Kind::Vector: return vector(at, instr);
         case Kind::CopyIn: return copy(at, instr, false);
         case Kind::CopyOut: return copy(at, instr, true);
-        case Kind::ScalarBlocks: return scalar(at, instr, block_ * instr.a);
-        case Kind::ScalarLocal: return local_scalar(at, instr);
-        case Kind::ScalarGlobal: return global_scalar(at, instr);
-        case Kind::Overhead: return scalar(at, instr, costs_.overhead(instr.op));
+        case Kind::ScalarBlocks: return scalar(at, instr.line, block_ * instr.a);
+        case Kind::ScalarLocal: return local_scalar(at, instr.line, instr.b != 0);
+        case Kind::ScalarGlobal: return global_scalar(at, instr.line, instr.gm);
+        case Kind::Overhead: return scalar(at, instr.line, costs_.overhead(instr.op));
         case Kind::Signal: return signal(at, instr);
         case Kind::Wait: return wait(at, instr);
         case Kind::Barrier: return barrier(at, instr);
@@ -120,10 +120,7 @@ void Timeline::run(Core &at, const Instr &instr, Ticks start, Ticks free, Ticks 
     ++at.totals.instructions[instr.pipe];
     pipe.free = free;
     pipe.done = std::max(pipe.done, done);
-    if (instr.line > 0 && static_cast<uint32_t>(instr.line) < MOST_LINES) {
-        if (static_cast<size_t>(instr.line) >= lines_.size()) lines_.resize(instr.line + 1);
-        lines_[instr.line].busy[instr.pipe] += busy;
-    }
+    spend(instr.line, instr.pipe, busy);
     if (trace_) trace_->add(at.block, at.place, instr.pipe, instr, start, done);
 }
 
@@ -133,23 +130,26 @@ void Timeline::plain(Core &at, const Instr &instr, Ticks time) {
     run(at, instr, start, start + time, start + time);
 }
 
-void Timeline::scalar(Core &at, const Instr &instr, Ticks time) {
+void Timeline::spend(int32_t line, uint8_t pipe, Ticks time) {
+    if (line <= 0 || static_cast<uint32_t>(line) >= MOST_LINES) return;
+    if (static_cast<size_t>(line) >= lines_.size()) lines_.resize(line + 1);
+    lines_[line].busy[pipe] += time;
+}
+
+void Timeline::scalar(Core &at, int32_t line, Ticks time) {
     at.clock += time;
     at.work[ASC_S] += time;
     at.totals.busy[ASC_S] += time;
     ++at.totals.instructions[ASC_S];
-    if (instr.line > 0 && static_cast<uint32_t>(instr.line) < MOST_LINES) {
-        if (static_cast<size_t>(instr.line) >= lines_.size()) lines_.resize(instr.line + 1);
-        lines_[instr.line].busy[ASC_S] += time;
-    }
+    spend(line, ASC_S, time);
 }
 
 // Reads follow each other at the pace of issue; a write waits until what was read has arrived.
-void Timeline::local_scalar(Core &at, const Instr &instr) {
+void Timeline::local_scalar(Core &at, int32_t line, bool write) {
     ++at.totals.scalar_accesses;
-    if (instr.b) use_loaded(at);
-    scalar(at, instr, local_);
-    if (!instr.b) at.loaded = at.clock + load_use_;
+    if (write) use_loaded(at);
+    scalar(at, line, local_);
+    if (!write) at.loaded = at.clock + load_use_;
 }
 
 void Timeline::use_loaded(Core &at) {
@@ -159,12 +159,12 @@ void Timeline::use_loaded(Core &at) {
     at.clock = at.loaded;
 }
 
-void Timeline::global_scalar(Core &at, const Instr &instr) {
-    const bool hit = at.cache.hit(instr.gm);
+void Timeline::global_scalar(Core &at, int32_t line, uint64_t address) {
+    const bool hit = at.cache.hit(address);
     ++at.totals.scalar_accesses;
     at.totals.cache_misses += !hit;
     if (!hit) at.totals.hbm_read += 64;
-    scalar(at, instr, hit ? hit_ : miss_);
+    scalar(at, line, hit ? hit_ : miss_);
 }
 
 void Timeline::vector(Core &at, const Instr &instr) {

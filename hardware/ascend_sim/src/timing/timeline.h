@@ -36,6 +36,7 @@ public:
     explicit Timeline(const Chip &chip);
     ~Timeline() override;
     void take(const Instr &instr) override;
+    void take_loop(const ScalarLoop &loop) override;
     double latency_us() const;
     std::string report_json() const;
     // Writes a Chrome trace of the pipes from now on; `file` stays open and belongs to the caller until finish_trace.
@@ -65,6 +66,7 @@ private:
         std::vector<Ended> ended;  // by block
         std::vector<Way> cubes;    // in a mixed launch two vector cores share one
     };
+    struct ScalarTime;
     struct LineTime { Ticks busy[ASC_PIPES] = {}; };
 
     void begin_launch(const Instr &instr);
@@ -79,14 +81,17 @@ private:
     Ticks issue(Core &core, uint8_t pipe);
     void run(Core &core, const Instr &instr, Ticks start, Ticks free, Ticks done);
     void plain(Core &core, const Instr &instr, Ticks time);
-    void scalar(Core &core, const Instr &instr, Ticks time);
+    void scalar(Core &core, int32_t line, Ticks time);
+    void spend(int32_t line, uint8_t pipe, Ticks time);
     void vector(Core &core, const Instr &instr);
     void copy(Core &core, const Instr &instr, bool write);
     Touch touch(Core &core, const Instr &instr, bool write);
     Ticks hbm_read(Core &core, const Instr &instr, uint64_t bytes);
-    void local_scalar(Core &core, const Instr &instr);
+    void local_scalar(Core &core, int32_t line, bool write);
     void use_loaded(Core &core);
-    void global_scalar(Core &core, const Instr &instr);
+    void global_scalar(Core &core, int32_t line, uint64_t address);
+    void period(Core &core, const ScalarLoop &loop, uint32_t first, uint32_t count);
+    void again(Core &core, const ScalarLoop &loop, const ScalarTime &before, uint32_t times);
     void signal(Core &core, const Instr &instr);
     void wait(Core &core, const Instr &instr);
     void hold(Core &core, uint8_t pipe, Moment until);
