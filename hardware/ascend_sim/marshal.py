@@ -15,8 +15,8 @@ from pathlib import Path
 
 from kernel_gym.errors import KernelGymError
 
-#: Calls that src/kernel_process/scalar.cpp makes of the elements that kernels get and set; they are not exported.
-INTERNAL = frozenset({"read_local", "read_global", "write_local", "write_global", "reread", "access_loop"})
+#: Queries whose answer holds more than kernel code may see: src/kernel_process/scalar.cpp exports them by these names.
+EXPORTED_AS = {"read_local": "get_local", "read_global": "get_global"}
 
 _DECLARATION = re.compile(r"^ASC_(CALL|QUERY)\s+(?:(\w+)\s+)?asc_(\w+)\(([^()]*)\);", re.MULTILINE)
 
@@ -102,7 +102,7 @@ def _packer(call: Call) -> str:
 
 def exports(parsed: Iterable[Call]) -> str:
     """Return the exported functions that only put a call into the ring."""
-    return "".join(_export(call) for call in parsed if call.name not in INTERNAL)
+    return "".join(_export(call) for call in parsed if call.name not in EXPORTED_AS)
 
 
 def _export(call: Call) -> str:

@@ -61,7 +61,8 @@ extern "C" int kernel_launch(const KernelArgs *a, void *stream) {
 def source(skip: frozenset[str]) -> str:
     calls = [call for call in marshal.parse((HERE / "include" / "abi.h").read_text()) if call.name not in skip]
     cases = "\n".join(
-        f"        case {k}: asc_{call.name}({''.join(f'any<{a.type}>(s), ' for a in call.payload)}line); break;"
+        f"        case {k}: asc_{marshal.EXPORTED_AS.get(call.name, call.name)}"
+        f"({''.join(f'any<{a.type}>(s), ' for a in call.payload)}line); break;"
         for k, call in enumerate(calls)
     )
     return FILE.replace("@count@", str(len(calls))).replace("@cases@", cases)

@@ -163,7 +163,8 @@ void Executor::whole_loop(Core &core, const ScalarLoop &loop) {
         data_dependent_ |= !slot.write;
         instruction_counts_.count(names[slot.global][slot.write], loop.times(i));
         if (slot.global) claim_global(core, loop, i, span.begin, span.end);
-        else if (options_.compute) core.memory(static_cast<uint32_t>(span.begin >> 32)).data(0, static_cast<uint32_t>(span.end));
+        else if (options_.compute)
+            core.memory(static_cast<uint32_t>(span.begin >> 32)).data(0, static_cast<uint32_t>(span.end));
         cursors.push_back(cursor_at(core, slot, element));
     }
     for (uint32_t i = 0, phase = 0; i < loop.count; ++i, phase = phase + 1 == loop.period ? 0 : phase + 1)

@@ -32,8 +32,8 @@ struct ExecutorOptions {
     bool auto_sync = false;  // inserts the flags between pipes that the author left out
     uint64_t seed = 0;       // seeds the answers to data-dependent queries in records-only mode
     uint32_t vector_cores = 48, cube_cores = 24;
-    uint64_t work_limit = 1ull << 34;  // elements and multiply-adds that one run may compute
-    std::vector<TensorArg> tensors;    // in the order of their ids
+    uint64_t work_limit = 1ull << 34;                       // elements and multiply-adds that one run may compute
+    std::vector<TensorArg> tensors;                         // in the order of their ids
     std::function<void(uint64_t *to, size_t count)> words;  // reads what came with a loop of accesses
 };
 

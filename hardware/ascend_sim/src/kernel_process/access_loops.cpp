@@ -18,13 +18,13 @@ struct Seen {
 Seen seen[KEPT];
 uint32_t count;  // accesses since the last other record; seen[count % KEPT] is the next
 uint32_t period, phase;
-int64_t steps[MOST];    // by phase
+int64_t steps[MOST];      // by phase
 uint32_t runs[MOST + 1];  // by period: for how many accesses it has held
 uint32_t pending, first_phase;
 uint64_t first_word;
-uint32_t looped;  // accesses of this loop
+uint32_t looped;             // accesses of this loop
 uint32_t shunned, patience;  // periods up to `shunned` are not taken for the next `patience` accesses
-uint32_t odd;  // grows with each access whose number of basic blocks is another than in the period before
+uint32_t odd;                // grows with each access whose number of basic blocks is another than in the period before
 bool varied;
 
 uint64_t call_of(const Access &access) {
@@ -52,7 +52,8 @@ bool repeats(uint32_t length) {
     if (count < 2 * length + 1) return false;
     const Seen &last = back(1), &before = back(1 + length), &first = back(1 + 2 * length);
     const auto step = static_cast<int64_t>(last.where - before.where);
-    return last.call == before.call && before.call == first.call && before.where + static_cast<uint64_t>(step) == last.where &&
+    return last.call == before.call && before.call == first.call &&
+           before.where + static_cast<uint64_t>(step) == last.where &&
            first.where + static_cast<uint64_t>(step) == before.where && step == static_cast<int32_t>(step);
 }
 

@@ -17,22 +17,23 @@ uint32_t asked;  // queries so far
 
 // Accesses of the scalar unit keep its cached blocks up to date, so they do not clear them.
 constexpr bool scalar_access(uint16_t op) {
-    return op == OP_access_loop || op == OP_reread || op == OP_read_local || op == OP_read_global || op == OP_write_local ||
-           op == OP_write_global;
+    return op == OP_access_loop || op == OP_reread || op == OP_read_local || op == OP_read_global ||
+           op == OP_write_local || op == OP_write_global;
 }
 
 // Waits until the device has read far enough that a position has room below `size`.
 void await_room(const std::atomic<uint64_t> &read, uint64_t written, uint64_t *tail, uint64_t size) {
     for (int spin = 0;; ++spin) {
         *tail = read.load(std::memory_order_acquire);
-        if (written - *tail < size) return;
+        if (static_cast<int64_t>(written - *tail) < static_cast<int64_t>(size)) return;
         if (progress.ring->stop.load(std::memory_order_relaxed)) leave();
         if (spin < kSpins) {
             pause_briefly();
             continue;
         }
         progress.ring->kernel_sleeps.store(1);
-        if (written - read.load() >= size) sleep_while(&progress.ring->kernel_sleeps, 1);
+        if (static_cast<int64_t>(written - read.load()) >= static_cast<int64_t>(size))
+            sleep_while(&progress.ring->kernel_sleeps, 1);
     }
 }
 
@@ -76,9 +77,7 @@ Record *claim(uint16_t op, int32_t line) {
 
 Record *claim_loop(int32_t line) { return next_record(OP_access_loop, line, 0); }
 
-void await_words() {
-    await_room(progress.ring->words_tail, progress.words_head, &progress.words_tail, Ring::WORDS);
-}
+void await_words() { await_room(progress.ring->words_tail, progress.words_head, &progress.words_tail, Ring::WORDS); }
 
 void send() {
     Ring *shared = progress.ring;

@@ -10,8 +10,8 @@ namespace sim {
 struct Timeline::ScalarTime {
     explicit ScalarTime(const Core &at)
         : clock(at.clock), ahead(std::max<Ticks>(0, at.loaded - at.clock)), work(at.work[ASC_S]),
-          busy(at.totals.busy[ASC_S]), instructions(at.totals.instructions[ASC_S]),
-          accesses(at.totals.scalar_accesses), misses(at.totals.cache_misses) {}
+          busy(at.totals.busy[ASC_S]), instructions(at.totals.instructions[ASC_S]), accesses(at.totals.scalar_accesses),
+          misses(at.totals.cache_misses) {}
     Ticks clock, ahead, work, busy;  // ahead: how long until what was read has arrived
     uint64_t instructions, accesses, misses;
 };

@@ -36,7 +36,7 @@ def hostile() -> str:
     cases = []
     for number, call in enumerate(chosen):
         arguments = ", ".join([*(f"any<{item.type}>()" for item in call.payload), "1"])
-        cases.append(f"case {number}: asc_{call.name}({arguments}); break;")
+        cases.append(f"case {number}: asc_{marshal.EXPORTED_AS.get(call.name, call.name)}({arguments}); break;")
     loop = f"for (int i = 0; i < 16; ++i) switch (draw() % {len(chosen)}) {{ {' '.join(cases)} }}"
     return source(f"state = (uint64_t)p.v[0]; for (int i = 0; i < 8; ++i) draw(); {loop}", 1, prelude=PRELUDE)
 
