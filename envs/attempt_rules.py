@@ -1,4 +1,4 @@
-"""The rules of attempts and episodes that the live and the tabular environment share.
+"""The rules of attempts and episodes that the live and the forecast environment share.
 
 `Progress` is how far an episode has come. Functions of arrays serve one episode as well as a batch of them.
 """

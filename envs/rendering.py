@@ -16,7 +16,7 @@ from kernel_gym.tasks.task import Task
 
 @dataclass(frozen=True)
 class EpisodeState:
-    """What is shown of an episode of the tabular environment; an `Episode` has the same attributes."""
+    """What is shown of an episode of the forecast environment; an `Episode` has the same attributes."""
 
     task: Task
     progress: Progress

@@ -17,4 +17,5 @@ class Newest(Agent):
 
 if __name__ == "__main__":
     agents = "similarity,own_agent:Newest"
-    main(["compare", "--agents", agents, "--tabular", "--budget", "5", "--seeds", "2", "--out", "runs/own-agent"])
+    tasks = ["--forecast", "--tasks", "relu,softmax,gelu", "--budget", "5", "--seeds", "2"]
+    main(["compare", "--agents", agents, *tasks, "--out", "runs/own-agent"])

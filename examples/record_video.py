@@ -8,7 +8,7 @@ from PIL import Image
 
 import kernel_gym  # noqa: F401  registers the environments
 
-env = gym.make("kernel_gym/KernelSynthesisTabular-v0", render_mode="rgb_array", tasks=["level1/relu"], budget=12)
+env = gym.make("kernel_gym/KernelSynthesisForecast-v0", render_mode="rgb_array", tasks=["level1/relu"], budget=12)
 if find_spec("moviepy"):
     env = gym.wrappers.RecordVideo(env, "runs/video", episode_trigger=lambda episode: True)
 observation, _ = env.reset(seed=0)

@@ -42,9 +42,11 @@ class _Frozen(BaseModel):
 class EnvConfig(_Frozen):
     """The options of the environment that can be written in YAML; all agents of a comparison share them.
 
-    `table` is the tabular environment's: a file or `small`. Empty: kernels are judged on the device.
+    `forecast` chooses the forecast environment: no kernel is compiled, verdicts are forecast. `table` is of runs by
+    earlier versions, which took kernels and verdicts from a table; they can be read and not continued.
     """
 
+    forecast: bool = False
     table: str = ""
     device: str
     device_options: dict[str, Any]
@@ -62,6 +64,11 @@ class EnvConfig(_Frozen):
     memory: MemoryMode
     curriculum: str
     composition: Composition
+
+    @property
+    def offline(self) -> bool:
+        """Whether verdicts come without a device."""
+        return self.forecast or bool(self.table)
 
     @field_validator(*_OPTIONS)
     @classmethod

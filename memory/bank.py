@@ -294,7 +294,7 @@ class MemoryBank:
         """
         if not items:
             return np.zeros((0, self.embedder.dimension), np.float32)
-        mixed: Vectors = HEADLINE_SHARE * self.embedder.embed([_headline(item) for item in items])
+        mixed: Vectors = HEADLINE_SHARE * self.embedder.embed([headline(item) for item in items])
         mixed += (1 - HEADLINE_SHARE) * self.embedder.embed([item.text for item in items])
         norms = np.linalg.norm(mixed, axis=1, keepdims=True)
         return (mixed / np.where(norms > 0, norms, 1)).astype(np.float32)
@@ -486,7 +486,14 @@ class MemoryBank:
         return tuple(Retrieved(item, near[i][1], outcomes[item.id]) for i, item in enumerate(items))
 
 
-def _headline(item: MemoryItem) -> str:
-    """Return what an item is about, without its text, which is much the same in every kernel."""
+def headline(item: MemoryItem) -> str:
+    """Return what an item is about, without its text, which is much the same in every kernel.
+
+    Args:
+        item: The item.
+
+    Returns:
+        Its title, task, category, operators, names and bottlenecks.
+    """
     parts = (item.title, item.task, item.category, *item.operators, *item.names, *item.bottlenecks)
     return " ".join(part for part in parts if part)

@@ -108,10 +108,23 @@ class StaticEmbedder:
         counts = Counter(words(text))
         if not counts:
             return np.zeros(self._dimension, np.float32)
-        self._add_words(word for word in counts if word not in self._words)
-        rows = np.stack([self._words[word] for word in counts])
+        rows = self.word_vectors(list(counts))
         weights = np.array([weight(word) * sqrt(count) for word, count in counts.items()], np.float32)
         return _unit(weights @ rows)
+
+    def word_vectors(self, words: Sequence[str]) -> Vectors:
+        """Return the unit vectors of words.
+
+        A text's vector is the sum of its words' vectors, each times its weight and the square root of its count.
+
+        Args:
+            words: The words, in lower case.
+
+        Returns:
+            One row for each word.
+        """
+        self._add_words(word for word in words if word not in self._words)
+        return np.stack([self._words[word] for word in words])
 
     def _add_words(self, new: Iterable[str]) -> None:
         missing, table = list(new), _token_table()

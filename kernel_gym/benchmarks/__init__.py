@@ -5,6 +5,6 @@
 | `verifier_speed` | verdicts: whole, by gate, from the cache | seconds, milliseconds, verdicts per second |
 | `simulator_speed` | the Ascend simulator: compiling, timing, large runs | milliseconds, records per second, MB |
 | `memory_speed` | the memory bank: embedding, searching, writing | milliseconds |
-| `tabular_speed` | the tabular environment | attempts per second |
+| `forecast_speed` | the forecast environment | attempts per second |
 | `torch_evaluation` | the usual evaluation of a CUDA kernel with torch, for comparison | seconds, microseconds |
 """

@@ -48,11 +48,13 @@ GROUPS: dict[str, dict[str, str]] = {
         "oracles": "verify the best and the slowest kernel of every task",
         "placebo": "fit the skill of the placebo author",
         "calibrate": "compare the simulator's timing with measurements",
-        "tabular": "make a table for the tabular environment",
+        "forecast": "renew and validate the forecast environment",
         "bench": "measure verdicts, memory, author and attempts",
         "bench-cuda": "measure verdicts on an NVIDIA GPU",
     },
 }
+#: Commands of earlier versions, each with what to use instead.
+REMOVED = {"tabular": "the tabular environment was removed: `kernel-gym forecast renew` measures for its successor"}
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 
@@ -105,6 +107,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _unknown(name: str) -> str:
+    if name in REMOVED:
+        return REMOVED[name]
     near = get_close_matches(name, COMMANDS, 1)
     hint = f"did you mean {near[0]!r}?" if near else f"{PROG} --help lists the commands"
     return f"unknown {'option' if name.startswith('-') else 'command'} {name!r}; {hint}"

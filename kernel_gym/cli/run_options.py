@@ -20,10 +20,17 @@ from kernel_gym.verdict import POLICIES
 #: The author profiles that come with the package.
 PROFILES = ("middle", "oracle", "placebo", "strong", "weak")
 _OPTIONS = (
-    *("config", "suite", "tasks", "budget", "rounds", "tabular"),
+    *("config", "suite", "tasks", "budget", "rounds", "forecast"),
     *("author", "model", "submission", "profile", "device", "workers", "wandb", "set"),
 )
 _AUTHOR = ("profile", "model", "submission")
+
+
+class _Removed(argparse.Action):
+    """An option of earlier versions."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        parser.error(f"{self.option_strings[0]} was removed: use --forecast, with --tasks for some of the tasks")
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,12 +42,9 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", type=int, help="attempts a task (default 30)")
     parser.add_argument("--rounds", type=int, help="times that all tasks are attempted (default 1), for long training")
     parser.add_argument(
-        "--tabular",
-        nargs="?",
-        const="small",
-        metavar="TABLE",
-        help="kernels and verdicts from a table, no compiler: the packaged one, or a file of `kernel-gym tabular`",
+        "--forecast", action="store_true", help="forecast verdicts instead of judging kernels: no compiler, all tasks"
     )
+    parser.add_argument("--tabular", action=_Removed, nargs="?", help=argparse.SUPPRESS)
     parser.add_argument(
         "--author",
         help="author that writes the kernels (default apprentice, a simulated one; openai, local, batched: a model)",
@@ -89,8 +93,9 @@ def run_config(arguments: argparse.Namespace, **fixed: object) -> RunConfig:
     """Return the configuration that the command line describes."""
     names = ("suite", "tasks", "budget", "rounds", "workers", "wandb")
     settings = {name: getattr(arguments, name) for name in names} | fixed
-    parts = {name: getattr(arguments, name) for name in ("author", "device", "policy")} | {"table": arguments.tabular}
+    parts = {name: getattr(arguments, name) for name in ("author", "device", "policy")}
     env: dict[str, Any] = {name: value for name, value in parts.items() if value is not None}
+    env |= {"forecast": True} if arguments.forecast else {}
     options = {name: getattr(arguments, name) for name in _AUTHOR if getattr(arguments, name) is not None}
     if options:
         env["author_options"] = options

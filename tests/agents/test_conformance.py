@@ -84,7 +84,7 @@ class TestOracle(AgentContract):
     def environment(self) -> gym.Env[Any, Any]:
         """The oracle reads the apprentice's probabilities, which exist for real tasks only."""
         tasks = ("relu", "softmax")
-        return gym.make("kernel_gym/KernelSynthesisTabular-v0", tasks=tasks, budget=4, picks=2, pool_factor=2)
+        return gym.make("kernel_gym/KernelSynthesisForecast-v0", tasks=tasks, budget=4, picks=2, pool_factor=2)
 
 
 class Network(AgentContract):

@@ -25,9 +25,9 @@ from kernel_gym.agents.context_value import (
 from kernel_gym.agents.support.context_features import FEATURES, TaskOutlook, TaskRecord, failure, features, statements
 from kernel_gym.agents.support.open_attempts import REMEMBERED, OpenAttempts
 from kernel_gym.envs.attempt import Attempt
+from kernel_gym.envs.forecast.environment import ForecastVectorEnv
 from kernel_gym.envs.known_optimum import DRAFT_SECRET
 from kernel_gym.envs.pool import Candidate
-from kernel_gym.envs.tabular.environment import TabularVectorEnv
 from kernel_gym.envs.vector import view
 from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.analysis import item_values
@@ -281,8 +281,8 @@ class ByTask(OpenAttempts[Any]):
 
 
 def work(agent: ContextValueAgent, tasks: Sequence[str], benches: int, steps: int, **options: Any) -> list[Any]:
-    """Return actions, attempts and their metrics, from the tabular environment."""
-    envs = TabularVectorEnv(benches, budget=6, tasks=tasks, **options)
+    """Return actions, attempts and their metrics, from the forecast environment."""
+    envs = ForecastVectorEnv(benches, budget=6, tasks=tasks, **options)
     observations, infos = envs.reset(seed=3)
     done: list[Any] = []
     for _ in range(steps):

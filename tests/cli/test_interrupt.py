@@ -13,7 +13,7 @@ from kernel_gym.cli import command_line, main
 from kernel_gym.experiments.runs.journal import Journal
 
 GOES_ON = "interrupted: the same command goes on"
-TABLE = ("--tabular", "--budget", "400", "--rounds", "50")
+FORECAST = ("--forecast", "--tasks", "relu,sigmoid,softmax", "--budget", "400", "--rounds", "50")
 
 
 def stopped(process: PythonProcess, journal: Path, number: int) -> str:
@@ -38,7 +38,7 @@ def test_an_interrupted_run_says_how_to_resume_and_loses_nothing(
     words: tuple[str, ...], journal: str, number: int, tmp_path: Path
 ) -> None:
     file = tmp_path / journal
-    errors = stopped(PythonProcess("-m", "kernel_gym", *words, *TABLE, "--out", tmp_path), file, number)
+    errors = stopped(PythonProcess("-m", "kernel_gym", *words, *FORECAST, "--out", tmp_path), file, number)
     assert errors.splitlines() == [GOES_ON]
     assert len(Journal.read(file)) > 0
     assert not (file.parent / "complete").exists()

@@ -65,6 +65,10 @@ def test_the_version() -> None:
     ("word", "says"),
     [
         ("trian", "kernel-gym: unknown command 'trian'; did you mean 'train'?"),
+        (
+            "tabular",
+            "kernel-gym: the tabular environment was removed: `kernel-gym forecast renew` measures for its successor",
+        ),
         ("frobnicate", "kernel-gym: unknown command 'frobnicate'; kernel-gym --help lists the commands"),
         ("--verbose", "kernel-gym: unknown option '--verbose'; kernel-gym --help lists the commands"),
     ],

@@ -11,7 +11,7 @@ import kernel_gym  # noqa: F401
 from kernel_gym.errors import ConfigError
 
 IDS = sorted(name for name in gym.registry if name.startswith("kernel_gym/"))
-TABULAR, OPTIMUM = "kernel_gym/KernelSynthesisTabular-v0", "kernel_gym/KnownOptimum-v0"
+FORECAST, OPTIMUM = "kernel_gym/KernelSynthesisForecast-v0", "kernel_gym/KnownOptimum-v0"
 VECTOR = "vector_entry_point"
 
 
@@ -23,7 +23,7 @@ def test_every_id_constructs_without_arguments(name: str) -> None:
         env.close()
 
 
-@pytest.mark.parametrize("name", [TABULAR, OPTIMUM])
+@pytest.mark.parametrize("name", [FORECAST, OPTIMUM])
 def test_the_fast_environments_run_without_arguments(name: str) -> None:
     env = gym.make(name)
     observation, _ = env.reset(seed=0)
@@ -33,7 +33,7 @@ def test_the_fast_environments_run_without_arguments(name: str) -> None:
             observation, _ = env.reset()
 
 
-@pytest.mark.parametrize("name", [TABULAR, OPTIMUM])
+@pytest.mark.parametrize("name", [FORECAST, OPTIMUM])
 def test_the_masks_that_maskable_ppo_asks_for_are_those_of_the_observation(name: str) -> None:
     env: Any = gym.make(name, budget=4, stages="both")
     with pytest.raises(gym.error.ResetNeeded):
@@ -49,7 +49,7 @@ def test_the_masks_that_maskable_ppo_asks_for_are_those_of_the_observation(name:
     assert info["task"]
 
 
-@pytest.mark.parametrize("name", [TABULAR, OPTIMUM])
+@pytest.mark.parametrize("name", [FORECAST, OPTIMUM])
 def test_the_vector_forms_have_one_row_each(name: str) -> None:
     envs: Any = gym.make_vec(name, num_envs=3, vectorization_mode=VECTOR)
     observations, _ = envs.reset(seed=0)
@@ -58,7 +58,7 @@ def test_the_vector_forms_have_one_row_each(name: str) -> None:
         assert (envs.unwrapped.action_masks() == (observations["action_mask"] == 1)).all()
 
 
-@pytest.mark.parametrize("name", [TABULAR, OPTIMUM])
+@pytest.mark.parametrize("name", [FORECAST, OPTIMUM])
 def test_maskable_ppo_learns_without_a_wrapper(name: str) -> None:
     contrib = pytest.importorskip("sb3_contrib", reason="needs sb3-contrib: make test-sb3")
     model = contrib.MaskablePPO("MultiInputPolicy", gym.make(name, budget=4), n_steps=32, batch_size=32, device="cpu")
@@ -66,8 +66,8 @@ def test_maskable_ppo_learns_without_a_wrapper(name: str) -> None:
     assert model.num_timesteps == 64
 
 
-def test_tabular_rendering_describes_the_episode(capsys: pytest.CaptureFixture[str]) -> None:
-    env: Any = gym.make(TABULAR, render_mode="ansi", budget=2, tasks=["level1/relu"])
+def test_forecast_rendering_describes_the_episode(capsys: pytest.CaptureFixture[str]) -> None:
+    env: Any = gym.make(FORECAST, render_mode="ansi", budget=2, tasks=["level1/relu"])
     with pytest.raises(gym.error.ResetNeeded):
         env.unwrapped.render()
     env.reset(seed=0)
@@ -76,7 +76,7 @@ def test_tabular_rendering_describes_the_episode(capsys: pytest.CaptureFixture[s
     assert " *  2 " in env.render()
     env.step(20)
     assert "reward" in env.render()
-    human = gym.make(TABULAR, render_mode="human", budget=2, tasks=["level1/relu"])
+    human = gym.make(FORECAST, render_mode="human", budget=2, tasks=["level1/relu"])
     human.reset(seed=0)
     human.step(20)
     assert human.render() is None
@@ -96,8 +96,8 @@ def test_the_best_kernel_is_compared_with_the_first() -> None:
     assert "best 900.00 us, 1.11 x as fast as the first" in env.render().splitlines()[0]
 
 
-def test_the_tabular_vector_form_renders_one_text_each() -> None:
-    envs: Any = gym.make_vec(TABULAR, 2, VECTOR, render_mode="ansi", budget=2)
+def test_the_forecast_vector_form_renders_one_text_each() -> None:
+    envs: Any = gym.make_vec(FORECAST, 2, VECTOR, render_mode="ansi", budget=2)
     envs.reset(seed=0)
     envs.step(np.array([20, 20]))
     first, second = envs.render()
@@ -106,13 +106,13 @@ def test_the_tabular_vector_form_renders_one_text_each() -> None:
 
 
 def test_an_unknown_render_mode_is_refused() -> None:
-    from kernel_gym.envs.tabular.environment import TabularEnv
+    from kernel_gym.envs.forecast.environment import ForecastEnv
 
     with pytest.raises(ConfigError, match="render_mode is one of ansi, human"):
-        TabularEnv(render_mode="smell")
+        ForecastEnv(render_mode="smell")
 
 
-@pytest.mark.parametrize("name", [TABULAR, OPTIMUM, "kernel_gym/KernelSynthesis-v0"])
+@pytest.mark.parametrize("name", [FORECAST, OPTIMUM, "kernel_gym/KernelSynthesis-v0"])
 def test_unknown_options_of_reset_are_an_error_that_lists_the_known_ones(name: str) -> None:
     def refused(reset: Callable[..., Any], hint: str) -> None:
         with pytest.raises(ConfigError, match=f"unknown option of reset: budget, tusk; known: {hint}"):
@@ -122,6 +122,6 @@ def test_unknown_options_of_reset_are_an_error_that_lists_the_known_ones(name: s
     refused(gym.make_vec(name, 2, VECTOR).reset, "tasks")
 
 
-def test_a_wrong_number_of_tasks_is_refused_by_the_tabular_form_too() -> None:
+def test_a_wrong_number_of_tasks_is_refused_by_the_forecast_form_too() -> None:
     with pytest.raises(ConfigError, match="2 sub-environments need as many tasks, not 1"):
-        gym.make_vec(TABULAR, 2, VECTOR).reset(options={"tasks": ["level1/relu"]})
+        gym.make_vec(FORECAST, 2, VECTOR).reset(options={"tasks": ["level1/relu"]})

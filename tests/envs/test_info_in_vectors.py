@@ -43,9 +43,9 @@ def assert_numeric_and_different(seen: list[dict[str, Any]]) -> None:
     ("name", "options"),
     [
         ("kernel_gym/KnownOptimum-v0", {"stages": "both", "budget": 5}),
-        ("kernel_gym/KernelSynthesisTabular-v0", {"budget": 3, "tasks": ["level1/relu", "level1/softmax"]}),
+        ("kernel_gym/KernelSynthesisForecast-v0", {"budget": 3, "tasks": ["level1/relu", "level1/softmax"]}),
     ],
-    ids=["known optimum", "tabular"],
+    ids=["known optimum", "forecast"],
 )
 def test_infos_of_different_states_fit_into_one_array(name: str, options: dict[str, Any], mode: str) -> None:
     envs: VectorEnv[Any, Any, Any] = gym.make_vec(name, num_envs=3, vectorization_mode=mode, **options)

@@ -15,8 +15,8 @@ import kernel_gym  # noqa: F401
 from kernel_gym.envs import picture
 from kernel_gym.verdict import GATES, Cheated, Feasible, Incorrect, Uncompilable, Unjudged, Verdict
 
-TABULAR, OPTIMUM, LIVE = (
-    f"kernel_gym/{name}-v0" for name in ("KernelSynthesisTabular", "KnownOptimum", "KernelSynthesis")
+FORECAST, OPTIMUM, LIVE = (
+    f"kernel_gym/{name}-v0" for name in ("KernelSynthesisForecast", "KnownOptimum", "KernelSynthesis")
 )
 VECTOR = "vector_entry_point"
 
@@ -32,7 +32,7 @@ def generate(env: gym.Env[Any, Any]) -> int:
     return int(env.action_space.n) - 1  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", [TABULAR, OPTIMUM, LIVE])
+@pytest.mark.parametrize("name", [FORECAST, OPTIMUM, LIVE])
 def test_a_picture_has_the_same_size_from_reset_to_the_end(options: Any, name: str) -> None:
     env = gym.make(name, **options(name))
     env.reset(seed=0)
@@ -47,7 +47,7 @@ def test_a_picture_has_the_same_size_from_reset_to_the_end(options: Any, name: s
     assert picture.height(generate(env)) % 2 == picture.WIDTH % 2 == 0
 
 
-@pytest.mark.parametrize("name", [TABULAR, OPTIMUM, LIVE])
+@pytest.mark.parametrize("name", [FORECAST, OPTIMUM, LIVE])
 def test_equal_states_give_equal_pictures_and_different_states_different_ones(options: Any, name: str) -> None:
     first, second = gym.make(name, **options(name)), gym.make(name, **options(name))
     for env in (first, second):
@@ -69,7 +69,7 @@ def rows_of(frame: Any, colour: str) -> set[int]:
 
 
 def test_the_picked_rows_are_marked() -> None:
-    env = gym.make(TABULAR, render_mode="rgb_array")
+    env = gym.make(FORECAST, render_mode="rgb_array")
     env.reset(seed=0)
     assert rows_of(env.render(), picture.PICKED) == set()
     env.step(3)
@@ -95,7 +95,7 @@ def test_the_gates_that_a_kernel_passed(verdict: Verdict, passed: int) -> None:
     assert colours == ([picture.GREEN] * passed + refused + [picture.LINE] * 5)[:5]
 
 
-@pytest.mark.parametrize("name", [TABULAR, OPTIMUM, LIVE])
+@pytest.mark.parametrize("name", [FORECAST, OPTIMUM, LIVE])
 def test_the_vector_forms_draw_one_picture_each(options: Any, name: str) -> None:
     envs: Any = gym.make_vec(name, 3, VECTOR, **options(name))
     with pytest.raises(gym.error.ResetNeeded):
@@ -107,7 +107,7 @@ def test_the_vector_forms_draw_one_picture_each(options: Any, name: str) -> None
     assert (frames[0] != frames[1]).any()
 
 
-@pytest.mark.parametrize("name", [TABULAR, OPTIMUM, LIVE])
+@pytest.mark.parametrize("name", [FORECAST, OPTIMUM, LIVE])
 def test_gymnasiums_checker_renders_every_mode(options: Any, name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -127,7 +127,7 @@ def test_an_attempt_that_could_not_be_judged_is_drawn(stand_ins: Any) -> None:
 
 
 def test_frames_are_collected_as_a_list() -> None:
-    env = gym.make(TABULAR, render_mode="rgb_array_list", budget=1)
+    env = gym.make(FORECAST, render_mode="rgb_array_list", budget=1)
     env.reset(seed=0)
     env.step(generate(env))
     frames: Any = env.render()
@@ -136,12 +136,12 @@ def test_frames_are_collected_as_a_list() -> None:
 
 def test_gymnasium_records_a_video(tmp_path: Path) -> None:
     pytest.importorskip("moviepy", reason="needs moviepy: pip install 'kernel_gym[video]'")
-    env = gym.wrappers.RecordVideo(gym.make(TABULAR, render_mode="rgb_array", budget=2), str(tmp_path / "one"))
+    env = gym.wrappers.RecordVideo(gym.make(FORECAST, render_mode="rgb_array", budget=2), str(tmp_path / "one"))
     env.reset(seed=0)
     while not env.step(generate(env))[2]:
         pass
     env.close()
-    envs: Any = gym.make_vec(TABULAR, 2, VECTOR, render_mode="rgb_array", budget=1)
+    envs: Any = gym.make_vec(FORECAST, 2, VECTOR, render_mode="rgb_array", budget=1)
     envs = gym.wrappers.vector.RecordVideo(
         envs, str(tmp_path / "two"), video_length=2, step_trigger=lambda step: step == 0
     )

@@ -26,8 +26,10 @@ from gymnasium.wrappers import (
 )
 
 import kernel_gym  # noqa: F401
+from kernel_gym.env_registration import REMOVED
+from kernel_gym.errors import ConfigError
 
-IDS = sorted(name for name in gym.registry if name.startswith("kernel_gym/"))
+IDS = sorted(name for name in gym.registry if name.startswith("kernel_gym/") and name != REMOVED)
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def build(stand_ins: Any) -> Any:
     """Makes a registered environment, with stand-ins for who writes and who judges."""
 
     def make(name: str, **options: Any) -> gym.Env[Any, Any]:
-        parts = {} if "KnownOptimum" in name or "Tabular" in name else stand_ins.parts()
+        parts = {} if "KnownOptimum" in name or "Forecast" in name else stand_ins.parts()
         return gym.make(name, **(parts | options))
 
     return make
@@ -45,6 +47,13 @@ def test_the_presets_are_registered() -> None:
     assert {"kernel_gym/KernelSynthesis-v0", "kernel_gym/KernelSynthesisDraft-v0", "kernel_gym/KnownOptimum-v0"} <= set(
         IDS
     )
+
+
+@pytest.mark.parametrize("make", [gym.make, lambda name: gym.make_vec(name, 2, "vector_entry_point")])
+def test_the_removed_id_says_what_to_use_instead(make: Any) -> None:
+    with pytest.raises(ConfigError, match="KernelSynthesisForecast-v0") as error:
+        make(REMOVED)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", IDS)

@@ -135,9 +135,9 @@ def _attempt_ms(agent: str, out: Path) -> float:
     return (clock[-1] - clock[len(tasks) - 1]) / (len(clock) - len(tasks)) * 1e3
 
 
-def tabular() -> dict[str, float]:
-    """Measure the attempts a second of the tabular environment on one core."""
-    from kernel_gym.benchmarks.tabular_speed import benchmark
+def forecast() -> dict[str, float]:
+    """Measure the attempts a second of the forecast environment on one core."""
+    from kernel_gym.benchmarks.forecast_speed import benchmark
 
     return benchmark()
 
@@ -162,7 +162,7 @@ PARTS = {
     "memory": memory,
     "author": author,
     "attempts": attempts,
-    "tabular": tabular,
+    "forecast": forecast,
     "load_inline": load_inline,
 }
 

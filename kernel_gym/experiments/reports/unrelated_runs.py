@@ -25,6 +25,7 @@ DECIDING = (
     "env.device_options",
     "env.policy",
     "env.stages",
+    "env.forecast",
     "env.table",
 )
 #: Settings that differ between the seeds of one contender. Runs on different tasks are distinguished by their records.

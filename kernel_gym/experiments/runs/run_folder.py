@@ -336,7 +336,7 @@ def counted_records(records: list[Record], config: RunConfig) -> list[Record]:
 
 def keeps_memory(config: RunConfig) -> bool:
     """Return whether a run leaves a bank file: always on a device, on a table only with shared memory."""
-    return not config.env.table or config.env.memory == "shared"
+    return not config.env.offline or config.env.memory == "shared"
 
 
 def load_config(path: Path) -> RunConfig:

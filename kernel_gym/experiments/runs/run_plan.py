@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from kernel_gym import plugins, suites
+from kernel_gym import plugins
 from kernel_gym.agents.contract import Agent
 from kernel_gym.config import RunConfig
 from kernel_gym.envs import factories
@@ -62,27 +62,14 @@ class RunPlan:
 def task_ids(config: RunConfig, folder: RunFolder) -> list[str]:
     """Return the ids of the tasks that a run works on."""
     options = environment_options(config, folder)
-    ids = _ids_in_table(options, config.env.table) if config.env.table else _ids_in_suite(options)
+    if config.env.table:
+        raise ConfigError(
+            "env.table was removed with the tabular environment: use env.forecast=true and name the tasks"
+        )
+    ids = [task.id for task in factories.tasks(options)]
     if repeated := sorted({name for name in ids if ids.count(name) > 1}):
         raise ConfigError(f"{', '.join(repeated)} would count twice: name each task once")
     return ids
-
-
-def _ids_in_suite(options: Options) -> list[str]:
-    return [task.id for task in factories.tasks(options)]
-
-
-def _ids_in_table(options: Options, table: str) -> list[str]:
-    """Return the named tasks, or all of the table."""
-    from kernel_gym.authors.apprentice.tabular.table import load
-
-    tabulated = [task.id for task in load(table).tasks]
-    if options.tasks is None:
-        return tabulated
-    names = [suites.task_id(name, options.suite) for name in map(str, options.tasks)]
-    if unknown := sorted(set(names) - set(tabulated)):
-        raise ConfigError(f"the table {table} has no {', '.join(unknown)}; it has {', '.join(tabulated)}")
-    return names
 
 
 def batch_size(config: RunConfig, folder: RunFolder, ids: Sequence[str]) -> int:
@@ -93,7 +80,7 @@ def batch_size(config: RunConfig, folder: RunFolder, ids: Sequence[str]) -> int:
     largest = len(ids)
     if config.env.curriculum == "levels":
         options = environment_options(config, folder)
-        largest = whole_levels(factories.tasks(replace(options, tasks=ids) if config.env.table else options))
+        largest = whole_levels(factories.tasks(options))
     batch = config.batch or largest
     if len(ids) % batch:
         raise ConfigError(f"{len(ids)} tasks don't make whole batches of {batch}")
@@ -113,7 +100,7 @@ def environment_options(config: RunConfig, folder: RunFolder) -> Options:
         bank=folder.bank,
         # An evaluation freezes agent and memory: usage statistics would be learned from by agents that read them.
         statistics=config.learning or config.env.memory != "frozen",
-        **config.env.model_dump(exclude={"table"}),
+        **config.env.model_dump(exclude={"table", "forecast"}),
     )
 
 

@@ -52,7 +52,7 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = no_progress
         if folder.bank.exists() or not keeps_memory(config):
             return result
     with reporting_disk_errors(folder.path), ExitStack() as stack:
-        journal = folder.open_journal(synced=not config.env.table)
+        journal = folder.open_journal(synced=not config.env.offline)
         stack.callback(folder.close_journal, journal)
         recorder = stack.enter_context(RunRecorder(plan, journal, progress))
         environments = stack.enter_context(make_environments(plan, recorder))
@@ -70,12 +70,12 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = no_progress
 
 
 def make_environments(plan: RunPlan, recorder: RunRecorder) -> RunEnvironments:
-    """Return the maker of a run's environments, on a device or on a table."""
-    if not plan.config.env.table:
+    """Return the maker of a run's environments, on a device or on forecasts."""
+    if not plan.config.env.forecast:
         return RunEnvironments(plan, recorder)
-    from kernel_gym.experiments.runs.tabular_environments import TabularEnvironments  # imports slowly
+    from kernel_gym.experiments.runs.forecast_environments import ForecastEnvironments  # imports slowly
 
-    return TabularEnvironments(plan, recorder)
+    return ForecastEnvironments(plan, recorder)
 
 
 def _spend_budget(agent: Agent, environments: RunEnvironments, recorder: RunRecorder) -> None:

@@ -57,7 +57,7 @@ def _shard(run: RunFolder, trained: RunConfig, tasks: tuple[str, ...], budget: i
         raise ConfigError(f"{run.path} kept no memory: train with env.memory=shared to evaluate")
     if seen := sorted(set(tasks) & _trained_on(run)):
         raise ConfigError(f"{run.path} was trained on {', '.join(seen[:4])}: choose tasks that it has not seen")
-    judged = {"policy": policy or trained.env.policy, "memory": "frozen", "table": ""}
+    judged = {"policy": policy or trained.env.policy, "memory": "frozen", "table": "", "forecast": False}
     config = trained.model_copy(
         update={
             "suite": tasks[0].partition("/")[0],

@@ -34,7 +34,7 @@ from kernel_gym.experiments.studies.study_definition import AGENT_FOLDER, MEMORY
 Watch = Callable[[int, int], None]
 """Called about once a second with: attempts on record, attempts in all."""
 
-#: Attempts on a table that take about as long as the start of a process, which is mostly the import of libraries.
+#: Attempts without a device that take about as long as the start of a process, which is mostly the import of libraries.
 SHORT_RUN = 5_000
 
 
@@ -181,7 +181,7 @@ class Study:
         from kernel_gym.experiments.runs.training import train  # imports slowly
 
         for shard in shards:
-            activity.prepare(f"{shard.label}: {len(shard.tasks)} tasks on the table {shard.config.env.table}")
+            activity.prepare(f"{shard.label}: {len(shard.tasks)} tasks without a device")
             try:
                 train(shard.config, RunFolder(self.path(shard)), lambda *counts: show())
             except Exception as error:
@@ -233,9 +233,9 @@ class Study:
 
 
 def _is_short(shard: Shard) -> bool:
-    """Return whether a shard runs in this process: on a table, few attempts, an agent that does not use Ray."""
+    """Return whether a shard runs in this process: without a device, few attempts, an agent that does not use Ray."""
     attempts = len(shard.tasks) * shard.config.budget * shard.config.rounds
-    return bool(shard.config.env.table) and attempts <= SHORT_RUN and not owns_loop(shard.agent)
+    return shard.config.env.offline and attempts <= SHORT_RUN and not owns_loop(shard.agent)
 
 
 class LineCounter:

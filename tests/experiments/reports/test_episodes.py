@@ -22,7 +22,7 @@ TASKS = ("level1/relu", "level1/gelu")
 
 
 def make(folder: Path, agent: str) -> Path:
-    settings = resolve(overrides={"agent": agent, "tasks": TASKS, "budget": 6, "env": {"table": "small"}})
+    settings = resolve(overrides={"agent": agent, "tasks": TASKS, "budget": 6, "env": {"forecast": True}})
     train(settings, RunFolder.open(folder / agent / "seed-0", settings))
     return folder
 

@@ -129,7 +129,7 @@ def test_the_report_of_a_comparison_has_the_reference_that_the_comparison_had(tm
     """The first agent named, whatever comes first in the alphabet; agents of others have folders without a colon."""
     folder = tmp_path / "compared"
     agents = ["kernel_gym.agents.similarity:SimilarityAgent", "pass@k", "random"]
-    base = resolve(overrides={"tasks": ["level1/relu"], "budget": 2, "env": {"table": "small"}})
+    base = resolve(overrides={"tasks": ["level1/relu"], "budget": 2, "env": {"forecast": True}})
     for first in (agents[0], agents[2]):
         study = agent_comparison.agent_comparison(base, [first, *(name for name in agents if name != first)], 1, folder)
         for shard in study.shards:

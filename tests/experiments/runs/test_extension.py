@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from forecast_tasks import FIVE
 
 from kernel_gym.agents.contract import Info, Observation
 from kernel_gym.agents.random import RandomAgent
@@ -32,8 +33,8 @@ class Thrifty(RandomAgent):
 
 
 def config(budget: int, agent: str = "value", **settings: Any) -> RunConfig:
-    tabular = {"agent": agent, "budget": budget, "seed": 3, "env": {"table": "small"}}
-    return resolve(overrides=tabular | settings)
+    forecast = {"agent": agent, "budget": budget, "seed": 3, "tasks": list(FIVE), "env": {"forecast": True}}
+    return resolve(overrides=forecast | settings)
 
 
 def run(path: Path, settings: RunConfig) -> RunFolder:
@@ -130,12 +131,12 @@ def test_a_comparison_is_extended_run_by_run(tmp_path: Path) -> None:
 
 
 STUDY = {
-    "about": "Runs on a table.",
+    "about": "Runs on forecasts.",
     "question": "Which agent is better?",
     "agents": ["random", "value"],
     "reference": "random",
     "phases": ["level1 1"],
-    "settings": {"workers": 1, "env": {"table": "small"}},
+    "settings": {"workers": 1, "env": {"forecast": True, "author_options": {"profile": "strong"}}},
     "sizes": {"quick": {"budget": 2, "seeds": 1}},
 }
 

@@ -7,6 +7,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from forecast_tasks import FIVE
 from python_process import PythonProcess
 from repository import ROOT
 from rich.console import Console
@@ -15,7 +16,7 @@ from script import run_script
 from kernel_gym import plugins
 from kernel_gym.cli import command_line
 from kernel_gym.config import RunConfig, resolve
-from kernel_gym.envs.tabular.environment import TabularVectorEnv
+from kernel_gym.envs.forecast.environment import ForecastVectorEnv
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments.runs.isolated_run import describe_error
 from kernel_gym.experiments.runs.journal import Journal
@@ -57,7 +58,7 @@ def test_a_full_disk_ends_with_one_line_and_keeps_what_was_written(tmp_path: Pat
 
 def test_a_run_on_a_full_disk_ends_with_one_line_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    words = ("--tabular", "--agent", "random", "--budget", 40, "--out", run)
+    words = ("--forecast", "--tasks", ",".join(FIVE), "--agent", "random", "--budget", 40, "--out", run)
     short = PythonProcess(ROOT / "scripts" / "train.py", *words, file_bytes=100_000)
     _, errors = short.communicate()
     assert short.returncode == 2
@@ -78,11 +79,11 @@ def test_a_failure_keeps_its_reason_when_a_library_owns_the_loop(
     """Libraries wrap the exceptions of an environment; the error must still say the reason, such as a full disk."""
     pytest.importorskip({"ppo": "ray", "maskable-ppo": "sb3_contrib"}[agent])
 
-    def broken(self: TabularVectorEnv, actions: object) -> None:
+    def broken(self: ForecastVectorEnv, actions: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "bank.sqlite")
 
-    monkeypatch.setattr(TabularVectorEnv, "step", broken)
-    config = resolve(overrides={"agent": agent, "budget": 1, "env": {"table": "small"}})
+    monkeypatch.setattr(ForecastVectorEnv, "step", broken)
+    config = resolve(overrides={"agent": agent, "budget": 1, "tasks": list(FIVE), "env": {"forecast": True}})
     with pytest.raises(KernelGymError) as error:
         train(config, RunFolder.open(tmp_path, config))
     assert "cannot write bank.sqlite: no space left" in line(error)
@@ -123,8 +124,8 @@ def test_an_incomplete_run_marked_complete_says_what_to_do(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("script", "arguments", "says"), [
-    ("compare", "--agents random,value --tabular --parallel 0 --out x", "--parallel: '0' is not a positive"),
-    ("compare", "--agents random,value --tabular --seeds 0 --out x", "--seeds: '0' is not a positive"),
+    ("compare", "--agents random,value --forecast --parallel 0 --out x", "--parallel: '0' is not a positive"),
+    ("compare", "--agents random,value --forecast --seeds 0 --out x", "--seeds: '0' is not a positive"),
     ("study", "main --parallel -1", "--parallel: '-1' is not a positive"),
     ("evaluate", "x --tasks level1/relu --out y --parallel 0", "--parallel: '0' is not a positive"),
     ("train", "--agent random --out x --set env.picks=[", "train.py: the value of 'env.picks=[' is not YAML"),
@@ -186,7 +187,7 @@ def test_an_agent_that_was_never_saved_is_one_line(agent: str, content: str | No
 
 
 def test_a_run_whose_empty_folder_was_dropped_goes_on_and_is_evaluated(tmp_path: Path) -> None:
-    config = resolve(overrides={"agent": "random", "budget": 2, "env": {"table": "small"}})
+    config = resolve(overrides={"agent": "random", "budget": 2, "tasks": list(FIVE), "env": {"forecast": True}})
     folder = RunFolder.open(tmp_path, config)
     folder.agent.rmdir()
     train(config, folder)

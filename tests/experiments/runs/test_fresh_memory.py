@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forecast_tasks import FIVE
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from kernel_gym.agents.context_value import ContextValueAgent
@@ -15,7 +16,7 @@ from kernel_gym.agents.support.item_numbers import ItemNumbers
 from kernel_gym.agents.value import ValueAgent
 from kernel_gym.config import resolve
 from kernel_gym.envs.attempt import Attempt
-from kernel_gym.envs.tabular.environment import TabularVectorEnv
+from kernel_gym.envs.forecast.environment import ForecastVectorEnv
 from kernel_gym.envs.vector import view
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.run_plan import RunPlan
@@ -67,8 +68,8 @@ def test_a_value_ends_with_the_episode_of_its_item(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [ValueAgent, ContextValueAgent])
-def test_on_a_table_every_value_is_of_one_episode_or_of_the_seed(kind: type[ValueAgent | ContextValueAgent]) -> None:
-    envs, agent = TabularVectorEnv(5, memory="fresh", budget=4), kind(0)
+def test_on_forecasts_every_value_is_of_one_episode_or_of_the_seed(kind: type[ValueAgent | ContextValueAgent]) -> None:
+    envs, agent = ForecastVectorEnv(5, tasks=FIVE, memory="fresh", budget=4), kind(0)
     agent.use_fresh_memory(len(envs.bank))
     episodes: Counter[str] = Counter()
     taught: dict[tuple[Any, ...], set[tuple[str, int]]] = defaultdict(set)
@@ -90,7 +91,10 @@ def test_on_a_table_every_value_is_of_one_episode_or_of_the_seed(kind: type[Valu
 
 
 def test_the_oracle_refines_the_start_point_of_its_own_task() -> None:
-    envs, agent = TabularVectorEnv(5, memory="fresh", budget=8, author_options={"profile": "strong"}), OracleAgent()
+    envs, agent = (
+        ForecastVectorEnv(5, tasks=FIVE, memory="fresh", budget=8, author_options={"profile": "strong"}),
+        OracleAgent(),
+    )
     observations, infos = envs.reset(seed=0)
     chosen: dict[str, str] = {}
     for _ in range(30):
@@ -121,7 +125,13 @@ def test_memories_of_different_episodes_are_counted_apart() -> None:
 @pytest.mark.parametrize("agent", ["refinement", "value"])
 def test_a_run_counts_and_learns_by_episode(tmp_path: Path, agent: str) -> None:
     settings = resolve(
-        overrides={"agent": agent, "budget": 4, "rounds": 2, "env": {"table": "small", "memory": "fresh"}}
+        overrides={
+            "agent": agent,
+            "budget": 4,
+            "rounds": 2,
+            "tasks": list(FIVE),
+            "env": {"forecast": True, "memory": "fresh"},
+        }
     )
     folder = RunFolder.open(tmp_path / "run", settings)
     train(settings, folder)
@@ -139,7 +149,7 @@ def test_a_run_counts_and_learns_by_episode(tmp_path: Path, agent: str) -> None:
 
 
 def test_a_run_tells_its_agent_how_many_items_last(tmp_path: Path) -> None:
-    settings = resolve(overrides={"agent": "value", "env": {"table": "small", "memory": "fresh"}})
+    settings = resolve(overrides={"agent": "value", "tasks": list(FIVE), "env": {"forecast": True, "memory": "fresh"}})
     folder = RunFolder.open(tmp_path / "run", settings)
     journal = folder.open_journal()
     plan = RunPlan.of(settings, folder)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from forecast_tasks import FIVE
 from repository import ROOT
 
 from kernel_gym.agents.contract import BudgetSpent, MakeEnv, Metrics
@@ -93,7 +94,8 @@ def test_after_a_loss_of_ray_and_ctrl_c_the_same_command_resumes(tmp_path: Path)
     """`make test-slow`: a real Ray, whose raylet is killed."""
     pytest.importorskip("ray", reason="needs RLlib: pip install 'kernel_gym[rllib]'")
     run = tmp_path / "run"
-    command = [sys.executable, str(ROOT / "scripts" / "train.py"), "--agent", "ppo", "--tabular", "--budget", "100"]
+    command = [sys.executable, str(ROOT / "scripts" / "train.py"), "--agent", "ppo", "--forecast", "--budget", "100"]
+    command += ["--tasks", ",".join(FIVE)]
 
     def begun(attempts: int) -> subprocess.Popen[str]:
         """The command in a session of its own, as far as so many attempts."""

@@ -19,7 +19,7 @@ from kernel_gym.experiments.runs.training import train
 
 def config(**overrides: Any) -> RunConfig:
     settings = {"agent": "random", "tasks": ["level1/relu"], "budget": 4, "wandb": "kernels"}
-    return resolve(overrides=settings | {"env": {"table": "small"}} | overrides)
+    return resolve(overrides=settings | {"env": {"forecast": True}} | overrides)
 
 
 def test_without_the_package_the_option_is_refused_before_the_work_begins(
@@ -27,7 +27,7 @@ def test_without_the_package_the_option_is_refused_before_the_work_begins(
 ) -> None:
     monkeypatch.setattr(wandb_run, "find_spec", lambda name: None)
     with pytest.raises(SystemExit, match="2"):
-        main.main(["train", "--tabular", "--wandb", "kernels", "--out", str(tmp_path / "run")])
+        main.main(["train", "--forecast", "--wandb", "kernels", "--out", str(tmp_path / "run")])
     assert capsys.readouterr().err.count("pip install 'kernel_gym[wandb]'") == 1
     assert not (tmp_path / "run").exists()
 

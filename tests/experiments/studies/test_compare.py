@@ -51,7 +51,7 @@ def test_options_that_a_study_would_ignore_are_refused(words: list[str], says: s
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("compare", ["--agents", "random,similarity,random", "--tabular", "--budget", "1", "--seeds", "2"]),
+        ("compare", ["--agents", "random,similarity,random", "--forecast", "--budget", "1", "--seeds", "2"]),
         ("study", ["main", "--agents", "value,value", "--seeds", "0"]),
         ("study", ["main", "--agents", "value", "--seeds", "0,00"]),
     ],

@@ -19,7 +19,7 @@ from kernel_gym.experiments.studies.study import Study
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     """Two agents and two seeds on a table."""
-    base = resolve(overrides={"tasks": ["level1/relu", "level1/gelu"], "budget": 6, "env": {"table": "small"}})
+    base = resolve(overrides={"tasks": ["level1/relu", "level1/gelu"], "budget": 6, "env": {"forecast": True}})
     folder = tmp_path_factory.mktemp("compared")
     made = agent_comparison.agent_comparison(base, ["random", "value"], 2, folder)
     for shard in made.shards:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forecast_tasks import FIVE
 
 from kernel_gym.agents.contract import Info, Observation
 from kernel_gym.agents.random import RandomAgent
@@ -30,7 +31,7 @@ class Loop(RandomAgent):
 
 
 def comparison(out: Path, *agents: str, **settings: Any) -> Study:
-    base = resolve(overrides={"budget": 3, "env": {"table": "small"}} | settings)
+    base = resolve(overrides={"budget": 3, "tasks": list(FIVE), "env": {"forecast": True}} | settings)
     return agent_comparison(base, agents, 1, out)
 
 
@@ -74,7 +75,7 @@ def test_a_run_that_fails_in_this_process_leaves_the_others_alone(
         ("random", {}, True),
         ("random", {"rounds": 1000}, False),
         (f"{__name__}:Loop", {}, False),
-        ("random", {"tasks": ["relu"], "env": {"table": ""}}, False),
+        ("random", {"tasks": ["relu"], "env": {"forecast": False}}, False),
     ],
 )
 def test_long_runs_runs_with_ray_and_runs_on_a_device_have_their_own_process(

@@ -49,7 +49,7 @@ class SpellingOdds:
         copied = self._copied(idiom)
         if copied is not None:
             return copied
-        reasons = [("prior", self._prior(idiom))]
+        reasons = [("prior", self.prior(idiom))]
         gains, losses = self._evidence(idiom)
         gain, loss = self._combined(gains), self._combined(losses)
         reasons += [(name, value) for name, value in gains] + [(name, -value) for name, value in losses]
@@ -59,7 +59,7 @@ class SpellingOdds:
         odds = reasons[0][1] + gain - loss - clash
         return self._repaired(idiom, odds, tuple(reasons))
 
-    def _prior(self, idiom: Idiom) -> float:
+    def prior(self, idiom: Idiom) -> float:
         """Return the log-odds of the right spelling without any help."""
         stated = {
             "meaning.formula": self.profile.formula,

@@ -1,4 +1,4 @@
-"""Training on the packaged table: the same agents and curves, no compiler, round after round."""
+"""Training on forecasts: the same agents and curves, no compiler, round after round."""
 
 import json
 import re
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forecast_tasks import FIVE
 from script import run_script
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -16,7 +17,7 @@ from kernel_gym.agents import scoring, value
 from kernel_gym.agents.contract import Agent, BudgetSpent, Info, MakeEnv, Metrics, Observation
 from kernel_gym.agents.random import RandomAgent
 from kernel_gym.config import RunConfig, resolve
-from kernel_gym.envs.tabular.environment import TabularVectorEnv
+from kernel_gym.envs.forecast.environment import ForecastVectorEnv
 from kernel_gym.envs.vector import view
 from kernel_gym.errors import KernelGymError
 from kernel_gym.experiments.reports.report import finished, write_report
@@ -33,7 +34,8 @@ from kernel_gym.memory.item import Kind
 
 
 def config(agent: str = "value", env: dict[str, Any] | None = None, **settings: Any) -> RunConfig:
-    overrides = {"agent": agent, "budget": 4, "env": {"table": "small"} | (env or {})} | settings
+    own = {"agent": agent, "budget": 4, "tasks": list(FIVE), "env": {"forecast": True} | (env or {})}
+    overrides = own | settings
     return resolve(overrides=overrides)
 
 
@@ -163,7 +165,7 @@ def test_rounds_are_worked_on_one_after_another_and_the_last_counts(tmp_path: Pa
     assert run(tmp_path / "run", settings) == outcome
 
 
-def test_a_learner_of_rllib_runs_on_the_table(tmp_path: Path) -> None:
+def test_a_learner_of_rllib_runs_on_forecasts(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="needs RLlib: pip install 'kernel_gym[rllib]'")
     run(tmp_path / "run", config("ppo", rounds=2, budget=5, checkpoints=2, env={"memory": "fresh"}))
     assert len(journal(tmp_path / "run")) == 5 * 5 * 2
@@ -176,7 +178,7 @@ def test_a_learner_of_rllib_runs_on_the_table(tmp_path: Path) -> None:
     assert not [name for name in logged if re.search("num_|timer|throughput|time_|worker|pid|seq_no|connector", name)]
 
 
-def test_what_was_trained_on_the_table_is_evaluated_on_the_device(tmp_path: Path) -> None:
+def test_what_was_trained_on_forecasts_is_evaluated_on_the_device(tmp_path: Path) -> None:
     run(tmp_path / "value", config())
     complete = evaluation.complete_runs([tmp_path / "value"])
     study = evaluation.evaluation_study(complete, ["level1/tanh"], 1, tmp_path / "unseen")
@@ -190,14 +192,14 @@ def test_what_was_trained_on_the_table_is_evaluated_on_the_device(tmp_path: Path
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"tasks": ["tanh"]}, "has no level1/tanh"),
+        ({"tasks": ["relu", "level1/19"]}, "count twice"),
         ({"initial_memory": "memory.jsonl"}, "initial_memory"),
         ({"env": {"device": "cuda"}}, "no device"),
-        ({"env": {"table": "missing.json.xz"}}, "no table"),
+        ({"env": {"forecast": False, "table": "small"}}, "env.table was removed"),
         ({"rounds": 2, "env": {"stages": "draft"}}, "rounds"),
     ],
 )
-def test_options_that_a_table_does_not_support_are_one_line_errors(
+def test_options_that_forecasts_do_not_support_are_one_line_errors(
     tmp_path: Path, settings: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(KernelGymError, match=words) as error:
@@ -234,7 +236,7 @@ def test_figures_of_drafting_alone_are_of_each_task_s_first_episode(tmp_path: Pa
 @pytest.mark.parametrize(("seed", "curriculum", "benches"), [(0, "mixed", 5), (1, "mixed", 2), (2, "sequential", 3)])
 def test_first_episodes_are_found_among_others_that_overlap(seed: int, curriculum: str, benches: int) -> None:
     settings = {"stages": "draft", "curriculum": curriculum, "budget": 4, "author_options": {"profile": "strong"}}
-    envs, agent = TabularVectorEnv(benches, **settings), RandomAgent(seed)
+    envs, agent = ForecastVectorEnv(benches, tasks=FIVE, **settings), RandomAgent(seed)
     observations, infos = envs.reset(seed=seed)
     dealt: Counter[str] = Counter()
     episode: dict[int, int] = {}
@@ -253,9 +255,21 @@ def test_first_episodes_are_found_among_others_that_overlap(seed: int, curriculu
 
 
 @pytest.mark.slow
-def test_agents_are_compared_on_the_table_from_the_command_line(tmp_path: Path) -> None:
+def test_agents_are_compared_on_forecasts_from_the_command_line(tmp_path: Path) -> None:
     """Run by `make test-slow`."""
-    words = ("--tabular", "--agents", "random,similarity", "--budget", 3, "--seeds", 1, "--parallel", 1)
+    words = (
+        "--forecast",
+        "--tasks",
+        "relu,softmax",
+        "--agents",
+        "random,similarity",
+        "--budget",
+        3,
+        "--seeds",
+        1,
+        "--parallel",
+        1,
+    )
     done = run_script("compare", *words, "--json", "--out", tmp_path / "compared")
     assert done.returncode == 0, done.stderr
     assert set(json.loads(done.stdout)["intervals"]) == {"random", "similarity"}

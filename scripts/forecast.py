@@ -1,7 +1,7 @@
 #!/usr/bin/env python
-"""The same as `kernel-gym tabular`."""
+"""The same as `kernel-gym forecast`."""
 
 from kernel_gym.cli.main import script
 
 if __name__ == "__main__":
-    script("tabular")
+    script("forecast")

@@ -1,4 +1,4 @@
-"""The tabular environment and its vector form."""
+"""The forecast environment and its vector form."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from kernel_gym.authors.apprentice.behaviour.profile import Profile, load_profile
-from kernel_gym.authors.apprentice.tabular.author import TabularAuthor
-from kernel_gym.authors.apprentice.tabular.table import PACKAGED
+from kernel_gym.authors.apprentice.forecast.author import ForecastAuthor
+from kernel_gym.authors.apprentice.forecast.measurements import PACKAGED
+from kernel_gym.authors.apprentice.language_backend import backend
+from kernel_gym.envs import factories
+from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.episode import AttemptResult
+from kernel_gym.envs.forecast.bank import ForecastBank
+from kernel_gym.envs.forecast.batched_episodes import BatchedEpisodes
+from kernel_gym.envs.forecast.descriptions import LANGUAGE, descriptions
+from kernel_gym.envs.forecast.items import Items
 from kernel_gym.envs.observation import Layout, Vector
 from kernel_gym.envs.options import Options, reset_option
 from kernel_gym.envs.picture import Pixels, picture
 from kernel_gym.envs.rendering import EpisodeState, frame, known_mode
-from kernel_gym.envs.tabular.bank import TabularBank
-from kernel_gym.envs.tabular.batched_episodes import BatchedEpisodes, TabularAttempt
-from kernel_gym.envs.tabular.item_arrays import ItemArrays, item_arrays
 from kernel_gym.errors import ConfigError
 
 Actions = NDArray[np.int64]
@@ -31,11 +35,11 @@ Actions = NDArray[np.int64]
 _FIXED = ("device", "device_options", "verifier", "policy", "inspection", "author", "composition", "bank", "operators")
 
 
-class _Tabular:
-    """Properties that both forms of the tabular environment share."""
+class _Forecast:
+    """Properties that both forms of the forecast environment share."""
 
     _episodes: BatchedEpisodes
-    _results: list[TabularAttempt]
+    _results: list[Attempt]
     _np_random_seed: int | None
 
     options: Options
@@ -47,7 +51,7 @@ class _Tabular:
             raise gym.error.ResetNeeded("there is nothing to show yet; call reset()")
         results: list[AttemptResult | None] = [None] * self._episodes.count
         for i, result in enumerate(self._results):
-            results[i] = AttemptResult(result.attempt.reward, result.attempt)
+            results[i] = AttemptResult(result.reward, result)
         return [(self._episodes.state(i), ended) for i, ended in enumerate(results)]
 
     def _texts(self) -> tuple[str, ...]:
@@ -70,42 +74,43 @@ class _Tabular:
         return self._episodes.layout
 
     @property
-    def bank(self) -> TabularBank:
+    def bank(self) -> ForecastBank:
         """The bank; of the vector form the one that all tasks share."""
         return self._episodes.banks[0]
 
     @property
-    def arrays(self) -> ItemArrays:
-        """The table and its items."""
-        return self._episodes.arrays
+    def items(self) -> Items:
+        """The items of the memory as arrays."""
+        return self._episodes.items
 
 
-class TabularEnv(_Tabular, gym.Env[dict[str, Vector], np.int64]):
+class ForecastEnv(_Forecast, gym.Env[dict[str, Vector], np.int64]):
     """
-    `KernelSynthesisEnv` without compiler, device and sandbox: kernels and verdicts come from a table.
+    `KernelSynthesisEnv` without compiler, device and sandbox: the author's decisions are real, verdicts are forecast.
 
     ## Description
     The author decides as the apprentice does: the same schedule and the same mistakes for the same seed, attempt,
-    context and start point. The kernel is then taken from the table, with the verdict that it got on the device. If
-    the table has no such kernel, the nearest one that fails at the same gate is taken, and `info["exact"]` is False.
+    context and start point. The declared effect of its mistakes says at which gate the kernel ends, a model of measured
+    schedules says how long it takes, and the message is one that the verifier gave for the decisive mistake. Texts of
+    kernels and memories are written when they are read.
 
     ## Spaces, rewards, episode end, information
-    Those of `KernelSynthesisEnv`. `info["candidates"]` makes a `Candidate` when it is accessed. A step that generated
-    adds `attempt` and `exact`. There is no infrastructure, so nothing is truncated.
+    Those of `KernelSynthesisEnv`. `info["candidates"]` makes a `Candidate` when it is accessed. There is no
+    infrastructure, so nothing is truncated. Verdicts name the device `forecast`.
 
     ## What is simpler
-    A kernel leaves one trace and one experience, worded as a draft's, also if it came from refining. Writing the same
-    kernel again adds nothing. The bank holds at most the table's kernels.
+    Experiences and traces of refined kernels are worded as those of drafts. What a kernel with several mistakes shows
+    is the sum of what each of them changes. The page on the forecast environment says how far this agrees with live
+    verdicts.
 
     ## Arguments
     | argument | default | meaning |
     |---|---|---|
-    | table | "small" | the packaged table, or a file that `kernel-gym tabular` wrote |
-    | tasks | all of the table | ids of its tasks |
-    | author_options | {"profile": "middle"} | which author |
+    | measurements | "ascendc" | the packaged ones, or a file that `kernel-gym forecast renew` wrote |
+    | author_options | {"profile": "middle"} | which author; also a sampled one, such as `middle~7` |
 
-    and `budget`, `picks`, `pool_factor`, `pool_schedule`, `stages` ("both", "draft"), `memory`, `curriculum`,
-    `embedder`, `seed` and `render_mode` of `KernelSynthesisEnv`.
+    and `suite`, `tasks`, `budget`, `picks`, `pool_factor`, `pool_schedule`, `stages` ("both", "draft"), `memory`,
+    `statistics`, `curriculum`, `embedder`, `seed` and `render_mode` of `KernelSynthesisEnv`.
 
     ## Version History
     * v0: initial version
@@ -113,10 +118,10 @@ class TabularEnv(_Tabular, gym.Env[dict[str, Vector], np.int64]):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human", "rgb_array"], "render_fps": 4}  # noqa: RUF012
 
-    def __init__(self, table: str | Path = PACKAGED, render_mode: str | None = None, **options: Any) -> None:
+    def __init__(self, measurements: str | Path = PACKAGED, render_mode: str | None = None, **options: Any) -> None:
         self.options = Options.of(options)
         self.render_mode, self._results = known_mode(render_mode, self.metadata), []
-        self._episodes = _episodes(table, self.options, 1)
+        self._episodes = _episodes(measurements, self.options, 1)
         self.observation_space = self.layout.space()
         self.action_space = gym.spaces.Discrete(self.options.slots + 1)
 
@@ -135,7 +140,7 @@ class TabularEnv(_Tabular, gym.Env[dict[str, Vector], np.int64]):
         return self._observation(), self._info()
 
     def step(self, action: np.int64) -> tuple[dict[str, Vector], float, bool, bool, dict[str, Any]]:
-        """Make one pick. After the last pick of an attempt the kernel is chosen and added to the memory."""
+        """Make one pick. After the last pick of an attempt the verdict is forecast and the attempt joins the memory."""
         if not self.action_space.contains(action):
             raise gym.error.InvalidAction(f"{action!r} is not an action; they are 0..{self.options.slots}")
         episodes = self._episodes
@@ -148,9 +153,8 @@ class TabularEnv(_Tabular, gym.Env[dict[str, Vector], np.int64]):
             episodes.open_attempts([0])
         self._show()
         info, reward = self._info(), 0.0
-        for result in self._results:
-            info |= {"attempt": result.attempt, "exact": result.chosen.exact}
-            reward = result.attempt.reward
+        for attempt in self._results:
+            info["attempt"], reward = attempt, attempt.reward
         return self._observation(), reward, bool(episodes.over[0]), False, info
 
     def action_masks(self) -> NDArray[np.bool_]:
@@ -179,9 +183,9 @@ class TabularEnv(_Tabular, gym.Env[dict[str, Vector], np.int64]):
         return {key: values[0] for key, values in self._episodes.infos().items()}
 
 
-class TabularVectorEnv(_Tabular, VectorEnv[dict[str, Vector], Actions, NDArray[Any]]):
+class ForecastVectorEnv(_Forecast, VectorEnv[dict[str, Vector], Actions, NDArray[Any]]):
     """
-    `TabularEnv` for a batch of tasks that share one bank and move in lock-step, as in `KernelSynthesisVectorEnv`.
+    `ForecastEnv` for a batch of tasks that share one bank and move in lock-step, as in `KernelSynthesisVectorEnv`.
 
     This is the fast form: the time of an attempt falls with `num_envs`, up to a few hundred.
     """
@@ -193,12 +197,12 @@ class TabularVectorEnv(_Tabular, VectorEnv[dict[str, Vector], Actions, NDArray[A
     }
 
     def __init__(
-        self, num_envs: int = 1, table: str | Path = PACKAGED, render_mode: str | None = None, **options: Any
+        self, num_envs: int = 1, measurements: str | Path = PACKAGED, render_mode: str | None = None, **options: Any
     ) -> None:
         self.options = Options.of(options)
         self.num_envs, self.render_mode = num_envs, known_mode(render_mode, self.metadata)
         self._results = []
-        self._episodes = _episodes(table, self.options, num_envs)
+        self._episodes = _episodes(measurements, self.options, num_envs)
         self.single_observation_space = self.layout.space()
         self.single_action_space = gym.spaces.Discrete(self.options.slots + 1)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -227,7 +231,7 @@ class TabularVectorEnv(_Tabular, VectorEnv[dict[str, Vector], Actions, NDArray[A
     def step(
         self, actions: Actions
     ) -> tuple[dict[str, Vector], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Make one pick in each sub-environment. When all are done, all kernels are chosen and added to the memory."""
+        """Make one pick in each sub-environment. When all are done, all verdicts are forecast and join the memory."""
         picks = np.asarray(actions, np.int64)
         if picks.shape != (self.num_envs,) or picks.min() < 0 or picks.max() > self.options.slots:
             raise gym.error.InvalidAction(f"actions must be {self.num_envs} numbers in 0..{self.options.slots}")
@@ -240,13 +244,13 @@ class TabularVectorEnv(_Tabular, VectorEnv[dict[str, Vector], Actions, NDArray[A
             for i in ended:
                 episodes.begin(i)
             episodes.open_attempts(ended)
-        results: list[TabularAttempt] = []
+        results: list[Attempt] = []
         if episodes.ready.all():
             results = episodes.commit()
             episodes.open_attempts(range(self.num_envs))
         self._results = results
         self._show()
-        rewards = np.array([result.attempt.reward for result in results]) if results else np.zeros(self.num_envs)
+        rewards = np.array([attempt.reward for attempt in results]) if results else np.zeros(self.num_envs)
         return episodes.observations(), rewards, episodes.over, ~self._all, self._infos(results)
 
     def action_masks(self) -> NDArray[np.bool_]:
@@ -261,33 +265,36 @@ class TabularVectorEnv(_Tabular, VectorEnv[dict[str, Vector], Actions, NDArray[A
         if self.render_mode == "human":
             print("\n".join(self._texts()), flush=True)
 
-    def _infos(self, results: list[TabularAttempt]) -> dict[str, Any]:
+    def _infos(self, results: list[Attempt]) -> dict[str, Any]:
         columns = self._episodes.infos()
         if results:
-            columns |= {
-                "attempt": [result.attempt for result in results],
-                "exact": [result.chosen.exact for result in results],
-            }
+            columns["attempt"] = list(results)
         infos: dict[str, Any] = {key: np.fromiter(values, object, self.num_envs) for key, values in columns.items()}
         return infos | {f"_{key}": self._all for key in columns}
 
 
-def _episodes(table: str | Path, options: Options, count: int) -> BatchedEpisodes:
+def _episodes(measurements: str | Path, options: Options, count: int) -> BatchedEpisodes:
+    if count < 1:
+        raise ConfigError(f"num_envs must be at least 1, not {count}")
     plain = Options()
     for name in _FIXED:
         if getattr(options, name) != getattr(plain, name):
-            raise ConfigError(f"the tabular environment has no {name}: its kernels and verdicts come from a table")
+            raise ConfigError(f"the forecast environment has no {name}: its verdicts are forecast, not judged")
     if options.stages == "refine":
-        raise ConfigError("the tabular environment has no bank to refine from: stages is both or draft")
+        raise ConfigError("the forecast environment has no bank to refine from: stages is both or draft")
     if unknown := set(options.author_options) - {"profile"}:
-        raise ConfigError(f"the tabular author takes a profile, not {', '.join(sorted(unknown))}")
-    arrays = item_arrays(table, options.embedder)
+        raise ConfigError(f"the author of the forecast environment takes a profile, not {', '.join(sorted(unknown))}")
+    tasks = factories.tasks(options)
+    if twice := sorted({task.id for task in tasks if [other.id for other in tasks].count(task.id) > 1}):
+        raise ConfigError(f"{', '.join(twice)} would count twice: name each task once")
     profile = options.author_options.get("profile", "middle")
-    author = _author(arrays, load_profile(profile) if isinstance(profile, str) else profile)
-    return BatchedEpisodes(arrays, options, author, count)
+    author = _author(load_profile(profile) if isinstance(profile, str) else profile)
+    embedder = factories.embedder(options) if options.embedder_options else options.embedder
+    items = Items(tasks, descriptions(measurements, embedder))
+    return BatchedEpisodes(items, options, author, count)
 
 
-@lru_cache(maxsize=8)
-def _author(arrays: ItemArrays, profile: Profile) -> TabularAuthor:
-    """Return the author of a profile, one per process; it caches the rows of its decisions."""
-    return TabularAuthor(arrays, profile)
+@lru_cache(maxsize=64)
+def _author(profile: Profile) -> ForecastAuthor:
+    """Return the author of a profile, one per process; it keeps the random numbers of its runs."""
+    return ForecastAuthor(profile, backend(LANGUAGE), Items.page_slots)

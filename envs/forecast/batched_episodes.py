@@ -4,78 +4,66 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isnan, nan
 from typing import Any
 
 import numpy as np
 
-from kernel_gym.authors.apprentice.tabular.author import ChosenRow, TabularAuthor, TabularRequest
+from kernel_gym.authors.apprentice.forecast.author import ForecastAuthor, ForecastRequest, StartVariant
 from kernel_gym.envs import attempt_rules
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.attempt_rules import Progress, refining
 from kernel_gym.envs.curriculum import Curriculum
+from kernel_gym.envs.forecast.bank import STAGES, ForecastBank, Pool
+from kernel_gym.envs.forecast.items import SCALE, Items, Numbers, Places
+from kernel_gym.envs.forecast.variants import ForecastKernel, Variant
 from kernel_gym.envs.observation import HALF_AGE, HALF_USES, VERDICTS, Layout, Vector
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.pool import Child
 from kernel_gym.envs.rendering import EpisodeState
-from kernel_gym.envs.tabular.bank import STAGES, Pool, TabularBank
-from kernel_gym.envs.tabular.item_arrays import ItemArrays, Numbers, Places
 from kernel_gym.memory.item import Stage
-from kernel_gym.suites import task_id
 from kernel_gym.suites.definitions import CATEGORIES
 from kernel_gym.verdict import Feasible, Verdict
 
 REFINE = STAGES.index(Stage.REFINE)
 
 
-@dataclass(frozen=True)
-class TabularAttempt:
-    """A finished attempt and the row of the table that the author's decision led to."""
-
-    attempt: Attempt
-    chosen: ChosenRow
-
-
 class BatchedEpisodes:
     """`count` episodes, each at one task. All share one bank; in fresh memory each has its own."""
 
-    def __init__(self, arrays: ItemArrays, options: Options, author: TabularAuthor, count: int) -> None:
-        self.arrays, self.options, self.author, self.count = arrays, options, author, count
+    def __init__(self, items: Items, options: Options, author: ForecastAuthor, count: int) -> None:
+        self.items, self.options, self.author, self.count = items, options, author, count
         self.layout = Layout(options.slots)
-        named = {task.id: t for t, task in enumerate(arrays.tasks)}
-        self._place = named
-        self.curriculum = Curriculum(_chosen(arrays, options), options.curriculum)
-        self._own_banks = [TabularBank(arrays) for _ in range(count if options.memory == "fresh" else 1)]
+        self._number = {task.id: number for number, task in enumerate(items.tasks)}
+        self.curriculum = Curriculum(items.tasks, options.curriculum)
+        self._own_banks = [ForecastBank(items) for _ in range(count if options.memory == "fresh" else 1)]
         self.banks = self._own_banks * (count // len(self._own_banks))
         self.seed, self.attempts = 0, Counter[int]()
         self._columns = self.layout.candidate_columns
         self._globals = self.layout.global_columns
-        self._category = np.array(
-            [CATEGORIES.index(t.category if t.category in CATEGORIES else "other") for t in arrays.tasks]
-        )
-        self._embedding = np.stack(arrays.embeddings)
-        self._verdicts: list[Verdict] = [row.verdict for _, row in arrays.rows]
-        self._outcomes = np.array([VERDICTS.index(verdict.outcome) for verdict in self._verdicts])
+        names = (task.category if task.category in CATEGORIES else "other" for task in items.tasks)
+        self._category = np.array([CATEGORIES.index(name) for name in names])
         self._empty()
 
     def _empty(self) -> None:
         count, slots = self.count, self.options.slots
         self.task, self.stage, self.used = (np.zeros(count, np.int64) for _ in range(3))
         self.first_us, self.best_us = np.full(count, np.nan), np.full(count, np.nan)
-        self.last = np.full(count, -1)
-        self.pool = np.full((count, slots), -1)
+        self.last: list[Verdict | None] = [None] * count
+        #: Ids of the candidates, 0 where there is none, and their places.
+        self.pool, self._places = np.zeros((count, slots), np.int64), np.full((count, slots), -1)
         self.picked: list[tuple[int, ...]] = [()] * count
         self.picked_ids: list[tuple[int, ...]] = [()] * count
-        self.start = np.full(count, -1)
+        #: Id of the start point, 0 while there is none.
+        self.start = np.zeros(count, np.int64)
         self.start_due = np.zeros(count, np.bool_)
         self.picks_left = np.zeros(count, np.int64)
         self.rows = np.zeros((count, slots, self.layout.candidate_width), np.float32)
-        self._words = np.zeros((count, self.arrays.words.shape[1]), np.uint64)
-        self._open = np.zeros(count, np.uint64)
+        self._words: list[Any] = [None] * count
+        self._open = np.zeros((count, self.items.task_operators.shape[1]), np.uint64)
         self._own_kernels: list[set[int]] = [set() for _ in range(count)]
         self._attempts: list[list[Attempt]] = [[] for _ in range(count)]
-        self.shown: list[Pool] = [Pool(self.arrays, (), (), *(np.zeros(0),) * 3)] * count  # type: ignore[arg-type]
+        self.shown: list[Any] = [()] * count
 
     # Tasks
 
@@ -84,28 +72,35 @@ class BatchedEpisodes:
         self.seed = seed
         self.attempts.clear()
         self.curriculum.restart(seed)
+        self.items.clear()
         for bank in self._own_banks:
             bank.clear()
 
     def begin(self, i: int, name: str | None = None) -> None:
         """Begin the next task, or the one named; in refining if the bank holds a feasible kernel of it."""
         task = self.curriculum.next() if name is None else self.curriculum.named(name)
-        self.task[i], self.last[i] = self._place[task.id], -1
+        self.task[i], self.last[i] = self._number[task.id], None
+        self.items.know_task(self._number[task.id])
         self._set_progress(i, Progress())
         self._own_kernels[i], self._attempts[i] = set(), []
         bank = self.banks[i]
         if self.options.memory == "fresh":
+            self.items.release(bank.own_places())
             bank.clear()
         if self.options.stages != "draft" and (kernels := self._kernels(i)):
-            oldest, latency = min(kernels, key=lambda place: bank.ids[place]), self.arrays.latency
-            self._set_progress(i, refining(float(latency[oldest]), float(latency[kernels[0]])))
+            self._set_progress(i, refining(self._latency(i, min(kernels)), self._latency(i, kernels[0])))
+
+    def _latency(self, i: int, id: int) -> float:
+        latency = self.banks[i].variant(id).verdict.latency_us
+        assert latency is not None
+        return latency
 
     def _kernels(self, i: int) -> list[int]:
         """Return the feasible traces of the task, fastest first; in frozen memory only those of this episode."""
-        starts = self.banks[i].starts[int(self.task[i])]
+        starts = self.banks[i].starts(int(self.task[i]))
         if self.options.memory != "frozen":
             return starts
-        return [place for place in starts if place in self._own_kernels[i]]
+        return [id for id in starts if id in self._own_kernels[i]]
 
     @property
     def over(self) -> Any:
@@ -123,16 +118,15 @@ class BatchedEpisodes:
         """Open an attempt in each of these episodes: fix the pool, or offer the start points first."""
         index = np.asarray(who, np.int64)
         over = self.over
-        self.start[index] = -1
+        self.start[index] = 0
         self.start_due[index] = attempt_rules.start_is_due(self.stage[index] == REFINE, over[index])
         self.picks_left[index] = self.options.picks
-        due = [i for i in who if self.start_due[i]]
-        for i in due:
-            starts = self._kernels(i)[: self._width(i)]
-            self.pool[i] = starts + [-1] * (self.options.slots - len(starts))
-        if rest := [i for i in who if not self.start_due[i]]:
-            self._fill([i for i in rest if not over[i]])
-            self.pool[[i for i in rest if over[i]]] = -1
+        self.pool[index] = 0
+        for i in who:
+            if self.start_due[i]:
+                starts = self._kernels(i)[: self._width(i)]
+                self.pool[i, : len(starts)] = starts
+        self._fill([i for i in who if not self.start_due[i] and not over[i]])
         self._describe_pools(index)
 
     def _fill(self, who: Sequence[int]) -> None:
@@ -141,49 +135,62 @@ class BatchedEpisodes:
         for i in who:
             groups.setdefault((id(self.banks[i]), self._width(i)), []).append(i)
         for (_, width), some in groups.items():
-            index, bank = np.array(some), self.banks[some[0]]
-            starts = self.start[index]
-            queries = self.arrays.queries(self.task[index], starts)
-            names = ["" if start < 0 else self._bottleneck(self.arrays.row(start)) for start in starts.tolist()]
-            limit = self.arrays.seed_size if self.options.memory == "frozen" else len(self.arrays.items)
-            self.pool[index] = -1
-            self.pool[index, :width] = bank.pools(queries, width, starts, names, limit)
+            bank, starts = self.banks[some[0]], self.start[some].tolist()
+            names = [self._bottleneck(bank, start) for start in starts]
+            limit = self.items.seed_size if self.options.memory == "frozen" else len(bank)
+            self.pool[some] = 0
+            self.pool[some, :width] = bank.pools(self._queries(some), width, starts, names, limit)
 
     def _width(self, i: int) -> int:
         """Return the most candidates that this attempt can have."""
         return self.options.width(int(self.used[i]))
 
-    def _bottleneck(self, row: int) -> str:
-        verdict = self.arrays.rows[row][1].verdict
+    def _queries(self, who: Sequence[int]) -> Places:
+        """Return the query that fills each pool: the task's, or that of the start point to refine."""
+        queries = self.items.task_query[self.task[who]]
+        for n, i in enumerate(who):
+            if start := int(self.start[i]):
+                item = self.items.item(int(self.banks[i].places(start)))
+                queries[n] = self.items.refining_query(int(self.task[i]), item)
+        return queries
+
+    @staticmethod
+    def _bottleneck(bank: ForecastBank, start: int) -> str:
+        verdict = bank.variant(start).verdict if start else None
         return verdict.profile.bottleneck if isinstance(verdict, Feasible) else ""
 
     def _describe_pools(self, index: Places) -> None:
         """Describe new pools before anything is picked; those on one bank together."""
-        self._words[index] = 0
-        self._open[index] = self.arrays.task_operators[self.task[index]]
+        self._open[index] = self.items.task_operators[self.task[index]]
+        for i in index.tolist():
+            self.picked[i] = self.picked_ids[i] = ()
+            self._words[i] = None
         if self.options.memory == "fresh":
             for i in index.tolist():
                 self._describe_pools_of(self.banks[i], np.array([i]))
         else:
             self._describe_pools_of(self.banks[0], index)
 
-    def _describe_pools_of(self, bank: TabularBank, index: Places) -> None:
-        places, who = self.pool[index], index.tolist()
-        queries = self.arrays.queries(self.task[index], self.start[index])
-        similarity, record_of = self.arrays.similarity[queries[:, None], places], bank.record_of[places]
-        ids, stage, due = bank.ids[places].tolist(), bank.stage[places], self.start_due[index].tolist()
-        counts = (places >= 0).sum(axis=1).tolist()
-        for n, (i, count) in enumerate(zip(who, counts, strict=True)):
-            self.picked[i] = self.picked_ids[i] = ()
+    def _describe_pools_of(self, bank: ForecastBank, index: Places) -> None:
+        ids, places = self.pool[index], bank.places(self.pool[index])
+        self._places[index] = places
+        similarity = -self.items.distance[self._queries(index.tolist())[:, None], places] / SCALE
+        record_of, stage, due = bank.record_of[ids - 1], bank.stage(ids), self.start_due[index].tolist()
+        kinds, objects = self.items.kind[places], self.items.objects[places]
+        counts, plain = (ids > 0).sum(axis=1).tolist(), ids.tolist()
+        for n, (i, count) in enumerate(zip(index.tolist(), counts, strict=True)):
+            candidates = plain[n][:count]
+            children = self._children(i, candidates) if due[n] else ()
             self.shown[i] = Pool(
-                self.arrays,
-                tuple(places[n, :count].tolist()),
-                tuple(ids[n][:count]),
+                self.items.descriptions,
+                kinds[n],
+                objects[n],
+                tuple(candidates),
                 stage[n],
                 similarity[n],
                 record_of[n],
                 due[n],
-                self._children(i, places[n, :count].tolist()) if due[n] else (),
+                children,
             )
         rows = self._described(index, places)
         rows[..., self._columns["similarity"]] = similarity.clip(-1, 1)
@@ -193,32 +200,31 @@ class BatchedEpisodes:
 
     def _children(self, i: int, starts: Sequence[int]) -> tuple[tuple[Child, ...], ...]:
         """Return the results of refining each start point; in frozen memory only those of this episode."""
-        bank = self.banks[i]
-        children = [bank.children.get(start, ()) for start in starts]
+        bank, own = self.banks[i], self._own_kernels[i]
+        children = [bank.children(start) for start in starts]
         if self.options.memory != "frozen":
             return tuple(children)
-        own_ids = {int(bank.ids[place]) for place in self._own_kernels[i]}
-        return tuple(tuple(child for child in siblings if child.id in own_ids) for siblings in children)
+        return tuple(tuple(child for child in siblings if child.id in own) for siblings in children)
 
     def _described(self, index: Places, places: Places) -> Vector:
         """Return the candidates' features that do not depend on the bank, one row each."""
-        arrays, columns, task = self.arrays, self._columns, self.task[index][:, None]
+        items, columns, task = self.items, self._columns, self.task[index][:, None]
         rows = np.zeros((*places.shape, self.layout.candidate_width), np.float32)
-        starting, kind = self.start_due[index][:, None], arrays.kind[places]
+        starting, kind = self.start_due[index][:, None], items.kind[places]
         for name, code in (("experience", 0), ("trace", 1), ("practice", 2)):
             rows[..., columns[f"kind.{name}"]] = (kind == code) & ~starting
         rows[..., columns["kind.start"]] = starting
-        rows[..., columns["same_task"]] = arrays.of_task[places] == task
-        rows[..., columns["same_category"]] = arrays.category[places] == arrays.task_category[task]
-        rows[..., columns["feasible"]] = arrays.feasible[places]
-        share = _share(arrays.task_operators[task], arrays.operators[places])
+        rows[..., columns["same_task"]] = items.of_task[places] == task
+        rows[..., columns["same_category"]] = items.category[places] == items.task_category[task]
+        rows[..., columns["feasible"]] = items.feasible[places]
+        share = _share(items.task_operators[task], items.operators[places])
         rows[..., columns["operators"]] = rows[..., columns["uncovered"]] = share
         return rows
 
-    def _measured(self, bank: TabularBank, places: Places, stage: Places, record_of: Numbers, rows: Vector) -> None:
+    def _measured(self, bank: ForecastBank, places: Places, stage: Places, record_of: Numbers, rows: Vector) -> None:
         """Fill in the features that come from the bank."""
-        columns, arrays = self._columns, self.arrays
-        relative = np.minimum(1.0, bank.fastest[arrays.of_task[places]] / arrays.latency[places])
+        columns, items = self._columns, self.items
+        relative = np.minimum(1.0, bank.fastest[items.of_task[places]] / items.latency[places])
         rows[..., columns["relative_latency"]] = np.where(np.isnan(relative), 0.0, relative)
         age = np.maximum(0, bank.attempts - record_of[..., 6])
         rows[..., columns["age"]] = age / (age + HALF_AGE)
@@ -249,73 +255,119 @@ class BatchedEpisodes:
 
     def _mark(self, who: Places, slots: Places) -> None:
         """Bring the features that depend on the picks up to date."""
-        arrays, columns, places = self.arrays, self._columns, self.pool[who]
-        for i, slot in zip(who.tolist(), slots.tolist(), strict=True):
+        items, columns, places = self.items, self._columns, self._places[who]
+        taken = places[np.arange(len(who)), slots]
+        words = items.words[taken]
+        for n, (i, slot) in enumerate(zip(who.tolist(), slots.tolist(), strict=True)):
             self.picked[i] = (*self.picked[i], slot)
             self.picked_ids[i] = (*self.picked_ids[i], self.shown[i].ids[slot])
-        taken = self.pool[who, slots]
-        self._words[who] |= arrays.words[taken]
-        self._open[who] &= ~arrays.operators[taken]
-        common = np.bitwise_count(arrays.words[places] & self._words[who][:, None]).sum(axis=2, dtype=np.int64)
-        overlap = common / np.maximum(arrays.word_count[places], 1)
+            if self._words[i] is not None:
+                words[n] |= self._words[i]
+            self._words[i] = words[n]
+        self._open[who] &= ~items.operators[taken]
+        common = np.bitwise_count(items.words[places] & words[:, None]).sum(axis=2, dtype=np.int64)
+        overlap = common / np.maximum(items.word_count[places], 1)
         there = places >= 0
         self.rows[who, slots, columns["picked"]] = 1.0
         self.rows[who, :, columns["overlap"]] = np.where(there, overlap, 0.0)
-        uncovered = _share(self._open[who][:, None], arrays.operators[places])
+        uncovered = _share(self._open[who][:, None], items.operators[places])
         self.rows[who, :, columns["uncovered"]] = np.where(there, uncovered, 0.0)
 
     # Kernels
 
-    def commit(self) -> list[TabularAttempt]:
+    def commit(self) -> list[Attempt]:
         """Write all kernels, then commit in index order, so that every author sees the bank before this step."""
         picks = self.options.picks
         shown = np.full((self.count, picks + 1), -1)
         for i, slots in enumerate(self.picked):
             if slots:
-                shown[i, : len(slots)] = self.pool[i, list(slots)]
-        shown[:, picks] = self.start
-        api = self.arrays.api_pages(self.task, shown)
+                shown[i, : len(slots)] = self._places[i, list(slots)]
+            if self.start[i]:
+                shown[i, picks] = self.banks[i].places(self.start[i])
+        api = self.items.api_pages(self.task, shown)
         context = np.concatenate([shown[:, :picks], api], axis=1)
-        rows = self.author.write(self.seed, [self._request(i, context[i]) for i in range(self.count)])
+        requests = [self._request(i, context[i], int(shown[i, picks])) for i in range(self.count)]
+        decisions = self.author.decide(self.seed, requests, self.items)
+        variants = [
+            self.items.descriptions.variant(request.texts, decision)
+            for request, decision in zip(requests, decisions, strict=True)
+        ]
         # The seed knowledge is numbered from 1 on.
         pages = [tuple(page + 1 for page in some if page >= 0) for some in api.tolist()]
-        places = [some[: len(slots)] for some, slots in zip(shown.tolist(), self.picked, strict=True)]
-        return [self._learn(i, row, places[i], pages[i]) for i, row in enumerate(rows)]
+        traces, experiences = self._new_rows(variants)
+        return [self._learn(i, variant, pages[i], traces, experiences) for i, variant in enumerate(variants)]
 
-    def _request(self, i: int, shown: Places) -> TabularRequest:
-        start, task = int(self.start[i]), int(self.task[i])
+    def _request(self, i: int, shown: Places, place: int) -> ForecastRequest:
+        bank, task, start = self.banks[i], int(self.task[i]), int(self.start[i])
         number = self.attempts[task]
         self.attempts[task] += 1
-        if start < 0:
-            return TabularRequest(task, number, shown)
-        return TabularRequest(task, number, shown, self.arrays.row(start), self.banks[i].tried.get(start, ()))
-
-    def _learn(self, i: int, chosen: ChosenRow, places: list[int], pages: tuple[int, ...]) -> TabularAttempt:
-        arrays, bank, before = self.arrays, self.banks[i], self._progress(i)
-        verdict, start = self._verdicts[chosen.row], int(self.start[i])
-        attempt = before.attempt(
-            arrays.tasks[self.task[i]],
-            arrays.kernels[chosen.row],
-            verdict,
-            self.picked_ids[i],
-            None if start < 0 else int(bank.ids[start]),
-            pages,
-            self._remember(i, chosen.row, before, places),
+        texts = self.items.descriptions.texts(self.items.tasks[task])
+        if not start:
+            return ForecastRequest(texts, task, number, shown)
+        tried = bank.tried(self._children(i, [start])[0])
+        return ForecastRequest(
+            texts,
+            task,
+            number,
+            shown,
+            StartVariant(place, bank.variant(start).schedule, self._bottleneck(bank, start), tried),
         )
-        self.last[i] = chosen.row
-        self._attempts[i].append(attempt)
-        self._set_progress(i, before.after(verdict, self.options))
-        return TabularAttempt(attempt, chosen)
 
-    def _remember(self, i: int, row: int, before: Progress, places: list[int]) -> tuple[int, ...]:
+    def _new_rows(self, variants: Sequence[Variant]) -> tuple[dict[Any, int], dict[Any, int]]:
+        """Add the items that the banks lack, all at once; return their places by bank and key."""
+        traces, experiences = dict[Any, Variant](), dict[Any, Variant]()
+        for i, variant in enumerate(variants):
+            bank, count = self.banks[i], attempt_rules.items_kept(self.options, variant.verdict)
+            if count and not bank.id_of(variant.key):
+                traces.setdefault((id(bank), variant.key), variant)
+            key = variant.experience_key
+            if count > 1 and not bank.id_of(key):
+                experiences.setdefault((id(bank), key), variant)
+        places = self.items.add_traces(list(traces.values())) if traces else []
+        others = self.items.add_experiences(list(experiences.values())) if experiences else []
+        return dict(zip(traces, places, strict=True)), dict(zip(experiences, others, strict=True))
+
+    def _learn(
+        self, i: int, variant: Variant, pages: tuple[int, ...], traces: dict[Any, int], experiences: dict[Any, int]
+    ) -> Attempt:
+        before, start = self._progress(i), int(self.start[i])
+        attempt = before.attempt(
+            variant.texts.task,
+            ForecastKernel(variant),
+            variant.verdict,
+            self.picked_ids[i],
+            start or None,
+            pages,
+            self._remember(i, variant, before, traces, experiences),
+        )
+        self.last[i] = variant.verdict
+        self._attempts[i].append(attempt)
+        self._set_progress(i, before.after(variant.verdict, self.options))
+        return attempt
+
+    def _remember(
+        self, i: int, variant: Variant, before: Progress, traces: dict[Any, int], experiences: dict[Any, int]
+    ) -> tuple[int, ...]:
         """Record the reward of the shown items and add the new items to the bank; return their ids."""
-        bank, verdict, start = self.banks[i], self._verdicts[row], int(self.start[i])
+        bank, verdict, start = self.banks[i], variant.verdict, int(self.start[i])
         if self.options.statistics:
-            bank.record(before.stage, places if start < 0 else [start, *places], before.reward(verdict))
-        trace, count = self.arrays.trace(row), attempt_rules.items_kept(self.options, verdict)
+            shown = self.picked_ids[i]
+            bank.record(before.stage, (start, *shown) if start else shown, before.reward(verdict))
+        count = attempt_rules.items_kept(self.options, verdict)
+        if not count:
+            return ()
+        bank.attempts += 1
+        trace = bank.id_of(variant.key)
+        if not trace:
+            trace = bank.join(variant.key, traces[id(bank), variant.key], before.stage, variant)
         if verdict.feasible:
-            self._own_kernels[i].add(self.arrays.same[trace])
-        return bank.add(range(trace, trace + count), before.stage, start) if count else ()
+            self._own_kernels[i].add(trace)
+        if start:
+            bank.add_child(start, trace)
+        if count == 1:
+            return (trace,)
+        key = variant.experience_key
+        return trace, bank.id_of(key) or bank.join(key, experiences[id(bank), key], before.stage)
 
     def _progress(self, i: int) -> Progress:
         first_us, best_us = float(self.first_us[i]), float(self.best_us[i])
@@ -334,7 +386,7 @@ class BatchedEpisodes:
     def state(self, i: int) -> EpisodeState:
         """Return what is shown of an episode."""
         return EpisodeState(
-            self.arrays.tasks[self.task[i]],
+            self.items.tasks[self.task[i]],
             self._progress(i),
             self.options.budget,
             bool(self.over[i]),
@@ -350,7 +402,7 @@ class BatchedEpisodes:
     def mask(self) -> Vector:
         """Return 1 for every legal action, one row for each episode."""
         picked = self.rows[..., self._columns["picked"]] != 0.0
-        return attempt_rules.action_mask(self.pool >= 0, picked, self.ready, self.start_due)
+        return attempt_rules.action_mask(self.pool > 0, picked, self.ready, self.start_due)
 
     def observations(self) -> dict[str, Vector]:
         """Return what policies see, one row for each episode; always new arrays."""
@@ -360,19 +412,19 @@ class BatchedEpisodes:
     def _situation(self) -> Vector:
         options, columns, each = self.options, self._globals, np.arange(self.count)
         rows = np.zeros((self.count, self.layout.global_width), np.float32)
+        outcomes = [0 if verdict is None else VERDICTS.index(verdict.outcome) for verdict in self.last]
         rows[each, _first(columns["stage"]) + self.stage] = 1.0
         rows[:, columns["attempts_left"]] = (options.budget - self.used) / options.budget
         rows[:, columns["picks_left"]] = (self.picks_left + self.start_due) / (options.picks + 1)
         rows[:, columns["best_speedup"]] = np.nan_to_num(np.tanh(np.log(self.first_us / self.best_us))).clip(0)
-        rows[each, _first(columns["last_verdict"]) + np.where(self.last >= 0, self._outcomes[self.last], 0)] = 1.0
+        rows[each, _first(columns["last_verdict"]) + np.array(outcomes)] = 1.0
         rows[each, _first(columns["category"]) + self._category[self.task]] = 1.0
-        rows[:, columns["embedding"]] = self._embedding[self.task]
+        rows[:, columns["embedding"]] = self.items.embedding[self.task]
         return rows
 
     def infos(self) -> dict[str, list[Any]]:
         """Return the `info` of the present states: for each key a list with one place for each episode."""
-        tasks = [self.arrays.tasks[t] for t in self.task.tolist()]
-        places = zip(self.banks, self.start.tolist(), strict=True)
+        tasks = [self.items.tasks[number] for number in self.task.tolist()]
         return {
             "task": [task.id for task in tasks],
             "category": [task.category for task in tasks],
@@ -382,26 +434,17 @@ class BatchedEpisodes:
             "start_due": self.start_due.tolist(),
             "candidates": list(self.shown),
             "picked": list(self.picked_ids),
-            "start": [0 if start < 0 else int(bank.ids[start]) for bank, start in places],
+            "start": self.start.tolist(),
             "first_us": np.nan_to_num(self.first_us).tolist(),
             "best_us": np.nan_to_num(self.best_us).tolist(),
-            "last_verdict": [None if row < 0 else self._verdicts[row] for row in self.last.tolist()],
+            "last_verdict": list(self.last),
         }
 
 
-def _chosen(arrays: ItemArrays, options: Options) -> list[Any]:
-    """Return the tasks to work on: those named, or all of the table."""
-    if options.tasks is None:
-        return arrays.tasks
-    table = Curriculum(arrays.tasks)
-    names = [options.tasks] if isinstance(options.tasks, str) else options.tasks
-    return [table.named(task_id(name, options.suite) if isinstance(name, str) else name.id) for name in names]
-
-
 def _share(whole: Any, part: Any) -> Numbers:
-    """Return the share of `whole` that is in `part`, both as bits; 0 if `whole` is empty."""
-    count = np.bitwise_count(whole)
-    share: Numbers = np.bitwise_count(whole & part) / np.maximum(count, 1).astype(np.float64)
+    """Return the share of `whole` that is in `part`, both as bits along the last axis; 0 if `whole` is empty."""
+    count = np.bitwise_count(whole).sum(axis=-1, dtype=np.int64)
+    share: Numbers = np.bitwise_count(whole & part).sum(axis=-1, dtype=np.int64) / np.maximum(count, 1)
     return share
 
 

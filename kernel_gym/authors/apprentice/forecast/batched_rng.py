@@ -1,6 +1,6 @@
 """The author's random numbers, many attempts at a time.
 
-The live author makes a numpy generator for every choice, which takes longer than all the rest of a tabular attempt. The
+The live author makes a numpy generator for every choice, which takes longer than the rest of a forecast attempt. The
 numbers depend on seed, task, attempt and the name of the choice alone. So they are computed for blocks of attempts with
 array arithmetic: numpy's SeedSequence and PCG64, step by step, to the same bits.
 """
@@ -21,7 +21,7 @@ Longs = NDArray[np.uint64]
 #: Doubles that are kept of each stream; no choice of the author takes more.
 KEPT = 3
 #: Attempts whose numbers are computed together, and how many such blocks are kept.
-BLOCK, BLOCKS = 64, 8
+BLOCK, BLOCKS = 64, 2
 
 _MASK = 0xFFFFFFFF
 _LOW = np.uint64(_MASK)

@@ -1,0 +1,254 @@
+"""The memory of a forecast run: which items are in it, and the rewards of the attempts that were shown them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
+from kernel_gym.envs.forecast.descriptions import Descriptions
+from kernel_gym.envs.forecast.items import Items, Numbers, Places
+from kernel_gym.envs.forecast.variants import ForecastItem, Variant
+from kernel_gym.envs.pool import Candidate, Child
+from kernel_gym.memory.bank import RECENT_WEIGHT
+from kernel_gym.memory.item import MemoryItem, Outcomes, Stage
+
+STAGES = tuple(Stage)
+#: Room that ids have below the distance in a sorting key.
+ID_BITS = 24
+_NOWHERE = np.int64(1) << 62
+
+
+class ForecastBank:
+    """A memory bank with arrays in place of SQLite. Ids are 1, 2, 3, ... in the order of adding."""
+
+    def __init__(self, items: Items) -> None:
+        self.items = items
+        seeds = items.descriptions.seeds
+        self._against = {
+            name: np.array([i + 1 for i, item in enumerate(seeds) if name in item.bottlenecks])
+            for name in {name for item in seeds for name in item.bottlenecks if item.kind == "practice"}
+        }
+        self._place_of = np.arange(2 * items.seed_size)
+        self.clear()
+
+    def clear(self) -> None:
+        """Remove everything but the seed knowledge."""
+        self.size, self.attempts = self.items.seed_size, 0
+        self._in_order = True
+        self._stage = np.full(len(self._place_of), -1)
+        #: By id: uses, total and moving average of rewards, by stage each; then when the item joined.
+        self.record_of = np.zeros((len(self._place_of), 7))
+        self.fastest = np.full(len(self.items.tasks), np.inf)
+        self._ids: dict[Hashable, int] = {}
+        self._variants: dict[int, Variant] = {}
+        self._starts: dict[int, list[int]] = {}
+        self._children: dict[int, dict[int, Child]] = {}
+
+    def __len__(self) -> int:
+        return self.size
+
+    def places(self, ids: Any) -> Any:
+        """Return the places of ids; 0 and less have none, which is -1."""
+        return np.where(np.asarray(ids) > 0, self._place_of[np.asarray(ids) - 1], -1)
+
+    def own_places(self) -> list[int]:
+        """Return the places of all items but the seed knowledge."""
+        own: list[int] = self._place_of[self.items.seed_size : self.size].tolist()
+        return own
+
+    def id_of(self, key: Hashable) -> int:
+        """Return the id of the item with this content; 0 if it is not there."""
+        return self._ids.get(key, 0)
+
+    def stage(self, ids: Places) -> Places:
+        """Return the stages that items were produced in, as numbers; -1 for seed knowledge."""
+        stages: Places = self._stage[ids - 1]
+        return stages
+
+    # Writing
+
+    def join(self, key: Hashable, place: int, stage: Stage, variant: Variant | None = None) -> int:
+        """Add an item that is not there yet, at this place; return its id. `variant` is the kernel of a trace."""
+        if self.size == len(self._place_of):
+            self._place_of, self._stage = _longer(self._place_of), _longer(self._stage)
+            self.record_of = _longer(self.record_of)
+        id = self.size + 1
+        self._in_order &= place == self.size
+        self._place_of[self.size], self._stage[self.size] = place, STAGES.index(stage)
+        self.record_of[self.size] = 0.0
+        self.record_of[self.size, 6] = self.attempts
+        self.size, self._ids[key] = id, id
+        if variant is not None:
+            self._variants[id] = variant
+            if variant.verdict.feasible:
+                self._add_start(int(self.items.of_task[place]), id)
+        return id
+
+    def _add_start(self, task: int, id: int) -> None:
+        starts = self._starts.setdefault(task, [])
+        starts.append(id)
+        starts.sort(key=lambda start: (self._variants[start].verdict.latency_us, start))
+        self.fastest[task] = self._variants[starts[0]].verdict.latency_us
+
+    def add_child(self, start: int, child: int) -> None:
+        """Note that an attempt from a start point led to a trace."""
+        if child != start:
+            verdict = self._variants[child].verdict
+            siblings = self._children.setdefault(start, {})
+            siblings.setdefault(child, Child(child, verdict.outcome, verdict.latency_us))
+
+    def record(self, stage: Stage, ids: Iterable[int], reward: float) -> None:
+        """Record the reward of an attempt in `stage` that was shown these items."""
+        code, where = STAGES.index(stage), [id - 1 for id in ids]
+        records = self.record_of[where]
+        records[:, code] += 1
+        records[:, 2 + code] += reward
+        records[:, 4 + code] += RECENT_WEIGHT * (reward - records[:, 4 + code])
+        self.record_of[where] = records
+
+    # Reading
+
+    def variant(self, id: int) -> Variant:
+        """Return the kernel of a trace."""
+        return self._variants[id]
+
+    def starts(self, task: int) -> list[int]:
+        """Return the ids of a task's feasible traces, fastest first."""
+        return self._starts.get(task, [])
+
+    def children(self, start: int) -> tuple[Child, ...]:
+        """Return the results of refining a start point, oldest first."""
+        return tuple(self._children.get(start, {}).values())
+
+    def tried(self, children: Iterable[Child]) -> tuple[Schedule, ...]:
+        """Return the schedules of a start point's children."""
+        return tuple(dict.fromkeys(self._variants[child.id].schedule for child in children))
+
+    def joined(self) -> list[MemoryItem]:
+        """Return the items in the order of their ids, with their texts and the stage that each comes from."""
+        return [_plain(self.item(id)) for id in range(1, self.size + 1)]
+
+    def item(self, id: int) -> MemoryItem:
+        """Return an item as the bank holds it."""
+        item, stage = self.items.item(int(self._place_of[id - 1])), int(self._stage[id - 1])
+        return placed(item, id, int(self.record_of[id - 1, 6]), stage)
+
+    def pools(
+        self, queries: Places, size: int, excluded: Sequence[int], bottlenecks: Sequence[str], limit: int
+    ) -> Places:
+        """Return the ids nearest to each query, at most `size`, padded with 0, without ids above `limit`.
+
+        `excluded` is the start point of each, 0 for none; practices against a bottleneck get up to a quarter of the
+        places.
+        """
+        count = min(self.size, limit)
+        where: Any = slice(0, count) if self._in_order else self._place_of[:count]
+        keys = self.items.distance[queries][:, where].astype(np.int64)
+        keys <<= ID_BITS
+        keys += np.arange(1, count + 1)
+        keys[:, self._api(count)] = _NOWHERE
+        for row, id in enumerate(excluded):
+            if 0 < id <= count:
+                keys[row, id - 1] = _NOWHERE
+        first = keys.copy() if any(bottlenecks) else keys
+        for row, name in enumerate(bottlenecks):
+            if name in self._against:
+                _prefer(first[row], self._against[name], size // 4)
+        nearest = min(size, count)
+        chosen = np.argpartition(first, nearest - 1, axis=1)[:, :nearest]
+        nearest_keys = np.take_along_axis(keys, chosen, axis=1)
+        order = np.argsort(nearest_keys, axis=1)
+        ids = np.zeros((len(queries), size), np.int64)
+        near = np.take_along_axis(nearest_keys, order, axis=1) < _NOWHERE
+        ids[:, :nearest] = np.where(near, np.take_along_axis(chosen, order, axis=1) + 1, 0)
+        return ids
+
+    def _api(self, count: int) -> NDArray[np.bool_]:
+        """Return which of the first items are API pages; all of them are seed knowledge."""
+        flags = np.zeros(count, np.bool_)
+        flags[: self.items.seed_size] = self.items.kind[: self.items.seed_size] == 3
+        return flags
+
+
+def _prefer(keys: Places, preferred: Places, count: int) -> None:
+    """Put the nearest of the preferred ids before all others."""
+    near = preferred[np.argsort(keys[preferred - 1])[:count]] - 1
+    keys[near[keys[near] < _NOWHERE]] -= 1 << (ID_BITS + 32)
+
+
+def placed(item: MemoryItem, id: int, born: int, stage: int) -> MemoryItem:
+    """Return an item with the values that its bank gives it."""
+    origin = STAGES[stage] if stage >= 0 else None
+    if isinstance(item, ForecastItem):
+        return item.placed(id=id, born=born, stage=origin)
+    return replace(item, id=id, born=born, stage=origin)
+
+
+def _plain(item: MemoryItem) -> MemoryItem:
+    return item.plain() if isinstance(item, ForecastItem) else item
+
+
+def _longer(column: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate([column, np.zeros_like(column)])
+
+
+@dataclass(frozen=True)
+class Pool:
+    """One attempt's candidates as they were when it opened; a `Candidate` is made when it is accessed."""
+
+    descriptions: Descriptions
+    kinds: Places
+    objects: NDArray[np.object_]
+    ids: tuple[int, ...]
+    stage: Places
+    similarity: NDArray[np.float64]
+    #: Columns as in `ForecastBank.record_of`.
+    record_of: Numbers
+    start: bool = False
+    #: Of start points, slot by slot.
+    children: tuple[tuple[Child, ...], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @overload
+    def __getitem__(self, slot: int) -> Candidate: ...
+    @overload
+    def __getitem__(self, slot: slice) -> tuple[Candidate, ...]: ...
+    def __getitem__(self, slot: int | slice) -> Candidate | tuple[Candidate, ...]:
+        if isinstance(slot, slice):
+            return tuple(self._candidate(i) for i in range(*slot.indices(len(self))))
+        if not -len(self) <= slot < len(self):
+            raise IndexError(f"there are {len(self)} candidates")
+        return self._candidate(slot % len(self))
+
+    @cached_property
+    def _all(self) -> tuple[Candidate, ...]:
+        # An agent looks at the same pool before each of its picks.
+        return self[:]
+
+    def _candidate(self, slot: int) -> Candidate:
+        item = self.descriptions.item(int(self.kinds[slot]), self.objects[slot])
+        own = placed(item, self.ids[slot], int(self.record_of[slot, 6]), int(self.stage[slot]))
+        outcomes = {stage: self._outcomes(i, slot) for i, stage in enumerate(STAGES)}
+        children = self.children[slot] if self.start else ()
+        return Candidate(own, float(self.similarity[slot]), outcomes, self.start, children)
+
+    def _outcomes(self, stage: int, slot: int) -> Outcomes:
+        uses, total, recent = self.record_of[slot, stage:6:2].tolist()
+        return Outcomes(int(uses), total / uses if uses else 0.0, recent)
+
+    def __iter__(self) -> Any:
+        return iter(self._all)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pool) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self.ids)

@@ -1,0 +1,243 @@
+"""The items of a forecast memory as arrays that grow. An item is named by its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel_gym.envs.forecast.descriptions import SIGHTS, Description, Descriptions
+from kernel_gym.envs.forecast.variants import Variant
+from kernel_gym.envs.observation import EMBEDDING, Vector, project
+from kernel_gym.envs.prompt_context import describe, refining_query
+from kernel_gym.memory import api_pages
+from kernel_gym.memory.item import Kind, MemoryItem
+from kernel_gym.tasks.task import Task
+from kernel_gym.verdict import Incorrect, Verdict
+
+Numbers = NDArray[np.float64]
+Places = NDArray[np.int64]
+Bits = NDArray[np.uint64]
+
+#: Kinds in the order of the observation; API pages are never candidates.
+KINDS = ("experience", "trace", "practice", "api")
+#: Places and queries that there is room for at first; the last place stays empty.
+ROOM, QUERIES = 1024, 64
+#: Bits for the ATen operators of all tasks.
+OPERATORS = 512
+#: Similarities are kept as whole numbers of this size, as the bank's index rounds them.
+SCALE = 1e6
+
+
+class Items:
+    """All items that are in memory, with what the author, the search and the observation need of them.
+
+    The seed knowledge comes first. Rows of items that no bank holds any more are used again.
+    """
+
+    #: Places that a context has for API pages, after those for picks.
+    page_slots = api_pages.BASICS + api_pages.NAMED + api_pages.SIMILAR
+
+    def __init__(self, tasks: Sequence[Task], descriptions: Descriptions) -> None:
+        self.tasks, self.descriptions = list(tasks), descriptions
+        self.seed_size = len(descriptions.seeds)
+        self._numbers = {task.id: number for number, task in enumerate(self.tasks)}
+        self._operator_bits: dict[str, int] = {}
+        self._categories: dict[str, int] = {}
+        self._allocate()
+        seeds = self._take(self.seed_size)
+        self.kind[seeds] = [KINDS.index(item.kind) for item in descriptions.seeds]
+        self._add_rows(seeds, descriptions.seeds, descriptions.seed_description)
+        self.task_category = np.array([self._category(task.category) for task in self.tasks])
+        self._item_category = np.where([bool(task.category) for task in self.tasks], self.task_category, -1)
+        #: By task; -1 until the task is first worked on.
+        self.task_query = np.full(len(self.tasks), -1)
+        self.task_operators = np.zeros((len(self.tasks), OPERATORS // 64), np.uint64)
+        self.embedding = np.zeros((len(self.tasks), EMBEDDING), np.float32)
+        self._ranked = np.zeros((len(self.tasks), len(descriptions.others)), np.int64)
+
+    def _allocate(self) -> None:
+        reader, seeds = self.descriptions.reader, self.seed_size
+        room = max(ROOM, 2 * seeds)
+        idioms, moves, pages = len(reader.idioms), len(reader.moves), len(self.descriptions.others)
+        self.size, self._free = 0, list[int]()
+        self.objects = np.full(room, None, object)
+        self.kind = np.zeros(room, np.int64)
+        self.of_task, self.category = np.full(room, -1), np.full(room, -1)
+        self.latency = np.full(room, np.nan)
+        self.length = np.zeros(room, np.int64)
+        self.feasible, self.compiled, self.judged, self.mismatch, self.coded = (
+            np.zeros(room, np.bool_) for _ in range(5)
+        )
+        self.right, self.wrong, self.pointed, self.taught, self.commented = (
+            np.zeros((room, idioms), np.bool_) for _ in SIGHTS
+        )
+        self.shows, self.pages = np.zeros((room, moves), np.bool_), np.zeros((room, pages), np.bool_)
+        self.operators = np.zeros((room, OPERATORS // 64), np.uint64)
+        self.words, self.word_count = np.zeros((room, 16), np.uint64), np.zeros(room, np.int64)
+        # In double precision, so that products do not depend on how many are computed together.
+        self.vectors = np.zeros((room, self.descriptions.embedder.dimension))
+        self._queries = np.zeros((QUERIES, self.vectors.shape[1]))
+        self._query_numbers: dict[tuple[int, str], int] = {}
+        #: Similarity of each query to each item, negative and times `SCALE`, so that the nearest has the least.
+        self.distance = np.zeros((QUERIES, room), np.int32)
+
+    def clear(self) -> None:
+        """Forget everything but the seed knowledge."""
+        self.release(range(self.seed_size, self.size))
+        self.size, self._free = self.seed_size, []
+
+    def release(self, places: Sequence[int]) -> None:
+        """Let rows be used again."""
+        self.objects[list(places)] = None
+        self._free += places
+
+    # Rows
+
+    def add_traces(self, variants: Sequence[Variant]) -> list[int]:
+        """Add the traces of some kernels; return their places."""
+        return self._add_variants(Kind.TRACE, variants, self.descriptions.describe_traces(variants))
+
+    def add_experiences(self, variants: Sequence[Variant]) -> list[int]:
+        """Add the experiences of some kernels; return their places."""
+        return self._add_variants(Kind.EXPERIENCE, variants, self.descriptions.describe_experiences(variants))
+
+    def item(self, place: int) -> MemoryItem:
+        """Return the item at a place."""
+        return self.descriptions.item(int(self.kind[place]), self.objects[place])
+
+    def _add_variants(self, kind: Kind, variants: Sequence[Variant], about: Description) -> list[int]:
+        rows, verdicts = self._take(len(variants)), [variant.verdict for variant in variants]
+        tasks = [self._numbers[variant.texts.task.id] for variant in variants]
+        self.kind[rows], self.of_task[rows] = KINDS.index(kind), tasks
+        self.category[rows], self.operators[rows] = self._item_category[tasks], self.task_operators[tasks]
+        self._judge(rows, verdicts)
+        return self._add_rows(rows, variants, about)
+
+    def _take(self, count: int) -> list[int]:
+        """Return the places of `count` new rows."""
+        taken = self._free[len(self._free) - min(count, len(self._free)) :]
+        del self._free[len(self._free) - len(taken) :]
+        new = count - len(taken)
+        while self.size + new >= len(self.objects):
+            self._grow()
+        taken += range(self.size, self.size + new)
+        self.size += new
+        return taken
+
+    def _grow(self) -> None:
+        for name in _COLUMNS:
+            setattr(self, name, _longer(getattr(self, name)))
+        self.distance = np.concatenate([self.distance, np.zeros_like(self.distance)], axis=1)
+
+    def _add_rows(self, rows: list[int], objects: Sequence[MemoryItem | Variant], about: Description) -> list[int]:
+        self.objects[rows] = _objects(objects)
+        for name in SIGHTS:
+            getattr(self, name)[rows] = about.sights[name]
+        self.shows[rows], self.pages[rows], self.length[rows] = about.shows, about.pages, about.length
+        self._set_words(rows, about.words)
+        self.vectors[rows] = about.vectors
+        count = len(self._query_numbers)
+        self.distance[:count, rows] = _distance(self._queries[:count] @ self.vectors[rows].T)
+        return rows
+
+    def _judge(self, rows: list[int], verdicts: Sequence[Verdict]) -> None:
+        """Fill the columns that come from verdicts."""
+        self.latency[rows] = [nan if verdict.latency_us is None else verdict.latency_us for verdict in verdicts]
+        self.judged[rows] = True
+        self.compiled[rows] = [bool(verdict.compiled) for verdict in verdicts]
+        self.feasible[rows] = [verdict.feasible for verdict in verdicts]
+        self.mismatch[rows] = [isinstance(v, Incorrect) and v.cause == "mismatch" for v in verdicts]
+        self.coded[rows] = self.kind[rows] == KINDS.index("trace")
+
+    def _set_words(self, rows: list[int], counts: NDArray[np.int16]) -> None:
+        width = -(-counts.shape[1] // 64)
+        if width > self.words.shape[1]:
+            wider = np.zeros((len(self.words), 2 * width), np.uint64)
+            wider[:, : self.words.shape[1]] = self.words
+            self.words = wider
+        flags = np.zeros((len(rows), 64 * self.words.shape[1]), np.bool_)
+        flags[:, : counts.shape[1]] = (counts > 0) & self.descriptions.telling[: counts.shape[1]]
+        self.words[rows] = np.packbits(flags, axis=1).view(np.uint64)
+        self.word_count[rows] = flags.sum(axis=1)
+
+    def _bits(self, operators: Sequence[str]) -> Bits:
+        flags = np.zeros(OPERATORS, np.bool_)
+        flags[[self._operator_bits.setdefault(name, len(self._operator_bits)) for name in operators]] = True
+        return np.packbits(flags).view(np.uint64)
+
+    def _category(self, name: str) -> int:
+        return self._categories.setdefault(name, len(self._categories))
+
+    # Tasks and queries
+
+    def know_task(self, number: int) -> None:
+        """Work out what the search and the observation need of a task, when it is first worked on."""
+        if self.task_query[number] >= 0:
+            return
+        task = self.tasks[number]
+        vector = self.descriptions.embedder.embed([describe(task)])[0]
+        self.task_operators[number] = self._bits(self.descriptions.operators(task))
+        self.embedding[number] = project(vector)
+        query = self.task_query[number] = self._add_query((number, ""), vector)
+        others = self.descriptions.others
+        self._ranked[number] = np.lexsort((others, self.distance[query][others]))
+
+    def refining_query(self, number: int, start: MemoryItem) -> int:
+        """Return the number of the query for memories that help to refine `start`."""
+        # Numbers in a diagnosis are no words, so that most start points of a task share their query.
+        diagnosis = refining_query(self.tasks[number], start)[len(describe(self.tasks[number])) :]
+        key = (number, diagnosis)
+        if key not in self._query_numbers:
+            text = refining_query(self.tasks[number], start)
+            self._add_query(key, self.descriptions.embedder.embed([text])[0])
+        return self._query_numbers[key]
+
+    def _add_query(self, key: tuple[int, str], vector: Vector) -> int:
+        query = self._query_numbers[key] = len(self._query_numbers)
+        if query == len(self._queries):
+            self._queries, self.distance = _longer(self._queries), _longer(self.distance)
+        self._queries[query] = vector
+        self.distance[query, : self.size] = _distance(self.vectors[: self.size] @ self._queries[query])
+        return query
+
+    def api_pages(self, tasks: Places, shown: Places) -> Places:
+        """Return the pages that go with what is shown, one row each, padded with -1, as `MemoryBank.api_pages` does."""
+        ranked = self._ranked[tasks]
+        named = np.take_along_axis(self.pages[shown].any(axis=1), ranked, axis=1)
+        # What is named and does not fit is among the rest again.
+        named &= named.cumsum(axis=1) <= api_pages.NAMED
+        similar = ~named & ((~named).cumsum(axis=1) <= api_pages.SIMILAR)
+        places = np.full((len(tasks), self.page_slots), -1)
+        places[:, : len(self.descriptions.basics)] = self.descriptions.basics
+        for chosen, begin in ((named, api_pages.BASICS), (similar, api_pages.BASICS + api_pages.NAMED)):
+            rows, columns = np.nonzero(chosen)
+            at = begin + chosen.cumsum(axis=1)[rows, columns] - 1
+            places[rows, at] = self.descriptions.others[ranked[rows, columns]]
+        return places
+
+
+#: The arrays with one row for each place.
+_COLUMNS = (
+    *("objects", "kind", "of_task", "category", "latency", "length", "feasible", "compiled", "judged", *SIGHTS),
+    *("mismatch", "coded"),
+    *("shows", "pages", "operators", "words", "word_count", "vectors"),
+)
+
+
+def _objects(objects: Sequence[Any]) -> NDArray[np.object_]:
+    array = np.empty(len(objects), object)
+    array[:] = list(objects)
+    return array
+
+
+def _longer(column: NDArray[Any]) -> NDArray[Any]:
+    """Return an array with twice the rows; new ones are like the last, which is empty."""
+    return np.concatenate([column, np.repeat(column[-1:], len(column), axis=0)])
+
+
+def _distance(similarity: NDArray[Any]) -> NDArray[np.int32]:
+    return -np.round(similarity * SCALE).astype(np.int32)

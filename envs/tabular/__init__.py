@@ -1,1 +1,0 @@
-"""The tabular environment: the author chooses among kernels that were judged beforehand."""

@@ -1,0 +1,193 @@
+"""Renew and validate the forecast environment, which forecasts verdicts instead of judging kernels.
+
+`renew` measures what the forecast is made from: the latencies of some schedules of every task and the verdict of every
+mistake. `validate` has kernels of forecast attempts judged and compares the verdicts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernel_gym import suites
+from kernel_gym.cli import command_line
+from kernel_gym.cli.result_file import append_result, read_results
+
+if TYPE_CHECKING:
+    from kernel_gym.authors.apprentice.forecast.measurements import Measurements
+    from kernel_gym.tasks.task import Task
+
+EXAMPLES = """
+kernel-gym forecast renew --pieces runs/forecast.jsonl
+kernel-gym forecast renew level1/relu level1/softmax --pieces runs/two.jsonl --out runs/two.json.xz
+kernel-gym forecast validate --attempts 2400 --out runs/validation
+"""
+RESUMES = True
+ROOT = Path(__file__).resolve().parents[3]
+PACKAGED = ROOT / "kernel_gym" / "authors" / "apprentice" / "forecast" / "tables" / "ascendc.json.xz"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    renew = commands.add_parser("renew", help="measure latencies and messages, and write them to a file")
+    renew.add_argument("names", nargs="*", default=list(suites.SUITES), help="suites or single tasks (default: all)")
+    renew.add_argument("--schedules", type=command_line.count, default=40, help="schedules a task (default: 40)")
+    renew.add_argument(
+        "--pieces", type=Path, required=True, metavar="FILE", help="results as they come; the same command goes on"
+    )
+    renew.add_argument("--out", type=Path, default=PACKAGED, help="the file, ending in .json.xz (default: packaged)")
+    validate = commands.add_parser("validate", help="compare forecasts with live verdicts")
+    validate.add_argument("--attempts", type=command_line.count, default=2400, help="kernels to judge (default: 2400)")
+    validate.add_argument(
+        "--agents",
+        type=command_line.words,
+        default=("random", "pass@k", "similarity", "similarity-feasible", "value"),
+        help="agents that are ranked in both environments; '' for none",
+    )
+    validate.add_argument("--agent-tasks", type=command_line.count, default=20, help="tasks for agents (default: 20)")
+    validate.add_argument("--agent-budget", type=command_line.count, default=10, help="attempts a task (default: 10)")
+    validate.add_argument("--seeds", type=command_line.count, default=2, help="seeds of each agent (default: 2)")
+    validate.add_argument("--out", type=Path, required=True, help="folder of the pieces, the page and the figures")
+    for command in (renew, validate):
+        command.add_argument("--workers", type=int, default=0, help="verifications at once (default: one a core)")
+        command_line.add_trust_argument(command)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the sub-command."""
+    return _renew(arguments) if arguments.command == "renew" else _validate(arguments)
+
+
+def _renew(arguments: argparse.Namespace) -> int:
+    from kernel_gym.authors.apprentice.forecast.measurements import Measurements
+
+    arguments.pieces.parent.mkdir(parents=True, exist_ok=True)
+    tasks = [task for name in arguments.names for task in _named(name)]
+    measured = _measured(arguments, tasks)
+    whole = Measurements(provenance=_provenance(arguments, len(tasks)))
+    for piece in measured:
+        whole.points |= piece.points
+        whole.messages |= piece.messages
+    whole.save(arguments.out)
+    count, size = sum(map(len, whole.points.values())), arguments.out.stat().st_size
+    print(f"{count} latencies of {len(whole.points)} tasks, {len(whole.messages)} messages, {size / 1e3:.0f} kB")
+    return 0
+
+
+def _measured(arguments: argparse.Namespace, tasks: list[Task]) -> list[Measurements]:
+    """Measure what the file of pieces lacks, piece by piece: first the messages, then each task."""
+    from kernel_gym.authors.apprentice.forecast.measurements import from_json, to_json
+    from kernel_gym.authors.apprentice.forecast.measuring import Measuring
+    from kernel_gym.envs import factories
+    from kernel_gym.envs.options import Options
+    from kernel_gym.experiments.runs.progress import show_progress
+
+    pieces = {row["piece"]: row for row in read_results(arguments.pieces, dict[str, Any])}
+    verifier = factories.verifier(Options(workers=arguments.workers))
+    try:
+        measuring = Measuring(verifier.verify_all)
+        with show_progress("measured", unit="tasks") as show:
+            for number, piece in enumerate(["messages", *(task.id for task in tasks)]):
+                show(number, len(tasks) + 1)
+                if piece in pieces:
+                    continue
+                if piece == "messages":
+                    part = measuring.messages(suites.load_suite("level1") + suites.load_suite("level2"))
+                    pieces[piece] = {"piece": piece} | to_json(messages=part)
+                else:
+                    points = measuring.points(tasks[number - 1], arguments.schedules)
+                    pieces[piece] = {"piece": piece} | to_json(points={piece: points})
+                append_result(arguments.pieces, pieces[piece])
+    finally:
+        verifier.close()
+    return [from_json(row) for row in pieces.values()]
+
+
+def _validate(arguments: argparse.Namespace) -> int:
+    from kernel_gym.authors.apprentice.forecast.measurements import load
+    from kernel_gym.envs import factories
+    from kernel_gym.envs.options import Options
+    from kernel_gym.experiments.analysis.forecast_validity import Comparison, Standing, figures, page
+
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    verifier = factories.verifier(Options(workers=arguments.workers))
+    try:
+        rows = _validated(arguments, verifier)
+    finally:
+        verifier.close()
+    comparisons = [Comparison(**{**c, "mistakes": tuple(c["mistakes"])}) for row in rows for c in row["comparisons"]]
+    standings = [Standing(**standing) for row in rows for standing in row["standings"]]
+    data = figures(comparisons[: arguments.attempts], standings)
+    (arguments.out / "forecast.json").write_text(json.dumps(data, indent=1) + "\n")
+    text = page(data, f"kernel-gym forecast validate --attempts {arguments.attempts}", load().provenance)
+    (arguments.out / "forecast.md").write_text(text)
+    print(text)
+    return 0
+
+
+def _validated(arguments: argparse.Namespace, verifier: Any) -> list[dict[str, Any]]:
+    """Do what the file of pieces lacks: kernels in pieces, then each agent with each seed in both environments."""
+    from kernel_gym.experiments.runs.progress import show_progress
+
+    file = arguments.out / "pieces.jsonl"
+    done = {row["piece"]: row for row in read_results(file, dict[str, Any])}
+    work = _pieces(arguments)
+    with show_progress("validated", unit="pieces") as show:
+        for number, piece in enumerate(work):
+            show(number, len(work))
+            if piece not in done:
+                done[piece] = {"piece": piece} | _piece(piece, arguments, verifier)
+                append_result(file, done[piece])
+    return [done[piece] for piece in work]
+
+
+def _pieces(arguments: argparse.Namespace) -> list[str]:
+    """Return the names of the pieces of a validation."""
+    from kernel_gym.experiments.analysis.forecast_validity import PIECE
+
+    size = f"{arguments.agent_tasks}x{arguments.agent_budget}"
+    kernels = [f"kernels {number}" for number in range(-(-arguments.attempts // PIECE))]
+    return kernels + [
+        f"{agent} {seed} {where} {size}"
+        for agent in arguments.agents
+        for seed in range(arguments.seeds)
+        for where in ("forecast", "live")
+    ]
+
+
+def _piece(piece: str, arguments: argparse.Namespace, verifier: Any) -> dict[str, Any]:
+    """Return the comparisons or the standing of a piece."""
+    from kernel_gym.experiments.analysis import forecast_validity as validity
+
+    tasks = suites.load_suite("level1") + suites.load_suite("level2")
+    kind, number, *where = piece.split()
+    if kind == "kernels":
+        attempts = validity.forecast_attempts(int(number), tasks)
+        compared = validity.compare(int(number), attempts, verifier.verify_all)
+        return {"comparisons": [asdict(comparison) for comparison in compared], "standings": []}
+    names = [task.id for task in tasks[:: max(1, len(tasks) // arguments.agent_tasks)]][: arguments.agent_tasks]
+    judge = verifier if where[0] == "live" else None
+    standing = validity.standing(kind, int(number), names, arguments.agent_budget, judge)
+    return {"comparisons": [], "standings": [asdict(standing)]}
+
+
+def _named(name: str) -> tuple[Task, ...]:
+    single = name.endswith(".py") or ("/" in name and not Path(name).is_dir())
+    return (suites.find_task(name),) if single else suites.load_suite(name)
+
+
+def _provenance(arguments: argparse.Namespace, tasks: int) -> dict[str, Any]:
+    from kernel_gym.hardware.ascend_sim.device import AscendSim
+
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return {
+        "commit": done.stdout.strip() or "unknown",
+        "device": AscendSim().identity(),
+        "command": f"kernel-gym forecast renew {' '.join(arguments.names)} --schedules {arguments.schedules}",
+        "tasks": tasks,
+    }
