@@ -101,7 +101,7 @@ def test_examining_a_run_does_not_change_it(run: Path) -> None:
 
 def test_pickers_are_offered_what_the_schedule_offered(tmp_path: Path) -> None:
     """Two of sixteen slots at first: no agent could have shown more."""
-    schedule = {"table": "small", "picks": 2, "pool_factor": 8, "pool_schedule": [[0, 1], [2, 8]]}
+    schedule = {"forecast": True, "picks": 2, "pool_factor": 8, "pool_schedule": [[0, 1], [2, 8]]}
     settings = config(tasks=["level1/relu", "level1/softmax"], env=schedule)
     train(settings, RunFolder.open(tmp_path / "run", settings))
     widths = set()
@@ -164,40 +164,40 @@ def test_the_command_prints_data(run: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def table_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path: Path = tmp_path_factory.mktemp("credit") / "table_run"
-    on_table = config(tasks=["level1/relu", "level1/softmax"], budget=4, env={"table": "small"})
-    train(on_table, RunFolder.open(path, on_table))
+def forecast_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("credit") / "forecast_run"
+    on_forecasts = config(tasks=["level1/relu", "level1/softmax"], budget=4, env={"forecast": True})
+    train(on_forecasts, RunFolder.open(path, on_forecasts))
     return path
 
 
-def test_a_run_on_a_table_is_examined_in_the_states_that_are_given(table_run: Path) -> None:
-    journal = Journal.read(table_run / "results.jsonl")
-    report = examine(table_run, CreditSettings(states=None, stage="", tasks=("softmax",), attempts=(0, 3)))
+def test_a_run_on_forecasts_is_examined_in_the_states_that_are_given(forecast_run: Path) -> None:
+    journal = Journal.read(forecast_run / "results.jsonl")
+    report = examine(forecast_run, CreditSettings(states=None, stage="", tasks=("softmax",), attempts=(0, 3)))
     assert [(state.task, state.attempt) for state in report.states] == [("level1/softmax", 0), ("level1/softmax", 3)]
     for state in report.states:
         record = next(one for one in journal if (one["task"], one["index"]) == (state.task, state.attempt))
         assert {one.item for one in state.effects if one.left_out is not None} == set(record["context"])
         assert state.stage == record["stage"]
         assert all(one.title for one in state.effects)
-    every = examine(table_run, CreditSettings(states=None, stage="draft"))
+    every = examine(forecast_run, CreditSettings(states=None, stage="draft"))
     drafts = [(one["task"], one["index"]) for one in journal if one["stage"] == "draft"]
     assert [(state.task, state.attempt) for state in every.states] == drafts
     assert report.states[0] in every.states, "what else is asked changes nothing"
 
 
-def test_the_command_prints_a_table_for_each_given_state(table_run: Path) -> None:
-    lines = run_script("credit", table_run, "--task", "softmax", "--attempt", 0, check=True).stdout.splitlines()
+def test_the_command_prints_a_table_for_each_given_state(forecast_run: Path) -> None:
+    lines = run_script("credit", forecast_run, "--task", "softmax", "--attempt", 0, check=True).stdout.splitlines()
     assert lines[0].strip() == "level1/softmax, attempt 0 (draft)"
     assert lines[1].split() == ["item", "alone", "left", "out", "value", "kind", "title"]
     end = next(i for i, line in enumerate(lines) if line.startswith("chance of a good kernel: nothing"))
-    (state,) = examine(table_run, CreditSettings(None, "", tasks=("softmax",), attempts=(0,))).states
+    (state,) = examine(forecast_run, CreditSettings(None, "", tasks=("softmax",), attempts=(0,))).states
     assert sorted(int(line.split()[0]) for line in lines[2:end]) == sorted(one.item for one in state.effects)
 
 
-def test_a_run_that_no_longer_replays_is_one_line_that_names_it(table_run: Path, tmp_path: Path) -> None:
+def test_a_run_that_no_longer_replays_is_one_line_that_names_it(forecast_run: Path, tmp_path: Path) -> None:
     drifted = tmp_path / "drifted"
-    shutil.copytree(table_run, drifted)
+    shutil.copytree(forecast_run, drifted)
     text = (drifted / "results.jsonl").read_text().replace('"reward": -1.0', '"reward": -0.5', 1)
     (drifted / "results.jsonl").write_text(text)
     done = run_script("credit", drifted, "--states", 1)
@@ -215,10 +215,10 @@ def test_a_run_that_no_longer_replays_is_one_line_that_names_it(table_run: Path,
     (CreditSettings(attempts=(4, 9), stage=""), "has no attempts numbered 4, 9;"),
     (CreditSettings(tasks=("relu",), attempts=(3,), stage="draft"), "at relu numbered 3 in the stage 'draft'"),
 ])  # fmt: skip
-def test_missing_states_are_a_one_line_error(settings: CreditSettings, says: str, table_run: Path) -> None:
+def test_missing_states_are_a_one_line_error(settings: CreditSettings, says: str, forecast_run: Path) -> None:
     with pytest.raises(KernelGymError) as error:
-        examine(table_run, settings)
-    assert str(error.value).startswith(f"{table_run} has no attempts")
+        examine(forecast_run, settings)
+    assert str(error.value).startswith(f"{forecast_run} has no attempts")
     assert says in str(error.value)
 
 

@@ -78,7 +78,7 @@ def config(agent: str, **options: Any) -> RunConfig:
             "agent_options": options,
             "tasks": ["level1/relu"],
             "budget": 2,
-            "env": {"table": "small"},
+            "env": {"forecast": True},
         }
     )
 

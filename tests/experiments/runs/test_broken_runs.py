@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forecast_tasks import FIVE
 
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.errors import ConfigError, KernelGymError
@@ -18,7 +19,9 @@ from kernel_gym.experiments.studies.evaluation import complete_runs, evaluation_
 
 
 def config(memory: str = "shared") -> RunConfig:
-    return resolve(overrides={"agent": "value", "budget": 4, "env": {"table": "small", "memory": memory}})
+    return resolve(
+        overrides={"agent": "value", "tasks": list(FIVE), "budget": 4, "env": {"forecast": True, "memory": memory}}
+    )
 
 
 @pytest.fixture(scope="module")

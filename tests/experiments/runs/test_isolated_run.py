@@ -47,7 +47,7 @@ class Fragile(RandomAgent):
 
 def test_a_lost_process_is_a_one_line_error_and_the_same_command_resumes(tmp_path: Path) -> None:
     agent = {"agent": f"{__name__}:Fragile", "agent_options": {"mark": str(tmp_path / "mark")}}
-    settings = resolve(overrides=agent | {"budget": 4, "env": {"table": "small"}})
+    settings = resolve(overrides=agent | {"tasks": list(FIVE), "budget": 4, "env": {"forecast": True}})
     folder = RunFolder.open(tmp_path / "run", settings)
     seen: list[tuple[int, int, int]] = []
     with pytest.raises(
@@ -80,7 +80,7 @@ def test_runs_are_forked_from_one_process_with_the_variables_of_the_moment(
     for mood in ("calm", "hurried"):
         monkeypatch.setenv("KERNEL_GYM_MOOD", mood)
         options = {"agent": f"{__name__}:Curious", "agent_options": {"out": str(tmp_path / mood)}}
-        config = resolve(overrides=options | {"budget": 1, "env": {"table": "small"}})
+        config = resolve(overrides=options | {"tasks": list(FIVE), "budget": 1, "env": {"forecast": True}})
         process = isolated_run.start_run(config, RunFolder.open(tmp_path / f"run-{mood}", config).path)
         assert isolated_run.wait_for_run(*process) == ""
         parent, variable = (tmp_path / mood).read_text().split()
