@@ -30,8 +30,9 @@ Counts = NDArray[np.int16]
 SplitWords = Callable[[str], Iterator[str]]
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
-#: Schedules in which the difference that a mistake makes is looked for, in this order.
-_CANONICAL = (
+#: Schedules whose kernels need, between them, nearly every idiom of a task. The first that needs an idiom shows what
+#: its mistakes change.
+CANONICAL = (
     Schedule(),
     Schedule(resident=False, batch=1),
     Schedule(bursts=False),
@@ -269,9 +270,9 @@ class TaskTexts:
     def home(self, schedule: Schedule, column: int) -> Schedule:
         """Return the schedule that shows an idiom's mistakes: the first canonical one that needs it, else its own."""
         if column >= self._language_idioms:
-            return structure(_CANONICAL[0])
+            return structure(CANONICAL[0])
         if column not in self._home:
-            homes = (structure(canonical) for canonical in _CANONICAL if column in self.text(canonical).needed)
+            homes = (structure(canonical) for canonical in CANONICAL if column in self.text(canonical).needed)
             self._home[column] = next(homes, None)
         return self._home[column] or structure(schedule)
 

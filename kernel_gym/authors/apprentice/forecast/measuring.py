@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 import numpy as np
@@ -14,6 +14,7 @@ from kernel_gym.authors.apprentice.behaviour.idioms import Spelling
 from kernel_gym.authors.apprentice.behaviour.misreading import KINDS, misread, misreading
 from kernel_gym.authors.apprentice.behaviour.profile import load_profile
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice, always_right
+from kernel_gym.authors.apprentice.forecast.kernel_texts import CANONICAL
 from kernel_gym.authors.apprentice.forecast.latency_model import relevant
 from kernel_gym.authors.apprentice.forecast.measurements import Message, Point
 from kernel_gym.authors.apprentice.frontend.lowering import lower
@@ -92,7 +93,7 @@ class Measuring:
         """Return, for each idiom, the first tasks whose kernels need it, with a schedule that does."""
         carriers: dict[str, list[tuple[Task, Schedule]]] = {name: [] for name in self._backend.idioms}
         for task in tasks:
-            for schedule in canonical_schedules():
+            for schedule in CANONICAL:
                 for name in self.needed(lower(task), schedule):
                     if len(carriers[name]) < CARRIERS and all(task is not other for other, _ in carriers[name]):
                         carriers[name].append((task, schedule))
@@ -107,17 +108,6 @@ class Measuring:
     def _kernel(self, plan: Plan, schedule: Schedule, wrong: dict[str, Spelling]) -> Kernel:
         spelling = SpellingChoice(self._backend.idioms, lambda idiom: wrong.get(idiom.id, idiom.right))
         return Kernel(self._backend.write(plan, schedule, spelling), self._backend.language, trusted=True)
-
-
-def canonical_schedules() -> Iterator[Schedule]:
-    """Return the schedules whose kernels need, between them, nearly every idiom of a task."""
-    best = Schedule()
-    yield best
-    yield Schedule(resident=False, batch=1)
-    yield Schedule(bursts=False)
-    yield Schedule(vector=False)
-    yield Schedule(fused=False, immediate=False)
-    yield Schedule(cube=False)
 
 
 def sampled_schedules(plan: Plan, count: int, seed: int = 0) -> list[Schedule]:
