@@ -202,7 +202,8 @@ def _longer(column: NDArray[Any]) -> NDArray[Any]:
 class Pool:
     """One attempt's candidates as they were when it opened; a `Candidate` is made when it is accessed."""
 
-    descriptions: Descriptions
+    #: None in a copy from another process, whose objects are items.
+    descriptions: Descriptions | None
     kinds: Places
     objects: NDArray[np.object_]
     ids: tuple[int, ...]
@@ -234,11 +235,20 @@ class Pool:
         return self[:]
 
     def _candidate(self, slot: int) -> Candidate:
-        item = self.descriptions.item(int(self.kinds[slot]), self.objects[slot])
-        own = placed(item, self.ids[slot], int(self.record_of[slot, 6]), int(self.stage[slot]))
+        own = placed(self._item(slot), self.ids[slot], int(self.record_of[slot, 6]), int(self.stage[slot]))
         outcomes = {stage: self._outcomes(i, slot) for i, stage in enumerate(STAGES)}
         children = self.children[slot] if self.start else ()
         return Candidate(own, float(self.similarity[slot]), outcomes, self.start, children)
+
+    def _item(self, slot: int) -> MemoryItem:
+        item: MemoryItem = self.objects[slot]
+        return item if self.descriptions is None else self.descriptions.item(int(self.kinds[slot]), item)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        items = np.full(len(self.objects), None, object)
+        items[: len(self)] = [_plain(self._item(slot)) for slot in range(len(self))]
+        own = (self.kinds, items, self.ids, self.stage, self.similarity, self.record_of, self.start, self.children)
+        return Pool, (None, *own)
 
     def _outcomes(self, stage: int, slot: int) -> Outcomes:
         uses, total, recent = self.record_of[slot, stage:6:2].tolist()

@@ -21,7 +21,7 @@ from kernel_gym.envs.observation import HALF_AGE, HALF_USES, VERDICTS, Layout, V
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.pool import Child
 from kernel_gym.envs.rendering import EpisodeState
-from kernel_gym.memory.item import Stage
+from kernel_gym.memory.item import Kind, Stage
 from kernel_gym.suites.definitions import CATEGORIES
 from kernel_gym.verdict import Feasible, Verdict
 
@@ -54,8 +54,8 @@ class BatchedEpisodes:
         self.pool, self._places = np.zeros((count, slots), np.int64), np.full((count, slots), -1)
         self.picked: list[tuple[int, ...]] = [()] * count
         self.picked_ids: list[tuple[int, ...]] = [()] * count
-        #: Id of the start point, 0 while there is none.
-        self.start = np.zeros(count, np.int64)
+        #: Id of the start point, 0 while there is none, and the query that fills the pool.
+        self.start, self._query = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.start_due = np.zeros(count, np.bool_)
         self.picks_left = np.zeros(count, np.int64)
         self.rows = np.zeros((count, slots, self.layout.candidate_width), np.float32)
@@ -118,7 +118,7 @@ class BatchedEpisodes:
         """Open an attempt in each of these episodes: fix the pool, or offer the start points first."""
         index = np.asarray(who, np.int64)
         over = self.over
-        self.start[index] = 0
+        self.start[index], self._query[index] = 0, self.items.task_query[self.task[index]]
         self.start_due[index] = attempt_rules.start_is_due(self.stage[index] == REFINE, over[index])
         self.picks_left[index] = self.options.picks
         self.pool[index] = 0
@@ -139,20 +139,11 @@ class BatchedEpisodes:
             names = [self._bottleneck(bank, start) for start in starts]
             limit = self.items.seed_size if self.options.memory == "frozen" else len(bank)
             self.pool[some] = 0
-            self.pool[some, :width] = bank.pools(self._queries(some), width, starts, names, limit)
+            self.pool[some, :width] = bank.pools(self._query[some], width, starts, names, limit)
 
     def _width(self, i: int) -> int:
         """Return the most candidates that this attempt can have."""
         return self.options.width(int(self.used[i]))
-
-    def _queries(self, who: Sequence[int]) -> Places:
-        """Return the query that fills each pool: the task's, or that of the start point to refine."""
-        queries = self.items.task_query[self.task[who]]
-        for n, i in enumerate(who):
-            if start := int(self.start[i]):
-                item = self.items.item(int(self.banks[i].places(start)))
-                queries[n] = self.items.refining_query(int(self.task[i]), item)
-        return queries
 
     @staticmethod
     def _bottleneck(bank: ForecastBank, start: int) -> str:
@@ -174,7 +165,7 @@ class BatchedEpisodes:
     def _describe_pools_of(self, bank: ForecastBank, index: Places) -> None:
         ids, places = self.pool[index], bank.places(self.pool[index])
         self._places[index] = places
-        similarity = -self.items.distance[self._queries(index.tolist())[:, None], places] / SCALE
+        similarity = -self.items.distance[self._query[index][:, None], places] / SCALE
         record_of, stage, due = bank.record_of[ids - 1], bank.stage(ids), self.start_due[index].tolist()
         kinds, objects = self.items.kind[places], self.items.objects[places]
         counts, plain = (ids > 0).sum(axis=1).tolist(), ids.tolist()
@@ -243,6 +234,8 @@ class BatchedEpisodes:
             starting, slots = who[due], np.where(legal[due], actions[due], 0)
             self.start[starting] = self.pool[starting, slots]
             self.start_due[starting] = False
+            for i, place in zip(starting.tolist(), self._places[starting, slots].tolist(), strict=True):
+                self._query[i] = self.items.refining_query(int(self.task[i]), place)
             self._fill(starting.tolist())
             self._describe_pools(starting)
         generating = who[~due & (actions == self.options.slots)]
@@ -294,8 +287,8 @@ class BatchedEpisodes:
         ]
         # The seed knowledge is numbered from 1 on.
         pages = [tuple(page + 1 for page in some if page >= 0) for some in api.tolist()]
-        traces, experiences = self._new_rows(variants)
-        return [self._learn(i, variant, pages[i], traces, experiences) for i, variant in enumerate(variants)]
+        places = self._new_places(variants)
+        return [self._learn(i, variant, pages[i], places) for i, variant in enumerate(variants)]
 
     def _request(self, i: int, shown: Places, place: int) -> ForecastRequest:
         bank, task, start = self.banks[i], int(self.task[i]), int(self.start[i])
@@ -313,23 +306,18 @@ class BatchedEpisodes:
             StartVariant(place, bank.variant(start).schedule, self._bottleneck(bank, start), tried),
         )
 
-    def _new_rows(self, variants: Sequence[Variant]) -> tuple[dict[Any, int], dict[Any, int]]:
+    def _new_places(self, variants: Sequence[Variant]) -> dict[Any, int]:
         """Add the items that the banks lack, all at once; return their places by bank and key."""
-        traces, experiences = dict[Any, Variant](), dict[Any, Variant]()
+        new: dict[Any, tuple[Kind, Variant]] = {}
         for i, variant in enumerate(variants):
             bank, count = self.banks[i], attempt_rules.items_kept(self.options, variant.verdict)
             if count and not bank.id_of(variant.key):
-                traces.setdefault((id(bank), variant.key), variant)
-            key = variant.experience_key
-            if count > 1 and not bank.id_of(key):
-                experiences.setdefault((id(bank), key), variant)
-        places = self.items.add_traces(list(traces.values())) if traces else []
-        others = self.items.add_experiences(list(experiences.values())) if experiences else []
-        return dict(zip(traces, places, strict=True)), dict(zip(experiences, others, strict=True))
+                new.setdefault((id(bank), variant.key), (Kind.TRACE, variant))
+            if count > 1 and not bank.id_of(variant.experience_key):
+                new.setdefault((id(bank), variant.experience_key), (Kind.EXPERIENCE, variant))
+        return dict(zip(new, self.items.add(list(new.values())), strict=True)) if new else {}
 
-    def _learn(
-        self, i: int, variant: Variant, pages: tuple[int, ...], traces: dict[Any, int], experiences: dict[Any, int]
-    ) -> Attempt:
+    def _learn(self, i: int, variant: Variant, pages: tuple[int, ...], places: dict[Any, int]) -> Attempt:
         before, start = self._progress(i), int(self.start[i])
         attempt = before.attempt(
             variant.texts.task,
@@ -338,16 +326,14 @@ class BatchedEpisodes:
             self.picked_ids[i],
             start or None,
             pages,
-            self._remember(i, variant, before, traces, experiences),
+            self._remember(i, variant, before, places),
         )
         self.last[i] = variant.verdict
         self._attempts[i].append(attempt)
         self._set_progress(i, before.after(variant.verdict, self.options))
         return attempt
 
-    def _remember(
-        self, i: int, variant: Variant, before: Progress, traces: dict[Any, int], experiences: dict[Any, int]
-    ) -> tuple[int, ...]:
+    def _remember(self, i: int, variant: Variant, before: Progress, places: dict[Any, int]) -> tuple[int, ...]:
         """Record the reward of the shown items and add the new items to the bank; return their ids."""
         bank, verdict, start = self.banks[i], variant.verdict, int(self.start[i])
         if self.options.statistics:
@@ -359,7 +345,7 @@ class BatchedEpisodes:
         bank.attempts += 1
         trace = bank.id_of(variant.key)
         if not trace:
-            trace = bank.join(variant.key, traces[id(bank), variant.key], before.stage, variant)
+            trace = bank.join(variant.key, places[id(bank), variant.key], before.stage, variant)
         if verdict.feasible:
             self._own_kernels[i].add(trace)
         if start:
@@ -367,7 +353,7 @@ class BatchedEpisodes:
         if count == 1:
             return (trace,)
         key = variant.experience_key
-        return trace, bank.id_of(key) or bank.join(key, experiences[id(bank), key], before.stage)
+        return trace, bank.id_of(key) or bank.join(key, places[id(bank), key], before.stage)
 
     def _progress(self, i: int) -> Progress:
         first_us, best_us = float(self.first_us[i]), float(self.best_us[i])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -98,6 +98,7 @@ class Descriptions:
         self.forecast = VerdictForecast(load(measurements), self.reader.idioms)
         self._texts: dict[str, TaskTexts] = {}
         self._operators: dict[str, tuple[str, ...]] = {}
+        self._schedules: dict[Schedule, TextFacts] = {}
         self._lines: dict[tuple[Kind, str, str], _Line] = {}
         self._lessons: dict[tuple[Any, ...], _Line] = {}
         self._headlines: dict[tuple[Kind, str, str], Vectors] = {}
@@ -113,14 +114,14 @@ class Descriptions:
     def texts(self, task: Task) -> TaskTexts:
         """Return the kernels of a task."""
         if task.id not in self._texts:
-            self._texts[task.id] = TaskTexts(task, self._backend, self.reader)
+            self._texts[task.id] = TaskTexts(task, self._backend, self.reader, self.texts)
         return self._texts[task.id]
 
     def variant(self, texts: TaskTexts, decision: Decision) -> Variant:
         """Return the kernel of a decision with its forecast verdict."""
         ends = self.forecast.decisive(decision.mistakes)
         verdict = self.forecast.verdict(texts, decision.schedule, decision.mistakes, ends)
-        return Variant(texts, decision.schedule, decision.mistakes, ends, verdict, self.reader.idioms)
+        return Variant(texts, decision.schedule, decision.mistakes, ends, decision.text, verdict, self.reader.idioms)
 
     def operators(self, task: Task) -> tuple[str, ...]:
         """Return the ATen operators of a task, sorted."""
@@ -189,19 +190,9 @@ class Descriptions:
 
     # Descriptions
 
-    def describe_traces(self, variants: Sequence[Variant]) -> Description:
-        """Describe the traces of some kernels."""
-        rows = [self._trace_row(variant) for variant in variants]
-        return self._described(rows, variants, self.trace_item)
-
-    def describe_experiences(self, variants: Sequence[Variant]) -> Description:
-        """Describe the experiences of some kernels."""
-        rows = [self._experience_row(variant) for variant in variants]
-        return self._described(rows, variants, self.experience_item)
-
-    def _described(
-        self, rows: Sequence[_Row], variants: Sequence[Variant], item: Callable[[Variant], MemoryItem]
-    ) -> Description:
+    def describe_variants(self, items: Sequence[tuple[Kind, Variant]]) -> Description:
+        """Describe the traces and experiences of some kernels."""
+        rows = [self._trace_row(v) if kind is Kind.TRACE else self._experience_row(v) for kind, v in items]
         flags = np.zeros((len(rows), self.reader.width), np.int8)
         counts = np.zeros((len(rows), len(self.reader.vocabulary)), np.int16)
         length = np.array([row.length for row in rows])
@@ -213,7 +204,7 @@ class Descriptions:
         shown = flags > 0
         sights = {name: shown[:, self.columns[name]] for name in ("right", "wrong", "commented")}
         sights |= {"pointed": np.stack([row.pointed for row in rows]), "taught": np.zeros_like(sights["right"])}
-        feasible = np.array([variant.verdict.feasible for variant in variants])
+        feasible = np.array([variant.verdict.feasible for _, variant in items])
         headlines = np.stack([row.headline for row in rows])
         if isinstance(self.embedder, StaticEmbedder):
             self._learn_words()
@@ -221,7 +212,8 @@ class Descriptions:
             summed = np.sqrt(np.maximum(counts, 0), dtype=np.float64) @ self._word_vectors[: counts.shape[1]]
             vectors = _mixed(headlines, _unit(summed))
         else:
-            vectors = _mixed(headlines, self.embedder.embed([item(variant).text for variant in variants]))
+            texts = [self.item(kind is Kind.TRACE, variant).text for kind, variant in items]
+            vectors = _mixed(headlines, self.embedder.embed(texts))
         coded = np.array([row.coded for row in rows])
         shows = shown[:, self.columns["shows"]] & feasible[:, None]
         pages = shown[:, self.columns["pages"]] & coded[:, None]
@@ -230,14 +222,10 @@ class Descriptions:
     def _trace_row(self, variant: Variant) -> _Row:
         """Return the row of a trace: the line with its verdict, the schedule's line, the kernel and its mistakes."""
         texts, line = variant.texts, self._line(Kind.TRACE, variant)
-        # The author looks for spellings in the code alone, and for moves in the whole text.
-        shows = self.columns["shows"]
-        facts = [line.facts.only(shows), _schedule_facts(self.reader, variant.schedule).only(shows)]
-        if texts.plan is not None:
-            misread = [column for column, _ in variant.mistakes if column in texts.meanings]
-            spelled = [mistake for mistake in variant.mistakes if mistake[0] not in texts.meanings]
-            facts.append(texts.text(variant.schedule, misread[-1] if misread else -1).facts)
-            facts += [texts.mistake(variant.schedule, *mistake).difference for mistake in spelled]
+        facts = [line.facts, self._schedule_line(variant.schedule)]
+        if variant.text is not None:
+            facts.append(variant.text.facts)
+            facts += texts.differences(variant.text, variant.schedule, variant.mistakes)
         length = len(_first_line(Kind.TRACE, texts.task, variant.verdict)) + 1 - line.facts.length
         return _Row(facts, length, line.pointed, self._headline(Kind.TRACE, variant), True)
 
@@ -250,6 +238,12 @@ class Descriptions:
             [line.facts, lesson.facts], said - line.facts.length, line.pointed | lesson.pointed, headline, False
         )
 
+    def _schedule_line(self, schedule: Schedule) -> TextFacts:
+        """Return what the line that records a schedule shows."""
+        if schedule not in self._schedules:
+            self._schedules[schedule] = self.reader.read(schedule.comment(), code=False).only(self.columns["shows"])
+        return self._schedules[schedule]
+
     def _line(self, kind: Kind, variant: Variant) -> _Line:
         """Return what the first line of an item shows; the number of microseconds in it counts for nothing."""
         verdict, task = variant.verdict, variant.texts.task
@@ -260,8 +254,9 @@ class Descriptions:
         key = (kind, task.id, about)
         if key not in self._lines:
             line = _first_line(kind, task, verdict)
-            pointed = self._pointed(f"{line}\n{verdict.feedback}", verdict)
-            self._lines[key] = _Line(self.reader.read(line, code=False), pointed)
+            facts, pointed = self.reader.read(line, code=False), self._pointed(f"{line}\n{verdict.feedback}", verdict)
+            # In a trace the author looks for spellings in the code alone, and for moves in the whole text.
+            self._lines[key] = _Line(facts.only(self.columns["shows"]) if kind is Kind.TRACE else facts, pointed)
         return self._lines[key]
 
     def _lesson(self, variant: Variant) -> _Line:
@@ -360,12 +355,6 @@ def _first_line(kind: Kind, task: Task, verdict: Verdict) -> str:
 def _mixed(headlines: Vectors, texts: Vectors) -> Vectors:
     """Return the vectors that items have in a search, as `MemoryBank.embed_items` mixes them."""
     return _unit(HEADLINE_SHARE * headlines + (1 - HEADLINE_SHARE) * texts)
-
-
-@lru_cache(maxsize=65536)
-def _schedule_facts(reader: TextReader, schedule: Schedule) -> TextFacts:
-    """Return what the line that records a schedule shows."""
-    return reader.read(schedule.comment(), code=False)
 
 
 @lru_cache(maxsize=4)

@@ -16,7 +16,7 @@ from kernel_gym.envs.prompt_context import describe, refining_query
 from kernel_gym.memory import api_pages
 from kernel_gym.memory.item import Kind, MemoryItem
 from kernel_gym.tasks.task import Task
-from kernel_gym.verdict import Incorrect, Verdict
+from kernel_gym.verdict import Feasible, Incorrect, Profile, Verdict
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -97,25 +97,19 @@ class Items:
 
     # Rows
 
-    def add_traces(self, variants: Sequence[Variant]) -> list[int]:
-        """Add the traces of some kernels; return their places."""
-        return self._add_variants(Kind.TRACE, variants, self.descriptions.describe_traces(variants))
-
-    def add_experiences(self, variants: Sequence[Variant]) -> list[int]:
-        """Add the experiences of some kernels; return their places."""
-        return self._add_variants(Kind.EXPERIENCE, variants, self.descriptions.describe_experiences(variants))
+    def add(self, items: Sequence[tuple[Kind, Variant]]) -> list[int]:
+        """Add traces and experiences of kernels; return their places."""
+        rows, variants = self._take(len(items)), [variant for _, variant in items]
+        tasks = [self._numbers[variant.texts.task.id] for variant in variants]
+        self.kind[rows] = [KINDS.index(kind) for kind, _ in items]
+        self.of_task[rows] = tasks
+        self.category[rows], self.operators[rows] = self._item_category[tasks], self.task_operators[tasks]
+        self._judge(rows, [variant.verdict for variant in variants])
+        return self._add_rows(rows, variants, self.descriptions.describe_variants(items))
 
     def item(self, place: int) -> MemoryItem:
         """Return the item at a place."""
         return self.descriptions.item(int(self.kind[place]), self.objects[place])
-
-    def _add_variants(self, kind: Kind, variants: Sequence[Variant], about: Description) -> list[int]:
-        rows, verdicts = self._take(len(variants)), [variant.verdict for variant in variants]
-        tasks = [self._numbers[variant.texts.task.id] for variant in variants]
-        self.kind[rows], self.of_task[rows] = KINDS.index(kind), tasks
-        self.category[rows], self.operators[rows] = self._item_category[tasks], self.task_operators[tasks]
-        self._judge(rows, verdicts)
-        return self._add_rows(rows, variants, about)
 
     def _take(self, count: int) -> list[int]:
         """Return the places of `count` new rows."""
@@ -186,13 +180,13 @@ class Items:
         others = self.descriptions.others
         self._ranked[number] = np.lexsort((others, self.distance[query][others]))
 
-    def refining_query(self, number: int, start: MemoryItem) -> int:
-        """Return the number of the query for memories that help to refine `start`."""
-        # Numbers in a diagnosis are no words, so that most start points of a task share their query.
-        diagnosis = refining_query(self.tasks[number], start)[len(describe(self.tasks[number])) :]
-        key = (number, diagnosis)
+    def refining_query(self, number: int, place: int) -> int:
+        """Return the number of the query for memories that help to refine the start point at a place."""
+        start: Variant = self.objects[place]
+        measured = start.verdict.profile if isinstance(start.verdict, Feasible) else Profile()
+        key = (number, f"{measured.bottleneck} {measured.diagnosis}")
         if key not in self._query_numbers:
-            text = refining_query(self.tasks[number], start)
+            text = refining_query(self.tasks[number], self.item(place))
             self._add_query(key, self.descriptions.embedder.embed([text])[0])
         return self._query_numbers[key]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
 from kernel_gym.authors.apprentice.behaviour.idioms import Idiom
-from kernel_gym.authors.apprentice.forecast.kernel_texts import TaskTexts, structure
+from kernel_gym.authors.apprentice.forecast.kernel_texts import KernelText, TaskTexts, structure
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.item import MemoryItem
 from kernel_gym.verdict import Verdict
@@ -26,8 +26,13 @@ class Variant:
     schedule: Schedule
     mistakes: tuple[tuple[int, int], ...]
     ends: tuple[int, int] | None
+    text: KernelText | None
     verdict: Verdict
     idioms: list[Idiom]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A kernel that has joined the memory is described already.
+        return Variant, (self.texts, self.schedule, self.mistakes, self.ends, None, self.verdict, self.idioms)
 
     @cached_property
     def key(self) -> VariantKey:

@@ -213,7 +213,7 @@ def test_a_run_that_no_longer_replays_is_one_line_that_names_it(forecast_run: Pa
     (CreditSettings(tasks=("nope",), stage=""), "has no attempts at nope; its tasks: level1/relu, level1/softmax"),
     (CreditSettings(tasks=("relu", "nope"), stage=""), "has no attempts at nope; its"),
     (CreditSettings(attempts=(4, 9), stage=""), "has no attempts numbered 4, 9;"),
-    (CreditSettings(tasks=("relu",), attempts=(3,), stage="draft"), "at relu numbered 3 in the stage 'draft'"),
+    (CreditSettings(tasks=("relu",), attempts=(0,), stage="refine"), "at relu numbered 0 in the stage 'refine'"),
 ])  # fmt: skip
 def test_missing_states_are_a_one_line_error(settings: CreditSettings, says: str, forecast_run: Path) -> None:
     with pytest.raises(KernelGymError) as error:

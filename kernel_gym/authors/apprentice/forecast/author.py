@@ -20,7 +20,7 @@ from kernel_gym.authors.apprentice.behaviour.misreading import KINDS, misreading
 from kernel_gym.authors.apprentice.behaviour.profile import Profile
 from kernel_gym.authors.apprentice.behaviour.spelling_odds import SpellingOdds
 from kernel_gym.authors.apprentice.forecast.batched_rng import BatchedRng
-from kernel_gym.authors.apprentice.forecast.kernel_texts import TaskTexts
+from kernel_gym.authors.apprentice.forecast.kernel_texts import KernelText, TaskTexts
 from kernel_gym.authors.apprentice.language_backend import LanguageBackend
 
 Codes = NDArray[np.uint8]
@@ -55,10 +55,14 @@ class ForecastRequest:
 
 @dataclass(frozen=True)
 class Decision:
-    """The schedule of a kernel and its mistakes: (column of the idiom, number of the wrong spelling from 1)."""
+    """The schedule of a kernel, its mistakes as (column of the idiom, number of the wrong spelling from 1), its text.
+
+    `text` is that of the kernel without mistakes of spelling; None if the task cannot be lowered.
+    """
 
     schedule: Schedule
     mistakes: tuple[tuple[int, int], ...]
+    text: KernelText | None
 
 
 class Readings(Protocol):
@@ -330,10 +334,11 @@ class ForecastAuthor:
     def _decision(self, texts: TaskTexts, schedule: Schedule, codes: list[int]) -> Decision:
         """Return the decision; of several misreadings the last one stands, and they come before the spellings."""
         if texts.plan is None:
-            return Decision(self._space.first, ())
+            return Decision(self._space.first, (), None)
         misread = [column for column in texts.meanings if codes[column] and column in self._meanings]
-        needed = texts.text(schedule, misread[-1] if misread else -1).needed
-        return Decision(schedule, tuple((column, codes[column]) for column in (*misread, *needed) if codes[column]))
+        text = texts.text(schedule, misread[-1] if misread else -1)
+        mistakes = tuple((column, codes[column]) for column in (*misread, *text.needed) if codes[column])
+        return Decision(schedule, mistakes, text)
 
     def _rng(self, seed: int, task: str) -> BatchedRng:
         key = (seed, task)

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,6 +191,8 @@ class KernelText:
     facts: TextFacts
     needed: tuple[int, ...]
     source: str
+    #: What each mistake changes, as far as it was asked for.
+    differences: dict[tuple[int, int], TextFacts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -203,10 +206,19 @@ class MistakeText:
 
 
 class TaskTexts:
-    """The kernels of one task, as text facts."""
+    """The kernels of one task, as text facts.
 
-    def __init__(self, task: Task, backend: LanguageBackend, reader: TextReader) -> None:
-        self.task, self._backend, self._reader = task, backend, reader
+    Args:
+        task: The task.
+        backend: The language.
+        reader: Reads the texts.
+        find: Returns the texts of a task; copies are made by it, since what is kept here depends on texts alone.
+    """
+
+    def __init__(
+        self, task: Task, backend: LanguageBackend, reader: TextReader, find: Callable[[Task], TaskTexts]
+    ) -> None:
+        self.task, self._backend, self._reader, self._find = task, backend, reader, find
         self.plan: Plan | None
         try:
             self.plan = lower(task)
@@ -226,6 +238,9 @@ class TaskTexts:
         self._texts: dict[tuple[Schedule, int], KernelText] = {}
         self._mistakes: dict[tuple[Schedule, int, int], MistakeText] = {}
         self._home: dict[int, Schedule | None] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._find, (self.task,)
 
     def source(self, schedule: Schedule, wrong: dict[str, str]) -> str:
         """Write the kernel with these mistakes."""
@@ -254,6 +269,14 @@ class TaskTexts:
             needed = tuple(columns[name] for name in chosen)
             self._texts[key] = KernelText(self._reader.read(_without_schedule(source)), needed, source)
         return self._texts[key]
+
+    def differences(self, text: KernelText, schedule: Schedule, mistakes: Sequence[tuple[int, int]]) -> list[TextFacts]:
+        """Return what each mistake of spelling changes in a text; misreadings have texts of their own."""
+        known = text.differences
+        for mistake in mistakes:
+            if mistake not in known and mistake[0] not in self.meanings:
+                known[mistake] = self.mistake(schedule, *mistake).difference
+        return [known[mistake] for mistake in mistakes if mistake in known]
 
     def mistake(self, schedule: Schedule, column: int, code: int) -> MistakeText:
         """Return what mistake `code` (from 1) of an idiom changes, in the first canonical schedule that needs it."""
