@@ -22,7 +22,7 @@ from kernel_gym.verifier.secret import PUBLISHED, Seeds
 from kernel_gym.verifier.values import Array, Kind
 
 Outputs = tuple[Array, ...]
-FIRST, MEAN = "first output everywhere", "mean of the output"
+FIRST, MEAN, HALF = "first output everywhere", "mean of the output", "half precision"
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,11 @@ def audit(task: Task) -> Audit:
 
 
 def _vacuous(task: Task) -> set[str]:
-    """Return the null kernels that are correct by definition: those of a single output number."""
+    """Return the null kernels that are correct by definition: a single number, or half precision that is asked for."""
     specs = task.instance(task.public).signature.outputs
-    return {FIRST, MEAN} if all(spec.numel == 1 for spec in specs) else set()
+    single = {FIRST, MEAN} if all(spec.numel == 1 for spec in specs) else set()
+    types = {spec.dtype for spec in specs}
+    return single | ({HALF} if types & {"float16", "bfloat16"} and not types & {"float32", "float64"} else set())
 
 
 def null_kernels(task: Task, values: ValueSet) -> Iterator[tuple[str, Outputs]]:
@@ -64,12 +66,16 @@ def null_kernels(task: Task, values: ValueSet) -> Iterator[tuple[str, Outputs]]:
     for name, number in (("zeros", 0.0), ("ones", 1.0), ("nan", np.nan)):
         yield name, _filled(task, values, [number] * len(truths))
     yield FIRST, _filled(task, values, [truth.flat[0] for truth in truths])
-    yield MEAN, _filled(task, values, [np.mean(truth, dtype=np.float64) for truth in truths])
+    with np.errstate(invalid="ignore"):  # infinities of both signs have no mean
+        means = [np.mean(truth, dtype=np.float64) for truth in truths]
+    yield MEAN, _filled(task, values, means)
     yield "outputs of other values", _truths(task, _values(task, values.case, 1))
-    yield "half precision", _shadow(task, values)
+    yield HALF, _shadow(task, values)
     for spec, array in zip(task.instance(values.case).signature.inputs, values.values, strict=True):
         if spec.origin == "argument":
-            yield f"mean of {spec.name}", _filled(task, values, [array.mean()] * len(truths))
+            with np.errstate(invalid="ignore"):
+                mean = array.mean(dtype=np.float64)
+            yield f"mean of {spec.name}", _filled(task, values, [mean] * len(truths))
             for name, copied in _copies(array):
                 if copied.size == truths[0].size:
                     yield f"{name} of {spec.name}", _with_first(task, values, copied)

@@ -77,6 +77,7 @@ EXHIBITS: tuple[Task, ...] = (
     task("argmax_of_columns", "torch.argmax(x, dim=0)"),
     task("logsumexp", "torch.logsumexp(x, dim=1)"),
     task("running_sum", "torch.cumsum(x, dim=1)"),
+    task("rms_norm", "x * torch.rsqrt(x.square().mean(1, keepdim=True) + 1e-6)"),
 )
 
 

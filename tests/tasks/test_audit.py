@@ -35,6 +35,11 @@ def test_the_audit_finds_a_degenerate_task(forward: str, null: str):
     assert null in audit(task_of(forward)).passing
 
 
+def test_half_precision_is_no_defect_of_a_task_in_a_half_type():
+    task = task_of("torch.exp(x)", x="torch.randn(rows, columns, dtype=torch.bfloat16)")
+    assert audit(task).ok
+
+
 def test_the_audit_finds_an_argument_without_effect():
     result = audit(task_of("torch.exp(x) + 0 * y", x="torch.randn(rows, columns)", y="torch.randn(rows, columns)"))
     assert result.ignored == ("y",)

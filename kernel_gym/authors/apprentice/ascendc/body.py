@@ -210,6 +210,10 @@ class Body:
             return self.number(f"{texts[0]} != 0.0f ? {texts[1]} : {texts[2]}")
         if step.function == "sqrt":
             return self.number(self.spelling.spell("scalar.sqrt", value=texts[0]))
+        if step.function == "rsqrt":
+            return self.number(f"1.0f / {self.number(self.spelling.spell('scalar.sqrt', value=texts[0]))}")
+        if step.function == "reciprocal":
+            return self.number(f"1.0f / {texts[0]}")
         instruction = {**_UNARY, **LIBRARY, "log": "Log"}.get(step.function)
         if instruction and not self.spelling.right("scalar.function"):
             fields = {"function": step.function, "instruction": instruction, "value": texts[0]}
