@@ -40,20 +40,12 @@ ATTEND = MASKED.replace("x = ", "return ")
 FEATURES = KERNEL.replace("x = ", "return ")
 
 
-def _part(number: int, description: str, forward: str, family: Family = HEADS, **settings: object) -> TaskDefinition:
+def _part(
+    number: int, description: str, forward: str, sizes: CaseSizes | None = None, **settings: object
+) -> TaskDefinition:
     """Return the part of a module as a task, with the module's name, category and reference."""
     module = _MODULES[number]
-    sizes = settings.pop("sizes", None)
-    part = family.module(
-        number,
-        module.name,
-        description,
-        module.reference,
-        forward,
-        sizes=sizes,
-        inputs=None,
-        **settings,  # type: ignore[arg-type]
-    )
+    part = HEADS.module(number, module.name, description, module.reference, forward, sizes=sizes, **settings)  # type: ignore[arg-type]
     return replace(part, published=f"those of attention/{module.name} behind its projections")
 
 

@@ -67,14 +67,14 @@ def null_kernels(task: Task, values: ValueSet) -> Iterator[tuple[str, Outputs]]:
         yield name, _filled(task, values, [number] * len(truths))
     yield FIRST, _filled(task, values, [truth.flat[0] for truth in truths])
     with np.errstate(invalid="ignore"):  # infinities of both signs have no mean
-        means = [np.mean(truth, dtype=np.float64) for truth in truths]
+        means = [float(np.mean(truth, dtype=np.float64)) for truth in truths]
     yield MEAN, _filled(task, values, means)
     yield "outputs of other values", _truths(task, _values(task, values.case, 1))
     yield HALF, _shadow(task, values)
     for spec, array in zip(task.instance(values.case).signature.inputs, values.values, strict=True):
         if spec.origin == "argument":
             with np.errstate(invalid="ignore"):
-                mean = array.mean(dtype=np.float64)
+                mean = float(array.mean(dtype=np.float64))
             yield f"mean of {spec.name}", _filled(task, values, [mean] * len(truths))
             for name, copied in _copies(array):
                 if copied.size == truths[0].size:
