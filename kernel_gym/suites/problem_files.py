@@ -7,6 +7,7 @@ timing case keeps the original sizes up to a limit. The task's flags say what wa
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from kernel_gym.disk_cache import cache_folder, write_whole
 from kernel_gym.errors import ProblemFileDied, TaskError, TaskWarning
 from kernel_gym.suites.definitions import CATEGORIES
-from kernel_gym.tasks.size_constants import find_sizes
+from kernel_gym.tasks.size_constants import find_sizes, parse_module
 from kernel_gym.tasks.specs import Case, Signature
 from kernel_gym.tasks.task import Task
 
@@ -35,10 +36,12 @@ CHECK_BYTES, TIMING_BYTES = 256 << 10, 256 << 20
 HIDDEN_BYTES = 2 * CHECK_BYTES
 #: Constants below this are kernel sizes, strides, axes: never halved.
 SMALLEST = 8
+#: What a problem file defines.
+FORM = ("Model", "get_inputs", "get_init_inputs")
 #: Names of constants that are settings of the module, whatever their value.
 SETTINGS = re.compile(r"kernel|stride|padding|dilation|group|num_layers|heads", re.IGNORECASE)
 #: Increased when cases are derived differently, so that cached cases of before are not used.
-VERSION = 2
+VERSION = 3
 
 
 def load_file(path: Path, trust: bool = False) -> Task:
@@ -50,6 +53,7 @@ def load_file(path: Path, trust: bool = False) -> Task:
     if not path.is_file():
         raise TaskError(f"no problem file {str(path)!r}")
     source = _text(path)
+    check_form(source)
     cases, flags = _cases(source, trust)
     number = re.match(r"(\d+)_", path.stem)
     return Task(
@@ -67,7 +71,7 @@ def load_file(path: Path, trust: bool = False) -> Task:
 
 def load_all(folder: Path, trust: bool = False) -> Iterator[Task | TaskError]:
     """Yield, for every problem file of a folder, its task or the error that says why it has none; by number."""
-    for path in sorted(folder.glob("*.py"), key=_order):
+    for path in sorted(folder.glob("*.py"), key=file_order):
         if path.name == "__init__.py":
             continue
         try:
@@ -101,6 +105,9 @@ def derive(source: str, trust: bool = False) -> tuple[tuple[Case, ...], tuple[st
     cases = [_case("public", "public", public), *hidden, _case("timing", "timing", timing)]
     changed = {role: sizes for role, sizes in (("check", public), ("timing", timing)) if sizes != original}
     flags = [f"shrunk: {role} {_changes(original, sizes)}" for role, sizes in changed.items()]
+    if signature.changes:
+        flags.append(f"changes: {', '.join(signature.changes)} (their new values are outputs)")
+    flags += [f"seeded: {place} draws the same numbers at every call" for place in signature.draws]
     if not hidden:
         flags.append("fixed-shape")
     if module.signature(public).nbytes > HIDDEN_BYTES < signature.nbytes:
@@ -251,6 +258,47 @@ def _changes(original: dict[str, int], sizes: dict[str, int]) -> str:
     return ", ".join(f"{name} {original[name]} to {sizes[name]}" for name in original if original[name] != sizes[name])
 
 
+def check_form(source: str) -> None:
+    """Raise a TaskError for a text that is no problem file, without running it: it says which form the text has."""
+    tree = parse_module(source)
+    imported = {name for node in ast.walk(tree) for name in _imported(node)}
+    defined = {name for statement in tree.body for name in _defined(statement)}
+    missing = [name for name in FORM if name not in defined]
+    if not missing or "*" in defined:
+        return
+    if "torch_npu" in imported:
+        raise TaskError(f"another form, NPUKernelBench's: it imports torch_npu and defines no {missing[0]}")
+    kernel = " (it holds ModelNew: an answer, not a problem)" if "ModelNew" in defined else ""
+    raise TaskError(
+        f"the problem file defines no {missing[0]}; the format is Model, get_inputs(), get_init_inputs(){kernel}"
+    )
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [item.name.partition(".")[0] for item in node.names]
+    return [node.module.partition(".")[0]] if isinstance(node, ast.ImportFrom) and node.module else []
+
+
+def _defined(statement: ast.stmt) -> list[str]:
+    """Return the names that a statement at the top of a module defines."""
+    match statement:
+        case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+            return [name]
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            return [item.asname or item.name for item in names]
+        case ast.Assign(targets=targets):
+            return [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
+        case ast.If() | ast.Try() | ast.With():
+            return [
+                name
+                for node in ast.walk(statement)
+                if isinstance(node, ast.stmt) and node is not statement
+                for name in _defined(node)
+            ]
+    return []
+
+
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
@@ -271,6 +319,7 @@ def _level(path: Path) -> int | None:
     return int(match[1]) if match else None
 
 
-def _order(path: Path) -> tuple[int, str]:
+def file_order(path: Path) -> tuple[int, str]:
+    """Return the key by which files are ordered: their numbers, then their names."""
     match = re.match(r"(\d+)", path.name)
     return (int(match[1]) if match else 10**9, path.name)

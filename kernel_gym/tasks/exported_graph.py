@@ -10,9 +10,11 @@ from typing import Any, cast
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils import _pytree as pytree
 
 from kernel_gym.errors import TaskError
+from kernel_gym.tasks.forward_calls import line_of
 from kernel_gym.tasks.value_domains import OnHost
 
 # torch's own copying of a tree spec uses a deprecated part of torch; a user can do nothing about it.
@@ -20,6 +22,9 @@ warnings.filterwarnings("ignore", message=r".*isinstance\(treespec, LeafSpec\)",
 
 #: Export replaces entries of torch's dispatch tables while it runs, and fake tensors read them: one thread at a time.
 TRACING = RLock()
+
+#: Operators that stay whole: what they compute is clearer than the indices that torch would compute it by.
+KEPT = ("aten.upsample_", "aten._upsample_", "aten.grid_sampler")
 
 
 def export_module(
@@ -35,9 +40,16 @@ def export_module(
         with TRACING, OnHost(), torch.no_grad():
             program = torch.export.export(model, arguments, dynamic_shapes=shapes, strict=False)
             return cast(ExportedProgram, program.run_decompositions(_decompositions())) if decomposed else program
+    except GuardOnDataDependentSymNode as error:
+        raise TaskError(data_dependent(error)) from error
     except Exception as error:
         reason = (str(error).strip().splitlines() or [""])[0]
         raise TaskError(f"the module does not export to ATen: {type(error).__name__}: {reason}") from error
+
+
+def data_dependent(error: Exception) -> str:
+    """Return the message for a module whose shapes or branches depend on values."""
+    return f"forward() needs the values of a tensor{line_of(error)}: shapes and branches must not depend on values"
 
 
 def lifted_constants(program: ExportedProgram) -> dict[str, torch.Tensor]:
@@ -56,7 +68,7 @@ def lifted_constants(program: ExportedProgram) -> dict[str, torch.Tensor]:
 def _decompositions() -> dict[Any, Any]:
     # Built once: torch otherwise builds the whole table for every module, which costs more than the export.
     table: Any = torch.export.default_decompositions()
-    return dict(table.items())
+    return {operator: rule for operator, rule in table.items() if not str(operator).startswith(KEPT)}
 
 
 def _free_shapes(arguments: tuple[object, ...]) -> Any:

@@ -6,12 +6,13 @@ It has the content of an exported program without objects of torch, so that it c
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind
+from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 from typing_extensions import TypeAliasType
 
 from kernel_gym.tasks.specs import TensorSpec
@@ -54,12 +55,13 @@ class GraphInput:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of an operator, such as `aten.relu.default`."""
+    """A call of an operator, such as `aten.relu.default`. `dtype` is the element type of its result, if it has one."""
 
     name: str
     operator: str
     arguments: list[Argument]
     keywords: dict[str, Argument]
+    dtype: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,14 @@ class Graph:
         return tuple(dict.fromkeys(call.operator for call in self.calls))
 
 
-def graph_of(program: ExportedProgram) -> Graph:
-    """Return an exported program as a graph."""
+def graph_of(program: ExportedProgram, changes: Sequence[str] = (), arguments: Sequence[str] = ()) -> Graph:
+    """Return an exported program as a graph.
+
+    Args:
+        program: The exported module.
+        changes: Names of the buffers and arguments whose new values are outputs, behind those that are returned.
+        arguments: Names of the tensor arguments.
+    """
     nodes = {node.name: node for node in program.graph.nodes}
     inputs = []
     for spec in program.graph_signature.input_specs:
@@ -92,13 +100,29 @@ def graph_of(program: ExportedProgram) -> Graph:
             GETITEM if node.target is operator.getitem else str(node.target),
             [_argument(argument) for argument in node.args],
             {name: _argument(argument) for name, argument in node.kwargs.items()},
+            tensor.dtype if (tensor := _tensor(node.meta.get("val"))) else "",
         )
         for node in program.graph.nodes
         if node.op == "call_function"
     ]
-    names = [getattr(spec.arg, "name", "") for spec in program.graph_signature.output_specs]
+    names = _outputs(program, changes, arguments)
     outputs = [(name, _tensor(nodes[name].meta.get("val")) if name in nodes else None) for name in names]
     return Graph(tuple(inputs), tuple(calls), tuple(outputs), tuple(program.state_dict))
+
+
+def _outputs(program: ExportedProgram, changes: Sequence[str], arguments: Sequence[str]) -> list[str]:
+    """Return the names of the results: what the module returns, then what it changes."""
+    signature = program.graph_signature
+    returned, changed = [], {}
+    tensors = [spec for spec in signature.input_specs if spec.kind is InputKind.USER_INPUT]
+    labels = dict(zip([t.arg.name for t in tensors if isinstance(t.arg, TensorArgument)], arguments, strict=False))
+    for spec in signature.output_specs:
+        name = getattr(spec.arg, "name", "")
+        if spec.kind is OutputKind.USER_OUTPUT:
+            returned.append(name)
+        elif spec.target is not None:
+            changed[labels.get(spec.target, spec.target)] = name
+    return [*returned, *(changed.get(label, "") for label in changes)]
 
 
 def _tensor(value: Any) -> TensorSpec | None:

@@ -22,13 +22,20 @@ from functools import cached_property, lru_cache
 from typing import Any, cast
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
 from torch.export import ExportedProgram
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import FlopCounterMode
 
 from kernel_gym.errors import KernelGymError, TaskError
-from kernel_gym.tasks.exported_graph import TRACING, export_module, lifted_constants
+from kernel_gym.tasks.exported_graph import TRACING, data_dependent, export_module, lifted_constants
+from kernel_gym.tasks.forward_calls import ForwardCalls, SeededDraws, same_memory
 from kernel_gym.tasks.graph import Graph, graph_of
 from kernel_gym.tasks.size_constants import with_sizes
 from kernel_gym.tasks.specs import DTYPES, Case, Domain, InputSpec, Signature, TensorSpec
@@ -91,8 +98,11 @@ class ModuleInstance:
         }
         module = _bind(self.model(), by_origin["state"] | by_origin["constant"], dtype)
         arguments = _with_tensors(self._arguments, by_origin["argument"].values())
-        with torch.no_grad(), OnHost(), _task_error("the reference does not run", self.case):
-            return tuple(tensor.contiguous() for tensor in _tensors(module(*arguments)))
+        with torch.no_grad(), OnHost(), self._draws(dtype), _task_error("the reference does not run", self.case):
+            outputs = _tensors(module(*arguments))
+        held = by_origin["argument"] | dict(module.named_parameters()) | dict(module.named_buffers())
+        changed = [held[name] for name in self.signature.changes]
+        return tuple(tensor.detach().contiguous() for tensor in (*outputs, *changed))
 
     def model(self) -> torch.nn.Module:
         """Return the module in `eval()` with randomised parameters and buffers."""
@@ -134,14 +144,17 @@ class ModuleInstance:
     def export(self, *, dynamic: bool = False, decomposed: bool = True) -> ExportedProgram:
         """Export the module to an ATen graph, see `export_module`. The timing case is exported from fake tensors."""
         if self.case.role == "timing":
-            return export_module(*self.fake(), dynamic=dynamic, decomposed=decomposed)
+            with self._draws():
+                return export_module(*self.fake(), dynamic=dynamic, decomposed=decomposed)
         # A copy: forward() may keep something in its module, and exporting runs it.
-        model = copy.deepcopy(self.model())
-        return export_module(model, self.example_arguments(), dynamic=dynamic, decomposed=decomposed)
+        model, arguments = copy.deepcopy(self.model()), self.example_arguments()
+        with self._draws():
+            return export_module(model, arguments, dynamic=dynamic, decomposed=decomposed)
 
     def graph(self) -> Graph:
         """Return the module's graph of core ATen operators as plain data."""
-        return graph_of(self.export())
+        names = [spec.name for spec in self.signature.inputs if spec.origin == "argument"]
+        return graph_of(self.export(), self.signature.changes, names)
 
     def draw(self) -> tuple[tuple[object, ...], Recorder]:
         """Return real arguments and the record of how they were drawn."""
@@ -152,7 +165,7 @@ class ModuleInstance:
     def run_example(self) -> tuple[torch.Tensor, ...]:
         """Run the module once on its own example."""
         arguments = self.example_arguments()
-        with torch.no_grad(), OnHost(), _task_error("forward() fails", self.case):
+        with torch.no_grad(), OnHost(), self._draws(), _task_error("forward() fails", self.case):
             return tuple(_tensors(copy.deepcopy(self.model())(*arguments)))
 
     def is_finite_beyond(self, tensors: Sequence[torch.Tensor], position: int) -> bool:
@@ -161,7 +174,7 @@ class ModuleInstance:
         wide = list(tensors)
         wide[position] = (torch.randn(wide[position].shape, generator=generator) * 4).to(wide[position].dtype)
         try:
-            with torch.no_grad(), OnHost():
+            with torch.no_grad(), OnHost(), self._draws():
                 outputs = _tensors(copy.deepcopy(self.model())(*_with_tensors(self._arguments, wide)))
         except (RuntimeError, ValueError, IndexError):
             return False
@@ -170,7 +183,7 @@ class ModuleInstance:
     def work(self) -> int:
         """Return about how many operations a plain kernel needs: multiply-adds of products, and elements."""
         counter = FlopCounterMode(display=False)
-        with _BUILDING, _unlogged(), self._mode, counter, torch.no_grad(), OnHost():
+        with _BUILDING, _unlogged(), self._mode, counter, torch.no_grad(), OnHost(), self._draws():
             self._build()(*self._arguments)
         elements = sum(spec.numel for spec in (*self.signature.inputs, *self.signature.outputs))
         return int(counter.get_total_flops()) // 2 + elements
@@ -182,7 +195,7 @@ class ModuleInstance:
 
     @cached_property
     def _constants(self) -> dict[str, torch.Tensor]:
-        if not (self._writes_tensors or _loose_tensors(self._fake_model)):
+        if not (self._writes_tensors or self._places or _loose_tensors(self._fake_model)):
             return {}
         return lifted_constants(self.export(decomposed=False))
 
@@ -190,17 +203,38 @@ class ModuleInstance:
         with _BUILDING, _unlogged(), self._mode:
             self._fake_model = self._build()
             self._arguments, recorder = self.draw()
-            products = Products()
-            with torch.no_grad(), OnHost(), products, _task_error("forward() fails", self.case):
-                outputs = _tensors(self._build()(*self._arguments))
+            products, calls, draws, model = Products(), ForwardCalls(), self._draws(), self._build()
+            with torch.no_grad(), OnHost(), draws, products, calls, _task_error("forward() fails", self.case):
+                outputs = _tensors(model(*self._arguments))
+            self._places = tuple(draws.places)
+            changed = self._changed(model, outputs, calls)
         scalars = [*_scalars(self._names["get_init_inputs"]()), *_scalars(self._arguments)]
         arguments = self._argument_specs(domains, recorder, products)
         return Signature(
             inputs=(*arguments, *self._state_specs(), *self._constant_specs()),
-            outputs=tuple(_spec(tensor) for tensor in outputs),
+            outputs=tuple(_spec(tensor) for tensor in (*outputs, *changed.values())),
             ints=tuple(int(value) for value in scalars if isinstance(value, int)),
             floats=tuple(value for value in scalars if isinstance(value, float)),
+            changes=tuple(changed),
+            draws=self._places,
+            structure=calls.structure,
         )
+
+    def _changed(
+        self, model: torch.nn.Module, outputs: list[torch.Tensor], calls: ForwardCalls
+    ) -> dict[str, torch.Tensor]:
+        """Return the arguments, parameters and buffers that `forward` changed and did not return, by name."""
+        names = _argument_names(model, self._arguments)
+        held = dict(zip(names, _tensors(self._arguments), strict=True))
+        held |= dict(model.named_parameters()) | dict(model.named_buffers())
+        return {
+            name: tensor
+            for name, tensor in held.items()
+            if calls.changed(tensor) and not any(same_memory(tensor, output) for output in outputs)
+        }
+
+    def _draws(self, dtype: torch.dtype | None = None) -> SeededDraws:
+        return SeededDraws(self._seed("draws") % (1 << 48), dtype)
 
     def _argument_specs(self, domains: tuple[Domain, ...], recorder: Recorder, products: Products) -> list[InputSpec]:
         tensors = _tensors(self._arguments)
@@ -228,7 +262,7 @@ class ModuleInstance:
         ]
 
     def _build(self) -> torch.nn.Module:
-        with OnHost(), _task_error("Model cannot be built", self.case):
+        with OnHost(), _swapping_fakes(), _task_error("Model cannot be built", self.case):
             model, (positional, named) = self._names["Model"], _init(self._names)
             return cast(torch.nn.Module, model(*positional, **named).eval())
 
@@ -277,9 +311,33 @@ def _task_error(what: str, case: Case) -> Iterator[None]:
         yield
     except KernelGymError:
         raise
+    except ModuleNotFoundError as error:
+        raise TaskError(f"the problem file imports {error.name}, which is not installed here") from error
+    except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode) as error:
+        raise TaskError(data_dependent(error)) from error
     except Exception as error:
         reason = (str(error).strip().splitlines() or [""])[0]
         raise TaskError(f"{what} at case {case.name!r}: {type(error).__name__}: {reason}") from error
+
+
+@contextmanager
+def _swapping_fakes() -> Iterator[None]:
+    """Let a module of fake tensors be converted (`.half()`): torch refuses, because fake tensors are referenced weakly."""
+    swap = torch.utils.swap_tensors
+
+    def swap_fakes(left: torch.Tensor, right: torch.Tensor) -> None:
+        if not isinstance(left, FakeTensor):
+            swap(left, right)
+            return
+        left.__class__, right.__class__ = right.__class__, left.__class__
+        left.__dict__, right.__dict__ = right.__dict__, left.__dict__
+        torch._C._swap_tensor_impl(left, right)
+
+    torch.utils.swap_tensors = swap_fakes
+    try:
+        yield
+    finally:
+        torch.utils.swap_tensors = swap
 
 
 @contextmanager

@@ -49,12 +49,12 @@ class _Place:
 
 def find_sizes(source: str) -> dict[str, int]:
     """Return the size constants of a module's text and their values, in the order of the text."""
-    return {place.name: place.value for place in _places(_parse(source)) if place.value is not None}
+    return {place.name: place.value for place in _places(parse_module(source)) if place.value is not None}
 
 
 def with_sizes(source: str, sizes: Mapping[str, int]) -> ast.Module:
     """Return the module's syntax tree with the named sizes replaced; a TaskError if there is no such size."""
-    tree = _parse(source)
+    tree = parse_module(source)
     places = _places(tree)
     for name, value in sizes.items():
         named = [place for place in places if place.name == name]
@@ -66,7 +66,8 @@ def with_sizes(source: str, sizes: Mapping[str, int]) -> ast.Module:
     return tree
 
 
-def _parse(source: str) -> ast.Module:
+def parse_module(source: str) -> ast.Module:
+    """Return the syntax tree of a module's text; a TaskError says why it is not Python."""
     try:
         return ast.parse(source)
     except SyntaxError as error:

@@ -50,13 +50,14 @@ class TensorSpec:
 class Domain:
     """The values that an input may hold.
 
-    `real`: any float. `positive`: greater than zero. `unit`: in [0, 1]. `index`: whole numbers in [0, limit). `bool`.
+    `real`: any float. `positive`: greater than zero. `unit`: in [0, 1]. `index`: whole numbers in [low, limit). `bool`.
     `factors` is how many of the values the module multiplies with each other, along a dimension; 0 if it does not.
     """
 
     kind: Literal["real", "positive", "unit", "index", "bool"] = "real"
     limit: int = 0
     factors: int = 0
+    low: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,13 +74,20 @@ class Signature:
     """What `kernel_launch` receives at one case: input tensors, output tensors and scalar attributes.
 
     Inputs are the tensor arguments, then the values of `state_dict()`, then constants that export lifts. Attributes are
-    the scalars of `get_init_inputs()` and then `get_inputs()`, depth first.
+    the scalars of `get_init_inputs()` and then `get_inputs()`, depth first. Outputs are the tensors that `forward`
+    returns, then the new values of the buffers and arguments that it changes (`changes`).
+
+    `draws` says where `forward` draws random numbers; they are the same at every call. `structure` is a hash of the
+    operators that it calls.
     """
 
     inputs: tuple[InputSpec, ...]
     outputs: tuple[TensorSpec, ...]
     ints: tuple[int, ...] = ()
     floats: tuple[float, ...] = ()
+    changes: tuple[str, ...] = ()
+    draws: tuple[str, ...] = ()
+    structure: str = ""
 
     @property
     def nbytes(self) -> int:

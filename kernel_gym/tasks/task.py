@@ -61,7 +61,8 @@ class Task:
         number: Number within the suite, if the task has one.
         flags: What a reader must know about the task: `fixed-shape` (no hidden sizes could be derived),
             `repaired: ...` (a broken original was mended), `redundant: ...` (some of its steps do nothing),
-            `shrunk: ...` (the sizes of a problem file were reduced).
+            `shrunk: ...` (the sizes of a problem file were reduced), `changes: ...` (the buffers and arguments that
+            `forward` changes; their new values are outputs), `seeded: ...` (where `forward` draws random numbers).
         confined: Whether the module is code of somebody else, which runs in a confined process only.
     """
 

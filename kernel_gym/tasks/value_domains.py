@@ -129,7 +129,8 @@ def observed_domain(values: torch.Tensor) -> Domain:
     if values.dtype == torch.bool:
         return Domain("bool")
     if not values.is_floating_point():
-        return Domain("index", max(1, int(values.max()) + 1) if values.numel() else 1)
+        low, high = (int(values.min()), int(values.max())) if values.numel() else (0, 0)
+        return Domain("index", max(1, high + 1), low=min(0, low))
     if values.numel() == 0 or not bool((values >= 0).all()):
         return Domain("real")
     return Domain("unit") if bool((values <= 1).all()) else Domain("positive")
@@ -153,4 +154,4 @@ def _bounds(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, int]:
 
 
 def _index(low: int, high: int) -> Domain | None:
-    return Domain("index", high) if low >= 0 else None
+    return Domain("index", high, low=min(0, low))

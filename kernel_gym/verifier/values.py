@@ -119,11 +119,11 @@ def _is_float(dtype: str) -> bool:
 
 
 def _indices(spec: InputSpec, kind: Kind, rng: np.random.Generator) -> Array:
-    limit = max(spec.domain.limit, 1)
+    low, limit = spec.domain.low, max(spec.domain.limit, 1) - spec.domain.low
     if kind == "structured":
         step = int(rng.integers(1, limit + 1))
-        return np.arange(spec.numel, dtype=np.int64) * step % limit
-    return np.asarray(rng.integers(0, limit, spec.shape))
+        return np.arange(spec.numel, dtype=np.int64) * step % limit + low
+    return np.asarray(rng.integers(low, low + limit, spec.shape))
 
 
 def _normal(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:

@@ -106,16 +106,18 @@ MALFORMED = [
     (b"\xff\xfe\x00", "not UTF-8"),
     ("x = 1\0", "null bytes"),
     ("x = " + "-" * 200_000 + "1", "not Python"),
+    (GOOD.replace("get_inputs", "get_input"), "defines no get_inputs"),
+    (GOOD.replace("class Model", "class ModelNew"), "an answer, not a problem"),
+    ("import torch_npu\n\ndef reference(x):\n    return x\n", "another form, NPUKernelBench's"),
     (at_import("raise ValueError('first line\\nsecond line')"), "ValueError: first line"),
     (at_import("import os; os._exit(0)"), "ended its process (status 0)"),
 ]
 MALFORMED_SLOW = [
-    (at_import("import a_library_that_nobody_has"), "a_library_that_nobody_has"),
+    (at_import("import a_library_that_nobody_has"), "imports a_library_that_nobody_has, which is not installed"),
     (at_import("raise KeyboardInterrupt"), "KeyboardInterrupt"),
     (at_import("import sys; sys.exit(7)"), "exit(7)"),
     (at_import("import os; os.abort()"), "SIGABRT"),
     (at_import("import ctypes; ctypes.string_at(0)"), "SIGSEGV"),
-    (GOOD.replace("get_inputs", "get_input"), "defines no get_inputs"),
     (GOOD.replace("return [torch.randn(rows, columns)]", "return None"), "get_inputs() fails"),
     (GOOD.replace("return torch.relu(x)", "return torch.relu(x) @ x"), "forward() fails"),
     (GOOD.replace("return torch.relu(x)", "return torch.complex(x, x)"), "complex64 are not supported"),
@@ -123,7 +125,8 @@ MALFORMED_SLOW = [
     (GOOD.replace("nn.Module", "object"), "Model cannot be built"),
     (GOOD.replace("return []", "return [1]"), "Model cannot be built"),
     (in_forward("return self(x)"), "RecursionError"),
-    (in_forward("x.item()"), "forward() fails"),
+    (in_forward("x.item()"), "forward() needs the values of a tensor at line"),
+    (in_forward("return torch.dropout(x, 0.5, True)"), "forward() draws random numbers"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Inspect tasks: list a suite, show one task, audit tasks with null kernels."""
+"""Inspect tasks: list a suite, show one task, audit tasks with null kernels, count what becomes of problem files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from kernel_gym import activity, suites
 from kernel_gym.cli import command_line
 from kernel_gym.cli.command_line import GOES_ON
 from kernel_gym.cli.result_file import append_result, read_results
+from kernel_gym.cli.run_options import add_policy_argument
 from kernel_gym.errors import TaskError
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.tasks.task import Task
@@ -28,6 +30,7 @@ kernel-gym suite list level2 --json
 kernel-gym suite show level1/softmax
 kernel-gym suite show path/to/19_ReLU.py
 kernel-gym suite audit level1
+kernel-gym suite coverage KernelBench/level1 KernelBench/level2 --out coverage.jsonl --csv coverage.csv
 """
 
 
@@ -41,14 +44,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     auditing = commands.add_parser("audit", help="try null kernels on every task; exit 1 if one passes")
     auditing.add_argument("names", nargs="+", help="suites, folders or single tasks")
     auditing.add_argument("--out", type=Path, metavar="FILE", help="append results to a file, and go on from there")
-    for command in (listing, showing, auditing):
+    covering = commands.add_parser("coverage", help="count the problem files that load, have an oracle and pass")
+    covering.add_argument("folders", nargs="+", type=Path, help="folders of problem files, or single files")
+    covering.add_argument("--out", type=Path, metavar="FILE", help="append results to a file, and go on from there")
+    covering.add_argument("--csv", type=Path, metavar="FILE", help="write a row for each file")
+    covering.add_argument("--no-verdict", action="store_true", help="write the oracles without judging them")
+    covering.add_argument("--every", type=int, default=1, metavar="N", help="judge every N-th file only (default 1)")
+    add_policy_argument(covering, "strict")
+    for command in (listing, showing, auditing, covering):
         command_line.add_trust_argument(command)
         command.add_argument("--json", action="store_true", help="print data instead of tables")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run one of the three commands."""
-    command = {"list": _list, "show": _show, "audit": _audit}[arguments.command]
+    """Run one of the commands."""
+    command = {"list": _list, "show": _show, "audit": _audit, "coverage": _coverage}[arguments.command]
     return command(arguments)
 
 
@@ -122,6 +132,35 @@ def _print_audits(audits: Sequence[Audit], as_json: bool) -> int:
             print(f"{result.task}: {'; '.join(reasons)}")
         print(f"{len(audits) - len(failed)} of {len(audits)} tasks are fit to be judged")
     return 1 if failed else 0
+
+
+def _coverage(arguments: argparse.Namespace) -> int:
+    """Print the table of a folder's files; the exit status is 0 whatever becomes of them."""
+    from kernel_gym.experiments.analysis.file_coverage import Coverage, as_csv, as_markdown, cover, problem_files
+    from kernel_gym.experiments.runs.progress import show_progress
+    from kernel_gym.hardware.ascend_sim.device import AscendSim
+    from kernel_gym.verifier import Verifier
+
+    paths = problem_files(arguments.folders)
+    if not paths:
+        raise TaskError(f"no .py file in {', '.join(str(folder) for folder in arguments.folders)}")
+    results = {result.file: result for result in read_results(arguments.out, Coverage)}
+    with ExitStack() as stack:
+        show = stack.enter_context(show_progress("coverage", unit="files"))
+        judge = None if arguments.no_verdict else stack.enter_context(Verifier(AscendSim(), policy=arguments.policy))
+        for number, path in enumerate(paths):
+            show(number, len(paths))
+            if str(path) not in results:
+                activity.prepare(str(path))
+                verifier = judge if number % arguments.every == 0 else None
+                results[str(path)] = cover(path, verifier)
+                append_result(arguments.out, asdict(results[str(path)]))
+        show(len(paths), len(paths))
+    rows = [results[str(path)] for path in paths]
+    if arguments.csv:
+        arguments.csv.write_text(as_csv(rows))
+    print(json.dumps([asdict(row) for row in rows]) if arguments.json else as_markdown(rows))
+    return 0
 
 
 def _named(name: str) -> tuple[Task, ...]:

@@ -21,7 +21,11 @@ LIBRARY = {
     "floor": "Floor",
     "ceil": "Ceil",
     "sign": "Sign",
+    "round": "Round",
+    "trunc": "Trunc",
 }
+#: Functions that round to an element type.
+NARROW = {"as_float16": "half", "as_bfloat16": "bfloat16_t"}
 _BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "max": "Max", "min": "Min"}
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _SIGNS = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}
@@ -237,6 +241,8 @@ class Body:
             add(f"AscendC::{_UNARY[name]}({dst}, {texts[0]}, {n});")
         elif name in LIBRARY:
             add(spell("math.library", function=LIBRARY[name], dst=dst, src=texts[0], n=n))
+        elif name in NARROW:
+            self._narrowed(dst, texts[0], NARROW[name])
         elif name == "log":
             add(spell("math.ln", dst=dst, src=texts[0], n=n))
         elif name == "neg":
@@ -262,6 +268,14 @@ class Body:
             self._binary(name, dst, operands, kinds)
         else:
             raise KeyError(f"no instruction for {name}")
+
+    def _narrowed(self, dst: str, source: str, ctype: str) -> None:
+        """Write the rounding of floats to a narrower element type, and back."""
+        spare = self.place()
+        narrow = f"{spare}.ReinterpretCast<{ctype}>()"
+        self.code.add(self.spelling.spell("cast.round", dst=narrow, src=source, mode="CAST_RINT", n=self.count))
+        self.code.add(self.spelling.spell("cast.round", dst=dst, src=narrow, mode="CAST_NONE", n=self.count))
+        self.free.append(spare)
 
     def _binary(self, name: str, dst: str, operands: list[Operand], kinds: str) -> None:
         spell, add, n = self.spelling.spell, self.code.add, self.count
@@ -334,6 +348,8 @@ class Body:
 
     def _where(self, dst: str, operands: list[Operand]) -> None:
         condition, yes, no = operands
+        if not condition.vector:
+            condition = self.repeated(condition)
         mask = self.place()
         self._mask(f"{mask}.ReinterpretCast<uint8_t>()", "NE", [condition, Operand("0.0f", False)])
         spare = ""
@@ -342,6 +358,13 @@ class Body:
             self.code.add(self.spelling.spell("tensor.duplicate", dst=spare, value=yes.text, n=self.count))
         self._select(dst, f"{mask}.ReinterpretCast<uint8_t>()", spare or yes.text, no.text, no.vector)
         self.free += [mask] + ([spare] if spare else [])
+
+    def repeated(self, number: Operand) -> Operand:
+        """Return a tensor that holds a number throughout."""
+        home = self.place()
+        self.code.add(self.spelling.spell("tensor.duplicate", dst=home, value=number.text, n=self.count))
+        self.free.append(home)
+        return Operand(home, True)
 
     def _select(self, dst: str, mask: str, yes: str, no: str, vector: bool) -> None:
         mode = "VSEL_TENSOR_TENSOR_MODE" if vector else "VSEL_TENSOR_SCALAR_MODE"

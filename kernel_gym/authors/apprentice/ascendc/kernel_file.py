@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 
+from kernel_gym.authors.apprentice.ascendc.lookups import entry_writer
 from kernel_gym.authors.apprentice.ascendc.maps import MapWriter
 from kernel_gym.authors.apprentice.ascendc.nest import CTYPES
 from kernel_gym.authors.apprentice.ascendc.passes import PassWriter
@@ -16,7 +17,17 @@ from kernel_gym.authors.apprentice.ascendc.short_rows import ShortRowMapWriter, 
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
 from kernel_gym.authors.apprentice.code_writer import CodeWriter
-from kernel_gym.authors.apprentice.frontend.plan import Either, Nest, Pieces, Plan, Product, Scan, Stage
+from kernel_gym.authors.apprentice.frontend.plan import (
+    Either,
+    Launch,
+    Lookup,
+    Pieces,
+    Plan,
+    Product,
+    Scan,
+    Scatter,
+    Stage,
+)
 
 _DEVICE_HELPERS = """\
 // By arithmetic, without a branch.
@@ -45,6 +56,8 @@ _ROLES = {
     "Windows": "Puts the windows of the convolution side by side, as columns for the product.",
     "Matmul": "Multiplies on the cube unit.",
     "Fill": "Fills a tensor, parts of which are then written.",
+    "Lookup": "Copies from the places that the indices name.",
+    "Scatter": "Copies to the places that the indices name.",
     "Scan": "Carries a running result along an axis.",
 }
 _HOST_HELPERS = """\
@@ -59,7 +72,7 @@ static uint32_t AtMost(uint32_t n, uint32_t limit)
 class _Part:
     """Stages that are launched one after another, repeated for pieces of a batch if `pieces` is set."""
 
-    stages: list[Nest | Scan | Product]
+    stages: list[Launch]
     pieces: Pieces | None = None
     writers: list[StageWriter] = field(default_factory=list)
     roles: list[str] = field(default_factory=list)
@@ -124,13 +137,15 @@ def _headed(role: str, text: str) -> str:
     return f"// {_ROLES[role]}\n{text}" if role in _ROLES else text
 
 
-def _role(stage: Nest | Scan | Product, part: _Part) -> str:
+def _role(stage: Launch, part: _Part) -> str:
     """Return what a stage does, as a part of its name."""
     match stage:
         case Product():
             return "Matmul"
         case Scan():
             return "Scan"
+        case Lookup() | Scatter():
+            return type(stage).__name__
     if part.pieces:
         return "Windows"
     return "Reduce" if stage.reductions else "Map" if stage.loads else "Fill"
@@ -140,11 +155,11 @@ def _prefix(plan: Plan) -> str:
     return "".join(word[:1].upper() + word[1:] for word in plan.name.split("_"))
 
 
-def _writer(
-    plan: Plan, nest: Nest | Scan | Product, schedule: Schedule, spelling: SpellingChoice, prefix: str
-) -> StageWriter:
+def _writer(plan: Plan, nest: Launch, schedule: Schedule, spelling: SpellingChoice, prefix: str) -> StageWriter:
     if isinstance(nest, Scan):
         return (RowScanWriter if nest.last else ColumnScanWriter)(plan, nest, schedule, spelling, prefix)
+    if isinstance(nest, Lookup | Scatter):
+        return entry_writer(nest)(plan, nest, schedule, spelling, prefix)
     if isinstance(nest, Product):
         return ProductWriter(plan, nest, schedule, spelling, prefix)
     if schedule.batch != 1 and schedule.bursts and suits(nest):

@@ -117,7 +117,7 @@ class MapWriter(NestWriter):
         store = self.nest.stores[0]
         steps = [index for index, step in enumerate(self.nest.steps) if not step.access]
         ctype = self.ctype(store.access)
-        if store.access.step != "1":
+        if store.access.step != "1" and (ctype == "float" or store.access.step != "0"):
             body.run(steps, keep=[store.step])
             self._spread(body, out, body.values[store.step])
             return
@@ -134,7 +134,8 @@ class MapWriter(NestWriter):
             body.run(steps, homes={store.step: out})
             return
         body.run(steps, keep=[store.step])
-        self.convert(body, out, ctype, body.values[store.step].text, "float")
+        value = body.values[store.step]
+        self.convert(body, out, ctype, (value if value.vector else body.repeated(value)).text, "float")
 
     def _spread(self, body: Body, out: str, value: Operand) -> None:
         """Write the broadcast of every element of the result to a block of its own, for a strided copy out."""

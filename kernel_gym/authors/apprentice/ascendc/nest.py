@@ -13,13 +13,14 @@ from kernel_gym.authors.apprentice.ascendc.schedule import BUDGET, Schedule
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
 from kernel_gym.authors.apprentice.code_writer import CodeWriter
-from kernel_gym.authors.apprentice.frontend.plan import Access, Nest, Plan
+from kernel_gym.authors.apprentice.frontend.plan import Access, Nest, Plan, Unsupported
 
 CTYPES = {
     "float32": "float", "float16": "half", "bfloat16": "bfloat16_t", "int8": "int8_t", "uint8": "uint8_t",
     "int16": "int16_t", "int32": "int32_t", "int64": "int64_t", "bool": "uint8_t", "uint32": "uint32_t",
 }  # fmt: skip
-_BYTES = {"float": 4, "half": 2, "bfloat16_t": 2, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "int32_t": 4, "int64_t": 8}
+#: Bytes of an element.
+WIDTHS = {"float": 4, "half": 2, "bfloat16_t": 2, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "int32_t": 4, "int64_t": 8}
 
 #: The vector unit may start before a copy into a plain buffer has arrived.
 COPY_TO_VECTOR = (
@@ -56,6 +57,8 @@ class NestWriter(StageWriter):
 
     def ctype(self, access: Access) -> str:
         """Return the C type of a buffer's elements."""
+        if access.dtype not in CTYPES:
+            raise Unsupported(f"Unsupported: tensors of {access.dtype} in Ascend C")
         return CTYPES[access.dtype]
 
     def loads(self, *, vector: bool) -> list[tuple[int, Access]]:
@@ -150,6 +153,8 @@ class NestWriter(StageWriter):
 
     def padding(self, access: Access, n: str) -> str:
         """Return how a copy pads its last block: with zeros if a mask reads it."""
+        if access.dtype == "bfloat16":
+            return ""  # no number converts to it
         tail = f"static_cast<uint8_t>(Align({n}, 8) - {n})"
         return f"true, 0, {tail}, 0" if self.masked and access.dtype == "float32" else "false, 0, 0, 0"
 
@@ -224,7 +229,7 @@ class NestWriter(StageWriter):
 
     def _spacing(self, access: Access) -> int:
         """Return the on-chip bytes of one element of an access."""
-        width = _BYTES[self.ctype(access)]
+        width = WIDTHS[self.ctype(access)]
         if access.step in ("0", "1", "-1"):
             return width
         return int(access.step) * width if self.near(access) and access not in self.queued_stores() else 32

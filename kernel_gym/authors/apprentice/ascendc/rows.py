@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel_gym.authors.apprentice.ascendc.body import Body, Operand
-from kernel_gym.authors.apprentice.ascendc.nest import COPY_TO_VECTOR, SCALAR_TO_COPY, NestWriter, in_bytes
+from kernel_gym.authors.apprentice.ascendc.nest import COPY_TO_VECTOR, SCALAR_TO_COPY, WIDTHS, NestWriter, in_bytes
 from kernel_gym.authors.apprentice.ascendc.schedule import BUDGET, Schedule
 from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.frontend.plan import Access, Nest
@@ -236,7 +236,9 @@ class RowWriter(NestWriter):
 
     def launch(self, code: CodeWriter) -> None:
         self.set_fields(code)
-        code.add("t.pitch = (t.length + 7) / 8 * 8;")
+        narrowest = min(WIDTHS[self.ctype(access)] for access in [*(a for _, a in self.own()), self.store])
+        block = 32 // min(narrowest, 4)  # a row begins on a block of 32 bytes
+        code.add(f"t.pitch = (t.length + {block - 1}) / {block} * {block};")
         with code.block(f"if (t.length > {self.longest()})"):
             code.add("return 1;  // a row must fit on chip")
         each = 4 * self.schedule.buffers * (len(self.own()) + self.whole)

@@ -8,13 +8,24 @@ from dataclasses import dataclass, field, replace
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
 from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.cuda import float4, rows
+from kernel_gym.authors.apprentice.cuda.lookups import LookupWriter, ScatterWriter
 from kernel_gym.authors.apprentice.cuda.nest import NestWriter
 from kernel_gym.authors.apprentice.cuda.products import LARGE_TILE, ProductWriter, SizedTileWriter, TileWriter
 from kernel_gym.authors.apprentice.cuda.scans import BlockScanWriter, ScanWriter
 from kernel_gym.authors.apprentice.cuda.schedule import CudaSchedule
 from kernel_gym.authors.apprentice.cuda.stage import StageWriter
 from kernel_gym.authors.apprentice.cuda.steps import CTYPES, HALVES
-from kernel_gym.authors.apprentice.frontend.plan import Either, Nest, Pieces, Plan, Product, Scan, Stage
+from kernel_gym.authors.apprentice.frontend.plan import (
+    Either,
+    Launch,
+    Lookup,
+    Pieces,
+    Plan,
+    Product,
+    Scan,
+    Scatter,
+    Stage,
+)
 
 _HOST = """\
 static long long AtMost(long long n, long long limit)
@@ -33,7 +44,7 @@ FILTER_BLOCK = 128
 class _Part:
     """Stages that are launched one after another, repeated for pieces of a batch if `pieces` is set."""
 
-    stages: list[Nest | Scan | Product]
+    stages: list[Launch]
     pieces: Pieces | None = None
     writers: list[StageWriter] = field(default_factory=list)
 
@@ -72,7 +83,8 @@ def write_kernel(plan: Plan, schedule: CudaSchedule, spelling: SpellingChoice) -
 
 
 def _headers(plan: Plan, spelling: SpellingChoice) -> list[str]:
-    dtypes = dict.fromkeys(buffer.dtype for buffer in plan.buffers if buffer.dtype in HALVES)
+    functions = [step.function.removeprefix("as_") for stage in plan.stages for step in getattr(stage, "steps", ())]
+    dtypes = dict.fromkeys(name for name in (*(buffer.dtype for buffer in plan.buffers), *functions) if name in HALVES)
     return [spelling.spell(HALVES[dtype][0]) for dtype in dtypes]
 
 
@@ -96,12 +108,14 @@ def _prefix(plan: Plan, number: int | None) -> str:
     return plan.name if number is None else f"{plan.name}{number}"
 
 
-def _writer(
-    plan: Plan, stage: Nest | Scan | Product, schedule: CudaSchedule, spelling: SpellingChoice, prefix: str
-) -> StageWriter:
+def _writer(plan: Plan, stage: Launch, schedule: CudaSchedule, spelling: SpellingChoice, prefix: str) -> StageWriter:
     if isinstance(stage, Scan):
         scans = BlockScanWriter if stage.last and schedule.shuffle else ScanWriter
         return scans(plan, schedule, spelling, prefix, scan=stage)
+    if isinstance(stage, Lookup):
+        return LookupWriter(plan, schedule, spelling, prefix, lookup=stage)
+    if isinstance(stage, Scatter):
+        return ScatterWriter(plan, schedule, spelling, prefix, scatter=stage)
     if isinstance(stage, Product):
         tiles = SizedTileWriter if schedule.tile >= LARGE_TILE else TileWriter
         return (ProductWriter if schedule.tile == 1 else tiles)(plan, schedule, spelling, prefix, product=stage)

@@ -16,7 +16,8 @@ INT_ELEMENTS = 1 << 30
 #: Names of variables that device code declares.
 _LOCAL = re.compile(
     r"[birmnkoey]|kk|[ikv]\d+|column|row|first|step|quads|result|left|right|top|edge|thread|sums?|total\d*|highest\d*|"
-    r"lowest\d*|product\d*|place\w*|start|running|carried|lane|warp|value|before|below|all|earlier|inside|totals|partial\d*"
+    r"lowest\d*|product\d*|place\w*|start|running|carried|lane|warp|value|before|below|all|earlier|inside|totals|partial\d*|"
+    r"j|entry|inner"
 )
 
 

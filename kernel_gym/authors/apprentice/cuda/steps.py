@@ -25,8 +25,9 @@ _FUNCTIONS = {
     "leaky_relu": "{0} > 0.0f ? {0} : {0} * {1}", "abs": "fabsf({0})", "exp": "expf({0})", "log": "logf({0})",
     "sqrt": "sqrtf({0})", "rsqrt": "rsqrtf({0})", "reciprocal": "1.0f / {0}", "tanh": "tanhf({0})",
     "sigmoid": "1.0f / (1.0f + expf(-{0}))", "erf": "erff({0})", "sin": "sinf({0})", "cos": "cosf({0})",
-    "floor": "floorf({0})", "ceil": "ceilf({0})", "sign": "({0} > 0.0f ? 1.0f : 0.0f) - ({0} < 0.0f ? 1.0f : 0.0f)",
+    "floor": "floorf({0})", "ceil": "ceilf({0})", "round": "rintf({0})", "trunc": "truncf({0})", "sign": "({0} > 0.0f ? 1.0f : 0.0f) - ({0} < 0.0f ? 1.0f : 0.0f)",
     "gt": "{0} > {1}", "lt": "{0} < {1}", "ge": "{0} >= {1}", "le": "{0} <= {1}", "eq": "{0} == {1}",
+    "as_float16": "__half2float(__float2half({0}))", "as_bfloat16": "__bfloat162float(__float2bfloat16({0}))",
     "ne": "{0} != {1}", "where": "{0} ? {1} : {2}",
 }  # fmt: skip
 #: Approximate intrinsics, for schedules with `fast`.

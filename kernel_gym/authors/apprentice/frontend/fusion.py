@@ -230,11 +230,12 @@ class IterationSpace:
 
 
 def fuse(
-    value: Value, target: Tensor, sizes: Sizes, materialise: Callable[[Value], Tensor]
+    value: Value, target: Tensor, sizes: Sizes, materialise: Callable[[Value], Tensor], floats: Callable[[str], str]
 ) -> tuple[Nest, IterationSpace]:
     """Return the loop nest that computes `value` into `target`, and its iteration space.
 
-    `materialise` is called for parts that need a nest of their own, and returns the tensor that holds the part.
+    `materialise` is called for parts that need a nest of their own, and returns the tensor that holds the part. `floats`
+    returns a buffer with the same elements as floats.
     """
     replaced: dict[int, Tensor] = {}
     while True:
@@ -252,12 +253,26 @@ def fuse(
             replaced[id(reduction)] = materialise(reduction)
             value = _substituted(value, replaced)
             continue
-        return _finish(
-            builder,
-            root,
-            {axis: sizes.canonical(stride) for axis, stride in zip(own, target.strides, strict=True)},
-            target,
-        )
+        walk = {axis: sizes.canonical(stride) for axis, stride in zip(own, target.strides, strict=True)}
+        nest, space = _finish(builder, root, walk, target)
+        scattered = _scattered(builder, nest)
+        if not scattered:
+            return nest, space
+        for tensor in scattered:
+            replaced[id(tensor)] = replace(tensor, dtype="float32", buffer=floats(tensor.buffer))
+        value = _substituted(value, replaced)
+
+
+def _scattered(builder: NestBuilder, nest: Nest) -> list[Tensor]:
+    """Return the tensors that have to be floats: instructions gather only floats, and bfloat16 is no number in C."""
+    pairs = zip(builder.drafts, nest.steps, strict=True)
+    loads = [(draft.tensor, step.access) for draft, step in pairs if draft.tensor is not None and step.access]
+    return [
+        tensor
+        for tensor, access in loads
+        if access.dtype != "float32"
+        and (access.step not in ("0", "1") or (access.step == "0" and access.dtype == "bfloat16"))
+    ]
 
 
 def _mean(value: Value, total: Reduce) -> Value:

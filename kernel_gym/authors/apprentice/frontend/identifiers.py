@@ -15,6 +15,9 @@ KEYWORDS = re.compile(
     r"unsigned|using|virtual|void|volatile|wchar_t|while|xor|xor_eq"
 )
 
+#: Names that the generated code declares beside tensors.
+DECLARED = frozenset({"t", "tiling", "op", "args", "stream", "cores", "blocks"})
+
 
 def task_identifier(name: str) -> str:
     """Return a task's name as an identifier with underscores: `relu` stays, `1_Leaky-Add.py` is `op_1_Leaky_Add`."""
@@ -26,7 +29,8 @@ def tensor_identifier(name: str) -> str:
     """Return a tensor's name as an identifier in camel case: `linear.weight` is `linearWeight`."""
     words = _words(name)
     label = "".join(words[:1] + [word[:1].upper() + word[1:] for word in words[1:]])
-    return label if label[:1].isalpha() and not KEYWORDS.fullmatch(label) else f"tensor{label[:1].upper()}{label[1:]}"
+    usable = label[:1].isalpha() and not KEYWORDS.fullmatch(label) and label not in DECLARED
+    return label if usable else f"tensor{label[:1].upper()}{label[1:]}"
 
 
 def _words(name: str) -> list[str]:

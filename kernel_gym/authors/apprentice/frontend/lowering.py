@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -11,6 +12,7 @@ from kernel_gym.authors.apprentice.frontend.identifiers import task_identifier
 from kernel_gym.authors.apprentice.frontend.plan import Plan, Unsupported
 from kernel_gym.authors.apprentice.frontend.reader import read
 from kernel_gym.errors import TaskError
+from kernel_gym.tasks.graph import Graph
 from kernel_gym.tasks.task import Task
 
 
@@ -50,17 +52,27 @@ def _read(task: Task) -> Plan | str:
     name, names = task_identifier(task.name), [spec.name for spec in signature.inputs]
     shapes = [tuple(spec.shape for spec in task.instance(case).signature.inputs) for case in task.cases]
     try:
-        graph, twin = task.instance(task.public).graph(), lambda: task.instance(task.timing).graph()
-        plan = read(graph, name, _title(task), shapes, twin, names)
+        graph, twins = task.instance(task.public).graph(), _twins(task)
+        plan = read(graph, name, _title(task), shapes, twins, names, steady=_steady(task))
     except Unsupported as error:
         return str(error)
     except TaskError as error:
         return f"Unsupported: {error}"
     try:
-        unfused = read(graph, name, _title(task), shapes, twin, names, fused=False)
+        unfused = read(graph, name, _title(task), shapes, twins, names, fused=False, steady=_steady(task))
     except Unsupported:  # a value that is a view only as long as it is fused
         return plan
     return replace(plan, unfused=unfused) if len(unfused.stages) > len(plan.stages) else plan
+
+
+def _steady(task: Task) -> bool:
+    """Return whether `forward` calls the same operators at all cases."""
+    return len({task.instance(case).signature.structure for case in task.cases}) == 1
+
+
+def _twins(task: Task) -> list[Callable[[], Graph]]:
+    """Return what exports the module at the other cases: the hidden ones, at which most sizes differ, come first."""
+    return [lru_cache(maxsize=1)(task.instance(case).graph) for case in (*task.hidden, task.timing)]
 
 
 def _title(task: Task) -> str:

@@ -150,6 +150,40 @@ class Scan:
 
 
 @dataclass(frozen=True)
+class Lookup:
+    """Picks entries along an axis: `target[row, j] = source[row, index[row, j]]`, with entries of `length` elements.
+
+    `fields` has `rows`, `count` (indices of a row), `axis` and `length`, and `indexRows`, which is 1 if all rows use the
+    same indices. Indices are whole numbers held as floats. If an entry is a `single` element, there is no `length`.
+    """
+
+    name: str
+    fields: tuple[tuple[str, str], ...]
+    source: str
+    index: str
+    target: str
+    single: bool
+    longest: int = 0
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Writes entries along an axis, or adds to them: `target[row, index[row, j]] = update[row, j]`, in the order of j.
+
+    The fields are those of `Lookup`. The target holds its former entries before the stage begins.
+    """
+
+    name: str
+    fields: tuple[tuple[str, str], ...]
+    update: str
+    index: str
+    target: str
+    single: bool
+    adds: bool
+    longest: int = 0
+
+
+@dataclass(frozen=True)
 class Matrix:
     """An operand of a product: `count` matrices, `step` elements apart; columns are contiguous if `transposed`."""
 
@@ -205,7 +239,9 @@ class Either:
     heavy: bool = False
 
 
-Stage = Nest | Scan | Product | Pieces | Either
+#: A stage that is one launch.
+Launch = Nest | Scan | Lookup | Scatter | Product
+Stage = Launch | Pieces | Either
 
 
 @dataclass(frozen=True)

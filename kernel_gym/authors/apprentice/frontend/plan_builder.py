@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import isclose, prod
@@ -12,8 +11,17 @@ from sympy import expand, sympify
 
 from kernel_gym.authors.apprentice.frontend.expression import Broadcast, Extent, Map, Tensor, Value, contiguous
 from kernel_gym.authors.apprentice.frontend.fusion import IterationSpace, fuse
-from kernel_gym.authors.apprentice.frontend.plan import Buffer, Nest, Scan, Stage, Unsupported
-from kernel_gym.authors.apprentice.frontend.sizes import Size, Sizes, c_expression, product, row_major, size
+from kernel_gym.authors.apprentice.frontend.plan import Buffer, Lookup, Nest, Scan, Scatter, Stage, Unsupported
+from kernel_gym.authors.apprentice.frontend.sizes import (
+    Size,
+    Sizes,
+    c_expression,
+    candidate_products,
+    product,
+    row_major,
+    size,
+    sized_whole,
+)
 from kernel_gym.authors.apprentice.frontend.workspace import renamed
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -29,6 +37,8 @@ class PlanBuilder:
 
     #: Shapes of all inputs at every case of the task.
     cases: Sequence[Shapes] = ()
+    #: The dimensions of inputs by name at some other cases, at which the module's numbers are known.
+    elsewhere: Sequence[dict[str, int]] = ()
     sizes: Sizes = field(default_factory=Sizes)
     buffers: list[Buffer] = field(default_factory=list)
     stages: list[Stage] = field(default_factory=list)
@@ -36,6 +46,7 @@ class PlanBuilder:
     #: Parts of the workspace that turned out to be outputs.
     moved: dict[str, str] = field(default_factory=dict)
     _held: dict[int, tuple[Value, Tensor]] = field(default_factory=dict)
+    _inputs: dict[str, Tensor] = field(default_factory=dict)
 
     def input(self, name: str, index: int, extents: tuple[int, ...], dtype: str) -> Tensor:
         """Declare an input. A dimension that is 1 at every case is broadcast, so it becomes a literal 1."""
@@ -47,7 +58,8 @@ class PlanBuilder:
             size(1) if ones[axis] else self.sizes.atom(f"{name}.shape[{axis}]", n) for axis, n in enumerate(extents)
         )
         self._declare(name, dtype, "input", index, shape)
-        return contiguous(name, shape, dtype)
+        self._inputs[name] = contiguous(name, shape, dtype)
+        return self._inputs[name]
 
     def _declare(self, name: str, dtype: str, origin: str, index: int, shape: tuple[Size, ...]) -> None:
         self.buffers.append(Buffer(name, dtype, origin, index, c_expression(product(shape)), len(shape)))
@@ -58,6 +70,14 @@ class PlanBuilder:
             return value
         if id(value) not in self._held:
             self._held[id(value)] = (value, self.computed(value, self.scratch(value.shape)))
+        return self._held[id(value)][1]
+
+    def floats(self, value: Value) -> Tensor:
+        """Return the value in global memory as contiguous floats; a tensor of another element type is copied."""
+        if not isinstance(value, Tensor) or value.dtype == "float32":
+            return self.tensor(value)
+        if id(value) not in self._held:
+            self._held[id(value)] = (value, self.tensor(self.copied(value)))
         return self._held[id(value)][1]
 
     def strided(self, value: Value) -> Tensor:
@@ -82,7 +102,7 @@ class PlanBuilder:
         spacing = list(spacing) or [1] * len(before)
         widths = [self.sizes.value(sympify(n)) for n in (*before, *after)]
         if not any(widths) and all(step == 1 for step in spacing):
-            return self.tensor(value)
+            return self.floats(value)
         if min(widths) < 0:
             raise Unsupported("Unsupported: a convolution whose padding is larger than its window")
         lead = len(value.shape) - len(before)
@@ -101,7 +121,7 @@ class PlanBuilder:
 
     def scan(self, value: Value, axis: int, function: str) -> Tensor:
         """Add the stage of a running sum or product along an axis; return its result."""
-        source, target = self.tensor(value), self.scratch(value.shape)
+        source, target = self.floats(value), self.scratch(value.shape)
         axis %= len(value.shape)
         parts = {
             "rows": product(value.shape[:axis]),
@@ -116,13 +136,45 @@ class PlanBuilder:
         )
         return target
 
+    def lookup(self, value: Value, index: Value, lead: int) -> Tensor:
+        """Add the stage that picks entries along axis `lead` of a value; return its result.
+
+        `index` is (rows, count), with a literal 1 for rows if all rows use the same indices, or rows equal to the
+        product of the value's dimensions before the axis.
+        """
+        source, places = self.floats(value), self.floats(index)
+        fields, length = self._entries(source, places, lead)
+        target = self.scratch((*source.shape[:lead], places.shape[1], *source.shape[lead + 1 :]))
+        stage = Lookup("", fields, source.buffer, places.buffer, target.buffer, length == 1)
+        self.add(stage, IterationSpace(source.shape[lead] if length == 1 else length))
+        return target
+
+    def scatter(self, value: Value, index: Value, update: Value, lead: int, *, adds: bool) -> Tensor:
+        """Add the stage that writes entries along axis `lead` into a copy of a value; `index` is as for `lookup`."""
+        places, entries = self.floats(index), self.floats(update)
+        target = self.computed(self.copied(value), self.scratch(value.shape))
+        fields, length = self._entries(target, places, lead)
+        stage = Scatter("", fields, entries.buffer, places.buffer, target.buffer, length == 1, adds)
+        self.add(stage, IterationSpace(target.shape[lead] if length == 1 else length))
+        return target
+
+    def _entries(self, tensor: Tensor, index: Tensor, lead: int) -> tuple[tuple[tuple[str, str], ...], Size]:
+        length = product(tensor.shape[lead + 1 :])
+        parts = {"rows": product(tensor.shape[:lead]), "count": index.shape[1], "axis": tensor.shape[lead]}
+        parts |= {"indexRows": index.shape[0]} | ({} if length == 1 else {"length": length})
+        return tuple((name, c_expression(extent)) for name, extent in parts.items()), length
+
     def nest(self, value: Value, target: Tensor) -> tuple[Nest, IterationSpace]:
         """Return the loop nest that computes a value into a target, without adding it."""
-        return fuse(value, target, self.sizes, self.tensor)
+        return fuse(value, target, self.sizes, self.tensor, self._float_buffer)
 
-    def copied(self, tensor: Tensor) -> Value:
-        """Return a copy of the tensor, as a value that has to be computed."""
-        return Map(tensor.shape, tensor.dtype, "same", (tensor,))
+    def _float_buffer(self, name: str) -> str:
+        """Return the buffer that holds an input's elements as floats."""
+        return self.floats(self._inputs[name]).buffer
+
+    def copied(self, tensor: Value) -> Value:
+        """Return a copy of the value, as floats that have to be computed."""
+        return Map(tensor.shape, "float32", "same", (tensor,))
 
     def add(self, stage: Stage, space: IterationSpace) -> None:
         """Append a stage and remember its iteration space."""
@@ -130,22 +182,50 @@ class PlanBuilder:
         self.stages.append(replace(stage, name=name))
         self.spaces[name] = space
 
-    def sized_number(self, public: float, other: float, shapes: dict[str, tuple[int, ...]]) -> Value:
-        """Return a number that depends on a size as a root of the size, or one over the root.
+    def sized(self, public: float, others: Sequence[float], *, as_value: bool) -> Any:
+        """Return a number that depends on the sizes: a size, or a value to compute with.
 
-        The number is `public` at the public case and `other` at another case with these shapes.
+        The number is `public` at the public case and one of `others` at each of the cases of `elsewhere`.
         """
-        for symbol, value in self.sizes.values.items():
-            dimension = re.fullmatch(r"(\w+)\.shape\[(\d)\]", str(symbol))
-            other_value = shapes[dimension[1]][int(dimension[2])] if dimension else value
-            for roots in (0, 1, 2):
-                power = 0.5**roots
-                for sign in (1, -1):
-                    if isclose(public, value ** (sign * power), rel_tol=1e-6) and isclose(
-                        other, other_value ** (sign * power), rel_tol=1e-6
-                    ):
-                        return _rooted(Extent((), "float32", symbol), roots, sign)
-        raise Unsupported(f"Unsupported: the number {public:.6g}, which changes with the sizes in an unknown way")
+        number = self._rooted_size(public, others) or self._shifted_size(public, others) if as_value else None
+        if number is None and public == int(public):
+            whole = sized_whole(self.sizes, int(public), [int(n) for n in others], self.elsewhere)
+            number = Extent((), "float32", whole) if as_value and whole is not None else whole
+        if number is None:
+            raise Unsupported(f"Unsupported: the number {public:.6g}, which changes with the sizes in an unknown way")
+        return number
+
+    def _rooted_size(self, public: float, others: Sequence[float]) -> Value | None:
+        """Return a number as a factor times a size, or a product of two, or a root of it, or one over it."""
+        for candidate in candidate_products(self.sizes):
+            extents = [self.sizes.value(candidate), *(self.sizes.value_at(candidate, at) for at in self.elsewhere)]
+            for roots, sign in ((0, 1), (0, -1), (1, 1), (1, -1), (2, 1), (2, -1)):
+                power = sign * 0.5**roots
+                factors = [n / extent**power for n, extent in zip((public, *others), extents, strict=True)]
+                if all(isclose(factor, factors[0], rel_tol=1e-6) for factor in factors):
+                    value = _rooted(Extent((), "float32", candidate), roots, sign)
+                    return value if isclose(factors[0], 1.0, rel_tol=1e-6) else self._times(value, factors[0])
+        return None
+
+    def _shifted_size(self, public: float, others: Sequence[float]) -> Value | None:
+        """Return a number as a size times a factor plus a shift, or one over the size."""
+        for candidate, sign in ((c, s) for c in candidate_products(self.sizes) for s in (1, -1)):
+            extents = [self.sizes.value(candidate), *(self.sizes.value_at(candidate, at) for at in self.elsewhere)]
+            places = [float(extent) ** sign for extent in extents]
+            if places[1] == places[0]:
+                continue
+            factor = (others[0] - public) / (places[1] - places[0])
+            shift = round(public - factor * places[0], 6)
+            pairs = zip((public, *others), places, strict=True)
+            if shift in (-1.0, 1.0, 0.5, -0.5) and all(
+                isclose(n, shift + factor * place, rel_tol=1e-6) for n, place in pairs
+            ):
+                value = self._times(_rooted(Extent((), "float32", candidate), 0, sign), factor)
+                return Map((), "float32", "add", (value, shift))
+        return None
+
+    def _times(self, value: Value, factor: float) -> Value:
+        return Map((), "float32", "mul", (value, factor))
 
     def view(self, value: Value, shape: Sequence[int]) -> Value:
         """Return the value with another shape, given as numbers at the public case; -1 takes what is left."""
@@ -169,7 +249,11 @@ class PlanBuilder:
             if held.origin == "workspace":
                 self.moved[value.buffer] = name
                 return
-        self.computed(value, contiguous(name, value.shape, dtype))
+        target = contiguous(name, value.shape, dtype)
+        nest, space = self.nest(value, target)
+        if dtype != "float32" and nest.stores[0].access.step not in ("0", "1"):
+            nest, space = self.nest(self.tensor(value), target)  # only floats are written one by one
+        self.add(nest, space)
 
     def moved_stages(self) -> list[Stage]:
         """Return the stages, with outputs in place of the parts of the workspace that became outputs."""

@@ -6,17 +6,47 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kernel_gym.authors.apprentice.frontend.expression import Map, Reduce
+from kernel_gym.authors.apprentice.frontend.expression import Map, Reduce, Value
 from kernel_gym.authors.apprentice.frontend.identifiers import tensor_identifier
 from kernel_gym.authors.apprentice.frontend.operators import HANDLERS
+from kernel_gym.authors.apprentice.frontend.operators.table import apply
 from kernel_gym.authors.apprentice.frontend.plan import Either, Nest, Pieces, Plan, Unsupported
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder, Shapes
 from kernel_gym.authors.apprentice.frontend.sizes import Size, c_expression
 from kernel_gym.authors.apprentice.frontend.workspace import shared
-from kernel_gym.tasks.graph import GETITEM, Call, Graph, Result
+from kernel_gym.tasks.graph import GETITEM, Call, Graph, GraphInput, Result
 
-#: By node, for numbers that differ at another case: the other number and the shapes of the inputs there.
-Numbers = dict[str, tuple[float, dict[str, tuple[int, ...]]]]
+#: By node, for numbers that differ at other cases: by the public number, those at the other cases.
+Numbers = dict[str, dict[float, tuple[float, ...]]]
+
+#: Operators whose numbers are settings or follow from shapes; in all others a number that differs depends on sizes.
+SHAPED = frozenset({"aten.view.default", "aten.reshape.default", "aten._unsafe_view.default", "aten.expand.default"})
+
+#: Operators that only move elements; torch chooses among them by the sizes.
+MOVING = frozenset(
+    {
+        "clone", "view", "_unsafe_view", "reshape", "expand", "permute", "unsqueeze", "squeeze", "alias", "contiguous",
+        "copy", "_assert_tensor_metadata", "_to_copy",
+    }
+)  # fmt: skip
+#: Operators of which a number is an operand.
+SCALED = frozenset(
+    f"aten.{name}.{form}"
+    for name in ("add", "sub", "rsub", "mul", "div", "fmod", "remainder", "eq", "ne", "lt", "le", "gt", "ge", "clamp")
+    for form in ("Tensor", "Scalar", "default")
+)
+#: Operators with numbers that may depend on sizes, beside those of `SCALED`.
+SIZED = frozenset(
+    f"aten.{name}"
+    for name in (
+        "slice.Tensor", "slice_scatter.default", "select.int", "split_with_sizes.default", "full.default",
+        "arange.default", "arange.start", "arange.start_step", "constant_pad_nd.default", "repeat.default",
+        "upsample_nearest2d.vec", "upsample_bilinear2d.vec", "upsample_bicubic2d.vec", "pow.Tensor_Scalar",
+        "scalar_tensor.default", "unfold.default", "avg_pool2d.default", "max_pool2d_with_indices.default",
+    )
+)  # fmt: skip
+#: Bounds of slices from the first or to the last element.
+OPEN = (0, 1, 2**63 - 1)
 
 #: A product that takes more vectors than this is always computed on the cube unit.
 HEAVY = 200_000
@@ -27,9 +57,10 @@ def read(
     name: str,
     title: str,
     cases: Sequence[Shapes] = (),
-    twin: Callable[[], Graph] | None = None,
+    twins: Sequence[Callable[[], Graph]] = (),
     inputs: Sequence[str] = (),
     fused: bool = True,
+    steady: bool = True,
 ) -> Plan:
     """Return the plan of a module.
 
@@ -38,9 +69,10 @@ def read(
         name: The name of the plan, from which the kernel's names are made.
         title: The first comment of the kernel.
         cases: The shapes of all inputs at every case of the task.
-        twin: Returns the same module's graph at another case; numbers in which the two differ depend on the sizes.
+        twins: Each returns the same module's graph at another case; numbers that differ there depend on the sizes.
         inputs: The names of the kernel's inputs in order; by default the tensor arguments, then the module's state.
         fused: False to write every operator's result to memory.
+        steady: False if the module's own calls differ from case to case, which the graphs then have to rule out.
 
     Returns:
         The plan.
@@ -48,11 +80,14 @@ def read(
     Raises:
         Unsupported: The graph has an operator, or a use of one, that has no handler.
     """
-    builder = PlanBuilder(cases)
-    numbers = _numbers(graph, twin)
+    others = [other for other in _others(graph, twins, steady) if len(other.calls) == len(graph.calls)]
+    builder, numbers = PlanBuilder(cases, [_dimensions(other) for other in others]), _numbers(graph, others)
     values: dict[str, Any] = dict(_inputs(graph, builder, inputs))
+    widened = _widened(graph)
     for call in graph.calls:
         value = _call(builder, call, values, numbers)
+        if call.name in widened and isinstance(value, Value):
+            value = apply(builder, f"as_{call.dtype}", value)
         values[call.name] = value if fused else _in_memory(builder, value)
     for index, (output, tensor) in enumerate(graph.outputs):
         if tensor is None:
@@ -70,26 +105,86 @@ def read(
     return plan if fused else shared(plan)
 
 
+def _widened(graph: Graph) -> set[str]:
+    """Return the results in a half type that are converted to floats: only there does their rounding show."""
+    halves = {call.name for call in graph.calls if call.dtype in ("float16", "bfloat16")}
+    floats = [call for call in graph.calls if call.operator == "aten._to_copy.default" and call.dtype == "float32"]
+    return halves & {argument.name for call in floats for argument in call.arguments if isinstance(argument, Result)}
+
+
 def _in_memory(builder: PlanBuilder, value: Any) -> Any:
     """Return an operator's result in memory, computed by a stage of its own."""
     return builder.tensor(value) if isinstance(value, Map | Reduce) and value.dtype == "float32" else value
 
 
-def _numbers(graph: Graph, twin: Callable[[], Graph] | None) -> Numbers:
-    """Return the factors that differ at another case, by node."""
-    scaled = ("aten.mul.Scalar", "aten.mul.Tensor", "aten.div.Tensor")
-    factors = [call for call in graph.calls if call.operator in scaled and isinstance(call.arguments[1], int | float)]
-    if twin is None or not factors:
-        return {}
-    other = twin()
-    theirs = {call.name: call for call in other.calls}
-    shapes = {tensor_identifier(item.label): item.tensor.shape for item in other.inputs if item.tensor}
-    pairs = [(call, theirs[call.name].arguments[1]) for call in factors if call.name in theirs]
-    return {
-        call.name: (number, shapes)
-        for call, number in pairs
-        if isinstance(number, int | float) and number != call.arguments[1]
-    }
+def _others(graph: Graph, twins: Sequence[Callable[[], Graph]], steady: bool) -> list[Graph]:
+    """Return the module's graphs at other cases, if a number of it may change from case to case."""
+    shaped = any(_sized(call) and call.operator not in SCALED for call in graph.calls)
+    if not twins or not (shaped or not steady or any(_sized(call) for call in graph.calls)):
+        return []
+    graphs = [twins[0]()]
+    if shaped or not steady or _dimensions(graphs[0]) == _dimensions(graph) or _differing(graph, graphs[0]):
+        graphs += [twin() for twin in twins[1:]]
+    # At a size of 1 torch may call other operators that compute the same; all sizes differ at the first and the last.
+    if any(_computing(other) != _computing(graph) for other in (graphs[0], graphs[-1])):
+        raise Unsupported("Unsupported: a module that calls other operators at other sizes (a loop over a dimension)")
+    return graphs
+
+
+def _differing(graph: Graph, other: Graph) -> bool:
+    """Return whether the calls of two graphs differ in number or in their numbers."""
+    return len(graph.calls) != len(other.calls) or bool(_numbers(graph, [other]))
+
+
+def _dimensions(graph: Graph) -> dict[str, int]:
+    """Return the dimensions of a graph's inputs by name."""
+    tensors = [(label, item.tensor.shape) for label, item in _labelled(graph) if item.tensor]
+    return {f"{label}.shape[{axis}]": extent for label, shape in tensors for axis, extent in enumerate(shape)}
+
+
+def _labelled(graph: Graph) -> list[tuple[str, GraphInput]]:
+    """Return the inputs with their names in the kernel; an argument and a buffer may have the same name."""
+    labels: list[str] = []
+    for item in graph.inputs:
+        label = tensor_identifier(item.label)
+        labels.append(f"{label}State" if label in labels else label)
+    return list(zip(labels, graph.inputs, strict=True))
+
+
+def _numbers(graph: Graph, twins: Sequence[Graph]) -> Numbers:
+    """Return the numbers that differ at other cases, by node."""
+    numbers: Numbers = {}
+    for call, *others in zip(graph.calls, *(twin.calls for twin in twins), strict=True):
+        if call.operator in SHAPED or not others:
+            continue
+        rows = [_leaves(each) for each in (call, *others)]
+        differing = {public: tuple(rest) for public, *rest in zip(*rows, strict=True) if any(n != public for n in rest)}
+        if differing:
+            numbers[call.name] = differing
+    return numbers
+
+
+def _computing(graph: Graph) -> list[str]:
+    """Return the operators of a graph that compute, in order."""
+    return [call.operator for call in graph.calls if call.operator.removeprefix("aten.").split(".")[0] not in MOVING]
+
+
+def _sized(call: Call) -> bool:
+    """Return whether a call has a number that may depend on the sizes."""
+    if call.operator.startswith("aten.slice"):
+        return any(number not in OPEN for number in _leaves(call)[1:])
+    return call.operator in SIZED or (call.operator in SCALED and bool(_leaves(call)))
+
+
+def _leaves(call: Call) -> list[float]:
+    """Return the numbers among a call's arguments, in order."""
+
+    def numbers(argument: Any) -> list[float]:
+        if isinstance(argument, list):
+            return [number for item in argument for number in numbers(item)]
+        return [argument] if isinstance(argument, int | float) and not isinstance(argument, bool) else []
+
+    return numbers([*call.arguments, *call.keywords.values()])
 
 
 def _with_sizes(builder: PlanBuilder, stage: Any, cases: Sequence[Shapes]) -> Any:
@@ -124,14 +219,14 @@ def _inputs(graph: Graph, builder: PlanBuilder, names: Sequence[str]) -> list[tu
             order[item.name] = len(tensors) + state.index(item.label)
     lifted = len(tensors) + len(state)
     values: list[tuple[str, Any]] = []
-    for item in graph.inputs:
+    for label, item in _labelled(graph):
         if item.tensor is None:
             values.append((item.name, item.value))
             continue
         if item.name not in order:
             order[item.name] = lifted
             lifted += 1
-        label, tensor = tensor_identifier(item.label), item.tensor
+        tensor = item.tensor
         values.append((item.name, builder.input(label, order[item.name], tensor.shape, tensor.dtype)))
     return values
 
@@ -139,11 +234,13 @@ def _inputs(graph: Graph, builder: PlanBuilder, names: Sequence[str]) -> list[tu
 def _call(builder: PlanBuilder, call: Call, values: dict[str, Any], numbers: Numbers) -> Any:
     """Return the value of one call, from the handler of its operator."""
 
+    differing = numbers.get(call.name, {})
+
     def resolved(argument: Any) -> Any:
         if isinstance(argument, Result):
             return values[argument.name]
-        if isinstance(argument, int | float) and call.name in numbers:
-            return builder.sized_number(argument, *numbers[call.name])
+        if isinstance(argument, int | float) and argument in differing:
+            return builder.sized(argument, differing[argument], as_value=call.operator in SCALED)
         return [resolved(item) for item in argument] if isinstance(argument, list) else argument
 
     arguments = [resolved(argument) for argument in call.arguments]

@@ -7,7 +7,7 @@ decides questions of structure: which dimension is broadcast, how a view splits 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeAlias
@@ -130,6 +130,41 @@ class Sizes:
             rest / literal if index == varying else size(factors[index]) if factor is None else factor
             for index, factor in enumerate(result)
         ]
+
+
+def candidate_products(sizes: Sizes) -> list[Size]:
+    """Return the sizes that numbers may depend on: single ones and products of two."""
+    atoms = list(dict.fromkeys(sizes.canonical(atom) for atom in sizes.values if atom not in sizes.local))
+    return atoms + [left * right for place, left in enumerate(atoms) for right in atoms[: place + 1]]
+
+
+def sized_whole(sizes: Sizes, public: int, others: Sequence[int], cases: Sequence[dict[str, int]]) -> Size | None:
+    """Return the size that is `public` at the public case and one of `others` at each of the other cases.
+
+    It is a size, or a product of two, times or divided by a whole number, or plus a whole number; None if none fits.
+    """
+    for atom in candidate_products(sizes):
+        places = [sizes.value(atom), *(sizes.value_at(atom, shapes) for shapes in cases)]
+        for expression, values in _near_sizes(atom, places, (public, *others)):
+            if values == [public, *others]:
+                return expression
+    return None
+
+
+def _near_sizes(atom: Size, places: list[int], numbers: tuple[int, ...]) -> Iterator[tuple[Size, list[int]]]:
+    """Yield sizes that follow from one atom by a single step, with their values."""
+    yield atom, places
+    shift = numbers[0] - places[0]
+    yield atom + shift, [place + shift for place in places]
+    yield shift + 2 * places[0] - atom, [shift + 2 * places[0] - place for place in places]
+    for factor in range(2, 17):
+        yield atom * factor, [place * factor for place in places]
+        yield sympy.floor(atom / factor), [place // factor for place in places]
+        yield sympy.floor(atom / factor) * factor, [place // factor * factor for place in places]
+        up = sympy.floor((atom + factor - 1) / factor)
+        yield up, [-(-place // factor) for place in places]
+        rest = numbers[0] - places[0] * factor
+        yield atom * factor + rest, [place * factor + rest for place in places]
 
 
 def _matching_group(source: Sequence[tuple[Size, int]], target: Sequence[int]) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from kernel_gym.authors.apprentice.frontend.plan import Access, Either, Pieces, Plan, Product, Scan
+from kernel_gym.authors.apprentice.frontend.plan import Access, Either, Lookup, Pieces, Plan, Product, Scan, Scatter
 
 
 def shared(plan: Plan) -> Plan:
@@ -41,6 +41,10 @@ def touched(stage: Any) -> set[str]:
             return {stage.left.buffer, stage.right.buffer, stage.target}
         case Scan():
             return {stage.source, stage.target}
+        case Lookup():
+            return {stage.source, stage.index, stage.target}
+        case Scatter():
+            return {stage.update, stage.index, stage.target}
     return {step.access.buffer for step in stage.steps if step.access} | {s.access.buffer for s in stage.stores}
 
 
@@ -58,6 +62,10 @@ def renamed(stage: Any, names: Mapping[str, str]) -> Any:
     if isinstance(stage, Scan):
         source, target = (names.get(name, name) for name in (stage.source, stage.target))
         return replace(stage, source=source, target=target)
+
+    if isinstance(stage, Lookup | Scatter):
+        held = [name for name in ("source", "update", "index", "target") if hasattr(stage, name)]
+        return replace(stage, **{name: names.get(getattr(stage, name), getattr(stage, name)) for name in held})
 
     def access(old: Access) -> Access:
         fresh = names.get(old.buffer, old.buffer)

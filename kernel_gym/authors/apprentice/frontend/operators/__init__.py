@@ -3,7 +3,26 @@
 `table.py` has the table of handlers and the building blocks; every other module registers the handlers of one family.
 """
 
-from kernel_gym.authors.apprentice.frontend.operators import elementwise, products, reductions, scans, views, windows
+from kernel_gym.authors.apprentice.frontend.operators import (
+    elementwise,
+    lookups,
+    products,
+    reductions,
+    resizing,
+    scans,
+    views,
+    windows,
+)
 from kernel_gym.authors.apprentice.frontend.operators.table import HANDLERS
 
-__all__ = ["HANDLERS", "elementwise", "products", "reductions", "scans", "views", "windows"]
+__all__ = [
+    "HANDLERS",
+    "elementwise",
+    "lookups",
+    "products",
+    "reductions",
+    "resizing",
+    "scans",
+    "views",
+    "windows",
+]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from math import pi, sqrt
+from math import log, pi, sqrt
 from typing import Any
+
+from sympy import sympify
 
 from kernel_gym.authors.apprentice.frontend.expression import Broadcast, Value
 from kernel_gym.authors.apprentice.frontend.operators.table import HANDLERS, Handler, apply, handles
 from kernel_gym.authors.apprentice.frontend.plan import Unsupported
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
-from kernel_gym.authors.apprentice.frontend.sizes import size
 
 _UNARY = {
     "exp": "exp", "log": "log", "abs": "abs", "sqrt": "sqrt", "relu": "relu", "neg": "neg", "tanh": "tanh",
     "sigmoid": "sigmoid", "erf": "erf", "rsqrt": "rsqrt", "reciprocal": "reciprocal", "sin": "sin", "cos": "cos",
-    "floor": "floor", "ceil": "ceil", "sign": "sign",
+    "floor": "floor", "ceil": "ceil", "sign": "sign", "round": "round", "trunc": "trunc",
 }  # fmt: skip
 _BINARY = {"mul": "mul", "div": "div", "maximum": "max", "minimum": "min"}
+#: Operators on truth values, which are 0 and 1.
+_LOGICAL = {"and": "min", "or": "max", "xor": "ne"}
 _COMPARE = {"gt": "gt", "lt": "lt", "ge": "ge", "le": "le", "eq": "eq", "ne": "ne"}
 
 
@@ -35,6 +38,22 @@ for _name, _function in _BINARY.items():
 for _name, _function in _COMPARE.items():
     for _form in ("Tensor", "Scalar"):
         HANDLERS[f"aten.{_name}.{_form}"] = _elementwise(_function, "bool")
+for _name, _function in _LOGICAL.items():
+    HANDLERS[f"aten.logical_{_name}.default"] = _elementwise(_function, "bool")
+
+
+def _bitwise(operator: str, function: str) -> Handler:
+    def handler(plan: PlanBuilder, left: Value, right: Value | bool) -> Value:
+        if not all(isinstance(x, bool) or (isinstance(x, Value) and x.dtype == "bool") for x in (left, right)):
+            raise Unsupported(f"Unsupported: aten.{operator} of whole numbers")
+        return apply(plan, function, left, right, dtype="bool")
+
+    return handler
+
+
+for _name, _function in _LOGICAL.items():
+    for _form in ("Tensor", "Scalar"):
+        HANDLERS[f"aten.bitwise_{_name}.{_form}"] = _bitwise(f"bitwise_{_name}", _function)
 
 
 @handles("add.Tensor", "add.Scalar")
@@ -83,6 +102,35 @@ def _clamp(plan: PlanBuilder, x: Value, low: float | None = None, high: float | 
 HANDLERS["aten.hardtanh.default"] = lambda plan, x, low=-1.0, high=1.0: _clamp(plan, x, low, high)
 
 
+@handles("clamp.Tensor")
+def _clamp_tensor(plan: PlanBuilder, x: Value, low: Value | None = None, high: Value | None = None) -> Value:
+    if low is not None:
+        x = apply(plan, "max", x, low)
+    return x if high is None else apply(plan, "min", x, high)
+
+
+@handles("remainder.Tensor", "remainder.Scalar")
+def _remainder(plan: PlanBuilder, x: Value, divisor: Value | float) -> Value:
+    return _rest(plan, x, divisor, "floor")
+
+
+@handles("fmod.Tensor", "fmod.Scalar")
+def _fmod(plan: PlanBuilder, x: Value, divisor: Value | float) -> Value:
+    return _rest(plan, x, divisor, "trunc")
+
+
+def _rest(plan: PlanBuilder, x: Value, divisor: Value | float, rounding: str) -> Value:
+    """Return what a division to a whole number leaves."""
+    quotient = apply(plan, rounding, apply(plan, "div", x, divisor))
+    return apply(plan, "sub", x, apply(plan, "mul", quotient, divisor))
+
+
+@handles("div.Tensor_mode", "div.Scalar_mode", "floor_divide.default")
+def _divide(plan: PlanBuilder, x: Value, divisor: Value | float, *, rounding_mode: str | None = "floor") -> Value:
+    quotient = apply(plan, "div", x, divisor)
+    return quotient if rounding_mode is None else apply(plan, rounding_mode, quotient)
+
+
 @handles("elu.default")
 def _elu(plan: PlanBuilder, x: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Value:
     # For x <= 0 the first term vanishes, for x > 0 the second: no comparison needed.
@@ -97,12 +145,27 @@ def _elu(plan: PlanBuilder, x: Value, alpha: float = 1.0, scale: float = 1.0, in
 def _pow(plan: PlanBuilder, x: Value, exponent: float) -> Value:
     if exponent == 0.5:
         return apply(plan, "sqrt", x)
+    if exponent < 0:
+        return apply(plan, "reciprocal", _pow(plan, x, -exponent))
     if exponent != int(exponent) or not 1 <= exponent <= 8:
-        raise Unsupported(f"Unsupported: aten.pow.Tensor_Scalar with exponent {exponent}")
+        return _power(plan, x, float(exponent))
     result = x
     for _ in range(int(exponent) - 1):
         result = apply(plan, "mul", result, x)
     return result
+
+
+@handles("pow.Tensor_Tensor")
+def _power(plan: PlanBuilder, x: Value, exponent: Value | float) -> Value:
+    """Return a power with a real exponent; only a positive base has one."""
+    return apply(plan, "exp", apply(plan, "mul", apply(plan, "log", x), exponent))
+
+
+@handles("pow.Scalar")
+def _exponential(plan: PlanBuilder, base: float, exponent: Value) -> Value:
+    if base <= 0:
+        raise Unsupported(f"Unsupported: aten.pow.Scalar with base {base}")
+    return apply(plan, "exp", apply(plan, "mul", exponent, log(base)))
 
 
 @handles("where.self")
@@ -115,6 +178,9 @@ def _logical_not(plan: PlanBuilder, x: Value) -> Value:
     return apply(plan, "eq", x, 0.0, dtype="bool")
 
 
+HANDLERS["aten.bitwise_not.default"] = _logical_not
+
+
 @handles("isnan.default")
 def _isnan(plan: PlanBuilder, x: Value) -> Value:
     return apply(plan, "ne", x, x, dtype="bool")
@@ -122,8 +188,18 @@ def _isnan(plan: PlanBuilder, x: Value) -> Value:
 
 @handles("scalar_tensor.default", "full.default")
 def _constant(plan: PlanBuilder, *arguments: Any, **_: Any) -> Value:
-    shape, value = ((), arguments[0]) if len(arguments) == 1 else (tuple(size(n) for n in arguments[0]), arguments[1])
+    shape, value = (
+        ((), arguments[0]) if len(arguments) == 1 else (tuple(sympify(n) for n in arguments[0]), arguments[1])
+    )
+    if isinstance(value, Value):  # a number that depends on the sizes
+        return Broadcast(shape, "float32", value)
     return Broadcast(shape, "float32", float(value))
+
+
+@handles("empty_permuted.default", "empty.memory_format", "zeros.default")
+def _zeros(plan: PlanBuilder, shape: list[int], *_: Any, **__: Any) -> Value:
+    """Return zeros, also for memory that may hold anything: whoever asked for it writes to it before it is read."""
+    return Broadcast(tuple(plan.sizes.named(n) if isinstance(n, int) else n for n in shape), "float32", 0.0)
 
 
 @handles("full_like.default")

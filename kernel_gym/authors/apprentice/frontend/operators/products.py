@@ -21,12 +21,12 @@ PIECE = 4 << 20
 
 @handles("mm.default")
 def _mm(plan: PlanBuilder, left: Value, right: Value) -> Value:
-    return _matrix_product(plan, left, right, 0)
+    return matrix_product(plan, left, right, 0)
 
 
 @handles("bmm.default")
 def _bmm(plan: PlanBuilder, left: Value, right: Value) -> Value:
-    return _matrix_product(plan, left, right, 1)
+    return matrix_product(plan, left, right, 1)
 
 
 @handles("addmm.default")
@@ -36,7 +36,7 @@ def _addmm(plan: PlanBuilder, bias: Value, left: Value, right: Value, *, beta: f
     return apply(plan, "add", scaled, bias if beta == 1 else apply(plan, "mul", bias, beta))
 
 
-def _matrix_product(plan: PlanBuilder, left: Value, right: Value, batch: int) -> Tensor:
+def matrix_product(plan: PlanBuilder, left: Value, right: Value, batch: int) -> Tensor:
     """Add the stage of a matrix product over `batch` leading dimensions; return its result."""
     operands = [plan.strided(operand) for operand in (left, right)]
     x, y = (_dense(plan, operand, batch) for operand in operands)
@@ -55,8 +55,8 @@ def _dense(plan: PlanBuilder, tensor: Tensor, batch: int) -> Tensor:
     rows, columns = tensor.shape[-2:]
     by_rows = row_major(tensor.shape)
     by_columns = (*row_major((*tensor.shape[:batch], columns, rows))[:batch], size(1), rows)
-    fits = any(_walked(plan, tensor, strides) for strides in (by_rows, by_columns))
-    return tensor if fits and tensor.offset == 0 else plan.tensor(plan.copied(tensor))
+    fits = any(_walked(plan, tensor, strides) for strides in (by_rows, by_columns)) and tensor.offset == 0
+    return tensor if fits and tensor.dtype == "float32" else plan.tensor(plan.copied(tensor))
 
 
 def _walked(plan: PlanBuilder, tensor: Tensor, strides: tuple[Size, ...]) -> bool:
@@ -109,7 +109,7 @@ def _convolve(plan: PlanBuilder, view: Tensor, filters: Tensor, strides: list[in
     if not isinstance(value, Reduce | Reorder):
         raise Unsupported("Unsupported: a convolution over nothing")
     target = plan.scratch(_result_shape(view, filters, directions))
-    dense = filters if filters.contiguous else plan.tensor(plan.copied(filters))
+    dense = filters if filters.contiguous and filters.dtype == "float32" else plan.tensor(plan.copied(filters))
     nest, space = plan.nest(value, Tensor(value.shape, "float32", target.buffer, row_major(value.shape)))
     plan.add(Either("", (gathered_product(plan, view, dense, strides, target),), nest), space)
     return target

@@ -37,9 +37,30 @@ def _amin(plan: PlanBuilder, x: Value, axes: Any = None, keep: bool = False) -> 
     return reduce(plan, "min", x, axes, keep)
 
 
-@handles("any.dim")
-def _any(plan: PlanBuilder, x: Value, axis: int, keep: bool = False) -> Value:
-    return reduce(plan, "max", x, axis, keep)
+@handles("any.dim", "any.dims", "any.default")
+def _any(plan: PlanBuilder, x: Value, axes: Any = None, keep: bool = False) -> Value:
+    return reduce(plan, "max", x, axes, keep)
+
+
+@handles("all.dim", "all.dims", "all.default")
+def _all(plan: PlanBuilder, x: Value, axes: Any = None, keep: bool = False) -> Value:
+    return reduce(plan, "min", x, axes, keep)
+
+
+@handles("prod.dim_int")
+def _prod(plan: PlanBuilder, x: Value, axis: int, keep: bool = False, **_: Any) -> Value:
+    """Multiply along an axis: the last of the running products."""
+    axis %= len(x.shape)
+    running = plan.scan(x, axis, "prod")
+    place = running.offset + (x.shape[axis] - 1) * running.strides[axis]
+    shape = (*x.shape[:axis], ONE, *x.shape[axis + 1 :])
+    last = Tensor(shape, running.dtype, running.buffer, running.strides, place)
+    return last if keep else reorder(last, tuple(n for n in range(len(shape)) if n != axis))
+
+
+@handles("prod.default")
+def _prod_of_all(plan: PlanBuilder, x: Value, **_: Any) -> Value:
+    return _prod(plan, plan.reshape(x, (product(x.shape),)), 0)  # type: ignore[no-any-return]
 
 
 @handles("max.dim")
@@ -156,6 +177,36 @@ def _batch_norm(
     deviation = apply(plan, "sqrt", apply(plan, "add", per_channel(variance, rank), eps))  # type: ignore[arg-type]
     scaled_ = scaled(plan, apply(plan, "div", centred, deviation), per_channel(weight, rank), per_channel(bias, rank))
     return (scaled_, None, None)
+
+
+@handles("_native_batch_norm_legit_functional.default")
+def _batch_norm_in_training(
+    plan: PlanBuilder,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    mean_: Value,
+    variance: Value,
+    training: bool,
+    momentum: float,
+    epsilon: float,
+) -> Any:
+    """Normalise by the batch's own statistics; they also move the running ones."""
+    rank = len(x.shape)
+    axes = [axis for axis in range(rank) if axis != 1]
+    centre = plan.tensor(mean(plan, x, axes, keep=False))
+    centred = apply(plan, "sub", x, per_channel(centre, rank))  # type: ignore[arg-type]
+    total = plan.tensor(reduce(plan, "sum", apply(plan, "mul", centred, centred), axes, keep=False))
+    count = extent(x, axes)
+    spread = apply(plan, "div", total, Extent((), "float32", count))
+    deviation = apply(plan, "sqrt", apply(plan, "add", per_channel(spread, rank), epsilon))  # type: ignore[arg-type]
+    normal = scaled(plan, apply(plan, "div", centred, deviation), per_channel(weight, rank), per_channel(bias, rank))
+    unbiased = apply(plan, "div", total, Extent((), "float32", count - 1))
+    moved = [
+        apply(plan, "add", apply(plan, "mul", old, 1.0 - momentum), apply(plan, "mul", new, momentum))
+        for old, new in ((mean_, centre), (variance, unbiased))
+    ]
+    return (normal, centre, deviation, *moved)
 
 
 @handles("_native_batch_norm_legit.no_stats")

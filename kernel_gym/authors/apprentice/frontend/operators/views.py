@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import sympy
+
 from kernel_gym.authors.apprentice.frontend.expression import Broadcast, Position, Tensor, Value, reorder
-from kernel_gym.authors.apprentice.frontend.operators.table import apply, handles, listed, reduce
-from kernel_gym.authors.apprentice.frontend.plan import Unsupported
+from kernel_gym.authors.apprentice.frontend.operators.table import apply, handles, listed
+from kernel_gym.authors.apprentice.frontend.operators.windows import window_count
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
-from kernel_gym.authors.apprentice.frontend.sizes import size
+from kernel_gym.authors.apprentice.frontend.sizes import Size, size
 
 
 @handles("permute.default")
@@ -47,29 +49,140 @@ def _expand(plan: PlanBuilder, x: Value, shape: list[int], **_: Any) -> Value:
     return x if target == x.shape else Broadcast(target, x.dtype, x)
 
 
-@handles("clone.default", "alias.default", "_to_copy.default", "contiguous.default")
+@handles("clone.default", "alias.default", "contiguous.default", "detach.default", "lift_fresh_copy.default")
 def _same(plan: PlanBuilder, x: Value, **_: Any) -> Value:
     return x
+
+
+@handles("_to_copy.default")
+def _converted(plan: PlanBuilder, x: Value, *, dtype: str = "", **_: Any) -> Value:
+    """Return a value as another element type: fractions are cut off for whole numbers, other types are floats here."""
+    kind, whole = dtype.removeprefix("torch."), x.dtype == "bool" or "int" in x.dtype
+    if kind == "bool" and x.dtype != "bool":
+        return apply(plan, "ne", x, 0.0, dtype="bool")
+    if kind in ("float16", "bfloat16") and x.dtype == "float32":
+        return apply(plan, f"as_{kind}", x)
+    return apply(plan, "trunc", x) if "int" in kind and not whole else x
+
+
+@handles("_assert_tensor_metadata.default", "_assert_async.msg", "_assert_scalar.default")
+def _checked(plan: PlanBuilder, *_: Any, **__: Any) -> None:
+    """Leave out a check of the exporter."""
+
+
+@handles("copy.default")
+def _copy(plan: PlanBuilder, target: Value, source: Value, *_: Any) -> Value:
+    return source if source.shape == target.shape else Broadcast(target.shape, source.dtype, source)
+
+
+@handles("repeat.default")
+def _repeat(plan: PlanBuilder, x: Value, times: list[int]) -> Value:
+    """Repeat along dimensions, each by a new dimension that is merged with its own."""
+    shape = ((size(1),) * (len(times) - len(x.shape))) + tuple(x.shape)
+    if all(count == 1 or extent == 1 for count, extent in zip(times, shape, strict=True)):
+        wide = tuple(size(n) if n != 1 else extent for n, extent in zip(times, shape, strict=True))
+        return x if wide == x.shape else Broadcast(wide, x.dtype, x)
+    lead = plan.reshape(x, shape)
+    apart = reorder(lead, tuple(place for axis in range(len(shape)) for place in (None, axis)))
+    wide = tuple(e for n, extent in zip(times, shape, strict=True) for e in (size(n), extent))
+    return plan.reshape(Broadcast(wide, x.dtype, apart), tuple(e * n for n, e in zip(times, shape, strict=True)))
 
 
 @handles("slice.Tensor")
 def _slice(
     plan: PlanBuilder, x: Value, axis: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Value:
+    return _sliced(plan, plan.strided(x), axis, start, end, step)
+
+
+def _sliced(plan: PlanBuilder, dense: Tensor, axis: int, start: Any, end: Any, step: int) -> Tensor:
+    """Return a part of a tensor; bounds that change with the sizes are sizes."""
+    axis %= len(dense.shape)
+    first, stop = _bounds(plan, dense.shape[axis], start, end)
+    extent = stop - first
+    if step != 1:
+        extent = plan.sizes.derive(f"part{len(plan.sizes.derived)}", sympy.floor((extent + step - 1) / step))
+    shape = (*dense.shape[:axis], extent, *dense.shape[axis + 1 :])
+    strides = (*dense.strides[:axis], dense.strides[axis] * step, *dense.strides[axis + 1 :])
+    return Tensor(shape, dense.dtype, dense.buffer, strides, dense.offset + first * dense.strides[axis])
+
+
+def _bounds(plan: PlanBuilder, whole: Size, start: Any, end: Any) -> tuple[Size, Size]:
+    """Return the first index of a slice and the one behind its last."""
+    length = plan.sizes.value(whole)
+
+    def place(bound: Any, default: Size) -> Size:
+        if bound is None or (isinstance(bound, int) and bound >= length):
+            return default
+        if isinstance(bound, int):
+            return max(size(0), whole + bound) if bound < -length else whole + bound if bound < 0 else size(bound)
+        return whole + bound if plan.sizes.value(bound) < 0 else bound
+
+    first = place(start, size(0)) if not isinstance(start, int) or start < length else whole
+    stop = place(end, whole)
+    return first, plan.sizes.named(stop) if isinstance(end, int) and 0 <= end < length else stop
+
+
+@handles("slice_scatter.default")
+def _slice_scatter(
+    plan: PlanBuilder, x: Value, part: Value, axis: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Value:
+    whole = plan.computed(plan.copied(x), plan.scratch(x.shape))
+    plan.computed(part, _sliced(plan, whole, axis, start, end, step))
+    return whole
+
+
+@handles("select_scatter.default")
+def _select_scatter(plan: PlanBuilder, x: Value, part: Value, axis: int, index: int) -> Value:
+    whole = plan.computed(plan.copied(x), plan.scratch(x.shape))
+    plan.computed(part, select(plan, whole, axis, index))
+    return whole
+
+
+@handles("split_with_sizes.default")
+def _split(plan: PlanBuilder, x: Value, sizes: list[Any], axis: int = 0) -> list[Value]:
+    dense, parts, at = plan.strided(x), [], size(0)
+    axis %= len(x.shape)
+    for number, extent in enumerate(sizes):
+        share = _share(plan, x.shape[axis], sizes, number)
+        parts.append(_sliced(plan, dense, axis, at, at + share, 1))
+        at = at + share
+    return parts
+
+
+def _share(plan: PlanBuilder, whole: Size, sizes: list[Any], number: int) -> Size:
+    """Return the extent of one part of a split: a share of the whole if all parts are equal."""
+    if len(set(sizes)) == 1 and isinstance(sizes[0], int):
+        return whole / len(sizes) if whole.free_symbols else size(sizes[0])
+    last = number == len(sizes) - 1
+    return whole - sum(size(n) for n in sizes[:-1]) if last else size(sizes[number])
+
+
+@handles("unfold.default")
+def _unfold(plan: PlanBuilder, x: Value, axis: int, length: int, step: int) -> Value:
     dense = plan.strided(x)
     axis %= len(x.shape)
-    length = plan.sizes.value(x.shape[axis])
-    first = min(length, start if start is None or start >= 0 else length + start) if start else 0
-    stop = length if end is None else min(length, end if end >= 0 else length + end)
-    if step != 1:
-        raise Unsupported(f"Unsupported: aten.slice.Tensor with step {step}")
-    extent = x.shape[axis] - first if stop == length else plan.sizes.named(stop) - first
-    shape = (*x.shape[:axis], extent, *x.shape[axis + 1 :])
-    return Tensor(shape, dense.dtype, dense.buffer, dense.strides, dense.offset + first * dense.strides[axis])
+    count = window_count(plan, x.shape[axis], size(length), step, 1)
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :], size(length))
+    stride = dense.strides[axis]
+    strides = (*dense.strides[:axis], stride * step, *dense.strides[axis + 1 :], stride)
+    return Tensor(shape, dense.dtype, dense.buffer, strides, dense.offset)
+
+
+@handles("constant_pad_nd.default")
+def _pad(plan: PlanBuilder, x: Value, widths: list[int], fill: float = 0.0) -> Value:
+    before, after = widths[::2][::-1], widths[1::2][::-1]
+    lead = len(x.shape) - len(before)
+    cut = plan.strided(x) if min(widths) < 0 else x
+    for number, (low, high) in enumerate(zip(before, after, strict=True)):
+        if min(low, high) < 0 and isinstance(cut, Tensor):
+            cut = _sliced(plan, cut, lead + number, max(0, -low), min(0, high) or None, 1)
+    return plan.padded(cut, [max(0, n) for n in before], [max(0, n) for n in after], float(fill))
 
 
 @handles("select.int")
-def _select(plan: PlanBuilder, x: Value, axis: int, index: int) -> Value:
+def select(plan: PlanBuilder, x: Value, axis: int, index: int) -> Tensor:
+    """Return one entry along an axis."""
     dense = plan.strided(x)
     axis %= len(x.shape)
     place = index if index >= 0 else x.shape[axis] + index
@@ -101,18 +214,12 @@ def _cat(plan: PlanBuilder, parts: list[Value], axis: int = 0) -> Value:
     return whole
 
 
-@handles("arange.start_step", "arange.default")
-def _arange(plan: PlanBuilder, first: int, end: int | None = None, step: int = 1, **_: Any) -> Value:
+@handles("arange.start_step", "arange.default", "arange.start")
+def _arange(plan: PlanBuilder, first: Any, end: Any = None, step: int = 1, **_: Any) -> Value:
     first, end = (0, first) if end is None else (first, end)
-    count = plan.sizes.named(end) if first == 0 and step == 1 else size(-(-(end - first) // step))
+    if not isinstance(end, int | float):
+        count = (end - first) / step
+    else:
+        whole = first == 0 and step == 1 and end == int(end)
+        count = plan.sizes.named(int(end)) if whole else size(-(-(end - first) // step))
     return Position((count,), "float32", first, step)
-
-
-@handles("gather.default")
-def _gather(plan: PlanBuilder, x: Value, axis: int, index: Value) -> Value:
-    """Pick one element of each row, as the sum over the row of x where the position equals the index."""
-    axis %= len(x.shape)
-    if axis != len(x.shape) - 1 or index.shape[axis] != 1:
-        raise Unsupported("Unsupported: aten.gather.default other than of one element of each row")
-    here = apply(plan, "eq", Position((x.shape[axis],), "float32"), index, dtype="bool")
-    return reduce(plan, "sum", apply(plan, "where", here, x, 0.0), axis)

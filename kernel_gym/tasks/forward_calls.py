@@ -1,0 +1,126 @@
+"""What a module's `forward` does beside returning tensors: what it writes to, and which random numbers it draws."""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from kernel_gym.errors import TaskError
+
+#: Files of problem modules are named so; see `instance.py`.
+PROBLEM = "<kernel_gym_problem_"
+#: Operators that update running statistics without saying so in their schema: the positions of these and of `training`.
+_STATISTICS = {
+    "aten.native_batch_norm.default": ((3, 4), 5),
+    "aten._native_batch_norm_legit.default": ((3, 4), 5),
+    "aten._batch_norm_impl_index.default": ((3, 4), 5),
+    "aten._batch_norm_with_update.default": ((3, 4), None),
+}
+#: Functions that draw a whole tensor, which is drawn once instead.
+_DRAWING = ("randn", "rand", "randint", "randperm", "normal")
+
+
+class ForwardCalls(TorchDispatchMode):
+    """Records the operators that run within it and the tensors that they write to; refuses those that draw numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._written: set[int] = set()
+        self._operators = hashlib.sha256()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = str(func)
+        self._operators.update(name.encode())
+        drawn = (kwargs or {}).get("generator") is not None  # by SeededDraws
+        if torch.Tag.nondeterministic_seeded in func.tags and "attention" not in name and not drawn:
+            raise TaskError(
+                f"forward() draws random numbers with {name}{here()}, which a kernel cannot repeat: "
+                "draw them in get_inputs()"
+            )
+        for position, argument in enumerate(func._schema.arguments):
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                self._note(args[position] if position < len(args) else (kwargs or {}).get(argument.name))
+        positions, training = _STATISTICS.get(name, ((), None))
+        if positions and (training is None or args[training]):
+            self._note([args[position] for position in positions])
+        return func(*args, **(kwargs or {}))
+
+    @property
+    def structure(self) -> str:
+        """A hash of the operators in their order."""
+        return self._operators.hexdigest()[:16]
+
+    def changed(self, tensor: torch.Tensor) -> bool:
+        """Return whether an operator wrote to the tensor's memory."""
+        return _memory(tensor) in self._written
+
+    def _note(self, tree: Any) -> None:
+        self._written |= {_memory(leaf) for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)}
+
+
+class SeededDraws(TorchFunctionMode):
+    """Makes `torch.randn` and its like return the same numbers at every run of `forward`.
+
+    The numbers depend on `seed`, on the order of the calls and on their arguments; `dtype` raises their precision.
+    """
+
+    def __init__(self, seed: int, dtype: torch.dtype | None = None) -> None:
+        super().__init__()
+        self._seed, self._dtype = seed, dtype
+        self.places: list[str] = []
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name, settings = getattr(func, "__name__", ""), dict(kwargs or {})
+        base = name.removesuffix("_like")
+        if base not in _DRAWING or "generator" in settings:
+            return func(*args, **settings)
+        self.places.append(f"torch.{name}{here()}")
+        if name != base:
+            like, args = args[0], (*args[1:], tuple(int(n) for n in args[0].shape))
+            settings = {"dtype": settings.get("dtype") or like.dtype}
+        settings = {key: value for key, value in settings.items() if key in ("dtype", "size", "low", "high")}
+        with _disable_current_modes():  # a real tensor, which an export keeps as a constant
+            generator = torch.Generator().manual_seed(self._seed + len(self.places))
+            drawn = getattr(torch, base)(*args, **settings, generator=generator)
+            return drawn.to(self._dtype) if self._dtype and drawn.is_floating_point() else drawn
+
+
+def same_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Return whether two tensors share memory."""
+    return _memory(left) == _memory(right)
+
+
+def here() -> str:
+    """Return the line of the problem file that is running, as words; empty if there is none."""
+    frame = sys._getframe(1)
+    while frame is not None and not frame.f_code.co_filename.startswith(PROBLEM):
+        frame = frame.f_back  # type: ignore[assignment]
+    return "" if frame is None else _words(frame.f_code.co_filename, frame.f_lineno)
+
+
+def line_of(error: BaseException) -> str:
+    """Return the line of the problem file that raised an error, as words; empty if none did."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(PROBLEM)]
+    return _words(frames[-1].filename, frames[-1].lineno or 0) if frames else ""
+
+
+def _words(file: str, line: int) -> str:
+    text = linecache.getline(file, line).strip()
+    return f" at line {line} ({text})" if text else f" at line {line}"
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)
