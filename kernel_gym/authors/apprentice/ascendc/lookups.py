@@ -203,7 +203,7 @@ class LookupElementWriter(EntryWriter):
 
 
 class ScatterRowWriter(MovedEntriesWriter):
-    """Writes a scatter of entries. A core has a part of the elements of all entries, so the order of entries is kept."""
+    """Writes a scatter of entries. A core has a part of the elements of every entry, so their order is kept."""
 
     def process(self) -> None:
         add = self.code.add
@@ -236,7 +236,7 @@ class ScatterElementWriter(EntryWriter):
     """Writes a scatter of single elements: the scalar unit writes to a part of a row on chip."""
 
     def process(self) -> None:
-        add, spell = self.code.add, self.spelling.spell
+        add = self.code.add
         with self.code.function("__aicore__ inline void Process()"):
             self.core_share()
             with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):

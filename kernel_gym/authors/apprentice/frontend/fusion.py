@@ -234,8 +234,8 @@ def fuse(
 ) -> tuple[Nest, IterationSpace]:
     """Return the loop nest that computes `value` into `target`, and its iteration space.
 
-    `materialise` is called for parts that need a nest of their own, and returns the tensor that holds the part. `floats`
-    returns a buffer with the same elements as floats.
+    `materialise` is called for parts that need a nest of their own, and returns the tensor that holds the part.
+    `floats` returns a buffer with the same elements as floats.
     """
     replaced: dict[int, Tensor] = {}
     while True:
