@@ -21,6 +21,7 @@ SUITES: dict[str, int | None] = {
     "basics": None,
     "level1": 1,
     "level2": 2,
+    "level3": 3,
     "attention": None,
     "attention_parts": None,
     "mhc": None,

@@ -73,7 +73,8 @@ class TaskDefinition:
     that the module is constructed with. `settings` are constants beside the sizes, as they are written in the text: a
     number that no case varies, or an expression over the sizes. `repaired` says what was mended in a defective
     original, `redundant` which of its steps do nothing. `reference` is the paper that defines the module, `published`
-    the shapes and arguments of the set that it belongs to; both stand in the module's docstring.
+    the shapes and arguments of the set that it belongs to; both stand in the module's docstring. `modules` is the text
+    of further modules that the layers are made of.
     """
 
     number: int | None
@@ -90,6 +91,7 @@ class TaskDefinition:
     redundant: str = ""
     reference: str = ""
     published: str = ""
+    modules: str = ""
 
     def task(self, suite: str, level: int | None = None) -> Task:
         """Return the task that is defined here."""
@@ -110,7 +112,8 @@ class TaskDefinition:
 
     def source(self) -> str:
         """Return the text of the module in KernelBench's format."""
-        body = "\n".join([self._constants(), self._model(), self._functions()])
+        further = [f"\n{dedent(self.modules).strip()}\n"] if self.modules else []
+        body = "\n".join([self._constants(), *further, self._model(), self._functions()])
         imports = [statement for use, statement in _IMPORTS.items() if use in body]
         return "\n".join([*imports, "", body])
 

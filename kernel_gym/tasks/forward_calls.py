@@ -88,14 +88,18 @@ class SeededDraws(TorchFunctionMode):
         if base not in _DRAWING or "generator" in settings:
             return func(*args, **settings)
         self.places.append(f"torch.{name}{here()}")
+        kind = settings.get("dtype")
         if name != base:
-            like, args = args[0], (*args[1:], tuple(int(n) for n in args[0].shape))
-            settings = {"dtype": settings.get("dtype") or like.dtype}
+            kind, args = kind or args[0].dtype, (*args[1:], tuple(int(n) for n in args[0].shape))
+        if kind is not None and not kind.is_floating_point:
+            settings["dtype"] = kind
+        elif "dtype" in settings:  # drawn as floats at any precision, so that the numbers are the same
+            del settings["dtype"]
         settings = {key: value for key, value in settings.items() if key in ("dtype", "size", "low", "high")}
         with _disable_current_modes():  # a real tensor, which an export keeps as a constant
             generator = torch.Generator().manual_seed(self._seed + len(self.places))
             drawn = getattr(torch, base)(*args, **settings, generator=generator)
-            return drawn.to(self._dtype) if self._dtype and drawn.is_floating_point() else drawn
+            return drawn.to(self._dtype or kind or drawn.dtype) if drawn.is_floating_point() else drawn
 
 
 def same_memory(left: torch.Tensor, right: torch.Tensor) -> bool:

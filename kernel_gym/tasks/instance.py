@@ -322,7 +322,7 @@ def _task_error(what: str, case: Case) -> Iterator[None]:
 
 @contextmanager
 def _swapping_fakes() -> Iterator[None]:
-    """Let a module of fake tensors be converted (`.half()`): torch refuses, because fake tensors are referenced weakly."""
+    """Let a module of fake tensors be converted (`.half()`); torch refuses, because weak references to them exist."""
     swap = torch.utils.swap_tensors
 
     def swap_fakes(left: torch.Tensor, right: torch.Tensor) -> None:

@@ -31,8 +31,8 @@ def get_init_inputs():
 """
 
 
-def instance(body: str) -> ModuleInstance:
-    text = TEXT.replace("BODY", body.replace("\n", "\n        "))
+def instance(body: str, norm: str = "nn.BatchNorm1d(3)") -> ModuleInstance:
+    text = TEXT.replace("BODY", body.replace("\n", "\n        ")).replace("nn.BatchNorm1d(3)", norm)
     return ModuleInstance(text, f"{abs(hash(body)):016x}" * 4, Case("public", "public"), ())
 
 
@@ -85,7 +85,7 @@ def test_what_no_kernel_can_repeat_is_refused_with_its_line(body: str, reason: s
 
 
 def test_a_module_in_half_precision_has_a_signature() -> None:
-    module = instance("return self.norm.half()(x.half())")
+    module = instance("return self.norm(x.half())", norm="nn.BatchNorm1d(3).half()")
     assert module.signature.outputs[0].dtype == "float16"
 
 

@@ -14,8 +14,8 @@ from kernel_gym.tasks.task import Task
 
 ALL = [task for name in SUITES for task in load_suite(name)]
 ids = [task.id for task in ALL]
-#: Modules of papers, which `test_formulations.py` runs too.
-PUBLISHED = [task for task in ALL if task.suite in ("attention", "attention_parts", "mhc")]
+#: Modules of papers, which `test_formulations.py` and `test_networks.py` run too.
+PUBLISHED = [task for task in ALL if task.suite in ("attention", "attention_parts", "mhc", "level3")]
 QUICK = [task for task in ALL if task not in PUBLISHED]
 
 
@@ -28,14 +28,17 @@ def values(instance: ModuleInstance) -> list[torch.Tensor]:
     return [*tensors, *(fixed[position] if position in fixed else state[spec.name] for position, spec in rest)]
 
 
-@pytest.mark.parametrize(("suite", "count"), [("level1", 100), ("level2", 100), ("attention", 79), ("mhc", 15)])
+@pytest.mark.parametrize(
+    ("suite", "count"), [("level1", 100), ("level2", 100), ("level3", 50), ("attention", 79), ("mhc", 15)]
+)
 def test_a_suite_has_each_of_its_numbers_once(suite: str, count: int):
     assert [task.number for task in load_suite(suite)] == list(range(1, count + 1))
     assert len({task.name for task in load_suite(suite)}) == count
 
 
 def test_a_module_of_a_paper_names_number_category_shapes_and_reference():
-    for task in PUBLISHED:
+#: Modules of papers, which `test_formulations.py` and `test_networks.py` run too.
+PUBLISHED = [task for task in ALL if task.suite in ("attention", "attention_parts", "mhc", "level3")]
         assert f"Number {task.number}, category {task.category}. Published shapes: " in task.source
         assert "Reference: " in task.source
 

@@ -43,7 +43,9 @@ SLOW = {
     "take along": Module("torch.take_along_dim(x, i, dim=1)", {"x": X, "i": _at("columns", "rows", "20")}),
     "index_select": Module("torch.index_select(x, 1, i)", {"x": X, "i": _at("columns", "20")}),
     "two indices": Module("x[i, j]", {"x": X, "i": _at("rows", "20"), "j": _at("columns", "20")}),
-    "a long row": Module("torch.gather(x, 1, i)", {"x": "torch.rand(2, 20000 + rows)", "i": _at("20000", "2", "columns")}),
+    "a long row": Module(
+        "torch.gather(x, 1, i)", {"x": "torch.rand(2, 20000 + rows)", "i": _at("20000", "2", "columns")}
+    ),
     "scatter": Module("x.scatter(1, i, u)", {"x": X, "i": _at("columns", "rows", "20"), "u": U}),
     "index_copy": Module("x.index_copy(0, i, u)", {"x": X, "i": _at("rows", "20"), "u": "torch.rand(20, columns)"}),
     "assignment": Module("x[i] = u\nreturn x", {"x": X, "i": _at("rows", "20"), "u": "torch.rand(20, columns)"}),
@@ -64,7 +66,9 @@ SLOW = {
     "split": Module("a, b = x.split([3, 5], dim=1)\nreturn a.sum(1) + b.mean(1)", {"x": "torch.rand(rows, 8)"}),
     "steps": Module("x[:, ::2] - x[:, 1::2]", {"x": "torch.rand(rows, 2 * columns)"}),
     "unfold": Module("x.unfold(1, 8, 4).mean(dim=-1)"),
-    "bounds": Module("torch.clamp(x, l, h)", {"x": X, "l": "0.3 * torch.rand(columns)", "h": "0.7 + torch.rand(columns)"}),
+    "bounds": Module(
+        "torch.clamp(x, l, h)", {"x": X, "l": "0.3 * torch.rand(columns)", "h": "0.7 + torch.rand(columns)"}
+    ),
     "truths": Module("(x > 0.5) & (y > 0.5)", {"x": X, "y": "torch.rand(columns)"}),
     "powers": Module("torch.pow(x, y)", {"x": "torch.rand(rows, columns) + 0.1", "y": "torch.rand(columns)"}),
     "product": Module("torch.prod(x, dim=0)"),
@@ -75,7 +79,10 @@ SLOW = {
         "F.batch_norm(x, self.mean, self.spread, training=True)", IMAGE,
         {"mean": "nn.Buffer(torch.zeros(3))", "spread": "nn.Buffer(torch.ones(3))"},
     ),
-    "a cache": Module("self.cache[:, 5] = x\nreturn x @ self.cache.T", {"x": "torch.rand(4)"}, {"cache": "nn.Buffer(torch.zeros(4, 16))"}),
+    "a cache": Module(
+        "self.cache[:, 5] = x\nreturn x @ self.cache.T", {"x": "torch.rand(4)"},
+        {"cache": "nn.Buffer(torch.zeros(4, 16))"},
+    ),
     "noise": Module("x + torch.randn_like(x)"),
     "float16": Module("F.gelu(self.l(x))", {"x": "torch.rand(rows, 24).half()"}, {"l": "nn.Linear(24, 40).half()"}),
     "bfloat16": Module(
@@ -85,7 +92,10 @@ SLOW = {
         "s = x.abs().amax(1, keepdim=True) / 127\nreturn torch.round(x / s).to(torch.int8), s",
         {"x": "torch.randn(rows, columns)"},
     ),
-    "int8 in": Module("q.float() * s", {"q": "torch.randint(-128, 128, (rows, columns), dtype=torch.int8)", "s": "torch.rand(rows, 1)"}),
+    "int8 in": Module(
+        "q.float() * s",
+        {"q": "torch.randint(-128, 128, (rows, columns), dtype=torch.int8)", "s": "torch.rand(rows, 1)"},
+    ),
     "int32": Module("a + 3", {"a": "torch.randint(-99, 99, (rows, columns), dtype=torch.int32)"}),
     "int64": Module("a.sum(1)", {"a": "torch.randint(0, 99, (rows, columns))"}),
     "a tensor called t": Module("F.cross_entropy(x, t)", {"x": X, "t": _at("columns", "rows")}),

@@ -28,6 +28,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Scatter,
     Stage,
 )
+from kernel_gym.authors.apprentice.frontend.workspace import renamed
 
 _DEVICE_HELPERS = """\
 // By arithmetic, without a branch.
@@ -66,6 +67,14 @@ static uint32_t AtMost(uint32_t n, uint32_t limit)
     return limit + (n - limit) * (n < limit);
 }
 """
+_LARGER_HELPER = """\
+static uint32_t AtLeast(uint32_t n, uint32_t limit)
+{
+    return n < limit ? limit : n;
+}
+"""
+#: In a plan of more launches than this, launches of the same code share one class.
+MANY = 40
 
 
 @dataclass
@@ -103,24 +112,40 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice) -> st
             taken[role] = taken.get(role, 0) + 1
             suffix = "" if total == 1 else role if taken[role] == 1 else f"{role}{taken[role]}"
             writer = _writer(plan, stage, chosen, spelling, f"{_prefix(plan)}{suffix}")
+            if total > MANY:
+                # The same names in all launches, so that those of the same code have the same text.
+                names = {f"operand{n}": name for n, (name, _) in enumerate(writer.buffers_used())}
+                alike = renamed(stage, {name: operand for operand, name in names.items()})
+                writer = _writer(plan, alike, chosen, spelling, writer.prefix)
+                writer.names = names
             writer.vector_only = cube and not isinstance(stage, Product)
             writer.advance = dict(part.pieces.advance) if part.pieces else {}
             part.writers.append(writer)
-    classes = [
-        _headed(role, writer.write().rstrip("\n")) if total > 1 else writer.write().rstrip("\n")
-        for part in parts
-        for role, writer in zip(part.roles, part.writers, strict=True)
-    ]
+    classes = _classes(parts, total)
     code = CodeWriter()
     code.add(f"// {plan.title}", schedule.comment(), '#include "kernel_operator.h"', '#include "kernel_gym.h"')
     if cube:
         code.add(spelling.spell("matmul.include"))
     floats = any("Larger(" in text or "Smaller(" in text for text in classes)
-    for text in (_DEVICE_HELPERS, *([_FLOAT_HELPERS] if floats else []), *classes, _HOST_HELPERS):
+    larger = [_LARGER_HELPER] if any("AtLeast(" in buffer.elements for buffer in plan.buffers) else []
+    for text in (_DEVICE_HELPERS, *([_FLOAT_HELPERS] if floats else []), *classes, _HOST_HELPERS, *larger):
         code.add("", *text.rstrip("\n").split("\n"))
     code.add("")
     _host(code, plan, parts, spelling)
     return code.text()
+
+
+def _classes(parts: list[_Part], total: int) -> list[str]:
+    """Return the text of every class; launches that would have the same text use one class."""
+    texts: dict[str, str] = {}
+    prefixes: dict[str, str] = {}
+    for part in parts:
+        for role, writer in zip(part.roles, part.writers, strict=True):
+            text = writer.write().rstrip("\n")
+            key = text.replace(writer.kernel, "").replace(writer.prefix, "") if total > MANY else writer.prefix
+            writer.prefix = prefixes.setdefault(key, writer.prefix)
+            texts.setdefault(writer.prefix, _headed(role, text) if total > 1 else text)
+    return list(texts.values())
 
 
 def _parts(stage: Stage, schedule: Schedule) -> list[_Part]:
@@ -177,7 +202,7 @@ def _writer(plan: Plan, nest: Launch, schedule: Schedule, spelling: SpellingChoi
 def _host(code: CodeWriter, plan: Plan, parts: list[_Part], spelling: SpellingChoice) -> None:
     with code.function(spelling.spell("launch.entry")):
         writers = [writer for part in parts for writer in part.writers]
-        used = {name for writer in writers for name, _ in writer.buffers_used()}
+        used = {writer.names.get(name, name) for writer in writers for name, _ in writer.buffers_used()}
         text = " ".join([value for writer in writers for _, value in writer.fields()] + [e for _, e in plan.derived])
         text += " ".join(b.elements for b in plan.buffers) + " ".join(str(part.pieces) for part in parts)
         for buffer in sorted(plan.buffers, key=lambda item: (item.origin, item.index)):

@@ -30,6 +30,7 @@ class EntryWriter(StageWriter):
     code: CodeWriter = field(default_factory=CodeWriter)
     vector_only: bool = False
     advance: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
 
     @property
     def entries(self) -> str:

@@ -51,6 +51,7 @@ class NestWriter(StageWriter):
     code: CodeWriter = field(default_factory=CodeWriter)
     vector_only: bool = False
     advance: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     #: How many work tensors the body needs, and whether it computes scalars on the vector unit; set by writing it.
     work: int = 0
     numbers_by_vector: bool = False

@@ -25,6 +25,7 @@ class ProductWriter(StageWriter):
     code: CodeWriter = field(default_factory=CodeWriter)
     vector_only: bool = False
     advance: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
 
     def buffers_used(self) -> list[tuple[str, str]]:
         names = dict.fromkeys((self.product.left.buffer, self.product.right.buffer, self.product.target))

@@ -28,6 +28,7 @@ class ScanWriter(StageWriter):
     code: CodeWriter = field(default_factory=CodeWriter)
     vector_only: bool = False
     advance: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
 
     def buffers_used(self) -> list[tuple[str, str]]:
         return [(self.scan.source, "float"), (self.scan.target, "float")]

@@ -23,6 +23,8 @@ class StageWriter(Protocol):
     vector_only: bool
     #: By buffer, the number of elements by which the host advances its address.
     advance: dict[str, str]
+    #: The plan's buffers by their names in the class, where these differ.
+    names: dict[str, str]
 
     # ---- for subclasses ---------------------------------------------------------------------------------------
 
@@ -137,6 +139,7 @@ class StageWriter(Protocol):
 
     def pointer(self, buffer: str) -> str:
         """Return a buffer's address in host code."""
+        buffer = self.names.get(buffer, buffer)
         base = buffer if self.plan.buffer(buffer).origin == "workspace" else f"{buffer}.ptr"
         return f"(float *){base} + {self.advance[buffer]}" if buffer in self.advance else base
 

@@ -33,6 +33,12 @@ static long long AtMost(long long n, long long limit)
     return n < limit ? n : limit;
 }
 """
+_LARGER_HOST = """\
+static long long AtLeast(long long n, long long limit)
+{
+    return n < limit ? limit : n;
+}
+"""
 
 #: The reduced loops of a convolution along one direction: channels and places in the window.
 LINE = 2
@@ -75,7 +81,8 @@ def write_kernel(plan: Plan, schedule: CudaSchedule, spelling: SpellingChoice) -
     helpers = [rows.helper(name, spelling, shuffle=schedule.shuffle) for name in used]
     code = CodeWriter()
     code.add(f"// {plan.title}", schedule.comment(), spelling.spell("include.header"), *_headers(plan, spelling))
-    for text in (*helpers, *kernels, _HOST):
+    larger = [_LARGER_HOST] if any("AtLeast(" in buffer.elements for buffer in plan.buffers) else []
+    for text in (*helpers, *kernels, _HOST, *larger):
         code.add("", *text.rstrip("\n").split("\n"))
     code.add("")
     _host(code, plan, parts, spelling)

@@ -153,8 +153,8 @@ class Scan:
 class Lookup:
     """Picks entries along an axis: `target[row, j] = source[row, index[row, j]]`, with entries of `length` elements.
 
-    `fields` has `rows`, `count` (indices of a row), `axis` and `length`, and `indexRows`, which is 1 if all rows use the
-    same indices. Indices are whole numbers held as floats. If an entry is a `single` element, there is no `length`.
+    `fields` has `rows`, `count` (indices of a row), `axis` and `length`, and `indexRows`, which is 1 if all rows use
+    the same indices. Indices are whole numbers held as floats. If an entry is a `single` element, there is no `length`.
     """
 
     name: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import isclose, prod
 from typing import Any
 
@@ -23,6 +24,7 @@ from kernel_gym.authors.apprentice.frontend.sizes import (
     sized_whole,
 )
 from kernel_gym.authors.apprentice.frontend.workspace import renamed
+from kernel_gym.hardware.host.tensors import WORKSPACE_BYTES, WORKSPACE_FACTOR
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -47,6 +49,8 @@ class PlanBuilder:
     moved: dict[str, str] = field(default_factory=dict)
     _held: dict[int, tuple[Value, Tensor]] = field(default_factory=dict)
     _inputs: dict[str, Tensor] = field(default_factory=dict)
+    _extents: dict[str, Size] = field(default_factory=dict)
+    _origin: dict[str, str] = field(default_factory=dict)
 
     def input(self, name: str, index: int, extents: tuple[int, ...], dtype: str) -> Tensor:
         """Declare an input. A dimension that is 1 at every case is broadcast, so it becomes a literal 1."""
@@ -61,7 +65,33 @@ class PlanBuilder:
         self._inputs[name] = contiguous(name, shape, dtype)
         return self._inputs[name]
 
+    @cached_property
+    def dimensions_at(self) -> list[dict[str, int]]:
+        """The dimensions of all inputs by name, at every case of the task."""
+        inputs = [buffer for buffer in self.buffers if buffer.origin == "input"]
+        places = {f"{b.name}.shape[{axis}]": (b.index, axis) for b in inputs for axis in range(b.rank)}
+        return [{name: shapes[i][axis] for name, (i, axis) in places.items()} for shapes in self.cases]
+
+    def largest_elements(self) -> dict[str, int]:
+        """Return the most elements of every part of the workspace at any case."""
+        return {
+            name: max(self.sizes.value_at(extent, at) for at in self.dimensions_at)
+            for name, extent in self._extents.items()
+            if name not in self.moved and self._origin[name] == "workspace"
+        }
+
+    def fits(self) -> bool:
+        """Return whether the workspace holds all its parts side by side at every case."""
+        parts = [name for name, origin in self._origin.items() if origin == "workspace" and name not in self.moved]
+        others = [name for name, origin in self._origin.items() if origin != "workspace"]
+        for at in self.dimensions_at:
+            need, given = (sum(self.sizes.value_at(self._extents[n], at) for n in names) for names in (parts, others))
+            if 4 * need + 1024 * len(parts) > WORKSPACE_BYTES + WORKSPACE_FACTOR * 2 * given:
+                return False
+        return True
+
     def _declare(self, name: str, dtype: str, origin: str, index: int, shape: tuple[Size, ...]) -> None:
+        self._extents[name], self._origin[name] = product(shape), origin
         self.buffers.append(Buffer(name, dtype, origin, index, c_expression(product(shape)), len(shape)))
 
     def tensor(self, value: Value) -> Tensor:

@@ -13,7 +13,7 @@ from kernel_gym.authors.apprentice.frontend.operators.table import apply
 from kernel_gym.authors.apprentice.frontend.plan import Either, Nest, Pieces, Plan, Unsupported
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder, Shapes
 from kernel_gym.authors.apprentice.frontend.sizes import Size, c_expression
-from kernel_gym.authors.apprentice.frontend.workspace import shared
+from kernel_gym.authors.apprentice.frontend.workspace import packed, shared
 from kernel_gym.tasks.graph import GETITEM, Call, Graph, GraphInput, Result
 
 #: By node, for numbers that differ at other cases: by the public number, those at the other cases.
@@ -102,7 +102,9 @@ def read(
     )
     buffers = tuple(buffer for buffer in builder.buffers if buffer.name not in builder.moved)
     plan = Plan(name, title, buffers, derived, stages)
-    return plan if fused else shared(plan)
+    if not fused:
+        return shared(plan)
+    return plan if builder.fits() else packed(plan, builder.largest_elements())
 
 
 def _widened(graph: Graph) -> set[str]:
@@ -194,11 +196,9 @@ def _with_sizes(builder: PlanBuilder, stage: Any, cases: Sequence[Shapes]) -> An
     if stage.name not in builder.spaces:
         return stage
     space = builder.spaces[stage.name]
-    inputs = [buffer for buffer in builder.buffers if buffer.origin == "input"]
-    index = {f"{b.name}.shape[{axis}]": (b.index, axis) for b in inputs for axis in range(b.rank)}
-    at = [{name: shapes[i][axis] for name, (i, axis) in index.items()} for shapes in cases]
 
     def largest(extent: Size) -> int:
+        at = builder.dimensions_at
         return max([builder.sizes.value(extent), *(builder.sizes.value_at(extent, shapes) for shapes in at)])
 
     if isinstance(stage, Either):

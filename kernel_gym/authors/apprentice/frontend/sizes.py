@@ -43,6 +43,8 @@ class Sizes:
     derived: dict[Size, Size] = field(default_factory=dict)
     aliases: dict[Size, Size] = field(default_factory=dict)
     local: set[Size] = field(default_factory=set)
+    #: Values of derived numbers at other shapes, by the identity of the shapes.
+    _elsewhere: dict[tuple[int, Size], int] = field(default_factory=dict)
 
     def atom(self, name: str, value: int) -> Size:
         """Add a dimension of an input, written `name` in host code."""
@@ -67,15 +69,24 @@ class Sizes:
         """Return the value of an expression at the public case."""
         if isinstance(expression, sympy.Integer):
             return int(expression)
-        values: dict[Any, Any] = {atom: self.values[atom] for atom in expression.free_symbols}
-        return int(expression.subs(values))
+        values: dict[Any, Any] = {atom: sympy.Integer(self.values[atom]) for atom in expression.free_symbols}
+        return int(expression.xreplace(values))
 
     def value_at(self, expression: Size, shapes: dict[str, int]) -> int:
-        """Return the value of an expression at other shapes, given by the names of the dimensions."""
-        values: dict[Any, Any] = {}
-        for atom in expression.free_symbols:
-            values[atom] = self.value_at(self.derived[atom], shapes) if atom in self.derived else shapes[str(atom)]
-        return int(expression.subs(values))
+        """Return the value of an expression at other shapes, given by the names of the dimensions.
+
+        Values are kept by the identity of `shapes`, which must live as long as the plan under construction.
+        """
+        values = {atom: sympy.Integer(self._atom_at(atom, shapes)) for atom in expression.free_symbols}
+        return int(expression.xreplace(values))
+
+    def _atom_at(self, atom: Size, shapes: dict[str, int]) -> int:
+        if atom not in self.derived:
+            return shapes[str(atom)]
+        key = (id(shapes), atom)
+        if key not in self._elsewhere:
+            self._elsewhere[key] = self.value_at(self.derived[atom], shapes)
+        return self._elsewhere[key]
 
     def unify(self, left: Size, right: Size) -> None:
         """Record that two sizes are equal in every run, because an elementwise operator combines them."""

@@ -30,6 +30,41 @@ def shared(plan: Plan) -> Plan:
     return replace(plan, stages=stages, buffers=buffers)
 
 
+def packed(plan: Plan, elements: Mapping[str, int]) -> Plan:
+    """Return the plan with parts of the workspace reused for later results of any size, once they were last read.
+
+    `elements` says how many elements a part has at the largest case. A reused part is as large as its largest result.
+    """
+    used = [touched(stage) & elements.keys() for stage in plan.stages]
+    last = {name: index for index, names in enumerate(used) for name in names}
+    texts = {buffer.name: buffer.elements for buffer in plan.buffers}
+    spare: list[str] = []
+    places: dict[str, str] = {}
+    held: dict[str, int] = {}
+    sizes: dict[str, list[str]] = {}
+    for index, names in enumerate(used):
+        for name in sorted(names - places.keys(), key=lambda item: -elements[item]):
+            place = min(spare, key=lambda item: abs(held[item] - elements[name]), default=name)
+            if place in spare:
+                spare.remove(place)
+            places[name], held[place] = place, max(held.get(place, 0), elements[name])
+            sizes[place] = list(dict.fromkeys([*sizes.get(place, []), texts[name]]))
+        spare += [places[name] for name in names if last[name] == index]
+    buffers = tuple(
+        replace(buffer, elements=_largest(sizes[buffer.name])) if buffer.name in sizes else buffer
+        for buffer in plan.buffers
+        if places.get(buffer.name, buffer.name) == buffer.name
+    )
+    return replace(plan, buffers=buffers, stages=tuple(renamed(stage, places) for stage in plan.stages))
+
+
+def _largest(texts: list[str]) -> str:
+    text = texts[0]
+    for other in texts[1:]:
+        text = f"AtLeast({text}, {other})"
+    return text
+
+
 def touched(stage: Any) -> set[str]:
     """Return the buffers that a stage reads or writes."""
     match stage:

@@ -188,9 +188,8 @@ def _isnan(plan: PlanBuilder, x: Value) -> Value:
 
 @handles("scalar_tensor.default", "full.default")
 def _constant(plan: PlanBuilder, *arguments: Any, **_: Any) -> Value:
-    shape, value = (
-        ((), arguments[0]) if len(arguments) == 1 else (tuple(sympify(n) for n in arguments[0]), arguments[1])
-    )
+    extents, value = ((), arguments[0]) if len(arguments) == 1 else arguments
+    shape = tuple(sympify(n) for n in extents)
     if isinstance(value, Value):  # a number that depends on the sizes
         return Broadcast(shape, "float32", value)
     return Broadcast(shape, "float32", float(value))

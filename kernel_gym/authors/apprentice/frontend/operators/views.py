@@ -143,7 +143,7 @@ def _select_scatter(plan: PlanBuilder, x: Value, part: Value, axis: int, index: 
 def _split(plan: PlanBuilder, x: Value, sizes: list[Any], axis: int = 0) -> list[Value]:
     dense, parts, at = plan.strided(x), [], size(0)
     axis %= len(x.shape)
-    for number, extent in enumerate(sizes):
+    for number in range(len(sizes)):
         share = _share(plan, x.shape[axis], sizes, number)
         parts.append(_sliced(plan, dense, axis, at, at + share, 1))
         at = at + share
