@@ -29,11 +29,11 @@ _STATISTICS = {
 _DRAWING = ("randn", "rand", "randint", "randperm", "normal")
 
 
-class ForwardCalls(TorchDispatchMode):
+class ForwardCalls(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records the operators that run within it and the tensors that they write to; refuses those that draw numbers."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._written: set[int] = set()
         self._operators = hashlib.sha256()
 

@@ -327,9 +327,9 @@ def _swapping_fakes() -> Iterator[None]:
 
     def swap_fakes(left: torch.Tensor, right: torch.Tensor) -> None:
         if not isinstance(left, FakeTensor):
-            swap(left, right)
+            swap(left, right)  # type: ignore[no-untyped-call]
             return
-        left.__class__, right.__class__ = right.__class__, left.__class__
+        left.__class__, right.__class__ = right.__class__, left.__class__  # type: ignore[assignment]
         left.__dict__, right.__dict__ = right.__dict__, left.__dict__
         torch._C._swap_tensor_impl(left, right)
 

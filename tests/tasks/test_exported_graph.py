@@ -66,6 +66,6 @@ def test_the_timing_case_exports_without_memory():
 def test_a_module_that_cannot_be_exported_is_an_error_with_the_reason():
     source = find_task("level1/relu").source.replace("torch.relu(x)", "x * int(x.sum())")
     task = Task("x/data", "other", source, find_task("level1/relu").cases)
-    with pytest.raises(TaskError, match=r"does not export|fails") as caught:
+    with pytest.raises(TaskError, match=r"forward\(\) needs the values of a tensor at line \d+") as caught:
         operators(task)
     assert "\n" not in str(caught.value)

@@ -24,6 +24,9 @@ from kernel_gym.authors.apprentice.frontend.expression import (
 from kernel_gym.authors.apprentice.frontend.plan import Access, Nest, Ref, Step, Store
 from kernel_gym.authors.apprentice.frontend.sizes import ONE, ZERO, Size, Sizes, c_expression, product
 
+#: The most vectors that one nest reads: a device has eight flags between copies and vector instructions.
+MOST_VECTORS = 8
+
 
 @dataclass(eq=False)
 class Axis:
@@ -246,21 +249,50 @@ def fuse(
         except Misfit as misfit:
             part = _mean(value, misfit.value)
             replaced[id(part)] = materialise(part)
-            value = _substituted(value, replaced)
+            value = substituted(value, replaced)
             continue
         reduction = _whole_reduction(builder, root)
         if reduction is not None:
             replaced[id(reduction)] = materialise(reduction)
-            value = _substituted(value, replaced)
+            value = substituted(value, replaced)
             continue
         walk = {axis: sizes.canonical(stride) for axis, stride in zip(own, target.strides, strict=True)}
         nest, space = _finish(builder, root, walk, target)
+        large = _part(value) if _vectors(nest) > MOST_VECTORS else None
+        if large is not None:
+            replaced[id(large)] = materialise(large)
+            value = substituted(value, replaced)
+            continue
         scattered = _scattered(builder, nest)
         if not scattered:
             return nest, space
         for tensor in scattered:
             replaced[id(tensor)] = replace(tensor, dtype="float32", buffer=floats(tensor.buffer))
-        value = _substituted(value, replaced)
+        value = substituted(value, replaced)
+
+
+def _vectors(nest: Nest) -> int:
+    """Return how many vectors of global memory a nest reads."""
+    return sum(step.access is not None and step.access.step != "0" for step in nest.steps)
+
+
+def _part(value: Value) -> Value | None:
+    """Return the largest part of a value that few enough tensors make up; None if there is no smaller part."""
+    leaves: dict[int, set[int]] = {}
+    parts: list[Map] = []
+
+    def visit(node: Value) -> set[int]:
+        if id(node) not in leaves:
+            inner = node.arguments if isinstance(node, Map) else (getattr(node, "argument", None),)
+            below = [visit(item) for item in inner if isinstance(item, Value)]
+            leaves[id(node)] = {id(node)} if isinstance(node, Tensor) else set().union(*below)
+            if isinstance(node, Map) and node is not value and node.dtype == "float32":
+                parts.append(node)
+        return leaves[id(node)]
+
+    visit(value)
+    small = [node for node in parts if 1 < len(leaves[id(node)]) <= MOST_VECTORS - 2]
+    return max(small, key=lambda node: len(leaves[id(node)]), default=None)
 
 
 def _scattered(builder: NestBuilder, nest: Nest) -> list[Tensor]:
@@ -301,7 +333,7 @@ def _whole_reduction(builder: NestBuilder, root: Ref | float) -> Reduce | None:
     return next((draft.reduction for draft in builder.drafts if draft.reduction is not None), None)
 
 
-def _substituted(value: Value, replaced: dict[int, Tensor]) -> Value:
+def substituted(value: Value, replaced: dict[int, Tensor]) -> Value:
     """Return the tree with some values replaced by tensors that hold them."""
     if not replaced:
         return value

@@ -11,7 +11,7 @@ from typing import Any
 from sympy import expand, sympify
 
 from kernel_gym.authors.apprentice.frontend.expression import Broadcast, Extent, Map, Tensor, Value, contiguous
-from kernel_gym.authors.apprentice.frontend.fusion import IterationSpace, fuse
+from kernel_gym.authors.apprentice.frontend.fusion import IterationSpace, fuse, substituted
 from kernel_gym.authors.apprentice.frontend.plan import Buffer, Lookup, Nest, Scan, Scatter, Stage, Unsupported
 from kernel_gym.authors.apprentice.frontend.sizes import (
     Size,
@@ -41,6 +41,8 @@ class PlanBuilder:
     cases: Sequence[Shapes] = ()
     #: The dimensions of inputs by name at some other cases, at which the module's numbers are known.
     elsewhere: Sequence[dict[str, int]] = ()
+    #: True for a network: results that are in memory are not computed again where other stages use them.
+    large: bool = False
     sizes: Sizes = field(default_factory=Sizes)
     buffers: list[Buffer] = field(default_factory=list)
     stages: list[Stage] = field(default_factory=list)
@@ -122,7 +124,10 @@ class PlanBuilder:
 
     def computed(self, value: Value, target: Tensor) -> Tensor:
         """Add the stage that computes a value into a target, which may be a part of a larger tensor."""
-        self.add(*self.nest(value, target))
+        nest, space = self.nest(value, target)
+        if nest.reductions and not nest.stores[0].access.flat and nest.steps[nest.stores[0].step].inside:
+            nest, space = self.nest(self.tensor(value), target)  # whole rows are written to contiguous tensors only
+        self.add(nest, space)
         return target
 
     def padded(
@@ -196,7 +201,14 @@ class PlanBuilder:
 
     def nest(self, value: Value, target: Tensor) -> tuple[Nest, IterationSpace]:
         """Return the loop nest that computes a value into a target, without adding it."""
+        if self.large:
+            value = self._with_held(value)
         return fuse(value, target, self.sizes, self.tensor, self._float_buffer)
+
+    def _with_held(self, value: Value) -> Value:
+        """Return the value with parts that are in global memory already read from there instead of computed again."""
+        held = {key: tensor for key, (_, tensor) in self._held.items() if key != id(value)}
+        return substituted(value, held)
 
     def _float_buffer(self, name: str) -> str:
         """Return the buffer that holds an input's elements as floats."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from kernel_gym.authors.apprentice.frontend.expression import Map, Reduce, Value
@@ -16,11 +17,9 @@ from kernel_gym.authors.apprentice.frontend.sizes import Size, c_expression
 from kernel_gym.authors.apprentice.frontend.workspace import packed, shared
 from kernel_gym.tasks.graph import GETITEM, Call, Graph, GraphInput, Result
 
-#: By node, for numbers that differ at other cases: by the public number, those at the other cases.
-Numbers = dict[str, dict[float, tuple[float, ...]]]
+#: By node, for numbers that differ at other cases: by place among the node's numbers, those at the other cases.
+Numbers = dict[str, dict[int, tuple[float, ...]]]
 
-#: Operators whose numbers are settings or follow from shapes; in all others a number that differs depends on sizes.
-SHAPED = frozenset({"aten.view.default", "aten.reshape.default", "aten._unsafe_view.default", "aten.expand.default"})
 
 #: Operators that only move elements; torch chooses among them by the sizes.
 MOVING = frozenset(
@@ -47,6 +46,9 @@ SIZED = frozenset(
 )  # fmt: skip
 #: Bounds of slices from the first or to the last element.
 OPEN = (0, 1, 2**63 - 1)
+
+#: A module that calls more operators than this is a network.
+LARGE = 60
 
 #: A product that takes more vectors than this is always computed on the cube unit.
 HEAVY = 200_000
@@ -81,7 +83,10 @@ def read(
         Unsupported: The graph has an operator, or a use of one, that has no handler.
     """
     others = [other for other in _others(graph, twins, steady) if len(other.calls) == len(graph.calls)]
-    builder, numbers = PlanBuilder(cases, [_dimensions(other) for other in others]), _numbers(graph, others)
+    builder, numbers = (
+        PlanBuilder(cases, [_dimensions(other) for other in others], len(graph.calls) > LARGE),
+        _numbers(graph, others),
+    )
     values: dict[str, Any] = dict(_inputs(graph, builder, inputs))
     widened = _widened(graph)
     for call in graph.calls:
@@ -157,10 +162,11 @@ def _numbers(graph: Graph, twins: Sequence[Graph]) -> Numbers:
     """Return the numbers that differ at other cases, by node."""
     numbers: Numbers = {}
     for call, *others in zip(graph.calls, *(twin.calls for twin in twins), strict=True):
-        if call.operator in SHAPED or not others:
+        if not (call.operator in SCALED or call.operator in SIZED) or not others:
             continue
         rows = [_leaves(each) for each in (call, *others)]
-        differing = {public: tuple(rest) for public, *rest in zip(*rows, strict=True) if any(n != public for n in rest)}
+        places = enumerate(zip(*rows, strict=True))
+        differing = {place: tuple(rest) for place, (public, *rest) in places if any(n != public for n in rest)}
         if differing:
             numbers[call.name] = differing
     return numbers
@@ -234,13 +240,13 @@ def _inputs(graph: Graph, builder: PlanBuilder, names: Sequence[str]) -> list[tu
 def _call(builder: PlanBuilder, call: Call, values: dict[str, Any], numbers: Numbers) -> Any:
     """Return the value of one call, from the handler of its operator."""
 
-    differing = numbers.get(call.name, {})
+    differing, place = numbers.get(call.name, {}), count()
 
     def resolved(argument: Any) -> Any:
         if isinstance(argument, Result):
             return values[argument.name]
-        if isinstance(argument, int | float) and argument in differing:
-            return builder.sized(argument, differing[argument], as_value=call.operator in SCALED)
+        if isinstance(argument, int | float) and not isinstance(argument, bool) and (at := next(place)) in differing:
+            return builder.sized(argument, differing[at], as_value=call.operator in SCALED)
         return [resolved(item) for item in argument] if isinstance(argument, list) else argument
 
     arguments = [resolved(argument) for argument in call.arguments]

@@ -145,7 +145,7 @@ class Sizes:
 
 def candidate_products(sizes: Sizes) -> list[Size]:
     """Return the sizes that numbers may depend on: single ones and products of two."""
-    atoms = list(dict.fromkeys(sizes.canonical(atom) for atom in sizes.values if atom not in sizes.local))
+    atoms = [atom for atom in sizes.values if atom not in sizes.local]
     return atoms + [left * right for place, left in enumerate(atoms) for right in atoms[: place + 1]]
 
 

@@ -148,7 +148,7 @@ def _pow(plan: PlanBuilder, x: Value, exponent: float) -> Value:
     if exponent < 0:
         return apply(plan, "reciprocal", _pow(plan, x, -exponent))
     if exponent != int(exponent) or not 1 <= exponent <= 8:
-        return _power(plan, x, float(exponent))
+        return _power(plan, x, float(exponent))  # type: ignore[no-any-return]
     result = x
     for _ in range(int(exponent) - 1):
         result = apply(plan, "mul", result, x)

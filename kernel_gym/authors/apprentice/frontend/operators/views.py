@@ -140,7 +140,7 @@ def _select_scatter(plan: PlanBuilder, x: Value, part: Value, axis: int, index: 
 
 
 @handles("split_with_sizes.default")
-def _split(plan: PlanBuilder, x: Value, sizes: list[Any], axis: int = 0) -> list[Value]:
+def _split(plan: PlanBuilder, x: Value, sizes: list[Any], axis: int = 0) -> list[Tensor]:
     dense, parts, at = plan.strided(x), [], size(0)
     axis %= len(x.shape)
     for number in range(len(sizes)):
