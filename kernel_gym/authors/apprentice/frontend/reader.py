@@ -83,10 +83,8 @@ def read(
         Unsupported: The graph has an operator, or a use of one, that has no handler.
     """
     others = [other for other in _others(graph, twins, steady) if len(other.calls) == len(graph.calls)]
-    builder, numbers = (
-        PlanBuilder(cases, [_dimensions(other) for other in others], len(graph.calls) > LARGE),
-        _numbers(graph, others),
-    )
+    builder = PlanBuilder(cases, [_dimensions(other) for other in others], len(graph.calls) > LARGE)
+    numbers = _numbers(graph, others)
     values: dict[str, Any] = dict(_inputs(graph, builder, inputs))
     widened = _widened(graph)
     for call in graph.calls:
@@ -165,6 +163,8 @@ def _numbers(graph: Graph, twins: Sequence[Graph]) -> Numbers:
         if not (call.operator in SCALED or call.operator in SIZED) or not others:
             continue
         rows = [_leaves(each) for each in (call, *others)]
+        if any(len(row) != len(rows[0]) for row in rows):
+            continue
         places = enumerate(zip(*rows, strict=True))
         differing = {place: tuple(rest) for place, (public, *rest) in places if any(n != public for n in rest)}
         if differing:
