@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
+from math import isnan
 from typing import Any
 
 from kernel_gym.authors.apprentice.frontend.expression import Map, Reduce, Value
@@ -166,7 +167,11 @@ def _numbers(graph: Graph, twins: Sequence[Graph]) -> Numbers:
         if any(len(row) != len(rows[0]) for row in rows):
             continue
         places = enumerate(zip(*rows, strict=True))
-        differing = {place: tuple(rest) for place, (public, *rest) in places if any(n != public for n in rest)}
+        differing = {
+            place: tuple(rest)
+            for place, (public, *rest) in places
+            if any(n != public for n in rest) and not isnan(public)  # no number equals itself if it is NaN
+        }
         if differing:
             numbers[call.name] = differing
     return numbers
