@@ -70,14 +70,14 @@ class ReferenceLatencies:
 def floor_us(task: Task, device: Any) -> float:
     """Return the microseconds that a kernel of a task needs at the timing sizes at the device's highest rates.
 
-    They are those of the tensors, each moved once, or of the reference's multiply-adds, whichever takes longer. A kernel
-    can be faster only by computing less than the reference does, so the verifier's own floor has the tensors alone.
+    They are those of the tensors, each moved once, or of the reference's multiply-adds, whichever takes longer. A
+    kernel can be faster only by computing less than the reference, so the verifier's own floor has the tensors alone.
     """
     instance = task.instance(task.timing)
     floor: float = device.floor_us(instance.signature)
-    return (
-        max(floor, device.compute_us(instance.signature, instance.work())) if hasattr(device, "compute_us") else floor
-    )
+    if hasattr(device, "compute_us"):
+        floor = max(floor, device.compute_us(instance.signature, instance.work()))
+    return floor
 
 
 def oracle_us(task: Task, verifier: KernelVerifier, cache: VerdictCache | None = None) -> float | None:
