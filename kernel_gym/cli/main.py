@@ -27,6 +27,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "suite": "list, show and audit tasks",
         "author": "print the kernel that an author writes",
         "verify": "verify a kernel: compile, check, time",
+        "export": "write a kernel as a bundle for the vendor's toolchain",
         "attack": "attack the verifier with every known way to cheat",
     },
     "runs": {
