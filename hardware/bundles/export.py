@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_gym.errors import BundleError
-from kernel_gym.hardware.ascend_sim.launches import CoreKind, core_kind
 from kernel_gym.hardware.bundles import host
 from kernel_gym.hardware.bundles.host import HostFailure, TensorArgument
 from kernel_gym.hardware.bundles.text import read, snake_case
 from kernel_gym.hardware.host import runtime
+from kernel_gym.hardware.host.ascend_launches import CoreKind, core_kind
 from kernel_gym.hardware.host.launch_syntax import LaunchText, Token, launches, tokens
 from kernel_gym.hardware.host.tensors import workspace_bytes
 from kernel_gym.kernel import Kernel

@@ -10,9 +10,9 @@ import re
 import struct
 from collections.abc import Sequence
 
-from kernel_gym.hardware.ascend_sim.launches import KINDS
 from kernel_gym.hardware.bundles.host import MOST_TILING, HostProgram, Operator, Tiling
 from kernel_gym.hardware.device import Diagnostic
+from kernel_gym.hardware.host.ascend_launches import KINDS
 from kernel_gym.hardware.host.compiler import SOURCE
 from kernel_gym.hardware.host.launch_syntax import Token, tokens
 from kernel_gym.kernel import BUNDLE_TEXTS

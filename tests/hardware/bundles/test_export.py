@@ -12,7 +12,7 @@ from kernel_gym.verifier import Verifier
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["level1/relu", "level1/softmax"])
+@pytest.mark.parametrize("name", ["level1/relu", "level1/softmax", "level1/square_matrix_multiplication"])
 def test_an_exported_oracle_is_as_feasible_and_as_fast(name):
     """Run by `make test-slow`."""
     task = suites.find_task(name)
