@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-from kernel_gym.data_files import parse_yaml
+import yaml
+
 from kernel_gym.hardware.device import Diagnostic
 
 #: Messages that only follow from another error.
@@ -56,7 +57,7 @@ def hint_for(message: str) -> str | None:
 
 @cache
 def _hints() -> tuple[tuple[re.Pattern[str], str], ...]:
-    data = parse_yaml(files(__package__).joinpath("hints.yaml").read_text())
+    data = yaml.safe_load(files(__package__).joinpath("hints.yaml").read_text())
     return tuple((re.compile(entry["match"]), entry["hint"]) for entry in data)
 
 

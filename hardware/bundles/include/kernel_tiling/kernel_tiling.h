@@ -1,2 +1,0 @@
-#pragma once
-#include "../kernel_gym_host.h"
