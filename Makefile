@@ -93,9 +93,9 @@ test-sb3: install  ## the agent of Stable-Baselines3
 	$(BIN)/python -m pytest -rs -k 'MaskablePPO or maskable or another_library or baselines3' \
 	    tests/agents tests/docs tests/examples tests/envs/test_first_contact.py
 
-# Videos of episodes, with Gymnasium's wrappers. MoviePy needs an older Pillow than constraints.txt has.
+# Videos of episodes, with Gymnasium's wrappers.
 test-video: install  ## videos with Gymnasium's RecordVideo
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[video]'
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[video]'
 	$(BIN)/python -m pytest -rs tests/envs/test_picture.py
 
 # The acceptance test of the Ascend device, for a machine with an NPU, its driver, CANN and torch_npu.

@@ -11,8 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import yaml
-
+from kernel_gym.data_files import parse_yaml
 from kernel_gym.memory.api_pages import LANGUAGE
 from kernel_gym.memory.item import Kind, MemoryItem
 
@@ -37,7 +36,7 @@ def seed_items(language: str) -> tuple[MemoryItem, ...]:
     """
     folder = files("kernel_gym.memory") / "seed"
     names = sorted(file.name for file in folder.iterdir() if file.name.startswith(f"{language}-"))
-    entries = [entry for name in names for entry in yaml.safe_load((folder / name).read_text(encoding="utf-8"))]
+    entries = [entry for name in names for entry in parse_yaml((folder / name).read_text(encoding="utf-8"))]
     return tuple(_item(entry, language) for entry in entries)
 
 

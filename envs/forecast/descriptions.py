@@ -209,7 +209,8 @@ class Descriptions:
         if isinstance(self.embedder, StaticEmbedder):
             self._learn_words()
             # In double precision, so that the order of the vocabulary does not show in the result.
-            summed = np.sqrt(np.maximum(counts, 0), dtype=np.float64) @ self._word_vectors[: counts.shape[1]]
+            used = np.flatnonzero((counts > 0).any(axis=0))
+            summed = np.sqrt(np.maximum(counts[:, used], 0), dtype=np.float64) @ self._word_vectors[used]
             vectors = _mixed(headlines, _unit(summed))
         else:
             texts = [self.item(kind is Kind.TRACE, variant).text for kind, variant in items]

@@ -8,8 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from kernel_gym.data_files import parse_yaml
 from kernel_gym.hardware.device import Fault
 
 _CODE = re.compile(r"\b([25]07\d{3})\b")
@@ -44,5 +43,5 @@ def explain(words: str) -> Explained:
 
 @cache
 def _table() -> dict[str, Any]:
-    table: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text())
+    table: dict[str, Any] = parse_yaml(Path(__file__).with_name("faults.yaml").read_text())
     return table

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from kernel_gym.data_files import parse_yaml
 from kernel_gym.errors import ConfigError
 
 CHIPS = Path(__file__).parent / "chips"
@@ -67,7 +68,7 @@ def load(name: str | Path = DEFAULT) -> ChipProfile:
 def _merged(path: Path, depth: int) -> dict[str, Any]:
     """Return the file's groups merged over those of its base."""
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = parse_yaml(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError) as error:
         raise ConfigError(f"cannot read the chip profile {path}: {str(error).splitlines()[0]}") from error
     if not isinstance(data, dict):

@@ -8,10 +8,10 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from kernel_gym.hardware import symbols
-from kernel_gym.hardware.ascend_sim.launches import rewrite
 from kernel_gym.hardware.ascend_sim.runtime import SimulatorBuild, kernel_flags
 from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.hardware.host import runtime as host
+from kernel_gym.hardware.host.ascend_launches import rewrite
 from kernel_gym.hardware.host.compiler import SOURCE, call_confined, compiler_roots, diagnostics, unexplained
 
 OBJECT, PREPROCESSED = "kernel.so", "kernel.ii"

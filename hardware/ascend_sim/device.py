@@ -166,6 +166,22 @@ class AscendSim:
         gbs = max(self._chip["memory.hbm_gbs"], self._chip["memory.l2_gbs"])
         return self._chip["launch.base_us"] + sum(spec.nbytes for spec in moved) / (gbs * 1e3)
 
+    def compute_us(self, signature: Signature, work: int) -> float:
+        """Return the time to start a kernel and to do its multiply-adds on all cube cores.
+
+        A cube core multiplies 16 x 16 x 32 bytes a cycle. Products of floats count in 16 bits: a kernel may convert.
+
+        Args:
+            signature: Shapes and dtypes of the call.
+            work: The number of multiply-adds.
+
+        Returns:
+            Microseconds.
+        """
+        size = min([2, *(spec.nbytes // spec.numel for spec in signature.inputs if spec.numel)])
+        rate = self._chip["cube_cores"] * self._chip["clock_mhz"] * 16 * 16 * 32 / size / self._chip["cube.step"]
+        return self._chip["launch.base_us"] + work / rate
+
     def fork(self) -> AscendSim:
         return AscendSim(**self._options)  # type: ignore[arg-type]
 

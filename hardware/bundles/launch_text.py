@@ -6,11 +6,13 @@ blocks, the tensor of each argument, the tiling key and the tiling data.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
 
 from kernel_gym.hardware.bundles.host import MOST_TILING, HostProgram, Operator, Tiling
 from kernel_gym.hardware.device import Diagnostic
+from kernel_gym.hardware.host.ascend_launches import KINDS
 from kernel_gym.hardware.host.compiler import SOURCE
 from kernel_gym.hardware.host.launch_syntax import Token, tokens
 from kernel_gym.kernel import BUNDLE_TEXTS
@@ -51,8 +53,8 @@ extern "C" int kernel_launch(const KernelArgs *a, void *stream) {{
                 : tensor < a->num_inputs ? (GM_ADDR)a->inputs[tensor].ptr
                                          : (GM_ADDR)a->outputs[tensor - a->num_inputs].ptr;
     }}
-    {function}<<<static_cast<uint32_t>(a->ints[0]), nullptr, stream>>>(
-        {arguments}(GM_ADDR)a->workspace, (GM_ADDR)(data + 1));
+    const uint32_t blocks = static_cast<uint32_t>(a->ints[0]);
+{by_key}    {function}<<<blocks, nullptr, stream>>>({arguments});
     return 0;
 }}
 """
@@ -78,13 +80,25 @@ def compose(kernel: str, function: str, program: HostProgram, column: int) -> st
         return Diagnostic(f"{function} takes {len(parameters)} arguments, the operator has {wanted}", None, PART)
     before = _BEFORE.format(definition=program.definition, struct=program.struct, tiling=parameters[-1])
     before += "".join(_element_type(operator, column))
+    arguments = "".join(f"at[{i}], " for i in range(len(names))) + "(GM_ADDR)a->workspace, (GM_ADDR)(data + 1)"
     behind = _BEHIND.format(
         words=MOST_TILING // 8 + 1,
         pointers=len(names),
         function=function,
-        arguments="".join(f"at[{i}], " for i in range(len(names))),
+        arguments=arguments,
+        by_key="".join(_launch_by_key(kernel, function, arguments)),
     )
     return f'#line 1 "{OURS}"{before}#line 1 "{SOURCE}"\n{kernel}\n#line 1 "{OURS}"{behind}'
+
+
+def _launch_by_key(kernel: str, function: str, arguments: str) -> list[str]:
+    """Return the launches of tiling keys whose cores the kernel names: `KERNEL_TASK_TYPE(1, KERNEL_TYPE_AIV_ONLY)`."""
+    return [
+        f"    if (data[0] == {key}) {{\n        ::asc::launcher<ASC_{KINDS[kind]}, {function}>"
+        f"(blocks, nullptr, stream)({arguments});\n        return 0;\n    }}\n"
+        for key, kind in re.findall(r"\bKERNEL_TASK_TYPE\s*\(\s*(\d+)\s*,\s*(\w+)\s*\)", kernel)
+        if kind in KINDS
+    ]
 
 
 def of_author(preprocessed: str) -> str:

@@ -7,8 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from kernel_gym.data_files import parse_yaml
 from kernel_gym.errors import DeviceUnavailable
 from kernel_gym.hardware.cuda.compiler import compile_trusted
 from kernel_gym.hardware.cuda.runtime import runtime
@@ -47,5 +46,5 @@ def trusted_cubin() -> Path:
 @cache
 def fault_table() -> dict[str, dict[str, str]]:
     """Return rule and message for each error of the driver."""
-    table: dict[str, dict[str, str]] = yaml.safe_load(_FAULTS.read_text())
+    table: dict[str, dict[str, str]] = parse_yaml(_FAULTS.read_text())
     return table

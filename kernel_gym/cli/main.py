@@ -27,6 +27,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "suite": "list, show and audit tasks",
         "author": "print the kernel that an author writes",
         "verify": "verify a kernel: compile, check, time",
+        "export": "write a kernel as a bundle for the vendor's toolchain",
         "attack": "attack the verifier with every known way to cheat",
     },
     "runs": {
@@ -47,6 +48,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "gates": "count at which gates an author's drafts end",
         "oracles": "verify the best and the slowest kernel of every task",
         "placebo": "fit the skill of the placebo author",
+        "fidelity": "compare verdicts and latencies with those of hardware",
         "calibrate": "compare the simulator's timing with measurements",
         "forecast": "renew and validate the forecast environment",
         "bench": "measure verdicts, memory, author and attempts",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib import resources
 
-import yaml
+from kernel_gym.data_files import parse_yaml
 
 #: A naive kernel takes at least this many times as long as the best known kernel.
 SPREAD = 2.0
@@ -22,4 +22,4 @@ def exceptions(task: str) -> dict[str, str]:
 def listed() -> dict[str, dict[str, str]]:
     """Return all exceptions: requirement, task, reason."""
     text = resources.files(__package__).joinpath("headroom_exceptions.yaml").read_text()
-    return {promise: dict(reasons or {}) for promise, reasons in yaml.safe_load(text).items()}
+    return {promise: dict(reasons or {}) for promise, reasons in parse_yaml(text).items()}

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-import yaml
-
+from kernel_gym.data_files import parse_yaml
 from kernel_gym.hardware.device import Diagnostic
 
 #: Messages that only follow from another error.
@@ -57,7 +56,7 @@ def hint_for(message: str) -> str | None:
 
 @cache
 def _hints() -> tuple[tuple[re.Pattern[str], str], ...]:
-    data = yaml.safe_load(files(__package__).joinpath("hints.yaml").read_text())
+    data = parse_yaml(files(__package__).joinpath("hints.yaml").read_text())
     return tuple((re.compile(entry["match"]), entry["hint"]) for entry in data)
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import yaml
+from kernel_gym.data_files import parse_yaml
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class RuleBook:
 @cache
 def load(name: str) -> RuleBook:
     """Read `rule_books/NAME.yaml`. A book that `extends` another has only the differences."""
-    data: dict[str, Any] = yaml.safe_load(files(__package__).joinpath("rule_books", f"{name}.yaml").read_text())
+    data: dict[str, Any] = parse_yaml(files(__package__).joinpath("rule_books", f"{name}.yaml").read_text())
     base = load(data.pop("extends")) if "extends" in data else RuleBook({}, {})
     rules = {rule["id"]: Rule(**rule) for rule in data.pop("rules")}
     lists = {key: frozenset(value.split() if isinstance(value, str) else value) for key, value in data.items()}

@@ -80,3 +80,30 @@ def test_the_first_wrong_elements_are_printed_with_expected_and_actual_values(tm
     verdict = json.loads(run("--task", "level1/relu", "--kernel", wrong, "--unsafe", "--json").stdout)
     assert len(verdict["wrong"]) == 5
     assert "floor_us" not in verdict
+
+
+def test_a_folder_of_bundles_is_a_table_or_lines_of_json(tmp_path):
+    (tmp_path / "relu.py").write_text("kernel_src = ''\n")
+    (tmp_path / "sigmoid.py").write_text("kernel_src = ('\n")
+    done = run("--bundles", tmp_path, "--task", "level1", "--unsafe")
+    assert done.returncode == 0
+    assert "2 bundles, policy reference: 2 uncompilable" in done.stdout
+    rows = [json.loads(line) for line in run("--bundles", tmp_path, "--task", "level1", "--json").stdout.splitlines()]
+    assert [(row["bundle"], row["outcome"], row["policy"]) for row in rows] == [
+        ("relu", "uncompilable", "reference"),
+        ("sigmoid", "uncompilable", "reference"),
+    ]
+    assert "lacks project_json_src" in rows[0]["feedback"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--bundles", "nowhere"), "no folder 'nowhere'"),
+        (("--bundles", ROOT / "docs" / "walkthrough"), "no reference for small_relu.py"),
+    ],
+)
+def test_a_folder_without_bundles_or_references_is_one_line(arguments, words):
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert words in done.stderr

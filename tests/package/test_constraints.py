@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.version import Version
 from repository import ROOT
 
 REQUIREMENTS = [
@@ -27,3 +28,9 @@ def test_every_package_has_one_exact_version(machine: Mapping[str, str]) -> None
     (torch,) = [str(one.specifier) for one in chosen if one.name == "torch"]
     cpu_on_pypi = machine["platform_machine"] == "aarch64" and machine["python_version"] != "3.11"
     assert torch == ("==2.10.0" if cpu_on_pypi else "==2.13.0")
+
+
+def test_the_extra_video_can_be_installed_with_the_pillow_that_is_pinned() -> None:
+    """MoviePy 2 needs Pillow below 12, MoviePy 1 takes any."""
+    pinned = {one.name: Version(next(iter(one.specifier)).version) for one in REQUIREMENTS if one.name != "torch"}
+    assert pinned["moviepy"] < Version("2") or pinned["pillow"] < Version("12")

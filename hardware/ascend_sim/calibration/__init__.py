@@ -12,8 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
-import yaml
-
+from kernel_gym.data_files import parse_yaml
 from kernel_gym.errors import ConfigError
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Inputs
@@ -59,7 +58,7 @@ class Prediction:
 
 def points() -> tuple[Point, ...]:
     """Return all measurements, in the order of the file."""
-    data = yaml.safe_load((FOLDER / "points.yaml").read_text(encoding="utf-8"))
+    data = parse_yaml((FOLDER / "points.yaml").read_text(encoding="utf-8"))
     return tuple(_point(entry) for entry in data["points"])
 
 

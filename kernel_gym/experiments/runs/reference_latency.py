@@ -1,4 +1,4 @@
-"""Compare latencies with two references: the oracle's kernel, and the floor set by the device's memory and launch.
+"""Compare latencies with two references: the oracle's kernel, and the floor set by the device's rates and launch.
 
 Both are measured when a task is first solved. The oracle's latency is kept in the verdict cache under the task and the
 device, so later runs do not even write its kernel. It does not count as an attempt.
@@ -68,8 +68,15 @@ class ReferenceLatencies:
 
 
 def floor_us(task: Task, device: Any) -> float:
-    """Return the microseconds that no correct kernel of a task can be faster than at the timing sizes."""
-    floor: float = device.floor_us(task.instance(task.timing).signature)
+    """Return the microseconds that a kernel of a task needs at the timing sizes at the device's highest rates.
+
+    They are those of the tensors, each moved once, or of the reference's multiply-adds, whichever takes longer. A
+    kernel can be faster only by computing less than the reference, so the verifier's own floor has the tensors alone.
+    """
+    instance = task.instance(task.timing)
+    floor: float = device.floor_us(instance.signature)
+    if hasattr(device, "compute_us"):
+        floor = max(floor, device.compute_us(instance.signature, instance.work()))
     return floor
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any, Self
 
-import yaml
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from kernel_gym.config import RunConfig, merged, resolve
+from kernel_gym.data_files import parse_yaml
 from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.studies.contrasts import MEASURES, Contrast
 from kernel_gym.experiments.studies.task_sampling import select_tasks
@@ -167,7 +167,7 @@ def load(name: str) -> StudyDefinition:
     file = _folder() / f"{name}.yaml"
     if not file.is_file():
         raise ConfigError(f"no study is called {name!r}; there are {', '.join(names())}")
-    return parse(name, yaml.safe_load(file.read_text()))
+    return parse(name, parse_yaml(file.read_text()))
 
 
 def parse(name: str, data: dict[str, Any]) -> StudyDefinition:

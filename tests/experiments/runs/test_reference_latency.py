@@ -13,6 +13,8 @@ from kernel_gym.authors import apprentice
 from kernel_gym.errors import KernelGymError
 from kernel_gym.experiments.runs.reference_latency import ReferenceLatencies, floor_us, oracle_us
 from kernel_gym.experiments.runs.run_folder import RunFolder
+from kernel_gym.hardware.ascend_sim import chip
+from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Feasible, Verdict
@@ -78,6 +80,27 @@ def test_a_task_without_an_oracle_has_none(relu: Task, tmp_path: Path, monkeypat
 
 def test_the_floor_is_the_device_s(relu: Task) -> None:
     assert floor_us(relu, Counting(None).device) == 13.0
+
+
+@pytest.mark.parametrize(("compute", "floor"), [(5.0, 13.0), (50.0, 50.0)])
+def test_the_floor_is_that_of_the_tensors_or_of_the_arithmetic(compute: float, floor: float) -> None:
+    task = suites.find_task("level1/standard_matrix_multiplication")
+    device, asked = Counting(None).device, list[int]()
+    device.compute_us = lambda signature, work: asked.append(work) or compute
+    assert floor_us(task, device) == floor
+    assert asked == [task.instance(task.timing).work()]
+
+
+def test_a_large_product_is_bound_by_the_cube_and_a_relu_by_the_memory(relu: Task) -> None:
+    product = suites.find_task("level1/standard_matrix_multiplication")
+    with AscendSim() as device:
+        launch = chip.load()["launch.base_us"]
+        signature = product.instance(product.timing).signature
+        assert floor_us(product, device) > 2 * device.floor_us(signature)
+        assert floor_us(relu, device) == device.floor_us(relu.instance(relu.timing).signature)
+        # 24 cube cores of the 910B2 at 1800 MHz, with 16 x 16 x 16 multiply-adds of 16 bits a cycle.
+        assert device.compute_us(signature, 24 * 1800 * 4096) == pytest.approx(launch + 1.0)
+        assert device.compute_us(signature, 2 * 24 * 1800 * 4096) == pytest.approx(launch + 2.0)
 
 
 def test_a_run_folder_keeps_the_oracles_latencies_and_an_old_one_has_none(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_gym.hardware.ascend_sim.launches import rewrite
+from kernel_gym.hardware.host.ascend_launches import rewrite
 from kernel_gym.hardware.host.launch_syntax import tokens
 
 REWRITTEN = {

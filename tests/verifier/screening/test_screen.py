@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from repository import ROOT
 
-from kernel_gym.hardware.ascend_sim.launches import rewrite
+from kernel_gym.hardware.host.ascend_launches import rewrite
 from kernel_gym.verifier import rules
 from kernel_gym.verifier.screening import dialect
 from kernel_gym.verifier.screening.screen import findings, screen, screen_preprocessed

@@ -10,9 +10,9 @@ from functools import cached_property, lru_cache
 from importlib import resources
 from typing import Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from kernel_gym.data_files import parse_yaml
 from kernel_gym.errors import ConfigError
 
 Effect = Literal["uncompilable", "fault", "mismatch", "slow"]
@@ -122,7 +122,7 @@ def idioms(language: str = "ascendc") -> Idioms:
     folder = resources.files("kernel_gym.authors.apprentice").joinpath(language, "idioms")
     for file in sorted(folder.iterdir(), key=lambda item: item.name):
         if file.name.endswith(".yaml"):
-            for record in yaml.safe_load(file.read_text()):
+            for record in parse_yaml(file.read_text()):
                 idiom = Idiom.model_validate(record)
                 if idiom.id in result:
                     raise ConfigError(f"idiom {idiom.id!r} is defined twice")
@@ -134,4 +134,4 @@ def idioms(language: str = "ascendc") -> Idioms:
 def counts() -> tuple[Count, ...]:
     """Return the Ascend C mistakes that at least three of the counted attempts made."""
     text = resources.files("kernel_gym.authors.apprentice").joinpath("ascendc", "counts.yaml").read_text()
-    return tuple(Count.model_validate(record) for record in yaml.safe_load(text))
+    return tuple(Count.model_validate(record) for record in parse_yaml(text))

@@ -15,13 +15,13 @@ from math import exp, log
 from typing import Any
 
 import numpy as np
-import yaml
 from pydantic import BaseModel, ConfigDict
 
 from kernel_gym.authors.apprentice.behaviour.profile import Profile
 from kernel_gym.authors.apprentice.behaviour.reading import shows
 from kernel_gym.authors.apprentice.frontend.plan import Plan
 from kernel_gym.authors.contract import Context, Note, StartPoint
+from kernel_gym.data_files import parse_yaml
 from kernel_gym.verdict import Feasible
 
 #: Returns the random stream of one named decision.
@@ -102,7 +102,7 @@ class ScheduleSpace:
 def moves(language: str = "ascendc") -> tuple[Move, ...]:
     """Return the moves of a language, from its `moves.yaml`."""
     text = resources.files("kernel_gym.authors.apprentice").joinpath(language, "moves.yaml").read_text()
-    return tuple(Move.model_validate(record) for record in yaml.safe_load(text))
+    return tuple(Move.model_validate(record) for record in parse_yaml(text))
 
 
 def draft(plan: Plan, profile: Profile, context: Context, stream: Stream, schedules: ScheduleSpace) -> ScheduleChoice:

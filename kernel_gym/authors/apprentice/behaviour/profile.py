@@ -11,9 +11,9 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from kernel_gym.data_files import parse_yaml
 from kernel_gym.errors import ConfigError
 
 
@@ -125,7 +125,7 @@ def _moved(value: float, unit: float, spread: dict[str, float]) -> float:
 @lru_cache(maxsize=1)
 def _ranges() -> dict[str, dict[str, float]]:
     text = resources.files(__package__).joinpath("ranges.yaml").read_text()
-    ranges: dict[str, dict[str, float]] = yaml.safe_load(text)
+    ranges: dict[str, dict[str, float]] = parse_yaml(text)
     return ranges
 
 
@@ -157,7 +157,7 @@ def load_profile(name: str) -> Profile:
         raise ConfigError(f"unknown author profile {base!r}; known: {', '.join(profile_names())}")
     if sampled and not seed.isdecimal():
         raise ConfigError(f"a sampled profile is a name, ~ and a number, such as {base}~7, not {name!r}")
-    constants = {"name": Path(base).stem} | yaml.safe_load(file.read_text())
+    constants = {"name": Path(base).stem} | parse_yaml(file.read_text())
     members = constants.pop("members", None)
     profile = Profile.model_validate(constants)
     if not sampled:

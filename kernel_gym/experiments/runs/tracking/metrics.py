@@ -21,7 +21,7 @@ METRICS: dict[str, str] = {
     "latency/<task>": "lowest latency of a task so far, in microseconds",
     "speedup/first_draft": "median over solved tasks of first feasible latency / best latency",
     "speedup/oracle": "median over solved tasks of the oracle's latency / best latency; on the simulator",
-    "speedup/floor": "the same with the device's floor: a launch, and every tensor moved once at the highest rate",
+    "speedup/floor": "the same with the device's floor: a launch, and tensors or multiply-adds at the highest rate",
     "rate/compiled": "share of attempts so far that compiled",
     "rate/correct": "share of attempts so far that were feasible",
     "stage/<stage>/compiled": "as `rate/compiled`, for drafting or for refining attempts",

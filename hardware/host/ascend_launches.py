@@ -51,6 +51,12 @@ def rewrite(source: str) -> str:
     return "".join(pieces) + source[done:]
 
 
+def core_kind(source: str, kernel: str) -> CoreKind:
+    """Return the cores that a kernel of a source runs on."""
+    lexemes = tokens(source)
+    return _Cores(lexemes).of([next(token for token in lexemes if token.text == kernel)])
+
+
 def _without_forced_inlining(source: str) -> str:
     if "always_inline" not in source:
         return source
