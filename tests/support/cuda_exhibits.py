@@ -36,6 +36,11 @@ EXHIBITS: tuple[Task, ...] = (
     task("sum_of_running_sums", "torch.cumsum(x, dim=1) + torch.cumsum(x, dim=0)"),
     _in_type("half", "float16"),
     _in_type("half_b", "bfloat16"),
+    task(
+        "masked",
+        "torch.softmax(x.masked_fill(torch.arange(x.shape[1]) > torch.arange(x.shape[0])[:, None], -torch.inf), dim=1)",
+    ),
+    task("head_depth", "x * (x.shape[1] / 8) ** -0.5"),
 )
 SCHEDULES = (NAIVE, BEST, replace(BEST, tile=16, resident=False, online=True))
 

@@ -77,7 +77,12 @@ EXHIBITS: tuple[Task, ...] = (
     task("argmax_of_columns", "torch.argmax(x, dim=0)"),
     task("logsumexp", "torch.logsumexp(x, dim=1)"),
     task("running_sum", "torch.cumsum(x, dim=1)"),
+    task(
+        "masked",
+        "torch.softmax(x.masked_fill(torch.arange(x.shape[1]) > torch.arange(x.shape[0])[:, None], -torch.inf), dim=1)",
+    ),
     task("rms_norm", "x * torch.rsqrt(x.square().mean(1, keepdim=True) + 1e-6)"),
+    task("head_depth", "x * (x.shape[1] / 8) ** -0.5"),
 )
 
 

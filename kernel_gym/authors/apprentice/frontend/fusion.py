@@ -313,8 +313,12 @@ def _mean(value: Value, total: Reduce) -> Value:
     Everything that uses such a mean must see the same last bit, so the division is computed only once.
     """
     waiting: list[Value] = [value] if isinstance(value, Reduce) else []
+    seen: set[int] = set()
     while waiting:
         node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
         if isinstance(node, Map):
             if node.idiom == "numeric.mean-divisor" and node.arguments[0] is total:
                 return node

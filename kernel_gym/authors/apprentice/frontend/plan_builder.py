@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isclose, prod
@@ -10,7 +10,16 @@ from typing import Any
 
 from sympy import expand, sympify
 
-from kernel_gym.authors.apprentice.frontend.expression import Broadcast, Extent, Map, Tensor, Value, contiguous
+from kernel_gym.authors.apprentice.frontend.expression import (
+    Broadcast,
+    Extent,
+    Map,
+    Reduce,
+    Reorder,
+    Tensor,
+    Value,
+    contiguous,
+)
 from kernel_gym.authors.apprentice.frontend.fusion import IterationSpace, fuse, substituted
 from kernel_gym.authors.apprentice.frontend.plan import Buffer, Lookup, Nest, Scan, Scatter, Stage, Unsupported
 from kernel_gym.authors.apprentice.frontend.sizes import (
@@ -49,7 +58,10 @@ class PlanBuilder:
     spaces: dict[str, IterationSpace] = field(default_factory=dict)
     #: Parts of the workspace that turned out to be outputs.
     moved: dict[str, str] = field(default_factory=dict)
+    #: Returns the shape that the current call gives its view at other cases, each with the dimensions of inputs there.
+    views_elsewhere: Callable[[], Sequence[tuple[list[int], dict[str, int]]]] = tuple
     _held: dict[int, tuple[Value, Tensor]] = field(default_factory=dict)
+    _depths: dict[int, tuple[Value, int]] = field(default_factory=dict)
     _inputs: dict[str, Tensor] = field(default_factory=dict)
     _extents: dict[str, Size] = field(default_factory=dict)
     _origin: dict[str, str] = field(default_factory=dict)
@@ -246,7 +258,9 @@ class PlanBuilder:
                 factors = [n / extent**power for n, extent in zip((public, *others), extents, strict=True)]
                 if all(isclose(factor, factors[0], rel_tol=1e-6) for factor in factors):
                     value = _rooted(Extent((), "float32", candidate), roots, sign)
-                    return value if isclose(factors[0], 1.0, rel_tol=1e-6) else self._times(value, factors[0])
+                    # The root of a part of a size: the depth of one of several heads.
+                    idiom = "attention.head-depth" if roots == 1 else ""
+                    return value if isclose(factors[0], 1.0, rel_tol=1e-6) else self._times(value, factors[0], idiom)
         return None
 
     def _shifted_size(self, public: float, others: Sequence[float]) -> Value | None:
@@ -266,13 +280,42 @@ class PlanBuilder:
                 return Map((), "float32", "add", (value, shift))
         return None
 
-    def _times(self, value: Value, factor: float) -> Value:
-        return Map((), "float32", "mul", (value, factor))
+    def _times(self, value: Value, factor: float, idiom: str = "") -> Value:
+        return Map((), "float32", "mul", (value, factor), idiom)
 
     def view(self, value: Value, shape: Sequence[int]) -> Value:
         """Return the value with another shape, given as numbers at the public case; -1 takes what is left."""
         rest = self.sizes.value(product(value.shape)) // prod(extent for extent in shape if extent != -1)
-        return self.reshape(value, self.sizes.regroup(value.shape, [n if n != -1 else rest for n in shape]))
+        target = [n if n != -1 else rest for n in shape]
+        return self.reshape(value, self._checked(self.sizes.regroup(value.shape, target), target))
+
+    def _checked(self, shape: tuple[Size, ...], target: Sequence[int]) -> tuple[Size, ...]:
+        """Return the shape of a view; where its sizes do not hold at other cases, those that do."""
+        literal = [extent.is_Integer for extent in shape]
+        if all(literal) or not any(extent != 1 for extent, fixed in zip(shape, literal, strict=True) if fixed):
+            return shape
+        views = [view for view in self.views_elsewhere() if len(view[0]) == len(shape) and -1 not in view[0]]
+        if all([self.sizes.value_at(extent, at) for extent in shape] == view for view, at in views):
+            return shape
+        cases = [at for _, at in views]
+        sizes = [
+            size(n) if set(others) == {n} else sized_whole(self.sizes, n, others, cases)
+            for n, *others in zip(target, *(view for view, _ in views), strict=True)
+        ]
+        if sizes.count(None) > 1:
+            raise Unsupported(f"Unsupported: a view as {list(target)}, which changes with the sizes in an unknown way")
+        rest = product(shape) / product(extent for extent in sizes if extent is not None)
+        return tuple(rest if extent is None else extent for extent in sizes)
+
+    def depth(self, value: Value | float) -> int:
+        """Return how many reductions have to be computed one after another for a value that is not in memory."""
+        if not isinstance(value, Map | Reduce | Reorder | Broadcast):
+            return 0
+        if id(value) not in self._depths:
+            arguments = value.arguments if isinstance(value, Map) else (value.argument,)
+            below = max((self.depth(argument) for argument in arguments), default=0)
+            self._depths[id(value)] = (value, below + isinstance(value, Reduce))
+        return self._depths[id(value)][1]
 
     def reshape(self, value: Value, shape: tuple[Size, ...]) -> Value:
         """Return the value with another shape of the same number of elements."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import count
 from math import isnan
 from typing import Any
@@ -53,6 +54,28 @@ LARGE = 60
 
 #: A product that takes more vectors than this is always computed on the cube unit.
 HEAVY = 200_000
+#: Operators whose second argument is a shape.
+VIEWS = frozenset({"aten.view.default", "aten.reshape.default", "aten._unsafe_view.default"})
+#: A graph with more reductions than this is cut between them.
+MANY = 16
+
+
+@dataclass
+class _Views:
+    """The shapes that a graph's views have at the other cases; the module is exported there when one is asked for."""
+
+    graph: Graph
+    twins: Sequence[Callable[[], Graph]]
+
+    @cached_property
+    def _graphs(self) -> list[tuple[dict[str, Call], dict[str, int]]]:
+        graphs = [other for twin in self.twins if len((other := twin()).calls) == len(self.graph.calls)]
+        return [({call.name: call for call in graph.calls}, _dimensions(graph)) for graph in graphs]
+
+    def of(self, name: str) -> list[tuple[Any, dict[str, int]]]:
+        """Return the shape of a view at each case where there is one, with the dimensions of the inputs there."""
+        calls_there = [(calls.get(name), dimensions) for calls, dimensions in self._graphs]
+        return [(call.arguments[1], at) for call, at in calls_there if call is not None and call.operator in VIEWS]
 
 
 def read(
@@ -87,8 +110,12 @@ def read(
     builder = PlanBuilder(cases, [_dimensions(other) for other in others], len(graph.calls) > LARGE)
     numbers = _numbers(graph, others)
     values: dict[str, Any] = dict(_inputs(graph, builder, inputs))
-    widened = _widened(graph)
+    widened, views = _widened(graph), _Views(graph, twins)
+    cut = sum(map(_is_reduction, graph.calls)) > MANY
     for call in graph.calls:
+        if cut and _is_reduction(call):
+            _store_reduced(builder, call, values)
+        builder.views_elsewhere = partial(views.of, call.name)
         value = _call(builder, call, values, numbers)
         if call.name in widened and isinstance(value, Value):
             value = apply(builder, f"as_{call.dtype}", value)
@@ -116,6 +143,18 @@ def _widened(graph: Graph) -> set[str]:
     halves = {call.name for call in graph.calls if call.dtype in ("float16", "bfloat16")}
     floats = [call for call in graph.calls if call.operator == "aten._to_copy.default" and call.dtype == "float32"]
     return halves & {argument.name for call in floats for argument in call.arguments if isinstance(argument, Result)}
+
+
+def _is_reduction(call: Call) -> bool:
+    return any(call.operator.startswith(f"aten.{name}.") for name in ("sum", "amax", "amin"))
+
+
+def _store_reduced(builder: PlanBuilder, call: Call, values: dict[str, Any]) -> None:
+    """Store what a reduction reads if it was reduced twice already: a long chain would be computed again and again."""
+    for argument in call.arguments:
+        if isinstance(argument, Result) and isinstance(values[argument.name], Value):
+            value = values[argument.name]
+            values[argument.name] = builder.tensor(value) if builder.depth(value) >= 2 else value
 
 
 def _in_memory(builder: PlanBuilder, value: Any) -> Any:

@@ -69,6 +69,8 @@ class Sizes:
         """Return the value of an expression at the public case."""
         if isinstance(expression, sympy.Integer):
             return int(expression)
+        if expression in self.values:
+            return self.values[expression]
         values: dict[Any, Any] = {atom: sympy.Integer(self.values[atom]) for atom in expression.free_symbols}
         return int(expression.xreplace(values))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log, pi, sqrt
+from math import inf, log, pi, sqrt
 from typing import Any
 
 from sympy import sympify
@@ -170,6 +170,9 @@ def _exponential(plan: PlanBuilder, base: float, exponent: Value) -> Value:
 
 @handles("where.self")
 def _where(plan: PlanBuilder, condition: Value, left: Value | float, right: Value | float) -> Value:
+    if isinstance(left, Broadcast) and left.argument == -inf and isinstance(right, Value):
+        # As a minimum the mask can be left out: what remains is the value without it.
+        return apply(plan, "min", right, apply(plan, "where", condition, -inf, inf), idiom="attention.mask")
     return apply(plan, "where", condition, left, right)
 
 

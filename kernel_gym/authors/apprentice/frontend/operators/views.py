@@ -195,6 +195,8 @@ def select(plan: PlanBuilder, x: Value, axis: int, index: int) -> Tensor:
 def _flip(plan: PlanBuilder, x: Value, axes: list[int]) -> Value:
     dense = plan.strided(x)
     chosen = {axis % len(x.shape) for axis in axes}
+    if len(x.shape) - 1 in chosen and dense.strides[-1] != 1:
+        dense = plan.tensor(plan.copied(dense))  # backwards, elements are read only if they are neighbours
     offset = dense.offset + sum((x.shape[axis] - 1) * dense.strides[axis] for axis in chosen)
     strides = tuple(-stride if axis in chosen else stride for axis, stride in enumerate(dense.strides))
     return Tensor(x.shape, dense.dtype, dense.buffer, strides, offset)
