@@ -92,3 +92,29 @@ def test_damaged_kernels_are_judged_once(attack, folder, tmp_path):
     assert (status, names) == (0, ["damaged_7_0", "damaged_7_1", "variant_7_0"])
     assert [json.loads(line)["name"] for line in (tmp_path / "results").read_text().splitlines()] == names
     assert json.loads(attack(*words)[1]) == []
+
+
+@needs_compiler
+def test_an_interrupted_run_goes_on_and_tells_of_all(attack, folder, tmp_path):
+    out = tmp_path / "results"
+    words = ("--unsafe", "--out", str(out))
+    assert attack(*words, "--only", "relu,got_through")[0] == 1
+    out.write_bytes(out.read_bytes() + b'{"name": "wro')  # killed while it wrote
+    status, shown, err = attack(*words, "--only", "relu,got_through,wrong")
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert sorted(row["name"] for row in rows) == ["got_through", "relu", "wrong"]
+    assert status == 1  # because of what an earlier run found
+    assert "3 kernels: 1 got through" in shown
+    assert "outcomes: feasible 2, correctness 1" in shown
+    assert "1 of 1 kernels" in err
+    assert "a minute, 0 faults" in err
+
+
+@needs_compiler
+def test_a_result_for_another_text_of_the_same_name_does_not_count(attack, folder, tmp_path):
+    out = tmp_path / "results"
+    words = ("--unsafe", "--out", str(out), "--only", "relu", "--json")
+    attack(*words)
+    row = json.loads(out.read_text())
+    out.write_text(json.dumps(row | {"digest": "another"}) + "\n")
+    assert [new["name"] for new in json.loads(attack(*words)[1])] == ["relu"]

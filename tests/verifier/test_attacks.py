@@ -4,6 +4,7 @@ One attack for each cause is a test of every day, all the others are slow tests.
 """
 
 import shutil
+from concurrent.futures import Future
 from dataclasses import replace
 
 import pytest
@@ -170,3 +171,33 @@ def test_variants_are_the_same_for_the_same_seed():
     assert some == list(variants(honest, 20, 1))
     assert all(attack.expected == "feasible" and attack.causes == ("variants",) for attack in some)
     assert len({attack.kernel.source for attack in some}) > 10
+
+
+class Lenient:
+    """A verifier that calls every kernel feasible."""
+
+    def __init__(self, device):
+        self.device, self.asked = device, 0
+
+    def submit(self, kernel, task):
+        self.asked += 1
+        verdict = Future()
+        verdict.set_result(FAST)
+        return verdict
+
+
+@needs_compiler
+def test_a_wrong_feasible_would_be_noticed_and_equal_texts_are_judged_once():
+    honest, wrong = catalogue.select(ATTACKS, names=["relu", "A9_skipped_work_at_large_sizes"])[::-1]
+    doubtful = [replace(attack, expected="right") for attack in (honest, wrong, wrong)]
+    names = ["fine", "damaged", "damaged_again"]
+    with AscendSim() as device:
+        lenient = Lenient(device)
+        attacks = [replace(attack, name=name) for name, attack in zip(names, doubtful, strict=True)]
+        results = list(trial.run(lenient, attacks, workers=2))
+    assert [(result.attack.name, result.fault) for result in results] == [
+        ("fine", ""),
+        ("damaged", "got through"),
+        ("damaged_again", "got through"),
+    ]
+    assert lenient.asked == 3  # the honest kernel for comparison, and two texts

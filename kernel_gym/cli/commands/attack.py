@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import track
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from kernel_gym import plugins, suites
 from kernel_gym.cli import command_line
+from kernel_gym.cli.result_file import append_result, read_results
 from kernel_gym.errors import DeviceUnavailable
 from kernel_gym.hardware.device import Device
 
@@ -33,6 +36,8 @@ kernel-gym attack --list
 kernel-gym attack --device cuda
 kernel-gym attack --damaged 1000 --variants 100 --seed 1 --out damaged.jsonl
 """
+#: Seconds between two lines of progress where standard error is no terminal.
+EVERY = 30.0
 #: Tasks whose oracles are damaged, too.
 ORACLES = ("level1/gelu", "level1/softmax", "level1/layer_norm", "level1/sum_reduction_over_a_dimension")
 
@@ -71,12 +76,26 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if reason := device.unavailable_reason():
         raise DeviceUnavailable(f"{arguments.device} cannot be used here: {reason}")
-    results = _attack(device, attacks, arguments)
+    earlier = {row["name"]: row for row in read_results(arguments.out, dict)}
+    left = [attack for attack in attacks if not _is_done(attack, earlier)]
+    results = _attack(device, left, arguments)
+    rows = [row for row in earlier.values() if row["name"] in {attack.name for attack in attacks} - _names(left)]
+    rows += [result.to_json() for result in results]
     if arguments.json:
         print(json.dumps([result.to_json() for result in results]))
     else:
-        _print(results)
-    return 1 if any(result.fault for result in results) else 0
+        _print(results, rows)
+    return 1 if any(row["fault"] for row in rows) else 0
+
+
+def _is_done(attack: Attack, earlier: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Return whether the file has a result for this kernel; one for another text of the same name does not count."""
+    row = earlier.get(attack.name)
+    return row is not None and row.get("digest", attack.kernel.digest) == attack.kernel.digest
+
+
+def _names(attacks: Iterable[Attack]) -> set[str]:
+    return {attack.name for attack in attacks}
 
 
 def _chosen(attacks: Sequence[Attack], arguments: argparse.Namespace) -> list[Attack]:
@@ -89,9 +108,7 @@ def _chosen(attacks: Sequence[Attack], arguments: argparse.Namespace) -> list[At
         honest = [attack for attack in attacks if attack.expected == "feasible"] + _oracles(attacks)
         chosen = list(damaged([*attacks, *_oracles(attacks)], arguments.damaged, arguments.seed))
         chosen += variants(honest, arguments.variants, arguments.seed)
-    lines = arguments.out.read_text().splitlines() if arguments.out and arguments.out.exists() else []
-    done = {json.loads(line)["name"] for line in lines}
-    return [attack for attack in chosen if attack.name not in done]
+    return chosen
 
 
 def _oracles(attacks: Sequence[Attack]) -> list[Attack]:
@@ -111,17 +128,44 @@ def _attack(device: Device, attacks: Sequence[Attack], arguments: argparse.Names
     from kernel_gym.verifier import Verifier
     from kernel_gym.verifier.attacks import trial
 
-    with Verifier(device, cache=False, unsafe=arguments.unsafe, workers=arguments.workers) as verifier:
-        console, results = Console(stderr=True), trial.run(verifier, attacks)
-        shown = track(results, "attacking", total=len(attacks), console=console, disable=arguments.json)
-        return [_append(result, arguments.out) for result in shown]
+    results: list[Result] = []
+    workers = arguments.workers
+    verifier = Verifier(device, cache=False, unsafe=arguments.unsafe, workers=workers)
+    with verifier, _Progress(len(attacks), arguments.json) as progress:
+        for result in trial.run(verifier, attacks, workers):
+            append_result(arguments.out, result.to_json())
+            results.append(result)
+            progress.show(results)
+    return results
 
 
-def _append(result: Result, path: Path | None) -> Result:
-    if path:
-        with path.open("a") as file:
-            file.write(json.dumps(result.to_json()) + "\n")
-    return result
+class _Progress:
+    """Shows on standard error how many kernels are judged and how many a minute; a line now and then in a file."""
+
+    def __init__(self, total: int, silent: bool) -> None:
+        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+        self._console = Console(stderr=True)
+        self._bar = Progress(*columns, console=self._console, disable=silent or not self._console.is_terminal)
+        self._lines = not silent and not self._console.is_terminal
+        self._task = self._bar.add_task("", total=total)
+        self._total, self._begun, self._last = total, time.monotonic(), time.monotonic()
+
+    def __enter__(self) -> _Progress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def show(self, results: Sequence[Result]) -> None:
+        """Show the results so far."""
+        now = time.monotonic()
+        faults = sum(bool(result.fault) for result in results)
+        words = f"{60 * len(results) / max(now - self._begun, 1e-9):.0f} a minute, {faults} faults"
+        self._bar.update(self._task, completed=len(results), description=words)
+        if self._lines and (now - self._last >= EVERY or len(results) == self._total):
+            self._last = now
+            print(f"{len(results)} of {self._total} kernels, {words}", file=sys.stderr, flush=True)
 
 
 def _list(attacks: Sequence[Attack], as_json: bool) -> None:
@@ -133,8 +177,9 @@ def _list(attacks: Sequence[Attack], as_json: bool) -> None:
     _table(columns, rows)
 
 
-def _print(results: Sequence[Result]) -> None:
-    rows = [
+def _print(results: Sequence[Result], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print the results of this run, and a summary of all `rows`, those of earlier runs in the file among them."""
+    shown = [
         (
             result.attack.name,
             " ".join(result.attack.causes),
@@ -145,10 +190,14 @@ def _print(results: Sequence[Result]) -> None:
         )
         for result in results
     ]
-    _table(("name", "cause", "expected", "outcome", "latency / honest", "fault"), rows)
-    faults = Counter(result.fault for result in results if result.fault)
+    _table(("name", "cause", "expected", "outcome", "latency / honest", "fault"), shown)
+    faults = Counter(row["fault"] for row in rows if row["fault"])
     words = ", ".join(f"{count} {fault}" for fault, count in sorted(faults.items())) or "none got through, none refused"
-    print(f"{len(results)} kernels: {words}")
+    distinct = len({(row["task"], row.get("digest", row["name"])) for row in rows})
+    same = f" ({distinct} distinct)" if distinct < len(rows) else ""
+    outcomes = Counter(row["outcome"] for row in rows)
+    print(f"{len(rows)} kernels{same}: {words}")
+    print("outcomes: " + ", ".join(f"{outcome} {count}" for outcome, count in outcomes.most_common()))
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

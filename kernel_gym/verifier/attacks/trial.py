@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from kernel_gym import suites
+from kernel_gym.hardware.device import Device
+from kernel_gym.hardware.worker_pool import WorkerPool
 from kernel_gym.verdict import GATES, Cheated, Incorrect, Verdict
 from kernel_gym.verifier.attacks import catalogue
 from kernel_gym.verifier.attacks.catalogue import Attack
@@ -71,6 +73,7 @@ class Result:
         """Return the result as plain data."""
         return {
             "name": self.attack.name,
+            "digest": self.attack.kernel.digest,
             "task": self.attack.task,
             "causes": list(self.attack.causes),
             "about": self.attack.about,
@@ -92,27 +95,57 @@ def stopped_at(verdict: Verdict) -> str:
     return {"uncompilable": "compile", "incorrect": "correctness"}.get(verdict.outcome, verdict.outcome)
 
 
-def run(verifier: Verifier, attacks: Sequence[Attack]) -> Iterator[Result]:
-    """Judge attacks and the honest kernels that they belong to, and yield the results in order."""
+def run(verifier: Verifier, attacks: Sequence[Attack], workers: int = 1) -> Iterator[Result]:
+    """Judge attacks and the honest kernels that they belong to, and yield the results in order.
+
+    Equal kernels for the same task are judged once. Second opinions are formed by as many `workers`, beside the
+    verifier's own.
+    """
     honest: dict[str, Future[Verdict] | None] = {}
     for attack in attacks:
         if attack.honest not in honest:
             kernel = catalogue.honest(attack.kernel.language, attack.honest)
             honest[attack.honest] = None if kernel is None else _submit(verifier, kernel)
-    verdicts = [_submit(verifier, attack) for attack in attacks]
-    for index, (attack, future) in enumerate(zip(attacks, verdicts, strict=True)):
-        reference, verdict = honest[attack.honest], future.result()
-        honest_us = None if reference is None else reference.result().latency_us
-        doubtful = verdict.feasible and attack.expected == "right"
-        yield Result(attack, verdict, honest_us, doubtful and _is_right(verifier, attack, index))
-
-
-def _is_right(verifier: Verifier, attack: Attack, seed: int) -> bool:
-    device = verifier.device.fork()
+    opinions: WorkerPool[Attack, bool] = WorkerPool(verifier.device.fork(), _is_right, workers)
+    trials = dict[tuple[str, ...], Future[_Trial]]()
     try:
-        return is_right(device, attack.kernel, suites.find_task(attack.task), seed)
+        for attack in attacks:
+            if _key(attack) not in trials:
+                trials[_key(attack)] = _begin(verifier, opinions, attack)
+        for attack in attacks:
+            reference, (verdict, opinion) = honest[attack.honest], trials[_key(attack)].result()
+            honest_us = None if reference is None else reference.result().latency_us
+            yield Result(attack, verdict, honest_us, opinion is not None and opinion.result())
     finally:
-        device.close()
+        opinions.close()
+
+
+#: A verdict, and the second opinion on it if one is needed.
+_Trial: TypeAlias = tuple[Verdict, Future[bool] | None]
+
+
+def _key(attack: Attack) -> tuple[str, ...]:
+    return attack.kernel.digest, attack.task, attack.expected
+
+
+def _begin(verifier: Verifier, opinions: WorkerPool[Attack, bool], attack: Attack) -> Future[_Trial]:
+    """Judge an attack and, once it is called feasible, ask for a second opinion if that decides."""
+    trial: Future[_Trial] = Future()
+
+    def finish(judged: Future[Verdict]) -> None:
+        try:
+            verdict = judged.result()
+            doubtful = verdict.feasible and attack.expected == "right"
+            trial.set_result((verdict, opinions.submit(attack) if doubtful else None))
+        except BaseException as error:
+            trial.set_exception(error)
+
+    _submit(verifier, attack).add_done_callback(finish)
+    return trial
+
+
+def _is_right(device: Device, attack: Attack) -> bool:
+    return is_right(device, attack.kernel, suites.find_task(attack.task), seed=int(attack.kernel.digest[:8], 16))
 
 
 def _submit(verifier: Verifier, attack: Attack) -> Future[Verdict]:
