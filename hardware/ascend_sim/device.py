@@ -274,7 +274,7 @@ def _run(reply: dict[str, Any], outputs: tuple[Any, ...], seconds: float, lines:
         status=reply["status"],
         outputs=outputs,
         latency_us=timing["latency_us"] if _has_outputs(reply) else None,
-        profile=diagnose(timing) if ok else None,
+        profile=diagnose(_of_file(timing, lines)) if ok else None,
         fault=_fault(reply["fault"], lines) if reply["fault"] else None,
         code=reply["code"],
         warnings=tuple(executor["warnings"]),
@@ -287,6 +287,11 @@ def _run(reply: dict[str, Any], outputs: tuple[Any, ...], seconds: float, lines:
         spent=reply["spent"],
         seconds=seconds,
     )
+
+
+def _of_file(timing: dict[str, Any], lines: int) -> dict[str, Any]:
+    """Return the report of the timing pass without lines that the file does not have: a kernel may report any."""
+    return timing | {"lines": [entry for entry in timing["lines"] if 1 <= entry["line"] <= lines]}
 
 
 def _fault(fault: dict[str, Any], lines: int) -> Fault:

@@ -15,6 +15,7 @@ import linecache
 import logging
 import sys
 import types
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -370,10 +371,16 @@ def _randomised(model: torch.nn.Module) -> torch.nn.Module:
     return model
 
 
+#: Types of a module's own tables: parameters, buffers, hooks.
+_TABLES = (dict, set, OrderedDict)
+
+
 def _bind(model: torch.nn.Module, values: dict[str, torch.Tensor], dtype: torch.dtype | None) -> torch.nn.Module:
     """Return a module for one call that shares nothing that a call could write to."""
-    held = {id(tensor): tensor for _, tensor in (*model.named_parameters(), *model.named_buffers())}
-    bound = copy.deepcopy(model, dict(held))
+    memo: dict[int, object] = {id(tensor): tensor for _, tensor in (*model.named_parameters(), *model.named_buffers())}
+    for module in model.modules():  # a dozen empty tables of hooks each, most of a copy's time
+        memo |= {id(table): type(table)() for table in vars(module).values() if type(table) in _TABLES and not table}
+    bound = copy.deepcopy(model, memo)
     for prefix, module in bound.named_modules(remove_duplicate=False):
         entries = {**module._parameters, **module._buffers, **_attributes(module)}
         for key, current in entries.items():

@@ -43,7 +43,8 @@ PIECE = 1 << 15
 class Expected:
     """One expected output: the truth in float64 (or integers), which elements count, and the tolerance.
 
-    `noise` is the largest error of the reference in the task's own precision, `scale` the truth's root mean square.
+    `noise` is the largest error of the reference in the task's own precision, `scale` the truth's root mean square,
+    `whole` says that the truth is known to be finite everywhere.
     Where rows of the output belong to different kinds of values, there is a column of them, one number for each row.
     """
 
@@ -53,6 +54,7 @@ class Expected:
     noise: float | Doubles = 0.0
     scale: float | Doubles = 0.0
     exact: bool = False
+    whole: bool = False
 
     @property
     def rtol(self) -> float | Doubles:
@@ -67,12 +69,12 @@ class Expected:
     @cached_property
     def finite(self) -> bool:
         """Whether the truth is finite everywhere."""
-        return self.truth.dtype.kind != "f" or bool(np.isfinite(_extremes(self.truth)).all())
+        return self.whole or self.truth.dtype.kind != "f" or bool(np.isfinite(extremes(self.truth)).all())
 
     @property
     def undefined(self) -> float:
         """Share of elements that the reference does not define."""
-        return 1.0 - float(self.counts.mean()) if self.counts.size else 0.0
+        return 1.0 - np.count_nonzero(self.counts) / self.counts.size if self.counts.size else 0.0
 
     @property
     def clear(self) -> bool:
@@ -91,39 +93,47 @@ def expected_from(truth: Array, native: Array, dtype: str, rows: Rows | None = N
     """
     if truth.dtype.kind != "f":
         return Expected(truth, np.asarray(truth == native), exact=True)
-    truth, counts = _defined(truth, native, dtype)
+    truth, counts, whole = _defined(truth, native, dtype)
     if rows is None or truth.shape[: len(rows.shape)] != rows.shape:
         every_row = np.ones(prod(truth.shape[:-1]), bool)
-        noise, scale = _statistics(truth, native, counts, [every_row])
-        return Expected(truth, counts, BASE[dtype], float(noise.max(initial=0.0)), float(scale.max(initial=0.0)))
-    noise, scale = _statistics(truth, native, counts, [rows.stressed, ~rows.stressed])
+        noise, scale = _statistics(truth, native, None if whole else counts, [every_row])
+        largest = float(noise.max(initial=0.0)), float(scale.max(initial=0.0))
+        return Expected(truth, counts, BASE[dtype], *largest, whole=whole)
+    noise, scale = _statistics(truth, native, None if whole else counts, [rows.stressed, ~rows.stressed])
     column = (*rows.shape, *(1 for _ in truth.shape[len(rows.shape) :]))
-    return Expected(truth, counts, BASE[dtype], noise.reshape(column), scale.reshape(column))
+    return Expected(truth, counts, BASE[dtype], noise.reshape(column), scale.reshape(column), whole=whole)
 
 
-def _defined(truth: Array, native: Array, dtype: str) -> tuple[Array, Bools]:
-    """Return the truth as its type holds it, and the elements on which both precisions agree about what is finite."""
+def _defined(truth: Array, native: Array, dtype: str) -> tuple[Array, Bools, bool]:
+    """Return the truth as its type holds it, the elements on which both precisions agree about what is finite, and
+    whether that is finite everywhere."""
     with np.errstate(over="ignore"):
-        if all(np.isfinite(_extremes(array).astype(numpy_dtype(dtype))).all() for array in (truth, native)):
-            return truth, np.ones(truth.shape, bool)
+        if all(np.isfinite(extremes(array).astype(numpy_dtype(dtype))).all() for array in (truth, native)):
+            return truth, np.ones(truth.shape, bool), True
         held = truth.astype(numpy_dtype(dtype)).astype(np.float64)
     truth = np.where(np.isinf(held), held, truth)
     counts = np.isfinite(truth) & np.isfinite(native) | (truth == native) | (np.isnan(truth) & np.isnan(native))
-    return truth, counts
+    return truth, counts, False
 
 
-def _extremes(array: Array) -> Array:
+def extremes(array: Array) -> Array:
     """Return the least and the largest element; one that is not finite shows in them."""
-    return np.asarray([array.min(initial=0.0), array.max(initial=0.0)])
+    flat = array.reshape(-1)
+    parts = [flat[start : start + PIECE] for start in range(0, flat.size, PIECE)] or [flat]
+    least, largest = [part.min(initial=0.0) for part in parts], [part.max(initial=0.0) for part in parts]
+    return np.asarray([np.min(least), np.max(largest)])
 
 
-def _statistics(truth: Array, native: Array, counts: Bools, groups: list[Bools]) -> tuple[Doubles, Doubles]:
-    """Return for each row the noise and the scale of the group of rows that it belongs to."""
+def _statistics(truth: Array, native: Array, counts: Bools | None, groups: list[Bools]) -> tuple[Doubles, Doubles]:
+    """Return for each row the noise and the scale of the group of rows that it belongs to.
+
+    `counts` is None if every element is finite and counts.
+    """
     height = groups[0].size
-    truths, natives, counted = (as_rows(array, height) for array in (truth, native, counts))
+    truths, natives = as_rows(truth, height), as_rows(native, height)
     numbers = np.full(height, truths.shape[1])
-    if not (counts.all() and np.isfinite(_extremes(truth)).all()):
-        counted = counted & np.isfinite(truths)
+    if counts is not None:
+        counted = as_rows(counts, height) & np.isfinite(truths)
         numbers = counted.sum(axis=1)
         truths, natives = np.where(counted, truths, 0.0), np.where(counted, natives, 0.0)
     noise, scale = np.zeros(height), np.zeros(height)
@@ -131,10 +141,10 @@ def _statistics(truth: Array, native: Array, counts: Bools, groups: list[Bools])
     for group in groups:
         scale[group] = np.sqrt(squares[group].sum() / max(int(numbers[group].sum()), 1))
     for piece in pieces(truths):
-        error = np.abs(natives[piece].astype(np.float64) - truths[piece])
-        if error.any():
+        value = natives[piece].astype(np.float64)
+        if (value != truths[piece]).any():
             unit = np.abs(truths[piece]) + np.maximum(scale[piece, None], TINY)
-            noise[piece] = (error / unit).max(axis=1, initial=0.0)
+            noise[piece] = (np.abs(value - truths[piece]) / unit).max(axis=1, initial=0.0)
     for group in groups:
         noise[group] = noise[group].max(initial=0.0)
     return noise, scale
@@ -168,10 +178,10 @@ def wrong_elements(actual: Array, expected: Expected) -> Bools:
     beyond, far_beyond, outliers = np.zeros(values.shape, bool), np.zeros(values.shape, bool), 0
     for piece in pieces(truths):
         value = values[piece].astype(np.float64)
+        if not (value != truths[piece]).any():
+            continue
         with np.errstate(invalid="ignore"):
             error = np.abs(value - truths[piece])
-            if not error.any():
-                continue
             tolerance = rtol[piece] * (np.abs(truths[piece]) + scale[piece])
             near = error <= tolerance
         if expected.finite and near.all():

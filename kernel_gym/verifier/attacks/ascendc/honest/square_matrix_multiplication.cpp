@@ -48,7 +48,7 @@ extern "C" int kernel_launch(const KernelArgs *args, void *stream)
     p.cube.baseM = p.cube.baseN = p.cube.singleCoreM = p.cube.singleCoreN = base;
     p.cube.baseK = p.side < 64 ? p.side : 64;
     p.cube.singleCoreK = p.side;
-    p.cube.depthA1 = p.cube.depthB1 = 4;
+    p.cube.depthA1 = p.cube.depthB1 = 4;  // @buffers
     multiply<<<pairs, nullptr, stream>>>((GM_ADDR)args->inputs[0].ptr, (GM_ADDR)args->inputs[1].ptr,
                                          (GM_ADDR)args->outputs[0].ptr, p);
     return 0;
