@@ -18,7 +18,7 @@ from kernel_gym.errors import KernelGymError
 from kernel_gym.hardware.device import Device
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
-from kernel_gym.verdict import Verdict
+from kernel_gym.verdict import Policy, Verdict
 from kernel_gym.verifier.verifier import Verifier
 
 #: Workers of the measurement with several workers.
@@ -67,14 +67,20 @@ def _by_reference(device: Device, kernels: list[Kernel], task: Task) -> float:
         return median([_timed(verifier, kernel, task)[0] for kernel in kernels][1:])
 
 
-def processor_seconds(device: Device, kernel: Kernel, task: Task, verdicts: int = 3) -> float:
+def processor_seconds(
+    device: Device, kernel: Kernel, task: Task, verdicts: int = 3, policy: Policy = "strict"
+) -> float:
     """Measure the processor time of a verdict that is not in the cache, of all processes together.
+
+    Imports, the suite and the build of the simulator are not part of it: a first verdict comes before. The start of the
+    device's process is, divided by the number of verdicts.
 
     Args:
         device: The device; the benchmark uses and closes copies of it.
         kernel: A feasible kernel.
         task: Its task.
         verdicts: Number of verdicts whose mean is returned, after a first one that is not counted.
+        policy: The policy by which they are judged.
 
     Returns:
         Seconds.
@@ -83,14 +89,14 @@ def processor_seconds(device: Device, kernel: Kernel, task: Task, verdicts: int 
         KernelGymError: If the kernel is not feasible.
     """
     variants = [replace(kernel, source=f"{kernel.source}\n// {index}\n") for index in range(verdicts + 1)]
-    _judge_all(device, variants[:1], task)
+    _judge_all(device, variants[:1], task, policy)
     begin = _spent()
-    _judge_all(device, variants[1:], task)
+    _judge_all(device, variants[1:], task, policy)
     return (_spent() - begin) / verdicts
 
 
-def _judge_all(device: Device, kernels: list[Kernel], task: Task) -> None:
-    with Verifier(device.fork(), cache=False) as verifier:
+def _judge_all(device: Device, kernels: list[Kernel], task: Task, policy: Policy) -> None:
+    with Verifier(device.fork(), cache=False, policy=policy) as verifier:
         for kernel in kernels:
             _timed(verifier, kernel, task)
 

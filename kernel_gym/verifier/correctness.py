@@ -17,7 +17,7 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.verdict import Incorrect
 from kernel_gym.verifier.expected import Expected, wrong_elements
-from kernel_gym.verifier.hidden_sizes import hidden_cases
+from kernel_gym.verifier.hidden_sizes import aligned_case, hidden_cases
 from kernel_gym.verifier.patterns import Mismatch, locate, without_numbers
 from kernel_gym.verifier.reference import References, ValueSet
 from kernel_gym.verifier.values import Array, Kind
@@ -50,10 +50,12 @@ class Checked:
 
 def schedule(references: References, task: Task, kernel: Kernel) -> Iterator[ValueSet]:
     """Yield the value sets that a kernel is checked on, in order."""
-    hidden = hidden_cases(task, references.seeds(kernel, task))
+    seeds = references.seeds(kernel, task)
+    hidden, aligned = hidden_cases(task, seeds), aligned_case(task, seeds)
     slots = [(task.public, kind, f"smoke{i}") for i, kind in enumerate(SMOKE)]
     slots += [(task.public, kind, f"public{i}") for i, kind in enumerate(PUBLIC)]
     slots += [(case, kind, f"hidden{i}") for case in hidden for i, kind in enumerate(HIDDEN)]
+    slots += [(aligned, kind, f"aligned{i}") for i, kind in enumerate(SMOKE) if aligned]
     for case, kind, slot in slots:
         yield references.draw(task, case, kind, slot, kernel)
 

@@ -3,11 +3,14 @@
 A task's own hidden cases are patterns: a dimension of 1 stays 1, an odd size stays odd (it leaves a tail), a size that
 has a common divisor at all cases of the task keeps it (groups of channels). Everything else is drawn, from the seeds of
 the kernel, until the reference works at the sizes.
+
+Odd sizes alone would let a kernel pass that is wrong at all even ones. So one more case has sizes that are multiples of
+a power of two, as the public ones are, but others.
 """
 
 from __future__ import annotations
 
-from math import gcd
+from math import gcd, lcm
 
 import numpy as np
 
@@ -18,6 +21,8 @@ from kernel_gym.verifier.secret import Seeds
 
 #: Draws until the pattern itself is used: a reference that works hardly anywhere else.
 DRAWS = 40
+#: Draws until there is no case of aligned sizes, and the largest power of two that they are multiples of.
+ALIGNED_DRAWS, ALIGNED = 4, 64
 #: Tensors at drawn sizes may be this many times as large as those of the pattern.
 LARGER = 1.5
 
@@ -25,6 +30,26 @@ LARGER = 1.5
 def hidden_cases(task: Task, seeds: Seeds) -> tuple[Case, ...]:
     """Return the hidden cases at which one kernel is checked."""
     return tuple(_drawn(task, pattern, seeds.generator("sizes", pattern.name)) for pattern in task.hidden)
+
+
+def aligned_case(task: Task, seeds: Seeds) -> Case | None:
+    """Return a case near the public one with aligned sizes; None if the task has no hidden sizes, or none such works."""
+    choices = {name: _aligned_choices(task, name, size) for name, size in task.public.sizes} if task.hidden else {}
+    rng = seeds.generator("sizes", "aligned")
+    for _ in range(ALIGNED_DRAWS if any(len(sizes) > 1 for sizes in choices.values()) else 0):
+        case = Case("aligned", "hidden", tuple((name, int(rng.choice(sizes))) for name, sizes in choices.items()))
+        if case.sizes not in (task.public.sizes, task.timing.sizes) and _works(task, task.hidden[0], case, task.public):
+            return case
+    return None
+
+
+def _aligned_choices(task: Task, name: str, size: int) -> list[int]:
+    """Return the sizes that a constant may have: from half of the public one up to it, nearly as aligned as that."""
+    if len(_choices(task, name, size)) == 1:
+        return [size]
+    divisor = gcd(*(dict(case.sizes).get(name, 0) for case in (task.public, *task.hidden, task.timing)))
+    step = lcm(divisor, max(1, min(ALIGNED, (size & -size) // 4)))
+    return [value for value in range(step, size + 1, step) if 2 * value >= size] or [size]
 
 
 def _drawn(task: Task, pattern: Case, rng: np.random.Generator) -> Case:
@@ -50,11 +75,11 @@ def _choices(task: Task, name: str, size: int) -> list[int]:
     return [value for value in range(size - reach, size + reach + 1, stride) if value > 1]
 
 
-def _works(task: Task, pattern: Case, case: Case) -> bool:
-    """Return whether the reference works at a case, on tensors like the pattern's."""
+def _works(task: Task, pattern: Case, case: Case, largest: Case | None = None) -> bool:
+    """Return whether the reference works at a case, on tensors like the pattern's, about as large as at `largest`."""
     try:
-        instance = task.instance(case)
-        if _is_like(instance.signature, task.instance(pattern).signature, task.instance(task.public).signature):
+        instance, most = task.instance(case), LARGER * task.instance(largest or pattern).signature.nbytes
+        if _is_like(instance.signature, task.instance(pattern).signature, task.instance(task.public).signature, most):
             instance.run_example()  # shapes alone do not show an index that is out of range
             return True
     except TaskError:
@@ -62,15 +87,11 @@ def _works(task: Task, pattern: Case, case: Case) -> bool:
     return False
 
 
-def _is_like(signature: Signature, pattern: Signature, public: Signature) -> bool:
+def _is_like(signature: Signature, pattern: Signature, public: Signature, most: float) -> bool:
     """Return whether the tensors are neither empty nor much larger; a problem file's parameters stay as they are."""
     filled = all(spec.numel for spec in (*signature.inputs, *signature.outputs))
     fixed = _parameters(pattern) == _parameters(public)
-    return (
-        filled
-        and signature.nbytes <= LARGER * pattern.nbytes
-        and (not fixed or _parameters(signature) == _parameters(public))
-    )
+    return filled and signature.nbytes <= most and (not fixed or _parameters(signature) == _parameters(public))
 
 
 def _parameters(signature: Signature) -> object:

@@ -9,7 +9,7 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.suites.problem_files import load_file
 from kernel_gym.verifier import Verifier
 from kernel_gym.verifier.correctness import schedule
-from kernel_gym.verifier.hidden_sizes import hidden_cases
+from kernel_gym.verifier.hidden_sizes import aligned_case, hidden_cases
 from kernel_gym.verifier.reference import References
 from kernel_gym.verifier.secret import PUBLISHED, Seeds, fingerprint, secret_for
 
@@ -95,6 +95,29 @@ def test_a_kernel_that_knows_the_listed_sizes_is_refused(device, relu, python_ke
     assert (verdict.outcome, verdict.cause, verdict.case) == ("incorrect", "refused", "hidden")
 
 
+def test_a_kernel_that_is_wrong_at_aligned_sizes_alone_is_refused(device, python_kernel):
+    relu = suites.find_task("level1/relu")
+    shapes = [tuple(size for _, size in case.sizes) for case in (relu.public, relu.timing)]
+    body = (
+        f"x = a.load(0)\nif x.shape not in {shapes} and x.shape[-1] % 64 == 0:\n    return 1\n"
+        "a.store(0, np.maximum(x, 0))\nreturn 0"
+    )
+    with Verifier(device) as verifier:
+        verdict = verifier.verify(python_kernel(body), relu)
+    assert (verdict.outcome, verdict.cause, verdict.case) == ("incorrect", "refused", "hidden")
+
+
+@pytest.mark.parametrize("name", ["level1/relu", "level1/softmax", "level1/square_matrix_multiplication", "level2/1"])
+def test_aligned_sizes_are_drawn_for_each_kernel(name):
+    task = suites.find_task(name)
+    cases = [aligned_case(task, Seeds(b"s", task.digest, text)) for text in "abcdefgh"]
+    assert all(case is not None and case.role == "hidden" for case in cases)
+    assert len({case.sizes for case in cases}) > 1
+    for case in cases:
+        assert case.sizes not in (task.public.sizes, task.timing.sizes)
+        assert all(size <= dict(task.public.sizes)[name] for name, size in case.sizes)
+
+
 def pattern_kept(task, pattern, case):
     """Whether sizes of 1 stay, odd sizes stay odd, and what never varies does not."""
     public = dict(task.public.sizes)
@@ -107,6 +130,13 @@ def pattern_kept(task, pattern, case):
     return True
 
 
+#: Tasks whose public sizes have no smaller neighbours at which the reference works.
+WITHOUT_ALIGNED = (
+    "level1/conv_standard_2d_square_input_asymmetric_kernel_dilated_padded",
+    "level2/conv3d_softmax_max_pool_max_pool",
+)
+
+
 @pytest.mark.parametrize("suite", [pytest.param(name, marks=pytest.mark.slow) for name in suites.SUITES])
 def test_hidden_sizes_of_every_task_are_drawn_and_work(suite):
     for task in suites.load_suite(suite):
@@ -116,6 +146,8 @@ def test_hidden_sizes_of_every_task_are_drawn_and_work(suite):
             for cases in drawn:
                 task.instance(cases[position]).run_example()
         assert len({tuple(case.sizes for case in cases) for cases in drawn}) == 3, task.id
+        aligned = [aligned_case(task, Seeds(b"s", task.digest, text)) for text in ("a", "b", "c")]
+        assert any(aligned) or task.id in WITHOUT_ALIGNED, task.id
 
 
 LINEAR = """

@@ -53,14 +53,20 @@ def verdicts() -> dict[str, float]:
 
 
 def prices() -> dict[str, float]:
-    """Measure the processor time of a verdict on the simulator, with the oracle kernels of several tasks."""
+    """Measure the processor time of a verdict by both policies on the simulator, with the oracles of several tasks."""
     from kernel_gym.authors.apprentice import oracle
     from kernel_gym.benchmarks.verifier_speed import processor_seconds
+    from kernel_gym.verdict import POLICIES
 
     device = plugins.load("kernel_gym.devices", "ascend-sim")()
     try:
-        tasks = [suites.find_task(name) for name in PRICED]
-        return {f"verdict_cpu_s_{task.name}": processor_seconds(device, oracle(task), task) for task in tasks}
+        return {
+            f"verdict_cpu_s_{'' if policy == 'strict' else f'{policy}_'}{task.name}": processor_seconds(
+                device, oracle(task), task, policy=policy
+            )
+            for task in map(suites.find_task, PRICED)
+            for policy in POLICIES
+        }
     finally:
         device.close()
 
