@@ -33,7 +33,7 @@ def hidden_cases(task: Task, seeds: Seeds) -> tuple[Case, ...]:
 
 
 def aligned_case(task: Task, seeds: Seeds) -> Case | None:
-    """Return a case near the public one with aligned sizes; None if the task has no hidden sizes, or none such works."""
+    """Return a case near the public one with aligned sizes; None if there are no hidden sizes, or none such works."""
     choices = {name: _aligned_choices(task, name, size) for name, size in task.public.sizes} if task.hidden else {}
     rng = seeds.generator("sizes", "aligned")
     for _ in range(ALIGNED_DRAWS if any(len(sizes) > 1 for sizes in choices.values()) else 0):
