@@ -76,7 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if reason := device.unavailable_reason():
         raise DeviceUnavailable(f"{arguments.device} cannot be used here: {reason}")
-    earlier = {row["name"]: row for row in read_results(arguments.out, dict)}
+    written: list[dict[str, Any]] = read_results(arguments.out, dict)
+    earlier = {row["name"]: row for row in written}
     left = [attack for attack in attacks if not _is_done(attack, earlier)]
     results = _attack(device, left, arguments)
     rows = [row for row in earlier.values() if row["name"] in {attack.name for attack in attacks} - _names(left)]
