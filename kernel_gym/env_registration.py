@@ -41,6 +41,7 @@ def register_all() -> None:
     )
     gone = f"{__name__}:removed"
     register(REMOVED, entry_point=gone, vector_entry_point=gone)
+    register("kernel_gym/KernelWriting-v0", entry_point="kernel_gym.envs.writing:KernelWritingEnv")
     optimum = "kernel_gym.envs.known_optimum"
     register(
         "kernel_gym/KnownOptimum-v0",

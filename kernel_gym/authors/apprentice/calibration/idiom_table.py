@@ -50,7 +50,7 @@ class IdiomTable:
 def demonstration(language: str = "ascendc") -> str:
     """Return the kernel that is shown in protocols with one demonstration."""
     name = {"ascendc": "example.cpp", "cuda": "example_cuda.cu"}[language]
-    return resources.files("kernel_gym.authors.model").joinpath("prompts", name).read_text()
+    return resources.files("kernel_gym.authors.model").joinpath("prompts", "1", name).read_text()
 
 
 def idiom_table(tasks: Sequence[Task], base: Apprentice) -> IdiomTable:

@@ -1,0 +1,1 @@
+"""The verifier for tool chains that train language models."""
