@@ -161,7 +161,7 @@ class _Project:
 
         kinds = {"ints": "list_int", "floats": "list_float", "launch": "int", "launches": "int"}
         attributes = [{"name": name, "param_type": "required", "type": kind} for name, kind in kinds.items()]
-        entry = {"op": self.name, "language": "cpp", "input_desc": described(self.inputs)}
+        entry: dict[str, object] = {"op": self.name, "language": "cpp", "input_desc": described(self.inputs)}
         return [entry | {"output_desc": described(self.outputs), "attr": attributes}]
 
     @property
