@@ -6,7 +6,7 @@ PACKAGES := envs agents memory hardware
 TYPES_DIR ?= build/types
 
 .DEFAULT_GOAL := help
-.PHONY: help docs docs-serve screenshots merged format imports hooks wheel coverage install demo test test-slow test-suites test-model test-browser test-wandb test-sb3 test-video test-wheel test-cuda test-npu lint types check bench bench-cuda calibrate clean
+.PHONY: help docs docs-serve screenshots merged format imports hooks wheel coverage install demo test test-slow test-suites test-model test-browser test-wandb test-sb3 test-trl test-video test-wheel test-cuda test-npu lint types check bench bench-cuda calibrate clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,6 +92,11 @@ test-sb3: install  ## the agent of Stable-Baselines3
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[sb3]'
 	$(BIN)/python -m pytest -rs -k 'MaskablePPO or maskable or another_library or baselines3' \
 	    tests/agents tests/docs tests/examples tests/envs/test_first_contact.py
+
+# A tiny model takes GRPO steps on the verifier's rewards.
+test-trl: install  ## TRL's GRPO trainer on the verifier's rewards
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[trl]'
+	$(BIN)/python -m pytest -rs -m slow tests/integrations
 
 # Videos of episodes, with Gymnasium's wrappers.
 test-video: install  ## videos with Gymnasium's RecordVideo
