@@ -96,7 +96,7 @@ test-sb3: install  ## the agent of Stable-Baselines3
 # A tiny model takes GRPO steps on the verifier's rewards.
 test-trl: install  ## TRL's GRPO trainer on the verifier's rewards
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[trl]'
-	$(BIN)/python -m pytest -rs -m slow tests/integrations
+	$(BIN)/python -m pytest -rs -m 'slow or not slow' -k 'tiny_model or grpo' tests/integrations tests/examples
 
 # Videos of episodes, with Gymnasium's wrappers.
 test-video: install  ## videos with Gymnasium's RecordVideo

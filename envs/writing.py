@@ -235,6 +235,10 @@ class KernelWritingEnv(gym.Env[Observation, str]):
         head = f"{self._task.id}  {progress.stage}  attempt {progress.used}/{self.options.budget}  best {best}"
         return "\n".join([head, *(f"  {verdict.outcome}: {verdict.feedback}" for verdict in self._last)])
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The default verifier has threads and processes; a copy makes itself another one.
+        return self.__dict__ | {"_verifier": self.options.verifier}
+
     def close(self) -> None:
         """Close the verifier that the environment made; one that was given stays open."""
         if self.options.verifier is None and self._verifier is not None:

@@ -30,7 +30,9 @@ GOES_ON = "the same command goes on"
 
 
 class Command(Protocol):
-    """A module of `kernel_gym.cli.commands`. Its docstring is the description, EXAMPLES is the end of the help.
+    """A module of `kernel_gym.cli.commands` or `kernel_gym.cli.analysis`.
+
+    Its docstring is the description, EXAMPLES is the end of the help.
 
     A command that loses nothing when it is interrupted sets `RESUMES = True`.
     """

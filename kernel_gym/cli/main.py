@@ -86,7 +86,8 @@ def script(name: str) -> NoReturn:
 
 def load(name: str) -> Command:
     """Return the module of a sub-command."""
-    return cast(Command, import_module(f"kernel_gym.cli.commands.{name.replace('-', '_')}"))
+    folder = "analysis" if name in GROUPS["analysis"] else "commands"
+    return cast(Command, import_module(f"kernel_gym.cli.{folder}.{name.replace('-', '_')}"))
 
 
 def overview() -> str:

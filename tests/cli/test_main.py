@@ -24,7 +24,8 @@ def call(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
 
 def test_every_script_is_a_command_and_every_command_a_script() -> None:
     assert {name.replace("_", "-") for name in SCRIPTS} | {"completion"} == set(main.COMMANDS)
-    modules = {path.stem for path in (ROOT / "kernel_gym" / "cli" / "commands").glob("[!_]*.py")}
+    folders = [ROOT / "kernel_gym" / "cli" / name for name in ("commands", "analysis")]
+    modules = {path.stem for folder in folders for path in folder.glob("[!_]*.py")}
     assert modules == {name.replace("-", "_") for name in main.COMMANDS}
 
 
@@ -37,7 +38,8 @@ def test_a_script_calls_its_command(name: str) -> None:
 
 def test_help_lists_every_command_without_loading_one() -> None:
     code = "import sys; from kernel_gym.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
-    done = call("-c", code + "print([name for name in sys.modules if name.startswith('kernel_gym.cli.commands')])")
+    packages = "('kernel_gym.cli.commands', 'kernel_gym.cli.analysis')"
+    done = call("-c", f"{code}print([name for name in sys.modules if name.startswith({packages})])")
     assert all(f"\n  {name} " in done.stdout for name in main.COMMANDS)
     assert done.stdout.endswith("[]\n")
 

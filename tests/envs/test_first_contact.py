@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import kernel_gym  # noqa: F401
+from kernel_gym.env_registration import REMOVED
 from kernel_gym.errors import ConfigError
 
-IDS = sorted(name for name in gym.registry if name.startswith("kernel_gym/"))
+IDS = sorted(name for name in gym.registry if name.startswith("kernel_gym/") and name != REMOVED)
 FORECAST, OPTIMUM = "kernel_gym/KernelSynthesisForecast-v0", "kernel_gym/KnownOptimum-v0"
 VECTOR = "vector_entry_point"
 
@@ -18,7 +19,8 @@ VECTOR = "vector_entry_point"
 @pytest.mark.parametrize("name", IDS)
 def test_every_id_constructs_without_arguments(name: str) -> None:
     env: Any
-    for env in (gym.make(name), gym.make_vec(name, vectorization_mode=VECTOR)):
+    mode = VECTOR if gym.spec(name).vector_entry_point else "sync"
+    for env in (gym.make(name), gym.make_vec(name, vectorization_mode=mode)):
         assert env.action_space is not None
         env.close()
 

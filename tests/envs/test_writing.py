@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
+from gymnasium.utils.env_checker import check_env, data_equivalence
 
 import kernel_gym  # noqa: F401  registers the environments
 from kernel_gym.errors import ConfigError, InfrastructureError
@@ -85,6 +88,26 @@ def test_an_infrastructure_error_is_retried_and_costs_nothing():
     assert info["failure"] == "the device went away"
     truncations = [env.step("lost")[3] for _ in range(4)]
     assert truncations == [False, False, False, True]
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_in_mid_episode_continues_identically_and_independently(duplicate):
+    env = make(curriculum="mixed", tasks=["relu", "tanh"]).unwrapped
+    env.reset(seed=3)
+    env.step("20")
+    other = duplicate(env)
+    for source in ("wrong", "10"):
+        assert data_equivalence(env.step(source)[:2], other.step(source)[:2])
+    env.step("5")
+    assert data_equivalence(env.reset()[0], other.reset()[0])
+
+
+def test_the_same_seed_gives_the_same_tasks():
+    orders = []
+    for _ in range(2):
+        env = make(curriculum="mixed", tasks=["relu", "tanh", "gelu", "sigmoid"])
+        orders.append([env.reset(seed=5 if n == 0 else None)[1]["task"] for n in range(6)])
+    assert orders[0] == orders[1]
 
 
 def test_an_empty_answer_is_an_infeasible_attempt():

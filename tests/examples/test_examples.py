@@ -78,6 +78,12 @@ def test_an_episode_is_drawn_as_in_the_documentation(tmp_path: Path) -> None:
     assert (np.abs(frame.astype(int) - shown).max(axis=-1) > 64).mean() < 0.01
 
 
+@pytest.mark.slow
+def test_a_tiny_model_takes_steps_on_the_verifiers_rewards(tmp_path: Path) -> None:
+    pytest.importorskip("trl", reason="needs TRL: make test-trl")
+    assert run("grpo.py", tmp_path).splitlines()[-1] == f"2 steps; last verdicts: {', '.join(['uncompilable'] * 4)}"
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
 def test_every_example_is_tested_and_linked(example: Path) -> None:
     assert f'"{example.name}"' in Path(__file__).read_text()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kernel_gym import suites
 from kernel_gym.integrations.grpo import REWARDS, KernelReward, prompts
 from kernel_gym.verdict import Cheated, Feasible, Incorrect, Uncompilable, Unjudged
@@ -65,21 +63,3 @@ def test_the_real_verifier_pays_for_the_oracle():
     reward = KernelReward([RELU])
     assert reward(["p"], [f"```cpp\n{oracle(RELU).source}```"], task=[RELU.id]) == [1.0]
     reward.close()
-
-
-@pytest.mark.slow
-def test_a_tiny_model_takes_steps_on_the_verifiers_rewards(tmp_path):
-    pytest.importorskip("trl", reason="needs TRL: make test-trl")
-    import os
-    import subprocess
-    import sys
-
-    from repository import ROOT
-
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, str(ROOT / "examples" / "grpo.py")]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert (
-        done.stdout.splitlines()[-1] == "2 steps; last verdicts: uncompilable, uncompilable, uncompilable, uncompilable"
-    )

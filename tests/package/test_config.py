@@ -2,7 +2,6 @@
 
 import argparse
 from dataclasses import fields
-from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
 from typing import get_type_hints
@@ -10,6 +9,7 @@ from typing import get_type_hints
 import pytest
 import yaml
 
+from kernel_gym.cli import main
 from kernel_gym.config import EnvConfig, RunConfig, resolve
 from kernel_gym.envs.options import Composition, MemoryMode, Options, Stages, meanings, reference_table
 from kernel_gym.envs.synthesis import KernelSynthesisEnv
@@ -73,18 +73,18 @@ NOT_CONFIGURED = {"verifier", "bank", "operators", "statistics"}
 
 
 def test_every_option_of_the_environment_can_be_configured() -> None:
-    assert set(EnvConfig.model_fields) - NAMES == {"table"}
+    assert set(EnvConfig.model_fields) - NAMES == {"table", "forecast"}
     assert set(EnvConfig.model_fields) | set(RunConfig.model_fields) >= NAMES - NOT_CONFIGURED
     assert not set(EnvConfig.model_fields) & set(RunConfig.model_fields)
 
 
 def test_defaults_are_those_of_the_environment() -> None:
     config, options = resolve(), Options()
-    for name in set(EnvConfig.model_fields) - {"table"}:
+    for name in set(EnvConfig.model_fields) - {"table", "forecast"}:
         assert getattr(config.env, name) == getattr(options, name), name
     assert (config.suite, config.budget, config.workers) == (options.suite, options.budget, options.workers)
     for name, field in EnvConfig.model_fields.items():  # keys that run folders of before may lack
-        if not field.is_required() and name != "table":
+        if not field.is_required() and name not in ("table", "forecast"):
             assert field.get_default(call_default_factory=True) == getattr(options, name), name
 
 
@@ -109,7 +109,7 @@ def test_a_file_that_is_not_utf8_is_one_line(tmp_path: Path) -> None:
 def test_the_policy_is_an_option_of_every_command_that_judges() -> None:
     for command in ("verify", "train", "compare", "evaluate", "study", "oracles"):
         parser = argparse.ArgumentParser()
-        import_module(f"kernel_gym.cli.commands.{command}").add_arguments(parser)
+        main.load(command).add_arguments(parser)
         assert "--policy {strict,reference}" in parser.format_help(), command
 
 

@@ -56,7 +56,10 @@ def test_an_author_of_the_former_group_is_used_by_name(site: Path) -> None:
     done = run(site, "scripts/author.py", "--task", "level1/relu", "--author", "fluent-before")
     assert done.stdout.startswith("// written without looking\n"), done.stderr
     done = run(site, "scripts/author.py", "--task", "level1/relu", "--author", "fluent-befor")
-    assert "unknown author 'fluent-befor'; did you mean 'fluent-before'? known: apprentice, fluent," in done.stderr
+    assert (
+        "unknown author 'fluent-befor'; did you mean 'fluent-before'? known: apprentice, batched, fluent,"
+        in done.stderr
+    )
 
 
 def test_its_own_tests_inherit_the_contracts(site: Path) -> None:

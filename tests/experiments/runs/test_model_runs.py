@@ -7,6 +7,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from model_server import Behaviour, Exchange, answering, embedding, failing, hel
 from python_process import PythonProcess
 from repository import ROOT
 
+from kernel_gym.authors.model.local import BatchedAuthor, LocalAuthor
 from kernel_gym.cli.run_options import add_replay_argument, add_run_arguments, run_config
 from kernel_gym.config import INCIDENTAL, RunConfig, resolve
 from kernel_gym.envs import factories
@@ -231,7 +233,8 @@ def test_settings_that_decide_the_replies_cannot_change_during_a_run(recorded: P
         with pytest.raises(KernelGymError, match="another configuration"):
             RunFolder.open(recorded, configuration(**options))
     RunFolder.open(recorded, configuration(timeout_s=1.0, price_in=2.0))
-    assert set(EndpointSettings.model_fields) >= INCIDENTAL
+    of_local_models = {*signature(LocalAuthor).parameters, *signature(BatchedAuthor).parameters}
+    assert set(EndpointSettings.model_fields) | of_local_models >= INCIDENTAL
     assert not INCIDENTAL & set(EndpointSettings(model="m", extra={"a": 1}).answer_settings())
 
 

@@ -258,10 +258,12 @@ def test_learned_values_follow_their_items_into_the_next_bank(tmp_path: Path) ->
         assert bank.get(gone).task == "level1/gelu"
 
 
-@pytest.mark.parametrize("table", ["", "small"])
-def test_without_its_memory_an_agent_keeps_only_the_values_of_the_seed_knowledge(tmp_path: Path, table: str) -> None:
+@pytest.mark.parametrize("forecast", [False, True])
+def test_without_its_memory_an_agent_keeps_only_the_values_of_the_seed_knowledge(
+    tmp_path: Path, forecast: bool
+) -> None:
     """Later ids are other items in the new run."""
-    env = {"table": table}
+    env = {"forecast": forecast}
     seed = len(seed_items("ascendc"))
     value, context_value = ValueAgent(), ContextValueAgent()
     value.values = {("draft", "", seed): 0.1, ("refine", "", seed + 1): 0.2}

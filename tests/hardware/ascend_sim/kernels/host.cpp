@@ -113,6 +113,12 @@ extern "C" int kernel_launch(const KernelArgs *a, void *stream) {
     GetAscendDequantMaxMinTmpSize(flat, 4, most, s.tmp[next++]);
     s.tmp[next++] = GetSortTmpSize(*platform, 1024, 4);
     uint64_t bytes = 0;
+    using platform_ascendc::SocVersion;
+    const SocVersion soc = platform->GetSocVersion();
+    for (auto other : {SocVersion::ASCEND910, SocVersion::ASCEND310P, SocVersion::ASCEND310B, SocVersion::RESERVED_VERSION}) {
+        if (soc == other) return 10;
+    }
+    if (soc != SocVersion::ASCEND910B || platform->GetCoreNumVector() != 0 || platform->CalcTschBlockDim(8, 0, 48) != 8) return 11;
     platform->GetCoreMemSize(platform_ascendc::CoreMemType::UB, bytes);
     if (bytes != TOTAL_UB_SIZE || platform->GetLibApiWorkSpaceSize() == 0 || platform->GetCoreNum() != platform->GetCoreNumAic()) return 7;
     for (auto type : {platform_ascendc::CoreMemType::L0_A, platform_ascendc::CoreMemType::L0_B, platform_ascendc::CoreMemType::L0_C,
