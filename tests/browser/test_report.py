@@ -25,8 +25,8 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 PHONE, DESK, PAPER = (375, 812), (1280, 900), (794, 1123)
 TASKS = ("relu", "sigmoid", "sum_reduction_over_a_dimension")
 #: What every report of real runs has, with how many pictures at least; categories and kernels have one each.
-SECTIONS = {"results": 1, "tasks": 0, "tiers": 2, "speedups": 1, "timeline": 1, "episodes": 0, "transfer": 0,
-            "memories": 0, "kernels": 1, "configuration": 0}  # fmt: skip
+SECTIONS = {"contrasts": 0, "results": 1, "tasks": 0, "tiers": 2, "speedups": 1, "timeline": 1, "episodes": 0,
+            "transfer": 0, "memories": 0, "kernels": 1, "configuration": 0}  # fmt: skip
 #: Elements that reach beyond the window and don't lie in something that scrolls.
 OVERHANGING = """() => [...document.querySelectorAll('body *')].filter(element =>
     !element.closest('.scroll, pre') && element.getBoundingClientRect().right > innerWidth + 1
@@ -117,8 +117,9 @@ def test_every_section_is_there_and_has_content(browser: Any, report: Path) -> N
             assert picture.query_selector("rect, path, polyline, circle"), name
     assert page.locator("section.results polyline").count() == 2  # a curve an agent
     assert page.locator("section.results polygon").count() == 2  # with its interval
-    assert page.locator("section.results table").count() == 3  # figures, differences in area and in correct
-    assert "effect" in page.locator("section.results table").nth(1).inner_text()
+    assert page.locator("section.results table").count() == 3
+    assert "attempts to solve" in page.locator("section.results table").nth(1).inner_text()
+    assert "No contrast was named before these runs" in page.locator("section.contrasts").inner_text()
     kernels = page.locator("section.kernels > figure")
     assert kernels.count() >= 1
     for i in range(kernels.count()):
