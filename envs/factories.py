@@ -106,7 +106,14 @@ def device(options: Options) -> Device:
 
 
 def verifier(options: Options) -> Any:
-    """Return a verifier on the device, with one worker for each core unless the options say otherwise."""
+    """Return a verifier on the device, with one worker for each core unless the options say otherwise.
+
+    With the option `service`, the service judges instead.
+    """
+    if options.service:
+        from kernel_gym.service.client import RemoteVerifier
+
+        return RemoteVerifier(options.service, device_name(options), options.policy, parallel=options.workers)
     from kernel_gym.verifier import Verifier
 
     inspect = inspector(options)

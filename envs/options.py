@@ -48,6 +48,9 @@ class Options:
     """Arguments of a device given by name."""
     verifier: KernelVerifier | None = None
     """Object that judges the kernels. None: the verifier on `device`."""
+    service: str = ""
+    """Address of a verification service (`kernel-gym serve`) that judges the kernels on its `device`. Empty: they are
+    judged here."""
     workers: int = 0
     """Kernels that the vector form has judged at the same time; 0: one a core."""
     policy: Policy = "strict"

@@ -51,6 +51,7 @@ class EnvConfig(_Frozen):
     device: str
     device_options: dict[str, Any]
     policy: Policy = "strict"
+    service: str = ""
     author: str
     author_options: dict[str, Any]
     writers: int = Field(0, ge=0)
@@ -113,7 +114,7 @@ class RunConfig(_Frozen):
     @property
     def _decisive(self) -> dict[str, Any]:
         data = self.model_dump(
-            mode="json", exclude={"workers": True, "checkpoints": True, "wandb": True, "env": {"writers"}}
+            mode="json", exclude={"workers": True, "checkpoints": True, "wandb": True, "env": {"writers", "service"}}
         )
         data["agent_options"].pop("ray_address", None)
         for part in _OPTIONS:

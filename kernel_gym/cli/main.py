@@ -29,6 +29,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "verify": "verify a kernel: compile, check, time",
         "export": "write a kernel as a bundle for the vendor's toolchain",
         "attack": "attack the verifier with every known way to cheat",
+        "serve": "serve verdicts over HTTP",
     },
     "runs": {
         "train": "train one agent and write a run folder",

@@ -21,7 +21,7 @@ from kernel_gym.verdict import POLICIES
 PROFILES = ("middle", "oracle", "placebo", "strong", "weak")
 _OPTIONS = (
     *("config", "suite", "tasks", "budget", "rounds", "forecast"),
-    *("author", "model", "submission", "profile", "device", "workers", "wandb", "set"),
+    *("author", "model", "submission", "profile", "device", "verifier", "workers", "wandb", "set"),
 )
 _AUTHOR = ("profile", "model", "submission")
 
@@ -58,6 +58,9 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", help="author profile of the apprentice: weak, middle, strong, placebo")
     parser.add_argument("--device", help="device that kernels run on (default ascend-sim, a simulator)")
     add_policy_argument(parser)
+    parser.add_argument(
+        "--verifier", metavar="URL", help="verification service that judges the kernels (see `kernel-gym serve`)"
+    )
     parser.add_argument("--workers", type=int, help="verifications at once (default: one a core)")
     parser.add_argument(
         "--wandb", metavar="PROJECT", help="track the run at Weights & Biases, too (extra wandb; off by default)"
@@ -95,6 +98,7 @@ def run_config(arguments: argparse.Namespace, **fixed: object) -> RunConfig:
     settings = {name: getattr(arguments, name) for name in names} | fixed
     parts = {name: getattr(arguments, name) for name in ("author", "device", "policy")}
     env: dict[str, Any] = {name: value for name, value in parts.items() if value is not None}
+    env |= {"service": arguments.verifier} if arguments.verifier else {}
     env |= {"forecast": True} if arguments.forecast else {}
     options = {name: getattr(arguments, name) for name in _AUTHOR if getattr(arguments, name) is not None}
     if options:

@@ -148,6 +148,13 @@ def forecast() -> dict[str, float]:
     return benchmark()
 
 
+def service() -> dict[str, float]:
+    """Measure a verification service: requests a second, and verdicts through it beside verdicts without it."""
+    from kernel_gym.benchmarks.service_speed import benchmark
+
+    return benchmark(len(os.sched_getaffinity(0)))
+
+
 def load_inline() -> dict[str, float]:
     """Measure the build of one C++ kernel of relu against torch's headers, for comparison."""
     from torch.utils.cpp_extension import load_inline
@@ -169,6 +176,7 @@ PARTS = {
     "author": author,
     "attempts": attempts,
     "forecast": forecast,
+    "service": service,
     "load_inline": load_inline,
 }
 

@@ -1,0 +1,196 @@
+"""The service: answers, refusals, limits, and jobs that are asked for twice."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+import requests
+from service_server import PausedVerifier, serving
+
+from kernel_gym import suites
+from kernel_gym.service.app import LARGEST
+from kernel_gym.suites.problem_files import TRUST
+from kernel_gym.verdict import Unjudged
+
+BODY = {"task": "level1/relu", "source": "a kernel"}
+PROBLEM = """
+import torch
+N = 64
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x + 1
+def get_inputs():
+    return [torch.rand(N)]
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.fixture
+def verifier() -> PausedVerifier:
+    return PausedVerifier()
+
+
+@pytest.fixture
+def url(verifier: PausedVerifier) -> Iterator[str]:
+    with serving(verifier, capacity=3, share=2) as address:
+        yield address
+
+
+def post(url: str, wait: float = 0, **changes: object) -> requests.Response:
+    return requests.post(f"{url}/verify", params={"wait": wait}, json=BODY | changes, timeout=20)
+
+
+def test_a_verdict_that_is_there_is_the_answer(url: str, verifier: PausedVerifier) -> None:
+    verifier.paused = False
+    answer = post(url, wait=5)
+    assert answer.status_code == 200
+    assert answer.json()["state"] == "done"
+    assert answer.json()["verdict"]["outcome"] == "uncompilable"
+    assert verifier.submitted[0][0].language == "ascendc"
+
+
+def test_a_slow_verdict_is_fetched_with_the_id_of_its_job(url: str, verifier: PausedVerifier) -> None:
+    queued = post(url)
+    assert (queued.status_code, queued.json()["state"]) == (202, "queued")
+    verifier.release()
+    answer = requests.get(f"{url}/verify/{queued.json()['id']}", timeout=20)
+    assert (answer.status_code, answer.json()["verdict"]["line"]) == (200, 3)
+
+
+def test_equal_requests_are_one_job(url: str, verifier: PausedVerifier) -> None:
+    assert post(url).json()["id"] == post(url).json()["id"] != post(url, source="another").json()["id"]
+    verifier.release()
+    assert post(url).json()["state"] == "done"
+    assert len(verifier.submitted) == 2
+
+
+def test_a_failure_of_the_device_is_an_answer_and_the_next_request_begins_anew(
+    url: str, verifier: PausedVerifier
+) -> None:
+    id = post(url).json()["id"]
+    verifier.release(Unjudged("the device died"))
+    assert requests.get(f"{url}/verify/{id}", timeout=20).status_code == 404
+    assert post(url).json()["state"] == "queued"
+    verifier.release()
+    assert post(url).json()["verdict"]["outcome"] == "uncompilable"
+    assert len(verifier.submitted) == 2
+
+
+def test_a_client_that_goes_away_does_not_cancel_its_job(url: str, verifier: PausedVerifier) -> None:
+    with pytest.raises(requests.Timeout):
+        requests.post(f"{url}/verify", params={"wait": 30}, json=BODY, timeout=0.3)
+    verifier.release()
+    assert post(url).json()["state"] == "done"
+    assert len(verifier.submitted) == 1
+
+
+def test_a_client_with_its_share_in_the_queue_is_sent_away(url: str) -> None:
+    for source in ("first", "second"):
+        assert post(url, source=source).status_code == 202
+    answer = post(url, source="third")
+    assert answer.status_code == 429
+    assert answer.headers["Retry-After"]
+    assert post(url, source="first").status_code == 202
+
+
+def test_a_full_queue_sends_everybody_away(verifier: PausedVerifier) -> None:
+    with serving(verifier, capacity=1) as url:
+        assert post(url).status_code == 202
+        answer = post(url, source="another")
+    assert answer.status_code == 503
+    assert answer.json() == {"error": "the queue is full: 1 kernels wait"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "words"),
+    [
+        ({"task": "level1/rleu"}, 404, "did you mean level1/relu"),
+        ({"task": "/etc/passwd"}, 404, "no packaged task"),
+        ({"task": "../../x.py"}, 404, "no packaged task"),
+        ({"task_digest": "0"}, 409, "another version"),
+        ({"task_source": "x = 1"}, 422, "defines no Model"),
+        ({"source": None}, 422, "source"),
+        ({"colour": 1}, 422, "colour"),
+        ({"form": "novel"}, 422, "form"),
+    ],
+)
+def test_bad_input_is_one_line(url: str, changes: dict[str, object], status: int, words: str) -> None:
+    answer = post(url, **changes)
+    assert answer.status_code == status
+    assert words in answer.json()["error"]
+
+
+def test_a_body_that_is_too_long_or_says_no_length_is_refused_unread(url: str) -> None:
+    assert post(url, source="x" * LARGEST).status_code == 413
+    chunked = requests.post(f"{url}/verify", data=iter([b"{}"]), timeout=20)
+    assert chunked.status_code == 411
+    host, port = url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(b"nonsense\r\n\r\n")
+        assert b"400" in connection.recv(100)
+
+
+def test_a_problem_file_is_sent_as_text_and_runs_confined(
+    url: str, verifier: PausedVerifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(TRUST)
+    answer = post(url, task="mine.py", task_source=PROBLEM)
+    assert answer.status_code == 202
+    ((_, task),) = verifier.submitted
+    assert task.confined
+    assert task.source == PROBLEM
+
+
+def test_only_a_service_that_trusts_its_clients_believes_whose_a_kernel_is(verifier: PausedVerifier) -> None:
+    for trust in (False, True):
+        with serving(verifier, trust_clients=trust) as url:
+            post(url, trusted=True, source=str(trust))
+    assert [kernel.trusted for kernel, _ in verifier.submitted] == [False, True]
+
+
+def test_a_service_with_tokens_answers_who_has_one(verifier: PausedVerifier) -> None:
+    with serving(verifier, tokens=["sesame", "other"]) as url:
+        assert post(url).status_code == 401
+        assert requests.get(f"{url}/tasks", timeout=20, headers={"Authorization": "Bearer wrong"}).status_code == 401
+        right = requests.get(f"{url}/tasks", timeout=20, headers={"Authorization": "Bearer sesame"})
+        assert right.status_code == 200
+        assert requests.get(f"{url}/health", timeout=20).status_code == 200
+
+
+def test_tasks_are_listed_and_shown(url: str) -> None:
+    listed = requests.get(f"{url}/tasks", params={"suite": "level2"}, timeout=20).json()
+    assert [task["id"] for task in listed] == [task.id for task in suites.load_suite("level2")]
+    relu = requests.get(f"{url}/tasks/level1/relu", timeout=20).json()
+    assert relu["source"] == suites.find_task("level1/relu").source
+    assert requests.get(f"{url}/tasks", params={"suite": "level9"}, timeout=20).status_code == 404
+
+
+def test_health_says_what_the_service_runs_on(url: str) -> None:
+    post(url)
+    health = requests.get(f"{url}/health", timeout=20).json()
+    assert (health["device"], health["language"], health["queued"], health["capacity"]) == (
+        "ascend-sim",
+        "ascendc",
+        1,
+        3,
+    )
+
+
+def test_metrics_count_verdicts_refusals_and_what_waits(url: str, verifier: PausedVerifier) -> None:
+    post(url)
+    post(url, source="another")
+    post(url, task="level1/rleu")
+    verifier.release()
+    post(url, source="third")
+    text = requests.get(f"{url}/metrics", timeout=20).text
+    assert 'kernel_gym_verdicts_total{outcome="uncompilable"} 2.0' in text
+    assert 'kernel_gym_refused_total{status="404"} 1.0' in text
+    assert "kernel_gym_unfinished_jobs 1.0" in text
+
+
+def test_the_api_is_described(url: str) -> None:
+    described = requests.get(f"{url}/openapi.json", timeout=20).json()
+    assert {"/verify", "/verify/{id}", "/tasks", "/health", "/metrics"} <= set(described["paths"])
