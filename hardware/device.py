@@ -72,6 +72,10 @@ class Inputs:
         case: The sizes, at which a bundle's model is built.
         workspace: The bytes of the workspace; None for enough for any kernel.
         outputs: What the outputs hold before the call; empty to fill them with `poison`.
+        numbers: For a launch of a bundle: numbers of the inputs and outputs, the same for the same tensor in all
+            launches of a call.
+        continues: Whether the call goes on where the call before it ended: tensors with the same numbers may still be
+            in the device's cache.
     """
 
     signature: Signature
@@ -82,6 +86,8 @@ class Inputs:
     case: Case | None = None
     workspace: int | None = None
     outputs: tuple[Array, ...] = ()
+    numbers: tuple[int, ...] = ()
+    continues: bool = False
 
 
 @dataclass(frozen=True)

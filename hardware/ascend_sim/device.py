@@ -242,6 +242,8 @@ class AscendSim:
         lines += ["auto_sync 1"] if self._auto_sync else []
         lines += ["keep 1"] if inputs.outputs else []
         lines += [] if self._record_loops else ["loops 0"]
+        lines += [f"numbers {' '.join(map(str, _numbers(inputs)))}"] if inputs.numbers else []
+        lines += ["continues 1"] if inputs.continues else []
         lines += self._tensors.lines(signature)
         lines += [
             f"tensor workspace {DTYPES['uint8'][0]} 0 {size} 0" for size in (_workspace_bytes(inputs), FRAMEWORK_BYTES)
@@ -254,6 +256,11 @@ class AscendSim:
 
 def _workspace_bytes(inputs: Inputs) -> int:
     return workspace_bytes(inputs.signature) if inputs.workspace is None else inputs.workspace
+
+
+def _numbers(inputs: Inputs) -> tuple[int, ...]:
+    """Return the numbers of all tensors; the workspaces of a call's launches are the same two."""
+    return (*(number + 2 for number in inputs.numbers), 0, 1)
 
 
 def _remove(folder: Path, owner: int) -> None:

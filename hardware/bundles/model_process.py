@@ -32,9 +32,10 @@ class ModelFailure(Exception):
     kind: str = ""
 
 
-#: Runs one launch: the operator's name, and for each argument a tensor or a plain value. Returns outputs by position
-#: among the tensors; None if the launch failed.
-Launch = Callable[[str, list[Any]], dict[int, torch.Tensor] | None]
+#: Runs one launch: the operator's name, for each argument a tensor or a plain value, and the tensors' addresses in the
+#: model's process, which tell the same tensor in two launches. Returns outputs by position among the tensors; None if
+#: the launch failed.
+Launch = Callable[[str, list[Any], list[int]], dict[int, torch.Tensor] | None]
 
 
 class ModelProcess(PythonProcess):
@@ -91,7 +92,13 @@ def _launched(reply: dict[str, Any], tensors: list[torch.Tensor], launch: Launch
         if kind == "tensor" and not (isinstance(value, int) and 0 <= value < len(tensors)):
             raise ModelFailure(BUNDLE_TEXTS["model_src"], "the model wrote to a pipe that is not its own")
         arguments.append(tensors[value] if kind == "tensor" else value)
-    return launch(str(reply.get("name", "")), arguments)
+    return launch(str(reply.get("name", "")), arguments, _addresses(reply.get("addresses"), len(tensors)))
+
+
+def _addresses(addresses: Any, count: int) -> list[int]:
+    if isinstance(addresses, list) and len(addresses) == count and all(type(word) is int for word in addresses):
+        return addresses
+    raise ModelFailure(BUNDLE_TEXTS["model_src"], "the model wrote to a pipe that is not its own")
 
 
 def compute_texts(source: str) -> dict[str, str]:

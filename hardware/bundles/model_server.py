@@ -96,6 +96,7 @@ class Server:
         self._incoming, self._outgoing = incoming, outgoing
         self._models: dict[str, BundleModel] = {}
         self._poison = 0
+        self._launched: list[torch.Tensor] = []  # of one call: none is freed, so an address stands for one tensor
 
     def answer(self, request: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[dict[str, Any], list[torch.Tensor]]:
         """Return the response to one request and its tensors."""
@@ -122,7 +123,10 @@ class Server:
             self._install(request["binding"])
             case = Case(request["case"][0], request["case"][1], tuple((n, v) for n, v in request["case"][2]))
             self._models = {key: BundleModel(request["reference"], request["digest"], case, request["model"])}
-        return self._models[key].forward(request["seed"], tensors)
+        try:
+            return self._models[key].forward(request["seed"], tensors)
+        finally:
+            self._launched.clear()
 
     def _install(self, text: str) -> None:
         """Put stand-ins for the compiled extension and the vendor's package into `sys.modules`."""
@@ -153,7 +157,9 @@ class Server:
                 sent.append(["value", argument])
             else:
                 raise bindings.NotUnderstood(f"EXEC_NPU_CMD({name}): an argument of type {type(argument).__name__}")
-        message = {"kind": "launch", "name": name, "arguments": sent}
+        self._launched += tensors
+        addresses = [tensor.data_ptr() for tensor in tensors]
+        message = {"kind": "launch", "name": name, "arguments": sent, "addresses": addresses}
         messages.send(self._outgoing, json.dumps(message), tensors)
         text, outputs = messages.receive(self._incoming, _NO_LIMIT)
         reply = json.loads(text)

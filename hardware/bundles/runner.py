@@ -7,7 +7,7 @@ shapes, and the device runs the kernel on its tensors. The latency is that of al
 from __future__ import annotations
 
 import shutil
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -153,18 +153,19 @@ class _Call:
         self.unlaunched: list[torch.Tensor] | None = None
         self._computed: list[str] = []
         self._results: list[Array] = []
+        self._numbers: dict[int, int] = {}  # of tensors, by their addresses in the model's process
 
-    def launch(self, name: str, arguments: list[Any]) -> dict[int, torch.Tensor] | None:
+    def launch(self, name: str, arguments: list[Any], addresses: list[int]) -> dict[int, torch.Tensor] | None:
         """Run one launch on the device; None if it failed, and then `failure` says why."""
         try:
-            return self._launch(name, arguments)
+            return self._launch(name, arguments, addresses)
         except HostFailure as failure:
             self.failure = self._fault("HOST", str(failure), _HOST)
         except ModelFailure as failure:
             self.failure = self.failed(failure)
         return None
 
-    def pretend(self, name: str, arguments: list[Any]) -> dict[int, torch.Tensor]:
+    def pretend(self, name: str, arguments: list[Any], addresses: list[int]) -> dict[int, torch.Tensor]:
         """Answer a launch with NaN, to see whether the model's outputs depend on it."""
         tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
         count = len(self._built.program.operator.outputs)
@@ -211,7 +212,7 @@ class _Call:
             (f"{TORCH_COMPUTES}: torch computes {', '.join(computed)}; only the kernel is timed",) if computed else ()
         )
 
-    def _launch(self, name: str, arguments: list[Any]) -> dict[int, torch.Tensor] | None:
+    def _launch(self, name: str, arguments: list[Any], addresses: list[int]) -> dict[int, torch.Tensor] | None:
         operator = self._built.program.operator
         if name != f"aclnn{operator.name}":
             raise ModelFailure(_BINDING, f"{name} does not exist: the bundle's operator is aclnn{operator.name}")
@@ -227,7 +228,8 @@ class _Call:
         ]
         self._check_types(specs)
         tiling = host.tile(self._built.program, specs[: counts[0]], specs[counts[0] :], values, self._platform)
-        return self._on_device(inputs, outputs, tiling)
+        numbers = tuple(self._numbers.setdefault(address, len(self._numbers)) for address in addresses)
+        return self._on_device(inputs, outputs, tiling, numbers)
 
     def _check_types(self, specs: Sequence[TensorArgument]) -> None:
         operator = self._built.program.operator
@@ -239,7 +241,9 @@ class _Call:
     def _column(self, parameter: Parameter) -> int:
         return min(self._built.column, len(parameter.dtypes) - 1)
 
-    def _on_device(self, inputs: list[Any], outputs: list[Any], tiling: host.Tiling) -> dict[int, torch.Tensor] | None:
+    def _on_device(
+        self, inputs: list[Any], outputs: list[Any], tiling: host.Tiling, numbers: tuple[int, ...]
+    ) -> dict[int, torch.Tensor] | None:
         given = [(i, _to_numpy(tensor)) for i, tensor in enumerate(inputs) if tensor is not None]
         results = [_to_numpy(tensor) for tensor in outputs]
         self._note_computed([array for _, array in given])
@@ -255,6 +259,8 @@ class _Call:
             case=None,
             workspace=tiling.workspace,
             outputs=tuple(results),
+            numbers=numbers,
+            continues=bool(self.runs),
         )
         run = self._run(self._built.kernel, call)
         if run.status != "ok":
@@ -323,6 +329,8 @@ def _merged(runs: list[Run], outputs: tuple[Array, ...], notes: tuple[str, ...])
     return replace(
         longest,
         outputs=outputs,
+        blocks=frozenset().union(*(run.blocks for run in runs)),
+        mix=sum((Counter(run.mix) for run in runs), Counter()),
         latency_us=sum(run.latency_us or 0.0 for run in runs),
         warnings=(*(text for run in runs for text in run.warnings), *notes),
         printed="".join(run.printed for run in runs),

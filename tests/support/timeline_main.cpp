@@ -129,7 +129,9 @@ void take_loop_at(size_t record, const Script &script, Sink &sink) {
 
 int main(int count, char **arguments) try {
     const Script script(std::cin);
-    Timeline timeline{Chip(script.chip)};
+    const Chip chip(script.chip);
+    L2 l2(chip);
+    Timeline timeline(chip, l2);
     const bool rate = count > 1 && !std::strcmp(arguments[1], "--rate");
     const bool plain = count > 1 && !std::strcmp(arguments[1], "--plain");
     Plain one_by_one(timeline);

@@ -115,6 +115,34 @@ def test_repetition_gives_the_same(device: AscendSim) -> None:
     assert (first.latency_us, first.blocks, first.profile) == (second.latency_us, second.blocks, second.profile)
 
 
+def test_a_call_that_continues_another_finds_its_tensors_in_the_cache(device: AscendSim) -> None:
+    """The launches of a bundle are calls of their own; a tensor that was an output may be an input of the next."""
+    build = device.build(Kernel(FILE))
+
+    def latency(numbers: tuple[int, ...], continues: bool) -> float:
+        return device.run(build, Inputs(SIGNATURE, numbers=numbers, continues=continues)).latency_us or 0.0
+
+    alone = latency((), False)
+    assert latency((0, 1, 2), False) == alone
+    others = latency((3, 4, 5), True)
+    assert latency((5, 2, 6), True) < others == alone
+    assert latency((5, 2, 6), False) == alone
+
+
+def test_what_an_output_holds_before_the_call_can_be_added_to(device: AscendSim) -> None:
+    """As `at::zeros` and SetAtomicAdd in a bundle; what `at::empty` leaves unwritten stays uninitialised."""
+    body = "Add(c, a, b, n); SetAtomicAdd<float>();"
+    build = device.build(Kernel(FILE.replace("Add(c, a, b, n);", body)))
+    kept = np.arange(COUNT, dtype=np.float32)
+    added = device.run(build, Inputs(SIGNATURE, (X, Y), outputs=(kept,)))
+    assert added.status == "ok", added.fault
+    assert np.array_equal(added.outputs[0], X + Y + kept)
+    empty = np.full(4 * COUNT, 0xA5, np.uint8).view(np.float32)
+    unwritten = device.run(build, Inputs(SIGNATURE, (X, Y), outputs=(empty,)))
+    assert unwritten.fault is not None
+    assert unwritten.fault.rule == "UNINITIALISED"
+
+
 SYSTEM_CALL = {
     "x86_64": 'asm volatile("syscall" ::"a"(39) : "rcx", "r11");',
     "aarch64": 'register long number asm("x8") = 172; asm volatile("svc #0" ::"r"(number) : "x0");',

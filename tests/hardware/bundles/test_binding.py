@@ -41,6 +41,9 @@ X = torch.zeros(4, 6)
         ("const int64_t n = x.dim() == 2 ? 5 : 9; int m = n; m += 2; m *= 2; return at::empty({m}, x.options());", (14,), torch.float32),
         ("if (x.scalar_type() == at::kFloat && !x.is_complex()) { return at::empty({1}, x.options()); } return x;", (1,), torch.float32),
         ("int64_t n = 1; while (n < 20) { n = n << 1; } return at::empty({n % 7}, x.options());", (4,), torch.float32),
+        ("auto s = x.sizes().vec(); s.insert(s.begin() + 1, 3); s.erase(s.begin()); return at::empty(s, x.options());", (3, 6), torch.float32),
+        ("std::vector<int64_t> s(x.sizes().begin() + 1, x.sizes().end()); return at::empty(s, x.options());", (6,), torch.float32),
+        ("int n = -7; n /= 2; n += -5 % 3; return at::empty({-n}, x.options());", (5,), torch.float32),
         ("for (auto s : x.sizes()) { if (s > 4) { return at::empty({s}, x.options()); } } return x;", (6,), torch.float32),
     ],
 )  # fmt: skip
@@ -72,6 +75,9 @@ def test_helpers_optionals_tuples_and_checks():
     body = body.replace("'", '"')
     assert tuple(call(body, X, None, parameters=parameters, more=more)[0].shape) == (2,)
     assert call(body, X, X, parameters=parameters, more=more)[0].data_ptr() == X.data_ptr()
+    chosen = "return at::empty({n.value_or(3)}, x.options());"
+    for value, size in ((None, 3), (5, 5)):
+        assert call(chosen, X, value, parameters="const at::Tensor &x, c10::optional<int64_t> n")[0].shape == (size,)
     with pytest.raises(BindingError, match="TORCH_CHECK failed: no"):
         call(body, X[0], None, parameters=parameters, more=more)
 

@@ -1,5 +1,8 @@
 """Kernels in one file, exported as bundles: the round trip through the bundles' own path."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from kernel_gym import suites
@@ -7,16 +10,51 @@ from kernel_gym.authors.apprentice.author import oracle
 from kernel_gym.errors import BundleError
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.bundles.export import export
+from kernel_gym.hardware.device import Inputs
+from kernel_gym.hardware.host.tensors import random_inputs
 from kernel_gym.kernel import Kernel
 from kernel_gym.verifier import Verifier
 
 
+def small(task):
+    """Return the task with the sizes of its public case as those of its timing case."""
+    timing = replace(task.timing, sizes=task.public.sizes)
+    return replace(task, cases=tuple(timing if case.role == "timing" else case for case in task.cases))
+
+
+def test_a_kernel_of_several_launches_computes_the_same_as_a_bundle_and_takes_as_long():
+    """The second launch reads what the first left in the workspace, and in L2."""
+    task = small(suites.find_task("level2/gemm_multiply_leakyrelu"))
+    kernel, signature = oracle(task), task.instance(task.timing).signature
+    assert kernel.source.count("<<<") == 2
+    inputs = Inputs(signature, random_inputs(signature, 0), case=task.timing)
+    with AscendSim() as device:
+        one_file, bundle = (
+            device.run(device.build(form, task), inputs) for form in (kernel, Kernel(export(kernel, task)))
+        )
+    assert bundle.status == one_file.status == "ok", bundle.fault
+    np.testing.assert_array_equal(bundle.outputs[0], one_file.outputs[0])
+    assert bundle.latency_us == pytest.approx(one_file.latency_us, rel=1e-3)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["level1/relu", "level1/softmax", "level1/square_matrix_multiplication"])
-def test_an_exported_oracle_is_as_feasible_and_as_fast(name):
+@pytest.mark.parametrize(
+    ("name", "launches"),
+    [
+        ("level1/relu", 1),
+        ("level1/softmax", 1),
+        ("level1/square_matrix_multiplication", 1),
+        ("level1/mse_loss", 2),
+        ("level1/max_pooling_1d", 3),
+        ("level2/gemm_multiply_leakyrelu", 2),
+        ("level2/conv2d_relu_bias_add", 3),
+    ],
+)
+def test_an_exported_oracle_is_as_feasible_and_as_fast(name, launches):
     """Run by `make test-slow`."""
     task = suites.find_task(name)
     kernel = oracle(task)
+    assert kernel.source.count("<<<") == launches
     with Verifier(AscendSim(), cache=False, policy="reference", unsafe=True) as verifier:
         before, after = verifier.verify(kernel, task), verifier.verify(Kernel(export(kernel, task)), task)
     assert after.feasible, after.feedback

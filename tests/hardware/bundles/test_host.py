@@ -1,15 +1,17 @@
 """The host layer: tiling classes, contexts, operators and their registration, as compiled and run host code shows."""
 
 import csv
+import re
 import struct
 
 import pytest
 from repository import ROOT
 
 from kernel_gym.hardware.bundles import host
-from kernel_gym.hardware.bundles.host import HostFailure, TensorArgument
-from kernel_gym.hardware.bundles.text import read
+from kernel_gym.hardware.bundles.host import HostFailure, HostProgram, TensorArgument
+from kernel_gym.hardware.bundles.text import Bundle, read
 
+SAMPLES = ROOT / "tests" / "hardware" / "bundles" / "samples"
 PLATFORM = (48, 24, 196608, 524288)
 
 
@@ -111,12 +113,26 @@ def test_a_tiling_function_that_fails_is_told(sample, tmp_path, change, words):
     assert not (tmp_path.parent.parent / "kernel_gym_host_test").exists()
 
 
-def test_the_host_layer_has_the_names_that_bundles_use():
+def test_host_code_with_every_name_that_bundles_use_compiles_and_tiles(tmp_path):
     """`host_names.csv` lists names of host code by how many of 1,449 bundles use them."""
-    texts = [*host.INCLUDE.rglob("*.h"), *(host.TILINGS / "tiling").rglob("*.h")]
-    whole = "\n".join(path.read_text() for path in texts)
-    with (ROOT / "tests" / "hardware" / "bundles" / "host_names.csv").open() as file:
+    tiling, operator = ((SAMPLES / name).read_text() for name in ("names_tiling.h", "names_operator.cpp"))
+    with (SAMPLES.parent / "host_names.csv").open() as file:
         names = [row["host_name"] for row in csv.DictReader(file)]
-    missing = [name for name in names if name.rpartition("::")[2] not in whole]
     assert len(names) == 94
-    assert missing == []
+    assert [name for name in names if not re.search(rf"\b{name}\b", tiling + operator)] == []
+    bundle = Bundle(
+        {
+            "project_json_src": '[{"op": "NamesCustom"}]',
+            "host_tiling_src": tiling,
+            "host_operator_src": operator,
+        }
+    )
+    program = host.build(bundle, tmp_path)
+    assert isinstance(program, HostProgram), program
+    x = TensorArgument((64, 32), "float32")
+    tiled = host.tile(program, [x], [x], [0.5, 1, True, "mean", [3, 4]], PLATFORM)
+    assert (tiled.blocks, tiled.key, tiled.workspace) == (8, 3, 16 << 20)
+    fields = struct.unpack("@IfiqbBQ", tiled.data[: struct.calcsize("@IfiqbBQ")])
+    assert fields == (2048, 0.5, 1, 72, 1, ord("m"), 196608)
+    cube = struct.unpack("@5i", tiled.data[struct.calcsize("@IfiqbBQ") :][:20])
+    assert cube[1:] == (64, 32, 32, 32)

@@ -68,6 +68,19 @@ GlobalMemory::GlobalMemory(const std::vector<TensorArg> &tensors, bool compute, 
         if (!compute || argument.role == TensorArg::Input) continue;
         tensors_.back().valid.reset(static_cast<uint8_t *>(std::calloc(1, argument.bytes + 1)));
         if (!tensors_.back().valid) throw std::bad_alloc();
+        if (argument.kept) validate_kept(tensors_.back());
+    }
+}
+
+// What an output holds before the call is valid, but for words of poison: memory that was allocated and not written.
+void GlobalMemory::validate_kept(Tensor &tensor) const {
+    uint64_t unwritten, word;
+    std::memset(&unwritten, poison_, sizeof unwritten);
+    for (uint64_t at = 0; at < tensor.bytes; at += sizeof word) {
+        const uint64_t n = std::min<uint64_t>(sizeof word, tensor.bytes - at);
+        word = unwritten;
+        std::memcpy(&word, tensor.data + at, n);
+        if (poison_ == 0 || word != unwritten) std::memset(tensor.valid.get() + at, 1, n);
     }
 }
 

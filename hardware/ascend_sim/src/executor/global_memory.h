@@ -17,7 +17,8 @@ struct TensorArg {
     enum Role { Input, Output, Workspace } role;
     uint8_t dtype;
     uint64_t bytes;
-    uint8_t *data;  // nullptr in records-only mode
+    uint8_t *data;      // nullptr in records-only mode
+    bool kept = false;  // an output that holds something before the call
 };
 
 // The bytes of a tensor that were touched. A group of bytes takes memory only if it is touched in part.
@@ -89,6 +90,7 @@ private:
     };
 
     GlobalBytes inside(const GlobalBytes &range) const;
+    void validate_kept(Tensor &tensor) const;
 
     std::vector<Tensor> tensors_;
     bool compute_;

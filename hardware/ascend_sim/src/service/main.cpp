@@ -68,10 +68,11 @@ bool reply(int socket, const std::string &json) {
     return write_all(socket, &length, sizeof length) && write_all(socket, json.data(), json.size());
 }
 
-std::string answer(int socket, const std::string &text, int descriptor, sim::Ring &ring, sim::Zygote &zygote) {
+std::string answer(int socket, const std::string &text, int descriptor, sim::Ring &ring, sim::Zygote &zygote,
+                   std::unique_ptr<sim::L2> &l2) {
     try {
         const sim::Request request = sim::parse_request(text);
-        return sim::Session(request, ring, zygote, [socket] { reply(socket, ""); }).run(descriptor);
+        return sim::Session(request, ring, zygote, l2, [socket] { reply(socket, ""); }).run(descriptor);
     } catch (const std::exception &error) {
         return sim::Object().set("status", "error").set("message", error.what()).done();
     }
@@ -88,11 +89,12 @@ int main(int argc, char **argv) {
     if (memory == MAP_FAILED) return 1;
     sim::Ring &ring = *new (memory) sim::Ring;
     sim::Zygote zygote(ring, layers, socket);
+    std::unique_ptr<sim::L2> l2;
     for (;;) {
         std::string text;
         int descriptor = -1;
         if (!receive(socket, &text, &descriptor)) return 0;
-        const std::string json = answer(socket, text, descriptor, ring, zygote);
+        const std::string json = answer(socket, text, descriptor, ring, zygote, l2);
         if (descriptor >= 0) close(descriptor);
         if (!reply(socket, json)) return 0;
     }

@@ -14,6 +14,13 @@ T read(std::istringstream &words) {
     return value;
 }
 
+template <class T>
+std::vector<T> read_all(std::istringstream &words) {
+    std::vector<T> values;
+    while (words >> std::ws && !words.eof()) values.push_back(read<T>(words));
+    return values;
+}
+
 // Streams cannot parse hexadecimal floats.
 double read_float(std::istringstream &words) { return std::stod(read<std::string>(words)); }
 
@@ -56,6 +63,8 @@ void read_line(Request &request, const std::string &key, std::istringstream &wor
     else if (key == "trace") request.trace = rest_of(words);
     else if (key == "log") request.log = rest_of(words);
     else if (key == "tensor") request.tensors.push_back(read_tensor(words));
+    else if (key == "numbers") request.numbers = read_all<uint32_t>(words);
+    else if (key == "continues") request.continues = read<unsigned>(words) != 0;
     else if (key == "int") request.ints.push_back(read<int64_t>(words));
     else if (key == "float") request.floats.push_back(read_float(words));
     else if (key == "chip") {

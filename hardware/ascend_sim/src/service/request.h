@@ -24,6 +24,8 @@ struct Request {
     int timeout_ms = 0;
     std::string trace, log;              // paths, empty if not requested
     std::vector<TensorRequest> tensors;  // a second workspace is the framework's
+    std::vector<uint32_t> numbers;       // under which L2 knows the tensors; empty: their indices
+    bool continues = false;              // L2 holds what the run before left
     std::vector<int64_t> ints;
     std::vector<double> floats;
     Chip::Pairs chip;

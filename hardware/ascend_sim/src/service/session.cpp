@@ -103,6 +103,7 @@ ExecutorOptions options_for(const Request &request, const Chip &chip, const Tens
         argument.role = roles[tensor.role];
         argument.dtype = static_cast<uint8_t>(tensor.dtype);
         argument.bytes = tensor.bytes;
+        argument.kept = request.keep && tensor.role == TensorRequest::Output;
         argument.data = memory.data(i);
         options.tensors.push_back(argument);
     }
@@ -163,6 +164,11 @@ void Session::prepare_ring(const Chip &chip) {
     std::memset(ring_.error, 0, sizeof ring_.error);
     std::memset(ring_.covered, 0, sizeof ring_.covered);
     fill_call(chip);
+}
+
+void Session::prepare_cache(const Chip &chip) {
+    if (!request_.continues || !l2_) l2_ = std::make_unique<L2>(chip);
+    l2_->name_tensors(request_.numbers);
 }
 
 bool Session::await_records() {
@@ -324,7 +330,8 @@ std::string Session::run(int descriptor) {
     zygote_.stop();
     const Code code(request_.code);
     const TensorMemory memory(request_, descriptor);
-    Timeline timeline(chip);
+    prepare_cache(chip);
+    Timeline timeline(chip, *l2_);
     Outputs outputs(timeline, request_.trace, request_.log);
     ExecutorOptions options = options_for(request_, chip, memory);
     options.words = [this](uint64_t *to, size_t count) { read_words(to, count); };

@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "synthetic_reads.h"
 #include "request.h"
 #include "protocol/ring.h"
+#include "timing/caches.h"
 #include "zygote.h"
 
 namespace sim {
@@ -16,8 +18,9 @@ namespace sim {
 class Session {
 public:
     // `at_work` is called every few seconds while the kernel sends records.
-    Session(const Request &request, Ring &ring, Zygote &zygote, std::function<void()> at_work)
-        : request_(request), ring_(ring), zygote_(zygote), at_work_(std::move(at_work)),
+    // `l2` is what the run before left; a run that does not continue it makes another.
+    Session(const Request &request, Ring &ring, Zygote &zygote, std::unique_ptr<L2> &l2, std::function<void()> at_work)
+        : request_(request), ring_(ring), zygote_(zygote), l2_(l2), at_work_(std::move(at_work)),
           synthetic_reads_(request.seed) {}
     // Returns the reply as JSON. `descriptor` holds the tensors. Throws if the device itself fails.
     std::string run(int descriptor);
@@ -27,6 +30,7 @@ private:
     enum class End { Returned, Died, Timeout, Silent, Budget };
 
     void prepare_ring(const Chip &chip);
+    void prepare_cache(const Chip &chip);
     void fill_call(const Chip &chip);
     End follow(Executor &executor);
     // Executes the records in the ring; true if the run has ended.
@@ -45,6 +49,7 @@ private:
     const Request &request_;
     Ring &ring_;
     Zygote &zygote_;
+    std::unique_ptr<L2> &l2_;
     std::function<void()> at_work_;
     Clock::time_point said_ = Clock::now();  // when `at_work_` was last called
     SyntheticReads synthetic_reads_;

@@ -24,6 +24,13 @@ uint32_t L2::clock(const Filler &filler) const {
     return static_cast<uint32_t>(carried_ + filler.filled * filler.beside / SECTOR);
 }
 
+// The address that a tensor would have if its index were its number.
+uint64_t L2::home(uint64_t address) const {
+    const uint64_t tensor = (address - ASC_GM_BASE) / ASC_GM_STRIDE;
+    if (address < ASC_GM_BASE || tensor >= numbers_.size()) return address;
+    return ASC_GM_BASE + numbers_[tensor] * ASC_GM_STRIDE + (address - ASC_GM_BASE) % ASC_GM_STRIDE;
+}
+
 L2::Sector &L2::sector(uint64_t number) {
     if (number / PAGE != last_number_) {
         std::unique_ptr<Page> &page = pages_[number / PAGE];
@@ -81,6 +88,7 @@ void L2::touch_sector(Filler &filler, Sector &at, uint8_t lines, uint32_t bytes,
 
 void L2::burst(Filler &filler, uint64_t address, uint64_t bytes, bool write, bool bypass, Touch &touch) {
     if (bytes == 0) return;
+    address = home(address);
     if (!write) filler.read += bytes;
     const uint64_t first = address / SECTOR, last = (address + bytes - 1) / SECTOR;
     const uint64_t needed = (bytes + SECTOR - 1) / SECTOR, requests = last - first + 1;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "chip.h"
@@ -33,7 +34,12 @@ struct Filler {
 class L2 {
 public:
     static constexpr uint32_t BLOCK = 32, LINE = 128, SECTOR = 512;
-    explicit L2(uint64_t capacity) : capacity_(capacity / SECTOR) {}
+    explicit L2(const Chip &chip)
+        : capacity_(static_cast<uint64_t>(chip.memory.l2_bytes * chip.memory.l2_usable) / SECTOR) {}
+
+    // The number under which each tensor of the next launches is known, by its index: launches of one call may have the
+    // same tensor at different places among their arguments. Empty: a tensor's number is its index.
+    void name_tensors(std::vector<uint32_t> numbers) { numbers_ = std::move(numbers); }
 
     // Two cores read a sector at about the same time if their read positions are within `window` bytes of each other.
     void begin_launch(uint64_t window);
@@ -63,6 +69,7 @@ private:
     void meet(const Filler &filler, Sector &sector, uint32_t bytes);
     void fill(Filler &filler, uint32_t bytes, bool write, Touch &touch);
     uint32_t clock(const Filler &filler) const;
+    uint64_t home(uint64_t address) const;
 
     uint64_t capacity_, carried_ = 0;
     uint32_t launch_ = 0, window_ = 0;
@@ -70,6 +77,7 @@ private:
     Page *last_page_ = nullptr;
     std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
     std::vector<uint64_t> for_others_;
+    std::vector<uint32_t> numbers_;
 };
 
 // A path that several pipes of a core share, one transfer at a time. Transfers are booked in program order but may

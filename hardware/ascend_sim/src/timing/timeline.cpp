@@ -37,10 +37,9 @@ void Totals::add(const Totals &other) {
     core_time += other.core_time;
 }
 
-Timeline::Timeline(const Chip &chip)
-    : chip_(chip), costs_(chip_), l2_(static_cast<uint64_t>(chip.memory.l2_bytes * chip.memory.l2_usable)),
-      issue_(ticks(chip.scalar.issue)), block_(ticks(chip.scalar.block)), local_(ticks(chip.scalar.local)),
-      load_use_(ticks(chip.scalar.load_use)), hit_(ticks(chip.scalar.global_hit)),
+Timeline::Timeline(const Chip &chip, L2 &l2)
+    : chip_(chip), costs_(chip_), l2_(l2), issue_(ticks(chip.scalar.issue)), block_(ticks(chip.scalar.block)),
+      local_(ticks(chip.scalar.local)), load_use_(ticks(chip.scalar.load_use)), hit_(ticks(chip.scalar.global_hit)),
       miss_(ticks(chip.scalar.global_miss)), copy_issue_(ticks(chip.copy.issue)), copy_burst_(ticks(chip.copy.burst)),
       copy_page_(ticks(chip.copy.page)), copy_turn_(ticks(chip.copy.turn)), latency_(ticks(chip.copy.latency)),
       write_latency_(ticks(chip.copy.write_latency)), fix_latency_(ticks(chip.cube.fix_latency)),

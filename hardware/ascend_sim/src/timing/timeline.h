@@ -33,7 +33,8 @@ struct Totals {
 
 class Timeline : public Sink {
 public:
-    explicit Timeline(const Chip &chip);
+    // `l2` is as the launches before left it.
+    Timeline(const Chip &chip, L2 &l2);
     ~Timeline() override;
     void take(const Instr &instr) override;
     void take_loop(const ScalarLoop &loop) override;
@@ -104,7 +105,7 @@ private:
 
     const Chip chip_;
     const Costs costs_;
-    L2 l2_;
+    L2 &l2_;
     Launch launch_;
     Ticks now_ = 0, overhead_ = 0, longest_ = 0, mean_ = 0;
     uint32_t launches_ = 0, waves_ = 0, most_cores_ = 0, available_ = 0;
