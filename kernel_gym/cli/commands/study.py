@@ -1,6 +1,7 @@
 """Run a named study, or resume it; the table is written as Markdown into its folder.
 
-The studies `mechanism` and `prompts` ask a language model many times and show it something else in each condition.
+The studies `model-agents` and `model-agents-cuda` compare agents with a language model as the author. The studies
+`mechanism` and `prompts` ask a language model many times and show it something else in each condition.
 Their stages can run on different machines: plan the questions, generate the answers, judge them.
 """
 
@@ -30,6 +31,8 @@ kernel-gym study mechanism --stage generate --author batched --model FILE.gguf -
 kernel-gym study mechanism --stage judge --workers 16 --out runs/mechanism
 kernel-gym study mechanism --replay docs/results/transcripts/mechanism.xz --out runs/mechanism-again
 kernel-gym study prompts --author local --conditions draft-1,draft-2 --limit 20 --out runs/prompts
+kernel-gym study model-agents --size full --author batched --parallel 25 --out runs/model-agents
+kernel-gym study model-agents --size full --replay docs/results/transcripts/model-agents.tar.xz --out runs/again
 """
 RESUMES = True
 
@@ -54,10 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="attempts a task, instead of the size's",
     )
     parser.add_argument("--table", action="store_true", help="run nothing; write the table of the complete runs")
+    models = parser.add_argument_group("studies that ask a model (mechanism, prompts, model-agents, model-agents-cuda)")
+    models.add_argument("--author", default="local", choices=BACKENDS, help="how the model is asked (default: local)")
+    models.add_argument("--model", default="", help="a .gguf file, an installed model, or a name at an endpoint")
+    models.add_argument(
+        "--replay", type=Path, metavar="FILE", help="take the answers from an archive of the study, no model"
+    )
     answers = parser.add_argument_group("studies of a model's answers (mechanism, prompts)")
     answers.add_argument("--stage", default="all", choices=STAGES, help="what to do (default: all, one after another)")
-    answers.add_argument("--author", default="local", choices=BACKENDS, help="how the model is asked (default: local)")
-    answers.add_argument("--model", default="", help="a .gguf file, an installed model, or a name at an endpoint")
     answers.add_argument("--conditions", type=command_line.words, default=(), help="plan only these")
     answers.add_argument("--minutes", type=float, help="time limit; the same command goes on")
     answers.add_argument("--limit", type=command_line.count, help="ask at most so many questions")
@@ -66,9 +73,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers", type=command_line.count, default=os.cpu_count() or 1, help="verifications at once"
     )
     answers.add_argument("--unsafe", action="store_true", help="run kernels although the sandbox here is weak")
-    answers.add_argument(
-        "--replay", type=Path, metavar="FILE", help="judge the answers of a transcript again, no model"
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -85,12 +89,28 @@ def run(arguments: argparse.Namespace) -> int:
     from kernel_gym.experiments.studies.study import print_failures
 
     parts = (arguments.agents, arguments.seeds, arguments.policy, arguments.budget, arguments.suite)
-    request = study_commands.StudyRequest(arguments.name, arguments.size, *parts)
+    request = study_commands.StudyRequest(arguments.name, arguments.size, *parts, model=_asked_model(arguments))
     out = arguments.out or Path("runs") / f"{arguments.name}-{arguments.size}"
-    status = 0 if arguments.table else print_failures(study_commands.run(request, out, arguments.parallel))
+    if arguments.table:
+        status = 0
+    else:
+        failures = study_commands.run(
+            request, out, arguments.parallel, arguments.author, arguments.model, arguments.replay
+        )
+        status = print_failures(failures)
     print(study_commands.write_results(request, out))
     print(f"table: {out / 'results.md'}; curves: tensorboard --logdir {out}")
     return status
+
+
+def _asked_model(arguments: argparse.Namespace) -> str:
+    """Return the name in requests of the model that the command line names; empty for the study's own."""
+    if arguments.author == "openai" or not arguments.model:
+        return str(arguments.model)
+    from kernel_gym.llm.local.installation import DEFAULT, model_name
+
+    name = model_name(arguments.model)
+    return "" if name == DEFAULT.name else name
 
 
 def _answer_study(arguments: argparse.Namespace) -> int:

@@ -63,7 +63,10 @@ def run(request: AnswerStudyRequest) -> str:
         folder = import_archive(request.replay, request.folder, request.name)
         _judge(folder, request)
         return _results(request, study, folder)
-    folder = StudyFolder.open(request.folder, request.name, _request_settings(request, study))
+    settings = _request_settings(request, study)
+    if request.stage == "all" and not (request.folder / "questions.jsonl").exists():
+        request.backend.endpoint(settings).check()  # before the work of planning
+    folder = StudyFolder.open(request.folder, request.name, settings)
     if request.stage == "all":
         return _everything(request, study, folder)
     if request.stage == "plan":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from kernel_gym import plugins
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments.runs.progress import show_progress
 from kernel_gym.experiments.runs.run_folder import RunFolder
-from kernel_gym.experiments.studies import study_definition, tables
+from kernel_gym.experiments.studies import model_studies, study_definition, tables
 from kernel_gym.experiments.studies.seed_curves import write_seed_curves
 from kernel_gym.experiments.studies.study import Failure, Study
 from kernel_gym.experiments.studies.study_definition import StudyDefinition
@@ -24,7 +25,7 @@ STUDY_FILE = "study.yaml"
 #: What is named before the first run and then stays.
 NAMED = {"contrasts", "margins"}
 #: What a study's file has besides, if it was asked for.
-OPTIONAL = {"policy", "budget", "suites"}
+OPTIONAL = {"policy", "budget", "suites", "model"}
 #: Seconds on one core: a first verdict with author and memory, and the start of a run. Measured, rough.
 SECONDS_PER_ATTEMPT, SECONDS_PER_RUN = 0.27, 8.0
 
@@ -34,7 +35,7 @@ class StudyRequest:
     """A study at a size, with kernels judged by a policy; `agents` and `seeds`, if any are named, restrict it.
 
     A `budget` that is not 0 takes the place of the size's, and in a folder that holds the study, that of the folder's.
-    `suites`, if any are named, take the place of the study's tasks.
+    `suites`, if any are named, take the place of the study's tasks, and `model` that of its language model.
     """
 
     name: str
@@ -44,6 +45,7 @@ class StudyRequest:
     policy: Policy = "strict"
     budget: int = 0
     suites: Sequence[str] = ()
+    model: str = ""
 
     def study(self, folder: Path) -> Study:
         """Return the study with its shards in a folder."""
@@ -55,14 +57,18 @@ class StudyRequest:
         budget = self.budget or int(_read_study_file(folder).get("budget", 0))
         seeds = [int(seed) for seed in self.seeds]
         shards = study_definition.shards(definition, self.size, self.agents, seeds, budget)
-        return Study(tuple(shard.under(self.policy) for shard in shards), folder, definition.reference)
+        shards = [shard.under(self.policy) for shard in shards]
+        if model := self.model or str(_read_study_file(folder).get("model", "")):
+            shards = [shard.asking(model) for shard in shards]
+        return Study(tuple(shards), folder, definition.reference)
 
     @property
     def content(self) -> dict[str, str]:
         """What the study's folder says about it; a folder that names no policy holds verdicts of `strict`."""
         policy = {} if self.policy == "strict" else {"policy": self.policy}
         suites = {"suites": ",".join(self.suites)} if self.suites else {}
-        return {"study": self.name, "size": self.size} | policy | suites
+        model = {"model": self.model} if self.model else {}
+        return {"study": self.name, "size": self.size} | policy | suites | model
 
 
 def definition_in(folder: Path) -> StudyDefinition | None:
@@ -84,7 +90,7 @@ def _read_study_file(folder: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise KernelGymError(f"cannot read {file}: {' '.join(str(error).split())}") from error
     if content and (
-        not isinstance(content, dict) or set(content) - {"policy", "budget", "suites"} - NAMED != {"study", "size"}
+        not isinstance(content, dict) or set(content) - OPTIONAL - NAMED != {"study", "size"}
     ):
         raise KernelGymError(f"{file} does not name a study and its size; delete it, --table writes it again")
     return {key: value if key in NAMED else str(value) for key, value in content.items()} if content else {}
@@ -131,14 +137,40 @@ def _extent(shards: Sequence[study_definition.Shard]) -> str:
     return f"{len(shards)} runs, {attempts:,} attempts, estimated {time} on two idle cores"
 
 
-def run(request: StudyRequest, folder: Path, parallel: int) -> list[Failure]:
-    """Run the shards that are not complete, with progress; return those that failed."""
+def run(
+    request: StudyRequest, folder: Path, parallel: int, author: str = "local", model: str = "", replay: Path | None = None
+) -> list[Failure]:
+    """Run the shards that are not complete, with progress.
+
+    Args:
+        request: What is run.
+        folder: The study's folder.
+        parallel: Runs at once.
+        author: How the model of a study that asks one is asked; see `model_studies.serving`.
+        model: Its file.
+        replay: An archive of runs to replay instead: nothing is asked.
+
+    Returns:
+        The shards that failed.
+    """
+    asks_model = model_studies.asks_model(study_definition.load(request.name))
+    if replay is not None:
+        if not asks_model:
+            raise ConfigError(f"the study {request.name} asks no model: there is nothing to replay, run it again")
+        model_studies.import_runs(replay, folder)
     study = request.study(folder)
     for agent in sorted({shard.agent for shard in study.shards}):
         plugins.load("kernel_gym.agents", agent)
     _write_study_file(request, folder)
     contenders = len({shard.contender for shard in study.shards})
-    with show_progress(f"{request.name}: {contenders} contenders, {len(study.shards)} runs", study.done) as watch:
+    waiting = [shard for shard in study.shards if shard not in study.complete()]
+    with ExitStack() as stack:
+        if asks_model:
+            stack.enter_context(model_studies.published_secret())
+        if asks_model and waiting and replay is None:
+            stack.enter_context(model_studies.serving(author, model, waiting, parallel))
+        title = f"{request.name}: {contenders} contenders, {len(study.shards)} runs"
+        watch = stack.enter_context(show_progress(title, study.done))
         return study.run(parallel, watch)
 
 
@@ -156,6 +188,8 @@ def write_results(request: StudyRequest, folder: Path) -> str:
     _write_study_file(request, folder)
     definition = definition_in(folder) or study_definition.load(request.name)
     text = tables.results(f"{request.name}, {request.size} size", definition, study)
+    if model_studies.asks_model(definition):
+        model_studies.export_runs(study, folder / model_studies.ARCHIVE)
     (folder / "results.md").write_text(text)
     write_seed_curves(folder)
     return text

@@ -131,6 +131,12 @@ class Shard:
         env = self.config.env.model_copy(update={"policy": policy})
         return replace(self, config=self.config.model_copy(update={"env": env}))
 
+    def asking(self, model: str) -> Shard:
+        """Return the shard with another language model as its author."""
+        options = self.config.env.author_options | {"model": model}
+        env = self.config.env.model_copy(update={"author_options": options})
+        return replace(self, config=self.config.model_copy(update={"env": env}))
+
     @property
     def contender(self) -> str:
         """What is compared: the arm, the agent, or both."""

@@ -16,13 +16,13 @@ from kernel_gym.tasks.task import Task
 
 
 def select_tasks(words: str, share: float = 1.0) -> list[Task]:
-    """Return the tasks that words like `level1 40` or `level1 20 after 40 + level2 20` name, or a share of them.
+    """Return the tasks that words like `level1 40`, `level1 20 after 40 + level2 20` or `level1/relu` name, or a share.
 
     `after 40` leaves out the 40 tasks that `level1 40` names, which holds tasks back. A share is taken of the named
     tasks, so that tasks held back at full size are held back at any size.
 
     Args:
-        words: Parts joined by `+`, each `SUITE COUNT` or `SUITE COUNT after COUNT`.
+        words: Parts joined by `+`, each `SUITE COUNT`, `SUITE COUNT after COUNT` or ids of tasks.
         share: The fraction of each part to take.
 
     Returns:
@@ -35,6 +35,9 @@ def select_tasks(words: str, share: float = 1.0) -> list[Task]:
 
 
 def _select_part(words: Sequence[str], share: float) -> list[Task]:
+    if words and all("/" in word for word in words):
+        tasks = [suites.find_task(word) for word in words]
+        return stratified(tasks, max(1, round(len(tasks) * share)))
     try:
         suite, count, *after = words
         if after and after[0] != "after":

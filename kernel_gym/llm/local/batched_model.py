@@ -11,7 +11,7 @@ does not depend on what else is in the batch, up to the rounding of the arithmet
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -86,7 +86,7 @@ class _Layer:
 
 @dataclass
 class _Rows:
-    """The answers under way: tensors with one entry for each row, and the prompt of each row."""
+    """The state of the answers under way: tensors with one entry for each row."""
 
     keys: Tensor  # layers, rows, heads, length, width
     values: Tensor
@@ -95,7 +95,6 @@ class _Rows:
     drawn: Tensor  # rows, steps
     uniforms: Tensor
     counts: Tensor
-    prompts: list[int | None] = field(default_factory=list)
 
 
 class Decoder:
@@ -226,7 +225,6 @@ class BatchedModel:
         self.file, self.rows = file, rows
         self.decoder = Decoder(file, device, threads)
         self.tokenizer = file.tokenizer()
-        self._ends = torch.tensor(sorted(file.end_tokens()), device=self.decoder.device)
 
     def encoded(self, messages: Sequence[dict[str, str]]) -> tuple[int, ...]:
         """Return messages as the tokens that the model continues."""
@@ -254,35 +252,30 @@ class BatchedModel:
                     f"the prompt has {len(prompt.tokens)} tokens, its answer may have {prompt.max_tokens}, "
                     f"the model takes {self.decoder.sizes.context} in all: lower context_tokens or max_tokens"
                 )
+        length = max(len(prompt.tokens) + prompt.max_tokens for prompt in prompts)
+        batch = self.batch(len(prompts), length, max(prompt.max_tokens for prompt in prompts), sampling)
         # Long prompts first, so that rows of about the same length are under way together; equal ones side by side.
         waiting = sorted(range(len(prompts)), key=lambda index: (len(prompts[index].tokens), prompts[index].tokens))
-        rows = self._empty_rows(prompts)
-        steps: dict[int, _Steps] = {}
-        while waiting or any(index is not None for index in rows.prompts):
-            self._refill(rows, prompts, waiting)
-            length = _rounded(int(rows.positions.max()) + STEPS + 1, rows.keys.shape[3])
-            if length not in steps:
-                steps[length] = _Steps(self.decoder, rows, length, sampling)
-            steps[length].run()
-            yield from self._ended(rows, prompts)
+        while waiting or batch.busy:
+            count = min(batch.free, len(waiting))
+            batch.add([(index, prompts[index]) for index in (waiting.pop() for _ in range(count))])
+            yield from batch.advance()
 
-    def _empty_rows(self, prompts: Sequence[Prompt]) -> _Rows:
-        sizes, device = self.decoder.sizes, self.decoder.device
-        steps = _rounded(max(prompt.max_tokens for prompt in prompts) + STEPS, 1 << 30)
-        length = _rounded(max(len(prompt.tokens) + prompt.max_tokens for prompt in prompts) + STEPS + 1, 1 << 30)
-        count = min(self.rows, len(prompts), self._affordable(length))
-        shape = (sizes.layers, count, sizes.kv_heads, length, sizes.head_width)
-        return _Rows(
-            # Zeros: what is behind a row's position is hidden, but must be a number.
-            keys=torch.zeros(shape, dtype=self.decoder.type, device=device),
-            values=torch.zeros(shape, dtype=self.decoder.type, device=device),
-            tokens=torch.zeros(count, dtype=torch.long, device=device),
-            positions=torch.zeros(count, dtype=torch.long, device=device),
-            drawn=torch.zeros((count, steps), dtype=torch.long, device=device),
-            uniforms=torch.zeros((count, steps), device=device),
-            counts=torch.zeros(count, dtype=torch.long, device=device),
-            prompts=[None] * count,
-        )
+    def batch(self, rows: int, length: int, max_tokens: int, sampling: Sampling) -> Batch:
+        """Return an empty batch.
+
+        Args:
+            rows: Most answers under way at once; fewer if the GPU's memory is too small.
+            length: Most tokens of a prompt and its answer.
+            max_tokens: Most tokens of an answer.
+            sampling: How tokens are drawn.
+
+        Returns:
+            The batch.
+        """
+        blocks = _rounded(length + STEPS + 1, 1 << 30)
+        count = min(self.rows, rows, self._affordable(blocks))
+        return Batch(self.decoder, sorted(self.file.end_tokens()), (count, blocks, max_tokens), sampling)
 
     def _affordable(self, length: int) -> int:
         """Return how many rows of a length fit into the GPU's memory."""
@@ -292,44 +285,93 @@ class BatchedModel:
         row = 2 * sizes.layers * sizes.kv_heads * length * sizes.head_width * 2
         return max(1, int(torch.cuda.mem_get_info(self.decoder.device)[0] * MEMORY_SHARE) // row)
 
-    def _refill(self, rows: _Rows, prompts: Sequence[Prompt], waiting: list[int]) -> None:
-        """Give the empty rows the next prompts; one that several of them have is read once."""
-        empty = [row for row, index in enumerate(rows.prompts) if index is None]
+
+class Batch:
+    """The answers under way. Prompts may join at any time while a row is free.
+
+    Args:
+        decoder: The model.
+        ends: The tokens that end an answer.
+        shape: Number of rows, tokens of a row, tokens of an answer.
+        sampling: How tokens are drawn.
+    """
+
+    def __init__(self, decoder: Decoder, ends: list[int], shape: tuple[int, int, int], sampling: Sampling) -> None:
+        self._decoder, self._sampling = decoder, sampling
+        self._ends = torch.tensor(ends, device=decoder.device)
+        self._rows = _empty_rows(decoder, *shape)
+        self._prompts: list[tuple[int, Prompt] | None] = [None] * shape[0]
+        self._steps: dict[int, _Steps] = {}
+
+    @property
+    def free(self) -> int:
+        """How many prompts can join."""
+        return self._prompts.count(None)
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is under way."""
+        return self.free < len(self._prompts)
+
+    def add(self, prompts: Sequence[tuple[int, Prompt]]) -> None:
+        """Give free rows prompts with their numbers; one that follows an equal one is read once."""
+        rows = self._rows
+        free = [row for row, prompt in enumerate(self._prompts) if prompt is None]
         text: tuple[int, ...] = ()
-        for row in empty:
-            if not waiting:
-                break
-            index = waiting.pop()
-            prompt = prompts[index]
+        for row, (number, prompt) in zip(free[: len(prompts)], prompts, strict=True):
             if prompt.tokens != text:
                 text = prompt.tokens
                 # The last token is the first step's.
-                keys, values = self.decoder.read(text[:-1]) if len(text) > 1 else (rows.keys[:, row, :, :0],) * 2
+                keys, values = self._decoder.read(text[:-1]) if len(text) > 1 else (rows.keys[:, row, :, :0],) * 2
             rows.keys[:, row, :, : len(text) - 1] = keys
             rows.values[:, row, :, : len(text) - 1] = values
             rows.tokens[row], rows.positions[row], rows.counts[row] = text[-1], len(text) - 1, 0
             draws = np.random.default_rng(prompt.seed).random(rows.uniforms.shape[1], np.float32)
             rows.uniforms[row] = torch.from_numpy(draws)
-            rows.prompts[row] = index
-        for row in (row for row, index in enumerate(rows.prompts) if index is None):
-            rows.positions[row] = rows.counts[row] = 0  # an idle row must not lengthen the others
+            self._prompts[row] = number, prompt
 
-    def _ended(self, rows: _Rows, prompts: Sequence[Prompt]) -> Iterator[Answer]:
-        """Yield the answers that have ended, and empty their rows."""
-        counts, drawn = rows.counts.tolist(), None
+    def advance(self) -> list[Answer]:
+        """Add `STEPS` tokens to every answer under way; return the answers that have ended, and free their rows."""
+        rows = self._rows
+        for row in (row for row, prompt in enumerate(self._prompts) if prompt is None):
+            rows.positions[row] = rows.counts[row] = 0  # an idle row must not lengthen the others
+        length = _rounded(int(rows.positions.max()) + STEPS + 1, rows.keys.shape[3])
+        if length not in self._steps:
+            self._steps[length] = _Steps(self._decoder, rows, length, self._sampling)
+        self._steps[length].run()
+        return list(self._ended())
+
+    def _ended(self) -> Iterator[Answer]:
+        rows = self._rows
+        counts = rows.counts.tolist()
         ends = torch.isin(rows.drawn, self._ends)
         ends &= torch.arange(rows.drawn.shape[1], device=ends.device)[None] < rows.counts[:, None]
         first = torch.where(ends.any(1), ends.int().argmax(1), rows.drawn.shape[1]).tolist()
-        for row, index in enumerate(rows.prompts):
-            if index is None:
+        for row, numbered in enumerate(self._prompts):
+            if numbered is None:
                 continue
-            limit = prompts[index].max_tokens
-            if first[row] >= counts[row] and counts[row] < limit:
+            number, prompt = numbered
+            if first[row] >= counts[row] and counts[row] < prompt.max_tokens:
                 continue
-            drawn = rows.drawn.tolist() if drawn is None else drawn
-            length = min(first[row], limit)
-            rows.prompts[row] = None
-            yield Answer(index, drawn[row][:length], first[row] < limit)
+            length = min(first[row], prompt.max_tokens)
+            self._prompts[row] = None
+            yield Answer(number, rows.drawn[row, :length].tolist(), first[row] < prompt.max_tokens)
+
+
+def _empty_rows(decoder: Decoder, count: int, length: int, max_tokens: int) -> _Rows:
+    sizes, device = decoder.sizes, decoder.device
+    steps = _rounded(max_tokens + STEPS, 1 << 30)
+    shape = (sizes.layers, count, sizes.kv_heads, length, sizes.head_width)
+    return _Rows(
+        # Zeros: what is behind a row's position is hidden, but must be a number.
+        keys=torch.zeros(shape, dtype=decoder.type, device=device),
+        values=torch.zeros(shape, dtype=decoder.type, device=device),
+        tokens=torch.zeros(count, dtype=torch.long, device=device),
+        positions=torch.zeros(count, dtype=torch.long, device=device),
+        drawn=torch.zeros((count, steps), dtype=torch.long, device=device),
+        uniforms=torch.zeros((count, steps), device=device),
+        counts=torch.zeros(count, dtype=torch.long, device=device),
+    )
 
 
 class _Steps:

@@ -83,15 +83,8 @@ class BatchedEndpoint(Endpoint):
 
     def check(self) -> None:
         """Raise a ConfigError if the model, the GPU or the package `gguf` is missing; nothing is loaded."""
-        if self.replays or self.transcript:
-            return
-        existing_file(self.model)
-        if find_spec("gguf") is None:
-            raise ConfigError("--author batched needs the package gguf: pip install 'kernel_gym[batched]'")
-        import torch
-
-        if self.device.startswith("cuda") and not torch.cuda.is_available():
-            raise ConfigError("--author batched needs an NVIDIA GPU, and torch finds none; use --author local")
+        if not (self.replays or self.transcript):
+            check_batched(self.model, self.device)
 
     def chat(self, messages: Messages, nonce: int) -> Reply:
         """Answer one request; see `Endpoint.chat`."""
@@ -161,12 +154,36 @@ class BatchedEndpoint(Endpoint):
     def load(self) -> BatchedModel:
         """Return the model, read from its file the first time; that takes half a minute."""
         if self._batched is None:
+            file = check_batched(self.model, self.device)
             from kernel_gym.llm.local.batched_model import BatchedModel
             from kernel_gym.llm.local.gguf_file import GgufFile
 
             threads = len(os.sched_getaffinity(0))
-            self._batched = BatchedModel(GgufFile(existing_file(self.model)), self.rows, self.device, threads)
+            self._batched = BatchedModel(GgufFile(file), self.rows, self.device, threads)
         return self._batched
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_batched": None}
+
+
+def check_batched(model: str, device: str = "cuda") -> Path:
+    """Return the file of a model that is to write in batches.
+
+    Args:
+        model: The model, a path or a name; see `installation.model_file`.
+        device: Where the model is to run.
+
+    Returns:
+        The path.
+
+    Raises:
+        ConfigError: The model, the GPU or the package `gguf` is missing.
+    """
+    file = existing_file(model)
+    if find_spec("gguf") is None:
+        raise ConfigError("--author batched needs the package gguf: pip install 'kernel_gym[batched]'")
+    import torch
+
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ConfigError("--author batched needs an NVIDIA GPU, and torch finds none; use --author local")
+    return file

@@ -27,6 +27,9 @@ from kernel_gym.errors import ConfigError, InfrastructureError
 
 #: How to get the server.
 INSTALL = "pip install 'kernel_gym[local]'"
+#: The commands that serve a model: llama.cpp, and batches on a GPU.
+LLAMA = (sys.executable, "-m", "kernel_gym.llm.local.server")
+BATCHED = (sys.executable, "-m", "kernel_gym.llm.local.batch_server")
 #: Seconds that loading a model may take.
 PATIENCE = 600.0
 
@@ -46,7 +49,7 @@ class LlamaServer:
         slots: Answers at the same time.
         threads: Threads; 0 for one a core.
         gpu_layers: Layers on the GPU, if llama.cpp was built for one; -1 for all.
-        command: The command to run instead of llama.cpp; the arguments are added.
+        command: The command that serves the model; the arguments are added.
     """
 
     def __init__(
@@ -56,7 +59,7 @@ class LlamaServer:
         slots: int = 1,
         threads: int = 0,
         gpu_layers: int = -1,
-        command: tuple[str, ...] = (sys.executable, "-m", "kernel_gym.llm.local.server"),
+        command: tuple[str, ...] = LLAMA,
     ) -> None:
         self.file, self.context, self.slots = file, context, slots
         self.threads, self.gpu_layers = threads or len(os.sched_getaffinity(0)), gpu_layers
