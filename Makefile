@@ -6,7 +6,7 @@ PACKAGES := envs agents memory hardware
 TYPES_DIR ?= build/types
 
 .DEFAULT_GOAL := help
-.PHONY: help docs docs-serve screenshots merged format imports hooks wheel coverage install demo test test-slow test-suites test-model test-browser test-wandb test-sb3 test-trl test-video test-wheel test-cuda test-npu lint types check bench bench-cuda calibrate clean
+.PHONY: help docs docs-serve screenshots merged format imports hooks wheel coverage install demo demo-model test test-slow test-suites test-model test-browser test-wandb test-sb3 test-trl test-video test-wheel test-cuda test-npu lint types check bench bench-cuda calibrate clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,30 @@ DEMO_TASKS := relu,sigmoid,gelu,softmax,layer_norm,sum_reduction_over_a_dimensio
 demo: install $(if $(filter cuda,$(DEVICE)),$(CUDA))  ## train and compare five agents on real kernels
 	$(BIN)/python scripts/compare.py --agents $(DEMO_AGENTS) --suite level1 --tasks $(DEMO_TASKS) \
 	    --budget 10 --seeds 3 --device $(DEVICE) --out runs/demo$(if $(filter-out ascend-sim,$(DEVICE)),-$(DEVICE))
+
+# A real language model on this machine, no key: `make demo-model MODEL=FILE.gguf` takes another file,
+# `make demo-model AUTHOR=openai MODEL=NAME` the endpoint at OPENAI_BASE_URL.
+AUTHOR ?= local
+MODEL ?=
+SMALL_MODEL := Qwen2.5-Coder 1.5B Instruct (1.12 GB, downloaded once)
+MODEL_RUNS := docs/results/transcripts/model-agents.tar.xz
+MODEL_SETTINGS := prompt_version=3 context_tokens=2600 max_tokens=600
+LOCAL := $(VENV)/.local
+
+$(LOCAL): $(STAMP)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local]'
+	touch $@
+
+demo-model: install $(if $(filter local,$(AUTHOR)),$(LOCAL))  ## a real language model writes kernels for two agents
+	@echo '1. The model: $(or $(MODEL),$(SMALL_MODEL)), asked as $(AUTHOR).'
+	$(if $(MODEL),,$(BIN)/python -m kernel_gym model install)
+	@echo '2. Two agents let it write three kernels each for one task, at most 600 tokens long; the verifier judges them.'
+	$(BIN)/python -m kernel_gym compare --agents random,value --suite level1 --tasks relu --budget 3 --seeds 1 \
+	    --author $(AUTHOR) $(if $(MODEL),--model $(MODEL)) $(MODEL_SETTINGS:%=--set env.author_options.%) \
+	    --parallel 1 --out runs/demo-model
+	@echo '3. Five agents with five seeds each, replayed from the recorded answers of the same model: every choice and every'
+	@echo '   request is made again and must equal the recorded one. Nothing is asked.'
+	$(BIN)/python -m kernel_gym study model-agents --size full --replay $(MODEL_RUNS) --out runs/demo-model-agents
 
 test: install  ## the tests
 	$(BIN)/python -m pytest -n auto --dist loadfile

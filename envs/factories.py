@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from kernel_gym.memory.embedding import Embedder
     from kernel_gym.verifier.inspection import Inspect
 
+#: The environment variable that lets kernels of a model run although the sandbox of this machine is weak.
+UNSAFE = "KERNEL_GYM_UNSAFE"
+
 
 def tasks(options: Options) -> list[Task]:
     """Return the tasks that `suite` and `tasks` name."""
@@ -108,7 +111,8 @@ def device(options: Options) -> Device:
 def verifier(options: Options) -> Any:
     """Return a verifier on the device, with one worker for each core unless the options say otherwise.
 
-    With the option `service`, the service judges instead.
+    With the option `service`, the service judges instead. Kernels of a model run in a weak sandbox only if the
+    environment variable `KERNEL_GYM_UNSAFE` is 1.
     """
     if options.service:
         from kernel_gym.service.client import RemoteVerifier
@@ -120,6 +124,7 @@ def verifier(options: Options) -> Any:
     return Verifier(
         device(options),
         workers=options.workers or len(os.sched_getaffinity(0)),
+        unsafe=os.environ.get(UNSAFE) == "1",
         inspect=inspect,
         inspection_decides=getattr(inspect, "decides", False),
         policy=options.policy,

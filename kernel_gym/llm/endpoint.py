@@ -357,8 +357,12 @@ class Endpoint:
             arguments["extra_body"] = settings.extra
         create = client.chat.completions.create
         if settings.stream:
-            return _streamed_reply(create(**arguments, stream=True, stream_options={"include_usage": True}))
+            stream = create(**arguments, stream=True, stream_options={"include_usage": True})
+            return _streamed_reply(stream, self._watch)
         return _complete_reply(create(**arguments))
+
+    def _watch(self, pieces: int) -> None:
+        """Do nothing; a subclass may show how many pieces of a streamed reply have come."""
 
     def _check_limit(self) -> None:
         limit = self.settings.spending_limit
@@ -456,7 +460,7 @@ def _complete_reply(answer: Any) -> Reply:
     return _reply(choice.message.content or "", choice.finish_reason or "stop", answer.usage)
 
 
-def _streamed_reply(stream: Iterable[Any]) -> Reply:
+def _streamed_reply(stream: Iterable[Any], watch: Callable[[int], None]) -> Reply:
     """Return the reply of an answer that came in pieces."""
     pieces, finish, usage = [], "", None
     for chunk in stream:
@@ -464,6 +468,7 @@ def _streamed_reply(stream: Iterable[Any]) -> Reply:
         for choice in chunk.choices or ():
             pieces.append(choice.delta.content or "")
             finish = choice.finish_reason or finish
+            watch(len(pieces))
     if not finish:
         raise InfrastructureError("the endpoint's answer broke off")
     return _reply("".join(pieces), finish, usage)

@@ -22,11 +22,20 @@ class Answers(BaseHTTPRequestHandler):
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         used = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
         shell = {"id": "1", "object": "chat.completion", "created": 0, "model": body["model"]}
-        self.send(json.dumps(shell | {"choices": [choice], "usage": used}).encode())
+        if not body.get("stream"):
+            self.send(json.dumps(shell | {"choices": [choice], "usage": used}).encode())
+            return
+        pieces = [{"index": 0, "delta": {"content": piece}, "finish_reason": None} for piece in text.split(" ")]
+        for piece in pieces[1:]:
+            piece["delta"]["content"] = " " + piece["delta"]["content"]
+        pieces[-1]["finish_reason"] = "stop"
+        events = [shell | {"choices": [piece]} for piece in pieces] + [shell | {"choices": [], "usage": used}]
+        lines = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+        self.send(f"{lines}data: [DONE]\n\n".encode(), "text/event-stream")
 
-    def send(self, body: bytes) -> None:
+    def send(self, body: bytes, kind: str = "application/json") -> None:
         self.send_response(200)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

@@ -7,6 +7,7 @@ under one seed get the same draws. The real quality of a kernel is decided by th
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kernel_gym.authors.apprentice.author import Apprentice
-from kernel_gym.authors.apprentice.behaviour.idioms import Idiom
+from kernel_gym.authors.apprentice.behaviour.idioms import Effect, Idiom
 from kernel_gym.authors.apprentice.behaviour.moves import moves
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import always_right
 from kernel_gym.authors.apprentice.frontend.lowering import lower
@@ -25,10 +26,13 @@ from kernel_gym.authors.contract import Context, StartPoint
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Feasible
 
+#: The effects of a wrong spelling after which a kernel is not feasible.
+FAILURES: Set[Effect] = frozenset({"uncompilable", "fault", "mismatch"})
+
 
 @dataclass(frozen=True)
 class Prediction:
-    """The chance that an attempt gives a feasible kernel, and that it gives a feasible and better one.
+    """The chances that an attempt gives a feasible kernel, a feasible and better one, and one that compiles.
 
     In refining, `better` is the chance that the kernel is feasible and takes a move against the start point's
     bottleneck. In drafting it equals `feasible`.
@@ -36,6 +40,7 @@ class Prediction:
 
     feasible: float
     better: float
+    compiled: float = 0.0
 
 
 def predict(
@@ -53,27 +58,29 @@ def predict(
 
 def _chances(
     author: Apprentice, task: Task, plan: Plan, context: Context, start: StartPoint | None, root: int
-) -> tuple[float, float]:
-    """Return the chances (feasible, better) for the schedule that `root` draws."""
+) -> tuple[float, float, float]:
+    """Return the chances (feasible, better, compiled) for the schedule that `root` draws."""
     if not author.profile.reads:
         context, start = (), None
     choice = author.choose_schedule(plan, context, start, root)
     odds = author.odds(task, context, start, choice, root)
     meanings = [idiom for idiom, _ in author.misreadings(plan)]
     needed = [*meanings, *needed_idioms(author.language, plan, choice.schedule)]
-    right = prod(_harmless(idiom, odds.estimate(idiom).probability) for idiom in needed)
+    chances = [(idiom, odds.estimate(idiom).probability) for idiom in needed]
+    right = prod(_without(FAILURES, *chance) for chance in chances)
+    compiled = prod(_without({"uncompilable"}, *chance) for chance in chances)
     if start is None:
-        return right, right
+        return right, right, compiled
     bottleneck = start.verdict.profile.bottleneck if isinstance(start.verdict, Feasible) else ""
     fits = {move.id for move in moves(author.language) if bottleneck in move.fits}
-    return right, right * (not fits.isdisjoint(choice.moves))
+    return right, right * (not fits.isdisjoint(choice.moves)), compiled
 
 
-def _harmless(idiom: Idiom, right: float) -> float:
-    """Return the chance that an idiom keeps the kernel feasible: spelled right, or wrong in a way that is only slow."""
+def _without(effects: Set[Effect], idiom: Idiom, right: float) -> float:
+    """Return the chance that an idiom has none of the effects: spelled right, or wrong with another effect."""
     total = sum(spelling.weight for spelling in idiom.wrong)
-    slow = sum(spelling.weight for spelling in idiom.wrong if idiom.effect_of(spelling) == "slow")
-    return right + (1 - right) * slow / total
+    harmless = sum(spelling.weight for spelling in idiom.wrong if idiom.effect_of(spelling) not in effects)
+    return right + (1 - right) * harmless / total
 
 
 @lru_cache(maxsize=4096)

@@ -19,8 +19,8 @@ from kernel_gym.llm.local.server import LlamaServer
 CONTEXT_TOKENS, MAX_TOKENS = 6_000, 1_536
 #: What a small code model is sampled with; both authors send the same requests.
 SAMPLING: dict[str, Any] = {"temperature": 0.7, "extra": {"top_k": 20, "top_p": 0.8}}
-#: A machine without a GPU takes minutes for an answer.
-PATIENCE: dict[str, Any] = {"timeout_s": 3600.0, "retries": 1, "check": True}
+#: A machine without a GPU takes minutes for an answer; it comes in pieces, so that its speed can be shown.
+PATIENCE: dict[str, Any] = {"timeout_s": 3600.0, "retries": 1, "check": True, "stream": True}
 
 
 class LocalAuthor(ModelAuthor):

@@ -5,14 +5,15 @@ latest attempts from it. Then follow the picked memories, in the order of the pi
 fit. A memory that does not fit is cut, with a mark, if at least half of it fits; otherwise it is left out.
 
 Prompts are data with versions, so that one can be measured against another. Version 2 has a prompt of its own for the
-repair of a failed attempt, and gives code in memories the names of the example.
+repair of a failed attempt, and gives code in memories the names of the example. Version 3 gives these names to the API
+pages too, leaves out the pages that repeat the system prompt, and says what to do with the numbers of a task.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -30,7 +31,9 @@ from kernel_gym.verdict import Feasible
 #: How many earlier attempts from the same start point are listed; the latest ones are.
 CHILDREN = 12
 _CUT = "\n[cut]"
-_ROWS = "rows_cuda.cu"
+_ROWS, _PAGES = "rows_cuda.cu", "pages.yaml"
+#: A line of code that is a call.
+_CALL = re.compile(r"\s*\w+(<[\w:, ]+>)?\(.*\);")
 _FENCES = {"file": "cpp", "bundle": "python"}
 #: Characters that the templates put around a memory.
 _FRAME = 20
@@ -48,7 +51,7 @@ class _Section:
 LANGUAGES = {"ascendc": ("system.md", "example.cpp"), "cuda": ("system_cuda.md", "example_cuda.cu")}
 BUNDLE = ("system_bundle.md", "example_bundle.txt")
 #: The versions of the prompts, folders of `prompts/`, and the one that authors use by default.
-VERSIONS = (1, 2)
+VERSIONS = (1, 2, 3)
 VERSION = 1
 
 
@@ -88,6 +91,7 @@ def messages(
     system = _template(system_file, version).render(
         example=_file(example, version).rstrip(), rows=_file(_ROWS, version).rstrip() if version > 1 else ""
     )
+    context = tuple(_pages(context, language)) if version > 2 else context
     context = tuple(replace(note, text=_renamed(note.text, language, version)) for note in context)
     failed = _failed(context, language, version) if start is None and version > 1 else None
     template = _template("refine.md" if start else "repair.md" if failed else "draft.md", version)
@@ -120,6 +124,26 @@ def _renamed(text: str, language: str, version: int) -> str:
     for pattern, replacement in _names(version).get(language, ()):
         text = pattern.sub(replacement, text)
     return text
+
+
+def _pages(context: Context, language: str) -> Iterator[Note]:
+    """Yield the notes without the API pages that repeat the system prompt, the others with calls in its names."""
+    table = yaml.safe_load(_file(_PAGES, VERSIONS[-1]))
+    for note in context:
+        title, *lines = note.text.splitlines() or [""]
+        if note.kind != "api":
+            yield note
+        elif title.strip() not in table["left_out"][language]:
+            lines = [_call(line, table["names"][language]) for line in lines]
+            yield replace(note, text="\n".join((title, *lines)))
+
+
+def _call(line: str, names: Sequence[tuple[str, str]]) -> str:
+    """Return a line with other names if it is a call."""
+    if _CALL.match(line):
+        for pattern, replacement in names:
+            line = re.sub(pattern, replacement, line)
+    return line
 
 
 @cache
@@ -182,7 +206,7 @@ def prompts_digest(version: int = VERSION, submission: Form = "file") -> str:
     pairs = [BUNDLE] if submission == "bundle" else LANGUAGES.values()
     names = ["draft.md", "refine.md", *(name for pair in pairs for name in pair)]
     if version > 1:
-        names += ["repair.md", _ROWS, "names.yaml"]
+        names += ["repair.md", _ROWS, "names.yaml", *([_PAGES] if version > 2 else [])]
     return hashlib.sha256("\0".join(_file(name, version) for name in names).encode()).hexdigest()[:16]
 
 

@@ -13,7 +13,7 @@ from kernel_gym.cli import command_line
 from kernel_gym.cli.run_options import add_policy_argument
 
 #: The stages of a study of answers, and how its model is asked.
-STAGES = ("all", "plan", "generate", "judge", "results")
+STAGES = ("all", "plan", "generate", "judge", "results", "profiles")
 BACKENDS = ("batched", "local", "openai")
 
 EXAMPLES = """
@@ -30,6 +30,7 @@ kernel-gym study mechanism --stage plan --out runs/mechanism
 kernel-gym study mechanism --stage generate --author batched --model FILE.gguf --out runs/mechanism
 kernel-gym study mechanism --stage judge --workers 16 --out runs/mechanism
 kernel-gym study mechanism --replay docs/results/transcripts/mechanism.xz --out runs/mechanism-again
+kernel-gym study mechanism --stage profiles --profiles weak,middle --out runs/mechanism-again
 kernel-gym study prompts --author local --conditions draft-1,draft-2 --limit 20 --out runs/prompts
 kernel-gym study model-agents --size full --author batched --parallel 25 --out runs/model-agents
 kernel-gym study model-agents --size full --replay docs/results/transcripts/model-agents.tar.xz --out runs/again
@@ -63,8 +64,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     models.add_argument(
         "--replay", type=Path, metavar="FILE", help="take the answers from an archive of the study, no model"
     )
+    models.add_argument("--unsafe", action="store_true", help="run kernels although the sandbox here is weak")
     answers = parser.add_argument_group("studies of a model's answers (mechanism, prompts)")
     answers.add_argument("--stage", default="all", choices=STAGES, help="what to do (default: all, one after another)")
+    answers.add_argument(
+        "--profiles",
+        type=command_line.words,
+        default=("weak", "middle", "strong", "placebo"),
+        help="profiles of the simulated author that --stage profiles compares with the answers",
+    )
     answers.add_argument("--conditions", type=command_line.words, default=(), help="plan only these")
     answers.add_argument("--minutes", type=float, help="time limit; the same command goes on")
     answers.add_argument("--limit", type=command_line.count, help="ask at most so many questions")
@@ -72,7 +80,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     answers.add_argument(
         "--workers", type=command_line.count, default=os.cpu_count() or 1, help="verifications at once"
     )
-    answers.add_argument("--unsafe", action="store_true", help="run kernels although the sandbox here is weak")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -94,10 +101,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.table:
         status = 0
     else:
-        failures = study_commands.run(
-            request, out, arguments.parallel, arguments.author, arguments.model, arguments.replay
-        )
-        status = print_failures(failures)
+        model = arguments.author, arguments.model, arguments.replay, arguments.unsafe
+        access = study_commands.ModelAccess(*model)
+        status = print_failures(study_commands.run(request, out, arguments.parallel, access))
     print(study_commands.write_results(request, out))
     print(f"table: {out / 'results.md'}; curves: tensorboard --logdir {out}")
     return status
@@ -136,6 +142,7 @@ def _answer_study(arguments: argparse.Namespace) -> int:
         workers=arguments.workers,
         unsafe=arguments.unsafe,
         replay=arguments.replay,
+        profiles=arguments.profiles,
     )
     print(commands.run(request))
     return 0

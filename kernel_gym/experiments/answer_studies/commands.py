@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from kernel_gym.authors.model.local import SAMPLING
 from kernel_gym.errors import KernelGymError
-from kernel_gym.experiments.answer_studies import definition, figures, tables
+from kernel_gym.experiments.answer_studies import definition, figures, profiles, tables
 from kernel_gym.experiments.answer_studies.definition import AnswerStudy
 from kernel_gym.experiments.answer_studies.generation import Backend, Generated, generate
 from kernel_gym.experiments.answer_studies.judging import judge
@@ -18,11 +18,11 @@ from kernel_gym.experiments.answer_studies.planning import plan
 from kernel_gym.experiments.answer_studies.study_folder import StudyFolder, import_archive
 from kernel_gym.llm.local.installation import model_name
 
-Stage = Literal["all", "plan", "generate", "judge", "results"]
+Stage = Literal["all", "plan", "generate", "judge", "results", "profiles"]
 #: The stages of an answer study.
 STAGES: tuple[Stage, ...] = get_args(Stage)
 #: The files that a study leaves for others.
-ARCHIVE, RESULTS = "transcript.xz", "results.md"
+ARCHIVE, RESULTS, PROFILES = "transcript.xz", "results.md", "profiles.md"
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class AnswerStudyRequest:
         workers: Verifications at once.
         unsafe: Let kernels run although the sandbox of this machine is too weak for untrusted ones.
         replay: Archive of answers to judge again.
+        profiles: Profiles of the simulated author to compare with the answers.
     """
 
     name: str
@@ -54,6 +55,7 @@ class AnswerStudyRequest:
     workers: int = 1
     unsafe: bool = False
     replay: Path | None = None
+    profiles: tuple[str, ...] = ()
 
 
 def run(request: AnswerStudyRequest) -> str:
@@ -77,7 +79,21 @@ def run(request: AnswerStudyRequest) -> str:
         return _said(_generate(folder, request))
     if request.stage == "judge":
         return _judge(folder, request)
+    if request.stage == "profiles":
+        return _profiles(request, study, folder)
     return _results(request, study, folder)
+
+
+def _profiles(request: AnswerStudyRequest, study: AnswerStudy, folder: StudyFolder) -> str:
+    report = _Lines("conditions")
+    rows = profiles.predictions(
+        study, folder, request.profiles, request.workers, lambda done, total: report(done, total, "")
+    )
+    if not rows:
+        raise KernelGymError(f"{folder.path} has no judged answer yet")
+    text = profiles.profile_page(rows)
+    (folder.path / PROFILES).write_text(text)
+    return text
 
 
 def _everything(request: AnswerStudyRequest, study: AnswerStudy, folder: StudyFolder) -> str:

@@ -14,6 +14,7 @@ from kernel_gym.experiments.answer_studies.contexts import Contexts, learn_memor
 from kernel_gym.experiments.answer_studies.definition import AnswerStudy, Condition
 from kernel_gym.experiments.answer_studies.mistakes import failed_note, same_mistake_key
 from kernel_gym.experiments.answer_studies.study_folder import Answer, Messages, Question, StudyFolder, prompt_digest
+from kernel_gym.tasks.task import Task
 
 
 def plan(study: AnswerStudy, folder: StudyFolder, conditions: Sequence[str] = (), workers: int = 1) -> list[str]:
@@ -36,7 +37,7 @@ def plan(study: AnswerStudy, folder: StudyFolder, conditions: Sequence[str] = ()
     for condition in chosen:
         if condition.name in planned:
             continue
-        failures = _failures(study, folder, condition)
+        failures = failures_shown(study, folder, condition)
         if failures is None:
             waiting.append(condition.name)
             continue
@@ -54,7 +55,21 @@ def tasks_of(study: AnswerStudy) -> Iterator[tuple[str, int]]:
         yield study.tasks[place % len(study.tasks)], place // len(study.tasks)
 
 
-def _failures(study: AnswerStudy, folder: StudyFolder, condition: Condition) -> dict[str, list[Answer]] | None:
+def shown_context(
+    condition: Condition, task: Task, number: int, contexts: Contexts, failures: dict[str, list[Answer]]
+) -> tuple[Context, str]:
+    """Return the notes of a question, and the mistake of the failed attempt among them; empty if there is none."""
+    context = contexts.context(condition, task, number)
+    if not condition.after:
+        return context, ""
+    shown = failures[task.id][number % len(failures[task.id])]
+    if shown.verdict is None:
+        raise ValueError("a failed answer has a verdict")
+    failed = failed_note(shown.kernel, shown.verdict, "message" in condition.shows)
+    return (failed, *context), same_mistake_key(shown.verdict, shown.kernel, shown.reply)
+
+
+def failures_shown(study: AnswerStudy, folder: StudyFolder, condition: Condition) -> dict[str, list[Answer]] | None:
     """Return the failed answers that a condition shows, by task; None if they are not judged yet."""
     if not condition.after:
         return {}
@@ -74,16 +89,9 @@ def _questions(
     """Yield the questions of a condition; a task without a failed answer to show has none."""
     for name, number in tasks_of(study):
         task = suites.find_task(name)
-        context: Context = contexts.context(condition, task, number)
-        mistake = ""
-        if condition.after:
-            if not failures.get(name):
-                continue
-            shown = failures[name][number % len(failures[name])]
-            if shown.verdict is None:
-                raise ValueError("a failed answer has a verdict")
-            mistake = same_mistake_key(shown.verdict, shown.kernel, shown.reply)
-            context = (failed_note(shown.kernel, shown.verdict, "message" in condition.shows), *context)
+        if condition.after and not failures.get(name):
+            continue
+        context, mistake = shown_context(condition, task, number, contexts, failures)
         prompt = messages(task, context, None, study.context_tokens, condition.language, condition.prompt_version)
         nonce = nonce_of(generator("answers", condition.name, name, number))
         digest = prompt_digest(prompt)

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from kernel_gym.envs import factories
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments.studies.study import Study
 from kernel_gym.experiments.studies.study_definition import Shard, StudyDefinition
@@ -45,9 +46,10 @@ def asks_model(definition: StudyDefinition) -> bool:
 
 
 @contextmanager
-def published_secret() -> Iterator[None]:
-    """Judge with the published secret of these studies, unless another one is set."""
-    with _variable(SECRET_VARIABLE, os.environ.get(SECRET_VARIABLE) or SECRET):
+def judging(unsafe: bool) -> Iterator[None]:
+    """Judge with the published secret of these studies, unless another one is set; if `unsafe`, in any sandbox."""
+    weak = "1" if unsafe else os.environ.get(factories.UNSAFE, "")
+    with _variable(SECRET_VARIABLE, os.environ.get(SECRET_VARIABLE) or SECRET), _variable(factories.UNSAFE, weak):
         yield
 
 

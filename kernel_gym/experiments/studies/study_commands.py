@@ -89,9 +89,7 @@ def _read_study_file(folder: Path) -> dict[str, Any]:
         content = yaml.safe_load(file.read_text()) if file.exists() else {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise KernelGymError(f"cannot read {file}: {' '.join(str(error).split())}") from error
-    if content and (
-        not isinstance(content, dict) or set(content) - OPTIONAL - NAMED != {"study", "size"}
-    ):
+    if content and (not isinstance(content, dict) or set(content) - OPTIONAL - NAMED != {"study", "size"}):
         raise KernelGymError(f"{file} does not name a study and its size; delete it, --table writes it again")
     return {key: value if key in NAMED else str(value) for key, value in content.items()} if content else {}
 
@@ -137,27 +135,33 @@ def _extent(shards: Sequence[study_definition.Shard]) -> str:
     return f"{len(shards)} runs, {attempts:,} attempts, estimated {time} on two idle cores"
 
 
-def run(
-    request: StudyRequest, folder: Path, parallel: int, author: str = "local", model: str = "", replay: Path | None = None
-) -> list[Failure]:
-    """Run the shards that are not complete, with progress.
+@dataclass(frozen=True)
+class ModelAccess:
+    """How a study that asks a language model reaches it.
 
     Args:
-        request: What is run.
-        folder: The study's folder.
-        parallel: Runs at once.
-        author: How the model of a study that asks one is asked; see `model_studies.serving`.
+        author: How the model is asked; see `model_studies.serving`.
         model: Its file.
         replay: An archive of runs to replay instead: nothing is asked.
-
-    Returns:
-        The shards that failed.
+        unsafe: Let its kernels run although the sandbox of this machine is weak.
     """
+
+    author: str = "local"
+    model: str = ""
+    replay: Path | None = None
+    unsafe: bool = False
+
+
+DEFAULT_ACCESS = ModelAccess()
+
+
+def run(request: StudyRequest, folder: Path, parallel: int, access: ModelAccess = DEFAULT_ACCESS) -> list[Failure]:
+    """Run the shards that are not complete, with progress; return those that failed."""
     asks_model = model_studies.asks_model(study_definition.load(request.name))
-    if replay is not None:
+    if access.replay is not None:
         if not asks_model:
             raise ConfigError(f"the study {request.name} asks no model: there is nothing to replay, run it again")
-        model_studies.import_runs(replay, folder)
+        model_studies.import_runs(access.replay, folder)
     study = request.study(folder)
     for agent in sorted({shard.agent for shard in study.shards}):
         plugins.load("kernel_gym.agents", agent)
@@ -166,9 +170,9 @@ def run(
     waiting = [shard for shard in study.shards if shard not in study.complete()]
     with ExitStack() as stack:
         if asks_model:
-            stack.enter_context(model_studies.published_secret())
-        if asks_model and waiting and replay is None:
-            stack.enter_context(model_studies.serving(author, model, waiting, parallel))
+            stack.enter_context(model_studies.judging(access.unsafe))
+        if asks_model and waiting and access.replay is None:
+            stack.enter_context(model_studies.serving(access.author, access.model, waiting, parallel))
         title = f"{request.name}: {contenders} contenders, {len(study.shards)} runs"
         watch = stack.enter_context(show_progress(title, study.done))
         return study.run(parallel, watch)

@@ -114,11 +114,11 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: BatchServer
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         """Say that the server is ready, or name the model."""
         self._send(200, {"status": "ok", "object": "list", "data": [{"id": self.server.name, "object": "model"}]})
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         """Answer a chat request."""
         try:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -128,7 +128,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         length = self.server.queue.length
         if len(prompt.tokens) + prompt.max_tokens > length:
-            words = f"{len(prompt.tokens)} tokens and an answer of {prompt.max_tokens} exceed the context length {length}"
+            words = (
+                f"{len(prompt.tokens)} tokens and an answer of {prompt.max_tokens} exceed the context length {length}"
+            )
             self._send(400, {"error": {"message": words}})
             return
         self._send(200, self._completion(prompt, self.server.queue.ask(prompt, sampling)))

@@ -1,5 +1,6 @@
 """Tests of the authors with a model file on this machine; llama.cpp and the model are stand-ins."""
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -57,6 +58,16 @@ def test_the_server_is_started_with_the_first_question_and_stopped(file: Path, t
     assert str(tmp_path) not in (tmp_path / "transcript.jsonl").read_text()
 
 
+def test_the_speed_of_an_answer_is_shown(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    author = LocalAuthor(str(file), max_tokens=77)
+    with caplog.at_level("INFO", "kernel_gym.activity"):
+        author.write(suites.find_task(RELU), (), None, np.random.default_rng(1))
+    author.close()
+    reading, *writing = [record.getMessage() for record in caplog.records]
+    assert reading == "My-Model reads the prompt"
+    assert re.fullmatch(r"My-Model writes: 5 tokens, [\d.]+ a second, at most \d+ s left", writing[-1])
+
+
 def test_what_is_missing_is_found_before_the_work(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="there is no model file"):
         LocalAuthor(str(file.with_name("other.gguf"))).check()
@@ -99,7 +110,7 @@ def test_versions_of_prompts_differ_and_the_first_is_what_it_was() -> None:
     first, second = (messages(task, (), None, 24_000, version=version) for version in (1, 2))
     assert first != second
     with pytest.raises(ConfigError, match="prompt_version"):
-        LocalAuthor(prompt_version=3)
+        LocalAuthor(prompt_version=4)
     assert LocalAuthor(prompt_version=1).identity() != LocalAuthor(prompt_version=2).identity()
 
 

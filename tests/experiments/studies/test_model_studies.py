@@ -1,0 +1,149 @@
+"""Tests of studies whose author is a language model: the server of all runs, the archive, and its replay."""
+
+import os
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import fake_llama
+import pytest
+from model_server import answering, serving
+
+from kernel_gym.errors import ConfigError, KernelGymError
+from kernel_gym.experiments.runs.run_folder import RunFolder
+from kernel_gym.experiments.runs.training import train
+from kernel_gym.experiments.studies import model_studies, study_commands, study_definition
+from kernel_gym.experiments.studies.study import Study
+from kernel_gym.llm.local import server
+from kernel_gym.llm.local.installation import DEFAULT
+
+REQUEST = study_commands.StudyRequest("model-agents", "quick", agents=("random",), budget=2)
+
+
+@pytest.fixture(autouse=True)
+def _no_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "KERNEL_GYM_SECRET", "KERNEL_GYM_UNSAFE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def run(study: Study) -> str:
+    """Run the only shard of a study in this process; return its journal."""
+    (shard,) = study.shards
+    folder = RunFolder.open(study.path(shard), shard.config)
+    train(shard.config, folder)
+    return folder.journal.read_text()
+
+
+def answer(body: dict[str, Any]) -> str:
+    """An answer without a kernel, which needs no verifier; it tells the requests apart."""
+    return f"no kernel today, {body['seed']}"
+
+
+def test_runs_are_archived_and_replayed_without_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = REQUEST.study(tmp_path / "first")
+    with serving(answering(answer)) as host:
+        host.models = (DEFAULT.name,)
+        monkeypatch.setenv("OPENAI_BASE_URL", host.url)
+        journal = run(study)
+        assert len(host.requests) == 6
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    study_commands._write_study_file(REQUEST, tmp_path / "first")
+    table = study_commands.write_results(REQUEST, tmp_path / "first")
+    archive = tmp_path / "first" / model_studies.ARCHIVE
+    assert archive.stat().st_size < 20_000
+
+    model_studies.import_runs(archive, tmp_path / "again")
+    again = REQUEST.study(tmp_path / "again")
+    assert not again.complete()  # the replay is still to be made
+    assert run(again) == journal
+    assert study_commands.write_results(REQUEST, tmp_path / "again") == table
+    assert (tmp_path / "again" / model_studies.ARCHIVE).stat().st_size
+    model_studies.import_runs(archive, tmp_path / "again")  # what is there stays
+    assert again.complete()
+
+
+def test_a_changed_answer_is_found_by_the_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = REQUEST.study(tmp_path / "first")
+    with serving(answering(answer)) as host:
+        host.models = (DEFAULT.name,)
+        monkeypatch.setenv("OPENAI_BASE_URL", host.url)
+        run(study)
+    transcript = RunFolder(study.path(study.shards[0])).transcript
+    code = "```cpp\\nint kernel_launch;\\n```"
+    transcript.write_text(transcript.read_text().replace("no kernel today", code, 1))
+    model_studies.export_runs(study, tmp_path / "changed.tar.xz")
+    model_studies.import_runs(tmp_path / "changed.tar.xz", tmp_path / "again")
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    with pytest.raises(KernelGymError, match="came out differently than recorded"):
+        run(REQUEST.study(tmp_path / "again"))
+
+
+def test_an_archive_of_something_else_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "text.xz").write_text("no archive")
+    with pytest.raises(KernelGymError, match="is no archive of runs"):
+        model_studies.import_runs(tmp_path / "text.xz", tmp_path / "out")
+    with tarfile.open(tmp_path / "other.tar.xz", "w:xz") as other:
+        other.add(__file__, "value/seed-0/complete")
+    with pytest.raises(KernelGymError, match="other files than those of runs"):
+        model_studies.import_runs(tmp_path / "other.tar.xz", tmp_path / "out")
+    access = study_commands.ModelAccess(replay=tmp_path / "text.xz")
+    with pytest.raises(ConfigError, match="main asks no model"):
+        study_commands.run(study_commands.StudyRequest("main", "quick"), tmp_path / "main", 1, access)
+
+
+@pytest.mark.parametrize(("author", "command"), [("local", "LLAMA"), ("batched", "BATCHED")])
+def test_one_server_for_all_runs(author: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / f"{DEFAULT.name}.gguf"
+    file.touch()
+    hosts: list[server.LlamaServer] = []
+
+    class Host(server.LlamaServer):
+        def __init__(self, *sizes: Any, command: tuple[str, ...] = server.LLAMA) -> None:
+            self.asked = command
+            super().__init__(*sizes, command=fake_llama.COMMAND)
+            hosts.append(self)
+
+    monkeypatch.setattr(model_studies, "LlamaServer", Host)
+    monkeypatch.setattr(model_studies, "check_batched", lambda model: Path(model))
+    shards = study_commands.StudyRequest("model-agents", "full").study(tmp_path / "out").shards
+    with model_studies.serving(author, str(file), shards, parallel=3):
+        (host,) = hosts
+        assert os.environ["OPENAI_BASE_URL"] == host.url
+        assert host.running
+    assert "OPENAI_BASE_URL" not in os.environ
+    assert not host.running
+    assert host.asked == getattr(server, command)  # type: ignore[attr-defined]
+    assert host.slots == (36 if author == "batched" else 1)  # three runs of twelve tasks
+
+
+def test_another_model_is_named_in_requests_and_in_the_folder(tmp_path: Path) -> None:
+    request = study_commands.StudyRequest("model-agents", "quick", model="larger")
+    study_commands._write_study_file(request, tmp_path)
+    for again in (request, study_commands.StudyRequest("model-agents", "quick")):
+        shards = again.study(tmp_path).shards
+        options = [shard.config.env.author_options for shard in shards]
+        assert {option["model"] for option in options} == {"larger"}
+    with pytest.raises(ConfigError, match="ask for the model larger"), model_studies.serving("local", "", shards, 1):
+        pass
+
+
+def test_judging_is_the_same_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    with model_studies.judging(unsafe=False):
+        assert os.environ["KERNEL_GYM_SECRET"] == model_studies.SECRET
+        assert os.environ["KERNEL_GYM_UNSAFE"] != "1"
+    monkeypatch.setenv("KERNEL_GYM_SECRET", "another")
+    with model_studies.judging(unsafe=True):
+        assert os.environ["KERNEL_GYM_SECRET"] == "another"
+        assert os.environ["KERNEL_GYM_UNSAFE"] == "1"
+    assert "KERNEL_GYM_UNSAFE" not in os.environ
+
+
+@pytest.mark.parametrize("name", ["model-agents", "model-agents-cuda"])
+def test_the_study_of_agents_is_as_the_issue_wants_it(name: str) -> None:
+    definition = study_definition.load(name)
+    assert model_studies.asks_model(definition)
+    shards = study_definition.shards(definition, "full")
+    assert len({shard.seed for shard in shards}) >= 5
+    assert {"value", "random", "pass@k", "similarity-diverse", "context-value"} == {shard.agent for shard in shards}
+    assert len({(shard.config.budget, shard.tasks) for shard in shards}) == 1
+    assert {shard.config.env.device for shard in shards} == {"cuda" if name.endswith("cuda") else "ascend-sim"}
