@@ -58,7 +58,6 @@ AUTHOR ?= local
 MODEL ?=
 SMALL_MODEL := Qwen2.5-Coder 1.5B Instruct (1.12 GB, downloaded once)
 MODEL_RUNS := docs/results/transcripts/model-agents.tar.xz
-MODEL_SETTINGS := prompt_version=3 context_tokens=2600 max_tokens=600
 LOCAL := $(VENV)/.local
 
 $(LOCAL): $(STAMP)
@@ -69,9 +68,8 @@ demo-model: install $(if $(filter local,$(AUTHOR)),$(LOCAL))  ## a real language
 	@echo '1. The model: $(or $(MODEL),$(SMALL_MODEL)), asked as $(AUTHOR).'
 	$(if $(MODEL),,$(BIN)/python -m kernel_gym model install)
 	@echo '2. Two agents let it write three kernels each for one task, at most 600 tokens long; the verifier judges them.'
-	$(BIN)/python -m kernel_gym compare --agents random,value --suite level1 --tasks relu --budget 3 --seeds 1 \
-	    --author $(AUTHOR) $(if $(MODEL),--model $(MODEL)) $(MODEL_SETTINGS:%=--set env.author_options.%) \
-	    --parallel 1 --out runs/demo-model
+	$(BIN)/python -m kernel_gym study model-agents --size demo --agents random,value --parallel 1 \
+	    --author $(AUTHOR) $(if $(MODEL),--model $(MODEL)) --out runs/demo-model
 	@echo '3. Five agents with five seeds each, replayed from the recorded answers of the same model: every choice and every'
 	@echo '   request is made again and must equal the recorded one. Nothing is asked.'
 	$(BIN)/python -m kernel_gym study model-agents --size full --replay $(MODEL_RUNS) --out runs/demo-model-agents

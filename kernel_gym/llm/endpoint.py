@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from kernel_gym import activity
 from kernel_gym.errors import ConfigError, InfrastructureError, KernelGymError
 from kernel_gym.llm import credentials
 from kernel_gym.llm.transcript import Transcript, key_of
@@ -357,12 +359,10 @@ class Endpoint:
             arguments["extra_body"] = settings.extra
         create = client.chat.completions.create
         if settings.stream:
+            activity.prepare(f"{settings.model} reads the prompt")
             stream = create(**arguments, stream=True, stream_options={"include_usage": True})
-            return _streamed_reply(stream, self._watch)
+            return _streamed_reply(stream, _WritingSpeed(settings.model, settings.max_tokens))
         return _complete_reply(create(**arguments))
-
-    def _watch(self, pieces: int) -> None:
-        """Do nothing; a subclass may show how many pieces of a streamed reply have come."""
 
     def _check_limit(self) -> None:
         limit = self.settings.spending_limit
@@ -458,6 +458,33 @@ def _complete_reply(answer: Any) -> Reply:
         )
     choice = answer.choices[0]
     return _reply(choice.message.content or "", choice.finish_reason or "stop", answer.usage)
+
+
+class _WritingSpeed:
+    """Logs how fast a model writes, about once a second; a piece of a streamed reply is a token.
+
+    Args:
+        model: Name of the model.
+        limit: The most tokens of the reply.
+    """
+
+    def __init__(self, model: str, limit: int) -> None:
+        self._model, self._limit = model, limit
+        self._first = self._latest = 0.0
+
+    def __call__(self, pieces: int) -> None:
+        """Log the speed after so many pieces."""
+        now = time.monotonic()
+        if pieces == 1:
+            self._first = now
+        if pieces == 1 or now - self._latest < 1.0:
+            return
+        self._latest = now
+        speed = (pieces - 1) / max(now - self._first, 1e-6)
+        left = max(0, self._limit - pieces) / speed
+        activity.prepare(
+            f"{self._model} writes: {pieces} tokens, {speed:.1f} a second, at most {left:.0f} s left for this answer"
+        )
 
 
 def _streamed_reply(stream: Iterable[Any], watch: Callable[[int], None]) -> Reply:

@@ -32,13 +32,14 @@ class _Data(BaseModel):
 
 
 class Size(_Data):
-    """How much of a study is run: the share of the tasks, attempts per task, seeds."""
+    """How much of a study is run: the share of the tasks, or other ones (`phases`), attempts per task, seeds."""
 
     #: `operators` is its former name.
     tasks: float = Field(1.0, gt=0, le=1, validation_alias=AliasChoices("tasks", "operators"))
     budget: int = Field(30, ge=1)
     seeds: int = Field(3, ge=1)
     settings: dict[str, Any] = Field(default_factory=dict)
+    phases: tuple[str, ...] = ()
 
 
 class Arm(_Data):
@@ -253,7 +254,7 @@ def _agents(definition: StudyDefinition, arm: str, requested: Sequence[str]) -> 
 
 def _shard(definition: StudyDefinition, size: Size, name: str, agent: str, seed: int) -> Shard:
     arm = definition.arms[name]
-    phases = [select_tasks(words, size.tasks) for words in arm.phases or definition.phases]
+    phases = [select_tasks(words, size.tasks) for words in size.phases or arm.phases or definition.phases]
     batches = {len(phase) for phase in phases}
     if len(batches) > 1:
         raise ConfigError(f"the phases of a run must name equally many tasks, not {sorted(batches)}")

@@ -6,13 +6,11 @@ Both are used like the client of any endpoint, so transcripts, replay and limits
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel_gym import activity
 from kernel_gym.errors import ConfigError
 from kernel_gym.llm.endpoint import Endpoint, EndpointSettings, Reply
 from kernel_gym.llm.local import server
@@ -40,7 +38,6 @@ class ServedEndpoint(Endpoint):
         super().__init__(settings)
         self.model, self._make_server = model, make_server
         self._server: server.LlamaServer | None = None
-        self._first_piece = 0.0
 
     def check(self) -> None:
         """Raise a ConfigError if the model or llama.cpp is not installed; nothing is started."""
@@ -58,22 +55,6 @@ class ServedEndpoint(Endpoint):
                 self.settings = self.settings.model_copy(update={"base_url": self._server.start()})
                 self._client = None
         return super()._connect()
-
-    def _ask(self, request: dict[str, Any]) -> Reply:
-        self._connect()
-        activity.prepare(f"{self.settings.model} reads the prompt")
-        return super()._ask(request)
-
-    def _watch(self, pieces: int) -> None:
-        """Log the speed; a piece is a token."""
-        now = time.monotonic()
-        if pieces == 1:
-            self._first_piece = now
-            return
-        speed = (pieces - 1) / max(now - self._first_piece, 1e-3)
-        limit = self.settings.max_tokens
-        left = f"at most {(limit - pieces) / speed:.0f} s left" if pieces < limit else "ends"
-        activity.prepare(f"{self.settings.model} writes: {pieces} tokens, {speed:.1f} a second, {left}")
 
     def close(self) -> None:
         """Stop the server."""

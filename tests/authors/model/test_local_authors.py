@@ -65,7 +65,8 @@ def test_the_speed_of_an_answer_is_shown(file: Path, caplog: pytest.LogCaptureFi
     author.close()
     reading, *writing = [record.getMessage() for record in caplog.records]
     assert reading == "My-Model reads the prompt"
-    assert re.fullmatch(r"My-Model writes: 5 tokens, [\d.]+ a second, at most \d+ s left", writing[-1])
+    assert re.fullmatch(r"My-Model writes: 2 tokens, [\d.]+ a second, at most \d+ s left for this answer", writing[0])
+    assert len(writing) == 1  # at most one a second
 
 
 def test_what_is_missing_is_found_before_the_work(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,3 +137,17 @@ def test_version_2_has_a_prompt_of_its_own_for_repair() -> None:
         user = messages(suites.find_task(RELU), (note,), None, 24_000, version=2)[1]["content"]
         assert "Why it failed" not in user  # not judged, or another task's
         assert "int x;" in user
+
+
+def test_version_3_shows_pages_in_the_names_of_the_example_and_none_that_repeat_the_prompt() -> None:
+    page = "Silu and Swish\nx * sigmoid(x), of n numbers.\nSilu(y, x, n);\nMuls(dst, src, 2.0f, n);"
+    basics = "The file to hand in\nOne C++ file: struct Tiling { uint32_t total; };"
+    task, context = suites.find_task(RELU), (Note("api", basics), Note("api", page))
+    user = messages(task, context, None, 24_000, version=3)[1]["content"]
+    assert "Silu(outLocal, xLocal, count);\nMuls(outLocal, xLocal, 2.0f, count);" in user
+    assert "x * sigmoid(x), of n numbers." in user  # prose stays
+    assert "uint32_t total" not in user
+    second = messages(task, context, None, 24_000, version=2)[1]["content"]
+    assert page in second
+    assert basics in second
+    assert "Silu(y, x, n);" in messages(task, context, None, 24_000, "cuda", version=3)[1]["content"]

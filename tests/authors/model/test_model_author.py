@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from model_server import answering, raw, saying, serving
 from kernel_gym import suites
 from kernel_gym.authors.contract import Author, Context, Note, Recording, StartPoint
 from kernel_gym.authors.model import ModelAuthor, ReplayAuthor
-from kernel_gym.authors.model.prompt import CHILDREN, messages
+from kernel_gym.authors.model.prompt import CHILDREN, VERSIONS, messages
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
@@ -62,13 +63,21 @@ def user_message(task: Task, context: Context = (), start: StartPoint | None = N
     return user["content"]
 
 
-def test_the_example_that_models_are_shown_passes_the_verifier(tmp_path: Path) -> None:
-    file = tmp_path / "scale_and_shift.py"
-    file.write_text(SCALE_AND_SHIFT)
+def test_the_examples_that_models_are_shown_pass_the_verifier(tmp_path: Path) -> None:
+    formulas = {"scale_and_shift": "2 * x + 1", "several_calls": "(x + 3) ** 2 * torch.exp(-x)"}
+    for name, formula in formulas.items():
+        (tmp_path / f"{name}.py").write_text(SCALE_AND_SHIFT.replace("2 * x + 1", formula))
+    first, second = (suites.find_task(str(tmp_path / f"{name}.py")) for name in formulas)
+    systems = [messages(first, (), None, 24_000, version=version)[0]["content"] for version in VERSIONS]
+    blocks = [re.findall(r"```cpp\n(.*?)```", system, re.DOTALL) for system in systems]
+    pairs = [(Kernel(sources[0]), first) for sources in blocks]
+    calls = re.search(r" *Muls\(outLocal.*\n.*Adds\(outLocal.*\n", blocks[2][0])
+    assert calls is not None
+    pairs.append((Kernel(blocks[2][0].replace(calls[0], blocks[2][1])), second))
     with Verifier(AscendSim(), cache=tmp_path / "verdicts") as verifier:
-        verdict = verifier.verify(Kernel(EXAMPLE), suites.find_task(str(file)))
-    assert verdict.feasible, verdict.feedback
-    assert EXAMPLE.strip() in messages(suites.find_task(str(file)), (), None, 24_000)[0]["content"]
+        for verdict in verifier.verify_all(pairs):
+            assert verdict.feasible, verdict.feedback
+    assert blocks[0] == [EXAMPLE]
 
 
 def test_a_draft_prompt_has_the_task_its_sizes_and_the_memories_by_kind(relu: Task) -> None:

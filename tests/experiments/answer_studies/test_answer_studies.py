@@ -14,6 +14,7 @@ from kernel_gym.experiments.answer_studies.definition import AnswerStudy, Condit
 from kernel_gym.experiments.answer_studies.generation import Backend, generate
 from kernel_gym.experiments.answer_studies.mistakes import mistake, same_mistake_key
 from kernel_gym.experiments.answer_studies.planning import plan, tasks_of
+from kernel_gym.experiments.answer_studies.profiles import predictions, profile_page
 from kernel_gym.experiments.answer_studies.study_folder import StudyFolder, import_archive
 from kernel_gym.kernel import Kernel
 from kernel_gym.llm.endpoint import Reply
@@ -204,3 +205,45 @@ def test_answers_are_judged_and_judged_again_to_the_same_page(tmp_path: Path, mo
         "test", tmp_path / "again", "all", Backend("openai"), unsafe=True, replay=tmp_path / "study" / commands.ARCHIVE
     )
     assert commands.run(replay) == text
+
+
+def test_profiles_are_compared_with_the_answers_in_every_condition(
+    folder: StudyFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan(STUDY, folder)
+    ask(folder, monkeypatch)
+    fake_verdicts(folder)
+    plan(STUDY, folder)
+    ask(folder, monkeypatch)
+    fake_verdicts(folder)
+    rows = predictions(STUDY, folder, ("weak", "oracle"), workers=1)
+    assert [row.condition for row in rows] == ["nothing", "relative", "message"]
+    for row in rows:
+        assert row.profiles["oracle"] == (1.0, 1.0)  # it knows every spelling
+        compiles, correct = row.profiles["weak"]
+        assert 0 < correct < compiles < 1
+    shares = {row.condition: row.profiles["weak"] for row in rows}
+    assert shares["relative"] > shares["nothing"]  # a relative's kernel shows spellings
+    assert rows[1].correct.mean == 0.5
+    page = profile_page(rows)
+    assert f"| nothing | 0.000 [0.000, 0.000] | {shares['nothing'][1]:.3f} | 1.000 |" in page
+    assert "| relative | 0.500 [0.000, 1.000] |" in page
+    assert "| **1.000** |" in page  # within the interval
+    errors = [abs(row.correct.mean - 1) for row in rows]
+    assert f" | {sum(errors) / 3:.3f} |\n| rank correlation |  | " in page.split("### Correct")[1]
+
+
+def test_a_study_on_a_gpu_that_is_missing_is_one_line_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("kernel_gym.llm.local.endpoints.find_spec", lambda name: True)
+    (tmp_path / "m.gguf").touch()
+    request = AnswerStudyRequest("mechanism", tmp_path / "out", "all", Backend("batched", str(tmp_path / "m.gguf")))
+    with pytest.raises(ConfigError, match="needs an NVIDIA GPU, and torch finds none; use --author local"):
+        commands.run(request)
+    assert not (tmp_path / "out").exists()
+    folder = StudyFolder.open(tmp_path / "half", "mechanism", SETTINGS | {"model": "m"})
+    plan(STUDY, folder, ["nothing"])
+    with pytest.raises(ConfigError, match="needs an NVIDIA GPU"):
+        generate(folder, Backend("batched", str(tmp_path / "m.gguf")))

@@ -342,7 +342,8 @@ def test_the_command_lists_studies_and_says_what_is_missing(tmp_path: Path) -> N
     answer_studies = ["mechanism", "prompts"]
     names = [line.split()[0] for line in lines if not line.startswith(" ")]
     assert names == [*study_definition.names(), *answer_studies]
-    assert sum(line.startswith(" ") for line in lines) == 2 * len(study_definition.names()) + len(answer_studies)
+    sizes = sum(len(study_definition.load(name).sizes) for name in study_definition.names())
+    assert sum(line.startswith(" ") for line in lines) == sizes + len(answer_studies)
     at = next(i for i, line in enumerate(lines) if line.startswith("main "))
     assert "quick: 33 runs, 3,960 attempts, estimated 11 minutes on two idle cores" in lines[at + 1]
     bad = run_script("study", "placebo", "--out", tmp_path, "--table")
