@@ -158,6 +158,7 @@ def main() -> None:
 
     settings = xllamacpp.CommonParams()
     settings.model.path = arguments.file
+    settings.model_alias = {Path(arguments.file).stem}  # as requests name it
     settings.n_ctx, settings.n_parallel = arguments.context, arguments.slots
     settings.n_gpu_layers = arguments.gpu_layers
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = arguments.threads
