@@ -13,7 +13,12 @@ the value of the context so far. When no candidate adds anything, the kernel is 
 complement each other because the features describe a set: code that is shown twice covers no more, and a second
 experience of the same failure counts half. The agent reads the observation, `info` and finished attempts only.
 
-Options of `ContextValueAgent`: `deviation`, `item_deviation` and `explore`.
+The weights begin with one of three priors. `none` knows nothing: all means are 0, deviations are wide. `verdicts` was
+learned from verdicts alone, on other tasks and authors (`kernel-gym pretrain prior`); its file says how many. `author`
+was fitted to the simulated author's own probabilities, so that results with it are model-informed and no evidence that
+learning helps.
+
+Options of `ContextValueAgent`: `prior`, `deviation`, `item_deviation` and `explore`.
 """
 
 from __future__ import annotations
@@ -22,9 +27,11 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from math import exp, sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -51,6 +58,12 @@ from kernel_gym.memory.item import Stage
 FILE = "context_value.json"
 #: What the regressions predict, in the order in which `FEATURES` lists prior weights.
 GATES = ("compiles", "correct", "faster")
+#: What the weights begin with.
+Prior = Literal["none", "verdicts", "author"]
+#: Deviation of every weight under each prior; that of `verdicts` is learned with the means.
+DEVIATIONS = {"none": 1.0, "author": 0.1}
+#: The packaged file with the prior that was learned from verdicts.
+VERDICTS = "context_value_prior.json"
 
 
 @dataclass
@@ -121,7 +134,8 @@ class ContextValueAgent(Agent):
 
     Args:
         seed: Seed of the draws from the posterior.
-        deviation: Prior deviation of every weight.
+        prior: What the weights begin with: `none`, `verdicts` or `author`.
+        deviation: Prior deviation of every weight; None: that of the prior.
         item_deviation: Prior deviation of an item's own effect.
         explore: Factor of the posterior's deviations in a draw; 0 picks by the mean.
 
@@ -130,26 +144,40 @@ class ContextValueAgent(Agent):
     """
 
     def __init__(
-        self, seed: int = 0, deviation: float = 0.1, item_deviation: float = 0.1, explore: float = 0.3
+        self,
+        seed: int = 0,
+        prior: Prior = "author",
+        deviation: float | None = None,
+        item_deviation: float = 0.1,
+        explore: float = 0.3,
     ) -> None:
         super().__init__(seed)
-        if not (deviation > 0.0 and item_deviation >= 0.0 and explore >= 0.0):
+        if prior not in get_args(Prior):
+            raise ConfigError(f"context-value: prior is one of {', '.join(get_args(Prior))}, not {prior!r}")
+        if not ((deviation is None or deviation > 0.0) and item_deviation >= 0.0 and explore >= 0.0):
             raise ConfigError(
                 "context-value: deviation must be above 0, item_deviation and explore at least 0, "
                 f"not {deviation}, {item_deviation} and {explore}"
             )
-        self.deviation, self.explore = deviation, explore
+        self.prior, self.deviation, self.explore = prior, deviation, explore
         self.effects = ItemEffects(item_deviation**2)
-        self.gates = {(stage, gate): self._prior(i) for stage in Stage for i, gate in enumerate(GATES)}
+        self.gates = {(stage, gate): self._prior(stage, gate) for stage in Stage for gate in GATES}
         self.records: dict[str, TaskRecord] = {}
         #: How many tasks' kernels have a statement.
         self.statement_tasks: Counter[str] = Counter()
         self._open = OpenAttempts[_OpenAttempt]()
         self._numbers = ItemNumbers()
 
-    def _prior(self, gate: int) -> GateModel:
-        expected = np.array([weights[gate] for weights in FEATURES.values()])
-        return GateModel(expected, self.deviation**2 * np.eye(len(expected)))
+    def _prior(self, stage: Stage, gate: str) -> GateModel:
+        """Return the regression of a gate before any attempt."""
+        count = len(FEATURES)
+        mean, deviation = np.zeros(count), np.full(count, self.deviation or DEVIATIONS.get(self.prior, 1.0))
+        if self.prior == "author":
+            mean = np.array([weights[GATES.index(gate)] for weights in FEATURES.values()])
+        elif self.prior == "verdicts":
+            mean, learned = learned_prior(stage, gate)
+            deviation = deviation if self.deviation else learned
+        return GateModel(mean, np.diag(deviation**2))
 
     # Picking
 
@@ -296,6 +324,34 @@ class ContextValueAgent(Agent):
         self.records = {task: TaskRecord(**_with_counters(record)) for task, record in data["records"].items()}
         self.statement_tasks = Counter(data["known"])
         self.rng.bit_generator.state = data["rng"]
+
+
+@cache
+def _learned_priors() -> dict[tuple[str, str], tuple[Weights, Weights]]:
+    file = resources.files("kernel_gym.agents").joinpath("weights", VERDICTS)
+    if not file.is_file():
+        raise ConfigError("there is no learned prior in this package: make one with `kernel-gym pretrain prior`")
+    data = json.loads(file.read_text())
+    if data["features"] != list(FEATURES):
+        raise ConfigError("the learned prior belongs to other features: renew it with `kernel-gym pretrain prior`")
+    return {(stage, gate): (np.array(mean), np.array(deviation)) for stage, gate, mean, deviation in data["gates"]}
+
+
+def learned_prior(stage: Stage, gate: str) -> tuple[Weights, Weights]:
+    """Return means and deviations of a gate's weights as learned from verdicts.
+
+    Args:
+        stage: The stage.
+        gate: One of `GATES`.
+
+    Returns:
+        Means and deviations, new arrays.
+
+    Raises:
+        ConfigError: The package has no such prior, or one for other features.
+    """
+    mean, deviation = _learned_priors()[stage.value, gate]
+    return mean.copy(), deviation.copy()
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kernel_gym.agents.contract import Info, MakeEnv, Observation
-from kernel_gym.agents.rllib import RLlibAgent  # first: its error says which extra is missing
+from kernel_gym.agents.rllib import Credit, RLlibAgent  # first: its error says which extra is missing
 from kernel_gym.agents.scoring import CandidateScorer, ScorerSizes
 
 from ray.rllib.algorithms.algorithm import Algorithm  # isort: skip
@@ -84,6 +84,10 @@ class DQNAgent(RLlibAgent):
         explored_steps: Steps in which that probability falls from 1 to `epsilon`.
         intensity: How often every step is used in training.
         steps_per_report: Steps of every environment between two log entries.
+        credit: `attempt`: a pick is credited with the reward of its attempt; `episode`: with all rewards until the end
+            of its task, discounted.
+        layers: Layers of self-attention over the candidates.
+        weights: Packaged weights, or a file of `kernel-gym pretrain`, to train on from; empty: random ones.
         ray_address: Address of a Ray cluster to train on; empty for a local Ray.
         settings: More arguments for RLlib's `training(...)`.
     """
@@ -101,10 +105,13 @@ class DQNAgent(RLlibAgent):
         explored_steps: int = 1500,
         intensity: float = 8.0,
         steps_per_report: int = 24,
+        credit: Credit = "attempt",
+        layers: int = 0,
+        weights: str = "",
         ray_address: str = "",
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(seed, hidden, ray_address, settings)
+        super().__init__(seed, hidden, ray_address, settings, credit, layers, weights)
         self.learning_rate, self.gamma, self.n_step = learning_rate, gamma, n_step
         self.epsilon, self.explored_steps = epsilon, explored_steps
         self.intensity, self.steps_per_report = intensity, steps_per_report

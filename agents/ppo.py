@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from kernel_gym.agents.contract import Info, Observation
-from kernel_gym.agents.rllib import RLlibAgent  # first: its error says which extra is missing
+from kernel_gym.agents.rllib import Credit, RLlibAgent  # first: its error says which extra is missing
 from kernel_gym.agents.scoring import ILLEGAL, CandidateScorer, ScorerSizes
 
 from ray.rllib.algorithms.ppo import PPOConfig  # isort: skip
@@ -56,6 +56,10 @@ class PPOAgent(RLlibAgent):
         entropy: Coefficient of the entropy bonus.
         epochs: Passes over each batch.
         steps_per_batch: Steps of every environment in one batch; with five picks, about four attempts each.
+        credit: `attempt`: a pick is credited with the reward of its attempt; `episode`: with all rewards until the end
+            of its task, discounted.
+        layers: Layers of self-attention over the candidates.
+        weights: Packaged weights, or a file of `kernel-gym pretrain`, to train on from; empty: random ones.
         ray_address: Address of a Ray cluster to train on; empty for a local Ray.
         settings: More arguments for RLlib's `training(...)`.
     """
@@ -71,10 +75,13 @@ class PPOAgent(RLlibAgent):
         entropy: float = 0.01,
         epochs: int = 8,
         steps_per_batch: int = 24,
+        credit: Credit = "attempt",
+        layers: int = 0,
+        weights: str = "",
         ray_address: str = "",
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(seed, hidden, ray_address, settings)
+        super().__init__(seed, hidden, ray_address, settings, credit, layers, weights)
         self.learning_rate, self.gamma, self.entropy = learning_rate, gamma, entropy
         self.epochs, self.steps_per_batch = epochs, steps_per_batch
 

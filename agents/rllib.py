@@ -14,8 +14,9 @@ import socket
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 from weakref import WeakValueDictionary
 
 import torch
@@ -23,7 +24,8 @@ import torch
 from kernel_gym import activity
 from kernel_gym.agents import scoring
 from kernel_gym.agents.contract import Agent, BudgetSpent, Info, MakeEnv, Metrics, Observation
-from kernel_gym.agents.scoring import CandidateScorer, ScorerSizes
+from kernel_gym.agents.scoring import CandidateScorer, ScorerSizes, load_weights
+from kernel_gym.agents.support.attempt_episodes import AttemptEpisodes
 from kernel_gym.envs.observation import Layout
 from kernel_gym.errors import ConfigError, InfrastructureError
 
@@ -42,6 +44,10 @@ except ImportError as error:
     raise ConfigError("the agents 'ppo' and 'dqn' need RLlib: pip install 'kernel_gym[rllib]'") from error
 
 
+#: Whose rewards a pick is credited with: its attempt's, or those of all attempts until the end of its task.
+Credit = Literal["attempt", "episode"]
+
+
 class RLlibAgent(Agent):
     """An agent that RLlib trains.
 
@@ -50,6 +56,9 @@ class RLlibAgent(Agent):
         hidden: Width of the network's hidden layers.
         ray_address: Address of a running Ray cluster; empty to start a local Ray.
         settings: Passed to the algorithm's `training(...)`.
+        credit: Whose rewards a pick is credited with.
+        layers: Layers of self-attention in the network.
+        weights: Packaged weights, or a file, to train on from; empty for random ones.
 
     Attributes:
         file: Name of the file that the weights are saved in.
@@ -59,11 +68,22 @@ class RLlibAgent(Agent):
     owns_loop = True
     file: str
 
-    def __init__(self, seed: int, hidden: int, ray_address: str, settings: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        hidden: int,
+        ray_address: str,
+        settings: Mapping[str, Any] | None,
+        credit: Credit = "attempt",
+        layers: int = 0,
+        weights: str = "",
+    ) -> None:
         super().__init__(seed)
+        if credit not in get_args(Credit):
+            raise ConfigError(f"credit is one of {', '.join(get_args(Credit))}, not {credit!r}")
         self.seed, self.hidden, self.ray_address = seed, hidden, ray_address
-        self.settings = dict(settings or {})
-        self.scorer: CandidateScorer | None = None
+        self.settings, self.credit, self.layers = dict(settings or {}), credit, layers
+        self.scorer: CandidateScorer | None = load_weights(weights) if weights else None
 
     @abstractmethod
     def config(self, num_envs: int) -> AlgorithmConfig:
@@ -113,12 +133,16 @@ class RLlibAgent(Agent):
         if self.scorer is None:
             return None
         batch = {key: torch.as_tensor(value).unsqueeze(0) for key, value in observation.items()}
+        self.scorer.check_fits(batch)
         with torch.no_grad():
             return self.scorer.masked(batch, illegal)[0][0]
 
     def _build(self, make_env: MakeEnv) -> Algorithm:
-        envs = make_env.vector()
-        sizes = ScorerSizes.of(Layout(int(envs.single_action_space.n) - 1), self.hidden)  # type: ignore[attr-defined]
+        envs = AttemptEpisodes(make_env.vector()) if self.credit == "attempt" else make_env.vector()
+        slots, observed = int(envs.single_action_space.n) - 1, envs.single_observation_space["observations"]  # type: ignore
+        sizes = ScorerSizes.of(Layout.of_size(slots, observed.shape[0]), self.hidden, self.layers)
+        if self.scorer is not None:
+            sizes = replace(self.scorer.sizes, slots=slots)
         spec = RLModuleSpec(module_class=self.module(), model_config={"sizes": vars(sizes)})
         config = (
             self.config(envs.num_envs)

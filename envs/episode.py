@@ -22,7 +22,7 @@ import numpy as np
 from kernel_gym.envs import attempt_rules
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.attempt_rules import Progress, refining
-from kernel_gym.envs.observation import Situation, Vector
+from kernel_gym.envs.observation import History, Situation, Vector, project_items
 from kernel_gym.envs.pool import Candidate, Child, PoolRequest, similar
 from kernel_gym.envs.prompt_context import (
     GenerationRequest,
@@ -73,6 +73,7 @@ class Episode:
         self.attempts: list[Attempt] = []
         self.failures = 0
         self._own_traces: set[int] = set()
+        self._history = History()
         if self._options.memory == "fresh":
             self.bank.restore(self._origin)
         self.progress = self._resumed() if self._options.stages != "draft" else Progress()
@@ -103,6 +104,9 @@ class Episode:
         self.pool = pool
         self._clock = self.bank.attempts
         self._fastest = self._fastest_latencies()
+        ids = [candidate.id for candidate in pool] if self._layout.version > 1 else []
+        vectors = project_items(self.bank.vectors(ids)) if ids else ()
+        self._texts: dict[int, Vector] = dict(zip(ids, vectors, strict=True))
         self._rows = self._layout.candidates(pool, self._situation())
 
     def _fastest_latencies(self) -> dict[str, float]:
@@ -164,7 +168,9 @@ class Episode:
             self.picks_left -= 1
             if legal:
                 self.picked += (action,)
-                self._layout.mark(self._rows, self.pool, self.picked, self._services.operators(self.task))
+                self._layout.mark(
+                    self._rows, self.pool, self.picked, self._services.operators(self.task), self._history.failure_words
+                )
 
     @property
     def ready(self) -> bool:
@@ -218,6 +224,8 @@ class Episode:
         shown = context if start is None else (start, *context)
         before = self.progress
         new_items = self._remember(result, shown)
+        self._history.add(result.verdict, self.bank.get(new_items[0]).text if new_items else "")
+        self._services.outcomes[result.verdict.outcome] += 1
         attempt = before.attempt(self.task, result.kernel, result.verdict, context, start, self._api_pages, new_items)
         # The bank may have known this kernel under another verdict: then there is nothing to refine yet.
         refinable = result.verdict.feasible and (before.stage is Stage.REFINE or bool(self._kernels()))
@@ -270,6 +278,12 @@ class Episode:
             embedding=self._services.embedding(self.task),
             fastest=self._fastest,
             clock=self._clock,
+            kernel_words=self._history.kernel_words,
+            failure_words=self._history.failure_words,
+            failures=self._history.failures,
+            outcomes=self._history.outcomes,
+            author=self._services.outcomes,
+            texts=self._texts,
         )
 
     def info(self) -> dict[str, Any]:

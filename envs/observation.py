@@ -7,13 +7,17 @@
     print(layout.describe())                                                     # every name with its meaning
 
 All values are finite and lie in [-1, 1]. A slot without a candidate is all zeros. No item ids: those are in `info`.
+
+There are two versions. Version 2 has more features of candidates and of the situation, after those of version 1 each.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from math import log, tanh
 from typing import Any
 
@@ -21,7 +25,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel_gym.envs.pool import Candidate
+from kernel_gym.envs.pool import Candidate, telling_words
+from kernel_gym.errors import ConfigError
 from kernel_gym.memory.item import Stage
 from kernel_gym.suites.definitions import CATEGORIES
 from kernel_gym.verdict import Verdict
@@ -32,6 +37,10 @@ Vector = NDArray[np.float32]
 EMBEDDING = 16
 #: An item of this age (in attempts of the bank), or with this many uses, is half way up its scale.
 HALF_AGE, HALF_USES = 100.0, 10.0
+#: A text of this many characters is half way up its scale.
+HALF_LENGTH = 10_000.0
+#: Numbers that a candidate's embedding is projected to.
+ITEM_EMBEDDING = 8
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,7 @@ class Feature:
 
 _STAGES = tuple(Stage)
 STAGES = tuple(stage.value for stage in Stage)
+OUTCOMES = ("uncompilable", "incorrect", "feasible")
 VERDICTS = ("none", "cheated", "uncompilable", "incorrect", "feasible", "unjudged")
 
 CANDIDATE_FEATURES = (
@@ -69,6 +79,19 @@ CANDIDATE_FEATURES = (
     Feature("overlap", "share of its words that the picks already show"),
     Feature("operators", "share of the task's ATen operators that the item's task has"),
     Feature("uncovered", "the same share of those operators that no pick has"),
+    # From here on version 2.
+    Feature("compiled", "1 if its kernel compiled"),
+    Feature("length", f"l / (l + {HALF_LENGTH:g}) of the characters of its text"),
+    Feature("covered", "share of the words of this episode's kernels that its text has"),
+    Feature("named", "share of the words of this episode's failure messages that its text has"),
+    Feature("unnamed", "the same share of those words that no pick has"),
+    Feature("repeated", "share of this episode's failures that are of the same kind as its own"),
+    Feature(
+        "text",
+        "its embedding under a fixed random projection",
+        tuple(str(i) for i in range(ITEM_EMBEDDING)),
+        low=-1.0,
+    ),
 )
 GLOBAL_FEATURES = (
     Feature("stage", "drafting or refining", STAGES),
@@ -78,7 +101,12 @@ GLOBAL_FEATURES = (
     Feature("last_verdict", "outcome of the last attempt at this task", VERDICTS),
     Feature("category", "category of the task", CATEGORIES),
     Feature("embedding", "the task's text: embedding under a fixed random projection", (), low=-1.0),
+    # From here on version 2.
+    Feature("outcomes", "shares of the attempts of this episode by outcome", OUTCOMES),
+    Feature("author", "shares of all attempts of the run by outcome: what the author is like", OUTCOMES),
 )
+#: The number of candidate and of global features in each version.
+VERSIONS = {1: (15, 7), 2: (len(CANDIDATE_FEATURES), len(GLOBAL_FEATURES))}
 
 
 @dataclass(frozen=True)
@@ -86,7 +114,9 @@ class Situation:
     """The task, the progress of its episode and the state of the bank, which features are computed from.
 
     `embedding` is projected already; `fastest` maps task ids to the best latency that the bank holds for them; `clock`
-    is the number of attempts that the bank has recorded.
+    is the number of attempts that the bank has recorded. `kernel_words` are the words of the episode's kernels,
+    `failure_words` those of its failure messages, `failures` its failures by kind, `outcomes` the outcomes of its
+    attempts and `author` those of the whole run. `texts` holds the projected embeddings of items by id.
     """
 
     task: str
@@ -101,19 +131,69 @@ class Situation:
     embedding: Vector
     fastest: Mapping[str, float]
     clock: int
+    kernel_words: frozenset[str] = frozenset()
+    failure_words: frozenset[str] = frozenset()
+    failures: Mapping[str, int] = field(default_factory=dict)
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    author: Mapping[str, int] = field(default_factory=dict)
+    texts: Mapping[int, Vector] = field(default_factory=dict)
+
+
+@dataclass
+class History:
+    """The attempts of an episode so far, as far as the observation shows them."""
+
+    kernel_words: frozenset[str] = frozenset()
+    failure_words: frozenset[str] = frozenset()
+    failures: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+    def add(self, verdict: Verdict, trace: str) -> None:
+        """Count an attempt; `trace` is the text of its trace, empty if it did not join the memory."""
+        self.outcomes[verdict.outcome] += 1
+        self.kernel_words |= telling_words(trace)
+        if not verdict.feasible:
+            self.failure_words |= telling_words(verdict.feedback)
+            self.failures[failure_kind(verdict)] += 1
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each feature lies in `observations`: K x F candidate numbers, slot by slot, then G global ones."""
+    """Where each feature lies in `observations`: K x F candidate numbers, slot by slot, then G global ones.
+
+    Args:
+        slots: K, the number of candidates.
+        embedding: Numbers that the task's embedding is projected to.
+        version: The version of the observation.
+    """
 
     slots: int
     embedding: int = EMBEDDING
+    version: int = 2
+
+    @classmethod
+    def of_size(cls, slots: int, size: int) -> Layout:
+        """Return the layout with K = `slots` whose observations have `size` numbers.
+
+        Raises:
+            ConfigError: No version has observations of this size.
+        """
+        layouts = [cls(slots, version=version) for version in VERSIONS]
+        for layout in layouts:
+            if layout.size == size:
+                return layout
+        sizes = " or ".join(str(layout.size) for layout in layouts)
+        raise ConfigError(f"observations of {slots} candidates have {sizes} numbers, not {size}")
+
+    @property
+    def candidate_features(self) -> tuple[Feature, ...]:
+        """The features of a candidate in this version."""
+        return CANDIDATE_FEATURES[: VERSIONS[self.version][0]]
 
     @cached_property
     def candidate_columns(self) -> dict[str, int | slice]:
         """Columns of each candidate feature, and of each part as `feature.part`, within a slot."""
-        return _columns(CANDIDATE_FEATURES)
+        return _columns(self.candidate_features)
 
     @cached_property
     def global_columns(self) -> dict[str, int | slice]:
@@ -123,13 +203,13 @@ class Layout:
     @cached_property
     def _globals(self) -> tuple[Feature, ...]:
         parts = tuple(str(i) for i in range(self.embedding))
-        last = GLOBAL_FEATURES[-1]
-        return (*GLOBAL_FEATURES[:-1], Feature(last.name, last.meaning, parts, last.low))
+        features = GLOBAL_FEATURES[: VERSIONS[self.version][1]]
+        return tuple(replace(feature, parts=parts) if feature.name == "embedding" else feature for feature in features)
 
     @cached_property
     def candidate_width(self) -> int:
         """F: the number of values for one candidate."""
-        return sum(feature.width for feature in CANDIDATE_FEATURES)
+        return sum(feature.width for feature in self.candidate_features)
 
     @cached_property
     def global_width(self) -> int:
@@ -153,7 +233,7 @@ class Layout:
 
     def space(self) -> gym.spaces.Dict:
         """Return the observation space."""
-        low = np.concatenate([np.tile(_low(CANDIDATE_FEATURES), self.slots), _low(self._globals)])
+        low = np.concatenate([np.tile(_low(self.candidate_features), self.slots), _low(self._globals)])
         return gym.spaces.Dict(
             observations=gym.spaces.Box(low, np.ones_like(low), dtype=np.float32),
             action_mask=gym.spaces.Box(0.0, 1.0, (self.slots + 1,), np.float32),
@@ -161,18 +241,27 @@ class Layout:
 
     def describe(self) -> str:
         """Return every name with its width and meaning, one on each line."""
-        lines = [f"candidate.{f.name:<17}{f.width:>3}  {f.meaning}" for f in CANDIDATE_FEATURES]
+        lines = [f"candidate.{f.name:<17}{f.width:>3}  {f.meaning}" for f in self.candidate_features]
         return "\n".join(lines + [f"globals.{f.name:<19}{f.width:>3}  {f.meaning}" for f in self._globals])
 
     def candidates(self, pool: tuple[Candidate, ...], now: Situation) -> Vector:
         """Return the K x F values of a pool before anything is picked; `mark` keeps them up to date."""
         rows = np.zeros((self.slots, self.candidate_width), np.float32)
         if pool:
-            rows[: len(pool)] = [_describe(candidate, now) for candidate in pool]
+            rows[: len(pool)] = [self._described(candidate, now) for candidate in pool]
         return rows
 
+    def _described(self, candidate: Candidate, now: Situation) -> list[float]:
+        more = _describe_more(candidate, now) if self.version > 1 else []
+        return _describe(candidate, now) + more
+
     def mark(
-        self, rows: Vector, pool: tuple[Candidate, ...], picked: tuple[int, ...], operators: frozenset[str]
+        self,
+        rows: Vector,
+        pool: tuple[Candidate, ...],
+        picked: tuple[int, ...],
+        operators: frozenset[str],
+        failure_words: frozenset[str] = frozenset(),
     ) -> None:
         """Update the features that depend on the picks (slot numbers), in place."""
         shown = frozenset().union(*(pool[slot].words for slot in picked))
@@ -181,6 +270,9 @@ class Layout:
         rows[list(picked), columns["picked"]] = 1.0
         rows[: len(pool), columns["overlap"]] = [_share(candidate.words, shown) for candidate in pool]
         rows[: len(pool), columns["uncovered"]] = [_share(open_ops, candidate.operators) for candidate in pool]
+        if self.version > 1:
+            unnamed = failure_words - shown
+            rows[: len(pool), columns["unnamed"]] = [_share(unnamed, candidate.words) for candidate in pool]
 
     def situation(self, now: Situation) -> Vector:
         """Return the G global values."""
@@ -193,9 +285,12 @@ class Layout:
         row[columns[f"last_verdict.{now.last.outcome if now.last else 'none'}"]] = 1.0
         row[columns[f"category.{now.category if now.category in CATEGORIES else 'other'}"]] = 1.0
         row[columns["embedding"]] = now.embedding
+        if self.version > 1:
+            row[columns["outcomes"]], row[columns["author"]] = shares(now.outcomes), shares(now.author)
         return row
 
 
+@lru_cache(maxsize=8)
 def projection(dimensions: int, width: int = EMBEDDING) -> Vector:
     """Return the fixed random matrix that projects an embedding to `width` values; the same on every machine."""
     return np.random.default_rng(20240607).standard_normal((dimensions, width)).astype(np.float32)
@@ -206,6 +301,13 @@ def project(embedding: NDArray[Any], width: int = EMBEDDING) -> Vector:
     projected: Vector = np.asarray(embedding, np.float32) @ projection(len(embedding), width)
     bounded: Vector = np.clip(projected / np.float32(3.0), -1.0, 1.0)
     return bounded
+
+
+def project_items(vectors: NDArray[Any]) -> Vector:
+    """Project the embeddings of items, one in each row, as the feature `text` shows them."""
+    # In double precision, so that a row does not depend on how many are projected together.
+    projected = np.asarray(vectors, np.float64) @ projection(vectors.shape[1], ITEM_EMBEDDING) / 3.0
+    return np.clip(projected, -1.0, 1.0).astype(np.float32)
 
 
 def _describe(candidate: Candidate, now: Situation) -> list[float]:
@@ -235,6 +337,40 @@ def _describe(candidate: Candidate, now: Situation) -> list[float]:
         share,
         share,
     ]
+
+
+def _describe_more(candidate: Candidate, now: Situation) -> list[float]:
+    """Return one candidate's values of version 2."""
+    item, length = candidate.item, len(candidate.item.text)
+    named = _share(now.failure_words, candidate.words)
+    failed = item.verdict is not None and not item.feasible
+    repeated = now.failures.get(failure_kind(item.verdict), 0) if failed and item.verdict is not None else 0
+    return [
+        item.verdict is not None and bool(item.verdict.compiled),
+        length / (length + HALF_LENGTH),
+        _share(now.kernel_words, candidate.words),
+        named,
+        named,
+        repeated / max(1, sum(now.failures.values())),
+        *now.texts.get(item.id, np.zeros(ITEM_EMBEDDING, np.float32)).tolist(),
+    ]
+
+
+def failure_kind(verdict: Verdict) -> str:
+    """Return what failures have in common: the outcome and the first line of the message without numbers and quotes."""
+    return f"{verdict.outcome} {_kind(verdict.feedback)}"
+
+
+@lru_cache(maxsize=8192)
+def _kind(feedback: str) -> str:
+    first = feedback.strip().partition("\n")[0].partition(" | ")[0]
+    return re.sub(r"\d+", "", first)
+
+
+def shares(counts: Mapping[str, int]) -> list[float]:
+    """Return the shares of `OUTCOMES` in counts by outcome; zeros if there are none."""
+    total = max(1, sum(counts.values()))
+    return [counts.get(outcome, 0) / total for outcome in OUTCOMES]
 
 
 def _bounded(value: float) -> float:

@@ -94,6 +94,8 @@ class Options:
     Processes may share a file, but `reset(seed=...)` restores it for all of them."""
     operators: Callable[[Task], Sequence[str]] | None = None
     """Function that returns a task's ATen operators. None: they are read from its exported graph."""
+    layout: int = 2
+    """Version of the observation. 2 adds features of candidates and of the author to 1, after those that 1 has."""
     seed: int | None = None
     """Run seed until `reset(seed=...)` gives another; None: drawn."""
 
@@ -109,6 +111,8 @@ class Options:
         ):
             if getattr(self, name) not in get_args(allowed):
                 raise ConfigError(f"{name} is one of {', '.join(get_args(allowed))}, not {getattr(self, name)!r}")
+        if self.layout not in (1, 2):
+            raise ConfigError(f"layout is 1 or 2, not {self.layout!r}")
         if any(not 1 <= breadth <= self.pool_factor for _, breadth in self.pool_schedule):
             raise ConfigError(f"pool_schedule must stay within 1..{self.pool_factor}, the pool_factor: K does not grow")
 

@@ -78,7 +78,7 @@ class Candidate:
     @property
     def words(self) -> frozenset[str]:
         """The words of its text that carry meaning."""
-        return _telling_words(self.item.text)
+        return telling_words(self.item.text)
 
     @property
     def operators(self) -> frozenset[str]:
@@ -155,5 +155,6 @@ _COMPOSITIONS = {"similarity": _nearest, "stratified": _stratified}
 
 
 @lru_cache(maxsize=8192)
-def _telling_words(text: str) -> frozenset[str]:
+def telling_words(text: str) -> frozenset[str]:
+    """Return the words of a text that carry meaning."""
     return frozenset(word for word in set(words(text)) if weight(word) == 1.0)

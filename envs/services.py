@@ -68,7 +68,9 @@ class Services:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.layout = Layout(options.slots)
+        self.layout = Layout(options.slots, version=options.layout)
+        #: Attempts of the run by outcome.
+        self.outcomes: Counter[str] = Counter()
         self.curriculum = Curriculum(factories.tasks(options), options.curriculum)
         self.author = factories.author(options)
         self.bank = factories.bank(options, self.author.language)
@@ -84,6 +86,7 @@ class Services:
         """Set the run seed, the count of attempts to zero and the curriculum to its start; the bank stays as it is."""
         self.seed = seed
         self._attempts.clear()
+        self.outcomes.clear()
         self.curriculum.restart(seed)
 
     def restart(self, seed: int) -> None:

@@ -61,6 +61,11 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     | picked | 1 if it is in the context |
     | overlap | share of the words in its text that the picks already show |
     | operators, uncovered | share of the task's ATen operators that the item's task has; of those that no pick has |
+    | compiled, length | 1 if the item's kernel compiled; l / (l + 10000) of the characters of its text |
+    | covered | share of the words of this episode's kernels that its text has |
+    | named, unnamed | share of the words of this episode's failure messages that its text has; of those no pick has |
+    | repeated | share of this episode's failures that are of the same kind as the item's own |
+    | text (8) | the item's embedding, projected |
 
     | global feature | meaning |
     |---|---|
@@ -69,6 +74,9 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     | best_speedup | tanh(log(first feasible latency / best latency)) |
     | last_verdict (6) | none, cheated, uncompilable, incorrect, feasible, unjudged |
     | category (16), embedding (16) | the task's category; its text embedded and projected |
+    | outcomes (3), author (3) | shares of the episode's and of the run's attempts so far by outcome |
+
+    From `compiled` on, and `outcomes` and `author`, the features belong to version 2; `layout=1` leaves them out.
 
     ## Starting State
     The next task of the curriculum (or `options={"task": id}`) with its whole budget. The episode begins in drafting;
@@ -123,6 +131,7 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     | embedder_options | {} | Arguments of an embedder given by name |
     | bank | None | Memory bank, or the file that it is kept in; None: in memory |
     | operators | None | Function that returns a task's ATen operators |
+    | layout | 2 | Version of the observation |
     | seed | None | Run seed until `reset(seed=...)` gives another; None: drawn |
 
     and `render_mode`: "ansi" (text), "human" (the text is printed), "rgb_array" (a picture) or None.

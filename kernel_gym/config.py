@@ -65,6 +65,8 @@ class EnvConfig(_Frozen):
     memory: MemoryMode
     curriculum: str
     composition: Composition
+    #: Runs by earlier versions did not write it.
+    layout: int = Field(1, ge=1, le=2)
 
     @property
     def offline(self) -> bool:

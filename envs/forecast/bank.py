@@ -57,6 +57,10 @@ class ForecastBank:
         """Return the places of ids; 0 and less have none, which is -1."""
         return np.where(np.asarray(ids) > 0, self._place_of[np.asarray(ids) - 1], -1)
 
+    def place(self, id: int) -> int:
+        """Return the place of an id."""
+        return int(self._place_of[id - 1])
+
     def own_places(self) -> list[int]:
         """Return the places of all items but the seed knowledge."""
         own: list[int] = self._place_of[self.items.seed_size : self.size].tolist()
@@ -105,12 +109,11 @@ class ForecastBank:
 
     def record(self, stage: Stage, ids: Iterable[int], reward: float) -> None:
         """Record the reward of an attempt in `stage` that was shown these items."""
-        code, where = STAGES.index(stage), [id - 1 for id in ids]
-        records = self.record_of[where]
-        records[:, code] += 1
-        records[:, 2 + code] += reward
-        records[:, 4 + code] += RECENT_WEIGHT * (reward - records[:, 4 + code])
-        self.record_of[where] = records
+        code, records = STAGES.index(stage), self.record_of
+        for id in dict.fromkeys(ids):
+            records[id - 1, code] += 1
+            records[id - 1, 2 + code] += reward
+            records[id - 1, 4 + code] += RECENT_WEIGHT * (reward - records[id - 1, 4 + code])
 
     # Reading
 

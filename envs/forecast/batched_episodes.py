@@ -15,9 +15,9 @@ from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.attempt_rules import Progress, refining
 from kernel_gym.envs.curriculum import Curriculum
 from kernel_gym.envs.forecast.bank import STAGES, ForecastBank, Pool
-from kernel_gym.envs.forecast.items import SCALE, Items, Numbers, Places
+from kernel_gym.envs.forecast.items import SCALE, Bits, Items, Numbers, Places
 from kernel_gym.envs.forecast.variants import ForecastKernel, Variant
-from kernel_gym.envs.observation import HALF_AGE, HALF_USES, VERDICTS, Layout, Vector
+from kernel_gym.envs.observation import HALF_AGE, HALF_LENGTH, HALF_USES, VERDICTS, Layout, Vector, shares
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.pool import Child
 from kernel_gym.envs.rendering import EpisodeState
@@ -33,12 +33,12 @@ class BatchedEpisodes:
 
     def __init__(self, items: Items, options: Options, author: ForecastAuthor, count: int) -> None:
         self.items, self.options, self.author, self.count = items, options, author, count
-        self.layout = Layout(options.slots)
+        self.layout = Layout(options.slots, version=options.layout)
         self._number = {task.id: number for number, task in enumerate(items.tasks)}
         self.curriculum = Curriculum(items.tasks, options.curriculum)
         self._own_banks = [ForecastBank(items) for _ in range(count if options.memory == "fresh" else 1)]
         self.banks = self._own_banks * (count // len(self._own_banks))
-        self.seed, self.attempts = 0, Counter[int]()
+        self.seed, self.attempts, self.outcomes = 0, Counter[int](), Counter[str]()
         self._columns = self.layout.candidate_columns
         self._globals = self.layout.global_columns
         names = (task.category if task.category in CATEGORIES else "other" for task in items.tasks)
@@ -58,12 +58,26 @@ class BatchedEpisodes:
         self.start, self._query = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.start_due = np.zeros(count, np.bool_)
         self.picks_left = np.zeros(count, np.int64)
-        self.rows = np.zeros((count, slots, self.layout.candidate_width), np.float32)
+        self._observed = np.zeros((count, self.layout.size), np.float32)
+        #: The mask of the present states; None when they have changed since it was computed.
+        self._legal: Vector | None = None
         self._words: list[Any] = [None] * count
         self._open = np.zeros((count, self.items.task_operators.shape[1]), np.uint64)
         self._own_kernels: list[set[int]] = [set() for _ in range(count)]
         self._attempts: list[list[Attempt]] = [[] for _ in range(count)]
+        self._histories = [BatchedHistory() for _ in range(count)]
         self.shown: list[Any] = [()] * count
+
+    @property
+    def rows(self) -> Vector:
+        """The candidates' part of the observations, by episode and slot; a view."""
+        width = self.layout.candidate_width
+        return self._observed[:, : self.options.slots * width].reshape(self.count, self.options.slots, width)
+
+    @property
+    def _situations(self) -> Vector:
+        """The global part of the observations; a view."""
+        return self._observed[:, self.options.slots * self.layout.candidate_width :]
 
     # Tasks
 
@@ -71,6 +85,7 @@ class BatchedEpisodes:
         """Restore everything as constructed and set the run seed."""
         self.seed = seed
         self.attempts.clear()
+        self.outcomes.clear()
         self.curriculum.restart(seed)
         self.items.clear()
         for bank in self._own_banks:
@@ -82,7 +97,7 @@ class BatchedEpisodes:
         self.task[i], self.last[i] = self._number[task.id], None
         self.items.know_task(self._number[task.id])
         self._set_progress(i, Progress())
-        self._own_kernels[i], self._attempts[i] = set(), []
+        self._own_kernels[i], self._attempts[i], self._histories[i] = set(), [], BatchedHistory()
         bank = self.banks[i]
         if self.options.memory == "fresh":
             self.items.release(bank.own_places())
@@ -128,6 +143,8 @@ class BatchedEpisodes:
                 self.pool[i, : len(starts)] = starts
         self._fill([i for i in who if not self.start_due[i] and not over[i]])
         self._describe_pools(index)
+        self._describe_situations(index)
+        self._legal = None
 
     def _fill(self, who: Sequence[int]) -> None:
         """Fill pools from the bank; those on one bank and equally wide together."""
@@ -186,6 +203,8 @@ class BatchedEpisodes:
         rows = self._described(index, places)
         rows[..., self._columns["similarity"]] = similarity.clip(-1, 1)
         self._measured(bank, places, stage, record_of, rows)
+        if self.layout.version > 1:
+            self._describe_more(index, places, rows)
         rows[places < 0] = 0.0
         self.rows[index] = rows
 
@@ -226,6 +245,20 @@ class BatchedEpisodes:
             rows[..., columns[f"mean.{name}"]] = (total / np.maximum(uses, 1)).clip(-1, 1)
             rows[..., columns[f"recent.{name}"]] = recent.clip(-1, 1)
 
+    def _describe_more(self, index: Places, places: Places, rows: Vector) -> None:
+        """Fill in the features of version 2."""
+        columns, items, histories = self._columns, self.items, [self._histories[i] for i in index.tolist()]
+        length, words = items.length[places], items.known_words[places]
+        rows[..., columns["compiled"]] = items.compiled[places]
+        rows[..., columns["length"]] = length / (length + HALF_LENGTH)
+        rows[..., columns["covered"]] = _word_shares([history.kernel_words for history in histories], words)
+        named = _word_shares([history.failure_words for history in histories], words)
+        rows[..., columns["named"]] = rows[..., columns["unnamed"]] = named
+        rows[..., columns["repeated"]] = [
+            history.repeated(codes) for history, codes in zip(histories, items.failure[places].tolist(), strict=True)
+        ]
+        rows[..., columns["text"]] = items.text[places]
+
     def pick(self, who: Places, actions: Places) -> None:
         """Take one action in each of these episodes; a masked one is a no-op that uses up the pick."""
         legal = self.mask()[who, actions] == 1.0
@@ -245,26 +278,33 @@ class BatchedEpisodes:
         marked = taking & legal
         if marked.any():
             self._mark(who[marked], actions[marked])
+        self._situations[who, self._globals["picks_left"]] = self._share_of_picks(who)
+        self._legal = None
 
     def _mark(self, who: Places, slots: Places) -> None:
         """Bring the features that depend on the picks up to date."""
         items, columns, places = self.items, self._columns, self._places[who]
         taken = places[np.arange(len(who)), slots]
-        words = items.words[taken]
+        known = items.known_words
+        words = known[taken]
         for n, (i, slot) in enumerate(zip(who.tolist(), slots.tolist(), strict=True)):
             self.picked[i] = (*self.picked[i], slot)
             self.picked_ids[i] = (*self.picked_ids[i], self.shown[i].ids[slot])
             if self._words[i] is not None:
-                words[n] |= self._words[i]
+                words[n, : len(self._words[i])] |= self._words[i]
             self._words[i] = words[n]
         self._open[who] &= ~items.operators[taken]
-        common = np.bitwise_count(items.words[places] & words[:, None]).sum(axis=2, dtype=np.int64)
+        near = known[places]
+        common = np.bitwise_count(near & words[:, None]).sum(axis=2, dtype=np.int64)
         overlap = common / np.maximum(items.word_count[places], 1)
         there = places >= 0
         self.rows[who, slots, columns["picked"]] = 1.0
         self.rows[who, :, columns["overlap"]] = np.where(there, overlap, 0.0)
         uncovered = _share(self._open[who][:, None], items.operators[places])
         self.rows[who, :, columns["uncovered"]] = np.where(there, uncovered, 0.0)
+        if self.layout.version > 1:
+            unnamed = [_without(self._histories[i].failure_words, self._words[i]) for i in who.tolist()]
+            self.rows[who, :, columns["unnamed"]] = np.where(there, _word_shares(unnamed, near), 0.0)
 
     # Kernels
 
@@ -276,7 +316,7 @@ class BatchedEpisodes:
             if slots:
                 shown[i, : len(slots)] = self._places[i, list(slots)]
             if self.start[i]:
-                shown[i, picks] = self.banks[i].places(self.start[i])
+                shown[i, picks] = self.banks[i].place(int(self.start[i]))
         api = self.items.api_pages(self.task, shown)
         context = np.concatenate([shown[:, :picks], api], axis=1)
         requests = [self._request(i, context[i], int(shown[i, picks])) for i in range(self.count)]
@@ -329,6 +369,8 @@ class BatchedEpisodes:
             self._remember(i, variant, before, places),
         )
         self.last[i] = variant.verdict
+        self.outcomes[variant.verdict.outcome] += 1
+        self._histories[i].add(self.items, variant.verdict, [self.banks[i].place(id) for id in attempt.produced[:1]])
         self._attempts[i].append(attempt)
         self._set_progress(i, before.after(variant.verdict, self.options))
         return attempt
@@ -387,26 +429,37 @@ class BatchedEpisodes:
 
     def mask(self) -> Vector:
         """Return 1 for every legal action, one row for each episode."""
-        picked = self.rows[..., self._columns["picked"]] != 0.0
-        return attempt_rules.action_mask(self.pool > 0, picked, self.ready, self.start_due)
+        if self._legal is None:
+            picked = self.rows[..., self._columns["picked"]] != 0.0
+            self._legal = attempt_rules.action_mask(self.pool > 0, picked, self.ready, self.start_due)
+        return self._legal
 
     def observations(self) -> dict[str, Vector]:
         """Return what policies see, one row for each episode; always new arrays."""
-        flat = self.rows.reshape(self.count, -1)
-        return {"observations": np.concatenate([flat, self._situation()], axis=1), "action_mask": self.mask()}
+        return {"observations": self._observed.copy(), "action_mask": self.mask().copy()}
 
-    def _situation(self) -> Vector:
-        options, columns, each = self.options, self._globals, np.arange(self.count)
-        rows = np.zeros((self.count, self.layout.global_width), np.float32)
-        outcomes = [0 if verdict is None else VERDICTS.index(verdict.outcome) for verdict in self.last]
-        rows[each, _first(columns["stage"]) + self.stage] = 1.0
-        rows[:, columns["attempts_left"]] = (options.budget - self.used) / options.budget
-        rows[:, columns["picks_left"]] = (self.picks_left + self.start_due) / (options.picks + 1)
-        rows[:, columns["best_speedup"]] = np.nan_to_num(np.tanh(np.log(self.first_us / self.best_us))).clip(0)
+    def _describe_situations(self, index: Places) -> None:
+        """Describe the situation in which attempts begin."""
+        options, columns, each = self.options, self._globals, np.arange(len(index))
+        rows = np.zeros((len(index), self.layout.global_width), np.float32)
+        last = [self.last[i] for i in index.tolist()]
+        outcomes = [0 if verdict is None else VERDICTS.index(verdict.outcome) for verdict in last]
+        speedup = np.tanh(np.log(self.first_us[index] / self.best_us[index]))
+        rows[each, _first(columns["stage"]) + self.stage[index]] = 1.0
+        rows[:, columns["attempts_left"]] = (options.budget - self.used[index]) / options.budget
+        rows[:, columns["picks_left"]] = self._share_of_picks(index)
+        rows[:, columns["best_speedup"]] = np.where(speedup > 0, speedup, 0.0)
         rows[each, _first(columns["last_verdict"]) + np.array(outcomes)] = 1.0
-        rows[each, _first(columns["category"]) + self._category[self.task]] = 1.0
-        rows[:, columns["embedding"]] = self.items.embedding[self.task]
-        return rows
+        rows[each, _first(columns["category"]) + self._category[self.task[index]]] = 1.0
+        rows[:, columns["embedding"]] = self.items.embedding[self.task[index]]
+        if self.layout.version > 1:
+            rows[:, columns["outcomes"]] = [shares(self._histories[i].outcomes) for i in index.tolist()]
+            rows[:, columns["author"]] = shares(self.outcomes)
+        self._situations[index] = rows
+
+    def _share_of_picks(self, index: Places) -> Numbers:
+        share: Numbers = (self.picks_left[index] + self.start_due[index]) / (self.options.picks + 1)
+        return share
 
     def infos(self) -> dict[str, list[Any]]:
         """Return the `info` of the present states: for each key a list with one place for each episode."""
@@ -421,10 +474,59 @@ class BatchedEpisodes:
             "candidates": list(self.shown),
             "picked": list(self.picked_ids),
             "start": self.start.tolist(),
-            "first_us": np.nan_to_num(self.first_us).tolist(),
-            "best_us": np.nan_to_num(self.best_us).tolist(),
+            "first_us": [0.0 if isnan(us) else us for us in self.first_us.tolist()],
+            "best_us": [0.0 if isnan(us) else us for us in self.best_us.tolist()],
             "last_verdict": list(self.last),
         }
+
+
+class BatchedHistory:
+    """`History` with words as bits and kinds of failure as numbers."""
+
+    def __init__(self) -> None:
+        self.kernel_words = self.failure_words = np.zeros(0, np.uint64)
+        self.failures, self.outcomes = Counter[int](), Counter[str]()
+
+    def add(self, items: Items, verdict: Verdict, traces: Sequence[int]) -> None:
+        """Count an attempt; `traces` has the place of its trace, if that joined the memory."""
+        self.outcomes[verdict.outcome] += 1
+        for place in traces:
+            self.kernel_words = _union(self.kernel_words, items.known_words[place])
+        if not verdict.feasible:
+            self.failure_words = _union(self.failure_words, items.message_words(verdict.feedback))
+            self.failures[items.failure_number(verdict)] += 1
+
+    def repeated(self, codes: Sequence[int]) -> list[float]:
+        """Return the share of the failures that are of each of these kinds."""
+        total = max(1, self.failures.total())
+        return [self.failures[code] / total if code in self.failures else 0.0 for code in codes]
+
+
+def _union(one: Bits, other: Bits) -> Bits:
+    longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
+    union = longer.copy()
+    union[: len(shorter)] |= shorter
+    return union
+
+
+def _without(words: Bits, shown: Bits) -> Bits:
+    left, common = words.copy(), min(len(words), len(shown))
+    left[:common] &= ~shown[:common]
+    return left
+
+
+def _word_shares(wholes: Sequence[Bits], parts: Bits) -> Numbers:
+    """Return the share of each whole that is in each of its parts, whose axes are wholes, parts and bits."""
+    width = parts.shape[-1]
+    aligned = np.zeros((len(wholes), width), np.uint64)
+    for row, whole in zip(aligned, wholes, strict=True):
+        row[: len(whole)] = whole[:width]
+    count = np.array([max(1, int(np.bitwise_count(whole).sum())) for whole in wholes])
+    if not aligned.any():
+        return np.zeros(parts.shape[:-1])
+    common = np.bitwise_count(aligned[:, None] & parts).sum(axis=-1, dtype=np.int64)
+    shared: Numbers = common / count[:, None]
+    return shared
 
 
 def _share(whole: Any, part: Any) -> Numbers:

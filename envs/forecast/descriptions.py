@@ -251,9 +251,9 @@ class Descriptions:
         about = verdict.feedback
         if isinstance(verdict, Feasible):
             about = verdict.profile.diagnosis or verdict.profile.bottleneck
-            verdict = replace(verdict, latency=1.0)
         key = (kind, task.id, about)
         if key not in self._lines:
+            verdict = replace(verdict, latency=1.0) if isinstance(verdict, Feasible) else verdict
             line = _first_line(kind, task, verdict)
             facts, pointed = self.reader.read(line, code=False), self._pointed(f"{line}\n{verdict.feedback}", verdict)
             # In a trace the author looks for spellings in the code alone, and for moves in the whole text.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernel_gym.envs.forecast.descriptions import SIGHTS, Description, Descriptions
 from kernel_gym.envs.forecast.variants import Variant
-from kernel_gym.envs.observation import EMBEDDING, Vector, project
+from kernel_gym.envs.observation import EMBEDDING, ITEM_EMBEDDING, Vector, failure_kind, project, project_items
 from kernel_gym.envs.prompt_context import describe, refining_query
 from kernel_gym.memory import api_pages
 from kernel_gym.memory.item import Kind, MemoryItem
@@ -80,6 +80,10 @@ class Items:
         self.words, self.word_count = np.zeros((room, 16), np.uint64), np.zeros(room, np.int64)
         # In double precision, so that products do not depend on how many are computed together.
         self.vectors = np.zeros((room, self.descriptions.embedder.dimension))
+        #: The projected vectors, and the kinds of failure as numbers; -1 for what did not fail.
+        self.text, self.failure = np.zeros((room, ITEM_EMBEDDING), np.float32), np.full(room, -1)
+        self._failure_numbers: dict[str, int] = {}
+        self._message_words: dict[str, Bits] = {}
         self._queries = np.zeros((QUERIES, self.vectors.shape[1]))
         self._query_numbers: dict[tuple[int, str], int] = {}
         #: Similarity of each query to each item, negative and times `SCALE`, so that the nearest has the least.
@@ -134,6 +138,7 @@ class Items:
         self.shows[rows], self.pages[rows], self.length[rows] = about.shows, about.pages, about.length
         self._set_words(rows, about.words)
         self.vectors[rows] = about.vectors
+        self.text[rows] = project_items(about.vectors)
         count = len(self._query_numbers)
         self.distance[:count, rows] = _distance(self._queries[:count] @ self.vectors[rows].T)
         return rows
@@ -145,7 +150,21 @@ class Items:
         self.compiled[rows] = [bool(verdict.compiled) for verdict in verdicts]
         self.feasible[rows] = [verdict.feasible for verdict in verdicts]
         self.mismatch[rows] = [isinstance(v, Incorrect) and v.cause == "mismatch" for v in verdicts]
+        self.failure[rows] = [-1 if v.feasible else self.failure_number(v) for v in verdicts]
         self.coded[rows] = self.kind[rows] == KINDS.index("trace")
+
+    def failure_number(self, verdict: Verdict) -> int:
+        """Return the kind of a failure as a number."""
+        return self._failure_numbers.setdefault(failure_kind(verdict), len(self._failure_numbers))
+
+    def message_words(self, message: str) -> Bits:
+        """Return the words of a message as bits, as far as they carry meaning."""
+        if message not in self._message_words:
+            counts = self.descriptions.reader.count_words(message)
+            flags = np.zeros(64 * -(-len(counts) // 64), np.bool_)
+            flags[: len(counts)] = (counts > 0) & self.descriptions.telling[: len(counts)]
+            self._message_words[message] = np.packbits(flags).view(np.uint64)
+        return self._message_words[message]
 
     def _set_words(self, rows: list[int], counts: NDArray[np.int16]) -> None:
         width = -(-counts.shape[1] // 64)
@@ -157,6 +176,11 @@ class Items:
         flags[:, : counts.shape[1]] = (counts > 0) & self.descriptions.telling[: counts.shape[1]]
         self.words[rows] = np.packbits(flags, axis=1).view(np.uint64)
         self.word_count[rows] = flags.sum(axis=1)
+
+    @property
+    def known_words(self) -> Bits:
+        """The words of each item as bits, as far as there are words; a view."""
+        return self.words[:, : -(-len(self.descriptions.reader.vocabulary) // 64)]
 
     def _bits(self, operators: Sequence[str]) -> Bits:
         flags = np.zeros(OPERATORS, np.bool_)
@@ -218,7 +242,7 @@ class Items:
 _COLUMNS = (
     *("objects", "kind", "of_task", "category", "latency", "length", "feasible", "compiled", "judged", *SIGHTS),
     *("mismatch", "coded"),
-    *("shows", "pages", "operators", "words", "word_count", "vectors"),
+    *("shows", "pages", "operators", "words", "word_count", "vectors", "text", "failure"),
 )
 
 

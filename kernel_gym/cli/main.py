@@ -36,6 +36,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "compare": "train several agents on the same tasks and seeds",
         "evaluate": "evaluate trained agents on unseen tasks",
         "study": "run a named study",
+        "pretrain": "train a network on forecasts, for the agent `trained`",
     },
     "results": {
         "report": "write the HTML report of a run or study",

@@ -117,6 +117,15 @@ class TestDQN(Network):
         return agent
 
 
+class TestTrained(Network):
+    def make(self, seed: int) -> Agent:
+        from kernel_gym.agents.trained import TrainedAgent
+
+        agent = TrainedAgent(seed, greedy=False)
+        agent.scorer = self.scorer(seed)
+        return agent
+
+
 class TestUntrainedPPO(AgentContract):
     def make(self, seed: int) -> Agent:
         pytest.importorskip("ray", reason="needs RLlib: pip install 'kernel_gym[rllib]'")

@@ -134,6 +134,41 @@ def test_pages_and_first_pools_are_those_of_the_live_environment() -> None:
     live.close()
 
 
+def test_observations_agree_after_the_first_failures() -> None:
+    """With the messages of the forecast, the live environment shows the same numbers of version 2."""
+    options: dict[str, Any] = {"tasks": TASKS[:1], "budget": 4, "picks": 2, "author_options": {"profile": "weak"}}
+    forecast = ForecastEnv(**options)
+    seen, _ = forecast.reset(seed=1)
+    given, made = [seen], list[Any]()
+    while len(made) < 3:
+        seen, *_, info = forecast.step(np.int64(np.flatnonzero(seen["action_mask"])[0]))
+        given.append(seen)
+        made += [info["attempt"].verdict] if "attempt" in info else []
+    assert not any(verdict.feasible for verdict in made)
+    live = KernelSynthesisEnv(verifier=_Saying(made), **options)
+    other, _ = live.reset(seed=1)
+    layout, names = live.layout, ("compiled", "length", "covered", "named", "unnamed", "repeated", "text")
+    for expected in given:
+        for name in names:
+            where = layout.candidate(name).ravel()
+            np.testing.assert_allclose(other["observations"][where], expected["observations"][where], atol=0.02)
+        for name in ("outcomes", "author"):
+            where = layout.globals(name)
+            np.testing.assert_allclose(other["observations"][where], expected["observations"][where], atol=1e-6)
+        other, *_ = live.step(np.int64(np.flatnonzero(expected["action_mask"])[0]))
+    live.close()
+
+
+class _Saying:
+    """A verifier that gives verdicts in turn."""
+
+    def __init__(self, verdicts: list[Any]) -> None:
+        self.verdicts = list(verdicts)
+
+    def verify(self, kernel: Kernel, task: Task) -> Any:
+        return self.verdicts.pop(0)
+
+
 class _Refusing:
     """A verifier that refuses every kernel."""
 

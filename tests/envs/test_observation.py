@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_gym.envs.observation import CANDIDATE_FEATURES, GLOBAL_FEATURES, Layout, Situation, project
+from kernel_gym.config import RunConfig, resolve
+from kernel_gym.envs.observation import CANDIDATE_FEATURES, GLOBAL_FEATURES, History, Layout, Situation, project
 from kernel_gym.envs.options import Options
-from kernel_gym.envs.pool import Candidate
+from kernel_gym.envs.pool import Candidate, telling_words
 from kernel_gym.envs.synthesis import KernelSynthesisEnv
+from kernel_gym.errors import ConfigError
 from kernel_gym.memory.item import Kind, MemoryItem, Outcomes, Stage
 from kernel_gym.verdict import Feasible, Incorrect, Uncompilable, Unjudged
 
@@ -118,6 +120,62 @@ def test_picks_change_the_overlap_and_coverage_features() -> None:
     assert rows[:, columns["overlap"]].tolist() == [1, 0.5, 0]
     assert rows[:, columns["uncovered"]].tolist() == [0, 1, 0]
     assert rows[:, columns["operators"]].tolist() == [0.5, 1, 0]
+
+
+def test_version_2_adds_what_earlier_attempts_at_the_task_need() -> None:
+    layout = Layout(3)
+    history = History()
+    history.add(Uncompilable("line 7: alpha is unknown | x"), "alpha gamma")
+    history.add(Feasible("", latency=2.0), "gamma delta")
+    pool = (
+        candidate(text="alpha beta"),
+        candidate(text="gamma delta", verdict=Feasible("", latency=1.0)),
+        candidate(text="omega", verdict=Uncompilable("line 9: alpha is unknown | y")),
+    )
+    now = situation(
+        kernel_words=history.kernel_words,
+        failure_words=history.failure_words,
+        failures=history.failures,
+        outcomes=history.outcomes,
+        author={"uncompilable": 3, "feasible": 1},
+    )
+    rows, columns = layout.candidates(pool, now), layout.candidate_columns
+    words = telling_words("line 7: alpha is unknown | x")
+    assert "alpha" in words
+    assert rows[:, columns["compiled"]].tolist() == [0, 1, 0]
+    assert rows[:, columns["covered"]] == pytest.approx([1 / 3, 2 / 3, 0])
+    assert rows[:, columns["named"]] == pytest.approx([1 / len(words), 0, 0])
+    assert rows[:, columns["unnamed"]] == pytest.approx([1 / len(words), 0, 0])
+    assert rows[:, columns["repeated"]].tolist() == [0, 0, 1]
+    assert rows[0, columns["length"]] == pytest.approx(10 / 10010)
+    layout.mark(rows, pool, (0,), frozenset(), history.failure_words)
+    assert rows[:, columns["unnamed"]].tolist() == [0, 0, 0]
+    shares = layout.situation(now)[[layout.global_columns[f"outcomes.{name}"] for name in ("uncompilable", "feasible")]]
+    assert shares.tolist() == [0.5, 0.5]
+    assert layout.situation(now)[layout.global_columns["author.uncompilable"]] == 0.75
+
+
+def test_version_1_is_the_beginning_of_version_2() -> None:
+    first, second = Layout(3, version=1), Layout(3)
+    pool, now = (candidate(),), situation(author={"feasible": 1})
+    rows = second.candidates(pool, now)
+    assert np.array_equal(rows[:, : first.candidate_width], first.candidates(pool, now))
+    assert np.array_equal(second.situation(now)[: first.global_width], first.situation(now))
+    assert (first.candidate_width, first.global_width) == (22, 44)
+    assert {Layout.of_size(3, layout.size) for layout in (first, second)} == {first, second}
+    with pytest.raises(ConfigError, match=r"have .* numbers, not 5"):
+        Layout.of_size(3, 5)
+
+
+def test_runs_of_earlier_versions_keep_the_layout_that_they_had() -> None:
+    config = resolve()
+    assert config.env.layout == 2
+    recorded = config.model_dump()
+    del recorded["env"]["layout"]
+    assert RunConfig.model_validate(recorded).env.layout == 1
+    env = KernelSynthesisEnv(tasks=["relu"], layout=1)
+    assert env.observation_space["observations"].shape == (Layout(20, version=1).size,)
+    env.close()
 
 
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=32)

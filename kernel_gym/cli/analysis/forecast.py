@@ -18,7 +18,6 @@ from kernel_gym.cli import command_line
 from kernel_gym.cli.result_file import append_result, read_results
 
 if TYPE_CHECKING:
-    from kernel_gym.authors.apprentice.forecast.measurements import Measurements
     from kernel_gym.tasks.task import Task
 
 EXAMPLES = """
@@ -52,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     validate.add_argument("--agent-tasks", type=command_line.count, default=20, help="tasks for agents (default: 20)")
     validate.add_argument("--agent-budget", type=command_line.count, default=10, help="attempts a task (default: 10)")
     validate.add_argument("--seeds", type=command_line.count, default=2, help="seeds of each agent (default: 2)")
+    validate.add_argument(
+        "--measurements",
+        default="ascendc",
+        metavar="FILE",
+        help="those that `renew` wrote (default: the packaged ones)",
+    )
     validate.add_argument("--out", type=Path, required=True, help="folder of the pieces, the page and the figures")
     for command in (renew, validate):
         command.add_argument("--workers", type=int, default=0, help="verifications at once (default: one a core)")
@@ -64,13 +69,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _renew(arguments: argparse.Namespace) -> int:
-    from kernel_gym.authors.apprentice.forecast.measurements import Measurements
+    from kernel_gym.authors.apprentice.forecast.measurements import Measurements, from_json
 
     arguments.pieces.parent.mkdir(parents=True, exist_ok=True)
     tasks = [task for name in arguments.names for task in _named(name)]
-    measured = _measured(arguments, tasks)
-    whole = Measurements(provenance=_provenance(arguments, len(tasks)))
-    for piece in measured:
+    rows = _measured(arguments, tasks)
+    whole = Measurements(provenance=_provenance(arguments, rows))
+    for piece in map(from_json, rows):
         whole.points |= piece.points
         whole.messages |= piece.messages
     whole.save(arguments.out)
@@ -79,13 +84,14 @@ def _renew(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _measured(arguments: argparse.Namespace, tasks: list[Task]) -> list[Measurements]:
-    """Measure what the file of pieces lacks, piece by piece: first the messages, then each task."""
-    from kernel_gym.authors.apprentice.forecast.measurements import from_json, to_json
+def _measured(arguments: argparse.Namespace, tasks: list[Task]) -> list[dict[str, Any]]:
+    """Measure what the file of pieces lacks, piece by piece: first the messages, then each task. Return all pieces."""
+    from kernel_gym.authors.apprentice.forecast.measurements import to_json
     from kernel_gym.authors.apprentice.forecast.measuring import Measuring
     from kernel_gym.envs import factories
     from kernel_gym.envs.options import Options
     from kernel_gym.experiments.runs.progress import show_progress
+    from kernel_gym.hardware.ascend_sim.device import AscendSim
 
     pieces = {row["piece"]: row for row in read_results(arguments.pieces, dict[str, Any])}
     verifier = factories.verifier(Options(workers=arguments.workers))
@@ -97,15 +103,16 @@ def _measured(arguments: argparse.Namespace, tasks: list[Task]) -> list[Measurem
                 if piece in pieces:
                     continue
                 if piece == "messages":
-                    part = measuring.messages(suites.load_suite("level1") + suites.load_suite("level2"))
-                    pieces[piece] = {"piece": piece} | to_json(messages=part)
+                    part = to_json(
+                        messages=measuring.messages(suites.load_suite("level1") + suites.load_suite("level2"))
+                    )
                 else:
-                    points = measuring.points(tasks[number - 1], arguments.schedules)
-                    pieces[piece] = {"piece": piece} | to_json(points={piece: points})
+                    part = to_json(points={piece: measuring.points(tasks[number - 1], arguments.schedules)})
+                pieces[piece] = {"piece": piece, "device": AscendSim().identity()} | part
                 append_result(arguments.pieces, pieces[piece])
     finally:
         verifier.close()
-    return [from_json(row) for row in pieces.values()]
+    return list(pieces.values())
 
 
 def _validate(arguments: argparse.Namespace) -> int:
@@ -124,7 +131,8 @@ def _validate(arguments: argparse.Namespace) -> int:
     standings = [Standing(**standing) for row in rows for standing in row["standings"]]
     data = figures(comparisons[: arguments.attempts], standings)
     (arguments.out / "forecast.json").write_text(json.dumps(data, indent=1) + "\n")
-    text = page(data, f"kernel-gym forecast validate --attempts {arguments.attempts}", load().provenance)
+    command = f"kernel-gym forecast validate --attempts {arguments.attempts}"
+    text = page(data, command, load(arguments.measurements).provenance)
     (arguments.out / "forecast.md").write_text(text)
     print(text)
     return 0
@@ -167,12 +175,13 @@ def _piece(piece: str, arguments: argparse.Namespace, verifier: Any) -> dict[str
     tasks = suites.load_suite("level1") + suites.load_suite("level2")
     kind, number, *where = piece.split()
     if kind == "kernels":
-        attempts = validity.forecast_attempts(int(number), tasks)
+        attempts = validity.forecast_attempts(int(number), tasks, arguments.measurements)
         compared = validity.compare(int(number), attempts, verifier.verify_all)
         return {"comparisons": [asdict(comparison) for comparison in compared], "standings": []}
     names = [task.id for task in tasks[:: max(1, len(tasks) // arguments.agent_tasks)]][: arguments.agent_tasks]
     judge = verifier if where[0] == "live" else None
-    standing = validity.standing(kind, int(number), names, arguments.agent_budget, judge)
+    measurements = arguments.measurements
+    standing = validity.standing(kind, int(number), names, arguments.agent_budget, judge, measurements=measurements)
     return {"comparisons": [], "standings": [asdict(standing)]}
 
 
@@ -181,13 +190,12 @@ def _named(name: str) -> tuple[Task, ...]:
     return (suites.find_task(name),) if single else suites.load_suite(name)
 
 
-def _provenance(arguments: argparse.Namespace, tasks: int) -> dict[str, Any]:
-    from kernel_gym.hardware.ascend_sim.device import AscendSim
-
+def _provenance(arguments: argparse.Namespace, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what made the measurements; pieces may come from several machines, whose compilers differ."""
     done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     return {
         "commit": done.stdout.strip() or "unknown",
-        "device": AscendSim().identity(),
+        "device": " and ".join(sorted({str(row.get("device", "unknown")) for row in rows})),
         "command": f"kernel-gym forecast renew {' '.join(arguments.names)} --schedules {arguments.schedules}",
-        "tasks": tasks,
+        "tasks": sum(bool(row["points"]) for row in rows),
     }

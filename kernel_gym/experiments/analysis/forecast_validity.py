@@ -16,10 +16,12 @@ import numpy as np
 from scipy.stats import binomtest, kendalltau
 
 from kernel_gym import plugins, suites
+from kernel_gym.agents.contract import Agent
 from kernel_gym.envs.attempt import Attempt
-from kernel_gym.envs.forecast.environment import ForecastEnv, ForecastVectorEnv
-from kernel_gym.envs.synthesis import KernelSynthesisEnv
-from kernel_gym.experiments.runs.play import play
+from kernel_gym.envs.forecast.environment import ForecastVectorEnv
+from kernel_gym.envs.vector import KernelSynthesisVectorEnv, view
+from kernel_gym.experiments.runs.agent_actions import AgentActions
+from kernel_gym.experiments.runs.recording_env import finished_attempts
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Incorrect, Unjudged, Verdict
@@ -119,23 +121,47 @@ def _cause(verdict: Verdict) -> str:
 
 
 def standing(
-    agent: str, seed: int, tasks: Sequence[str], budget: int, verifier: KernelVerifier | None, profile: str = "middle"
+    agent: str,
+    seed: int,
+    tasks: Sequence[str],
+    budget: int,
+    verifier: KernelVerifier | None,
+    profile: str = "middle",
+    measurements: str = "ascendc",
 ) -> Standing:
-    """Let an agent work on tasks; live with a verifier, in the forecast environment without."""
+    """Let an agent work on tasks in lock-step; live with a verifier, in the forecast environment without."""
     options: dict[str, Any] = {"tasks": list(tasks), "budget": budget, "author_options": {"profile": profile}}
-    env: gym.Env[Any, Any]
-    env = ForecastEnv(**options) if verifier is None else KernelSynthesisEnv(verifier=verifier, **options)
+    envs: gym.vector.VectorEnv[Any, Any, Any]
+    if verifier is None:
+        envs = ForecastVectorEnv(len(tasks), measurements, **options)
+    else:
+        envs = KernelSynthesisVectorEnv(len(tasks), verifier=verifier, **options)
     try:
-        player = plugins.load("kernel_gym.agents", agent)(seed=seed)
-        attempts = list(play(env, player, budget * len(tasks), seed=seed))
+        attempts = _attempts(envs, plugins.load("kernel_gym.agents", agent)(seed=seed), budget, seed)
     finally:
-        env.close()
+        envs.close()
     latencies = [[a.verdict.latency_us for a in attempts if a.task == task and a.verdict.feasible] for task in tasks]
     solved = [np.array(some, np.float64) for some in latencies if some]
     speedups = [float(np.log(some[0] / some.min())) for some in solved]
     reward = float(np.mean([attempt.reward for attempt in attempts]))
     speedup = float(np.mean(speedups)) if speedups else 0.0
     return Standing(agent, seed, verifier is not None, len(solved) / len(tasks), reward, speedup)
+
+
+def _attempts(envs: gym.vector.VectorEnv[Any, Any, Any], agent: Agent, rounds: int, seed: int) -> list[Attempt]:
+    """Return the attempts of an agent that acts and learns in lock-step, round by round."""
+    agent_actions, attempts = AgentActions(agent, type(agent).__name__), list[Attempt]()
+    observations, infos = envs.reset(seed=seed)
+    while rounds:
+        views = (view(observations, infos, i) for i in range(envs.num_envs))
+        actions = [agent_actions.ask(observation, info, len(attempts) + 1) for observation, info in views]
+        observations, *_, infos = envs.step(np.array(actions))
+        finished = [attempt for _, attempt in finished_attempts(infos, envs.num_envs)]
+        for attempt in finished:
+            agent.learn(attempt)
+        attempts += finished
+        rounds -= bool(finished)
+    return attempts
 
 
 # Figures

@@ -6,7 +6,8 @@ A kernel records its schedule in a comment, so that a later attempt can refine i
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 #: Bytes of the unified buffer that a kernel plans with; the rest is the framework's.
@@ -37,6 +38,13 @@ class Schedule:
     fused: bool = True
     bursts: bool = True
     immediate: bool = True
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(astuple(self))
+
+    def __hash__(self) -> int:
+        return self._hash  # asked for at every look-up
 
     def comment(self) -> str:
         """Return the line that records the schedule in a kernel."""

@@ -19,7 +19,7 @@ from kernel_gym.authors.apprentice.author import named_stream
 from kernel_gym.authors.apprentice.behaviour.misreading import KINDS, misreading
 from kernel_gym.authors.apprentice.behaviour.profile import Profile
 from kernel_gym.authors.apprentice.behaviour.spelling_odds import SpellingOdds
-from kernel_gym.authors.apprentice.forecast.batched_rng import BatchedRng
+from kernel_gym.authors.apprentice.forecast.batched_rng import KEPT, BatchedRng
 from kernel_gym.authors.apprentice.forecast.kernel_texts import KernelText, TaskTexts
 from kernel_gym.authors.apprentice.language_backend import LanguageBackend
 
@@ -112,6 +112,8 @@ class ForecastAuthor:
         self._drafting = [place for place, move in enumerate(self._moves) if move.draft]
         self._rngs: dict[tuple[int, str], BatchedRng] = {}
         self._drafted: dict[tuple[str, bytes], Schedule] = {}
+        #: One object for each schedule, so that looking it up compares identities.
+        self._schedules: dict[Schedule, Schedule] = {}
         self._scored: dict[tuple[str, Schedule, str], Numbers] = {}
         self._tried: dict[tuple[Schedule, Schedule], Flags] = {}
         self._prepare()
@@ -132,6 +134,11 @@ class ForecastAuthor:
         self._last = np.array([len(total) - 1 for total in weights])
         self._risks = np.array([[idiom.id in move.risks for idiom in self._idioms] for move in self._moves])
         fields = [move.field for move in self._moves]
+        drafted = [self._moves[place] for place in self._drafting]
+        self._draft_columns = len(self._idioms) + np.array(self._drafting)
+        self._draft_odds = np.array([log(move.draft / (1 - move.draft)) for move in drafted])
+        #: The draws that a draft makes of each move: one for each rung above the first.
+        self._rungs = np.array([[draw < len(move.ladder) - 1 for draw in range(KEPT)] for move in drafted])
         self._same_field = np.array([[field == other for other in fields] for field in fields])
         moves = [move.id for move in self._moves]
         self._names = [idiom.id for idiom in self._idioms]
@@ -238,12 +245,9 @@ class ForecastAuthor:
         """Return the schedule of each attempt as a draft: `moves.draft`, from the arrays."""
         if self.profile.fluent:
             return [self._space.best] * len(requests)
-        rungs = np.zeros((len(doubles), len(self._drafting)), np.int64)
-        for column, place in enumerate(self._drafting):
-            move = self._moves[place]
-            odds = log(move.draft / (1 - move.draft)) + self.profile.ambition + prompted[:, place]
-            taken = doubles[:, len(self._idioms) + place, : len(move.ladder) - 1] < (1 / (1 + np.exp(-odds)))[:, None]
-            rungs[:, column] = np.cumprod(taken, axis=1).sum(axis=1)
+        odds = self._draft_odds + self.profile.ambition + prompted[:, self._drafting]
+        taken = doubles[:, self._draft_columns] < (1 / (1 + np.exp(-odds)))[..., None]
+        rungs = np.cumprod(taken & self._rungs, axis=2).sum(axis=2)
         return [self._draft(r.texts, row) for r, row in zip(requests, rungs, strict=True)]
 
     def _draft(self, texts: TaskTexts, rungs: NDArray[np.int64]) -> Schedule:
@@ -256,7 +260,8 @@ class ForecastAuthor:
                 for move, rung in zip(moves, rungs.tolist(), strict=True)
             }
             first = self._space.first
-            self._drafted[key] = replace(first, **{name: type(getattr(first, name))(v) for name, v in values.items()})
+            schedule = replace(first, **{name: type(getattr(first, name))(v) for name, v in values.items()})
+            self._drafted[key] = self._schedules.setdefault(schedule, schedule)
         return self._drafted[key]
 
     def _chosen(
@@ -293,7 +298,7 @@ class ForecastAuthor:
                 stream = named_stream(rng.root(request.number), f"far:{move.id}")
                 far = int(stream.integers(rung + 1, length))
             schedule = move.at(schedule, far)
-        return schedule
+        return self._schedules.setdefault(schedule, schedule)
 
     def _scores(self, request: ForecastRequest) -> Numbers:
         """Return the score of each move from a start point, without the context's part; -inf if it is impossible."""

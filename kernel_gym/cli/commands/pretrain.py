@@ -1,0 +1,156 @@
+"""Train the network of the agent `trained` on forecast attempts, over sampled authors and half of the tasks.
+
+`run` trains with PPO or DQN and writes the weights, `test` compares weights with rules on tasks and authors that
+training never sees, and `search` tries constants with Ray Tune. `prior` learns what `context-value` begins with from
+verdicts of many authors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernel_gym.cli import command_line
+
+if TYPE_CHECKING:
+    from kernel_gym.experiments.pretraining.pretraining import Settings
+
+EXAMPLES = """
+kernel-gym pretrain run ppo --attempts 1000000 --workers 8 --out runs/ppo
+kernel-gym pretrain run dqn --attempts 100000 --minutes 10 --out runs/dqn
+kernel-gym pretrain test runs/ppo/ppo.pt --batches 20
+kernel-gym pretrain prior --authors 60 --out runs/context_value_prior.json
+kernel-gym pretrain search ppo --attempts 20000 --trials 12 --workers 2 --out runs/search
+"""
+RESUMES = True
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="train and write the weights; the same command goes on")
+    test = commands.add_parser("test", help="compare weights with rules on unseen tasks and authors")
+    search = commands.add_parser("search", help="try constants of the learner with Ray Tune")
+    prior = commands.add_parser("prior", help="learn the prior of context-value from verdicts")
+    prior.add_argument("--authors", type=command_line.count, default=60, help="authors (default: 60)")
+    prior.add_argument("--out", type=Path, required=True, help="the file")
+    for command in (run, search):
+        command.add_argument("algorithm", choices=("ppo", "dqn"), help="what trains the network")
+        command.add_argument("--attempts", type=command_line.count, help="attempts (default: 1,000,000; dqn 100,000)")
+        command.add_argument("--cloned", type=int, default=20_000, help="attempts of the rule to begin from; 0: none")
+        command.add_argument("--batches", type=command_line.count, default=16, help="batches of 32 tasks an update")
+        command.add_argument("--hidden", type=command_line.count, default=64, help="width of the network")
+        command.add_argument("--layers", type=int, default=1, help="layers of self-attention")
+        command.add_argument("--seed", type=int, default=0, help="seed of the training")
+        command.add_argument("--out", type=Path, required=True, help="folder of checkpoint, progress and weights")
+    run.add_argument("--set", action="append", default=[], metavar="NAME=NUMBER", help="a constant of the learner")
+    run.add_argument("--minutes", type=float, default=float("inf"), help="stop with a checkpoint after this time")
+    search.add_argument("--trials", type=command_line.count, default=12, help="constants to try (default: 12)")
+    test.add_argument("weights", nargs="+", help="files with weights, or names of packaged ones")
+    test.add_argument("--batches", type=command_line.count, default=20, help="authors with 32 tasks each (default: 20)")
+    test.add_argument("--budget", type=command_line.count, default=10, help="attempts at a task (default: 10)")
+    test.add_argument("--out", type=Path, help="file for the figures as JSON")
+    for command in (run, test, search, prior):
+        command.add_argument("--workers", type=int, default=1, help="processes (default: 1)")
+    for command in (run, test, search):
+        command.add_argument("--measurements", default="ascendc", help="file of `kernel-gym forecast renew`")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the sub-command."""
+    return {"run": _run, "test": _test, "search": _search, "prior": _prior}[arguments.command](arguments)
+
+
+def _settings(arguments: argparse.Namespace, options: dict[str, float]) -> Settings:
+    from kernel_gym.experiments.pretraining.pretraining import Settings
+
+    return Settings(
+        algorithm=arguments.algorithm,
+        attempts=arguments.attempts or {"ppo": 1_000_000, "dqn": 100_000}[arguments.algorithm],
+        cloned=arguments.cloned,
+        batches=arguments.batches,
+        hidden=arguments.hidden,
+        layers=arguments.layers,
+        seed=arguments.seed,
+        measurements=arguments.measurements,
+        options=options,
+    )
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from kernel_gym.experiments.pretraining.pretraining import Pretraining
+
+    options = dict(_constant(word) for word in arguments.set)
+    training = Pretraining(_settings(arguments, options), arguments.out, arguments.workers)
+
+    def report(row: dict[str, Any]) -> None:
+        print(" ".join(f"{name}={value:.4g}" for name, value in row.items()), flush=True)
+
+    training.run(report, arguments.minutes)
+    print(f"{training.attempts} attempts; weights: {training.weights}")
+    return 0
+
+
+def _constant(word: str) -> tuple[str, float]:
+    name, separator, value = word.partition("=")
+    try:
+        number = float(value)
+    except ValueError:
+        separator = ""
+    if not separator:
+        raise command_line.UsageError(f"--set takes NAME=NUMBER, not {word!r}; for example --set entropy=0.01")
+    return name, int(number) if number.is_integer() else number
+
+
+def _test(arguments: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    import numpy as np
+
+    from kernel_gym.agents.scoring import load_weights
+    from kernel_gym.experiments.pretraining.pretraining import evaluate, fixed_batches
+
+    batches = fixed_batches(arguments.batches, budget=arguments.budget, measurements=arguments.measurements)
+    contenders: dict[str, tuple[str, dict[str, Any] | None]] = {"random": ("random", None), "rule": ("rule", None)}
+    for name in arguments.weights:
+        scorer = load_weights(name)
+        network = {"sizes": asdict(scorer.sizes), "weights": scorer.state_dict()}
+        contenders |= {f"{name} greedy": ("greedy", network), f"{name} drawn": ("sampling", network)}
+    rows = {
+        name: evaluate(policy, batches, arguments.workers, network) for name, (policy, network) in contenders.items()
+    }
+    rule = np.array(rows["rule"])
+    print(f"{len(batches)} authors and {len(batches[0].tasks)} tasks each, of the test split")
+    for name, figures in rows.items():
+        values = np.array(figures)
+        gain = values[:, 0] - rule[:, 0]
+        error = gain.std(ddof=1) / len(gain) ** 0.5 if len(gain) > 1 else float("nan")
+        print(
+            f"{name:30} reward {values[:, 0].mean():+.3f}  solved {values[:, 1].mean():.3f}  "
+            f"reward above the rule {gain.mean():+.3f} (standard error {error:.3f})"
+        )
+    if arguments.out:
+        arguments.out.write_text(json.dumps(rows, indent=1) + "\n")
+    return 0
+
+
+def _search(arguments: argparse.Namespace) -> int:
+    from kernel_gym.experiments.pretraining.search import search
+
+    for row in search(_settings(arguments, {}), arguments.out, arguments.trials, arguments.workers):
+        print(json.dumps(row))
+    return 0
+
+
+def _prior(arguments: argparse.Namespace) -> int:
+    from kernel_gym.experiments.pretraining.prior import Fitted, learn_prior
+
+    def report(fitted: Fitted) -> None:
+        print(f"{fitted.author}: {fitted.verdicts} verdicts", flush=True)
+
+    learned = learn_prior(arguments.authors, arguments.workers, report=report)
+    command = {"command": f"kernel-gym pretrain prior --authors {arguments.authors}"}
+    arguments.out.write_text(json.dumps(command | learned, indent=1) + "\n")
+    return 0

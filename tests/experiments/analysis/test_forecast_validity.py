@@ -1,0 +1,48 @@
+"""Tests of the validation and the renewal of the forecast environment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.authors.apprentice.forecast.measurements import load, to_json
+from kernel_gym.cli.main import main
+from kernel_gym.experiments.analysis import forecast_validity
+from tests.support.forecast_tasks import FIVE
+
+
+def test_an_agent_works_on_all_tasks_in_lock_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    class Envs(forecast_validity.ForecastVectorEnv):
+        def step(self, actions):  # type: ignore[no-untyped-def]
+            result = super().step(actions)
+            seen.extend([a.task for a in result[-1].get("attempt", ())])
+            return result
+
+    monkeypatch.setattr(forecast_validity, "ForecastVectorEnv", Envs)
+    standing = forecast_validity.standing("similarity-feasible", 0, FIVE[:2], 3, None)
+    assert seen == [*FIVE[:2]] * 3
+    assert (standing.agent, standing.seed, standing.live) == ("similarity-feasible", 0, False)
+    assert 0.0 <= standing.solved <= 1.0
+    assert standing == forecast_validity.standing("similarity-feasible", 0, FIVE[:2], 3, None)
+
+
+def test_measured_pieces_are_not_measured_again_and_name_their_devices(tmp_path: Path) -> None:
+    measured = load()
+    rows = [
+        {"piece": "messages", "device": "here"} | to_json(messages=measured.messages),
+        {"piece": FIVE[0], "device": "there"} | to_json(points={FIVE[0]: measured.points[FIVE[0]]}),
+    ]
+    pieces, out = tmp_path / "pieces.jsonl", tmp_path / "relu.json.xz"
+    pieces.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(SystemExit) as ended:
+        main(["forecast", "renew", FIVE[0], "--pieces", str(pieces), "--out", str(out)])
+    assert ended.value.code == 0
+    whole = load(out)
+    assert whole.points == {FIVE[0]: measured.points[FIVE[0]]}
+    assert whole.messages == measured.messages
+    assert (whole.provenance["device"], whole.provenance["tasks"]) == ("here and there", 1)
+    assert len(pieces.read_text().splitlines()) == 2

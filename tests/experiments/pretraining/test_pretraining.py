@@ -1,0 +1,151 @@
+"""Pretraining: fixed splits, credit for one attempt, a network that learns, a training that goes on."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from kernel_gym.agents.scoring import CandidateScorer, ScorerSizes
+from kernel_gym.agents.similarity_feasible import SimilarityFeasibleAgent
+from kernel_gym.envs.forecast.environment import ForecastVectorEnv
+from kernel_gym.envs.observation import Layout
+from kernel_gym.envs.vector import view
+from kernel_gym.errors import ConfigError
+from kernel_gym.experiments.pretraining import rollouts, splits
+from kernel_gym.experiments.pretraining.learners import DQNLearner, Learner, PPOLearner
+from kernel_gym.experiments.pretraining.pretraining import Pretraining, Settings
+from kernel_gym.experiments.pretraining.rollouts import Batch, Decisions, draw_batch, make_attempts
+from tests.support.forecast_tasks import FIVE
+
+BATCH = Batch("middle", FIVE[:2], 3, 5)
+
+
+def test_the_splits_are_halves_that_never_change() -> None:
+    training, test = splits.split_tasks("training"), splits.split_tasks("test")
+    assert len(training) == len(test) == 100
+    assert not set(training) & set(test)
+    assert sum(name.startswith("level1/") for name in test) == 50
+    assert training[:2] == ("level1/argmax_over_a_dimension", "level1/average_pooling_1d")
+    assert not set(splits.AUTHORS["training"]) & set(splits.AUTHORS["test"])
+    assert {splits.author(n).partition("~")[0] for n in splits.AUTHORS["test"]} == {"middle", "strong", "weak"}
+    batch = draw_batch("test", (1, 2), 8, (5, 10))
+    assert batch == draw_batch("test", (1, 2), 8, (5, 10))
+    assert set(batch.tasks) <= set(test)
+
+
+def test_every_pick_of_an_attempt_has_its_reward() -> None:
+    made = make_attempts(BATCH, rollouts.uniform)
+    assert len(made.rewards) == BATCH.attempts
+    ends = np.flatnonzero(made.following < 0)
+    assert len(ends) == BATCH.attempts
+    assert sorted(made.returns[ends]) == sorted(made.rewards)
+    inner = np.flatnonzero(made.following >= 0)
+    assert np.array_equal(made.returns[inner], made.returns[made.following[inner]])
+    assert (made.following[inner] > inner).all()
+    assert made.masks[np.arange(len(made.actions)), made.actions].all()
+    assert made.masks.sum(axis=1).min() > 1
+
+
+def test_the_rule_is_that_of_the_agent() -> None:
+    envs = ForecastVectorEnv(2, tasks=list(FIVE[:2]), budget=6)
+    agent, rng = SimilarityFeasibleAgent(), np.random.default_rng(0)
+    observations, infos = envs.reset(seed=0)
+    for _ in range(60):
+        actions, _ = rollouts.similarity_feasible(observations["observations"], observations["action_mask"], rng)
+        for i in range(2):
+            observation, info = view(observations, infos, i)
+            if observation["action_mask"].sum() > 1:
+                assert actions[i] == agent.act(observation, info)
+        observations, *_, infos = envs.step(actions)
+
+
+def decisions(reward: Any, count: int = 512) -> Decisions:
+    """Decisions between two candidates that one feature tells apart; `reward` says what each choice earns."""
+    layout, rng = Layout(2), np.random.default_rng(0)
+    seen = np.zeros((count, layout.size), np.float32)
+    good = rng.integers(2, size=count)
+    seen[np.arange(count), layout.candidate("feasible")[good]] = 1.0
+    seen[:, layout.candidate("age")] = 0.5
+    mask = np.zeros((count, 3), np.bool_)
+    mask[:, :2] = True
+    actions = rng.integers(2, size=count)
+    returns = np.array([reward(bool(right)) for right in actions == good], np.float32)
+    return Decisions(
+        seen, mask, actions, np.full(count, np.log(0.5), np.float32), returns, np.full(count, -1), returns, 0.5
+    )
+
+
+def prefers_good(learner: Learner, made: Decisions) -> float:
+    """Return how often the network scores the good candidate higher."""
+    with torch.no_grad():
+        batch = {"observations": torch.as_tensor(made.observations), "action_mask": torch.as_tensor(made.masks).float()}
+        chosen = learner.scorer.masked(batch)[0].argmax(-1).numpy()
+    good = made.observations[np.arange(len(chosen)), Layout(2).candidate("feasible")[chosen]]
+    return float(good.mean())
+
+
+@pytest.mark.parametrize("kind", [PPOLearner, DQNLearner])
+def test_learners_find_the_choice_that_is_rewarded(kind: type[Learner]) -> None:
+    torch.manual_seed(0)
+    learner = kind(CandidateScorer(ScorerSizes.of(Layout(2), 16, 1)), 3e-3)
+    made = decisions(lambda right: 1.0 if right else -1.0)
+    for _ in range(20):
+        learner.learn([made])
+    assert prefers_good(learner, made) > 0.95
+
+
+def test_dqn_passes_values_on_within_an_attempt_only() -> None:
+    torch.manual_seed(0)
+    learner = DQNLearner(CandidateScorer(ScorerSizes.of(Layout(2), 16, 1)), 3e-3, renewal=5, intensity=20)
+    made = decisions(lambda right: 1.0)
+    # First decisions are never rewarded themselves: their target is the value of the second ones.
+    half = len(made.actions) // 2
+    following = np.where(np.arange(2 * half) < half, np.arange(2 * half) + half, -1)
+    chained = replace(made, following=following, returns=np.where(following < 0, 1.0, -9.0).astype(np.float32))
+    for _ in range(15):
+        learner.learn([chained])
+    with torch.no_grad():
+        rows = torch.arange(half)
+        values = learner._forward(learner._data([chained]), rows)[0].max(-1).values
+    assert float(values.mean()) == pytest.approx(1.0, abs=0.2)
+
+
+def test_cloning_repeats_what_was_done() -> None:
+    torch.manual_seed(0)
+    learner = PPOLearner(CandidateScorer(ScorerSizes.of(Layout(2), 16, 1)), 3e-3)
+    made = decisions(lambda right: 0.0)
+    good = made.observations[:, Layout(2).candidate("feasible")].argmax(axis=1)
+    for _ in range(20):
+        learner.clone([replace(made, actions=good)])
+    assert prefers_good(learner, made) > 0.95
+
+
+SMALL = Settings(attempts=12, cloned=4, tasks=2, budgets=(2,), batches=1, hidden=8)
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
+def test_a_training_that_was_stopped_goes_on_to_the_same_weights(
+    algorithm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rollouts, "split_tasks", lambda split: FIVE)
+    settings = replace(SMALL, algorithm=algorithm)
+    whole = Pretraining(settings, tmp_path / "whole")
+    rows: list[dict[str, Any]] = []
+    whole.run(rows.append)
+    assert whole.attempts == 12
+    assert [row["attempts"] for row in rows if "attempts" in row] == [4, 8, 12]
+    assert whole.weights.is_file()
+    if algorithm == "dqn":  # its replay is not kept
+        return
+    first = Pretraining(replace(settings, attempts=4), tmp_path / "parts")
+    first.run(rows.append)
+    second = Pretraining(settings, tmp_path / "parts")
+    assert second.attempts == 4
+    second.run(rows.append)
+    for name, value in whole.learner.scorer.state_dict().items():
+        assert torch.equal(value, second.learner.scorer.state_dict()[name]), name
+    with pytest.raises(ConfigError, match=r"other settings \(hidden\)"):
+        Pretraining(replace(settings, hidden=16), tmp_path / "parts")
