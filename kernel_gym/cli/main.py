@@ -37,6 +37,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "evaluate": "evaluate trained agents on unseen tasks",
         "study": "run a named study",
         "pretrain": "train a network on forecasts, for the agent `trained`",
+        "leaderboard": "compare agents on held-out tasks and authors",
     },
     "results": {
         "report": "write the HTML report of a run or study",

@@ -138,15 +138,19 @@ def test_observations_agree_after_the_first_failures() -> None:
     """With the messages of the forecast, the live environment shows the same numbers of version 2."""
     options: dict[str, Any] = {"tasks": TASKS[:1], "budget": 4, "picks": 2, "author_options": {"profile": "weak"}}
     forecast = ForecastEnv(**options)
-    seen, _ = forecast.reset(seed=1)
-    given, made = [seen], list[Any]()
-    while len(made) < 3:
-        seen, *_, info = forecast.step(np.int64(np.flatnonzero(seen["action_mask"])[0]))
-        given.append(seen)
-        made += [info["attempt"].verdict] if "attempt" in info else []
-    assert not any(verdict.feasible for verdict in made)
+    for seed in range(20):
+        seen, _ = forecast.reset(seed=seed)
+        given, made = [seen], list[Any]()
+        while len(made) < 3:
+            seen, *_, info = forecast.step(np.int64(np.flatnonzero(seen["action_mask"])[0]))
+            given.append(seen)
+            made += [info["attempt"].verdict] if "attempt" in info else []
+        if not any(verdict.feasible for verdict in made):
+            break
+    else:
+        pytest.fail("no seed has three failures")
     live = KernelSynthesisEnv(verifier=_Saying(made), **options)
-    other, _ = live.reset(seed=1)
+    other, _ = live.reset(seed=seed)
     layout, names = live.layout, ("compiled", "length", "covered", "named", "unnamed", "repeated", "text")
     for expected in given:
         for name in names:
@@ -155,7 +159,8 @@ def test_observations_agree_after_the_first_failures() -> None:
         for name in ("outcomes", "author"):
             where = layout.globals(name)
             np.testing.assert_allclose(other["observations"][where], expected["observations"][where], atol=1e-6)
-        other, *_ = live.step(np.int64(np.flatnonzero(expected["action_mask"])[0]))
+        if expected is not given[-1]:
+            other, *_ = live.step(np.int64(np.flatnonzero(expected["action_mask"])[0]))
     live.close()
 
 

@@ -161,7 +161,7 @@ def test_version_1_is_the_beginning_of_version_2() -> None:
     rows = second.candidates(pool, now)
     assert np.array_equal(rows[:, : first.candidate_width], first.candidates(pool, now))
     assert np.array_equal(second.situation(now)[: first.global_width], first.situation(now))
-    assert (first.candidate_width, first.global_width) == (22, 44)
+    assert (first.candidate_width, first.global_width) == (22, 43)
     assert {Layout.of_size(3, layout.size) for layout in (first, second)} == {first, second}
     with pytest.raises(ConfigError, match=r"have .* numbers, not 5"):
         Layout.of_size(3, 5)

@@ -2,7 +2,8 @@
 
 `run` trains with PPO or DQN and writes the weights, `test` compares weights with rules on tasks and authors that
 training never sees, and `search` tries constants with Ray Tune. `prior` learns what `context-value` begins with from
-verdicts of many authors.
+verdicts of many authors. `log` makes a data set of attempts with the probability of every pick, and `estimate`
+estimates from it what another policy would earn.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ kernel-gym pretrain run ppo --attempts 1000000 --workers 8 --out runs/ppo
 kernel-gym pretrain run dqn --attempts 100000 --minutes 10 --out runs/dqn
 kernel-gym pretrain test runs/ppo/ppo.pt --batches 20
 kernel-gym pretrain prior --authors 60 --out runs/context_value_prior.json
+kernel-gym pretrain log --attempts 100000 --workers 2 --out runs/log
+kernel-gym pretrain estimate runs/log --share 0.8 --truth 8
 kernel-gym pretrain search ppo --attempts 20000 --trials 12 --workers 2 --out runs/search
 """
 RESUMES = True
@@ -36,6 +39,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     prior = commands.add_parser("prior", help="learn the prior of context-value from verdicts")
     prior.add_argument("--authors", type=command_line.count, default=60, help="authors (default: 60)")
     prior.add_argument("--out", type=Path, required=True, help="the file")
+    log = commands.add_parser("log", help="make a data set of attempts with the probability of every pick")
+    log.add_argument("--attempts", type=command_line.count, default=100_000, help="attempts (default: 100,000)")
+    log.add_argument("--out", type=Path, required=True, help="folder of the files; those that are there are kept")
+    estimate = commands.add_parser("estimate", help="estimate from a data set what another policy would earn")
+    estimate.add_argument("log", type=Path, help="folder that `log` wrote")
+    estimate.add_argument("--truth", type=int, default=0, help="batches in which the truth is computed too")
+    for command, share in ((log, 0.5), (estimate, 0.8)):
+        words = f"how often the policy follows the rule; else it picks at random (default: {share})"
+        command.add_argument("--share", type=float, default=share, help=words)
     for command in (run, search):
         command.add_argument("algorithm", choices=("ppo", "dqn"), help="what trains the network")
         command.add_argument("--attempts", type=command_line.count, help="attempts (default: 1,000,000; dqn 100,000)")
@@ -52,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     test.add_argument("--batches", type=command_line.count, default=20, help="authors with 32 tasks each (default: 20)")
     test.add_argument("--budget", type=command_line.count, default=10, help="attempts at a task (default: 10)")
     test.add_argument("--out", type=Path, help="file for the figures as JSON")
-    for command in (run, test, search, prior):
+    for command in (run, test, search, prior, log, estimate):
         command.add_argument("--workers", type=int, default=1, help="processes (default: 1)")
     for command in (run, test, search):
         command.add_argument("--measurements", default="ascendc", help="file of `kernel-gym forecast renew`")
@@ -60,7 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the sub-command."""
-    return {"run": _run, "test": _test, "search": _search, "prior": _prior}[arguments.command](arguments)
+    commands = {"run": _run, "test": _test, "search": _search, "prior": _prior, "log": _log, "estimate": _estimate}
+    return commands[arguments.command](arguments)
 
 
 def _settings(arguments: argparse.Namespace, options: dict[str, float]) -> Settings:
@@ -153,4 +166,55 @@ def _prior(arguments: argparse.Namespace) -> int:
     learned = learn_prior(arguments.authors, arguments.workers, report=report)
     command = {"command": f"kernel-gym pretrain prior --authors {arguments.authors}"}
     arguments.out.write_text(json.dumps(command | learned, indent=1) + "\n")
+    return 0
+
+
+#: Tasks and attempts at each in a batch of a data set.
+LOGGED = (32, 10)
+
+
+def _log(arguments: argparse.Namespace) -> int:
+    from functools import partial
+
+    from kernel_gym.experiments.pretraining.offline import logged, write_log
+    from kernel_gym.experiments.pretraining.pretraining import processes
+    from kernel_gym.experiments.pretraining.rollouts import draw_batch
+
+    tasks, budget = LOGGED
+    numbers = range(-(-arguments.attempts // (tasks * budget)))
+    left = [number for number in numbers if not (arguments.out / f"log-{number:05d}.npz").is_file()]
+    batches = [draw_batch("training", (5, number), tasks, (budget,)) for number in left]
+    work = partial(logged, share=arguments.share)
+    with processes(arguments.workers) as executor:
+        made = executor.map(work, batches) if executor else map(work, batches)
+        for number, batch, decisions in zip(left, batches, made, strict=True):
+            write_log(arguments.out, number, decisions, batch)
+            print(f"{batch.author}: {len(decisions.rewards)} attempts, {len(decisions.actions)} picks", flush=True)
+    (arguments.out / "about.json").write_text(json.dumps({"share": arguments.share, "tasks": tasks, "budget": budget}))
+    print(f"{len(numbers) * tasks * budget} attempts in {arguments.out}")
+    return 0
+
+
+def _estimate(arguments: argparse.Namespace) -> int:
+    import numpy as np
+
+    from kernel_gym.experiments.pretraining import offline
+    from kernel_gym.experiments.pretraining.rollouts import draw_batch
+
+    files = sorted(arguments.log.glob("log-*.npz"))
+    if not files:
+        raise command_line.UsageError(f"{arguments.log} holds no log: make one with `kernel-gym pretrain log`")
+    log = [offline.read_log(file) for file in files]
+    half = max(1, len(log) // 2)
+    target = offline.mixed(arguments.share)
+    # The model is fitted on one half and corrected on the other.
+    figures = offline.estimate(log[half:] or log, target, offline.reward_model(log[:half]))
+    for name, value in vars(figures).items():
+        print(f"{name:14} {value:+.4f}")
+    if arguments.truth:
+        about = json.loads((arguments.log / "about.json").read_text())
+        drawn = [draw_batch("training", (5, i), about["tasks"], (about["budget"],)) for i in range(arguments.truth)]
+        logging, other = (offline.drawn_from(offline.mixed(share)) for share in (about["share"], arguments.share))
+        truths = np.array([offline.true_reward(batch, logging, other)[1] for batch in drawn])
+        print(f"truth          {truths.mean():+.4f} (standard error {truths.std() / len(truths) ** 0.5:.4f})")
     return 0

@@ -25,7 +25,7 @@ from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.pretraining import rollouts
 from kernel_gym.experiments.pretraining.learners import LEARNERS, Learner
 from kernel_gym.experiments.pretraining.rollouts import Batch, Decisions, Policy, draw_batch, make_attempts
-from kernel_gym.experiments.pretraining.splits import Split
+from kernel_gym.experiments.splits import Split
 
 Report = Callable[[dict[str, Any]], None]
 

@@ -14,7 +14,7 @@ from kernel_gym.agents.scoring import CandidateScorer
 from kernel_gym.authors.apprentice.forecast.measurements import PACKAGED
 from kernel_gym.envs.forecast.environment import ForecastVectorEnv
 from kernel_gym.envs.observation import Layout, Vector
-from kernel_gym.experiments.pretraining.splits import AUTHORS, Split, author, split_tasks
+from kernel_gym.experiments.splits import AUTHORS, Split, author, split_tasks
 
 Flags = NDArray[np.bool_]
 #: Returns an action for each row of observations and masks, and the logarithm of its probability.

@@ -1,0 +1,79 @@
+"""The leaderboard: results are computed from choices that are made again, not believed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.cli.main import main
+from kernel_gym.errors import KernelGymError
+from kernel_gym.experiments import splits
+from kernel_gym.experiments.analysis import leaderboard
+from kernel_gym.experiments.runs.run_folder import RunFolder
+from tests.support.forecast_tasks import FIVE
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A benchmark of one author with two quick tasks."""
+    monkeypatch.setattr(leaderboard, "split_tasks", lambda split: FIVE[:2])
+    for name, value in (("ENTRANTS", range(201, 202)), ("TASKS", 2), ("BUDGET", 3)):
+        monkeypatch.setattr(leaderboard, name, value)
+
+
+def entered(folder: Path) -> None:
+    (config,) = leaderboard.configurations("random", {}).values()
+    leaderboard._run(config, folder / "runs" / splits.author(201))
+    journal = RunFolder(folder / "runs" / splits.author(201)).journal
+    scores = {splits.author(201): vars(leaderboard.score(leaderboard.Journal.read(journal)))}
+    (folder / "result.json").write_text(json.dumps({"agent": "random", "options": {}, "scores": scores}))
+
+
+def test_the_authors_and_tasks_are_fixed_and_unseen() -> None:
+    runs = leaderboard.configurations("random", {})
+    assert len(runs) == 10
+    assert {name.partition("~")[2] for name in runs} == {str(n) for n in range(201, 211)}
+    for config in runs.values():
+        assert len(set(config.tasks)) == 20
+        assert not set(config.tasks) & set(splits.split_tasks("training"))
+        assert config.env.forecast
+    assert runs == leaderboard.configurations("random", {})
+
+
+@pytest.mark.usefixtures("small")
+def test_a_result_is_computed_anew_from_the_choices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entered(tmp_path)
+    assert leaderboard.check(tmp_path) == []
+    with pytest.raises(SystemExit) as ended:
+        main(["leaderboard", "check", str(tmp_path)])
+    assert ended.value.code == 0
+    assert "every attempt repeats" in capsys.readouterr().out
+    # A better result than the journal's is found out.
+    result = leaderboard.read_result(tmp_path)
+    result["scores"][splits.author(201)]["solved"] = 1.5
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    assert "the journal" in leaderboard.check(tmp_path)[0]
+    # So is a journal with a better verdict than its choices lead to.
+    journal = RunFolder(tmp_path / "runs" / splits.author(201)).journal
+    lines = journal.read_text().splitlines()
+    forged = json.loads(lines[1])
+    forged["reward"] = 1.0 if forged["reward"] < 0 else -1.0
+    journal.write_text("\n".join([lines[0], json.dumps(forged), *lines[2:]]) + "\n")
+    assert "attempt 2 has another reward" in leaderboard.check(tmp_path)[0]
+    journal.write_text("\n".join(lines[:-1]) + "\n")
+    assert "5 attempts, not 6" in leaderboard.check(tmp_path)[0]
+
+
+def test_a_folder_without_a_result_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(KernelGymError, match="leaderboard run AGENT"):
+        leaderboard.check(tmp_path)
+
+
+def test_the_standings_are_sorted_by_area() -> None:
+    rows = [
+        {"agent": name, "options": {}, "scores": {"a": {"area": area, "solved": area, "reward": 0.0}}}
+        for name, area in (("low", 0.2), ("high", 0.8))
+    ]
+    lines = leaderboard.table(rows).splitlines()
+    assert lines[2].startswith("| high | 0.800")
+    assert lines[3].startswith("| low | 0.200")
