@@ -22,7 +22,7 @@ Composition = Literal["similarity", "stratified"]
 
 #: What a candidate can be; API pages are added by the environment and never chosen.
 KINDS = (Kind.EXPERIENCE, Kind.TRACE, Kind.PRACTICE)
-_STRATA = (
+STRATA = (
     (Kind.TRACE, True),
     (Kind.EXPERIENCE, True),
     (Kind.PRACTICE, None),
@@ -145,7 +145,7 @@ def _stratified(bank: MemoryBank, request: PoolRequest) -> Sequence[Retrieved]:
         bank.retrieve(
             request.query, request.size, (kind,), request.exclude, language=request.language, feasible=feasible
         )
-        for kind, feasible in _STRATA
+        for kind, feasible in STRATA
     ]
     in_turn = chain.from_iterable(zip_longest(*strata))
     return [retrieved for retrieved in in_turn if retrieved is not None][: request.size]

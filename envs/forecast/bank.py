@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
 from kernel_gym.envs.forecast.descriptions import Descriptions
-from kernel_gym.envs.forecast.items import Items, Numbers, Places
+from kernel_gym.envs.forecast.items import KINDS, Items, Numbers, Places
 from kernel_gym.envs.forecast.variants import ForecastItem, Variant
-from kernel_gym.envs.pool import Candidate, Child
+from kernel_gym.envs.pool import STRATA, Candidate, Child, Composition
 from kernel_gym.memory.bank import RECENT_WEIGHT
 from kernel_gym.memory.item import MemoryItem, Outcomes, Stage
 
@@ -22,6 +22,8 @@ STAGES = tuple(Stage)
 #: Room that ids have below the distance in a sorting key.
 ID_BITS = 24
 _NOWHERE = np.int64(1) << 62
+#: Taken from the key of a preferred id, which is then below all others.
+_PREFERRED = np.int64(1) << (ID_BITS + 32)
 
 
 class ForecastBank:
@@ -143,12 +145,18 @@ class ForecastBank:
         return placed(item, id, int(self.record_of[id - 1, 6]), stage)
 
     def pools(
-        self, queries: Places, size: int, excluded: Sequence[int], bottlenecks: Sequence[str], limit: int
+        self,
+        queries: Places,
+        size: int,
+        excluded: Sequence[int],
+        bottlenecks: Sequence[str],
+        limit: int,
+        composition: Composition = "similarity",
     ) -> Places:
         """Return the ids nearest to each query, at most `size`, padded with 0, without ids above `limit`.
 
         `excluded` is the start point of each, 0 for none; practices against a bottleneck get up to a quarter of the
-        places.
+        places. The others are the nearest of all, or `stratified` the nearest of each kind and outcome in turn.
         """
         count = min(self.size, limit)
         where: Any = slice(0, count) if self._in_order else self._place_of[:count]
@@ -163,6 +171,8 @@ class ForecastBank:
         for row, name in enumerate(bottlenecks):
             if name in self._against:
                 _prefer(first[row], self._against[name], size // 4)
+        if composition == "stratified":
+            first = self._in_turn(first)
         nearest = min(size, count)
         chosen = np.argpartition(first, nearest - 1, axis=1)[:, :nearest]
         nearest_keys = np.take_along_axis(keys, chosen, axis=1)
@@ -171,6 +181,20 @@ class ForecastBank:
         near = np.take_along_axis(nearest_keys, order, axis=1) < _NOWHERE
         ids[:, :nearest] = np.where(near, np.take_along_axis(chosen, order, axis=1) + 1, 0)
         return ids
+
+    def _in_turn(self, keys: Places) -> Places:
+        """Return keys by which the nearest of each stratum come in turn; preferred ids stay first."""
+        places = self._place_of[: keys.shape[1]]
+        kind, feasible = self.items.kind[places], self.items.feasible[places]
+        preferred = keys < -_PREFERRED // 2
+        turns = np.where(preferred, keys, _NOWHERE)
+        for number, (name, outcome) in enumerate(STRATA):
+            members = np.flatnonzero((kind == KINDS.index(name)) & ((outcome is None) | (feasible == bool(outcome))))
+            near = np.where(preferred[:, members], _NOWHERE, keys[:, members])
+            rank = near.argsort(axis=1).argsort(axis=1)
+            offered = near < _NOWHERE
+            turns[:, members] = np.where(offered, rank * len(STRATA) + number, turns[:, members])
+        return turns
 
     def _api(self, count: int) -> NDArray[np.bool_]:
         """Return which of the first items are API pages; all of them are seed knowledge."""
@@ -182,7 +206,7 @@ class ForecastBank:
 def _prefer(keys: Places, preferred: Places, count: int) -> None:
     """Put the nearest of the preferred ids before all others."""
     near = preferred[np.argsort(keys[preferred - 1])[:count]] - 1
-    keys[near[keys[near] < _NOWHERE]] -= 1 << (ID_BITS + 32)
+    keys[near[keys[near] < _NOWHERE]] -= _PREFERRED
 
 
 def placed(item: MemoryItem, id: int, born: int, stage: int) -> MemoryItem:

@@ -156,7 +156,8 @@ class BatchedEpisodes:
             names = [self._bottleneck(bank, start) for start in starts]
             limit = self.items.seed_size if self.options.memory == "frozen" else len(bank)
             self.pool[some] = 0
-            self.pool[some, :width] = bank.pools(self._query[some], width, starts, names, limit)
+            composition = self.options.composition
+            self.pool[some, :width] = bank.pools(self._query[some], width, starts, names, limit, composition)
 
     def _width(self, i: int) -> int:
         """Return the most candidates that this attempt can have."""

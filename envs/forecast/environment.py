@@ -34,7 +34,7 @@ Actions = NDArray[np.int64]
 #: Options of the live environment that have no meaning without a device, another author or a bank in a file.
 _FIXED = (
     *("device", "device_options", "verifier", "service", "policy", "inspection"),
-    *("author", "composition", "bank", "operators"),
+    *("author", "bank", "operators"),
 )
 
 
@@ -113,7 +113,7 @@ class ForecastEnv(_Forecast, gym.Env[dict[str, Vector], np.int64]):
     | author_options | {"profile": "middle"} | which author; also a sampled one, such as `middle~7` |
 
     and `suite`, `tasks`, `budget`, `picks`, `pool_factor`, `pool_schedule`, `stages` ("both", "draft"), `memory`,
-    `statistics`, `curriculum`, `embedder`, `seed` and `render_mode` of `KernelSynthesisEnv`.
+    `statistics`, `curriculum`, `composition`, `embedder`, `layout`, `seed` and `render_mode` of `KernelSynthesisEnv`.
 
     ## Version History
     * v0: initial version

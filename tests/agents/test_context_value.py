@@ -330,3 +330,30 @@ def test_the_oldest_open_attempts_are_dropped() -> None:
     assert attempts.find("s/a", None, (0,)) is None
     assert attempts.end("s/a", None, (2 * REMEMBERED - 1,)) == 2 * REMEMBERED - 1
     assert attempts.end("s/a", None, (2 * REMEMBERED - 1,)) is None
+
+
+def test_the_priors_say_what_they_know(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing, informed = ContextValueAgent(prior="none"), ContextValueAgent()
+    assert all(not model.mean.any() for model in nothing.gates.values())
+    assert {float(model.covariance[0, 0]) for model in nothing.gates.values()} == {1.0}
+    assert informed.prior == "author"
+    assert informed.gates[Stage.DRAFT, "compiles"].mean[list(FEATURES).index("verified")] == 3.0
+    with pytest.raises(ConfigError, match="prior is one of none, verdicts, author, not 'guess'"):
+        ContextValueAgent(prior="guess")  # type: ignore[arg-type]
+
+
+def test_a_prior_learned_from_verdicts_has_means_and_deviations_of_authors() -> None:
+    from kernel_gym.experiments.pretraining.prior import LEAST, Fitted, prior_of
+
+    def fitted(author: str, weight: float) -> Fitted:
+        means = {(stage.value, gate): np.full(len(FEATURES), weight) for stage in Stage for gate in GATES}
+        return Fitted(author, 10, means)
+
+    learned = prior_of([fitted("a", 1.0), fitted("b", 3.0)])
+    assert (learned["authors"], learned["verdicts"]) == (2, 20)
+    stage, gate, mean, deviation = learned["gates"][0]
+    assert (stage, gate) == ("draft", "compiles")
+    assert set(mean) == {2.0}
+    assert set(deviation) == {pytest.approx(2**0.5, abs=1e-3)}
+    same = prior_of([fitted("a", 1.0), fitted("b", 1.0)])
+    assert set(same["gates"][0][3]) == {LEAST}

@@ -115,9 +115,10 @@ def test_the_author_decides_as_the_live_one(profile: str | Profile) -> None:
     assert stages == set(Stage) or profile == "placebo"
 
 
-def test_pages_and_first_pools_are_those_of_the_live_environment() -> None:
+@pytest.mark.parametrize("composition", ["similarity", "stratified"])
+def test_pages_and_first_pools_are_those_of_the_live_environment(composition: str) -> None:
     """Until the first verdict, both environments show the same candidates and the same numbers."""
-    options: dict[str, Any] = {"tasks": TASKS[:1], "budget": 3, "picks": 3}
+    options: dict[str, Any] = {"tasks": TASKS[:1], "budget": 3, "picks": 3, "composition": composition}
     live, forecast = KernelSynthesisEnv(verifier=_Refusing(), **options), ForecastEnv(**options)
     (seen, info), (other, told) = live.reset(seed=3), forecast.reset(seed=3)
     assert data_equivalence(seen, other, exact=True)
@@ -130,6 +131,7 @@ def test_pages_and_first_pools_are_those_of_the_live_environment() -> None:
     assert info["attempt"].api_pages == told["attempt"].api_pages
     assert info["attempt"].kernel.source == told["attempt"].kernel.source
     assert info["attempt"].produced == told["attempt"].produced
+    assert [one.id for one in info["candidates"]] == [one.id for one in told["candidates"]]
     assert info.keys() == told.keys()
     live.close()
 
@@ -428,7 +430,6 @@ def test_rendering_shows_the_pool_and_the_verdict() -> None:
     [
         {"device": "cuda"},
         {"stages": "refine"},
-        {"composition": "stratified"},
         {"tasks": ["level1/relu", "level1/19"]},
         {"measurements": "missing.json.xz"},
         {"author_options": {"temperature": 1}},

@@ -25,7 +25,7 @@ STUDY_FILE = "study.yaml"
 #: What is named before the first run and then stays.
 NAMED = {"contrasts", "margins"}
 #: What a study's file has besides, if it was asked for.
-OPTIONAL = {"policy", "budget", "suites", "model"}
+OPTIONAL = {"policy", "budget", "suites", "model", "forecast"}
 #: Seconds on one core: a first verdict with author and memory, and the start of a run. Measured, rough.
 SECONDS_PER_ATTEMPT, SECONDS_PER_RUN = 0.27, 8.0
 
@@ -35,7 +35,8 @@ class StudyRequest:
     """A study at a size, with kernels judged by a policy; `agents` and `seeds`, if any are named, restrict it.
 
     A `budget` that is not 0 takes the place of the size's, and in a folder that holds the study, that of the folder's.
-    `suites`, if any are named, take the place of the study's tasks, and `model` that of its language model.
+    `suites`, if any are named, take the place of the study's tasks, and `model` that of its language model. With
+    `forecast`, verdicts are forecast.
     """
 
     name: str
@@ -46,6 +47,7 @@ class StudyRequest:
     budget: int = 0
     suites: Sequence[str] = ()
     model: str = ""
+    forecast: bool = False
 
     def study(self, folder: Path) -> Study:
         """Return the study with its shards in a folder."""
@@ -57,7 +59,12 @@ class StudyRequest:
         budget = self.budget or int(_read_study_file(folder).get("budget", 0))
         seeds = [int(seed) for seed in self.seeds]
         shards = study_definition.shards(definition, self.size, self.agents, seeds, budget)
-        shards = [shard.under(self.policy) for shard in shards]
+        if self.forecast and (dependent := sorted({shard.arm for shard in shards if shard.memory})):
+            raise ConfigError(
+                f"{self.name} needs a device: its arm {dependent[0]} begins with the memory of another, and a run on "
+                "forecasts begins with the seed knowledge"
+            )
+        shards = [shard.under(self.policy, self.forecast) for shard in shards]
         if model := self.model or str(_read_study_file(folder).get("model", "")):
             shards = [shard.asking(model) for shard in shards]
         return Study(tuple(shards), folder, definition.reference)
@@ -68,7 +75,8 @@ class StudyRequest:
         policy = {} if self.policy == "strict" else {"policy": self.policy}
         suites = {"suites": ",".join(self.suites)} if self.suites else {}
         model = {"model": self.model} if self.model else {}
-        return {"study": self.name, "size": self.size} | policy | suites | model
+        forecast = {"forecast": "True"} if self.forecast else {}
+        return {"study": self.name, "size": self.size} | policy | suites | model | forecast
 
 
 def definition_in(folder: Path) -> StudyDefinition | None:
@@ -107,7 +115,8 @@ def _write_study_file(request: StudyRequest, folder: Path) -> None:
         policy = f", judged by policy {present['policy']}" if "policy" in present else ""
         with_budget = f" with budget {before}" if before else ""
         on = f" on {present['suites']}" if "suites" in present else ""
-        what = f"the study {present['study']} at size {present['size']}{on}{with_budget}{policy}"
+        forecast = ", on forecasts" if "forecast" in present else ""
+        what = f"the study {present['study']} at size {present['size']}{on}{with_budget}{policy}{forecast}"
         raise ConfigError(f"{folder} holds {what}; choose another --out")
     named = {key: present[key] for key in present if key in NAMED} if present else _named_now(request, folder)
     content = {**request.content, **({"budget": budget} if budget else {}), **named}

@@ -127,9 +127,9 @@ class Shard:
     tasks: tuple[str, ...]
     memory: str = ""
 
-    def under(self, policy: Policy) -> Shard:
-        """Return the shard with its kernels judged by a policy."""
-        env = self.config.env.model_copy(update={"policy": policy})
+    def under(self, policy: Policy, forecast: bool = False) -> Shard:
+        """Return the shard with its kernels judged by a policy, or with forecast verdicts."""
+        env = self.config.env.model_copy(update={"policy": policy, "forecast": forecast})
         return replace(self, config=self.config.model_copy(update={"env": env}))
 
     def asking(self, model: str) -> Shard:
