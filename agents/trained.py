@@ -7,10 +7,16 @@ option `weights`. Options of `TrainedAgent`: `weights` and `greedy`.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 
+from kernel_gym.agents import scoring
 from kernel_gym.agents.contract import Agent, Info, Observation
 from kernel_gym.agents.scoring import ILLEGAL, load_weights
+
+#: The file that `save` writes.
+FILE = "trained.pt"
 
 
 class TrainedAgent(Agent):
@@ -38,6 +44,19 @@ class TrainedAgent(Agent):
         """Return the score of each candidate."""
         scores: list[float] = self._scores(observation)[: len(info["candidates"])].tolist()
         return [0.0 if score == ILLEGAL else score for score in scores]
+
+    def save(self, path: Path) -> None:
+        """Write the network, so that a run folder holds what acted in it."""
+        path.mkdir(parents=True, exist_ok=True)
+        scoring.save(self.scorer, path / FILE)
+
+    def load(self, path: Path) -> None:
+        """Read back the network.
+
+        Raises:
+            ConfigError: If the folder has no network.
+        """
+        self.scorer = scoring.load(path / FILE)
 
     def _scores(self, observation: Observation) -> torch.Tensor:
         batch = {key: torch.as_tensor(value).unsqueeze(0) for key, value in observation.items()}

@@ -118,12 +118,16 @@ class TestDQN(Network):
 
 
 class TestTrained(Network):
+    @pytest.fixture(autouse=True)
+    def folder(self, tmp_path: Path) -> None:
+        self.tmp_path = tmp_path
+
     def make(self, seed: int) -> Agent:
+        from kernel_gym.agents import scoring
         from kernel_gym.agents.trained import TrainedAgent
 
-        agent = TrainedAgent(seed, greedy=False)
-        agent.scorer = self.scorer(seed)
-        return agent
+        scoring.save(self.scorer(seed), self.tmp_path / f"{seed}.pt")
+        return TrainedAgent(seed, weights=str(self.tmp_path / f"{seed}.pt"), greedy=False)
 
 
 class TestUntrainedPPO(AgentContract):

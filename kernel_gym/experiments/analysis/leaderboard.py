@@ -173,13 +173,10 @@ def read_result(out: Path) -> dict[str, Any]:
     """Return an entry's result."""
     try:
         result: dict[str, Any] = json.loads((out / RESULT).read_text())
-        return result if {"agent", "options", "scores"} <= set(result) else _no_result(out)
-    except (OSError, ValueError):
-        return _no_result(out)
-
-
-def _no_result(out: Path) -> Any:
-    raise KernelGymError(f"{out} holds no result: make one with `kernel-gym leaderboard run AGENT --out {out}`")
+        return {key: result[key] for key in ("agent", "options", "scores")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        command = f"kernel-gym leaderboard run AGENT --out {out}"
+        raise KernelGymError(f"{out} holds no result: make one with `{command}`") from error
 
 
 def table(results: Sequence[Mapping[str, Any]]) -> str:

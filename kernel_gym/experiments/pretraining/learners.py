@@ -122,7 +122,7 @@ class PPOLearner(Learner):
         data = self._data(decisions)
         with torch.no_grad():
             every = torch.arange(len(data["actions"]), device=data["actions"].device)
-            values = torch.cat([self._forward(data, rows)[1] for rows in every.split(8 * MINIBATCH)])
+            values = torch.cat([self._forward(data, rows)[1] for rows in torch.split(every, 8 * MINIBATCH)])
             advantages = data["returns"] - values
             advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-6)
         figures = []

@@ -82,7 +82,7 @@ class Pretraining:
         sizes = ScorerSizes.of(Layout(Options().slots), settings.hidden, settings.layers)
         device = "cuda" if torch.cuda.is_available() else "cpu"
         scorer = CandidateScorer(sizes).to(device)
-        self.learner: Learner = LEARNERS[settings.algorithm](scorer, seed=settings.seed, **settings.options)  # type: ignore[arg-type]
+        self.learner: Learner = LEARNERS[settings.algorithm](scorer, seed=settings.seed, **settings.options)
         folder.mkdir(parents=True, exist_ok=True)
         if self.checkpoint.is_file():
             self._resume()

@@ -39,8 +39,10 @@ class Batch:
 
     def environments(self) -> ForecastVectorEnv:
         """Return the environment in which all tasks are worked on in lock-step."""
-        options = {"budget": self.budget, "author_options": {"profile": self.author}}
-        return ForecastVectorEnv(len(self.tasks), self.measurements, tasks=list(self.tasks), **options)
+        author = {"profile": self.author}
+        return ForecastVectorEnv(
+            len(self.tasks), self.measurements, tasks=list(self.tasks), budget=self.budget, author_options=author
+        )
 
 
 @dataclass(frozen=True)
