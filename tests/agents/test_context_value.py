@@ -332,7 +332,7 @@ def test_the_oldest_open_attempts_are_dropped() -> None:
     assert attempts.end("s/a", None, (2 * REMEMBERED - 1,)) is None
 
 
-def test_the_priors_say_what_they_know(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_priors_say_what_they_know() -> None:
     nothing, informed = ContextValueAgent(prior="none"), ContextValueAgent()
     assert all(not model.mean.any() for model in nothing.gates.values())
     assert {float(model.covariance[0, 0]) for model in nothing.gates.values()} == {1.0}
@@ -354,6 +354,6 @@ def test_a_prior_learned_from_verdicts_has_means_and_deviations_of_authors() -> 
     stage, gate, mean, deviation = learned["gates"][0]
     assert (stage, gate) == ("draft", "compiles")
     assert set(mean) == {2.0}
-    assert set(deviation) == {pytest.approx(2**0.5, abs=1e-3)}
+    assert deviation == pytest.approx([2**0.5] * len(FEATURES), abs=1e-3)
     same = prior_of([fitted("a", 1.0), fitted("b", 1.0)])
     assert set(same["gates"][0][3]) == {LEAST}
