@@ -76,6 +76,8 @@ class Inputs:
             launches of a call.
         continues: Whether the call goes on where the call before it ended: tensors with the same numbers may still be
             in the device's cache.
+        scratch: For a launch of a bundle: the outputs, by index, that may keep uninitialised bytes, because the task
+            has no such output.
     """
 
     signature: Signature
@@ -88,6 +90,7 @@ class Inputs:
     outputs: tuple[Array, ...] = ()
     numbers: tuple[int, ...] = ()
     continues: bool = False
+    scratch: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

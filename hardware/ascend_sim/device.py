@@ -244,6 +244,7 @@ class AscendSim:
         lines += [] if self._record_loops else ["loops 0"]
         lines += [f"numbers {' '.join(map(str, _numbers(inputs)))}"] if inputs.numbers else []
         lines += ["continues 1"] if inputs.continues else []
+        lines += [f"scratch {' '.join(map(str, inputs.scratch))}"] if inputs.scratch else []
         lines += self._tensors.lines(signature)
         lines += [
             f"tensor workspace {DTYPES['uint8'][0]} 0 {size} 0" for size in (_workspace_bytes(inputs), FRAMEWORK_BYTES)

@@ -261,6 +261,7 @@ class _Call:
             outputs=tuple(results),
             numbers=numbers,
             continues=bool(self.runs),
+            scratch=self._scratch(signature),
         )
         run = self._run(self._built.kernel, call)
         if run.status != "ok":
@@ -271,6 +272,11 @@ class _Call:
         self._results += run.outputs
         first = len(given)
         return {first + i: _to_torch(array) for i, array in enumerate(run.outputs)}
+
+    def _scratch(self, signature: Signature) -> tuple[int, ...]:
+        """Return the outputs of a launch that are none of the task's, of which others may read a part."""
+        results = {(spec.shape, spec.dtype) for spec in self._inputs.signature.outputs}
+        return tuple(i for i, spec in enumerate(signature.outputs) if (spec.shape, spec.dtype) not in results)
 
     def _note_computed(self, arrays: list[Array]) -> None:
         known = [*(self._inputs.values or ()), *self._results]

@@ -14,6 +14,7 @@ from kernel_gym.experiments.analysis.fidelity import Comparison
 from kernel_gym.verdict import Cheated, Feasible, Incorrect, Uncompilable
 
 HONEST = ROOT / "tests" / "verifier" / "honest"
+BUNDLES = ("relu", "halves", "scale", "linear")
 
 
 def row(hardware, here, hardware_us=None, here_us=None, group=""):
@@ -80,18 +81,25 @@ def test_a_broken_corpus_is_one_clear_line(tmp_path, text, words):
 def test_a_small_corpus_of_our_own_comes_out_right(tmp_path, suffix):
     """Run by `make test-slow`."""
     samples = ROOT / "tests" / "hardware" / "bundles" / "samples"
-    shutil.copy(samples / "relu.py", tmp_path)
-    shutil.copy(samples / "relu.reference.py", tmp_path)
-    relu = (HONEST / "relu_class.cpp").read_text()
-    (tmp_path / "right.cpp").write_text(relu)
-    (tmp_path / "wrong.cpp").write_text(relu.replace("AscendC::Relu(y", "AscendC::Abs(y"))
-    (tmp_path / "unknown.cpp").write_text(relu.replace("AscendC::Relu(y", "AscendC::Rely(y"))
-    rows = [
-        ("relu.py", "relu.reference.py", "pass", "8.0", "bundles"),
-        ("right.cpp", "level1/relu", "pass", "40", "files"),
-    ]
-    rows += [("wrong.cpp", "level1/relu", "wrong", "", ""), ("unknown.cpp", "level1/relu", "compile_error", "", "")]
-    rows += [("missing.cpp", "level1/relu", "pass", "", "")]
+    for file in samples.glob("*.py"):
+        shutil.copy(file, tmp_path)
+    relu, bundle = (HONEST / "relu_class.cpp").read_text(), (samples / "relu.py").read_text()
+    texts = {
+        "right.cpp": relu,
+        "wrong.cpp": relu.replace("AscendC::Relu(y", "AscendC::Abs(y"),
+        "unknown.cpp": relu.replace("AscendC::Relu(y", "AscendC::Rely(y"),
+        "beyond.cpp": relu.replace("AscendC::Relu(y, x, ", "AscendC::Relu(y, x, 1000000 + "),
+        "wrong.py": bundle.replace("Relu(y, x, n)", "Abs(y, x, n)"),
+        "unregistered.py": bundle.replace("OP_ADD(ReluCustom);", ""),
+    }
+    for name, text in texts.items():
+        assert text not in (relu, bundle) or name == "right.cpp"
+        (tmp_path / name).write_text(text)
+    rows = [(f"{name}.py", f"{name}.reference.py", "pass", "8.0", "bundles") for name in BUNDLES]
+    rows += [("right.cpp", "level1/relu", "pass", "40", "files"), ("missing.cpp", "level1/relu", "pass", "", "")]
+    rows += [("wrong.cpp", "level1/relu", "wrong", "", ""), ("wrong.py", "relu.reference.py", "wrong", "", "")]
+    rows += [("unknown.cpp", "level1/relu", "compile_error", "", ""), ("beyond.cpp", "level1/relu", "fault", "", "")]
+    rows += [("unregistered.py", "relu.reference.py", "compile_error", "", "")]
     with (tmp_path / "corpus.csv").open("w", newline="") as file:
         csv.writer(file).writerows([fidelity.COLUMNS, *rows])
     out = tmp_path / f"compared{suffix}"
@@ -99,9 +107,11 @@ def test_a_small_corpus_of_our_own_comes_out_right(tmp_path, suffix):
     done = run_script(*arguments)
     figures = json.loads(done.stdout.splitlines()[-1])
     counts = {name: (rate["count"], rate["total"]) for name, rate in figures["agreement"].items()}
-    assert counts == {"pass": (2, 3), "compile_error": (1, 1), "wrong": (1, 1)}
+    assert counts == {"pass": (5, 6), "compile_error": (2, 2), "wrong": (2, 2), "fault": (1, 1)}
+    diagonal = {"pass": 5, "compile_error": 2, "wrong": 2, "fault": 1}
+    assert {name: row[name] for name, row in figures["confusion"].items() if name in diagonal} == diagonal
     assert [table["group"] for table in figures["latency"]] == ["", "bundles", "files"]
     assert [c["kernel"] for c in figures["disagreements"]] == ["missing.cpp"]
-    for name in ("relu.py", "right.cpp", "wrong.cpp", "unknown.cpp"):
+    for name in (*texts, *(f"{name}.py" for name in BUNDLES)):
         (tmp_path / name).unlink()  # what is in the file is not verified again
     assert json.loads(run_script(*arguments).stdout.splitlines()[-1]) == figures

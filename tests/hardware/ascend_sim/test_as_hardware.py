@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from kernel_gym.hardware.ascend_sim.calibration import FOLDER
 from kernel_gym.hardware.ascend_sim.device import AscendSim
-from kernel_gym.hardware.device import Run
+from kernel_gym.hardware.device import Inputs, Run
 from kernel_gym.kernel import Kernel
+from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 from tests.support.kernels import Compiled, source
 
 Array = NDArray[Any]
@@ -164,6 +166,36 @@ def test_single_shapes_are_aligned_as_asked(device: AscendSim) -> None:
     )
     result = Compiled(device, text)([X], [((N,), "float32")])
     assert result.code == 0, result
+
+
+# ---- what kernels that ran on hardware tell about time -------------------------------------------------------------
+
+READS = " ".join(f"float v{k} = a.GetValue((i + {k}) % 64);" for k in range(8))
+WRITES = " ".join(f"b.SetValue((i + {k}) % 64, v{k} + 1.0f);" for k in range(8))
+BATCHED = f"for (int i = 0; i < N; i += 8) {{ {READS} {WRITES} }}"
+AWAITED = "for (int i = 0; i < N; ++i) b.SetValue(i % 64, a.GetValue(i % 64) + 1.0f);"
+
+
+@pytest.mark.parametrize(("loop", "least", "most"), [(BATCHED, 10, 13), (AWAITED, 28, 37)], ids=["batched", "awaited"])
+def test_a_scalar_read_addition_and_write_costs_more_if_the_load_is_awaited(
+    device: AscendSim, loop: str, least: float, most: float
+) -> None:
+    """Published: 11 to 12.6 cycles with batched loads, about 37 if each store waits for its load."""
+    short, long = (run(device, SETUP.replace("{0}", loop.replace("N", str(n)))) for n in (1024, 5120))
+    assert short.latency_us is not None
+    assert long.latency_us is not None
+    assert least <= (long.latency_us - short.latency_us) * 1800 / 4096 <= most
+
+
+def test_a_stream_that_reads_and_writes_alike_is_as_fast_as_measured(device: AscendSim) -> None:
+    """Published: 1.27 to 1.35 TB/s; here in the steady state, without what stays in L2 at the end."""
+    build = device.build(Kernel((FOLDER.parent / "examples" / "relu.asc").read_text()))
+
+    def latency(count: int) -> float:
+        return device.run(build, Inputs(Signature((InputSpec((count,)),), (TensorSpec((count,)),)))).latency_us or 0.0
+
+    count = 1 << 26
+    assert 1.27 <= 8 * count / (latency(2 * count) - latency(count)) / 1e6 <= 1.35
 
 
 # ---- flags that the compiler inserts --------------------------------------------------------------------------------

@@ -143,6 +143,24 @@ def test_what_an_output_holds_before_the_call_can_be_added_to(device: AscendSim)
     assert unwritten.fault.rule == "UNINITIALISED"
 
 
+def test_scratch_may_keep_uninitialised_bytes_and_a_later_launch_recognises_them(device: AscendSim) -> None:
+    """As padding that a bundle's model cuts off, or a workspace between two launches."""
+    half = device.build(Kernel(FILE.replace("Add(c, a, b, n);", "Add(c, a, b, n / 2);")))
+    strict = device.run(half, Inputs(SIGNATURE, (X, Y)))
+    assert strict.fault is not None
+    assert strict.fault.rule == "UNINITIALISED"
+    empty = np.full(4 * COUNT, 0xA5, np.uint8).view(np.float32)
+    left = device.run(half, Inputs(SIGNATURE, (X, Y), outputs=(empty,), scratch=(0,)))
+    assert left.status == "ok", left.fault
+    part = COUNT // 4
+    assert np.array_equal(left.outputs[0][: part // 2], (X + Y)[: part // 2])
+    assert np.array_equal(left.outputs[0][part // 2 : part].view(np.uint8), empty[part // 2 : part].view(np.uint8))
+    adding = device.build(Kernel(FILE.replace("Add(c, a, b, n);", "Add(c, a, b, n); SetAtomicAdd<float>();")))
+    again = device.run(adding, Inputs(SIGNATURE, (X, Y), outputs=left.outputs))
+    assert again.fault is not None
+    assert again.fault.rule == "UNINITIALISED"
+
+
 SYSTEM_CALL = {
     "x86_64": 'asm volatile("syscall" ::"a"(39) : "rcx", "r11");',
     "aarch64": 'register long number asm("x8") = 172; asm volatile("svc #0" ::"r"(number) : "x0");',

@@ -1,9 +1,11 @@
 """Kernels in one file, exported as bundles: the round trip through the bundles' own path."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from script import run_script
 
 from kernel_gym import suites
 from kernel_gym.authors.apprentice.author import oracle
@@ -14,6 +16,28 @@ from kernel_gym.hardware.device import Inputs
 from kernel_gym.hardware.host.tensors import random_inputs
 from kernel_gym.kernel import Kernel
 from kernel_gym.verifier import Verifier
+
+COUNTING = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x):
+        self.count += 1
+        return torch.relu(x)
+
+
+def get_inputs():
+    return [torch.randn(8, 16)]
+
+
+def get_init_inputs():
+    return []
+"""
 
 
 def small(task):
@@ -59,6 +83,29 @@ def test_an_exported_oracle_is_as_feasible_and_as_fast(name, launches):
         before, after = verifier.verify(kernel, task), verifier.verify(Kernel(export(kernel, task)), task)
     assert after.feasible, after.feedback
     assert after.latency_us == pytest.approx(before.latency_us, rel=1e-3)
+
+
+@pytest.mark.slow
+def test_the_commands_export_and_verify_go_together(tmp_path):
+    """Run by `make test-slow`."""
+    task, kernel, bundle = "level1/mse_loss", tmp_path / "kernel.asc", tmp_path / "bundle.py"
+    kernel.write_text(oracle(suites.find_task(task)).source)
+    done = run_script("export", "--task", task, "--kernel", kernel, "--out", bundle)
+    assert done.returncode == 0, done.stderr
+    words = ("--task", task, "--policy", "reference", "--no-oracle", "--json", "--unsafe")
+    verdicts = [
+        json.loads(run_script("verify", *words, *form).stdout.splitlines()[-1])
+        for form in (("--kernel", kernel), ("--bundle", bundle))
+    ]
+    assert [verdict["outcome"] for verdict in verdicts] == ["feasible", "feasible"]
+    assert verdicts[1]["latency_us"] == pytest.approx(verdicts[0]["latency_us"], rel=1e-3)
+
+
+def test_tasks_that_change_buffers_are_refused(tmp_path):
+    problem = tmp_path / "counting.py"
+    problem.write_text(COUNTING)
+    with pytest.raises(BundleError, match="changes count: a bundle's model returns outputs only"):
+        export(Kernel(""), suites.find_task(str(problem), trust=True))
 
 
 def test_a_kernel_that_launches_nothing_is_refused():

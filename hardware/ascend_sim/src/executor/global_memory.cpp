@@ -196,7 +196,7 @@ void GlobalMemory::store(const GlobalBytes &whole, const uint8_t *from, const ui
     Tensor &tensor = tensors_[range.tensor];
     const uint64_t n = range.end - range.begin;
     const void *hole = std::memchr(valid, 0, n);
-    if (tensor.role == TensorArg::Output && hole) {
+    if (tensor.role == TensorArg::Output && hole && !tensor.scratch) {
         const uint64_t at = range.begin + static_cast<uint64_t>(static_cast<const uint8_t *>(hole) - valid);
         diagnostics_.fail(Rule::Uninitialised,
                           text("byte %llu of %s would be uninitialised on-chip memory",
@@ -204,6 +204,10 @@ void GlobalMemory::store(const GlobalBytes &whole, const uint8_t *from, const ui
     }
     std::memcpy(tensor.data + range.begin, from, n);
     std::memcpy(tensor.valid.get() + range.begin, valid, n);
+    if (hole && tensor.scratch) {  // the next launch recognises these bytes by their poison
+        for (uint64_t i = 0; i < n; ++i)
+            if (!valid[i]) tensor.data[range.begin + i] = poison_;
+    }
 }
 
 bool GlobalMemory::all_valid(const GlobalBytes &whole) const {

@@ -17,8 +17,9 @@ struct TensorArg {
     enum Role { Input, Output, Workspace } role;
     uint8_t dtype;
     uint64_t bytes;
-    uint8_t *data;      // nullptr in records-only mode
-    bool kept = false;  // an output that holds something before the call
+    uint8_t *data;         // nullptr in records-only mode
+    bool kept = false;     // an output that holds something before the call
+    bool scratch = false;  // an output that may keep uninitialised bytes: nobody but later launches reads it
 };
 
 // The bytes of a tensor that were touched. A group of bytes takes memory only if it is touched in part.

@@ -64,6 +64,7 @@ void read_line(Request &request, const std::string &key, std::istringstream &wor
     else if (key == "log") request.log = rest_of(words);
     else if (key == "tensor") request.tensors.push_back(read_tensor(words));
     else if (key == "numbers") request.numbers = read_all<uint32_t>(words);
+    else if (key == "scratch") request.scratch = read_all<uint32_t>(words);
     else if (key == "continues") request.continues = read<unsigned>(words) != 0;
     else if (key == "int") request.ints.push_back(read<int64_t>(words));
     else if (key == "float") request.floats.push_back(read_float(words));

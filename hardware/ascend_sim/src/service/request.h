@@ -26,6 +26,7 @@ struct Request {
     std::vector<TensorRequest> tensors;  // a second workspace is the framework's
     std::vector<uint32_t> numbers;       // under which L2 knows the tensors; empty: their indices
     bool continues = false;              // L2 holds what the run before left
+    std::vector<uint32_t> scratch;       // outputs, by their place among them, that may keep uninitialised bytes
     std::vector<int64_t> ints;
     std::vector<double> floats;
     Chip::Pairs chip;

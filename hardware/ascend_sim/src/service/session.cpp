@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -97,13 +98,18 @@ ExecutorOptions options_for(const Request &request, const Chip &chip, const Tens
     options.vector_cores = static_cast<uint32_t>(chip.vector_cores);
     options.cube_cores = static_cast<uint32_t>(chip.cube_cores);
     static constexpr TensorArg::Role roles[] = {TensorArg::Input, TensorArg::Output, TensorArg::Workspace};
+    uint32_t outputs = 0;
     for (size_t i = 0; i < request.tensors.size(); ++i) {
         const TensorRequest &tensor = request.tensors[i];
         TensorArg argument{};
         argument.role = roles[tensor.role];
         argument.dtype = static_cast<uint8_t>(tensor.dtype);
         argument.bytes = tensor.bytes;
-        argument.kept = request.keep && tensor.role == TensorRequest::Output;
+        if (tensor.role == TensorRequest::Output) {
+            const auto &scratch = request.scratch;
+            argument.kept = request.keep;
+            argument.scratch = std::find(scratch.begin(), scratch.end(), outputs++) != scratch.end();
+        }
         argument.data = memory.data(i);
         options.tensors.push_back(argument);
     }

@@ -19,6 +19,15 @@ def test_every_chip_of_the_family_can_be_loaded() -> None:
         assert time(WORK, chip.load(name))["chip"] == name
 
 
+def test_figures_that_kernels_of_others_tell() -> None:
+    """Lower bounds and measurements from public kernels that ran on a 910B."""
+    figures = chip.load()
+    assert figures["cube.fix_gbs"] >= 150
+    assert figures["memory.hbm_core_gbs"] == 100
+    assert 1.01 <= figures["matmul.overlap"] <= 1.05
+    assert figures["unit.row_reduce"] == 0.5
+
+
 def test_chips_differ_where_they_should() -> None:
     times = {name: latency(WORK, chip.load(name)) for name in chip.available()}
     assert times["910B1"] < times["910B2"] < times["910B4"]
