@@ -3,13 +3,14 @@
 Rule: ours. The agent reads the probabilities inside the apprentice and picks, one after the other, the candidate that
 raises the chance of a good kernel most. An agent that reads only its observation cannot be expected to do better, one
 pick at a time, so the distance to the oracle is an agent's regret. It works with the apprentice only. Options of
-`OracleAgent`: `profile`, `draws` and `language`.
+`OracleAgent`: `profile`, `draws`, `language` and `pages`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 from kernel_gym import plugins, suites
 from kernel_gym.agents.contract import Agent, Info, Observation
@@ -17,6 +18,7 @@ from kernel_gym.agents.ranking import generate, legal_slots
 from kernel_gym.authors.apprentice import Apprentice
 from kernel_gym.authors.apprentice.prediction import predict
 from kernel_gym.config import EnvConfig
+from kernel_gym.envs.options import Pages
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.envs.prompt_context import GenerationRequest, describe, generation_request
 from kernel_gym.errors import ConfigError
@@ -39,17 +41,25 @@ class OracleAgent(Agent):
         profile: The author profile; in a run that of its environment.
         draws: Schedules that a chance is averaged over.
         language: The author's language; in a run that of its device.
+        pages: The API pages of a context; in a run those of its environment.
     """
 
-    def __init__(self, seed: int = 0, profile: str = "middle", draws: int = 4, language: str = "ascendc") -> None:
+    def __init__(
+        self,
+        seed: int = 0,
+        profile: str = "middle",
+        draws: int = 4,
+        language: str = "ascendc",
+        pages: Pages = "all",
+    ) -> None:
         super().__init__(seed)
         self.author = Apprentice(profile, language)
-        self.draws = draws
+        self.draws, self.pages = draws, pages
         self._starts: dict[tuple[str, int], MemoryItem] = {}
 
     @classmethod
-    def options_for(cls, env: EnvConfig) -> dict[str, str]:
-        """Return profile and language of the run's author.
+    def options_for(cls, env: EnvConfig) -> dict[str, Any]:
+        """Return profile and language of the run's author, and which API pages it is shown.
 
         Raises:
             ConfigError: If the run's author is not the apprentice.
@@ -59,8 +69,8 @@ class OracleAgent(Agent):
                 f"the oracle works with the simulated author only: use author=apprentice, not {env.author!r}"
             )
         language = plugins.load("kernel_gym.devices", env.device).language
-        options = {"profile": "middle", "language": language, **env.author_options}
-        return {name: str(options[name]) for name in ("profile", "language")}
+        options = {"profile": "middle", "language": language, **env.author_options, "pages": env.pages}
+        return {name: str(options[name]) for name in ("profile", "language", "pages")}
 
     def act(self, observation: Observation, info: Info) -> int:
         """Return the candidate that raises the chance of success most, or "generate now" if none raises it."""
@@ -102,7 +112,14 @@ class OracleAgent(Agent):
         task, start = _find(info["task"]), self._starts.get((info["task"], info["start"]))
         ranked = _ranked_pages(task, self.author.language)
         # Only the bank knows the start point's children; without them the author may repeat a move.
-        return generation_request(task, items, lambda _, code: api_pages.select_pages(ranked, code), start)
+        return generation_request(
+            task,
+            items,
+            lambda _, code: api_pages.select_pages(ranked, code),
+            start,
+            pages=self.pages,
+            language=self.author.language,
+        )
 
 
 def picked_items(info: Info) -> list[MemoryItem]:

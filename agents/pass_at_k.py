@@ -1,13 +1,14 @@
 """Show the author no memories: the paper's baseline "Pass@k".
 
 Rule: the paper's baseline of independent attempts (arXiv 2603.10846). The API pages that the environment
-adds by itself stay. It has no options.
+adds by itself stay; `env.pages=demonstration` is the paper's protocol. It has no options.
 """
 
 from __future__ import annotations
 
 from kernel_gym.agents.contract import Agent, Info, Observation
 from kernel_gym.agents.ranking import generate, legal_slots
+from kernel_gym.memory.item import Stage
 
 
 class PassAtKAgent(Agent):
@@ -18,5 +19,6 @@ class PassAtKAgent(Agent):
     """
 
     def act(self, observation: Observation, info: Info) -> int:
-        """Return "generate now", or the fastest start point where one is due."""
-        return legal_slots(observation)[0] if info["start_due"] else generate(observation)
+        """Return "generate now", or the fastest start point in refining; a failed attempt is not mended."""
+        refining = info["start_due"] and info["stage"] == Stage.REFINE
+        return legal_slots(observation)[0] if refining else generate(observation)

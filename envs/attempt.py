@@ -19,7 +19,7 @@ class Attempt:
         stage: Whether the attempt drafted or refined a kernel.
         index: Number of the attempt in its episode, from 0.
         context: Ids of the picked items, in the order of the picks.
-        start: Id of the start point; None in drafting.
+        start: Id of the start point; in drafting that of the attempt that was mended, None for a new draft.
         api_pages: Ids of the API pages that the environment added to the context.
         kernel: The kernel that the author wrote.
         verdict: The verifier's verdict on it.

@@ -87,9 +87,9 @@ def is_over(options: Options, used: Any, has_kernel: Any) -> Any:
     return (used >= options.budget) | (has_kernel & (options.stages == "draft"))
 
 
-def start_is_due(refining: Any, over: Any) -> Any:
-    """Return whether an attempt begins with the choice of a start point; also for arrays."""
-    return refining & np.logical_not(over)
+def start_is_due(refining: Any, mendable: Any, over: Any) -> Any:
+    """Return whether an attempt begins with a start point: to refine, or the last one to mend; also for arrays."""
+    return (refining | mendable) & np.logical_not(over)
 
 
 def is_ready(picks_left: Any, start_due: Any) -> Any:
@@ -97,14 +97,14 @@ def is_ready(picks_left: Any, start_due: Any) -> Any:
     return (picks_left == 0) & np.logical_not(start_due)
 
 
-def action_mask(offered: Any, picked: Any, ready: Any, start_due: Any) -> Vector:
-    """Return 1 for every legal action: candidates that are offered and not picked; `K` unless a start point is due.
+def action_mask(offered: Any, picked: Any, ready: Any, start_required: Any) -> Vector:
+    """Return 1 for every legal action: candidates that are offered and not picked; `K` unless a start point must be.
 
     The last axis of `offered` and `picked` is the slots; axes before it are a batch.
     """
     mask = np.zeros((*offered.shape[:-1], offered.shape[-1] + 1), np.float32)
     mask[..., :-1] = offered & ~picked & np.logical_not(ready)[..., None]
-    mask[..., -1] = np.logical_not(start_due)
+    mask[..., -1] = np.logical_not(start_required)
     return mask
 
 
@@ -112,4 +112,4 @@ def items_kept(options: Options, verdict: Verdict) -> int:
     """Return how many of an attempt's items (trace, experience) join the bank; a frozen one takes start points only."""
     if options.memory != "frozen":
         return 2
-    return int(bool(verdict.feasible))
+    return int(bool(verdict.feasible) or options.repair)

@@ -74,6 +74,8 @@ class Episode:
         self.failures = 0
         self._own_traces: set[int] = set()
         self._history = History()
+        #: Id of the trace of the last attempt; 0 before the first.
+        self._last_trace = 0
         if self._options.memory == "fresh":
             self.bank.restore(self._origin)
         self.progress = self._resumed() if self._options.stages != "draft" else Progress()
@@ -92,12 +94,25 @@ class Episode:
     # One attempt: picks
 
     def open_attempt(self) -> None:
-        """Open an attempt: fix the pool, or offer the start points first. Nothing is offered once the task is over."""
+        """Open an attempt: fix the pool, or offer start points first. Nothing is offered once the task is over."""
         self.picked: tuple[int, ...] = ()
         self.start: Candidate | None = None
-        self.start_due = bool(attempt_rules.start_is_due(self.progress.stage is Stage.REFINE, self.over))
+        starts = () if self.over else self._start_points() if self._refining else self._to_mend()
+        self.start_due = bool(attempt_rules.start_is_due(self._refining, bool(starts), self.over))
         self.picks_left = self._options.picks
-        self._offer(self._start_points() if self.start_due else () if self.over else self._candidates())
+        self._offer(starts if self.start_due else () if self.over else self._candidates())
+
+    @property
+    def _refining(self) -> bool:
+        return self.progress.stage is Stage.REFINE
+
+    def _to_mend(self) -> tuple[Candidate, ...]:
+        """Return the last attempt as a start point, if the options offer it and it failed with a kernel."""
+        if not (self._options.repair and self._last_trace):
+            return ()
+        (last,) = self.bank.look_up([self._last_trace], describe(self.task))
+        mendable = bool(last.item.code) and not last.item.feasible
+        return (Candidate(last.item, last.similarity, last.outcomes, start=True),) if mendable else ()
 
     def _offer(self, pool: tuple[Candidate, ...]) -> None:
         """Make these candidates the pool and compute their features."""
@@ -118,11 +133,13 @@ class Episode:
     def _candidates(self) -> tuple[Candidate, ...]:
         query, bottleneck, exclude = describe(self.task), "", set[int]()
         if self.start is not None:
-            query, bottleneck = refining_query(self.task, self.start.item), profile(self.start.item).bottleneck
             exclude.add(self.start.id)
+            if self._refining:
+                query, bottleneck = refining_query(self.task, self.start.item), profile(self.start.item).bottleneck
         if self._options.memory == "frozen":
             exclude.update(range(self._origin.size + 1, len(self.bank) + 1))
-        request = PoolRequest(query, self._width, self._services.language, bottleneck, frozenset(exclude))
+        drafted = "" if self._refining else self.task.id
+        request = PoolRequest(query, self._width, self._services.language, bottleneck, frozenset(exclude), drafted)
         return similar(self.bank, request, self._options.composition)
 
     @property
@@ -160,7 +177,11 @@ class Episode:
         """Pick a candidate, or `K` to stop picking. A masked action is a no-op that uses up the pick."""
         legal = bool(self.mask()[action])
         if self.start_due:
-            self.start, self.start_due = self.pool[action if legal else 0], False
+            if self._refining:
+                self.start = self.pool[action if legal else 0]
+            elif legal and action < self._options.slots:
+                self.start = self.pool[action]
+            self.start_due = False
             self._offer(self._candidates())
         elif action == self._options.slots:
             self.picks_left = 0
@@ -202,7 +223,9 @@ class Episode:
             [self.pool[slot].item for slot in self.picked],
             lambda query, code: self.bank.api_pages(query, code, self._services.language),
             start,
-            () if start is None else filter(self._counts_here, self.bank.children(start.id)),
+            filter(self._counts_here, self.bank.children(start.id)) if start is not None and self._refining else (),
+            self._options.pages,
+            self._services.language,
         )
         self._api_pages = request.api_pages
         return request
@@ -246,6 +269,7 @@ class Episode:
         operators = tuple(sorted(self._services.operators(self.task)))
         new = trace(self.task, result.kernel, result.verdict, stage, operators=operators, start=start)
         ids = self.bank.add([new, experience(new, start=start)][:count])
+        self._last_trace = ids[0]
         if result.verdict.feasible:
             self._own_traces.add(ids[0])
         return ids
@@ -253,10 +277,10 @@ class Episode:
     # What the agent sees
 
     def mask(self) -> Vector:
-        """Return 1 for every legal action. `K` is legal unless a start point is due."""
+        """Return 1 for every legal action. `K` is legal unless a start point must be chosen."""
         slots = np.arange(self._options.slots)
         return attempt_rules.action_mask(
-            slots < len(self.pool), np.isin(slots, self.picked), self.ready, self.start_due
+            slots < len(self.pool), np.isin(slots, self.picked), self.ready, self.start_due and self._refining
         )
 
     def observation(self) -> dict[str, Vector]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Stages = Literal["both", "draft", "refine"]
 MemoryMode = Literal["shared", "fresh", "frozen"]
+Pages = Literal["all", "basics", "none", "demonstration"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,12 +80,21 @@ class Options:
     """`draft` ends at the first feasible kernel, `refine` begins from kernels in the bank."""
     memory: MemoryMode = "shared"
     """`shared` grows, `fresh` is restored before every episode, `frozen` adds start points only."""
+    repair: bool = False
+    """Whether a drafting attempt begins with an offer to mend the last attempt. The pick `K` drafts anew. A kernel to
+    mend counts as a start point; frozen memory then takes failed attempts as start points, too."""
+    pages: Pages = "all"
+    """API pages that follow the picks: `all`, `basics`, `none`, or one `demonstration` instead. `basics` are the pages
+    on the language that every context has. The demonstration is a verified kernel; the published pass@k had it and no
+    pages."""
     statistics: bool = True
     """Whether the rewards of shown items are recorded, for agents to see. Evaluations switch it off."""
     curriculum: str | Order = "sequential"
     """`sequential`, `mixed`, `levels`, or a function (tasks, round, rng) -> tasks. `module:name` names one."""
     composition: Composition = "similarity"
-    """What fills the pool: the nearest items, or `stratified` by kind and feasibility."""
+    """What fills the pool: the nearest items, `stratified`, or `by-kind`. `stratified` takes the nearest of each kind
+    and feasibility in turn. `by-kind` takes the nearest of what the paper shows: in drafting traces of other tasks and
+    experiences, in refining everything."""
     embedder: str | Embedder = "static"
     """Turns texts into vectors, by name or as an object. Not used when `bank` is an object."""
     embedder_options: Mapping[str, Any] = field(default_factory=dict)
@@ -107,6 +117,7 @@ class Options:
             ("stages", Stages),
             ("memory", MemoryMode),
             ("composition", Composition),
+            ("pages", Pages),
             ("policy", Policy),
         ):
             if getattr(self, name) not in get_args(allowed):

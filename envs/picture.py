@@ -18,7 +18,8 @@ from PIL import Image, ImageDraw, ImageFont
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.episode import AttemptResult, Episode
 from kernel_gym.envs.pool import Candidate
-from kernel_gym.envs.rendering import EpisodeState
+from kernel_gym.envs.rendering import EpisodeState, due
+from kernel_gym.memory.item import Stage
 from kernel_gym.verdict import GATES, Cheated, Feasible, Incorrect, Uncompilable, Verdict
 
 Pixels = NDArray[np.uint8]
@@ -113,9 +114,7 @@ def _candidates(sheet: _Sheet, episode: Episode | EpisodeState) -> None:
         feasible = sum(attempt.verdict.feasible for attempt in episode.attempts)
         sheet.text(SLOT, y, f"the episode is over: {feasible} of {len(episode.attempts)} kernels feasible")
         return
-    plural = "" if episode.picks_left == 1 else "s"
-    due = "choose a start point" if episode.start_due else f"{episode.picks_left} pick{plural} left"
-    sheet.text(SLOT, y, due)
+    sheet.text(SLOT, y, due(episode))
     sheet.draw.ellipse((TITLE, y - 4, TITLE + 7, y + 3), fill=GREEN)
     sheet.text(TITLE + 13, y, "feasible", FAINT, 11)
     sheet.text(SIMILARITY, y, "similarity", FAINT, 11)
@@ -246,7 +245,8 @@ def _last(sheet: _Sheet, episode: Episode | EpisodeState, result: AttemptResult 
         attempt = episode.attempts[-1]
         good = attempt.verdict.feasible
         shown = ", ".join(f"#{item}" for item in attempt.context) or "nothing"
-        start = f"refined #{attempt.start}, " if attempt.start is not None else ""
+        changed = "mended" if attempt.stage is Stage.DRAFT else "refined"
+        start = f"{changed} #{attempt.start}, " if attempt.start is not None else ""
         lines = [
             (
                 f"attempt {attempt.index + 1}: {attempt.verdict.outcome}, reward {attempt.reward:+.2f}",

@@ -1,7 +1,8 @@
 """The pool of one attempt: the candidates that an agent may pick from.
 
-There are two compositions. `similarity` takes the nearest items, as in the paper. `stratified` takes the nearest of
-each stratum (kind and feasibility) in turn, so that the many failures do not crowd out the few successes.
+There are three compositions. `similarity` takes the nearest items. `stratified` takes the nearest of each stratum (kind
+and feasibility) in turn, so that the many failures do not crowd out the few successes. `by-kind` takes the nearest of
+what the paper shows in a stage: in drafting traces of other tasks and experiences, in refining everything.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from kernel_gym.memory.words import weight, words
 if TYPE_CHECKING:
     from kernel_gym.memory.bank import MemoryBank
 
-Composition = Literal["similarity", "stratified"]
+Composition = Literal["similarity", "stratified", "by-kind"]
 
 #: What a candidate can be; API pages are added by the environment and never chosen.
 KINDS = (Kind.EXPERIENCE, Kind.TRACE, Kind.PRACTICE)
@@ -104,13 +105,17 @@ _NO_OUTCOMES = Outcomes()
 
 @dataclass(frozen=True)
 class PoolRequest:
-    """The query and the limits by which a pool is retrieved; `bottleneck` is that of the start point."""
+    """The query and the limits by which a pool is retrieved.
+
+    `bottleneck` is that of the start point. `drafted` is the task in drafting, empty in refining.
+    """
 
     query: str
     size: int
     language: str
     bottleneck: str = ""
     exclude: frozenset[int] = frozenset()
+    drafted: str = ""
 
 
 def similar(bank: MemoryBank, request: PoolRequest, composition: Composition) -> tuple[Candidate, ...]:
@@ -151,7 +156,20 @@ def _stratified(bank: MemoryBank, request: PoolRequest) -> Sequence[Retrieved]:
     return [retrieved for retrieved in in_turn if retrieved is not None][: request.size]
 
 
-_COMPOSITIONS = {"similarity": _nearest, "stratified": _stratified}
+def _by_kind(bank: MemoryBank, request: PoolRequest) -> Sequence[Retrieved]:
+    if not request.drafted:
+        return _nearest(bank, request)
+    return bank.retrieve(
+        request.query,
+        request.size,
+        (Kind.EXPERIENCE, Kind.TRACE),
+        request.exclude,
+        language=request.language,
+        where=lambda item: item.kind is Kind.EXPERIENCE or item.task != request.drafted,
+    )
+
+
+_COMPOSITIONS = {"similarity": _nearest, "stratified": _stratified, "by-kind": _by_kind}
 
 
 @lru_cache(maxsize=8192)

@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kernel_gym.authors.contract import Context, Note, StartPoint
+from kernel_gym.authors.demonstration import demonstration
+from kernel_gym.envs.options import Pages
 from kernel_gym.kernel import Kernel
+from kernel_gym.memory.api_pages import LANGUAGE
 from kernel_gym.memory.experience import title
 from kernel_gym.memory.item import MemoryItem
 from kernel_gym.tasks.task import Task
@@ -22,7 +25,7 @@ FindPages = Callable[[str, str], Sequence[MemoryItem]]
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """What the author is asked: write a kernel for `task`, shown `context`, refining `start` if there is one.
+    """What the author is asked: write a kernel for `task`, shown `context`, refining or mending `start` if given.
 
     `api_pages` holds the ids of the API pages at the end of the context.
     """
@@ -39,6 +42,8 @@ def generation_request(
     find_pages: FindPages,
     start: MemoryItem | None = None,
     children: Iterable[MemoryItem] = (),
+    pages: Pages = "all",
+    language: str = "ascendc",
 ) -> GenerationRequest:
     """Compose what the author is asked.
 
@@ -46,19 +51,24 @@ def generation_request(
         task: The task to write a kernel for.
         picked: The picked memories, in the order of the picks.
         find_pages: Finds the API pages that follow the picked memories.
-        start: The trace to refine; None in drafting.
+        start: The trace to refine or to mend; None for a new draft.
         children: Traces of earlier attempts that refined `start`.
+        pages: Which of the API pages are shown, or the demonstration in their place.
+        language: The language of the demonstration.
 
     Returns:
         The request: the picked memories and the API pages as notes, and the start point.
     """
     code = "\n".join(item.code for item in [*picked, *([] if start is None else [start])])
-    pages = find_pages(describe(task), code)
+    shown = find_pages(describe(task), code) if pages in ("all", "basics") else ()
+    if pages == "basics":
+        shown = [page for page in shown if page.category == LANGUAGE]
+    context = tuple(note(item, task) for item in [*picked, *shown])
     return GenerationRequest(
         task,
-        tuple(note(item, task) for item in [*picked, *pages]),
+        (*context, demonstration(language)) if pages == "demonstration" else context,
         None if start is None else start_point(start, children),
-        tuple(page.id for page in pages),
+        tuple(page.id for page in shown),
     )
 
 
@@ -79,9 +89,9 @@ def note(item: MemoryItem, task: Task) -> Note:
 
 
 def start_point(item: MemoryItem, children: Iterable[MemoryItem]) -> StartPoint:
-    """Return a feasible trace as the kernel to refine, with a line for each earlier attempt that refined it."""
+    """Return a trace as the kernel to refine or to mend, with a line for each earlier attempt that refined it."""
     if item.verdict is None:
-        raise ValueError(f"item {item.id} has no verdict and cannot be refined")
+        raise ValueError(f"item {item.id} has no verdict and cannot be a start point")
     lines = tuple(child_line(child, item) for child in children)
     return StartPoint(Kernel(item.code, item.language), item.verdict, lines)
 

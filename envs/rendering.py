@@ -11,6 +11,7 @@ from kernel_gym.envs.attempt_rules import Progress
 from kernel_gym.envs.episode import AttemptResult, Episode
 from kernel_gym.envs.pool import Candidate
 from kernel_gym.errors import ConfigError
+from kernel_gym.memory.item import Stage
 from kernel_gym.tasks.task import Task
 
 
@@ -47,13 +48,21 @@ def frame(episode: Episode | EpisodeState, result: AttemptResult | None) -> str:
         lines.append(_outcome(result))
     if episode.over:
         return "\n".join([*lines, "  the episode is over"])
-    lines.append("  choose a start point:" if episode.start_due else f"  {episode.picks_left} picks left:")
+    lines.append(f"  {due(episode)}:")
     for slot, candidate in enumerate(episode.pool):
         mark = "*" if slot in episode.picked else " "
         quality = "feasible" if candidate.item.feasible else ""
         line = f" {mark}{slot:>3} {candidate.kind:<10} {candidate.similarity:5.2f} {quality:<8} {candidate.item.title}"
         lines.append(line.rstrip()[:120])
     return "\n".join(lines)
+
+
+def due(episode: Episode | EpisodeState) -> str:
+    """Return what an open attempt waits for, in words."""
+    if episode.start_due:
+        refining = episode.progress.stage is Stage.REFINE
+        return "choose a start point" if refining else "mend the last attempt, or draft anew"
+    return f"{episode.picks_left} pick{'' if episode.picks_left == 1 else 's'} left"
 
 
 def _outcome(result: AttemptResult) -> str:

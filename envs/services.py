@@ -13,6 +13,7 @@ from typing import Any
 
 from kernel_gym import activity
 from kernel_gym.authors.contract import Batching, Closing, WriteRequest
+from kernel_gym.authors.demonstration import demonstration
 from kernel_gym.envs import factories
 from kernel_gym.envs.concurrent_calls import concurrent_calls
 from kernel_gym.envs.curriculum import Curriculum
@@ -73,6 +74,8 @@ class Services:
         self.outcomes: Counter[str] = Counter()
         self.curriculum = Curriculum(factories.tasks(options), options.curriculum)
         self.author = factories.author(options)
+        if options.pages == "demonstration":
+            demonstration(self.author.language)  # raises now if the language has none
         self.bank = factories.bank(options, self.author.language)
         self.device = factories.device_name(options)
         self.seed = 0

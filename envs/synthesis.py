@@ -33,11 +33,12 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     ## Action Space
     `Discrete(K + 1)`: pick candidate `k`, or `K` = generate now. After `N` picks the kernel is generated without a
     further action. A refining attempt has one more pick, the first: its candidates are start points, fastest first.
-    Pool and order are fixed within an attempt.
+    With `repair`, a drafting attempt has it too, from the second on: its candidate is the last attempt, and `K` drafts
+    anew. Pool and order are fixed within an attempt.
 
     `action_mask` marks the legal actions with 1: candidates that exist and are not picked yet; `K`, unless a start
-    point is due. A masked pick is not an error: it picks nothing and uses up the pick; for the start point it means
-    the fastest one. To sample a legal action:
+    point must be chosen. A masked pick is not an error: it picks nothing and uses up the pick; for the start point it
+    means the fastest one, in drafting none. To sample a legal action:
 
         env.action_space.sample(observation["action_mask"].astype(np.int8))
 
@@ -112,6 +113,7 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     | device | "ascend-sim" | Device that kernels run on, by name or as an object |
     | device_options | {} | Arguments of a device given by name |
     | verifier | None | Object that judges the kernels |
+    | service | "" | Address of a verification service (`kernel-gym serve`) that judges the kernels on its `device` |
     | workers | 0 | Kernels that the vector form has judged at the same time; 0: one a core |
     | policy | "strict" | How kernels are judged: `strict`, or `reference` as published harnesses do |
     | inspection | {} | Model that also reads kernels that passed every gate: its settings, or a function |
@@ -124,9 +126,11 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     | pool_schedule | () | Pairs (attempt, lambda): the pool has this lambda from this attempt of a task on |
     | stages | "both" | `draft` ends at the first feasible kernel, `refine` begins from kernels in the bank |
     | memory | "shared" | `shared` grows, `fresh` is restored before every episode, `frozen` adds start points only |
+    | repair | False | Whether a drafting attempt begins with an offer to mend the last attempt |
+    | pages | "all" | API pages that follow the picks: `all`, `basics`, `none`, or one `demonstration` instead |
     | statistics | True | Whether the rewards of shown items are recorded, for agents to see |
     | curriculum | "sequential" | `sequential`, `mixed`, `levels`, or a function (tasks, round, rng) -> tasks |
-    | composition | "similarity" | What fills the pool: the nearest items, or `stratified` by kind and feasibility |
+    | composition | "similarity" | What fills the pool: the nearest items, `stratified`, or `by-kind` |
     | embedder | "static" | Turns texts into vectors, by name or as an object |
     | embedder_options | {} | Arguments of an embedder given by name |
     | bank | None | Memory bank, or the file that it is kept in; None: in memory |

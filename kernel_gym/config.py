@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from kernel_gym.envs.options import MemoryMode, Options, Stages
+from kernel_gym.envs.options import MemoryMode, Options, Pages, Stages
 from kernel_gym.envs.pool import Composition
 from kernel_gym.errors import ConfigError
 from kernel_gym.llm import credentials
@@ -63,6 +63,8 @@ class EnvConfig(_Frozen):
     pool_schedule: tuple[tuple[int, int], ...]
     stages: Stages
     memory: MemoryMode
+    repair: bool = False
+    pages: Pages = "all"
     curriculum: str
     composition: Composition
     #: Runs by earlier versions did not write it.

@@ -60,7 +60,7 @@ def trace(
         verdict: Its verdict.
         stage: The stage of the attempt.
         operators: ATen operators of the task.
-        start: The start point that the kernel was refined from; None while drafting.
+        start: The start point that the kernel was refined from, or the failed one that it mends; None for a new draft.
 
     Returns:
         A trace that is not in the bank yet.
@@ -86,7 +86,7 @@ def experience(trace: MemoryItem, start: MemoryItem | None = None) -> MemoryItem
     Args:
         trace: The attempt's trace. If it is not in the bank yet, the experience refers to it as the item added just
             before (`bank.PREVIOUS`).
-        start: The start point that the kernel was refined from; None while drafting.
+        start: The start point that the kernel was refined from, or the failed one that it mends; None for a new draft.
 
     Returns:
         An experience that is not in the bank yet.
@@ -134,7 +134,7 @@ def verdict_line(verdict: Verdict) -> str:
 
 
 def title(task: str, source: str, verdict: Verdict, start: MemoryItem | None) -> str:
-    """Return the title of a trace: a draft and its outcome, or the change to a start point and its outcome."""
+    """Return the title of a trace: a draft and its outcome, or what was refined or repaired and its outcome."""
     outcome = f"{verdict.latency:.2f} us" if isinstance(verdict, Feasible) else verdict.outcome
     if start is None:
         return f"{task}, draft, {outcome}"
@@ -142,7 +142,7 @@ def title(task: str, source: str, verdict: Verdict, start: MemoryItem | None) ->
     old, new = next(((old, new) for old, new in pairs if old and new), pairs[0] if pairs else ((), ()))
     change = " -> ".join(f"`{lines[0][:70]}`" for lines in (old, new) if lines) or "nothing changed"
     more = f" and {len(pairs) - 1} more places" if len(pairs) > 1 else ""
-    return f"{task}, refined, {outcome}: {change}{more}"
+    return f"{task}, {'refined' if start.feasible else 'repaired'}, {outcome}: {change}{more}"
 
 
 def _outcome(trace: MemoryItem, verdict: Verdict, start: MemoryItem | None) -> str:
@@ -157,7 +157,8 @@ def _outcome(trace: MemoryItem, verdict: Verdict, start: MemoryItem | None) -> s
 
 def _lesson(trace: MemoryItem, verdict: Verdict, start: MemoryItem | None) -> list[str]:
     if isinstance(verdict, Feasible):
-        return _bottlenecks(verdict, start) + (_calls(_device_code(trace.code)) if start is None else [])
+        refined = start is not None and start.feasible
+        return _bottlenecks(verdict, start) + ([] if refined else _calls(_device_code(trace.code)))
     advice = verdict.feedback.strip().splitlines()[1:4]
     return [*_culprit(trace.code, verdict), *(f"  {line.strip()}" for line in advice if line.strip())]
 

@@ -91,6 +91,12 @@ def import_(store: Store, path: Path) -> int:
         return new
 
 
+def read_items(path: Path) -> tuple[int, list[tuple[MemoryItem, tuple[rows.Record, ...]]]]:
+    """Return the attempts that the exporting bank had counted, and its items with the statistics of their use."""
+    header, lines = _read(path)
+    return header.attempts, [(line.item, line.outcomes) for line in lines]
+
+
 def local_ids(store: Store, path: Path) -> dict[int, int]:
     """Return the ids that a file's items have in this bank, by their ids in the file; others are left out."""
     _, lines = _read(path)

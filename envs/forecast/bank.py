@@ -16,9 +16,10 @@ from kernel_gym.envs.forecast.items import KINDS, Items, Numbers, Places
 from kernel_gym.envs.forecast.variants import ForecastItem, Variant
 from kernel_gym.envs.pool import STRATA, Candidate, Child, Composition
 from kernel_gym.memory.bank import RECENT_WEIGHT
-from kernel_gym.memory.item import MemoryItem, Outcomes, Stage
+from kernel_gym.memory.item import Kind, MemoryItem, Outcomes, Stage
 
 STAGES = tuple(Stage)
+TRACE, PRACTICE = KINDS.index("trace"), KINDS.index("practice")
 #: Room that ids have below the distance in a sorting key.
 ID_BITS = 24
 _NOWHERE = np.int64(1) << 62
@@ -36,21 +37,34 @@ class ForecastBank:
             name: np.array([i + 1 for i, item in enumerate(seeds) if name in item.bottlenecks])
             for name in {name for item in seeds for name in item.bottlenecks if item.kind == "practice"}
         }
-        self._place_of = np.arange(2 * items.seed_size)
+        self._place_of = np.arange(2 * items.initial_size)
         self.clear()
 
     def clear(self) -> None:
-        """Remove everything but the seed knowledge."""
-        self.size, self.attempts = self.items.seed_size, 0
+        """Remove everything but what the run began with: the seed knowledge, and memories of an earlier run."""
+        self.size, self.attempts = self.items.initial_size, self.items.initial.attempts
         self._in_order = True
         self._stage = np.full(len(self._place_of), -1)
         #: By id: uses, total and moving average of rewards, by stage each; then when the item joined.
         self.record_of = np.zeros((len(self._place_of), 7))
-        self.fastest = np.full(len(self.items.tasks), np.inf)
+        self.fastest = np.full(self.items.task_count, np.inf)
+        self._remember_initial()
         self._ids: dict[Hashable, int] = {}
         self._variants: dict[int, Variant] = {}
         self._starts: dict[int, list[int]] = {}
         self._children: dict[int, dict[int, Child]] = {}
+
+    def _remember_initial(self) -> None:
+        """Fill in the stages, latencies and records of the memories of an earlier run."""
+        initial, first = self.items.initial, self.items.seed_size
+        for row, (item, records) in enumerate(zip(initial.items, initial.records, strict=True), first):
+            self._stage[row] = -1 if item.stage is None else STAGES.index(item.stage)
+            self.record_of[row, 6] = item.born
+            for stage, uses, total, recent in records:
+                self.record_of[row, STAGES.index(stage) : 6 : 2] = uses, total, recent
+            if item.kind is Kind.TRACE and item.verdict is not None and item.verdict.latency_us is not None:
+                task = self.items.of_task[row]
+                self.fastest[task] = min(self.fastest[task], item.verdict.latency_us)
 
     def __len__(self) -> int:
         return self.size
@@ -64,8 +78,8 @@ class ForecastBank:
         return int(self._place_of[id - 1])
 
     def own_places(self) -> list[int]:
-        """Return the places of all items but the seed knowledge."""
-        own: list[int] = self._place_of[self.items.seed_size : self.size].tolist()
+        """Return the places of all items that have joined since the beginning."""
+        own: list[int] = self._place_of[self.items.initial_size : self.size].tolist()
         return own
 
     def id_of(self, key: Hashable) -> int:
@@ -152,11 +166,14 @@ class ForecastBank:
         bottlenecks: Sequence[str],
         limit: int,
         composition: Composition = "similarity",
+        drafted: Sequence[int] = (),
     ) -> Places:
         """Return the ids nearest to each query, at most `size`, padded with 0, without ids above `limit`.
 
         `excluded` is the start point of each, 0 for none; practices against a bottleneck get up to a quarter of the
         places. The others are the nearest of all, or `stratified` the nearest of each kind and outcome in turn.
+        `drafted`, if there is any, has the task of each pool that takes no practices and no traces of its task; -1 for
+        a pool that takes everything.
         """
         count = min(self.size, limit)
         where: Any = slice(0, count) if self._in_order else self._place_of[:count]
@@ -167,6 +184,10 @@ class ForecastBank:
         for row, id in enumerate(excluded):
             if 0 < id <= count:
                 keys[row, id - 1] = _NOWHERE
+        kinds, tasks = self.items.kind[where], self.items.of_task[where]
+        for row, task in enumerate(drafted):
+            if task >= 0:
+                keys[row, (kinds == PRACTICE) | ((kinds == TRACE) & (tasks == task))] = _NOWHERE
         first = keys.copy() if any(bottlenecks) else keys
         for row, name in enumerate(bottlenecks):
             if name in self._against:

@@ -64,6 +64,8 @@ class BatchedEpisodes:
         self._words: list[Any] = [None] * count
         self._open = np.zeros((count, self.items.task_operators.shape[1]), np.uint64)
         self._own_kernels: list[set[int]] = [set() for _ in range(count)]
+        #: Id of the trace of the last attempt, if it can be mended; else 0.
+        self._to_mend = np.zeros(count, np.int64)
         self._attempts: list[list[Attempt]] = [[] for _ in range(count)]
         self._histories = [BatchedHistory() for _ in range(count)]
         self.shown: list[Any] = [()] * count
@@ -98,6 +100,7 @@ class BatchedEpisodes:
         self.items.know_task(self._number[task.id])
         self._set_progress(i, Progress())
         self._own_kernels[i], self._attempts[i], self._histories[i] = set(), [], BatchedHistory()
+        self._to_mend[i] = 0
         bank = self.banks[i]
         if self.options.memory == "fresh":
             self.items.release(bank.own_places())
@@ -134,12 +137,13 @@ class BatchedEpisodes:
         index = np.asarray(who, np.int64)
         over = self.over
         self.start[index], self._query[index] = 0, self.items.task_query[self.task[index]]
-        self.start_due[index] = attempt_rules.start_is_due(self.stage[index] == REFINE, over[index])
+        refining = self.stage[index] == REFINE
+        self.start_due[index] = attempt_rules.start_is_due(refining, self._to_mend[index] > 0, over[index])
         self.picks_left[index] = self.options.picks
         self.pool[index] = 0
         for i in who:
             if self.start_due[i]:
-                starts = self._kernels(i)[: self._width(i)]
+                starts = self._kernels(i)[: self._width(i)] if self.stage[i] == REFINE else [int(self._to_mend[i])]
                 self.pool[i, : len(starts)] = starts
         self._fill([i for i in who if not self.start_due[i] and not over[i]])
         self._describe_pools(index)
@@ -154,10 +158,12 @@ class BatchedEpisodes:
         for (_, width), some in groups.items():
             bank, starts = self.banks[some[0]], self.start[some].tolist()
             names = [self._bottleneck(bank, start) for start in starts]
-            limit = self.items.seed_size if self.options.memory == "frozen" else len(bank)
+            limit = self.items.initial_size if self.options.memory == "frozen" else len(bank)
+            by_kind = self.options.composition == "by-kind"
+            drafted = np.where(self.stage[some] == REFINE, -1, self.task[some]).tolist() if by_kind else ()
             self.pool[some] = 0
             composition = self.options.composition
-            self.pool[some, :width] = bank.pools(self._query[some], width, starts, names, limit, composition)
+            self.pool[some, :width] = bank.pools(self._query[some], width, starts, names, limit, composition, drafted)
 
     def _width(self, i: int) -> int:
         """Return the most candidates that this attempt can have."""
@@ -211,6 +217,8 @@ class BatchedEpisodes:
 
     def _children(self, i: int, starts: Sequence[int]) -> tuple[tuple[Child, ...], ...]:
         """Return the results of refining each start point; in frozen memory only those of this episode."""
+        if self.stage[i] != REFINE:
+            return ((),) * len(starts)
         bank, own = self.banks[i], self._own_kernels[i]
         children = [bank.children(start) for start in starts]
         if self.options.memory != "frozen":
@@ -266,9 +274,13 @@ class BatchedEpisodes:
         due = self.start_due[who]
         if due.any():
             starting, slots = who[due], np.where(legal[due], actions[due], 0)
-            self.start[starting] = self.pool[starting, slots]
+            refining = self.stage[starting] == REFINE
+            declined = ~refining & ~(legal[due] & (slots < self.options.slots))
+            slots = np.where(declined, 0, slots)
+            self.start[starting] = np.where(declined, 0, self.pool[starting, slots])
             self.start_due[starting] = False
-            for i, place in zip(starting.tolist(), self._places[starting, slots].tolist(), strict=True):
+            places = self._places[starting, slots]
+            for i, place in zip(starting[refining].tolist(), places[refining].tolist(), strict=True):
                 self._query[i] = self.items.refining_query(int(self.task[i]), place)
             self._fill(starting.tolist())
             self._describe_pools(starting)
@@ -326,8 +338,8 @@ class BatchedEpisodes:
             self.items.descriptions.variant(request.texts, decision)
             for request, decision in zip(requests, decisions, strict=True)
         ]
-        # The seed knowledge is numbered from 1 on.
-        pages = [tuple(page + 1 for page in some if page >= 0) for some in api.tolist()]
+        # The seed knowledge is numbered from 1 on; the demonstration is no item of a bank.
+        pages = [tuple(page + 1 for page in some if 0 <= page < self.items.seed_size) for some in api.tolist()]
         places = self._new_places(variants)
         return [self._learn(i, variant, pages[i], places) for i, variant in enumerate(variants)]
 
@@ -338,13 +350,17 @@ class BatchedEpisodes:
         texts = self.items.descriptions.texts(self.items.tasks[task])
         if not start:
             return ForecastRequest(texts, task, number, shown)
+        variant = bank.variant(start)
+        if not variant.verdict.feasible:
+            failure = self.items.descriptions.failure(variant)
+            return ForecastRequest(texts, task, number, shown, StartVariant(place, variant.schedule, failure=failure))
         tried = bank.tried(self._children(i, [start])[0])
         return ForecastRequest(
             texts,
             task,
             number,
             shown,
-            StartVariant(place, bank.variant(start).schedule, self._bottleneck(bank, start), tried),
+            StartVariant(place, variant.schedule, self._bottleneck(bank, start), tried),
         )
 
     def _new_places(self, variants: Sequence[Variant]) -> dict[Any, int]:
@@ -391,6 +407,8 @@ class BatchedEpisodes:
             trace = bank.join(variant.key, places[id(bank), variant.key], before.stage, variant)
         if verdict.feasible:
             self._own_kernels[i].add(trace)
+        mendable = self.options.repair and not verdict.feasible and variant.texts.plan is not None
+        self._to_mend[i] = trace if mendable else 0
         if start:
             bank.add_child(start, trace)
         if count == 1:
@@ -432,7 +450,8 @@ class BatchedEpisodes:
         """Return 1 for every legal action, one row for each episode."""
         if self._legal is None:
             picked = self.rows[..., self._columns["picked"]] != 0.0
-            self._legal = attempt_rules.action_mask(self.pool > 0, picked, self.ready, self.start_due)
+            required = self.start_due & (self.stage == REFINE)
+            self._legal = attempt_rules.action_mask(self.pool > 0, picked, self.ready, required)
         return self._legal
 
     def observations(self) -> dict[str, Vector]:

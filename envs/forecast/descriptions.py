@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from kernel_gym import plugins
 from kernel_gym.authors.apprentice import Apprentice
 from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
-from kernel_gym.authors.apprentice.behaviour.reading import read_note
-from kernel_gym.authors.apprentice.forecast.author import Decision
+from kernel_gym.authors.apprentice.behaviour.reading import read_note, shows
+from kernel_gym.authors.apprentice.forecast.author import Decision, Failure
 from kernel_gym.authors.apprentice.forecast.kernel_texts import TaskTexts, TextFacts, TextReader, structure
 from kernel_gym.authors.apprentice.forecast.measurements import load
 from kernel_gym.authors.apprentice.forecast.verdicts import VerdictForecast
@@ -123,6 +123,12 @@ class Descriptions:
         verdict = self.forecast.verdict(texts, decision.schedule, decision.mistakes, ends)
         return Variant(texts, decision.schedule, decision.mistakes, ends, decision.text, verdict, self.reader.idioms)
 
+    def failure(self, variant: Variant) -> Failure:
+        """Return what a kernel to mend shows; it is read in full, because only its facts are known."""
+        source = variant.source
+        right = np.array([shows(idiom.right.pattern, source) for idiom in self.reader.idioms])
+        return Failure(right, self.reader.pointed(variant.verdict.feedback))
+
     def operators(self, task: Task) -> tuple[str, ...]:
         """Return the ATen operators of a task, sorted."""
         if task.id not in self._operators:
@@ -193,6 +199,28 @@ class Descriptions:
     def describe_variants(self, items: Sequence[tuple[Kind, Variant]]) -> Description:
         """Describe the traces and experiences of some kernels."""
         rows = [self._trace_row(v) if kind is Kind.TRACE else self._experience_row(v) for kind, v in items]
+        feasible = np.array([variant.verdict.feasible for _, variant in items])
+        return self._described(rows, feasible, lambda i: self.item(items[i][0] is Kind.TRACE, items[i][1]).text)
+
+    def describe_memories(self, items: Sequence[MemoryItem]) -> Description:
+        """Describe traces and experiences of an earlier run by their texts."""
+        headlines = self.embedder.embed([headline(item) for item in items])
+        rows = [self._memory_row(item, vector) for item, vector in zip(items, headlines, strict=True)]
+        return self._described(rows, np.array([item.feasible for item in items]), lambda i: items[i].text)
+
+    def _memory_row(self, item: MemoryItem, headline: Vectors) -> _Row:
+        """Return the row of a trace or an experience, read from its text."""
+        assert item.verdict is not None
+        prose = item.text.replace(item.code, " ") if item.code else item.text
+        facts = [self.reader.read(prose, code=False)]
+        if item.code:  # in a trace the author looks for spellings in the code alone
+            facts = [facts[0].only(self.columns["shows"]), self.reader.read(item.code)]
+        length = len(item.text) - sum(fact.length for fact in facts)
+        pointed = self._pointed(f"{prose}\n{item.verdict.feedback}", item.verdict)
+        return _Row(facts, length, pointed, headline, bool(item.code))
+
+    def _described(self, rows: Sequence[_Row], feasible: NDArray[np.bool_], text: Callable[[int], str]) -> Description:
+        """Return what rows show; `text` gives the text of one, for embedders that need it."""
         flags = np.zeros((len(rows), self.reader.width), np.int8)
         counts = np.zeros((len(rows), len(self.reader.vocabulary)), np.int16)
         length = np.array([row.length for row in rows])
@@ -204,7 +232,6 @@ class Descriptions:
         shown = flags > 0
         sights = {name: shown[:, self.columns[name]] for name in ("right", "wrong", "commented")}
         sights |= {"pointed": np.stack([row.pointed for row in rows]), "taught": np.zeros_like(sights["right"])}
-        feasible = np.array([variant.verdict.feasible for _, variant in items])
         headlines = np.stack([row.headline for row in rows])
         if isinstance(self.embedder, StaticEmbedder):
             self._learn_words()
@@ -213,8 +240,7 @@ class Descriptions:
             summed = np.sqrt(np.maximum(counts[:, used], 0), dtype=np.float64) @ self._word_vectors[used]
             vectors = _mixed(headlines, _unit(summed))
         else:
-            texts = [self.item(kind is Kind.TRACE, variant).text for kind, variant in items]
-            vectors = _mixed(headlines, self.embedder.embed(texts))
+            vectors = _mixed(headlines, self.embedder.embed([text(i) for i in range(len(rows))]))
         coded = np.array([row.coded for row in rows])
         shows = shown[:, self.columns["shows"]] & feasible[:, None]
         pages = shown[:, self.columns["pages"]] & coded[:, None]

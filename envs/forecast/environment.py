@@ -22,6 +22,7 @@ from kernel_gym.envs.episode import AttemptResult
 from kernel_gym.envs.forecast.bank import ForecastBank
 from kernel_gym.envs.forecast.batched_episodes import BatchedEpisodes
 from kernel_gym.envs.forecast.descriptions import LANGUAGE, descriptions
+from kernel_gym.envs.forecast.initial_memory import NOTHING, load_initial_memory
 from kernel_gym.envs.forecast.items import Items
 from kernel_gym.envs.observation import Layout, Vector
 from kernel_gym.envs.options import Options, reset_option
@@ -32,10 +33,7 @@ from kernel_gym.errors import ConfigError
 Actions = NDArray[np.int64]
 
 #: Options of the live environment that have no meaning without a device, another author or a bank in a file.
-_FIXED = (
-    *("device", "device_options", "verifier", "service", "policy", "inspection"),
-    *("author", "bank", "operators"),
-)
+_FIXED = ("device", "device_options", "verifier", "service", "policy", "inspection", "author", "bank", "operators")
 
 
 class _Forecast:
@@ -110,10 +108,12 @@ class ForecastEnv(_Forecast, gym.Env[dict[str, Vector], np.int64]):
     | argument | default | meaning |
     |---|---|---|
     | measurements | "ascendc" | the packaged ones, or a file that `kernel-gym forecast renew` wrote |
+    | initial_memory | None | a file that an export of a bank wrote: memories of other tasks to begin with |
     | author_options | {"profile": "middle"} | which author; also a sampled one, such as `middle~7` |
 
     and `suite`, `tasks`, `budget`, `picks`, `pool_factor`, `pool_schedule`, `stages` ("both", "draft"), `memory`,
-    `statistics`, `curriculum`, `composition`, `embedder`, `layout`, `seed` and `render_mode` of `KernelSynthesisEnv`.
+    `repair`, `pages`, `composition`, `statistics`, `curriculum`, `embedder`, `layout`, `seed` and `render_mode` of
+    `KernelSynthesisEnv`.
 
     ## Version History
     * v0: initial version
@@ -121,10 +121,16 @@ class ForecastEnv(_Forecast, gym.Env[dict[str, Vector], np.int64]):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human", "rgb_array"], "render_fps": 4}  # noqa: RUF012
 
-    def __init__(self, measurements: str | Path = PACKAGED, render_mode: str | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        measurements: str | Path = PACKAGED,
+        render_mode: str | None = None,
+        initial_memory: str | Path | None = None,
+        **options: Any,
+    ) -> None:
         self.options = Options.of(options)
         self.render_mode, self._results = known_mode(render_mode, self.metadata), []
-        self._episodes = _episodes(measurements, self.options, 1)
+        self._episodes = _episodes(measurements, self.options, 1, initial_memory)
         self.observation_space = self.layout.space()
         self.action_space = gym.spaces.Discrete(self.options.slots + 1)
 
@@ -200,12 +206,17 @@ class ForecastVectorEnv(_Forecast, VectorEnv[dict[str, Vector], Actions, NDArray
     }
 
     def __init__(
-        self, num_envs: int = 1, measurements: str | Path = PACKAGED, render_mode: str | None = None, **options: Any
+        self,
+        num_envs: int = 1,
+        measurements: str | Path = PACKAGED,
+        render_mode: str | None = None,
+        initial_memory: str | Path | None = None,
+        **options: Any,
     ) -> None:
         self.options = Options.of(options)
         self.num_envs, self.render_mode = num_envs, known_mode(render_mode, self.metadata)
         self._results = []
-        self._episodes = _episodes(measurements, self.options, num_envs)
+        self._episodes = _episodes(measurements, self.options, num_envs, initial_memory)
         self.single_observation_space = self.layout.space()
         self.single_action_space = gym.spaces.Discrete(self.options.slots + 1)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -276,7 +287,9 @@ class ForecastVectorEnv(_Forecast, VectorEnv[dict[str, Vector], Actions, NDArray
         return infos | {f"_{key}": self._all for key in columns}
 
 
-def _episodes(measurements: str | Path, options: Options, count: int) -> BatchedEpisodes:
+def _episodes(
+    measurements: str | Path, options: Options, count: int, initial_memory: str | Path | None
+) -> BatchedEpisodes:
     if count < 1:
         raise ConfigError(f"num_envs must be at least 1, not {count}")
     plain = Options()
@@ -293,7 +306,11 @@ def _episodes(measurements: str | Path, options: Options, count: int) -> Batched
     profile = options.author_options.get("profile", "middle")
     author = _author(load_profile(profile) if isinstance(profile, str) else profile)
     embedder = factories.embedder(options) if options.embedder_options else options.embedder
-    items = Items(tasks, descriptions(measurements, embedder))
+    about = descriptions(measurements, embedder)
+    initial = NOTHING
+    if initial_memory:
+        initial = load_initial_memory(Path(initial_memory), about.seeds, {task.id for task in tasks})
+    items = Items(tasks, about, options.pages, initial)
     return BatchedEpisodes(items, options, author, count)
 
 

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel_gym.envs.forecast.descriptions import SIGHTS, Description, Descriptions
+from kernel_gym.authors.demonstration import demonstration
+from kernel_gym.envs.forecast.descriptions import LANGUAGE, SIGHTS, Description, Descriptions
+from kernel_gym.envs.forecast.initial_memory import NOTHING, InitialMemory
 from kernel_gym.envs.forecast.variants import Variant
 from kernel_gym.envs.observation import EMBEDDING, ITEM_EMBEDDING, Vector, failure_kind, project, project_items
+from kernel_gym.envs.options import Pages
 from kernel_gym.envs.prompt_context import describe, refining_query
 from kernel_gym.memory import api_pages
 from kernel_gym.memory.item import Kind, MemoryItem
@@ -26,6 +29,8 @@ Bits = NDArray[np.uint64]
 KINDS = ("experience", "trace", "practice", "api")
 #: Places and queries that there is room for at first; the last place stays empty.
 ROOM, QUERIES = 1024, 64
+#: Memories of an earlier run that are described together.
+TOGETHER = 512
 #: Bits for the ATen operators of all tasks.
 OPERATORS = 512
 #: Similarities are kept as whole numbers of this size, as the bank's index rounds them.
@@ -41,10 +46,22 @@ class Items:
     #: Places that a context has for API pages, after those for picks.
     page_slots = api_pages.BASICS + api_pages.NAMED + api_pages.SIMILAR
 
-    def __init__(self, tasks: Sequence[Task], descriptions: Descriptions) -> None:
-        self.tasks, self.descriptions = list(tasks), descriptions
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        descriptions: Descriptions,
+        pages: Pages = "all",
+        initial: InitialMemory = NOTHING,
+    ) -> None:
+        self.tasks, self.descriptions, self._pages, self.initial = list(tasks), descriptions, pages, initial
         self.seed_size = len(descriptions.seeds)
+        #: The number of items that every bank begins with.
+        self.initial_size = self.seed_size + len(initial.items)
+        #: Numbers of the tasks of the run, then of those that the initial memory comes from.
         self._numbers = {task.id: number for number, task in enumerate(self.tasks)}
+        for item in initial.items:
+            self._numbers.setdefault(item.task, len(self._numbers))
+        self.task_count = len(self._numbers)
         self._operator_bits: dict[str, int] = {}
         self._categories: dict[str, int] = {}
         self._allocate()
@@ -52,6 +69,10 @@ class Items:
         self.kind[seeds] = [KINDS.index(item.kind) for item in descriptions.seeds]
         self._add_rows(seeds, descriptions.seeds, descriptions.seed_description)
         self.task_category = np.array([self._category(task.category) for task in self.tasks])
+        self._add_initial(initial.items)
+        #: Items that no bank lists: the demonstration, if contexts have it.
+        self._demonstration = self._add_demonstration() if pages == "demonstration" else []
+        self._fixed = self.size
         self._item_category = np.where([bool(task.category) for task in self.tasks], self.task_category, -1)
         #: By task; -1 until the task is first worked on.
         self.task_query = np.full(len(self.tasks), -1)
@@ -89,10 +110,32 @@ class Items:
         #: Similarity of each query to each item, negative and times `SCALE`, so that the nearest has the least.
         self.distance = np.zeros((QUERIES, room), np.int32)
 
+    def _add_initial(self, items: Sequence[MemoryItem]) -> None:
+        """Add the memories of an earlier run, some at a time, because their words are counted in one large array."""
+        for begin in range(0, len(items), TOGETHER):
+            some = items[begin : begin + TOGETHER]
+            rows = self._take(len(some))
+            self.kind[rows] = [KINDS.index(item.kind) for item in some]
+            self.of_task[rows] = [self._numbers[item.task] for item in some]
+            self.category[rows] = [self._category(item.category) if item.category else -1 for item in some]
+            self.operators[rows] = [self._bits(item.operators) for item in some]
+            self._judge(rows, [item.verdict for item in some if item.verdict is not None])
+            self._add_rows(rows, some, self.descriptions.describe_memories(some))
+
+    def _add_demonstration(self) -> list[int]:
+        """Add the kernel that is shown in place of API pages."""
+        shown = demonstration(LANGUAGE)
+        item = MemoryItem(Kind.TRACE, "demonstration", shown.text, shown.code, shown.verdict)
+        rows = self._take(1)
+        self.kind[rows] = KINDS.index(item.kind)
+        if shown.verdict is not None:
+            self._judge(rows, [shown.verdict])
+        return self._add_rows(rows, [item], self.descriptions.describe([item]))
+
     def clear(self) -> None:
         """Forget everything but the seed knowledge."""
-        self.release(range(self.seed_size, self.size))
-        self.size, self._free = self.seed_size, []
+        self.release(range(self._fixed, self.size))
+        self.size, self._free = self._fixed, []
 
     def release(self, places: Sequence[int]) -> None:
         """Let rows be used again."""
@@ -223,14 +266,19 @@ class Items:
         return query
 
     def api_pages(self, tasks: Places, shown: Places) -> Places:
-        """Return the pages that go with what is shown, one row each, padded with -1, as `MemoryBank.api_pages` does."""
+        """Return the pages that go with what is shown, one row each, padded with -1, as `generation_request` does."""
+        places = np.full((len(tasks), self.page_slots), -1)
+        if self._pages in ("all", "basics"):
+            places[:, : len(self.descriptions.basics)] = self.descriptions.basics
+        if self._pages == "demonstration":
+            places[:, : len(self._demonstration)] = self._demonstration
+        if self._pages != "all":
+            return places
         ranked = self._ranked[tasks]
         named = np.take_along_axis(self.pages[shown].any(axis=1), ranked, axis=1)
         # What is named and does not fit is among the rest again.
         named &= named.cumsum(axis=1) <= api_pages.NAMED
         similar = ~named & ((~named).cumsum(axis=1) <= api_pages.SIMILAR)
-        places = np.full((len(tasks), self.page_slots), -1)
-        places[:, : len(self.descriptions.basics)] = self.descriptions.basics
         for chosen, begin in ((named, api_pages.BASICS), (similar, api_pages.BASICS + api_pages.NAMED)):
             rows, columns = np.nonzero(chosen)
             at = begin + chosen.cumsum(axis=1)[rows, columns] - 1

@@ -72,6 +72,13 @@ class AuthorContract:
             start = StartPoint(draft, Feasible("Correct.", latency=10.0), children)
             assert isinstance(author.write(self._task(), _NOTES, start, np.random.default_rng(1)), Kernel)
 
+    def test_mends(self) -> None:
+        """`write` accepts a start point that failed, as the option `repair` of the environment offers it."""
+        author = self.make()
+        draft = author.write(self._task(), (), None, np.random.default_rng(0))
+        start = StartPoint(draft, Uncompilable("line 1: no kernel_launch", line=1))
+        assert isinstance(author.write(self._task(), _NOTES, start, np.random.default_rng(1)), Kernel)
+
     def test_same_seed_same_kernel(self) -> None:
         """The same random generator gives the same kernel."""
         first = self.make().write(self._task(), _NOTES, None, np.random.default_rng(7))

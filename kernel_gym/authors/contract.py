@@ -63,10 +63,10 @@ class Note:
 
 @dataclass(frozen=True)
 class StartPoint:
-    """The feasible kernel that a refining attempt begins from.
+    """The kernel that an attempt begins from: a feasible one to refine or, with `repair`, a failed one to mend.
 
     Args:
-        kernel: The kernel to refine.
+        kernel: The kernel to refine or to mend.
         verdict: Its verdict; a feasible one has the profile of where the time goes.
         children: One line for each earlier attempt from this start point, with what was changed and what it gave, such
             as `cores=48; 2.00x as fast as the start point`.
@@ -100,12 +100,12 @@ class Author(Protocol):
         """
 
     def write(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Kernel:
-        """Draft a kernel, or refine `start`.
+        """Draft a kernel, refine `start`, or mend it if its verdict is not feasible.
 
         Args:
             task: The task to write a kernel for.
             context: The notes that the author is shown.
-            start: The kernel to refine; None to draft a new one.
+            start: The kernel to refine or to mend; None to draft a new one.
             rng: The source of all randomness: the same arguments and the same generator give the same kernel.
 
         Returns:
@@ -123,7 +123,7 @@ class WriteRequest:
     Args:
         task: The task to write a kernel for.
         context: The notes that the author is shown.
-        start: The kernel to refine; None to draft a new one.
+        start: The kernel to refine or to mend; None to draft a new one.
         rng: The source of all randomness of this kernel.
     """
 

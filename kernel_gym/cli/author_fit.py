@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the action."""
     group = parser.add_argument_group("fit")
     group.add_argument("--out", type=Path, metavar="FILE", help="write the fitted profile to a YAML file")
+    group.add_argument("--base", metavar="PROFILE", help="profile to begin with, in place of the targets' own")
     group.add_argument("--generations", type=int, default=60, help="generations of the search (default: %(default)s)")
     group.add_argument("--members", type=int, default=16, help="size of the ensemble (default: %(default)s)")
     group.add_argument("--workers", type=int, default=1, help="processes that compute figures (default: %(default)s)")
@@ -28,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Fit a profile and print its figures beside the targets."""
     from kernel_gym.authors.apprentice import Apprentice
-    from kernel_gym.authors.apprentice.calibration.fit import fit
+    from kernel_gym.authors.apprentice.behaviour.profile import profile_members
+    from kernel_gym.authors.apprentice.calibration.fit import fit, fit_members
     from kernel_gym.authors.apprentice.calibration.idiom_table import idiom_table
     from kernel_gym.authors.apprentice.calibration.protocols import Protocols
     from kernel_gym.authors.apprentice.calibration.targets import load_targets, packaged_targets
@@ -36,29 +39,31 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.targets is None:
         raise ConfigError(f"name the targets: a YAML file, or one of {', '.join(packaged_targets())}")
     targets = load_targets(arguments.targets)
-    author = Apprentice(targets.base)
-    names = sorted({figure.suite for figure in targets.figures})
+    base = arguments.base or targets.base
+    author = Apprentice(base)
+    names = sorted({suite for figure in targets.figures for suite in figure.suites})
     table = idiom_table([task for name in names for task in suites.load_suite(name)], author)
-    result = fit(
-        targets,
-        Protocols(table, arguments.persons),
-        author.profile,
-        generations=arguments.generations,
-        members=arguments.members,
-        seed=arguments.seed,
-        workers=arguments.workers,
-        progress=lambda generation, deviance: print(
+    protocols = Protocols(table, arguments.persons)
+    search = {
+        "generations": arguments.generations,
+        "seed": arguments.seed,
+        "workers": arguments.workers,
+        "progress": lambda generation, deviance: print(
             f"generation {generation} of {arguments.generations}: deviance {deviance:.2f}", file=sys.stderr
         ),
-    )
-    _print(result)
+    }
+    if profile_members(base):
+        result = fit_members(targets, protocols, base, **search)
+    else:
+        result = fit(targets, protocols, author.profile, members=arguments.members, **search)
+    _print(result, targets)
     if arguments.out is not None:
         arguments.out.write_text(profile_text(result, targets))
         print(f"wrote {arguments.out}: use it with --profile {arguments.out}~0")
     return 0
 
 
-def _print(result: Fit) -> None:
+def _print(result: Fit, targets: Targets) -> None:
     width = max(len(row.label) for row in result.rows)
     print(f"{'figure':{width}}  target  fitted  95% interval")
     for row in result.rows:
@@ -67,19 +72,27 @@ def _print(result: Fit) -> None:
     inside = sum(row.within for row in result.rows)
     print(f"{inside} of {len(result.rows)} targets lie in the interval of the fitted share")
     print(f"deviance {result.deviance:.2f} after {result.evaluations} profiles")
-    spread = {
-        name: (min(member[name] for member in result.ensemble), max(member[name] for member in result.ensemble))
-        for name in result.ensemble[0]
-    }
     print(f"ensemble of {len(result.ensemble)}, deviance up to {max(result.deviances):.2f}:")
-    for name, (low, high) in spread.items():
-        print(f"  {name:10} {result.ensemble[0][name]:8.3f}  from {low:.3f} to {high:.3f}")
+    for label, name in _labels(result.ensemble[0], targets):
+        values = [member[name] for member in result.ensemble]
+        print(f"  {label:10} {values[0]:8.3f}  from {min(values):.3f} to {max(values):.3f}")
+
+
+def _labels(constants: Iterable[str], targets: Targets) -> list[tuple[str, str]]:
+    """Return how each constant is called in the table, with its name; those that are fitted as one are one row."""
+    from kernel_gym.authors.apprentice.behaviour.misreading import KINDS
+
+    if "meaning" not in targets.fit:
+        return [(name, name) for name in constants]
+    first, *others = KINDS
+    return [("meaning" if name == first else name, name) for name in constants if name not in others]
 
 
 def profile_text(result: Fit, targets: Targets) -> str:
     """Return a fitted profile with its members as YAML."""
     import yaml
 
-    constants = result.profile.model_dump(exclude_defaults=True, exclude={"name", "about"})
+    own = result.profile.model_dump(exclude_defaults=True, exclude={"name", "about"})
+    constants = own | ({"person": targets.person} if targets.person else {})
     content = {"about": f"Fitted to: {targets.source}.", **constants, "members": list(result.ensemble)}
     return str(yaml.safe_dump(content, sort_keys=False, width=120))

@@ -11,6 +11,7 @@ from kernel_gym import plugins
 from kernel_gym.authors.model import ModelAuthor
 from kernel_gym.cli import command_line
 from kernel_gym.config import RunConfig, resolve
+from kernel_gym.envs.options import Pages
 from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
 from kernel_gym.experiments.runs.tracking import wandb_run
@@ -21,7 +22,7 @@ from kernel_gym.verdict import POLICIES
 PROFILES = ("middle", "oracle", "placebo", "strong", "weak")
 _OPTIONS = (
     *("config", "suite", "tasks", "budget", "rounds", "forecast"),
-    *("author", "model", "submission", "profile", "device", "verifier", "workers", "wandb", "set"),
+    *("author", "model", "submission", "profile", "device", "verifier", "repair", "pages", "workers", "wandb", "set"),
 )
 _AUTHOR = ("profile", "model", "submission")
 
@@ -61,6 +62,12 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verifier", metavar="URL", help="verification service that judges the kernels (see `kernel-gym serve`)"
     )
+    parser.add_argument("--repair", action="store_true", help="offer each drafting attempt the last one to be mended")
+    parser.add_argument(
+        "--pages",
+        choices=get_args(Pages),
+        help="API pages after the picks: all (default), basics, none, or one demonstration instead",
+    )
     parser.add_argument("--workers", type=int, help="verifications at once (default: one a core)")
     parser.add_argument(
         "--wandb", metavar="PROJECT", help="track the run at Weights & Biases, too (extra wandb; off by default)"
@@ -96,10 +103,10 @@ def run_config(arguments: argparse.Namespace, **fixed: object) -> RunConfig:
     """Return the configuration that the command line describes."""
     names = ("suite", "tasks", "budget", "rounds", "workers", "wandb")
     settings = {name: getattr(arguments, name) for name in names} | fixed
-    parts = {name: getattr(arguments, name) for name in ("author", "device", "policy")}
+    parts = {name: getattr(arguments, name) for name in ("author", "device", "policy", "pages")}
     env: dict[str, Any] = {name: value for name, value in parts.items() if value is not None}
     env |= {"service": arguments.verifier} if arguments.verifier else {}
-    env |= {"forecast": True} if arguments.forecast else {}
+    env |= {name: True for name in ("forecast", "repair") if getattr(arguments, name)}
     options = {name: getattr(arguments, name) for name in _AUTHOR if getattr(arguments, name) is not None}
     if options:
         env["author_options"] = options

@@ -18,14 +18,15 @@ import kernel_gym  # noqa: F401
 from kernel_gym import plugins, suites
 from kernel_gym.authors.apprentice import Apprentice
 from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
-from kernel_gym.authors.apprentice.author import named_stream
+from kernel_gym.authors.apprentice.author import Explanation, named_stream
 from kernel_gym.authors.apprentice.behaviour.idioms import idioms
 from kernel_gym.authors.apprentice.behaviour.profile import Profile, load_profile
 from kernel_gym.authors.apprentice.behaviour.reading import read_note
 from kernel_gym.authors.apprentice.forecast.batched_rng import BatchedRng
 from kernel_gym.authors.apprentice.forecast.latency_model import LatencyModel
 from kernel_gym.authors.apprentice.forecast.measurements import load
-from kernel_gym.authors.contract import StartPoint
+from kernel_gym.authors.contract import Context, StartPoint
+from kernel_gym.authors.demonstration import demonstration
 from kernel_gym.envs import factories
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.forecast.bank import ForecastBank
@@ -98,21 +99,69 @@ def _stubborn() -> Profile:
     return Profile.model_validate(load_profile("strong").model_dump() | own | {"name": "stubborn"})
 
 
-@pytest.mark.parametrize("profile", ["middle", "strong~3", "placebo", "oracle", _stubborn()])
-def test_the_author_decides_as_the_live_one(profile: str | Profile) -> None:
-    """The same notes, start point and random numbers give the live author the same kernel, letter for letter."""
-    env = ForecastEnv(tasks=TASKS, budget=8, author_options={"profile": profile})
+def _beside_live(env: ForecastEnv, profile: str | Profile, more: Context = ()) -> Iterator[tuple[Attempt, Explanation]]:
+    """Yield 24 attempts with what the live author writes, given the same notes, start point and random numbers."""
     live, numbers = Apprentice(profile), dict[str, int]()
-    stages = set()
     for attempt, children in _walk(env, 24, seed=5):
         task = suites.find_task(attempt.task)
         number = numbers[task.id] = numbers.get(task.id, -1) + 1
-        context = tuple(note(env.bank.item(id), task) for id in (*attempt.context, *attempt.api_pages))
+        context = (*(note(env.bank.item(id), task) for id in (*attempt.context, *attempt.api_pages)), *more)
         start = _start(env.bank, task, attempt, children.get(attempt.start or 0, ()))
-        explanation = live.explain(task, context, start, generator(5, task.id, number))
+        yield attempt, live.explain(task, context, start, generator(5, task.id, number))
+
+
+@pytest.mark.parametrize("profile", ["middle", "strong~3", "placebo", "oracle", _stubborn()])
+def test_the_author_decides_as_the_live_one(profile: str | Profile) -> None:
+    """The same notes, start point and random numbers give the live author the same kernel, letter for letter."""
+    env, stages = ForecastEnv(tasks=TASKS, budget=8, author_options={"profile": profile}), set()
+    for attempt, explanation in _beside_live(env, profile):
         assert attempt.kernel.source == explanation.kernel.source
         stages.add(attempt.stage)
     assert stages == set(Stage) or profile == "placebo"
+
+
+@pytest.mark.parametrize("pages", ["all"])
+def test_the_author_mends_as_the_live_one(pages: Any) -> None:
+    """Repairs of the last attempt, with misreadings and mistakes that go unnoticed, in two protocols.
+
+    Spellings are compared for what a kernel without mistakes needs, too: some mistakes make it need other idioms.
+    """
+    own = {"person": 3, "belief": 1.0, "formula": -1.0, "boundary": 0.5, "inertia": 0.4, "hinted": 3.0, "skill": -1.0}
+    profile = Profile.model_validate(load_profile("middle").model_dump() | own | {"name": "mending"})
+    env = ForecastEnv(tasks=TASKS, budget=8, author_options={"profile": profile}, repair=True, pages=pages)
+    shown = (demonstration("ascendc"),) if pages == "demonstration" else ()
+    repairs, equal = [], 0
+    for attempt, explanation in _beside_live(env, profile, shown):
+        variant: Any = attempt.kernel.variant  # type: ignore[attr-defined]
+        needed = {variant.idioms[column].id for column in variant.text.needed}
+        live = {choice.idiom: choice.spelling for choice in explanation.choices}
+        shared = {name: live[name] for name in live if name in needed or name.startswith("meaning.")}
+        assert shared == {name: variant.wrong.get(name, "right") for name in shared}
+        assert explanation.schedule_choice is not None
+        assert variant.schedule == explanation.schedule_choice.schedule
+        assert not attempt.api_pages or pages == "all"
+        equal += attempt.kernel.source == explanation.kernel.source
+        repairs += [attempt] if attempt.stage is Stage.DRAFT and attempt.start is not None else []
+    assert equal >= 22
+    assert len(repairs) >= 6
+    assert {attempt.verdict.feasible for attempt in repairs} == {True, False}
+
+
+@pytest.mark.parametrize("pages", ["basics", "none", "demonstration"])
+def test_first_contexts_are_those_of_the_live_environment(pages: Any) -> None:
+    options: dict[str, Any] = {"tasks": TASKS[:1], "budget": 2, "pages": pages, "repair": True}
+    options["author_options"] = {"profile": Profile(name="helpless", skill=-3.0)}
+    live, forecast = KernelSynthesisEnv(verifier=_Refusing(), **options), ForecastEnv(**options)
+    live.reset(seed=3)
+    forecast.reset(seed=3)
+    (*_, info), (*_, told) = (env.step(np.int64(env.options.slots)) for env in (live, forecast))
+    assert info["attempt"].api_pages == told["attempt"].api_pages
+    assert len(told["attempt"].api_pages) == (4 if pages == "basics" else 0)
+    assert info["attempt"].kernel.source == told["attempt"].kernel.source
+    assert info["attempt"].produced == told["attempt"].produced
+    assert [one.id for one in info["candidates"]] == [one.id for one in told["candidates"]]
+    assert (live.action_masks() == forecast.action_masks()).all()
+    live.close()
 
 
 @pytest.mark.parametrize("composition", ["similarity", "stratified"])
@@ -280,9 +329,10 @@ AGENTS = [
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_every_agent_plays_and_repeats(name: str) -> None:
+@pytest.mark.parametrize("options", [{}, {"repair": True, "pages": "demonstration"}])
+def test_every_agent_plays_and_repeats(name: str, options: dict[str, Any]) -> None:
     def attempts() -> list[Attempt]:
-        env = gym.make(ID, tasks=TASKS[:2], budget=5)
+        env = gym.make(ID, tasks=TASKS[:2], budget=5, **options)
         return list(play(env, plugins.load("kernel_gym.agents", name)(seed=1), 14, seed=2))
 
     played = attempts()
@@ -351,9 +401,10 @@ def test_start_points_list_the_results_of_refining_them(memory: str) -> None:
     assert offered_children
 
 
+@pytest.mark.parametrize("repair", [False, True])
 @pytest.mark.parametrize("memory", ["shared", "fresh", "frozen"])
-def test_a_vector_of_one_equals_the_single_environment(memory: str) -> None:
-    options: dict[str, Any] = {"tasks": TASKS, "budget": 3, "memory": memory}
+def test_a_vector_of_one_equals_the_single_environment(memory: str, repair: bool) -> None:
+    options: dict[str, Any] = {"tasks": TASKS, "budget": 3, "memory": memory, "repair": repair}
     single, vector = ForecastEnv(**options), ForecastVectorEnv(1, **options)
     rng = np.random.default_rng(0)
     (observation, info), (many, infos) = single.reset(seed=4), vector.reset(seed=4)

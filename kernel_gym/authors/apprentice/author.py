@@ -146,10 +146,10 @@ class Apprentice:
     def _stream_of(self, idiom: Idiom, task: Task, start: StartPoint | None, root: int) -> np.random.Generator:
         """Return the stream of one idiom's draws.
 
-        Who repairs a kernel does not read the task again, so a task's meaning is drawn once for author and task there.
+        A repair does not read the task again: there a task's meaning is drawn once for each author and task.
         """
         if idiom.meaning and start is not None and not start.verdict.feasible:
-            return named_stream(self.profile.person, f"{idiom.id}:{task.name}")
+            return meaning_stream(self.profile.person, idiom, task.name)
         return named_stream(root, idiom.id)
 
     def choose_schedule(self, plan: Plan, context: Context, start: StartPoint | None, root: int) -> ScheduleChoice:
@@ -206,6 +206,11 @@ def _without_mistakes(task: Task, language: str, *, best: bool) -> Kernel:
 def named_stream(root: int, name: str) -> np.random.Generator:
     """Return the random stream of one choice; it does not depend on which other choices are made."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([root, crc32(name.encode())])))
+
+
+def meaning_stream(person: int, idiom: Idiom, task: str) -> np.random.Generator:
+    """Return the stream that decides how an author who repairs a kernel understands its task."""
+    return named_stream(person, f"{idiom.id}:{task}")
 
 
 def _skeleton(context: Context) -> str:

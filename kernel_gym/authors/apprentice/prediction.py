@@ -35,7 +35,7 @@ class Prediction:
     """The chances that an attempt gives a feasible kernel, a feasible and better one, and one that compiles.
 
     In refining, `better` is the chance that the kernel is feasible and takes a move against the start point's
-    bottleneck. In drafting it equals `feasible`.
+    bottleneck. In drafting and in repair it equals `feasible`.
     """
 
     feasible: float
@@ -69,7 +69,7 @@ def _chances(
     chances = [(idiom, odds.estimate(idiom).probability) for idiom in needed]
     right = prod(_without(FAILURES, *chance) for chance in chances)
     compiled = prod(_without({"uncompilable"}, *chance) for chance in chances)
-    if start is None:
+    if start is None or not start.verdict.feasible:
         return right, right, compiled
     bottleneck = start.verdict.profile.bottleneck if isinstance(start.verdict, Feasible) else ""
     fits = {move.id for move in moves(author.language) if bottleneck in move.fits}

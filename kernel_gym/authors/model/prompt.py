@@ -4,9 +4,12 @@ The prompt always has the format and the task, and in refining the start point w
 latest attempts from it. Then follow the picked memories, in the order of the picks, and the API pages, as far as they
 fit. A memory that does not fit is cut, with a mark, if at least half of it fits; otherwise it is left out.
 
-Prompts are data with versions, so that one can be measured against another. Version 2 has a prompt of its own for the
-repair of a failed attempt, and gives code in memories the names of the example. Version 3 gives these names to the API
-pages too, leaves out the pages that repeat the system prompt, and says what to do with the numbers of a task.
+A start point that failed is to be repaired: the prompt has its code and what the verifier said in place of a profile.
+
+Prompts are data with versions, so that one can be measured against another. Version 2 also asks for a repair if a
+failed attempt at the task is among the memories, and gives code in memories the names of the example. Version 3 gives
+these names to the API pages too, leaves out the pages that repeat the system prompt, and says what to do with the
+numbers of a task.
 """
 
 from __future__ import annotations
@@ -57,10 +60,11 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class _Failed:
-    """A failed attempt to repair: its code and what the verifier said."""
+    """A failed attempt to repair: its code, what the verifier said, and the memory that it is, if it is one."""
 
     code: str
     feedback: str
+    note: Note | None = None
 
 
 def messages(
@@ -77,7 +81,7 @@ def messages(
     Args:
         task: The task to write a kernel for.
         context: The notes to show, the most important first.
-        start: The kernel to refine; None to draft a new one.
+        start: The kernel to refine, or to repair if it failed; None to draft a new one.
         budget: About how many tokens the messages may have.
         language: The language to write, a key of `LANGUAGES`.
         version: The version of the prompts, one of `VERSIONS`.
@@ -93,29 +97,32 @@ def messages(
     )
     context = tuple(_pages(context, language)) if version > 2 else context
     context = tuple(replace(note, text=_renamed(note.text, language, version)) for note in context)
-    failed = _failed(context, language, version) if start is None and version > 1 else None
-    template = _template("refine.md" if start else "repair.md" if failed else "draft.md", version)
+    failed = _failed(context, start, language, version)
+    template = _template("repair.md" if failed else "refine.md" if start else "draft.md", version)
     fixed = {
         "task": task,
         "shapes": list(_shapes(task)),
         "start": start,
         "children": start.children[-CHILDREN:] if start else (),
         "diagnosis": _diagnosis(start),
-        "failed": _Failed(*failed[1:]) if failed else None,
+        "failed": failed,
         "fence": _FENCES[start.kernel.form or "file"] if start else "",
     }
     base = len(system) + len(template.render(**fixed, notes=[]))
     room = int(budget * CHARACTERS_PER_TOKEN) - base
-    shown = tuple(note for note in context if not failed or note is not failed[0])
+    shown = tuple(note for note in context if not failed or note is not failed.note)
     user = template.render(**fixed, notes=list(_fitting(shown, room)))
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
-def _failed(context: Context, language: str, version: int) -> tuple[Note, str, str] | None:
-    """Return the first failed attempt at the task itself, with its code and what the verifier said."""
-    for note in context:
+def _failed(context: Context, start: StartPoint | None, language: str, version: int) -> _Failed | None:
+    """Return the attempt to repair: a start point that failed; in version 2 also the first failed attempt shown."""
+    if start is not None:
+        code = _renamed(start.kernel.source, language, version).rstrip()
+        return None if start.verdict.feasible else _Failed(code, start.verdict.feedback.strip())
+    for note in context if version > 1 else ():
         if note.kind == "trace" and note.same_task and note.code and note.verdict and not note.verdict.feasible:
-            return note, _renamed(note.code, language, version).rstrip(), note.verdict.feedback.strip()
+            return _Failed(_renamed(note.code, language, version).rstrip(), note.verdict.feedback.strip(), note)
     return None
 
 
@@ -201,7 +208,7 @@ def _diagnosis(start: StartPoint | None) -> str:
 
 @cache
 def prompts_digest(version: int = VERSION, submission: Form = "file") -> str:
-    """Return a hash of all prompt files of a version for a form of kernels."""
+    """Return a hash of the prompt files of a version for a form of kernels; the repair of version 1 is not in it."""
     version = 1 if submission == "bundle" else version
     pairs = [BUNDLE] if submission == "bundle" else LANGUAGES.values()
     names = ["draft.md", "refine.md", *(name for pair in pairs for name in pair)]

@@ -38,13 +38,15 @@ ALL_TASKS = "All tasks"
 class TaskOutcome:
     """What a run reached on one task.
 
-    `solved_at` is the first feasible attempt, counted from 1, and `best_us` the lowest latency; None if the task was
-    not solved. `oracle_us` is the latency of the oracle's kernel, None if the run did not record it.
+    `solved_at` is the first feasible attempt, counted from 1, `best_us` the lowest latency and `first_us` that of the
+    first feasible attempt; None if the task was not solved. `oracle_us` is the latency of the oracle's kernel, None if
+    the run did not record it.
     """
 
     solved_at: int | None = None
     best_us: float | None = None
     oracle_us: float | None = None
+    first_us: float | None = None
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,8 @@ def curves(config: RunConfig, records: Sequence[Record], tasks: Sequence[str]) -
 def _task_outcome(history: Sequence[Record], oracle_us: float | None) -> TaskOutcome:
     first = _first(history, "feasible")
     latencies = [latency for record in history if (latency := record["verdict"]["latency_us"]) is not None]
-    return TaskOutcome(int(first) + 1 if first < len(history) else None, min(latencies, default=None), oracle_us)
+    solved_at = int(first) + 1 if first < len(history) else None
+    return TaskOutcome(solved_at, min(latencies, default=None), oracle_us, latencies[0] if latencies else None)
 
 
 def comparable(runs: Iterable[tuple[Sequence[str], Over]]) -> dict[str, list[RunOutcome]]:

@@ -10,7 +10,7 @@ import gymnasium as gym
 from kernel_gym.envs import factories
 from kernel_gym.envs.forecast.bank import ForecastBank
 from kernel_gym.envs.forecast.environment import ForecastEnv, ForecastVectorEnv
-from kernel_gym.errors import ConfigError
+from kernel_gym.envs.forecast.initial_memory import load_initial_memory
 from kernel_gym.experiments.runs.recording_env import RecordingEnv, RecordingVectorEnv
 from kernel_gym.experiments.runs.run_environments import RunEnvironments, keyword_arguments
 from kernel_gym.experiments.runs.run_plan import environment_options
@@ -25,22 +25,24 @@ class ForecastEnvironments(RunEnvironments):
 
     def _prepare(self) -> None:
         """There is no author to ask and no kernel to verify."""
-        config = self.plan.config
-        if config.initial_memory:
-            raise ConfigError("a run on forecasts begins with the seed knowledge: leave initial_memory out")
-        self._options = replace(environment_options(config, self.plan.folder), bank=None)
-        self._begin_with_seed_items(len(seed_items("ascendc")))
+        config, folder, seeds = self.plan.config, self.plan.folder, seed_items("ascendc")
+        self._options = replace(environment_options(config, folder), bank=None)
+        self._begin_with_seed_items(len(seeds))
         self._bank: ForecastBank | None = None
+        self._memory = folder.resolve(config.initial_memory) if config.initial_memory else None
+        if self._memory is not None:
+            initial = load_initial_memory(self._memory, seeds, self.plan.task_ids)
+            self._initial_items, self._new_ids = len(seeds) + len(initial.items), initial.new_ids
 
     def __call__(self) -> gym.Env[Any, Any]:
         """Make the environment that works on one task after another."""
-        env = ForecastEnv(**keyword_arguments(self._options))
+        env = ForecastEnv(initial_memory=self._memory, **keyword_arguments(self._options))
         self._bank = env.bank
         return RecordingEnv(env, self.recorder)
 
     def vector(self) -> gym.vector.VectorEnv[Any, Any, Any]:
         """Make the environment that works on all tasks of a batch in lock-step."""
-        envs = ForecastVectorEnv(self.plan.batch, **keyword_arguments(self._options))
+        envs = ForecastVectorEnv(self.plan.batch, initial_memory=self._memory, **keyword_arguments(self._options))
         self._bank = envs.bank
         return RecordingVectorEnv(envs, self.recorder)
 

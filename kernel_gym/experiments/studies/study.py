@@ -35,7 +35,7 @@ Watch = Callable[[int, int], None]
 """Called about once a second with: attempts on record, attempts in all."""
 
 #: Attempts without a device that take about as long as the start of a process, which is mostly the import of libraries.
-SHORT_RUN = 5_000
+SHORT_RUN = 1_000
 
 
 @dataclass(frozen=True)
@@ -183,6 +183,7 @@ class Study:
         for shard in shards:
             activity.prepare(f"{shard.label}: {len(shard.tasks)} tasks without a device")
             try:
+                self._copy_memory(shard)
                 train(shard.config, RunFolder(self.path(shard)), lambda *counts: show())
             except Exception as error:
                 if not isinstance(error, KernelGymError):

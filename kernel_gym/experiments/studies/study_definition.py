@@ -3,7 +3,8 @@
 A study crosses arms (variations of the settings), agents and seeds. Each combination is a *shard*: one run in one
 folder. `phases` name the tasks: all tasks of a phase are worked on in lock-step, one phase after another on one memory.
 An arm with `memory: other` begins with the bank of the shard of `other` that has the same seed (and the same agent, if
-`other` has several).
+`other` has several). `{seed}` in the name of an author profile is replaced by the seed, so that every seed has its own
+author.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -62,6 +63,24 @@ class Published(_Data):
     value: str
 
 
+class Prediction(_Data):
+    """A published figure that the study predicts.
+
+    `published` is the share of so many `tasks`, a difference of shares, or a median speedup. `of` names the contenders
+    whose tasks count together, `minus` the contender whose share is subtracted. Tasks of other suites than `suite` do
+    not count, nor attempts `after` the first so many; 0: all count.
+    """
+
+    figure: str
+    published: float
+    tasks: int = Field(ge=1)
+    of: tuple[str, ...] = Field(min_length=1)
+    minus: str = ""
+    suite: str = ""
+    after: int = Field(0, ge=0)
+    measure: Literal["correct", "speedup"] = "correct"
+
+
 class StudyDefinition(_Data):
     """A named study as its YAML file defines it.
 
@@ -71,7 +90,7 @@ class StudyDefinition(_Data):
     It is not compared itself; tables state every agent's regret against it. `marks` are numbers of attempts per task
     after which the share of solved tasks is stated too. `contrasts` are the differences that are tested: contender,
     reference, measure. All others are descriptive. `margins` has the margin of equivalence by measure, where it is not
-    the measure's own.
+    the measure's own. `options` has constructor arguments by agent, for all arms that give none.
     """
 
     about: str
@@ -87,10 +106,12 @@ class StudyDefinition(_Data):
     contrasts: tuple[Contrast, ...] = ()
     margins: dict[str, float] = Field(default_factory=dict)
     settings: dict[str, Any] = Field(default_factory=dict)
+    options: dict[str, dict[str, Any]] = Field(default_factory=dict)
     arms: dict[str, Arm] = Field(default_factory=lambda: {"": Arm()})
     sizes: dict[str, Size]
     marks: tuple[int, ...] = ()
     published: tuple[Published, ...] = ()
+    predictions: tuple[Prediction, ...] = ()
 
     @model_validator(mode="after")
     def _check_measures(self) -> Self:
@@ -260,7 +281,7 @@ def _shard(definition: StudyDefinition, size: Size, name: str, agent: str, seed:
         raise ConfigError(f"the phases of a run must name equally many tasks, not {sorted(batches)}")
     fixed: dict[str, Any] = {
         "agent": agent,
-        "agent_options": arm.options.get(agent, {}),
+        "agent_options": arm.options.get(agent, definition.options.get(agent, {})),
         "seed": seed,
         "tasks": [task.id for phase in phases for task in phase],
         "batch": batches.pop(),
@@ -273,6 +294,9 @@ def _shard(definition: StudyDefinition, size: Size, name: str, agent: str, seed:
     if agent in definition.alone:
         fixed["env"] = {"memory": "fresh"}
     layers = merged(merged(merged(definition.settings, arm.settings), size.settings), fixed)
+    author = layers.get("env", {}).get("author_options", {})
+    if "profile" in author:
+        author["profile"] = str(author["profile"]).replace("{seed}", str(seed))
     return Shard(name, agent, seed, resolve(overrides=layers), tuple(fixed["tasks"]), source)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from kernel_gym.experiments.runs.figures import FIGURES, RunOutcome, TaskOutcome, by_seed, intervals
 from kernel_gym.experiments.statistics import Cells, Interval, crossed_mean, interval
 from kernel_gym.experiments.studies.contrasts import MEASURES, Contrast, Difference, difference, judged
+from kernel_gym.experiments.studies.predictions import prediction_rows, predictions_summary, predictions_table
 from kernel_gym.experiments.studies.sample_efficiency import LEVELS, attempts_needed, attempts_to_solve
 from kernel_gym.experiments.studies.study import Study
 from kernel_gym.experiments.studies.study_definition import StudyDefinition
@@ -189,6 +190,8 @@ def results(name: str, definition: StudyDefinition, study: Study) -> str:
     differences = judged(study.outcomes(), definition.contrasts, definition.margins)
     parts = [f"# {name}", definition.about, definition.question, _size(study), f"## {CONTRASTS}"]
     parts += [markdown(table) for table in contrast_tables(differences)] or [untested(definition.contrasts)]
+    if rows := prediction_rows(definition.predictions, study.outcomes()):
+        parts += ["## Predictions", predictions_summary(rows), markdown(predictions_table(rows))]
     for title, runs in study.comparable().items():
         pairs = definition.compared(list(intervals(runs)))
         tables = [figures_table(runs), standing_table(runs, definition.yardstick)]

@@ -11,14 +11,14 @@ from kernel_gym import suites
 from kernel_gym.authors.apprentice import Apprentice
 from kernel_gym.authors.apprentice.behaviour.idioms import idioms
 from kernel_gym.authors.apprentice.behaviour.profile import Profile, load_profile
-from kernel_gym.authors.apprentice.calibration.fit import fit, with_constants
-from kernel_gym.authors.apprentice.calibration.idiom_table import IdiomTable, demonstration, idiom_table
+from kernel_gym.authors.apprentice.calibration.fit import fit, fit_members, with_constants
+from kernel_gym.authors.apprentice.calibration.idiom_table import IdiomTable, idiom_table
 from kernel_gym.authors.apprentice.calibration.protocols import Protocols
 from kernel_gym.authors.apprentice.calibration.targets import Figure, Targets, load_targets, packaged_targets
-from kernel_gym.authors.contract import Note
+from kernel_gym.authors.demonstration import demonstration
+from kernel_gym.cli import author_fit
 from kernel_gym.cli.author_fit import profile_text
 from kernel_gym.errors import ConfigError
-from kernel_gym.verdict import Feasible
 
 NAMES = ("relu", "gelu", "softmax", "square_matrix_multiplication")
 
@@ -35,8 +35,7 @@ def figure(protocol: str, attempts: int, gate: str, share: float = 0.0) -> Figur
 def test_the_chance_of_a_draft_is_the_share_of_the_authors_drafts(table):
     """The closed form agrees with what the author writes, counted by the declared effects of its mistakes."""
     author = Apprentice(Profile(name="test", skill=1.5, boundary=2.0))
-    text = demonstration()
-    context = (Note("trace", text, text, Feasible("Correct.", latency=1.0)),)
+    context = (demonstration("ascendc"),)
     task, rng = suites.find_task("level1/gelu"), np.random.default_rng(0)
     drafts = [author.explain(task, context, None, rng).choices for _ in range(150)]
     good = np.mean([not any(_harmful(choice) for choice in draft) for draft in drafts])
@@ -99,6 +98,49 @@ def test_a_fitted_profile_can_be_used(table, tmp_path):
     assert load_profile(f"{file}~1").formula == result.ensemble[1]["formula"]
 
 
+def test_members_draw_what_the_targets_do_not_determine(table, tmp_path):
+    targets = Targets(
+        source="test", fit=("skill",), draw=("page", "skeleton"), figures=(figure("pass@k", 1, "correct", 0.3),)
+    )
+    result = fit(targets, Protocols(table), load_profile("middle"), generations=2, members=4)
+    assert len({member["page"] for member in result.ensemble}) == len(result.ensemble) > 1
+    assert all(0.75 <= member["page"] <= 3.0 and 0 <= member["skeleton"] <= 1 for member in result.ensemble)
+    assert [member["page"] for member in result.ensemble] == [
+        round(load_profile(f"middle~{number}").page, 4) for number in range(len(result.ensemble))
+    ]
+    assert result.profile.page == load_profile("middle").page, "the best profile draws nothing"
+    for names in ({"draw": ("skill",)}, {"draw": ("belief",)}):  # one is fitted, the other has no range
+        with pytest.raises(ConfigError, match="cannot be drawn"):
+            fit(targets.model_copy(update=names), Protocols(table), load_profile("middle"))
+
+
+def test_each_member_of_an_ensemble_is_fitted_on_its_own(table, tmp_path):
+    strong = tmp_path / "strong.yaml"
+    strong.write_text("skill: 1.0\nmembers: [{skill: 1.0, verified: 2.0}, {skill: 0.5, verified: 6.0}]\n")
+    targets = Targets(source="test", person=50, fit=("skill",), figures=(figure("pass@k", 4, "correct", 0.1),))
+    result = fit_members(targets, Protocols(table), str(strong), generations=4)
+    assert [member["verified"] for member in result.ensemble] == [2.0, 6.0]
+    assert all(member["skill"] < 0.5 for member in result.ensemble)
+    assert result.ensemble[0]["skill"] > result.ensemble[1]["skill"], "who reads a demonstration worse needs more skill"
+    weaker = tmp_path / "weaker.yaml"
+    weaker.write_text(profile_text(result, targets))
+    assert (load_profile(f"{weaker}~1").person, load_profile(f"{weaker}~1").verified) == (51, 6.0)
+    assert load_profile(f"{strong}~1").person == 1
+
+
+def test_a_figure_may_be_over_several_suites():
+    both = Figure(protocol="pass@k", suite="level1+level2", attempts=1, gate="correct", share=0.1)
+    assert both.suites == ("level1", "level2")
+    assert load_targets("weaker-1").figures[0].suites == ("level1", "level2")
+
+
+def test_constants_that_are_fitted_as_one_are_one_row(table, capsys):
+    targets = Targets(source="test", fit=("skill", "meaning"), figures=(figure("pass@k", 1, "correct", 0.3),))
+    author_fit._print(fit(targets, Protocols(table), load_profile("middle"), generations=1, members=2), targets)
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert names == ["skill", "meaning"]
+
+
 @pytest.mark.slow
 def test_the_result_does_not_depend_on_the_number_of_processes(table):
     targets = Targets(source="test", fit=("skill",), figures=(figure("repair", 4, "correct", 0.3),))
@@ -112,7 +154,7 @@ def test_the_result_does_not_depend_on_the_number_of_processes(table):
 def test_packaged_targets_can_be_read(name):
     targets = load_targets(name)
     assert targets.source
-    assert load_profile(targets.base)
+    assert targets.base == "calibrated" or load_profile(targets.base)
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,12 @@ import pytest
 
 from kernel_gym import suites
 from kernel_gym.authors.conformance import AuthorContract
-from kernel_gym.authors.contract import Author, Batching, Closing, Note, WriteRequest
+from kernel_gym.authors.contract import Author, Batching, Closing, Note, StartPoint, WriteRequest
 from kernel_gym.authors.model import BatchedAuthor, LocalAuthor, ReplayAuthor
 from kernel_gym.authors.model import local as local_authors
 from kernel_gym.authors.model.prompt import messages, prompts_digest
 from kernel_gym.errors import ConfigError
+from kernel_gym.kernel import Kernel
 from kernel_gym.llm.local import endpoints
 from kernel_gym.llm.local.server import LlamaServer
 from kernel_gym.verdict import Feasible, Uncompilable
@@ -121,6 +122,18 @@ def test_version_2_shows_code_in_the_names_of_the_example() -> None:
     user = messages(suites.find_task(RELU), (note,), None, 24_000, version=2)[1]["content"]
     assert '#include "kernel_gym.h"\nusing namespace AscendC;\nAdd(args->inputs, xQueue, perCore);' in user
     assert code in messages(suites.find_task(RELU), (note,), None, 24_000, version=1)[1]["content"]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("language", ["ascendc", "cuda"])
+def test_a_failed_start_point_is_repaired(version: int, language: str) -> None:
+    start = StartPoint(Kernel("int x;", language), Uncompilable("line 1: 'Foo' was not declared"))
+    other = Note("practice", "Use two buffers.")
+    user = messages(suites.find_task(RELU), (other,), start, 24_000, language, version)[1]["content"]
+    assert user.count("```cpp\nint x;\n```") == 1
+    assert "# Why it failed\n\nline 1: 'Foo' was not declared" in user
+    assert "Use two buffers." in user
+    assert "faster" not in user
 
 
 def test_version_2_has_a_prompt_of_its_own_for_repair() -> None:

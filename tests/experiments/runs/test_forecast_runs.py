@@ -13,11 +13,15 @@ from forecast_tasks import FIVE
 from script import run_script
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from kernel_gym import suites
 from kernel_gym.agents import scoring, value
 from kernel_gym.agents.contract import Agent, BudgetSpent, Info, MakeEnv, Metrics, Observation
 from kernel_gym.agents.random import RandomAgent
+from kernel_gym.authors.apprentice.behaviour.idioms import idioms
+from kernel_gym.authors.apprentice.behaviour.reading import read_note
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.envs.forecast.environment import ForecastVectorEnv
+from kernel_gym.envs.prompt_context import note
 from kernel_gym.envs.vector import view
 from kernel_gym.errors import KernelGymError
 from kernel_gym.experiments.reports.report import finished, write_report
@@ -193,7 +197,7 @@ def test_what_was_trained_on_forecasts_is_evaluated_on_the_device(tmp_path: Path
     ("settings", "words"),
     [
         ({"tasks": ["relu", "level1/19"]}, "count twice"),
-        ({"initial_memory": "memory.jsonl"}, "initial_memory"),
+        ({"initial_memory": "memory.jsonl"}, "cannot read .*memory.jsonl"),
         ({"env": {"device": "cuda"}}, "no device"),
         ({"env": {"forecast": False, "table": "small"}}, "env.table was removed"),
         ({"rounds": 2, "env": {"stages": "draft"}}, "rounds"),
@@ -273,3 +277,36 @@ def test_agents_are_compared_on_forecasts_from_the_command_line(tmp_path: Path) 
     done = run_script("compare", *words, "--json", "--out", tmp_path / "compared")
     assert done.returncode == 0, done.stderr
     assert set(json.loads(done.stdout)["intervals"]) == {"random", "similarity"}
+
+
+def test_a_run_begins_with_the_memories_of_another(tmp_path: Path) -> None:
+    """Its items are candidates with the ids of the bank, are read as their texts say, and values follow them."""
+    others, own = list(FIVE[:3]), list(FIVE[3:])
+    run(tmp_path / "a", config(tasks=others, budget=6, env={"author_options": {"profile": "strong"}}))
+    with MemoryBank(tmp_path / "a" / "bank.sqlite", StaticEmbedder(), read_only=True) as bank:
+        bank.export(tmp_path / "memory.jsonl")
+        items = {item.id: item for item in bank.items()}
+        vectors = dict(zip(items, bank.vectors(list(items)), strict=True))
+        outcomes = bank.outcomes(list(items))
+    memory = str(tmp_path / "memory.jsonl")
+    settings = config(tasks=own, initial_memory=memory, initial_agent=str(tmp_path / "a" / "agent"))
+    run(tmp_path / "b", settings)
+    assert min(id for row in journal(tmp_path / "b") for id in row["produced"]) == len(items) + 1
+
+    env = ForecastVectorEnv(1, initial_memory=memory, tasks=own, budget=2, pool_factor=30)
+    _, infos = env.reset(seed=0)
+    assert {one.item.task for one in infos["candidates"][0]} & set(others)
+    assert len(env.bank) == len(items)
+    for id, item in items.items():
+        own_item, place = env.bank.item(id), int(env.bank.places(id))
+        assert (own_item.text, own_item.verdict, own_item.stage) == (item.text, item.verdict, item.stage)
+        reading = read_note(note(item, suites.find_task("level1/relu")))
+        assert (env.items.feasible[place], env.items.length[place]) == (item.feasible, reading.length)
+        if item.kind is Kind.TRACE:
+            right = [bool((sight := reading.sights.get(name)) and sight.right) for name in idioms()]
+            assert env.items.right[place, : len(right)].tolist() == right
+        assert np.vecdot(vectors[id], env.items.vectors[place]) > 0.999
+        uses = {stage: one.uses for stage, one in outcomes[id].items()}
+        assert sum(env.bank.record_of[id - 1, :2]) == sum(uses.values())
+    with pytest.raises(KernelGymError, match="memories of level1/"):
+        ForecastVectorEnv(1, initial_memory=memory, tasks=others)

@@ -16,6 +16,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from kernel_gym.data_files import parse_yaml
 from kernel_gym.errors import ConfigError
 
+#: The constants that state the log-odds of one idiom.
+_STATED = {
+    "meaning.formula": "formula",
+    "meaning.boundary": "boundary",
+    "meaning.precision": "precision",
+    "axis.stride": "axis",
+}
+
 
 class Profile(BaseModel):
     """The constants of one author.
@@ -92,6 +100,12 @@ class Profile(BaseModel):
         """Return a hash of everything in the profile."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
+    def stated_odds(self, idiom: str) -> float | None:
+        """Return the log-odds that the profile states for an idiom; None where the idiom's own prior counts."""
+        constant = _STATED.get(idiom)
+        odds: float | None = getattr(self, constant) if constant else None
+        return odds
+
     def own_offset(self, idiom: str, task: str) -> float:
         """Return what this author adds to the log-odds of an idiom in kernels for a task, in every attempt."""
         belief = self.belief and self.belief * _standard_normal(self.person, f"belief:{idiom}")
@@ -100,7 +114,7 @@ class Profile(BaseModel):
     def sampled(self, seed: int) -> Profile:
         """Return a profile with every constant drawn around this one's, within the range that `ranges.yaml` gives."""
         drawn: dict[str, Any] = {"name": f"{self.name}~{seed}", "about": f"{self.about} Drawn with seed {seed}."}
-        for name, spread in _ranges().items():
+        for name, spread in ranges().items():
             # A stream for each field: a new one leaves the others as they are.
             unit = np.random.default_rng([seed, crc32(name.encode())]).uniform(-1, 1)
             drawn[name] = _moved(float(getattr(self, name)), float(unit), spread)
@@ -123,10 +137,11 @@ def _moved(value: float, unit: float, spread: dict[str, float]) -> float:
 
 
 @lru_cache(maxsize=1)
-def _ranges() -> dict[str, dict[str, float]]:
+def ranges() -> dict[str, dict[str, float]]:
+    """Return how far sampled profiles lie from their base, by constant."""
     text = resources.files(__package__).joinpath("ranges.yaml").read_text()
-    ranges: dict[str, dict[str, float]] = parse_yaml(text)
-    return ranges
+    spreads: dict[str, dict[str, float]] = parse_yaml(text)
+    return spreads
 
 
 def profile_names() -> tuple[str, ...]:
@@ -151,18 +166,33 @@ def load_profile(name: str) -> Profile:
         ConfigError: There is no such profile.
     """
     base, sampled, seed = name.partition("~")
-    packaged = resources.files(__package__).joinpath("profiles", f"{base}.yaml")
-    file = packaged if packaged.is_file() or not base.endswith(".yaml") else Path(base)
-    if not file.is_file():
-        raise ConfigError(f"unknown author profile {base!r}; known: {', '.join(profile_names())}")
+    constants = _constants(base)
     if sampled and not seed.isdecimal():
         raise ConfigError(f"a sampled profile is a name, ~ and a number, such as {base}~7, not {name!r}")
-    constants = {"name": Path(base).stem} | parse_yaml(file.read_text())
     members = constants.pop("members", None)
     profile = Profile.model_validate(constants)
     if not sampled:
         return profile
     if not members:
         return profile.sampled(int(seed))
-    own = members[int(seed) % len(members)] | {"name": f"{profile.name}~{seed}", "person": int(seed)}
+    own = members[int(seed) % len(members)] | {"name": f"{profile.name}~{seed}", "person": profile.person + int(seed)}
     return Profile.model_validate(profile.model_dump() | own)
+
+
+def profile_members(name: str) -> tuple[dict[str, float], ...]:
+    """Return the constants of a fitted profile's members; none for a profile that was not fitted.
+
+    Raises:
+        ConfigError: There is no such profile.
+    """
+    return tuple(_constants(name).get("members", ()))
+
+
+def _constants(name: str) -> dict[str, Any]:
+    """Return what a profile's file says."""
+    packaged = resources.files(__package__).joinpath("profiles", f"{name}.yaml")
+    file = packaged if packaged.is_file() or not name.endswith(".yaml") else Path(name)
+    if not file.is_file():
+        raise ConfigError(f"unknown author profile {name!r}; known: {', '.join(profile_names())}")
+    constants: dict[str, Any] = {"name": Path(name).stem, **parse_yaml(file.read_text())}
+    return constants

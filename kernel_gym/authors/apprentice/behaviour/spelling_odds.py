@@ -61,12 +61,7 @@ class SpellingOdds:
 
     def prior(self, idiom: Idiom) -> float:
         """Return the log-odds of the right spelling without any help."""
-        stated = {
-            "meaning.formula": self.profile.formula,
-            "meaning.boundary": self.profile.boundary,
-            "meaning.precision": self.profile.precision,
-            "axis.stride": self.profile.axis,
-        }.get(idiom.id)
+        stated = self.profile.stated_odds(idiom.id)
         prior = idiom.prior.probability
         odds = log(prior / (1 - prior)) + self.profile.skill if stated is None else stated
         return odds + self.profile.own_offset(idiom.id, self.task)

@@ -11,17 +11,20 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from kernel_gym.authors.apprentice.behaviour.misreading import KINDS
-from kernel_gym.authors.apprentice.behaviour.profile import Profile
+from kernel_gym.authors.apprentice.behaviour.profile import Profile, load_profile, profile_members, ranges
 from kernel_gym.authors.apprentice.calibration.protocols import Protocols
 from kernel_gym.authors.apprentice.calibration.targets import Targets
 from kernel_gym.errors import ConfigError
 
+#: A constant that has no typical value: its draws are uniform between 0 and 1.
+SKELETON = "skeleton"
 #: The constants that can be fitted, with their ranges. `meaning` stands for formula, boundary and precision alike.
 RANGES: dict[str, tuple[float, float]] = {
     "skill": (-4.0, 3.0),
@@ -54,7 +57,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Fit:
-    """The best profile of a search, its rows, and the ensemble of those that fit as well (the best one first)."""
+    """The best profile of a search, its rows, and the ensemble of those that fit as well (the best one first).
+
+    Members have the constants that were fitted and those that each of them draws.
+    """
 
     profile: Profile
     deviance: float
@@ -94,9 +100,10 @@ def fit(
         ConfigError: A constant cannot be fitted.
     """
     names = targets.fit or tuple(RANGES)
-    unknown = sorted(set(names) - set(RANGES))
-    if unknown:
+    if unknown := sorted(set(names) - set(RANGES)):
         raise ConfigError(f"{', '.join(unknown)} cannot be fitted; these can: {', '.join(RANGES)}")
+    if fixed := sorted(set(targets.draw) - (drawn_constants() - set(names))):
+        raise ConfigError(f"{', '.join(fixed)} cannot be drawn; these can: {', '.join(sorted(drawn_constants()))}")
     objective = _Deviance(targets, protocols, base, names)
     tried: list[tuple[float, NDArray[np.float64]]] = []
     generation = 0
@@ -127,10 +134,41 @@ def fit(
             callback=report,
         )
     chosen = _ensemble(tried, len(names), members)
-    ensemble = tuple(_constants(names, values) for _, values in chosen)
-    best = with_constants(base, ensemble[0])
+    fitted = [_constants(names, values) for _, values in chosen]
+    best = with_constants(base, fitted[0])
     rows = _rows(targets, protocols.figures(best, targets.figures))
+    ensemble = tuple(constants | drawn(base, targets.draw, number) for number, constants in enumerate(fitted))
     return Fit(best, chosen[0][0], rows, ensemble, tuple(value for value, _ in chosen), len(tried))
+
+
+def fit_members(targets: Targets, protocols: Protocols, base: str, **search: Any) -> Fit:
+    """Fit each member of an ensemble on its own; return the fit of the first with all members.
+
+    Args:
+        targets: The figures, and the names of the free constants.
+        protocols: Computes the figures of a profile.
+        base: The name of the profile with the members.
+        **search: Arguments of `fit`: generations, seed, workers, progress.
+    """
+    own = profile_members(base)
+    bases = [load_profile(f"{base}~{number}") for number in range(len(own))]
+    fits = [fit(targets, protocols, member, members=1, **search) for member in bases]
+    ensemble = tuple(constants | single.ensemble[0] for constants, single in zip(own, fits, strict=True))
+    evaluations = sum(single.evaluations for single in fits)
+    best = with_constants(load_profile(base), fits[0].ensemble[0])
+    return Fit(best, fits[0].deviance, fits[0].rows, ensemble, tuple(single.deviance for single in fits), evaluations)
+
+
+def drawn_constants() -> set[str]:
+    """Return the constants that members of an ensemble can draw."""
+    return {SKELETON, *ranges()}
+
+
+def drawn(base: Profile, names: Iterable[str], number: int) -> dict[str, float]:
+    """Return constants that a member of an ensemble draws, around those of `base` as `Profile.sampled` does."""
+    sampled = base.sampled(number)
+    share = float(np.random.default_rng([number, crc32(SKELETON.encode())]).random())
+    return {name: round(share if name == SKELETON else float(getattr(sampled, name)), 4) for name in names}
 
 
 @dataclass(frozen=True)

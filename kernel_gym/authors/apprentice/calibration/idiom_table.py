@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +15,8 @@ from kernel_gym.authors.apprentice.behaviour.misreading import KINDS, misread, m
 from kernel_gym.authors.apprentice.behaviour.reading import Reading, read_note
 from kernel_gym.authors.apprentice.frontend.lowering import lower
 from kernel_gym.authors.apprentice.prediction import needed_idioms
-from kernel_gym.authors.contract import Note
+from kernel_gym.authors.demonstration import demonstration
 from kernel_gym.tasks.task import Task
-from kernel_gym.verdict import Feasible
 
 #: Schedules that are drawn for each task.
 SCHEDULES = 4
@@ -47,14 +45,9 @@ class IdiomTable:
         return np.array([idiom.meaning for idiom in self.idioms])
 
 
-def demonstration(language: str = "ascendc") -> str:
-    """Return the kernel that is shown in protocols with one demonstration."""
-    name = {"ascendc": "example.cpp", "cuda": "example_cuda.cu"}[language]
-    return resources.files("kernel_gym.authors.model").joinpath("prompts", "1", name).read_text()
-
-
 def idiom_table(tasks: Sequence[Task], base: Apprentice) -> IdiomTable:
-    """Return the table of some tasks, for the schedules that `base` drafts."""
+    """Return the table of some tasks, for the schedules that `base` drafts when it is shown the demonstration."""
+    shown = demonstration(base.language)
     columns = (*idioms(base.language).values(), *map(misreading, KINDS))
     index = {idiom.id: column for column, idiom in enumerate(columns)}
     needed = np.zeros((len(tasks), SCHEDULES, len(columns)), bool)
@@ -63,12 +56,11 @@ def idiom_table(tasks: Sequence[Task], base: Apprentice) -> IdiomTable:
         plan = lower(task)
         misreadable = [index[misreading(kind).id] for kind in KINDS if misread(plan, kind) is not None]
         for schedule in range(SCHEDULES):
-            choice = base.choose_schedule(plan, (), None, schedule)
+            choice = base.choose_schedule(plan, (shown,), None, schedule)
             spelled = [index[idiom.id] for idiom in needed_idioms(base.language, plan, choice.schedule)]
             needed[row, schedule, spelled + misreadable] = True
     prior = np.array([idiom.prior.probability for idiom in columns])
-    text = demonstration(base.language)
-    reading = read_note(Note("trace", text, text, Feasible("Correct.", latency=1.0)), base.language)
+    reading = read_note(shown, base.language)
     return IdiomTable(
         columns,
         needed,

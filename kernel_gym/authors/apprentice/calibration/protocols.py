@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel_gym.authors.apprentice.behaviour.misreading import KINDS
 from kernel_gym.authors.apprentice.behaviour.profile import Profile
 from kernel_gym.authors.apprentice.calibration.idiom_table import IdiomTable
 from kernel_gym.authors.apprentice.calibration.targets import Figure
@@ -46,19 +45,18 @@ class Protocols:
         return np.array([self._share(figure, drafts, chains) for figure in figures])
 
     def _share(self, figure: Figure, drafts: dict[str, Array], chains: dict[str, Array]) -> float:
-        tasks = self.table.suites == figure.suite
+        tasks = np.isin(self.table.suites, figure.suites)
         if figure.protocol == "pass@k":
             return float(np.mean(1 - (1 - drafts[figure.gate][:, tasks]) ** figure.attempts))
         return float(np.mean(chains[figure.gate][:, tasks] < figure.attempts))
 
     def _odds(self, profile: Profile) -> Array:
         """Return the log-odds of every idiom in a draft, by person, task and idiom."""
-        stated = {f"meaning.{kind}": getattr(profile, kind) for kind in KINDS}
-        stated["axis.stride"] = profile.axis
         base = self.table.prior + profile.skill + profile.verified * self.table.demonstrated
         for column, idiom in enumerate(self.table.idioms):
-            if stated.get(idiom.id) is not None:
-                base[column] = stated[idiom.id]
+            stated = profile.stated_odds(idiom.id)
+            if stated is not None:
+                base[column] = stated
             elif idiom.meaning:
                 base[column] = np.inf  # never misread
         belief, grasp = self._offsets

@@ -13,8 +13,9 @@ from kernel_gym.errors import ConfigError
 
 
 class Figure(BaseModel):
-    """One figure: the share of a suite's tasks that pass a gate within a number of attempts.
+    """One figure: the share of tasks that pass a gate within a number of attempts.
 
+    `suite` names the suite of the tasks, or several joined by `+`; `tasks` is how many the share was counted on.
     In `pass@k` every attempt is a new draft with one demonstration and nothing else. In `repair` every attempt mends
     the one before with its message.
     """
@@ -29,19 +30,31 @@ class Figure(BaseModel):
     tasks: int = Field(100, ge=1)
 
     @property
+    def suites(self) -> tuple[str, ...]:
+        """The suites that the tasks come from."""
+        return tuple(self.suite.split("+"))
+
+    @property
     def label(self) -> str:
         """The figure's name in tables."""
         return f"{self.protocol}, {self.suite}, {self.gate} within {self.attempts}"
 
 
 class Targets(BaseModel):
-    """Figures to fit, with their source. `fit` names the profile's constants that are free, `base` gives the others."""
+    """Figures to fit, with their source.
+
+    `fit` names the profile's constants that are free, `base` gives the others. If `base` is an ensemble, each of its
+    members is fitted. `draw` names constants on which the protocols have no bearing: each member of the ensemble draws
+    its own. `person` is added to the number of a member, so that authors of different models have different beliefs.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     source: str
     base: str = "middle"
+    person: int = Field(0, ge=0)
     fit: tuple[str, ...] = ()
+    draw: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = Field(min_length=1)
 
 

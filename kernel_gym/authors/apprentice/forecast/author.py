@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
-from kernel_gym.authors.apprentice.author import named_stream
+from kernel_gym.authors.apprentice.author import meaning_stream, named_stream
 from kernel_gym.authors.apprentice.behaviour.misreading import KINDS, misreading
 from kernel_gym.authors.apprentice.behaviour.profile import Profile
 from kernel_gym.authors.apprentice.behaviour.spelling_odds import SpellingOdds
@@ -30,13 +30,22 @@ Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
+class Failure:
+    """What a kernel to mend shows: the idioms that it has right, and those that its verdict points at."""
+
+    right: Flags
+    pointed: Flags
+
+
+@dataclass(frozen=True)
 class StartVariant:
-    """The start point of a refinement: its place, schedule and bottleneck, and the schedules tried from it."""
+    """The start point: place, schedule, bottleneck, the schedules tried from it; of one to mend the failure."""
 
     place: int
     schedule: Schedule
-    bottleneck: str
+    bottleneck: str = ""
     tried: tuple[Schedule, ...] = ()
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,7 @@ class ForecastAuthor:
             self._spellings + place for place, kind in enumerate(KINDS) if getattr(profile, kind) is not None
         )
         self._priors: dict[str, Numbers] = {}
+        self._readings_of: dict[str, Numbers] = {}
         self._drafting = [place for place, move in enumerate(self._moves) if move.draft]
         self._rngs: dict[tuple[int, str], BatchedRng] = {}
         self._drafted: dict[tuple[str, bytes], Schedule] = {}
@@ -160,26 +170,38 @@ class ForecastAuthor:
         shown = np.stack([r.shown if profile.reads else np.full_like(r.shown, -1) for r in requests])
         doubles = np.stack([self._rng(seed, r.texts.task.id).doubles(r.number) for r in requests])
         prompted: Numbers = np.where(readings.shows[shown].any(axis=1), profile.prompted, 0.0)
-        refined = [i for i, r in enumerate(requests) if r.start is not None and profile.reads and not profile.fluent]
+        begun = [i for i, r in enumerate(requests) if r.start is not None and profile.reads and not profile.fluent]
+        mended = [i for i in begun if _start(requests[i]).failure is not None]
+        refined = [i for i in begun if i not in mended]
         touched = np.zeros((len(requests), len(self._idioms)), np.bool_)
         schedules = self._drafts(requests, prompted, doubles)
+        for i in mended:
+            schedules[i] = _start(requests[i]).schedule
         for i, moves in zip(refined, self._chosen(requests, refined, prompted, doubles), strict=True):
             schedules[i] = self._refined(requests[i], moves, self._rng(seed, requests[i].texts.task.id))
             touched[i] = self._risks[moves].any(axis=0)
         starts = np.array([r.start.place if r.start is not None and profile.reads else -1 for r in requests])
         tasks = np.array([r.task for r in requests])
         copied = self._copied(shown, starts, tasks, doubles, readings)
+        for i in mended:
+            copied[i] = _failure(requests[i]).right
         kept = np.where(touched & (starts >= 0)[:, None], profile.care, profile.copying)
         priors = np.stack([self._prior(r.texts.task.name) for r in requests])
-        chance = np.where(copied, kept, 1 / (1 + np.exp(-self._odds(priors, shown, tasks, readings))))
+        odds = self._odds(priors, shown, tasks, readings)
+        chance = np.where(copied, kept, _sigmoid(odds))
         uniform = doubles[:, : len(self._idioms)]
+        if mended:
+            rows = [requests[i] for i in mended]
+            chance[mended] = np.where(copied[mended], kept[mended], self._mended(rows, odds[mended], readings))
+            uniform = uniform.copy()
+            uniform[mended, self._spellings :, :2] = [self._understood(r.texts.task.name) for r in rows]
         codes = self._spelled((uniform[..., 0] < chance) | profile.fluent, uniform[..., 1]).tolist()
         return [self._decision(r.texts, s, c) for r, s, c in zip(requests, schedules, codes, strict=True)]
 
     def _copied(self, shown: Places, starts: Places, tasks: Places, doubles: Numbers, readings: Readings) -> Flags:
         """Return the idioms that the start point has right, or the kernel of the context that is taken over."""
         copied: Flags = readings.right[starts]
-        copied[:, self._spellings :] = (starts >= 0)[:, None]
+        copied[:, self._spellings :] = readings.feasible[starts][:, None]
         if self.profile.skeleton:
             takes = (starts < 0) & (doubles[:, -2, 0] < self.profile.skeleton)
             kernels = readings.coded[shown] & readings.feasible[shown]
@@ -187,6 +209,22 @@ class ForecastAuthor:
             place = shown[np.arange(len(shown)), (2 * own + kernels).argmax(axis=1)]
             copied |= readings.right[place] & (takes & kernels.any(axis=1))[:, None]
         return copied
+
+    def _mended(self, requests: Sequence[ForecastRequest], odds: Numbers, readings: Readings) -> Numbers:
+        """Return the chances of what kernels to mend have wrong: `SpellingOdds` with a start point that failed."""
+        pointed = np.stack([_failure(request).pointed for request in requests])
+        places = [_start(request).place for request in requests]
+        pointed[:, self._spellings :] = readings.mismatch[places][:, None]
+        unnoticed = (1 - self.profile.inertia) * _sigmoid(odds)
+        chances: Numbers = np.where(pointed, _sigmoid(odds + self.profile.hinted), unnoticed)
+        return chances
+
+    def _understood(self, task: str) -> Numbers:
+        """Return the draws of each misreading of a task whose kernels are mended: two a kind, once for the author."""
+        if task not in self._readings_of:
+            streams = (meaning_stream(self.profile.person, misreading(kind), task) for kind in KINDS)
+            self._readings_of[task] = np.array([stream.random(2) for stream in streams])
+        return self._readings_of[task]
 
     def _prior(self, task: str) -> Numbers:
         """Return the log-odds of each idiom without any help, in kernels of one task."""
@@ -288,8 +326,7 @@ class ForecastAuthor:
 
     def _refined(self, request: ForecastRequest, moves: list[int], rng: BatchedRng) -> Schedule:
         """Return the schedule that these moves make of the start point's."""
-        assert request.start is not None
-        schedule, begin = request.start.schedule, len(self._idioms) + 2 * len(self._moves)
+        schedule, begin = _start(request).schedule, len(self._idioms) + 2 * len(self._moves)
         for place in moves:
             move = self._moves[place]
             rung, length = move.rung(schedule), len(move.ladder)
@@ -302,8 +339,7 @@ class ForecastAuthor:
 
     def _scores(self, request: ForecastRequest) -> Numbers:
         """Return the score of each move from a start point, without the context's part; -inf if it is impossible."""
-        start = request.start
-        assert start is not None
+        start = _start(request)
         key = (request.texts.task.id, start.schedule, start.bottleneck)
         if key not in self._scored:
             self._scored[key] = self._untried_scores(request.texts, start)
@@ -352,6 +388,22 @@ class ForecastAuthor:
                 self._rngs.clear()
             self._rngs[key] = BatchedRng(seed, task, self._names)
         return self._rngs[key]
+
+
+def _start(request: ForecastRequest) -> StartVariant:
+    assert request.start is not None
+    return request.start
+
+
+def _failure(request: ForecastRequest) -> Failure:
+    failure = _start(request).failure
+    assert failure is not None
+    return failure
+
+
+def _sigmoid(odds: Numbers) -> Numbers:
+    chance: Numbers = 1 / (1 + np.exp(-odds))
+    return chance
 
 
 def _quoted_change(start: Schedule, child: Schedule) -> str:
