@@ -23,6 +23,8 @@ CONTRASTS = "Contrasts named before the runs"
 #: Numbers of seeds for which the smallest detectable difference is stated.
 SEEDS = (3, 5, 10, 20, 40)
 PUBLISHED = "The paper's figures, with language models on a real NPU, for orientation:"
+#: Settings of a language model that tables state.
+MODEL_SETTINGS = ("prompt_version", "context_tokens", "max_tokens", "temperature")
 SIMULATED_AUTHOR = "The author is simulated: this compares what it was shown, not language models."
 
 
@@ -201,8 +203,18 @@ def results(name: str, definition: StudyDefinition, study: Study) -> str:
     parts.append(LEGEND)
     if definition.published:
         parts += [PUBLISHED, markdown(published_table(definition))]
-    parts.append(SIMULATED_AUTHOR)
+    parts.append(_author(study))
     return "\n\n".join(parts) + "\n"
+
+
+def _author(study: Study) -> str:
+    """Say who wrote the kernels."""
+    models = sorted({str(shard.config.env.author_options.get("model", "")) for shard in study.shards} - {""})
+    if not models:
+        return SIMULATED_AUTHOR
+    options = study.shards[0].config.env.author_options
+    settings = ", ".join(f"{name} {options[name]}" for name in MODEL_SETTINGS if name in options)
+    return f"The author is the language model {', '.join(models)}" + (f" ({settings})." if settings else ".")
 
 
 def compared_tables(

@@ -60,9 +60,9 @@ def test_the_server_is_started_with_the_first_question_and_stopped(file: Path, t
 
 
 def test_the_speed_of_an_answer_is_shown(file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    author = LocalAuthor(str(file), max_tokens=77)
+    author, task = LocalAuthor(str(file), max_tokens=77), suites.find_task(RELU)
     with caplog.at_level("INFO", "kernel_gym.activity"):
-        author.write(suites.find_task(RELU), (), None, np.random.default_rng(1))
+        author.write(task, (), None, np.random.default_rng(1))
     author.close()
     reading, *writing = [record.getMessage() for record in caplog.records]
     assert reading == "My-Model reads the prompt"
@@ -164,3 +164,31 @@ def test_version_3_shows_pages_in_the_names_of_the_example_and_none_that_repeat_
     assert page in second
     assert basics in second
     assert "Silu(y, x, n);" in messages(task, context, None, 24_000, "cuda", version=3)[1]["content"]
+
+
+def test_llama_cpp_answers_with_random_weights(tmp_path: Path) -> None:
+    """The real server, a model that writes nonsense: requests, seeds, lengths and the end of the process."""
+    pytest.importorskip("xllamacpp", reason="pip install 'kernel_gym[local]'")
+    pytest.importorskip("gguf", reason="pip install 'kernel_gym[batched]'")
+    from tiny_model import write_tiny_model
+
+    file = write_tiny_model(tmp_path / "tiny.gguf")
+    author = LocalAuthor(str(file), context_tokens=9000, max_tokens=12, threads=1)
+    author.check()
+    task, endpoint = suites.find_task(RELU), author.endpoint
+    assert isinstance(endpoint, endpoints.ServedEndpoint)
+    try:
+        for seed in (1, 1, 2):
+            author.write(task, (), None, np.random.default_rng(seed))
+        one, again, other = (endpoint._ask(endpoint._request(author.messages(task, (), None), n)) for n in (1, 1, 2))
+        assert one == again
+        assert one.text != other.text
+        assert one.tokens_in > 1000
+        assert 0 < one.tokens_out <= 12
+        assert endpoint._listed_models() == ["tiny"]
+        server = endpoint._server
+        assert server is not None
+        assert server.running
+    finally:
+        author.close()
+    assert not server.running

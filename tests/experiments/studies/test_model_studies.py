@@ -49,6 +49,10 @@ def test_runs_are_archived_and_replayed_without_the_model(tmp_path: Path, monkey
     monkeypatch.delenv("OPENAI_BASE_URL")
     study_commands._write_study_file(REQUEST, tmp_path / "first")
     table = study_commands.write_results(REQUEST, tmp_path / "first")
+    assert table.endswith(
+        f"The author is the language model {DEFAULT.name} (prompt_version 3, context_tokens 4500, max_tokens 1000, "
+        "temperature 0.7).\n"
+    )
     archive = tmp_path / "first" / model_studies.ARCHIVE
     assert archive.stat().st_size < 20_000
 
