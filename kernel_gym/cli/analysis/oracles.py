@@ -30,8 +30,11 @@ EXAMPLES = """
 kernel-gym oracles level1 level2
 kernel-gym oracles level1/softmax level1/19 --json
 kernel-gym oracles level1 --quick --policy reference
+kernel-gym oracles attention level3 --quick --workers 8 --out oracles.jsonl
 """
 RESUMES = True
+#: Ratios of latencies that are printed beside the latencies.
+RATIOS = ("spread", "launches", "over_floor")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,32 +43,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_trust_argument(parser)
     parser.add_argument("--quick", action="store_true", help="judge the oracles alone")
     add_policy_argument(parser, "strict")
+    parser.add_argument(
+        "--workers", type=command_line.count, default=1, help="processes that judge at once (default: %(default)s)"
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="append results to a file, and go on from there")
     parser.add_argument("--json", action="store_true", help="print data instead of a table")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a line for each category and every shortfall; the exit status is 1 if there is a shortfall."""
-    from kernel_gym.experiments.analysis.oracle_margins import Margin, measure
+    from kernel_gym.experiments.analysis.oracle_margins import measure_all
     from kernel_gym.experiments.runs.progress import show_progress
-    from kernel_gym.hardware.ascend_sim.device import AscendSim
-    from kernel_gym.verifier import Verifier
 
     tasks = [task for name in arguments.names for task in _named(name)]
-    measured, margins = _measured(arguments), list[Margin]()
-    with Verifier(AscendSim(), policy=arguments.policy) as verifier, show_progress("oracles", unit="tasks") as show:
-        for task in tasks:
-            show(len(margins), len(tasks))
-            if task.id not in measured:
-                measured[task.id] = measure(task, verifier, quick=arguments.quick)
-                append_result(arguments.out, asdict(measured[task.id]))
-            margins.append(measured[task.id])
-        show(len(tasks), len(tasks))
+    measured = _measured(arguments)
+    rest = [task for task in tasks if task.id not in measured]
+    with show_progress("oracles", unit="tasks") as show:
+        show(len(tasks) - len(rest), len(tasks))
+        for margin in measure_all(rest, arguments.policy, quick=arguments.quick, workers=arguments.workers):
+            measured[margin.task] = margin
+            append_result(arguments.out, asdict(margin))
+            show(len(measured), len(tasks))
+    margins = [measured[task.id] for task in tasks]
     lacking = {margin.task: reasons for margin in margins if (reasons := margin.shortfalls())}
     if arguments.json:
-        print(
-            json.dumps([asdict(margin) | {"spread": margin.spread, "launches": margin.launches} for margin in margins])
-        )
+        print(json.dumps([asdict(margin) | {name: getattr(margin, name) for name in RATIOS} for margin in margins]))
     else:
         _print(margins)
         for name, reasons in lacking.items():
@@ -100,22 +102,32 @@ def _print(margins: list[Margin]) -> None:
         "median",
         "most",
         "launches: least",
+        "floors: least",
+        "median",
+        "most",
         box=None,
     )
     for (suite, category), group in sorted(groups.items()):
         table.add_row(suite, category, *_counts(group))
     table.add_row("all", "", *_counts(margins))
     console = Console()
-    console.width = max(console.width, 100)
+    console.width = max(console.width, 120)
     console.print(table)
 
 
 def _counts(group: list[Margin]) -> Iterator[str]:
-    spreads = sorted(margin.spread for margin in group if margin.spread is not None)
+    spreads, launches, floors = (
+        sorted(ratio for margin in group if (ratio := getattr(margin, name)) is not None) for name in RATIOS
+    )
     yield str(len(group))
     yield str(sum(margin.oracle == "feasible" for margin in group))
     yield str(sum(spread >= 1 for spread in spreads))
-    for place in (0, len(spreads) // 2, len(spreads) - 1):
-        yield f"{spreads[place]:.1f}" if spreads else ""
-    launches = [margin.launches for margin in group if margin.launches is not None]
-    yield f"{min(launches):.1f}" if launches else ""
+    yield from _range(spreads)
+    yield f"{launches[0]:.1f}" if launches else ""
+    yield from _range(floors)
+
+
+def _range(ratios: list[float]) -> Iterator[str]:
+    """Yield the least, the median and the largest of sorted ratios."""
+    for place in (0, len(ratios) // 2, len(ratios) - 1):
+        yield f"{ratios[place]:.1f}" if ratios else ""

@@ -6,17 +6,22 @@ a device allows, it is the fastest one on a single core.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 
 from kernel_gym.authors.apprentice import Unsupported, lower, naive, oracle
 from kernel_gym.authors.apprentice.ascendc.kernel_file import write_kernel
 from kernel_gym.authors.apprentice.ascendc.schedule import BEST
 from kernel_gym.authors.apprentice.behaviour.idioms import idioms
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import always_right
+from kernel_gym.experiments.runs.reference_latency import floor_us
+from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites.headroom import LAUNCHES, SPREAD, exceptions
 from kernel_gym.tasks.task import Task
-from kernel_gym.verdict import Feasible, Incorrect, Verdict
+from kernel_gym.verdict import Feasible, Incorrect, Policy, Verdict
 from kernel_gym.verifier import Verifier
 
 
@@ -33,6 +38,13 @@ class Margin:
     slow_us: float | None = None
     launch_us: float | None = None
     feedback: str = ""
+    #: What the device's highest rates and its launch allow at best.
+    floor_us: float | None = None
+
+    @property
+    def over_floor(self) -> float | None:
+        """The oracle's latency / the physical floor."""
+        return self.fast_us / self.floor_us if self.fast_us and self.floor_us else None
 
     @property
     def spread(self) -> float | None:
@@ -68,10 +80,41 @@ def measure(task: Task, verifier: Verifier, *, quick: bool = False) -> Margin:
     if not isinstance(fast, Feasible):
         return Margin(*labels, _end(fast), feedback=fast.feedback)
     launch = fast.profile.waits["launch"] / fast.profile.counts["launches"]
+    floor = floor_us(task, verifier.device)
     if quick:
-        return Margin(*labels, "feasible", "", fast.latency_us, None, launch)
+        return Margin(*labels, "feasible", "", fast.latency_us, None, launch, floor_us=floor)
     name, slow = _slowest(task, verifier)
-    return Margin(*labels, "feasible", name, fast.latency_us, slow.latency_us, launch)
+    return Margin(*labels, "feasible", name, fast.latency_us, slow.latency_us, launch, floor_us=floor)
+
+
+def measure_all(tasks: Sequence[Task], policy: Policy, *, quick: bool = False, workers: int = 1) -> Iterator[Margin]:
+    """Yield the measurements of tasks as they are done; several `workers` are processes with a device each.
+
+    An error of the author's does not end the others: it is the `feedback` of its task.
+    """
+    if workers == 1:
+        with Verifier(AscendSim(), policy=policy) as verifier:
+            yield from (measure(task, verifier, quick=quick) for task in tasks)
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn"), _one_thread) as pool:
+        by_task = {pool.submit(_measure_apart, task, policy, quick): task for task in tasks}
+        for result in as_completed(by_task):
+            task, error = by_task[result], result.exception()
+            if error is None:
+                yield result.result()
+            else:
+                yield Margin(task.id, task.suite, task.category, "error", feedback=f"{type(error).__name__}: {error}")
+
+
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _measure_apart(task: Task, policy: Policy, quick: bool) -> Margin:
+    with Verifier(AscendSim(), policy=policy) as verifier:
+        return measure(task, verifier, quick=quick)
 
 
 def _slowest(task: Task, verifier: Verifier) -> tuple[str, Verdict]:

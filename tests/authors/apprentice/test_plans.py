@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from kernel_gym.authors.apprentice import lower
-from kernel_gym.authors.apprentice.frontend.plan import Nest
+import numpy as np
+import pytest
+import torch
+from plan_values import plan_outputs
+
+from kernel_gym.authors.apprentice import lower, oracle
+from kernel_gym.authors.apprentice.frontend.fusion import _labelled
+from kernel_gym.authors.apprentice.frontend.plan import Access, Either, Nest, Plan, Product, Step
+from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 from kernel_gym.tasks.task import Task
+from kernel_gym.verifier import Verifier
 
 X = {"x": "torch.randn(rows, columns)"}
 
@@ -40,3 +48,68 @@ def test_a_mask_and_the_scale_of_a_head_are_idioms() -> None:
     (stage,) = lower(made(masked, public=(5, 48), hidden=(2, 80), timing=(64, 256))).stages
     assert isinstance(stage, Nest)
     assert {step.idiom for step in stage.steps if step.idiom} == {"attention.mask", "attention.head-depth"}
+
+
+def agreeing_plan(task: Task) -> Plan:
+    """Return the plan of a task, computed at the public and the hidden cases and compared with the module."""
+    plan = lower(task)
+    for case in (task.public, *task.hidden):
+        instance = task.instance(case)
+        inputs = instance.own_inputs(1)
+        for actual, expected in zip(plan_outputs(plan, inputs), instance.evaluate(inputs, torch.float64), strict=True):
+            np.testing.assert_allclose(actual, expected.flatten().numpy(), rtol=1e-6, atol=1e-6, err_msg=case.name)
+    return plan
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        pytest.param("x.unflatten(1, (4, -1))[:, 2:3] * 2", id="a slice ends at a number that a size has too"),
+        pytest.param("x.repeat(x.shape[0], 1)", id="repetitions that follow the sizes"),
+        pytest.param(
+            "left, right = torch.split(torch.cat([x, x @ x.T], dim=1), [x.shape[1], x.shape[0]], dim=1)\n"
+            "return left.sum(dim=1) - right.sum(dim=1)",
+            id="a split into parts that follow the sizes",
+        ),
+        pytest.param(
+            "y = x.unflatten(1, (4, -1))\nreturn (torch.softmax(y, dim=1) * y).flatten(1)",
+            id="a softmax between two loops, stored whole",
+        ),
+        pytest.param("torch.stack([x, x * 2])[0] + 0 * x", id="the first part of a buffer"),
+    ],
+)
+def test_a_plan_computes_what_the_module_does(forward: str) -> None:
+    agreeing_plan(made(forward, public=(3, 48), hidden=(5, 80), timing=(64, 256)))
+
+
+def test_the_first_part_of_a_buffer_is_copied_to_the_output() -> None:
+    plan = agreeing_plan(made("torch.stack([x, x * 2])[0]", public=(3, 48), hidden=(5, 80), timing=(64, 256)))
+    assert isinstance(plan.stages[-1], Nest)
+    assert [store.access.buffer for store in plan.stages[-1].stores] == ["out"]
+
+
+def test_rows_that_do_not_join_in_memory_are_reduced_into_a_tensor_of_their_own() -> None:
+    means = "torch.cat([x.mean(dim=1, keepdim=True), x.amax(dim=1, keepdim=True)], dim=1)"
+    plan = agreeing_plan(made(means, public=(3, 48), hidden=(5, 80), timing=(64, 256)))
+    assert all(stage.rows_join for stage in plan.stages if isinstance(stage, Nest) and stage.vector_reduced)
+
+
+def test_a_batch_of_the_same_matrix_is_read_as_one() -> None:
+    product = "torch.bmm(x.unflatten(1, (-1, 4)), x[:2, :2].flatten()[:, None].expand(x.shape[0], 4, 1))"
+    plan = agreeing_plan(made(product, public=(3, 48), hidden=(5, 80), timing=(64, 256)))
+    products = [part for stage in plan.stages if isinstance(stage, Either) for part in stage.cube]
+    assert [part.right.count for part in products if isinstance(part, Product)] == ["1"]
+
+
+def test_a_transposed_sum_passes_every_gate() -> None:
+    task = made("x.unflatten(1, (4, -1)).sum(dim=1).t()", public=(3, 48), hidden=(5, 80), timing=(64, 256))
+    agreeing_plan(task)
+    with Verifier(AscendSim()) as verifier:
+        verdict = verifier.verify(oracle(task), task)
+    assert verdict.feasible, verdict.feedback
+
+
+def test_the_second_walk_of_a_buffer_is_not_called_like_another_buffer() -> None:
+    walks = [Step("load", access=Access(name, "float32", (), (), "1")) for name in ("temp1", "temp11", "temp1")]
+    labels = [step.access.label for step in _labelled(walks) if step.access]
+    assert labels == ["temp1", "temp11", "temp12"]

@@ -194,7 +194,7 @@ def _writer(plan: Plan, nest: Launch, schedule: Schedule, spelling: SpellingChoi
         return MapWriter(plan, nest, schedule, spelling, prefix)
     resident = nest.vector_reduced and not nest.reduced and schedule.resident
     contiguous = all(step.access.step in "01" for step in nest.loads if step.access)
-    if resident and contiguous and nest.longest <= longest_row(nest, schedule):
+    if resident and contiguous and nest.rows_join and nest.longest <= longest_row(nest, schedule):
         return RowWriter(plan, nest, schedule, spelling, prefix)
     return PassWriter(plan, nest, schedule, spelling, prefix)
 

@@ -119,7 +119,7 @@ class MapWriter(NestWriter):
         ctype = self.ctype(store.access)
         if store.access.step != "1" and (ctype == "float" or store.access.step != "0"):
             body.run(steps, keep=[store.step])
-            self._spread(body, out, body.values[store.step])
+            self.spread(body, out, body.values[store.step])
             return
         if self.nest.steps[store.step].access:
             source = body.values[store.step]
@@ -136,14 +136,6 @@ class MapWriter(NestWriter):
         body.run(steps, keep=[store.step])
         value = body.values[store.step]
         self.convert(body, out, ctype, (value if value.vector else body.repeated(value)).text, "float")
-
-    def _spread(self, body: Body, out: str, value: Operand) -> None:
-        """Write the broadcast of every element of the result to a block of its own, for a strided copy out."""
-        source = value.text
-        if not value.vector:
-            source = body.place()
-            self.code.add(self.spelling.spell("tensor.duplicate", dst=source, value=value.text, n=body.count))
-        self.code.add(f"AscendC::Brcb({out}, {source}, static_cast<uint8_t>((count + 7) / 8), {{1, 8}});")
 
     def _copy_out(self) -> None:
         access = self.nest.stores[0].access

@@ -179,6 +179,14 @@ class NestWriter(StageWriter):
         text = value if ctype == "float" else f"static_cast<{ctype}>({value})"
         self.code.add(self.spelling.spell("local.write", tensor=local, index=index, value=text))
 
+    def spread(self, body: Body, out: str, value: Operand) -> None:
+        """Write the broadcast of every element of the result to a block of its own, for a strided copy out."""
+        source = value.text
+        if not value.vector:
+            source = body.place()
+            self.code.add(self.spelling.spell("tensor.duplicate", dst=source, value=value.text, n=body.count))
+        self.code.add(f"AscendC::Brcb({out}, {source}, static_cast<uint8_t>((count + 7) / 8), {{1, 8}});")
+
     def take(self, access: Access, queue: str) -> str:
         """Return the statement that takes a loaded tile out of its queue."""
         local, ctype = f"{access.label}Local", self.ctype(access)

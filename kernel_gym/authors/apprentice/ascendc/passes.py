@@ -299,7 +299,10 @@ class PassWriter(NestWriter):
         with self._loop(body, self._needed([self.root])) as steps:
             add(spell("queue.alloc", type=ctype, tensor=out, queue=queue))
             outside = [index for index in body.values if not self.nest.steps[index].inside]
-            if ctype == "float":
+            if self.scattered:
+                body.run(steps, keep=[self.root, *outside])
+                self.spread(body, out, body.values[self.root])
+            elif ctype == "float":
                 body.run(steps, keep=outside, homes={self.root: out})
             else:
                 body.run(steps, keep=[self.root, *outside])
@@ -313,6 +316,11 @@ class PassWriter(NestWriter):
         step = self.nest.steps[self.root]
         plain = step.reduction in _MERGE and self.ctype(self.store) == "float" and self.store.step == "1"
         return plain and not self.rowwise
+
+    @property
+    def scattered(self) -> bool:
+        """True if neighbours of the result are not neighbours in memory."""
+        return self.store.step not in ("0", "1")
 
     def queued_stores(self) -> list[Access]:
         return [] if self.direct else super().queued_stores()
@@ -334,6 +342,10 @@ class PassWriter(NestWriter):
             value = body.values[self.root].text
             self.set_element(out, "0", value, ctype)
             add(*SCALAR_TO_COPY)
+        elif self.scattered:
+            if not ready:
+                body.run([self.root], keep=[self.root, *body.values])
+            self.spread(body, out, body.values[self.root])
         elif ctype != "float":
             if not ready:
                 body.run([self.root], keep=[self.root, *body.values])

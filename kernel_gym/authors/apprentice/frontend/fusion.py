@@ -439,11 +439,16 @@ def _finish(
 def _labelled(steps: list[Step]) -> tuple[Step, ...]:
     """Return the steps with a distinct label for every access."""
     seen: dict[str, int] = {}
+    buffers = {step.access.buffer for step in steps if step.access}
     result = []
     for step in steps:
         if step.access:
-            number = seen[step.access.buffer] = seen.get(step.access.buffer, -1) + 1
-            step = replace(step, access=replace(step.access, label=f"{step.access.buffer}{number or ''}"))
+            buffer = step.access.buffer
+            number = seen.get(buffer, -1) + 1
+            while number and f"{buffer}{number}" in buffers:  # temp11 may be a buffer of its own
+                number += 1
+            seen[buffer] = number
+            step = replace(step, access=replace(step.access, label=f"{buffer}{number or ''}"))
         result.append(step)
     return tuple(result)
 

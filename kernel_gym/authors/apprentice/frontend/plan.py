@@ -128,6 +128,13 @@ class Nest:
         return simple and not self.reductions and all(step.access.step in "01" for step in self.steps if step.access)
 
     @property
+    def rows_join(self) -> bool:
+        """True if the results of neighbouring rows are neighbours in memory, so that they are written together."""
+        store = self.stores[0]
+        pitches = (f"t.{self.vector}", dict(self.fields)[self.vector]) if self.steps[store.step].inside else ("1",)
+        return store.access.flat and (not store.access.kept or store.access.kept[-1] in pitches)
+
+    @property
     def loads(self) -> tuple[Step, ...]:
         """The steps that read global memory."""
         return tuple(step for step in self.steps if step.access)

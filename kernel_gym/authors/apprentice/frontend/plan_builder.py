@@ -137,8 +137,10 @@ class PlanBuilder:
     def computed(self, value: Value, target: Tensor) -> Tensor:
         """Add the stage that computes a value into a target, which may be a part of a larger tensor."""
         nest, space = self.nest(value, target)
-        if nest.reductions and not nest.stores[0].access.flat and nest.steps[nest.stores[0].step].inside:
-            nest, space = self.nest(self.tensor(value), target)  # whole rows are written to contiguous tensors only
+        store = nest.stores[0]
+        apart = not store.access.flat and nest.steps[store.step].inside
+        if nest.reductions and not target.contiguous and (apart or (nest.vector_reduced and not nest.rows_join)):
+            nest, space = self.nest(self.tensor(value), target)  # rows are written together to contiguous tensors only
         self.add(nest, space)
         return target
 
@@ -323,6 +325,10 @@ class PlanBuilder:
             return value
         if isinstance(value, Broadcast) and not isinstance(value.argument, Value):
             return Broadcast(shape, value.dtype, value.argument)
+        if isinstance(value, Broadcast) and isinstance(value.argument, Value):
+            inner = value.argument.shape
+            if inner and len(inner) < len(shape) and shape[-len(inner) :] == inner == value.shape[-len(inner) :]:
+                return Broadcast(shape, value.dtype, value.argument)  # only the repetitions are regrouped
         dense = self.tensor(value)
         return Tensor(shape, dense.dtype, dense.buffer, row_major(shape), dense.offset)
 
@@ -330,8 +336,8 @@ class PlanBuilder:
         """Make a value the n-th output; a stage that computes it into the workspace writes to the output instead."""
         self._declare(name, dtype, "output", index, value.shape)
         if isinstance(value, Tensor) and value.contiguous and dtype == "float32" and value.buffer not in self.moved:
-            held = next(buffer for buffer in self.buffers if buffer.name == value.buffer)
-            if held.origin == "workspace":
+            whole = self.sizes.same(self._extents[value.buffer], product(value.shape))
+            if whole and self._origin[value.buffer] == "workspace":
                 self.moved[value.buffer] = name
                 return
         target = contiguous(name, value.shape, dtype)

@@ -8,7 +8,15 @@ from typing import Any
 import sympy
 from sympy import expand
 
-from kernel_gym.authors.apprentice.frontend.expression import Reduce, Reorder, Tensor, Value, contiguous, reorder
+from kernel_gym.authors.apprentice.frontend.expression import (
+    Broadcast,
+    Reduce,
+    Reorder,
+    Tensor,
+    Value,
+    contiguous,
+    reorder,
+)
 from kernel_gym.authors.apprentice.frontend.operators.table import apply, handles, reduce
 from kernel_gym.authors.apprentice.frontend.operators.windows import aligned, spread, window_count, windows
 from kernel_gym.authors.apprentice.frontend.plan import Either, Matrix, Pieces, Product, Unsupported
@@ -26,7 +34,13 @@ def _mm(plan: PlanBuilder, left: Value, right: Value) -> Value:
 
 @handles("bmm.default")
 def _bmm(plan: PlanBuilder, left: Value, right: Value) -> Value:
-    return matrix_product(plan, left, right, 1)
+    return matrix_product(plan, _once(left), _once(right), 1)
+
+
+def _once(operand: Value) -> Value:
+    """Return a single matrix in place of a batch of the same matrix."""
+    matrix = operand.argument if isinstance(operand, Broadcast) else None
+    return reorder(matrix, (None, 0, 1)) if isinstance(matrix, Value) and len(matrix.shape) == 2 else operand
 
 
 @handles("addmm.default")

@@ -80,11 +80,11 @@ def _repeat(plan: PlanBuilder, x: Value, times: list[int]) -> Value:
     """Repeat along dimensions, each by a new dimension that is merged with its own."""
     shape = ((size(1),) * (len(times) - len(x.shape))) + tuple(x.shape)
     if all(count == 1 or extent == 1 for count, extent in zip(times, shape, strict=True)):
-        wide = tuple(size(n) if n != 1 else extent for n, extent in zip(times, shape, strict=True))
+        wide = tuple(sympy.sympify(n) if n != 1 else extent for n, extent in zip(times, shape, strict=True))
         return x if wide == x.shape else Broadcast(wide, x.dtype, x)
     lead = plan.reshape(x, shape)
     apart = reorder(lead, tuple(place for axis in range(len(shape)) for place in (None, axis)))
-    wide = tuple(e for n, extent in zip(times, shape, strict=True) for e in (size(n), extent))
+    wide = tuple(e for n, extent in zip(times, shape, strict=True) for e in (sympy.sympify(n), extent))
     return plan.reshape(Broadcast(wide, x.dtype, apart), tuple(e * n for n, e in zip(times, shape, strict=True)))
 
 
@@ -120,7 +120,8 @@ def _bounds(plan: PlanBuilder, whole: Size, start: Any, end: Any) -> tuple[Size,
 
     first = place(start, size(0)) if not isinstance(start, int) or start < length else whole
     stop = place(end, whole)
-    return first, plan.sizes.named(stop) if isinstance(end, int) and 0 <= end < length else stop
+    unknown = isinstance(end, int) and 0 <= end < length and not plan.elsewhere
+    return first, plan.sizes.named(stop) if unknown else stop
 
 
 @handles("slice_scatter.default")
@@ -155,7 +156,7 @@ def _share(plan: PlanBuilder, whole: Size, sizes: list[Any], number: int) -> Siz
     if len(set(sizes)) == 1 and isinstance(sizes[0], int):
         return whole / len(sizes) if whole.free_symbols else size(sizes[0])
     last = number == len(sizes) - 1
-    return whole - sum(size(n) for n in sizes[:-1]) if last else size(sizes[number])
+    return whole - sum(sizes[:-1]) if last else sympy.sympify(sizes[number])
 
 
 @handles("unfold.default")
