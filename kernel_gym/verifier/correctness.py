@@ -1,7 +1,8 @@
 """The correctness gate: does the kernel compute what the reference computes?
 
 First a smoke set, so that hopeless kernels cost little. Then two value sets at the public sizes and five at each hidden
-case. Then one set again with another poison in the outputs, which must give the same bits.
+case, one at aligned sizes and one at each edge. Then one set again with another poison in the outputs, which must give
+the same bits.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.verdict import Incorrect
 from kernel_gym.verifier.expected import Expected, wrong_elements
-from kernel_gym.verifier.hidden_sizes import aligned_case, hidden_cases
+from kernel_gym.verifier.hidden_sizes import aligned_case, edge_cases, hidden_cases
 from kernel_gym.verifier.patterns import Mismatch, locate, without_numbers
 from kernel_gym.verifier.reference import References, ValueSet
 from kernel_gym.verifier.values import Array, Kind
@@ -56,6 +57,7 @@ def schedule(references: References, task: Task, kernel: Kernel) -> Iterator[Val
     slots += [(task.public, kind, f"public{i}") for i, kind in enumerate(PUBLIC)]
     slots += [(case, kind, f"hidden{i}") for case in hidden for i, kind in enumerate(HIDDEN)]
     slots += [(aligned, kind, f"aligned{i}") for i, kind in enumerate(SMOKE) if aligned]
+    slots += [(case, kind, f"edge{i}") for case in edge_cases(task, seeds) for i, kind in enumerate(SMOKE)]
     for case, kind, slot in slots:
         yield references.draw(task, case, kind, slot, kernel)
 

@@ -6,11 +6,15 @@ the kernel, until the reference works at the sizes.
 
 Odd sizes alone would let a kernel pass that is wrong at all even ones. So one more case has sizes that are multiples of
 a power of two, as the public ones are, but others.
+
+Kernels split their work into blocks, and blocks among cores. A mistake there shows only where the parts are uneven,
+which sizes at random seldom are. So there are small cases at such edges, too.
 """
 
 from __future__ import annotations
 
 from math import gcd, lcm
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -25,6 +29,13 @@ DRAWS = 40
 ALIGNED_DRAWS, ALIGNED = 4, 64
 #: Tensors at drawn sizes may be this many times as large as those of the pattern.
 LARGER = 1.5
+#: Edges of how work is split: fewer elements than cores, one element more or less than whole blocks, about one element
+#: or one block for each core. Every kernel meets the first two, and one of the others.
+Edge: TypeAlias = Literal["few", "over", "under", "cores"]
+ALWAYS: tuple[Edge, ...] = ("few", "over")
+SOMETIMES: tuple[Edge, ...] = ("under", "cores")
+#: Elements of a block, of which the smaller are tried if the larger do not work, and numbers of cores.
+BLOCKS, CORES = (64, 16, 8), (8, 16, 20, 24, 32, 40, 48)
 
 
 def hidden_cases(task: Task, seeds: Seeds) -> tuple[Case, ...]:
@@ -43,12 +54,57 @@ def aligned_case(task: Task, seeds: Seeds) -> Case | None:
     return None
 
 
+def edge_cases(task: Task, seeds: Seeds) -> tuple[Case, ...]:
+    """Return small cases at the edges of how work is split; fewer of them if the reference does not work there."""
+    if not task.hidden:
+        return ()
+    other = SOMETIMES[seeds.integer("sizes", "edge") % len(SOMETIMES)]
+    cases = (_edge_case(task, edge, seeds.generator("sizes", edge)) for edge in (*ALWAYS, other))
+    return tuple(case for case in cases if case is not None)
+
+
+def _edge_case(task: Task, edge: Edge, rng: np.random.Generator) -> Case | None:
+    free = [name for name, size in task.public.sizes if _varies(task, name, size)]
+    for block in BLOCKS if free else ():
+        sizes = dict(task.public.sizes) | _edge_sizes(task, edge, block, free, rng)
+        case = Case(f"edge_{edge}", "hidden", tuple(sizes.items()))
+        if _works(task, task.hidden[0], case, task.public, finite=True):
+            return case
+    return None
+
+
+def _varies(task: Task, name: str, size: int) -> bool:
+    return any(len(_choices(task, name, dict(pattern.sizes).get(name, size))) > 1 for pattern in task.hidden)
+
+
+def _edge_sizes(task: Task, edge: Edge, block: int, names: list[str], rng: np.random.Generator) -> dict[str, int]:
+    """Return sizes of the constants that vary: small ones, and one of them at the edge.
+
+    The small ones are larger where blocks are smaller, because a reference may need them.
+    """
+    most, growth = 1 if edge in ("over", "under") else 3, BLOCKS[0] // block
+    divisors, public = {name: _divisor(task, name) for name in names}, dict(task.public.sizes)
+    sizes = {
+        name: min(divisor * growth * int(rng.integers(1, most + 1)), public[name]) for name, divisor in divisors.items()
+    }
+    if edge == "few":
+        return sizes
+    name = str(rng.choice(names))
+    largest = max(dict(case.sizes).get(name, 0) for case in task.cases)
+    if edge == "cores":
+        cores = int(rng.choice(CORES))
+        blocks = rng.random() < 0.5 and cores * block <= largest
+        center, offset = cores * (block if blocks else 1), int(rng.integers(-1, 2))
+    else:
+        center, offset = block * int(rng.integers(1, max(2, min(8, largest // block) + 1))), 1 if edge == "over" else -1
+    return sizes | {name: divisors[name] * (center // divisors[name] + offset)}
+
+
 def _aligned_choices(task: Task, name: str, size: int) -> list[int]:
     """Return the sizes that a constant may have: from half of the public one up to it, nearly as aligned as that."""
     if len(_choices(task, name, size)) == 1:
         return [size]
-    divisor = gcd(*(dict(case.sizes).get(name, 0) for case in (task.public, *task.hidden, task.timing)))
-    step = lcm(divisor, max(1, min(ALIGNED, (size & -size) // 4)))
+    step = lcm(_divisor(task, name), max(1, min(ALIGNED, (size & -size) // 4)))
     return [value for value in range(step, size + 1, step) if 2 * value >= size] or [size]
 
 
@@ -66,20 +122,30 @@ def _drawn(task: Task, pattern: Case, rng: np.random.Generator) -> Case:
 
 def _choices(task: Task, name: str, size: int) -> list[int]:
     """Return the sizes that a constant may have where the pattern has `size`."""
-    public, *others = (dict(case.sizes).get(name, 0) for case in (task.public, *task.hidden, task.timing))
-    if size == 1 or all(other == public for other in others[:-1]):
+    public, *others = (dict(case.sizes).get(name, 0) for case in (task.public, *task.hidden))
+    if size == 1 or all(other == public for other in others):
         return [size]
-    divisor = gcd(public, *others)
+    divisor = _divisor(task, name)
     stride = 2 if divisor == 1 else divisor  # of sizes without a divisor, odd ones stay odd
     reach = max(1, size // 3 // stride) * stride
     return [value for value in range(size - reach, size + reach + 1, stride) if value > 1]
 
 
-def _works(task: Task, pattern: Case, case: Case, largest: Case | None = None) -> bool:
-    """Return whether the reference works at a case, on tensors like the pattern's, about as large as at `largest`."""
+def _divisor(task: Task, name: str) -> int:
+    """Return the common divisor of a constant's sizes at all cases of the task."""
+    return gcd(*(dict(case.sizes).get(name, 0) for case in (task.public, *task.hidden, task.timing)))
+
+
+def _works(task: Task, pattern: Case, case: Case, largest: Case | None = None, finite: bool = False) -> bool:
+    """Return whether the reference works at a case, on tensors like the pattern's, about as large as at `largest`.
+
+    With `finite` its results must be finite, which a variance of one element is not.
+    """
     try:
         instance, most = task.instance(case), LARGER * task.instance(largest or pattern).signature.nbytes
         if _is_like(instance.signature, task.instance(pattern).signature, task.instance(task.public).signature, most):
+            if finite:
+                return all(bool(output.isfinite().all()) for output in instance.evaluate(instance.own_inputs(0)))
             instance.run_example()  # shapes alone do not show an index that is out of range
             return True
     except TaskError:

@@ -9,7 +9,7 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.suites.problem_files import load_file
 from kernel_gym.verifier import Verifier
 from kernel_gym.verifier.correctness import schedule
-from kernel_gym.verifier.hidden_sizes import aligned_case, hidden_cases
+from kernel_gym.verifier.hidden_sizes import aligned_case, edge_cases, hidden_cases
 from kernel_gym.verifier.reference import References
 from kernel_gym.verifier.secret import PUBLISHED, Seeds, fingerprint, secret_for
 
@@ -118,6 +118,38 @@ def test_aligned_sizes_are_drawn_for_each_kernel(name):
         assert all(size <= dict(task.public.sizes)[name] for name, size in case.sizes)
 
 
+#: Ways to count blocks or tiles that are wrong where the last one is short, or where there are few elements.
+UNEVEN = {
+    "short tails": "min(x.size, (x.size + 63 - 31) // 64 * 64)",
+    "a tail of one": "min(x.size, (x.size + 63 - 1) // 64 * 64)",
+    "few elements": "0 if x.size < 16 else x.size",
+}
+
+
+@pytest.mark.parametrize("count", UNEVEN.values(), ids=UNEVEN)
+def test_a_kernel_that_is_wrong_where_work_is_split_unevenly_is_refused(device, python_kernel, count):
+    relu = suites.find_task("level1/relu")
+    body = f"x = a.load(0)\ny = np.maximum(x, 0)\ny.reshape(-1)[{count}:] = 7\na.store(0, y)\nreturn 0"
+    with Verifier(device) as verifier:
+        verdicts = [verifier.verify(python_kernel(f"{body}  # {number}"), relu) for number in range(4)]
+    assert [(verdict.outcome, verdict.cause, verdict.case) for verdict in verdicts] == [
+        ("incorrect", "mismatch", "hidden")
+    ] * 4
+
+
+def test_edges_are_small_and_drawn_for_each_kernel():
+    task = suites.find_task("level1/relu")
+    drawn = [edge_cases(task, Seeds(b"s", task.digest, text)) for text in "abcdefgh"]
+    totals = [
+        {case.name: task.instance(case).signature.inputs[0].numel for case in cases if case.role == "hidden"}
+        for cases in drawn
+    ]
+    assert all(total["edge_few"] <= 9 and total["edge_over"] % 64 == 1 for total in totals)
+    assert {name for total in totals for name in total} == {"edge_few", "edge_over", "edge_under", "edge_cores"}
+    assert all(total.get("edge_under", 63) % 64 == 63 for total in totals)
+    assert len({tuple(case.sizes for case in cases) for cases in drawn}) == len(drawn)
+
+
 def pattern_kept(task, pattern, case):
     """Whether sizes of 1 stay, odd sizes stay odd, and what never varies does not."""
     public = dict(task.public.sizes)
@@ -148,6 +180,7 @@ def test_hidden_sizes_of_every_task_are_drawn_and_work(suite):
         assert len({tuple(case.sizes for case in cases) for cases in drawn}) == 3, task.id
         aligned = [aligned_case(task, Seeds(b"s", task.digest, text)) for text in ("a", "b", "c")]
         assert any(aligned) or task.id in WITHOUT_ALIGNED, task.id
+        assert any(edge_cases(task, Seeds(b"s", task.digest, text)) for text in ("a", "b", "c")), task.id
 
 
 LINEAR = """

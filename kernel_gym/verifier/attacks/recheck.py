@@ -7,7 +7,7 @@ import numpy as np
 from kernel_gym.hardware.device import Device, Inputs
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
-from kernel_gym.verifier.hidden_sizes import hidden_cases
+from kernel_gym.verifier.hidden_sizes import aligned_case, edge_cases, hidden_cases
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import Array
 
@@ -22,7 +22,9 @@ def is_right(device: Device, kernel: Kernel, task: Task, seed: int) -> bool:
     A run that exceeds the limits of the device decides nothing and counts as right.
     """
     build = device.build(kernel, task)
-    drawn = hidden_cases(task, Seeds.of(kernel, task, f"second opinion {seed}".encode()))
+    seeds = Seeds.of(kernel, task, f"second opinion {seed}".encode())
+    aligned = aligned_case(task, seeds)
+    drawn = (*hidden_cases(task, seeds), *([aligned] if aligned else []), *edge_cases(task, seeds))
     for case in (task.public, *drawn, task.timing):
         instance = task.instance(case)
         inputs = instance.own_inputs(seed)
