@@ -19,6 +19,7 @@ an entry point of the group `kernel_gym.agents` in their own package.
 | `similarity-feasible` | `similarity_feasible.py` | the most similar kernels that passed every gate |
 | `similarity-diverse` | `similarity_diverse.py` | the same, preferring kernels that differ from earlier picks |
 | `value` | `value.py` | items with the highest learned value: the paper's method |
+| `feature-value` | `feature_value.py` | items whose features have the highest learned value |
 | `context-value` | `context_value.py` | the context with the highest learned value: our design |
 | `ppo`, `dqn` | `ppo.py`, `dqn.py` | what a network trained by RLlib picks |
 | `maskable-ppo` | `maskable_ppo.py` | what a network trained by sb3-contrib picks |

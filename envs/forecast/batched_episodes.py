@@ -260,8 +260,8 @@ class BatchedEpisodes:
         length, words = items.length[places], items.known_words[places]
         rows[..., columns["compiled"]] = items.compiled[places]
         rows[..., columns["length"]] = length / (length + HALF_LENGTH)
-        rows[..., columns["covered"]] = _word_shares([history.kernel_words for history in histories], words)
-        named = _word_shares([history.failure_words for history in histories], words)
+        rows[..., columns["covered"]] = _word_shares(_aligned([history.kernel_words for history in histories]), words)
+        named = _word_shares(_aligned([history.failure_words for history in histories]), words)
         rows[..., columns["named"]] = rows[..., columns["unnamed"]] = named
         rows[..., columns["repeated"]] = [
             history.repeated(codes) for history, codes in zip(histories, items.failure[places].tolist(), strict=True)
@@ -316,7 +316,9 @@ class BatchedEpisodes:
         uncovered = _share(self._open[who][:, None], items.operators[places])
         self.rows[who, :, columns["uncovered"]] = np.where(there, uncovered, 0.0)
         if self.layout.version > 1:
-            unnamed = [_without(self._histories[i].failure_words, self._words[i]) for i in who.tolist()]
+            unnamed = _aligned([self._histories[i].failure_words for i in who.tolist()])
+            width = min(unnamed.shape[1], words.shape[1])
+            unnamed[:, :width] &= ~words[:, :width]
             self.rows[who, :, columns["unnamed"]] = np.where(there, _word_shares(unnamed, near), 0.0)
 
     # Kernels
@@ -529,24 +531,23 @@ def _union(one: Bits, other: Bits) -> Bits:
     return union
 
 
-def _without(words: Bits, shown: Bits) -> Bits:
-    left, common = words.copy(), min(len(words), len(shown))
-    left[:common] &= ~shown[:common]
-    return left
+def _aligned(rows: Sequence[Bits]) -> Bits:
+    """Return bits of different lengths as the rows of one array."""
+    aligned = np.zeros((len(rows), max(map(len, rows), default=0)), np.uint64)
+    for row, bits in zip(aligned, rows, strict=True):
+        row[: len(bits)] = bits
+    return aligned
 
 
-def _word_shares(wholes: Sequence[Bits], parts: Bits) -> Numbers:
+def _word_shares(wholes: Bits, parts: Bits) -> Numbers:
     """Return the share of each whole that is in each of its parts, whose axes are wholes, parts and bits."""
-    width = parts.shape[-1]
-    aligned = np.zeros((len(wholes), width), np.uint64)
-    for row, whole in zip(aligned, wholes, strict=True):
-        row[: len(whole)] = whole[:width]
-    count = np.array([max(1, int(np.bitwise_count(whole).sum())) for whole in wholes])
-    if not aligned.any():
+    width = min(wholes.shape[1], parts.shape[-1])
+    if not width:
         return np.zeros(parts.shape[:-1])
-    common = np.bitwise_count(aligned[:, None] & parts).sum(axis=-1, dtype=np.int64)
-    shared: Numbers = common / count[:, None]
-    return shared
+    count = np.maximum(1, np.bitwise_count(wholes).sum(axis=1, dtype=np.int64))
+    common = np.bitwise_count(wholes[:, None, :width] & parts[..., :width]).sum(axis=-1, dtype=np.int64)
+    shares_of_wholes: Numbers = common / count[:, None]
+    return shares_of_wholes
 
 
 def _share(whole: Any, part: Any) -> Numbers:

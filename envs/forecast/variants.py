@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, fields
-from functools import cached_property, lru_cache
+from dataclasses import astuple, dataclass, field, fields
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
@@ -29,22 +29,19 @@ class Variant:
     text: KernelText | None
     verdict: Verdict
     idioms: list[Idiom]
+    #: What tells it from other kernels, and its experience from others: the failure of a structure, or the kernel.
+    key: VariantKey = field(init=False)
+    experience_key: tuple[Any, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        task, set_field = self.texts.task.id, partial(object.__setattr__, self)
+        set_field("key", (task, _number(self.schedule), self.mistakes))
+        failed = (task, _number(structure(self.schedule)), self.ends)
+        set_field("experience_key", ("experience", *(self.key if self.ends is None else failed)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A kernel that has joined the memory is described already.
         return Variant, (self.texts, self.schedule, self.mistakes, self.ends, None, self.verdict, self.idioms)
-
-    @cached_property
-    def key(self) -> VariantKey:
-        """What tells it from other kernels."""
-        return self.texts.task.id, _number(self.schedule), self.mistakes
-
-    @cached_property
-    def experience_key(self) -> tuple[Any, ...]:
-        """What tells its experience from others: the failure of a structure, or the feasible kernel."""
-        if self.ends is None:
-            return ("experience", *self.key)
-        return "experience", self.texts.task.id, _number(structure(self.schedule)), self.ends
 
     @property
     def wrong(self) -> dict[str, str]:

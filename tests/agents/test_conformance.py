@@ -12,6 +12,7 @@ from kernel_gym import plugins
 from kernel_gym.agents.conformance import AgentContract
 from kernel_gym.agents.context_value import ContextValueAgent
 from kernel_gym.agents.contract import Agent, BudgetSpent
+from kernel_gym.agents.feature_value import FeatureValueAgent
 from kernel_gym.agents.heuristic import HeuristicAgent
 from kernel_gym.agents.oracle import OracleAgent
 from kernel_gym.agents.pass_at_k import PassAtKAgent
@@ -68,6 +69,11 @@ class TestValue(AgentContract):
 class TestContextValue(AgentContract):
     def make(self, seed: int) -> Agent:
         return ContextValueAgent(seed)
+
+
+class TestFeatureValue(AgentContract):
+    def make(self, seed: int) -> Agent:
+        return FeatureValueAgent(seed)
 
 
 class TestValueByTask(AgentContract):

@@ -68,9 +68,11 @@ def _trial(config: dict[str, Any], settings: dict[str, Any], folder: str) -> Non
     from ray import tune
 
     whole = replace(Settings(**settings), options=dict(config))
+    size = {"tasks": whole.tasks, "budget": max(whole.budgets), "measurements": whole.measurements}
+    judged_on = fixed_batches(JUDGED, "training", **size)
     name = tune.get_context().get_trial_id()
     for part in (0.25, 0.5, 0.75, 1.0):
         training = Pretraining(replace(whole, attempts=round(part * whole.attempts)), Path(folder) / f"trial-{name}")
         training.run(lambda row: None)
-        judged = evaluate("greedy", fixed_batches(JUDGED, "training"), weights=training.plain_weights())
+        judged = evaluate("greedy", judged_on, weights=training.plain_weights())
         tune.report({"reward": sum(reward for reward, _ in judged) / len(judged), "attempts": training.attempts})

@@ -6,8 +6,7 @@ A kernel records its schedule in a comment, so that a later attempt can refine i
 from __future__ import annotations
 
 import re
-from dataclasses import astuple, dataclass, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 #: Bytes of the unified buffer that a kernel plans with; the rest is the framework's.
@@ -39,18 +38,20 @@ class Schedule:
     bursts: bool = True
     immediate: bool = True
 
-    @cached_property
-    def _hash(self) -> int:
-        return hash(astuple(self))
-
     def __hash__(self) -> int:
-        return self._hash  # asked for at every look-up
+        # Kept, because every look-up asks for it; a cached property would take a lock.
+        kept: dict[str, int] = self.__dict__
+        if "_hash" not in kept:
+            kept["_hash"] = hash(tuple(getattr(self, name) for name in _FIELDS))
+        return kept["_hash"]
 
     def comment(self) -> str:
         """Return the line that records the schedule in a kernel."""
         parts = (f"{item.name}={int(getattr(self, item.name))}" for item in fields(self))
         return f"// schedule: {' '.join(parts)}"
 
+
+_FIELDS = tuple(item.name for item in fields(Schedule))
 
 #: What a careful beginner writes, and the best known.
 NAIVE = Schedule(
