@@ -158,7 +158,8 @@ def load(file: Path) -> CandidateScorer:
 
 def weight_names() -> tuple[str, ...]:
     """Return the names of the packaged weights."""
-    files = resources.files("kernel_gym.agents").joinpath("weights").iterdir()
+    folder = resources.files("kernel_gym.agents").joinpath("weights")
+    files = folder.iterdir() if folder.is_dir() else ()
     return tuple(sorted(file.name.removesuffix(".pt") for file in files if file.name.endswith(".pt")))
 
 
