@@ -25,7 +25,7 @@ from kernel_gym.confinement.python_process import READY
 from kernel_gym.errors import KernelGymError
 from kernel_gym.hardware.bundles import binding as bindings
 from kernel_gym.kernel import BUNDLE_TEXTS
-from kernel_gym.tasks import messages
+from kernel_gym.tasks import confined_server, messages
 from kernel_gym.tasks.instance import ModuleInstance
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.value_domains import OnHost
@@ -207,6 +207,11 @@ def _line(error: BaseException) -> int | None:
 
 def _error(part: str, message: str, kind: str = "", line: int | None = None) -> dict[str, Any]:
     return {"kind": "error", "part": part, "message": message[:400], "type": kind, "line": line}
+
+
+def prepare() -> None:
+    """Do once in a fork server what the first request would do in each process."""
+    confined_server.prepare()
 
 
 def main(requests: int, responses: int) -> None:

@@ -1,4 +1,7 @@
-"""The programs that confine other programs: `confine` sets limits, `sandbox-probes` attacks them to test them."""
+"""The programs that confine other programs: `confine` sets limits, `sandbox-probes` attacks them to test them.
+
+`libconfine.so` is `confine` for a process that confines itself.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from kernel_gym.confinement import building, sandbox
 SOURCES = Path(__file__).resolve().parent / "src"
 
 _PROGRAMS = {
-    "confine": ("confine_main.cpp", "seccomp.cpp", "landlock.cpp"),
+    "confine": ("confine_main.cpp", "confine.cpp", "seccomp.cpp", "landlock.cpp"),
+    "libconfine.so": ("confine.cpp", "seccomp.cpp", "landlock.cpp"),
     "sandbox-probes": ("probes_main.cpp", "probes.cpp", "jail.cpp", "seccomp.cpp", "landlock.cpp"),
 }
 
@@ -28,6 +32,11 @@ class Programs:
     def confine(self) -> Path:
         """The program that runs another one within limits."""
         return self.folder / "confine"
+
+    @property
+    def library(self) -> Path:
+        """The shared library with which a process confines itself."""
+        return self.folder / "libconfine.so"
 
     @property
     def probes(self) -> Path:
@@ -57,7 +66,8 @@ def sources() -> list[Path]:
 
 def _build(compiler: str, work: Path) -> None:
     def build(name: str) -> None:
-        building.link(compiler, [SOURCES / source for source in _PROGRAMS[name]], work / name, "-ldl")
+        kind = ("-shared", "-fPIC") if name.endswith(".so") else ()
+        building.link(compiler, [SOURCES / source for source in _PROGRAMS[name]], work / name, *kind, "-ldl")
 
     with ThreadPoolExecutor(len(_PROGRAMS)) as pool:
         list(pool.map(build, _PROGRAMS))

@@ -1,6 +1,7 @@
 """A confined process that runs one module of this package on Python code of somebody else.
 
-It has limits on time, memory, files and network. The two processes exchange bytes over pipes, nothing else.
+It has limits on time, memory, files and network. The two processes exchange bytes over pipes, nothing else. The
+processes are forked from one that has imported the libraries; where bubblewrap confines them, each starts by itself.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from threading import Timer
 from typing import BinaryIO
 
-from kernel_gym.confinement.programs import programs
+from kernel_gym.confinement.forked_process import ForkedProcess, ForkServer, NotForked
+from kernel_gym.confinement.programs import Programs, programs
 from kernel_gym.errors import InfrastructureError, TaskError
 
 #: Seconds that Python and torch may take to start.
@@ -26,8 +30,12 @@ MEMORY_BYTES = max(8 << 30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAG
 CPU_SECONDS = 24 * 3600
 #: Tiers of the sandbox that keep a process away from files and network.
 TRUSTWORTHY = ("A", "B")
+#: The home of the fork server, which writes no file.
+NOWHERE = Path("/nonexistent")
 #: What the confined process writes when it is ready.
 READY = b"\n"
+
+_fork_servers: dict[int, ForkServer] = {}
 
 
 class PythonProcess:
@@ -41,21 +49,22 @@ class PythonProcess:
     """
 
     def __init__(self, module: str, code: str, threads: int, readable: Sequence[str] = ()) -> None:
+        tools = _trustworthy_programs(code)
         self._late = False
         self._folder = tempfile.TemporaryDirectory(prefix="kernel_gym-")
-        folder = Path(self._folder.name)
+        start = _Start(module, Path(self._folder.name), threads, (str(tools.folder), *_readable(), *readable))
         incoming, outgoing = os.pipe(), os.pipe()
-        server = [sys.executable, "-m", module, str(incoming[0]), str(outgoing[1])]
-        command = _confined(server, folder, code, [*_readable(), *readable])
-        with self._errors.open("wb") as errors:
-            self._process = subprocess.Popen(
-                command, cwd=folder, env=_environment(folder, threads), stdout=errors, stderr=errors,
-                stdin=subprocess.DEVNULL, pass_fds=(incoming[0], outgoing[1]), start_new_session=True,
-            )  # fmt: skip
-        os.close(incoming[0])
-        os.close(outgoing[1])
         self._requests: BinaryIO = os.fdopen(incoming[1], "wb")
         self._responses: BinaryIO = os.fdopen(outgoing[0], "rb")
+        try:
+            with self._errors.open("wb") as errors:
+                descriptors = (incoming[0], outgoing[1], errors.fileno())
+                self._process = _starter(os.getpid()).submit(start, tools, descriptors).result()
+        except NotForked as error:
+            raise _not_started(code, str(error)) from error
+        finally:
+            os.close(incoming[0])
+            os.close(outgoing[1])
         with self._alarm(START_SECONDS):
             if self._responses.read(1) != READY:
                 raise self._not_started(code)
@@ -107,22 +116,75 @@ class PythonProcess:
         words = self._errors.read_text(errors="replace").strip().splitlines()[-1:]
         self.close()
         why = f"it took longer than {START_SECONDS:.0f} s" if self._late else " ".join(words) or "it gave no reason"
-        return InfrastructureError(f"the confined process for {code}s did not start: {why[-300:]}")
+        return _not_started(code, why)
 
 
-def _confined(server: list[str], folder: Path, code: str, readable: list[str]) -> list[str]:
+def _not_started(code: str, why: str) -> InfrastructureError:
+    return InfrastructureError(f"the confined process for {code}s did not start: {why[-300:]}")
+
+
+def _trustworthy_programs(code: str) -> Programs:
     tools = programs()
-    confinement = tools.confinement
-    if confinement.tier not in TRUSTWORTHY:
+    if tools.confinement.tier not in TRUSTWORTHY:
         raise TaskError(
-            f"{code}s of others run at sandbox tier A or B only, this machine offers {confinement.tier}: "
+            f"{code}s of others run at sandbox tier A or B only, this machine offers {tools.confinement.tier}: "
             "use --trust for a file that you trust"
         )
-    readable = [str(tools.folder), *readable]
-    limits = ["--layers", str(confinement.layers), "--memory", str(MEMORY_BYTES), "--cpu-seconds", str(CPU_SECONDS)]
-    limits += ["--processes", "one", "--write", str(folder)]
-    limits += [word for path in readable for word in ("--read", path)]
-    return confinement.wrapped([str(tools.confine), *limits, "--", *server], read=readable, write=[folder])
+    return tools
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What a confined process is started with; its three descriptors are requests, responses and errors."""
+
+    module: str
+    folder: Path
+    threads: int
+    readable: tuple[str, ...]
+
+    def __call__(self, tools: Programs, descriptors: tuple[int, int, int]) -> ForkedProcess | subprocess.Popen[bytes]:
+        start = self._execute if tools.confinement.bubblewrap else self._fork
+        return start(tools, descriptors)
+
+    def _fork(self, tools: Programs, descriptors: tuple[int, int, int]) -> ForkedProcess:
+        request = {
+            "module": self.module,
+            "folder": str(self.folder),
+            "environment": _environment(self.folder, self.threads),
+            "threads": self.threads,
+            "confinement": [*self._words(tools), "--", self.module],
+        }
+        return _fork_server(os.getpid(), tools).fork(request, descriptors)
+
+    def _execute(self, tools: Programs, descriptors: tuple[int, int, int]) -> subprocess.Popen[bytes]:
+        *pipes, errors = descriptors
+        server = [sys.executable, "-m", self.module, *map(str, pipes)]
+        command = [str(tools.confine), *self._words(tools), "--", *server]
+        return subprocess.Popen(
+            tools.confinement.wrapped(command, read=self.readable, write=[self.folder]),
+            cwd=self.folder, env=_environment(self.folder, self.threads), stdin=subprocess.DEVNULL, stdout=errors,
+            stderr=errors, pass_fds=pipes, start_new_session=True,
+        )  # fmt: skip
+
+    def _words(self, tools: Programs) -> list[str]:
+        """Return the options of the confinement, see `src/confine.h`."""
+        limits = ["--memory", str(MEMORY_BYTES), "--cpu-seconds", str(CPU_SECONDS), "--processes", "one"]
+        reads = [word for path in self.readable for word in ("--read", path)]
+        return ["--layers", str(tools.confinement.layers), *limits, "--write", str(self.folder), *reads]
+
+
+@lru_cache(maxsize=1)
+def _starter(process_id: int) -> ThreadPoolExecutor:
+    """Return the thread that starts processes: the kernel ends them with it, and it lives as long as the program."""
+    return ThreadPoolExecutor(1, thread_name_prefix="confined-processes")
+
+
+def _fork_server(process_id: int, tools: Programs) -> ForkServer:
+    """Return the running fork server of this process; a forked process starts its own."""
+    if process_id not in _fork_servers or not _fork_servers[process_id].alive:
+        _fork_servers.clear()
+        _fork_servers[process_id] = ForkServer(tools.library, _environment(NOWHERE, 1), START_SECONDS)
+    return _fork_servers[process_id]
 
 
 @lru_cache(maxsize=1)

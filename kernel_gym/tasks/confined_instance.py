@@ -11,7 +11,6 @@ import os
 import signal
 from collections import OrderedDict
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
 from threading import Lock
 
@@ -164,15 +163,13 @@ class _Processes:
         self._lock = Lock()
         self._owner = os.getpid()
         self._processes: OrderedDict[str, _ConfinedProcess] = OrderedDict()
-        # The kernel ends a confined process with the thread that started it: this one lives as long as the program.
-        self._starter = ThreadPoolExecutor(1, thread_name_prefix="confined-processes")
 
     def get(self, source: str) -> _ConfinedProcess:
         """Return the running process of a problem file; the first call starts it."""
         with self._lock:
             process = self._processes.get(source)
             if process is None or not process.alive:
-                process = self._starter.submit(_ConfinedProcess, source).result()
+                process = _ConfinedProcess(source)
                 self._processes[source] = process
             self._processes.move_to_end(source)
             if len(self._processes) > MOST_PROCESSES:

@@ -11,16 +11,27 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kernel_gym.confinement.python_process import READY
 from kernel_gym.errors import KernelGymError
 from kernel_gym.tasks import messages
+from kernel_gym.tasks.exported_graph import decompositions
 from kernel_gym.tasks.instance import ModuleInstance, instantiate
 from kernel_gym.tasks.messages import Request, Response
 
 if TYPE_CHECKING:
     import torch
+
+
+def prepare() -> None:
+    """Do once in a fork server what the first request would do in each process: torch imports parts of itself late."""
+    for module in ("torch._dynamo", "torch.export._trace"):
+        with suppress(ImportError):  # parts that another version may not have
+            import_module(module)
+    decompositions()
 
 
 def main(requests: int, responses: int) -> None:

@@ -39,7 +39,7 @@ def export_module(
     try:
         with TRACING, OnHost(), torch.no_grad():
             program = torch.export.export(model, arguments, dynamic_shapes=shapes, strict=False)
-            return cast(ExportedProgram, program.run_decompositions(_decompositions())) if decomposed else program
+            return cast(ExportedProgram, program.run_decompositions(decompositions())) if decomposed else program
     except GuardOnDataDependentSymNode as error:
         raise TaskError(data_dependent(error)) from error
     except Exception as error:
@@ -65,8 +65,11 @@ def lifted_constants(program: ExportedProgram) -> dict[str, torch.Tensor]:
 
 
 @lru_cache(maxsize=1)
-def _decompositions() -> dict[Any, Any]:
-    # Built once: torch otherwise builds the whole table for every module, which costs more than the export.
+def decompositions() -> dict[Any, Any]:
+    """Return the rules that reduce operators to core operators.
+
+    Built once: torch otherwise builds the whole table for every module, which costs more than the export.
+    """
     table: Any = torch.export.default_decompositions()
     return {operator: rule for operator, rule in table.items() if not str(operator).startswith(KEPT)}
 

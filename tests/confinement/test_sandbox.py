@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -97,11 +98,13 @@ def test_the_tier_matches_its_layers() -> None:
     assert sandbox.confinement(confinement_programs.programs().probes) is tier, "probed once in a process"
 
 
-def confined(programs: Path, folder: Path, script: str, *read: str) -> subprocess.CompletedProcess[str]:
+def confined(
+    programs: Path, folder: Path, script: str, *read: str, options: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
     reads = [
         word for path in ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", *read) for word in ("--read", path)
     ]
-    command = [programs / "confine", "--write", folder, *reads, "--", "/bin/bash", "-c", script]
+    command = [programs / "confine", "--write", folder, *reads, *options, "--", "/bin/bash", "-c", script]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=folder, env={"PATH": "/usr/bin:/bin"}
     )
@@ -134,6 +137,29 @@ def test_a_confined_compiler_has_limits_and_no_network(programs: Path, tmp_path:
     if available(programs) & SECCOMP:
         run = confined(programs, tmp_path, "exec 3<>/dev/tcp/127.0.0.1/9")
         assert "not permitted" in run.stderr
+
+
+SIGNALS = {
+    "tgkill": "syscall(SYS_tgkill, getppid(), getppid(), 0)",
+    "rt_sigqueueinfo": "syscall(SYS_rt_sigqueueinfo, getppid(), 0, &info)",
+    "rt_tgsigqueueinfo": "syscall(SYS_rt_tgsigqueueinfo, getppid(), getppid(), 0, &info)",
+}
+
+
+def test_one_process_signals_itself_alone(programs: Path, tmp_path: Path) -> None:
+    """Without Landlock, which the kernels before 6.12 need for this, the system calls are refused."""
+    if not available(programs) & SECCOMP:
+        pytest.skip("this kernel lacks seccomp")
+    calls = "".join(f'printf("{name} %d ", (int){call});' for name, call in SIGNALS.items())
+    headers = "".join(f"#include <{name}.h>\n" for name in ("signal", "stdio", "sys/syscall", "unistd"))
+    body = f"siginfo_t info = {{.si_code = SI_QUEUE}}; {calls} fflush(stdout); return raise(SIGABRT);"
+    (tmp_path / "signals.c").write_text(f"#define _GNU_SOURCE\n{headers}int main(void) {{ {body} }}\n")
+    subprocess.run(["gcc", "-o", tmp_path / "signals", tmp_path / "signals.c"], check=True)
+    plain = subprocess.run([tmp_path / "signals"], capture_output=True, text=True, check=False)
+    assert (plain.stdout.split()[1::2], plain.returncode) == (["0"] * 3, -signal.SIGABRT)
+    layers = ("--layers", str(LIMITS | SECCOMP), "--processes", "one")
+    run = confined(programs, tmp_path, f"exec {tmp_path}/signals", str(tmp_path), options=layers)
+    assert (run.stdout.split()[1::2], run.returncode) == (["-1"] * 3, -signal.SIGABRT)
 
 
 def test_confine_reports_wrong_arguments(programs: Path, tmp_path: Path) -> None:

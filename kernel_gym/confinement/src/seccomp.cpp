@@ -164,7 +164,11 @@ Filter filter_for_compiling() {
 
 Filter filter_for_one_process() {
     Filter filter(kAllow);
-    filter.on({SYS_kill, SYS_tkill, SYS_pidfd_open, SYS_pidfd_send_signal}, kRefuse);
+    filter.on({SYS_kill, SYS_tkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_pidfd_open, SYS_pidfd_send_signal},
+              kRefuse);
+    // abort() and raise() signal a thread of this process.
+    filter.on_if(SYS_tgkill, 0, ~0u, static_cast<uint32_t>(getpid()), kAllow);
+    filter.on({SYS_tgkill}, kRefuse);
 #if defined(SYS_fork)
     filter.on({SYS_fork, SYS_vfork}, kRefuse);
 #endif
