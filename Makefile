@@ -74,16 +74,19 @@ demo-model: install $(if $(filter local,$(AUTHOR)),$(LOCAL))  ## a real language
 	@echo '   request is made again and must equal the recorded one. Nothing is asked.'
 	$(BIN)/python -m kernel_gym study model-agents --size full --replay $(MODEL_RUNS) --out runs/demo-model-agents
 
+# A file goes to one worker, in the order of tests/conftest.py.
+PYTEST = $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
 test: install  ## the tests
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(PYTEST)
 
 # What takes minutes: every task exported and audited, every oracle judged, a million fuzzed records, ...
 test-slow: install  ## the tests that take minutes
-	$(BIN)/python -m pytest -n auto --dist loadfile -m slow
+	$(PYTEST) -m slow
 
 # All tasks of all suites: they export, pass the audit, and their oracles pass every gate.
 test-suites: install  ## export, audit and oracle of every task
-	$(BIN)/python -m pytest -n auto --dist loadfile -m slow tests/tasks tests/authors
+	$(PYTEST) -m slow tests/tasks tests/authors
 
 # The wheel in an empty environment: its commands work from another folder.
 test-wheel: install  ## the commands of an installed wheel
@@ -165,7 +168,7 @@ wheel: install  ## build the wheel into dist/
 check: lint types test  ## lint, types and tests: must be green before a change lands
 
 coverage: install  ## share of the Python code that the tests run
-	$(BIN)/python -m pytest -n auto --dist loadfile --cov=kernel_gym --cov-report=term:skip-covered --cov-report=html:build/coverage
+	$(PYTEST) --cov=kernel_gym --cov-report=term:skip-covered --cov-report=html:build/coverage
 
 bench: install  ## speed figures as JSON
 	$(BIN)/python scripts/bench.py

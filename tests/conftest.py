@@ -2,7 +2,9 @@
 
 import os
 import signal
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 # No wall-clock limits on examples: machines are noisy. The same examples every time: a red run can be repeated.
@@ -14,3 +16,25 @@ os.environ["KERNEL_GYM_TRUST"] = "1"
 
 # Shells let what runs in the background ignore Ctrl-C, and what the tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+#: The files that take longest: with several workers, a long file that begins last would keep one of them alone.
+LONGEST = (
+    "docs/test_code_blocks.py",
+    "examples/test_examples.py",
+    "verifier/test_honest.py",
+    "verifier/test_simulator.py",
+    "agents/test_ppo.py",
+    "agents/test_dqn.py",
+    "package/test_third_party.py",
+    "tasks/test_confined_files.py",
+    "experiments/runs/test_model_runs.py",
+    "experiments/runs/test_training.py",
+    "experiments/studies/test_study.py",
+    "hardware/ascend_sim/executor/test_executor_fuzz.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files; the others keep their order."""
+    places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))

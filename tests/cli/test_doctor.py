@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from python_process import run_python
 from repository import ROOT
 from script import run_script
 
@@ -63,9 +61,6 @@ def test_the_build_of_torch_is_described(cuda: str | None, says: str) -> None:
 
 
 def test_a_missing_compiler_is_reported_with_what_to_install() -> None:
-    doctor = [sys.executable, ROOT / "scripts" / "doctor.py"]
-    run = subprocess.run(
-        doctor, capture_output=True, text=True, check=False, env=os.environ | {"CXX": "no-such-compiler"}
-    )
+    run = run_python(ROOT / "scripts" / "doctor.py", CXX="no-such-compiler")
     assert run.returncode == 1
     assert "install g++" in run.stdout

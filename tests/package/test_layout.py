@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from repository import ROOT
 
+from tests.conftest import LONGEST
+
 FOLDERS = ("kernel_gym", "envs", "agents", "memory", "hardware", "scripts", "tests")
 
 
@@ -13,3 +15,7 @@ FOLDERS = ("kernel_gym", "envs", "agents", "memory", "hardware", "scripts", "tes
 def test_no_folder_has_more_than_25_modules(top: str) -> None:
     counts: Counter[Path] = Counter(path.parent for path in (ROOT / top).rglob("*.py"))
     assert {str(folder.relative_to(ROOT)): count for folder, count in counts.items() if count > 25} == {}
+
+
+def test_the_files_that_run_first_exist() -> None:
+    assert all((ROOT / "tests" / name).is_file() for name in LONGEST)
