@@ -22,8 +22,10 @@ from playwright.sync_api import Browser, sync_playwright
 from kernel_gym.experiments.reports.report import write_report
 
 PICTURES = Path(__file__).resolve().parent / "pictures"
-DESK, PHONE, WIDE = {"width": 1100, "height": 900}, {"width": 375, "height": 760}, {"width": 1400, "height": 900}
+DESK, PHONE, WIDE = {"width": 1100, "height": 1000}, {"width": 375, "height": 760}, {"width": 1400, "height": 900}
 PORT = 6098
+#: Names that a Chromium goes by; without one, that of `playwright install chromium` is started.
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: Seconds that TensorBoard has to answer, and to draw a tab.
 PATIENCE, DRAWING = 120, 8
 #: Tabs of TensorBoard that have pictures.
@@ -33,7 +35,7 @@ TABS = {"tensorboard": "custom_scalars&_smoothingWeight=0", "hparams": "hparams"
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Start the system's Chromium, or playwright's."""
-    path = shutil.which("chromium") or shutil.which("google-chrome")
+    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=arguments)
