@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from kernel_gym import activity
 from kernel_gym.errors import BundleError
-from kernel_gym.hardware.bundles.runner import NO_LAUNCH, NOT_FROM_KERNEL, TORCH_COMPUTES
+from kernel_gym.hardware.bundles.call import NO_LAUNCH, NOT_FROM_KERNEL, TORCH_COMPUTES
 from kernel_gym.hardware.device import Build, Clocked, Device, Diagnostic
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task

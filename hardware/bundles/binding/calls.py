@@ -52,6 +52,9 @@ class TorchCalls:
             return Options(arguments[0])
         if short == "device" or short.endswith("Guard"):
             return Options()
+        if short.startswith("apply_tensor"):  # of torch_npu: as a tensor, or of some sizes
+            name = "empty_like" if isinstance(arguments[0], torch.Tensor) else "empty"
+            return self._torch(getattr(torch, name), name, arguments[:2])
         if scope in ("at", "torch", "at::native") and hasattr(torch, short):
             return self._torch(getattr(torch, short), short, arguments)
         raise unknown(node)
@@ -60,6 +63,8 @@ class TorchCalls:
         """Call a method of a tensor, of options, of a list, of an optional or of a scalar."""
         if name in ("has_value", "value", "value_or"):
             return _of_optional(owner, name, arguments)
+        if owner is None and name == "defined":
+            return False
         if isinstance(owner, torch.Tensor) and not name.startswith("data_ptr"):
             if name in _ASKED:
                 return _ASKED[name](owner)
@@ -78,7 +83,7 @@ class TorchCalls:
     def _torch(self, function: Callable[..., Any], name: str, arguments: list[Any]) -> Any:
         dtypes = [argument.dtype for argument in arguments if isinstance(argument, Options) and argument.dtype]
         plain = [argument for argument in arguments if not isinstance(argument, Options)]
-        if name in _MAKING:
+        if name in _MAKING or name.endswith("_like"):
             dtypes += [argument for argument in plain if isinstance(argument, torch.dtype)]
             plain = [argument for argument in plain if not isinstance(argument, torch.dtype)]
         result = function(*plain, dtype=dtypes[-1]) if dtypes else function(*plain)

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
 from tree_sitter import Node
 
 from kernel_gym.hardware.bundles.binding.calls import TorchCalls
-from kernel_gym.hardware.bundles.binding.syntax import Binding, Function, child_of, text_of, unknown
+from kernel_gym.hardware.bundles.binding.syntax import (
+    Binding,
+    Function,
+    NotUnderstood,
+    child_of,
+    line_of,
+    parameters_of,
+    text_of,
+    unknown,
+)
 from kernel_gym.hardware.bundles.binding.values import (
     BindingError,
     binary,
@@ -34,6 +44,10 @@ class Evaluator:
     def __init__(self, binding: Binding, launch: Launch, fill: Callable[[torch.Tensor], torch.Tensor]) -> None:
         self.binding, self.launch, self._calls = binding, launch, TorchCalls(fill)
         self._steps = 0
+        self._constants: dict[str, Any] = {}
+        for node in binding.constants:
+            with suppress(NotUnderstood):  # it may be used by nothing that runs
+                self._declare(node, self._constants)
 
     def call(self, name: str, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
         """Call an exported function as Python does."""
@@ -57,8 +71,9 @@ class Evaluator:
         typed = zip(values, function.parameters, strict=True)
         return self._call(function, [converted(value, kind, name) for value, (kind, name, _) in typed])
 
-    def _call(self, function: Function, values: Sequence[Any]) -> Any:
-        names = dict(zip((name for _, name, _ in function.parameters), values, strict=False))
+    def _call(self, function: Function, values: Sequence[Any], around: Mapping[str, Any] | None = None) -> Any:
+        own = zip((name for _, name, _ in function.parameters), values, strict=False)
+        names = {**(self._constants if around is None else around), **dict(own)}
         try:
             self._run(function.body, names)
         except _Return as returned:
@@ -94,10 +109,15 @@ class Evaluator:
                 variable = re.sub(r"[&*\s]", "", text_of(node.child_by_field_name("declarator")))
                 for value in list(self._evaluate(child_of(node, "right"), names)):
                     names[variable] = value
-                    self._run(child_of(node, "body"), names)
+                    if self._turn(node, names):
+                        break
             case "while_statement":
-                while self._condition(node, names):
-                    self._run(child_of(node, "body"), names)
+                while self._condition(node, names) and not self._turn(node, names):
+                    pass
+            case "break_statement" | "continue_statement":
+                raise _Break if node.type == "break_statement" else _Continue
+            case "throw_statement":
+                raise BindingError(f"line {line_of(node)}: {' '.join(text_of(node).split())[:100]}")
             case "comment" | "using_declaration" | "static_assert_declaration" | "empty_statement" | ";":
                 pass
             case "alias_declaration" | "type_definition" | "namespace_alias_definition":
@@ -113,10 +133,19 @@ class Evaluator:
         if (first := node.child_by_field_name("initializer")) is not None:
             self._run(first, names) if first.type == "declaration" else self._evaluate(first, names)
         condition, update = node.child_by_field_name("condition"), node.child_by_field_name("update")
-        while condition is None or self._evaluate(condition, names):
-            self._run(child_of(node, "body"), names)
+        while (condition is None or self._evaluate(condition, names)) and not self._turn(node, names):
             if update is not None:
                 self._evaluate(update, names)
+
+    def _turn(self, loop: Node, names: dict[str, Any]) -> bool:
+        """Run the body of a loop once; return whether it left the loop."""
+        try:
+            self._run(child_of(loop, "body"), names)
+        except _Continue:
+            return False
+        except _Break:
+            return True
+        return False
 
     def _declare(self, node: Node, names: dict[str, Any]) -> None:
         kind = text_of(node.child_by_field_name("type"))
@@ -127,11 +156,13 @@ class Evaluator:
                     parts = [text_of(child) for child in name.named_children]
                     names.update(zip(parts, self._evaluate(value, names), strict=False))
                     continue
-                names[re.sub(r"[&*\s]", "", text_of(name))] = self._initial(kind, value, names)
+                initial = self._initial(kind, value, names)
+                copied = isinstance(initial, list) and "&" not in text_of(name)
+                names[re.sub(r"[&*\s]", "", text_of(name))] = list(initial) if copied else initial
             elif declarator.type == "function_declarator":  # `std::vector<int64_t> shape(n, 1);` looks like a function
                 raise unknown(node)
             else:
-                names[re.sub(r"[&*\s]", "", text_of(declarator))] = [] if "vector" in kind else None
+                names[re.sub(r"[&*\s]", "", text_of(declarator))] = [] if "vector" in kind.lower() else None
 
     def _initial(self, kind: str, value: Node, names: dict[str, Any]) -> Any:
         if value.type == "argument_list":
@@ -178,9 +209,12 @@ class Evaluator:
             case "assignment_expression":
                 return self._assign(node, names)
             case "update_expression":
-                name = text_of(child_of(node, "argument"))
-                names[name] = names[name] + (1 if "++" in text_of(node) else -1)
-                return names[name]
+                name, before = text_of(child_of(node, "argument")), self._evaluate(child_of(node, "argument"), names)
+                names[name] = before + (1 if "++" in text_of(node) else -1)
+                return names[name] if text_of(node)[0] in "+-" else before
+            case "lambda_expression":
+                function = Function("lambda", parameters_of(child_of(node, "declarator")), child_of(node, "body"))
+                return lambda *values: self._call(function, values, names)
             case "call_expression":
                 return self._call_expression(node, names)
             case "field_expression":
@@ -234,9 +268,19 @@ class Evaluator:
                 raise BindingError(f"{name} failed: {said}")
             return None
         arguments = [self._evaluate(word, names) for word in words]
+        if callable(local := names.get(name)):
+            return local(*arguments)
         if name in self.binding.functions:
             return self._call(self.binding.functions[name], arguments)
         return self._calls.function(node, name, arguments)
+
+
+class _Break(Exception):
+    pass
+
+
+class _Continue(Exception):
+    pass
 
 
 class _Return(Exception):

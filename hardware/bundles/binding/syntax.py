@@ -26,12 +26,13 @@ class Function:
 
 @dataclass
 class Binding:
-    """The functions of a binding, by the names under which Python calls them."""
+    """The functions of a binding, by the names under which Python calls them, and its constants."""
 
     functions: dict[str, Function] = field(default_factory=dict)
     exported: dict[str, Function] = field(default_factory=dict)
     defaults: dict[str, dict[str, Node]] = field(default_factory=dict)
     keywords: dict[str, list[str]] = field(default_factory=dict)
+    constants: list[Node] = field(default_factory=list)
 
 
 def read(text: str) -> Binding:
@@ -47,7 +48,17 @@ def read(text: str) -> Binding:
     for node in _walk(tree.root_node):
         if node.type == "call_expression":
             _export(binding, node)
+        elif node.type == "declaration" and _is_constant(node):
+            binding.constants.append(node)
     return binding
+
+
+def _is_constant(node: Node) -> bool:
+    """Return whether a declaration outside of functions has a value."""
+    outer = node.parent
+    while outer is not None and outer.type in ("declaration_list", "namespace_definition"):
+        outer = outer.parent
+    return outer is not None and outer.type == "translation_unit" and _first(node, "init_declarator") is not None
 
 
 def _plain(text: str) -> str:
@@ -80,14 +91,15 @@ def _function(node: Node) -> Function | None:
     if declarator is None or body is None:
         return None
     name = text_of(declarator.child_by_field_name("declarator")).rpartition("::")[2]
-    return Function(name, _parameters(declarator), body)
+    return Function(name, parameters_of(declarator), body)
 
 
 def _first(node: Node, kind: str) -> Node | None:
     return next((child for child in node.named_children if child.type == kind), None)
 
 
-def _parameters(declarator: Node) -> list[tuple[str, str, Node | None]]:
+def parameters_of(declarator: Node) -> list[tuple[str, str, Node | None]]:
+    """Return type, name and default of each parameter of a function or a lambda."""
     parameters: list[tuple[str, str, Node | None]] = []
     listed = declarator.child_by_field_name("parameters")
     for node in listed.named_children if listed is not None else ():
@@ -113,7 +125,7 @@ def _export(binding: Binding, node: Node) -> None:
     if target.type == "lambda_expression":
         declarator, body = target.child_by_field_name("declarator"), target.child_by_field_name("body")
         if declarator is not None and body is not None:
-            binding.exported[name] = Function(name, _parameters(declarator), body)
+            binding.exported[name] = Function(name, parameters_of(declarator), body)
     else:
         called = text_of(target).lstrip("&").strip().rpartition("::")[2]
         if called in binding.functions:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import torch
@@ -31,20 +33,6 @@ class Options:
     dtype: torch.dtype | None = None
 
 
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b,
-    "%": lambda a, b: a % b, "<": lambda a, b: a < b, ">": lambda a, b: a > b, "<=": lambda a, b: a <= b,
-    ">=": lambda a, b: a >= b, "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "<<": lambda a, b: a << b,
-    ">>": lambda a, b: a >> b, "&": lambda a, b: a & b, "|": lambda a, b: a | b,
-}  # fmt: skip
-STANDARD: dict[str, Callable[..., Any]] = {
-    "max": max, "min": min, "abs": abs, "make_tuple": lambda *a: tuple(a), "tuple": lambda *a: tuple(a),
-    "move": lambda a: a, "ceil": lambda a: float(-(-a // 1)), "floor": lambda a: float(a // 1),
-    "sqrt": lambda a: float(a) ** 0.5, "pow": lambda a, b: float(a) ** b, "make_pair": lambda a, b: (a, b),
-    "to_string": str, "forward_as_tuple": lambda *a: tuple(a),
-}  # fmt: skip
-
-
 @dataclass(frozen=True)
 class Iterator:
     """A place in a list: `sizes.begin() + 1`."""
@@ -61,6 +49,25 @@ class Iterator:
     def until(self, end: Iterator) -> list[Any]:
         """Return the elements from here to `end`."""
         return list(self.items[self.index : end.index])
+
+
+def _accumulate(first: Iterator, last: Iterator, start: Any, combine: Callable[[Any, Any], Any] = operator.add) -> Any:
+    return reduce(combine, first.until(last), start)
+
+
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b,
+    "%": lambda a, b: a % b, "<": lambda a, b: a < b, ">": lambda a, b: a > b, "<=": lambda a, b: a <= b,
+    ">=": lambda a, b: a >= b, "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "<<": lambda a, b: a << b,
+    ">>": lambda a, b: a >> b, "&": lambda a, b: a & b, "|": lambda a, b: a | b,
+}  # fmt: skip
+STANDARD: dict[str, Callable[..., Any]] = {
+    "max": max, "min": min, "abs": abs, "make_tuple": lambda *a: tuple(a), "tuple": lambda *a: tuple(a),
+    "move": lambda a: a, "ceil": lambda a: float(-(-a // 1)), "floor": lambda a: float(a // 1),
+    "sqrt": lambda a: float(a) ** 0.5, "pow": lambda a, b: float(a) ** b, "make_pair": lambda a, b: (a, b),
+    "accumulate": _accumulate, "multiplies": lambda: operator.mul, "plus": lambda: operator.add, "to_string": str,
+    "forward_as_tuple": lambda *a: tuple(a),
+}  # fmt: skip
 
 
 def _insert(items: list[Any], at: Iterator, *values: Any) -> None:
@@ -101,8 +108,10 @@ def named_value(node: Node, names: dict[str, Any]) -> Any:
         return _DTYPES[short[1:]]
     if name.rpartition("::")[0].endswith("ScalarType") and short in _DTYPES:
         return _DTYPES[short]
-    if short in ("nullopt", "kPrivateUse1", "kNPU"):
-        return None if short == "nullopt" else Options()
+    if short == "nullopt":
+        return None
+    if short in ("kPrivateUse1", "kNPU", "kCPU", "kCUDA", "PrivateUse1", "CPU"):
+        return Options()
     if name in ("INFINITY", "HUGE_VALF"):
         return float("inf")
     raise unknown(node)

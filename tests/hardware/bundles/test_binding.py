@@ -43,6 +43,14 @@ X = torch.zeros(4, 6)
         ("int64_t n = 1; while (n < 20) { n = n << 1; } return at::empty({n % 7}, x.options());", (4,), torch.float32),
         ("auto s = x.sizes().vec(); s.insert(s.begin() + 1, 3); s.erase(s.begin()); return at::empty(s, x.options());", (3, 6), torch.float32),
         ("std::vector<int64_t> s(x.sizes().begin() + 1, x.sizes().end()); return at::empty(s, x.options());", (6,), torch.float32),
+        ("auto up = [](int64_t a, int64_t b) { return (a + b - 1) / b; }; return at::empty({up(x.size(1), 4)}, x.options());", (2,), torch.float32),
+        ("c10::SmallVector<int64_t, 8> s; for (auto n : x.sizes()) { if (n == 4) continue; s.push_back(n); break; } return at::empty(s, x.options());", (6,), torch.float32),
+        ("auto a = x.sizes().vec(); auto b = a; b[0] = 9; return at::empty(a, x.options());", (4, 6), torch.float32),
+        ("auto a = x.sizes().vec(); auto &b = a; b[0] = 9; return at::empty(a, x.options());", (9, 6), torch.float32),
+        ("int n = 2; int m = n++; m = m * 10 + ++n; return at::empty({m}, x.options());", (24,), torch.float32),
+        ("auto s = x.sizes(); return at::empty({std::accumulate(s.begin(), s.end(), (int64_t)1, std::multiplies<int64_t>())}, x.options().device(at::kCPU));", (24,), torch.float32),
+        ("return at::zeros_like(x, at::kInt);", (4, 6), torch.int32),
+        ("return at_npu::native::OpPreparation::apply_tensor_without_format(x.sizes(), x.options());", (4, 6), torch.float32),
         ("int n = -7; n /= 2; n += -5 % 3; return at::empty({-n}, x.options());", (5,), torch.float32),
         ("for (auto s : x.sizes()) { if (s > 4) { return at::empty({s}, x.options()); } } return x;", (6,), torch.float32),
     ],
@@ -80,6 +88,17 @@ def test_helpers_optionals_tuples_and_checks():
         assert call(chosen, X, value, parameters="const at::Tensor &x, c10::optional<int64_t> n")[0].shape == (size,)
     with pytest.raises(BindingError, match="TORCH_CHECK failed: no"):
         call(body, X[0], None, parameters=parameters, more=more)
+
+
+def test_constants_beside_the_functions_are_known():
+    more = 'static constexpr int64_t WIDE = 3;\nnamespace { const int64_t HIGH = WIDE + 1; }\nstatic const char *LOG = getenv("L");'
+    assert call("return at::empty({HIGH, WIDE}, x.options());", X, more=more)[0].shape == (4, 3)
+
+
+def test_a_tensor_that_is_not_defined_and_an_exception():
+    body = 'at::Tensor y; if (!y.defined()) { throw std::runtime_error("no y"); } return y;'
+    with pytest.raises(BindingError, match=r'line 4: throw std::runtime_error\("no y"\);'):
+        call(body, X)
 
 
 @pytest.mark.parametrize(
