@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-import socket
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ from kernel_gym.agents.scoring import CandidateScorer, ScorerSizes, load_weights
 from kernel_gym.agents.support.attempt_episodes import AttemptEpisodes
 from kernel_gym.envs.observation import Layout
 from kernel_gym.errors import ConfigError, InfrastructureError
+from kernel_gym.service.cluster_address import check_reachable
 
 # Ray reads these at its first import: no usage report, no token, no change of the visible accelerators.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -274,23 +274,12 @@ def _start(address: str) -> None:
                 raise InfrastructureError(f"Ray can't be used {where}: {reason}; run the same command again") from error
 
 
-def _check_reachable(address: str) -> None:
-    """Fail fast if the cluster is unreachable: Ray itself tries for minutes."""
-    host, separator, port = address.removeprefix("ray://").rpartition(":")
-    if not separator:
-        return
-    try:
-        socket.create_connection((host, int(port)), timeout=10).close()
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot reach a Ray cluster at {address!r}: {error}") from error
-
-
 @contextmanager
 def _ray_if_needed(address: str) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    _check_reachable(address)
+    check_reachable(address)
     _start(address)
     try:
         yield

@@ -111,9 +111,15 @@ def device(options: Options) -> Device:
 def verifier(options: Options) -> Any:
     """Return a verifier on the device, with one worker for each core unless the options say otherwise.
 
-    With the option `service`, the service judges instead. Kernels of a model run in a weak sandbox only if the
-    environment variable `KERNEL_GYM_UNSAFE` is 1.
+    With the option `service` or `cluster`, a service or the nodes of a cluster judge instead. Kernels of a model run in
+    a weak sandbox only if the environment variable `KERNEL_GYM_UNSAFE` is 1.
     """
+    if options.cluster:
+        from kernel_gym.service.cluster import ClusterVerifier
+
+        return ClusterVerifier(
+            options.cluster, device_name(options), options.device_options, options.policy, options.workers
+        )
     if options.service:
         from kernel_gym.service.client import RemoteVerifier
 

@@ -52,6 +52,9 @@ class Options:
     service: str = ""
     """Address of a verification service (`kernel-gym serve`) that judges the kernels on its `device`. Empty: they are
     judged here."""
+    cluster: str = ""
+    """Address of a Ray cluster on whose nodes the kernels are judged: `HOST:PORT`, or `auto`. Empty: they are judged
+    here."""
     workers: int = 0
     """Kernels that the vector form has judged at the same time; 0: one a core."""
     policy: Policy = "strict"

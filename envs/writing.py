@@ -35,6 +35,7 @@ ARGUMENTS = (
     "device_options",
     "verifier",
     "service",
+    "cluster",
     "policy",
     "inspection",
     "budget",
@@ -81,9 +82,9 @@ class KernelWritingEnv(gym.Env[Observation, str]):
     *Truncation*: five infrastructure errors in a row. Such an error is retried twice; then it pays 0 and costs nothing.
 
     ## Arguments
-    `suite`, `tasks`, `device`, `device_options`, `verifier`, `service`, `policy`, `inspection`, `budget`, `stages`
-    (`both` or `draft`), `curriculum` and `seed` as in `KernelSynthesis-v0`; `history` (default 1), the number of
-    verdicts in the observation; `render_mode`: "ansi" or None.
+    `suite`, `tasks`, `device`, `device_options`, `verifier`, `service`, `cluster`, `policy`, `inspection`, `budget`,
+    `stages` (`both` or `draft`), `curriculum` and `seed` as in `KernelSynthesis-v0`; `history` (default 1), the number
+    of verdicts in the observation; `render_mode`: "ansi" or None.
 
     ## Version History
     * v0: initial version

@@ -52,6 +52,7 @@ class EnvConfig(_Frozen):
     device_options: dict[str, Any]
     policy: Policy = "strict"
     service: str = ""
+    cluster: str = ""
     author: str
     author_options: dict[str, Any]
     writers: int = Field(0, ge=0)
@@ -118,7 +119,8 @@ class RunConfig(_Frozen):
     @property
     def _decisive(self) -> dict[str, Any]:
         data = self.model_dump(
-            mode="json", exclude={"workers": True, "checkpoints": True, "wandb": True, "env": {"writers", "service"}}
+            mode="json",
+            exclude={"workers": True, "checkpoints": True, "wandb": True, "env": {"writers", "service", "cluster"}},
         )
         data["agent_options"].pop("ray_address", None)
         for part in _OPTIONS:

@@ -33,7 +33,10 @@ from kernel_gym.errors import ConfigError
 Actions = NDArray[np.int64]
 
 #: Options of the live environment that have no meaning without a device, another author or a bank in a file.
-_FIXED = ("device", "device_options", "verifier", "service", "policy", "inspection", "author", "bank", "operators")
+_FIXED = (
+    *("device", "device_options", "verifier", "service", "cluster", "policy", "inspection"),
+    *("author", "bank", "operators"),
+)
 
 
 class _Forecast:

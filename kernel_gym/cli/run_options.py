@@ -22,7 +22,8 @@ from kernel_gym.verdict import POLICIES
 PROFILES = ("middle", "oracle", "placebo", "strong", "weak")
 _OPTIONS = (
     *("config", "suite", "tasks", "budget", "rounds", "forecast"),
-    *("author", "model", "submission", "profile", "device", "verifier", "repair", "pages", "workers", "wandb", "set"),
+    *("author", "model", "submission", "profile", "device", "verifier", "cluster", "repair", "pages"),
+    *("workers", "wandb", "set"),
 )
 _AUTHOR = ("profile", "model", "submission")
 
@@ -61,6 +62,9 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     add_policy_argument(parser)
     parser.add_argument(
         "--verifier", metavar="URL", help="verification service that judges the kernels (see `kernel-gym serve`)"
+    )
+    parser.add_argument(
+        "--cluster", metavar="ADDRESS", help="Ray cluster whose nodes judge the kernels: HOST:PORT, or auto"
     )
     parser.add_argument("--repair", action="store_true", help="offer each drafting attempt the last one to be mended")
     parser.add_argument(
@@ -106,6 +110,7 @@ def run_config(arguments: argparse.Namespace, **fixed: object) -> RunConfig:
     parts = {name: getattr(arguments, name) for name in ("author", "device", "policy", "pages")}
     env: dict[str, Any] = {name: value for name, value in parts.items() if value is not None}
     env |= {"service": arguments.verifier} if arguments.verifier else {}
+    env |= {"cluster": arguments.cluster} if arguments.cluster else {}
     env |= {name: True for name in ("forecast", "repair") if getattr(arguments, name)}
     options = {name: getattr(arguments, name) for name in _AUTHOR if getattr(arguments, name) is not None}
     if options:
