@@ -17,7 +17,7 @@ from kernel_gym.version import __version__
 
 SCRIPTS = sorted(path.stem for path in (ROOT / "scripts").glob("*.py"))
 #: Newer commands are sub-commands of `kernel-gym` alone: `scripts/` has as many files as a folder may have.
-WITHOUT_SCRIPT = {"completion", "serve"}
+WITHOUT_SCRIPT = {"completion", "leaderboard", "pretrain", "serve"}
 
 
 def call(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
