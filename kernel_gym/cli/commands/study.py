@@ -72,8 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     answers.add_argument(
         "--profiles",
         type=command_line.words,
-        default=("weak", "middle", "strong", "placebo"),
-        help="profiles of the simulated author that --stage profiles compares with the answers",
+        default=(),
+        help="profiles of the simulated author that --stage profiles compares with the answers (default: all)",
     )
     answers.add_argument("--conditions", type=command_line.words, default=(), help="plan only these")
     answers.add_argument("--minutes", type=float, help="time limit; the same command goes on")

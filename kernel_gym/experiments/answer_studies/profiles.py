@@ -14,6 +14,7 @@ from scipy.stats import spearmanr
 
 from kernel_gym import suites
 from kernel_gym.authors.apprentice import Apprentice
+from kernel_gym.authors.apprentice.behaviour.profile import profile_members, profile_names
 from kernel_gym.authors.apprentice.prediction import predict
 from kernel_gym.experiments.answer_studies.contexts import Contexts, learn_memory
 from kernel_gym.experiments.answer_studies.definition import AnswerStudy, Condition
@@ -24,6 +25,8 @@ from kernel_gym.experiments.statistics import Interval
 
 #: Contexts of each task where they differ from answer to answer, and schedules drawn for each.
 CONTEXTS, DRAWS = 3, 8
+#: Most members of a fitted profile; its prediction is their mean.
+MEMBERS = 8
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ def predictions(
     Args:
         study: The study.
         folder: Its folder, with judged answers.
-        profiles: Names of profiles.
+        profiles: Names of profiles; empty for all of the package but `oracle`, which makes no mistake.
         workers: Verifications at once, where agents first learn on the other tasks.
         progress: Called with the conditions done and all of them.
 
@@ -63,7 +66,7 @@ def predictions(
     if any("picks" in condition.shows for condition in conditions):
         learn_memory(study, memory, workers)
     contexts = Contexts(study, "ascendc", memory)
-    authors = {name: Apprentice(name) for name in profiles}
+    authors = {name: _authors(name) for name in profiles or sorted({*profile_names()} - {"oracle"})}
     rows = []
     for done, condition in enumerate(conditions, 1):
         failures = failures_shown(study, folder, condition) or {}
@@ -72,10 +75,16 @@ def predictions(
     return rows
 
 
+def _authors(profile: str) -> list[Apprentice]:
+    """Return the authors whose mean is the prediction of a profile: its members, if it was fitted."""
+    members = len(profile_members(profile))
+    return [Apprentice(f"{profile}~{number}") for number in range(min(members, MEMBERS))] or [Apprentice(profile)]
+
+
 def _predicted(
     condition: Condition,
     answers: Sequence[Answer],
-    authors: dict[str, Apprentice],
+    authors: dict[str, list[Apprentice]],
     contexts: Contexts,
     failures: dict[str, list[Answer]],
 ) -> Predicted:
@@ -86,8 +95,12 @@ def _predicted(
         shown = [
             shown_context(condition, task, number, contexts, failures)[0] for number in range(CONTEXTS if varied else 1)
         ]
-        for profile, author in authors.items():
-            chances = [predict(author, task, context, draws=DRAWS, seed=seed) for seed, context in enumerate(shown)]
+        for profile, members in authors.items():
+            chances = [
+                predict(member, task, context, draws=DRAWS, seed=seed)
+                for member in members
+                for seed, context in enumerate(shown)
+            ]
             means = [(chance.compiled, chance.feasible) for chance in chances]
             shares[profile].append(tuple(np.mean(means, axis=0).tolist()))
     return Predicted(
