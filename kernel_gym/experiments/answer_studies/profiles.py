@@ -24,9 +24,9 @@ from kernel_gym.experiments.answer_studies.study_folder import Answer, StudyFold
 from kernel_gym.experiments.statistics import Interval
 
 #: Contexts of each task where they differ from answer to answer, and schedules drawn for each.
-CONTEXTS, DRAWS = 3, 8
+CONTEXTS, DRAWS = 3, 4
 #: Most members of a fitted profile; its prediction is their mean.
-MEMBERS = 8
+MEMBERS = 4
 
 
 @dataclass(frozen=True)
