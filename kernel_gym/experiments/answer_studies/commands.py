@@ -63,6 +63,8 @@ def run(request: AnswerStudyRequest) -> str:
     study = definition.load(request.name)
     if request.replay is not None:
         folder = import_archive(request.replay, request.folder, request.name)
+        if request.stage == "plan":
+            return f"{len(folder.questions()):,} questions with their answers in {folder.path}"
         _judge(folder, request)
         return _results(request, study, folder)
     settings = _request_settings(request, study)

@@ -38,7 +38,8 @@ def judge(
     missing = [answer for answer in folder.answers() if answer.reply is not None and answer.verdict is None]
     unusable: dict[str, str] = {}
     done = 0
-    for name in sorted({answer.question.device for answer in missing}):
+    # The simulator is last: it runs on every machine.
+    for name in sorted({answer.question.device for answer in missing}, reverse=True):
         answers = [answer for answer in missing if answer.question.device == name]
         try:
             with _verifier(name, workers, unsafe) as verifier:

@@ -1,5 +1,6 @@
 """Tests of answer studies: plan, generation, judging, figures and replay, with a model that answers by rote."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,8 @@ def test_answers_are_judged_and_judged_again_to_the_same_page(tmp_path: Path, mo
     replay = AnswerStudyRequest(
         "test", tmp_path / "again", "all", Backend("openai"), unsafe=True, replay=tmp_path / "study" / commands.ARCHIVE
     )
+    assert commands.run(dataclasses.replace(replay, stage="plan")).startswith("4 questions with their answers")
+    assert all(answer.verdict is None for answer in StudyFolder(tmp_path / "again").answers())
     assert commands.run(replay) == text
 
 
