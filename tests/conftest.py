@@ -14,6 +14,10 @@ settings.load_profile("kernel_gym")
 # The problem files of the tests are ours. Those that test the confinement of others remove the variable.
 os.environ["KERNEL_GYM_TRUST"] = "1"
 
+# There are as many workers as cores: further threads of one worker would take time from the other.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # Shells let what runs in the background ignore Ctrl-C, and what the tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
