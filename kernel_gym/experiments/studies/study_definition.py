@@ -150,6 +150,7 @@ class Shard:
 
     def under(self, policy: Policy, forecast: bool = False) -> Shard:
         """Return the shard with its kernels judged by a policy, or with forecast verdicts."""
+        forecast = forecast or self.config.env.forecast
         env = self.config.env.model_copy(update={"policy": policy, "forecast": forecast})
         return replace(self, config=self.config.model_copy(update={"env": env}))
 
