@@ -231,6 +231,7 @@ class Descriptions:
                 length[number] += facts.length
         shown = flags > 0
         sights = {name: shown[:, self.columns[name]] for name in ("right", "wrong", "commented")}
+        sights["commented"] &= sights["right"]  # a mistake takes the comment's spelling away and leaves the comment
         sights |= {"pointed": np.stack([row.pointed for row in rows]), "taught": np.zeros_like(sights["right"])}
         headlines = np.stack([row.headline for row in rows])
         if isinstance(self.embedder, StaticEmbedder):

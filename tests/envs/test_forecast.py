@@ -120,7 +120,7 @@ def test_the_author_decides_as_the_live_one(profile: str | Profile) -> None:
     assert stages == set(Stage) or profile == "placebo"
 
 
-@pytest.mark.parametrize("pages", ["all"])
+@pytest.mark.parametrize("pages", ["all", "demonstration"])
 def test_the_author_mends_as_the_live_one(pages: Any) -> None:
     """Repairs of the last attempt, with misreadings and mistakes that go unnoticed, in two protocols.
 
