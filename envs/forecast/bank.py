@@ -56,12 +56,13 @@ class ForecastBank:
 
     def _remember_initial(self) -> None:
         """Fill in the stages, latencies and records of the memories of an earlier run."""
-        initial, first = self.items.initial, self.items.seed_size
-        for row, (item, records) in enumerate(zip(initial.items, initial.records, strict=True), first):
+        initial = self.items.initial
+        for id, records in initial.records.items():
+            for stage, uses, total, recent in records:
+                self.record_of[id - 1, STAGES.index(stage) : 6 : 2] = uses, total, recent
+        for row, item in enumerate(initial.items, self.items.seed_size):
             self._stage[row] = -1 if item.stage is None else STAGES.index(item.stage)
             self.record_of[row, 6] = item.born
-            for stage, uses, total, recent in records:
-                self.record_of[row, STAGES.index(stage) : 6 : 2] = uses, total, recent
             if item.kind is Kind.TRACE and item.verdict is not None and item.verdict.latency_us is not None:
                 task = self.items.of_task[row]
                 self.fastest[task] = min(self.fastest[task], item.verdict.latency_us)

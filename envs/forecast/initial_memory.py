@@ -14,13 +14,14 @@ from kernel_gym.memory.item import Kind, MemoryItem
 
 @dataclass(frozen=True)
 class InitialMemory:
-    """Items of other tasks, with the records of their use and the attempts that their bank had counted.
+    """Items of other tasks, and the attempts that their bank had counted.
 
-    `new_ids` has the ids that they and the seed knowledge get here, by their ids in the file.
+    `new_ids` has the ids that they and the seed knowledge get here, by their ids in the file; `records` has what is
+    known of their use, by new id.
     """
 
     items: tuple[MemoryItem, ...] = ()
-    records: tuple[tuple[rows.Record, ...], ...] = ()
+    records: dict[int, tuple[rows.Record, ...]] = field(default_factory=dict)
     attempts: int = 0
     new_ids: dict[int, int] = field(default_factory=dict)
 
@@ -45,8 +46,8 @@ def load_initial_memory(path: Path, seeds: Sequence[MemoryItem], tasks: Collecti
     """
     known = {rows.digest(item): number for number, item in enumerate(seeds, 1)}
     attempts, lines = read_items(path)
-    new_ids, items, records = dict[int, int](), list[MemoryItem](), list[tuple[rows.Record, ...]]()
-    for item, record in lines:
+    new_ids, items = dict[int, int](), list[MemoryItem]()
+    for item, _ in lines:
         if item.task in tasks:
             raise ConfigError(f"{path} has memories of {item.task}: export it without the tasks of the run")
         digest = rows.digest(item)
@@ -56,5 +57,5 @@ def load_initial_memory(path: Path, seeds: Sequence[MemoryItem], tasks: Collecti
             new_ids[item.id] = len(seeds) + len(items) + 1
             parent, source = (None if id is None else new_ids.get(id) for id in (item.parent, item.source))
             items.append(replace(item, id=new_ids[item.id], parent=parent, source=source))
-            records.append(record)
-    return InitialMemory(tuple(items), tuple(records), attempts, new_ids)
+    records = {new_ids[item.id]: record for item, record in lines if item.id in new_ids}
+    return InitialMemory(tuple(items), records, attempts, new_ids)
