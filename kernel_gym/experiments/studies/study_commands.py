@@ -59,11 +59,6 @@ class StudyRequest:
         budget = self.budget or int(_read_study_file(folder).get("budget", 0))
         seeds = [int(seed) for seed in self.seeds]
         shards = study_definition.shards(definition, self.size, self.agents, seeds, budget)
-        if self.forecast and (dependent := sorted({shard.arm for shard in shards if shard.memory})):
-            raise ConfigError(
-                f"{self.name} needs a device: its arm {dependent[0]} begins with the memory of another, and a run on "
-                "forecasts begins with the seed knowledge"
-            )
         shards = [shard.under(self.policy, self.forecast) for shard in shards]
         if model := self.model or str(_read_study_file(folder).get("model", "")):
             shards = [shard.asking(model) for shard in shards]

@@ -1,4 +1,4 @@
-"""Studies on forecasts: the runs are forecast, folders tell them apart, and what needs a device says so."""
+"""Studies on forecasts: the runs are forecast, folders tell them apart, arms begin with the memory of others."""
 
 from pathlib import Path
 
@@ -22,9 +22,18 @@ def test_a_folder_does_not_mix_forecasts_and_verdicts(tmp_path: Path) -> None:
         study_commands._write_study_file(StudyRequest("lambda", "quick"), tmp_path)
 
 
-def test_a_study_on_the_memory_of_another_arm_needs_a_device(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="unseen needs a device"):
-        StudyRequest("unseen", "quick", forecast=True).study(tmp_path)
+def test_a_study_may_always_be_on_forecasts(tmp_path: Path) -> None:
+    assert all(shard.config.env.forecast for shard in StudyRequest("predictions", "quick").study(tmp_path).shards)
+
+
+@pytest.mark.slow
+def test_an_arm_begins_with_the_memory_of_another(tmp_path: Path) -> None:
+    request = StudyRequest("unseen", "quick", ("value",), ("0",), budget=2, forecast=True)
+    assert study_commands.run(request, tmp_path, 1) == []
+    folder = tmp_path / "frozen" / "value" / "seed-0"
+    assert (folder / "memory.jsonl").exists()
+    assert len((folder / "results.jsonl").read_text().splitlines()) == 8 * 2
+    assert "frozen/value" in study_commands.write_results(request, tmp_path)
 
 
 def test_the_studies_use_context_value_without_the_authors_prior(tmp_path: Path) -> None:

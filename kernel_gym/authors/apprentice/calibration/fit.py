@@ -136,7 +136,7 @@ def fit(
     chosen = _ensemble(tried, len(names), members)
     fitted = [_constants(names, values) for _, values in chosen]
     best = with_constants(base, fitted[0])
-    rows = _rows(targets, protocols.figures(best, targets.figures))
+    rows = beside_targets(targets, protocols.figures(best, targets.figures))
     ensemble = tuple(constants | drawn(base, targets.draw, number) for number, constants in enumerate(fitted))
     return Fit(best, chosen[0][0], rows, ensemble, tuple(value for value, _ in chosen), len(tried))
 
@@ -208,7 +208,8 @@ def deviance(targets: Targets, shares: NDArray[np.float64]) -> float:
     return float(2 * ratio.sum())
 
 
-def _rows(targets: Targets, shares: NDArray[np.float64]) -> tuple[Row, ...]:
+def beside_targets(targets: Targets, shares: NDArray[np.float64]) -> tuple[Row, ...]:
+    """Return computed shares beside their targets, with the binomial 95% interval of each."""
     rows = []
     for figure, share in zip(targets.figures, shares, strict=True):
         low, high = stats.binom.ppf([0.025, 0.975], figure.tasks, share) / figure.tasks
