@@ -10,7 +10,7 @@ import pytest
 from kernel_gym import suites
 from kernel_gym.authors.apprentice import Apprentice
 from kernel_gym.authors.apprentice.behaviour.idioms import idioms
-from kernel_gym.authors.apprentice.behaviour.profile import Profile, load_profile
+from kernel_gym.authors.apprentice.behaviour.profile import Profile, load_profile, profile_members
 from kernel_gym.authors.apprentice.calibration.fit import fit, fit_members, with_constants
 from kernel_gym.authors.apprentice.calibration.idiom_table import IdiomTable, idiom_table
 from kernel_gym.authors.apprentice.calibration.protocols import Protocols
@@ -18,6 +18,7 @@ from kernel_gym.authors.apprentice.calibration.targets import Figure, Targets, l
 from kernel_gym.authors.demonstration import demonstration
 from kernel_gym.cli import author_fit
 from kernel_gym.cli.author_fit import profile_text
+from kernel_gym.cli.main import main
 from kernel_gym.errors import ConfigError
 
 NAMES = ("relu", "gelu", "softmax", "square_matrix_multiplication")
@@ -181,3 +182,21 @@ def test_a_constant_that_cannot_be_fitted_is_named(table):
     targets = Targets(source="test", fit=("charm",), figures=(figure("pass@k", 1, "correct", 0.3),))
     with pytest.raises(ConfigError, match="charm cannot be fitted"):
         fit(targets, Protocols(table), load_profile("middle"))
+
+
+def test_the_command_fits_an_ensemble_and_then_each_of_its_members(tmp_path, monkeypatch, capsys):
+    tasks = [suites.find_task(f"level1/{name}") for name in NAMES[:2]]
+    monkeypatch.setattr(suites, "load_suite", lambda name: tasks)
+    targets, strong, weaker = (tmp_path / name for name in ("targets.yaml", "strong.yaml", "weaker.yaml"))
+    row = "{protocol: pass@k, suite: level1, attempts: 4, gate: correct, share: 0.2}"
+    targets.write_text(f"source: test\nfit: [skill]\ndraw: [skeleton]\nfigures: [{row}]\n")
+    common = ["author", "fit", str(targets), "--generations", "2"]
+    for words in (["--members", "2", "--out", str(strong)], ["--base", str(strong), "--out", str(weaker)]):
+        with pytest.raises(SystemExit) as ended:
+            main([*common, *words])
+        assert ended.value.code == 0
+        assert "1 of 1 targets lie in the interval" in capsys.readouterr().out
+    assert len(profile_members(str(strong))) == len(profile_members(str(weaker))) == 2
+    assert [member["skeleton"] for member in profile_members(str(strong))] == [
+        member["skeleton"] for member in profile_members(str(weaker))
+    ]

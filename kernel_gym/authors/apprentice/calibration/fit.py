@@ -152,7 +152,8 @@ def fit_members(targets: Targets, protocols: Protocols, base: str, **search: Any
     """
     own = profile_members(base)
     bases = [load_profile(f"{base}~{number}") for number in range(len(own))]
-    fits = [fit(targets, protocols, member, members=1, **search) for member in bases]
+    fitted = targets.model_copy(update={"draw": ()})  # members keep what they have drawn
+    fits = [fit(fitted, protocols, member, members=1, **search) for member in bases]
     ensemble = tuple(constants | single.ensemble[0] for constants, single in zip(own, fits, strict=True))
     evaluations = sum(single.evaluations for single in fits)
     best = with_constants(load_profile(base), fits[0].ensemble[0])
