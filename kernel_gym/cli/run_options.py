@@ -19,7 +19,7 @@ from kernel_gym.kernel import Form
 from kernel_gym.verdict import POLICIES
 
 #: The author profiles that come with the package.
-PROFILES = ("middle", "oracle", "placebo", "strong", "weak")
+PROFILES = ("calibrated", "local", "middle", "oracle", "placebo", "strong", "weak")
 _OPTIONS = (
     *("config", "suite", "tasks", "budget", "rounds", "forecast"),
     *("author", "model", "submission", "profile", "device", "verifier", "cluster", "repair", "pages"),
@@ -57,7 +57,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--submission", choices=get_args(Form), help="form of the kernels that a model writes: file (default) or bundle"
     )
-    parser.add_argument("--profile", help="author profile of the apprentice: weak, middle, strong, placebo")
+    parser.add_argument("--profile", help="author profile of the apprentice: weak, middle, strong, placebo, calibrated")
     parser.add_argument("--device", help="device that kernels run on (default ascend-sim, a simulator)")
     add_policy_argument(parser)
     parser.add_argument(
