@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,14 +56,14 @@ def run(arguments: argparse.Namespace) -> int:
         result = fit_members(targets, protocols, base, **search)
     else:
         result = fit(targets, protocols, author.profile, members=arguments.members, **search)
-    _print(result, targets)
+    _print(result)
     if arguments.out is not None:
         arguments.out.write_text(profile_text(result, targets))
         print(f"wrote {arguments.out}: use it with --profile {arguments.out}~0")
     return 0
 
 
-def _print(result: Fit, targets: Targets) -> None:
+def _print(result: Fit) -> None:
     width = max(len(row.label) for row in result.rows)
     print(f"{'figure':{width}}  target  fitted  95% interval")
     for row in result.rows:
@@ -73,19 +73,19 @@ def _print(result: Fit, targets: Targets) -> None:
     print(f"{inside} of {len(result.rows)} targets lie in the interval of the fitted share")
     print(f"deviance {result.deviance:.2f} after {result.evaluations} profiles")
     print(f"ensemble of {len(result.ensemble)}, deviance up to {max(result.deviances):.2f}:")
-    for label, name in _labels(result.ensemble[0], targets):
+    for label, name in _labels(result.ensemble):
         values = [member[name] for member in result.ensemble]
         print(f"  {label:10} {values[0]:8.3f}  from {min(values):.3f} to {max(values):.3f}")
 
 
-def _labels(constants: Iterable[str], targets: Targets) -> list[tuple[str, str]]:
-    """Return how each constant is called in the table, with its name; those that are fitted as one are one row."""
+def _labels(ensemble: Sequence[dict[str, float]]) -> list[tuple[str, str]]:
+    """Return how each constant is called in the table, with its name; misreadings with the same odds are one row."""
     from kernel_gym.authors.apprentice.behaviour.misreading import KINDS
 
-    if "meaning" not in targets.fit:
-        return [(name, name) for name in constants]
     first, *others = KINDS
-    return [("meaning" if name == first else name, name) for name in constants if name not in others]
+    if not all(len({member.get(kind) for kind in KINDS}) == 1 for member in ensemble):
+        return [(name, name) for name in ensemble[0]]
+    return [("meaning" if name == first else name, name) for name in ensemble[0] if name not in others]
 
 
 def profile_text(result: Fit, targets: Targets) -> str:

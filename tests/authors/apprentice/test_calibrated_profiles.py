@@ -42,7 +42,18 @@ def test_all_members_fit_equally_well_and_differ(table: IdiomTable) -> None:
 
 
 @pytest.mark.slow
-def test_the_local_author_reaches_its_targets(table: IdiomTable) -> None:
-    targets, protocols = load_targets("local"), Protocols(table)
-    rows = beside_targets(targets, protocols.figures(load_profile("local~0"), targets.figures))
+@pytest.mark.parametrize("name", ["weaker-1", "weaker-2", "local"])
+def test_the_other_fitted_authors_reach_theirs(table: IdiomTable, name: str) -> None:
+    targets, protocols = load_targets(name), Protocols(table)
+    rows = beside_targets(targets, protocols.figures(load_profile(f"{name}~0"), targets.figures))
     assert all(row.within for row in rows)
+
+
+def test_a_weaker_author_is_the_strong_one_with_less_skill() -> None:
+    for number in range(16):
+        strong, weaker, weakest = (load_profile(f"{name}~{number}") for name in ("calibrated", "weaker-1", "weaker-2"))
+        assert strong.skill > weaker.skill > weakest.skill
+        assert weaker.model_copy(update={"skill": 0, "name": "", "about": "", "person": 0}) == strong.model_copy(
+            update={"skill": 0, "name": "", "about": "", "person": 0}
+        )
+        assert len({strong.person, weaker.person, weakest.person}) == 3
