@@ -26,6 +26,8 @@ kernel-gym forecast renew level1/relu level1/softmax --pieces runs/two.jsonl --o
 kernel-gym forecast validate --attempts 2400 --out runs/validation
 """
 RESUMES = True
+#: Tasks whose kernels are judged together.
+GROUP = 8
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGED = ROOT / "kernel_gym" / "authors" / "apprentice" / "forecast" / "tables" / "ascendc.json.xz"
 
@@ -85,7 +87,7 @@ def _renew(arguments: argparse.Namespace) -> int:
 
 
 def _measured(arguments: argparse.Namespace, tasks: list[Task]) -> list[dict[str, Any]]:
-    """Measure what the file of pieces lacks, piece by piece: first the messages, then each task. Return all pieces."""
+    """Measure what the file of pieces lacks: first the messages, then the tasks in groups. Return all pieces."""
     from kernel_gym.authors.apprentice.forecast.measurements import to_json
     from kernel_gym.authors.apprentice.forecast.measuring import Measuring
     from kernel_gym.envs import factories
@@ -94,22 +96,25 @@ def _measured(arguments: argparse.Namespace, tasks: list[Task]) -> list[dict[str
     from kernel_gym.hardware.ascend_sim.device import AscendSim
 
     pieces = {row["piece"]: row for row in read_results(arguments.pieces, dict[str, Any])}
+    device = AscendSim().identity()
+
+    def keep(piece: str, part: dict[str, Any]) -> None:
+        pieces[piece] = {"piece": piece, "device": device} | part
+        append_result(arguments.pieces, pieces[piece])
+
+    left = [task for task in tasks if task.id not in pieces]
     verifier = factories.verifier(Options(workers=arguments.workers))
     try:
         measuring = Measuring(verifier.verify_all)
         with show_progress("measured", unit="tasks") as show:
-            for number, piece in enumerate(["messages", *(task.id for task in tasks)]):
-                show(number, len(tasks) + 1)
-                if piece in pieces:
-                    continue
-                if piece == "messages":
-                    part = to_json(
-                        messages=measuring.messages(suites.load_suite("level1") + suites.load_suite("level2"))
-                    )
-                else:
-                    part = to_json(points={piece: measuring.points(tasks[number - 1], arguments.schedules)})
-                pieces[piece] = {"piece": piece, "device": AscendSim().identity()} | part
-                append_result(arguments.pieces, pieces[piece])
+            if "messages" not in pieces:
+                every = suites.load_suite("level1") + suites.load_suite("level2")
+                keep("messages", to_json(messages=measuring.messages(every)))
+            for begin in range(0, len(left), GROUP):
+                show(len(tasks) - len(left) + begin, len(tasks))
+                measured = measuring.points(left[begin : begin + GROUP], arguments.schedules)
+                for task, points in measured.items():
+                    keep(task, to_json(points={task: points}))
     finally:
         verifier.close()
     return list(pieces.values())
@@ -145,11 +150,13 @@ def _validated(arguments: argparse.Namespace, verifier: Any) -> list[dict[str, A
     file = arguments.out / "pieces.jsonl"
     done = {row["piece"]: row for row in read_results(file, dict[str, Any])}
     work = _pieces(arguments)
+    left = [piece for piece in work if piece not in done]
+    groups = _grouped(left)
     with show_progress("validated", unit="pieces") as show:
-        for number, piece in enumerate(work):
-            show(number, len(work))
-            if piece not in done:
-                done[piece] = {"piece": piece} | _piece(piece, arguments, verifier)
+        for group in groups:
+            show(len(done), len(work))
+            for piece, result in _results(group, arguments, verifier).items():
+                done[piece] = {"piece": piece} | result
                 append_result(file, done[piece])
     return [done[piece] for piece in work]
 
@@ -168,21 +175,29 @@ def _pieces(arguments: argparse.Namespace) -> list[str]:
     ]
 
 
-def _piece(piece: str, arguments: argparse.Namespace, verifier: Any) -> dict[str, Any]:
-    """Return the comparisons or the standing of a piece."""
+def _grouped(pieces: list[str]) -> list[list[str]]:
+    """Return the pieces in groups that are done together: those of kernels by fours, agents one by one."""
+    kernels = [piece for piece in pieces if piece.startswith("kernels")]
+    groups = [kernels[begin : begin + 4] for begin in range(0, len(kernels), 4)]
+    return groups + [[piece] for piece in pieces if piece not in kernels]
+
+
+def _results(pieces: list[str], arguments: argparse.Namespace, verifier: Any) -> dict[str, dict[str, Any]]:
+    """Return the comparisons or the standing of each piece in a group."""
     from kernel_gym.experiments.analysis import forecast_validity as validity
 
-    tasks = suites.load_suite("level1") + suites.load_suite("level2")
-    kind, number, *where = piece.split()
+    tasks, measurements = suites.load_suite("level1") + suites.load_suite("level2"), arguments.measurements
+    kind, number, *where = pieces[0].split()
     if kind == "kernels":
-        attempts = validity.forecast_attempts(int(number), tasks, arguments.measurements)
-        compared = validity.compare(int(number), attempts, verifier.verify_all)
-        return {"comparisons": [asdict(comparison) for comparison in compared], "standings": []}
+        numbers = [int(piece.split()[1]) for piece in pieces]
+        attempts = {number: validity.forecast_attempts(number, tasks, measurements) for number in numbers}
+        compared = validity.compare_pieces(attempts, verifier.verify_all)
+        rows = ([asdict(comparison) for comparison in compared[number]] for number in numbers)
+        return {piece: {"comparisons": row, "standings": []} for piece, row in zip(pieces, rows, strict=True)}
     names = [task.id for task in tasks[:: max(1, len(tasks) // arguments.agent_tasks)]][: arguments.agent_tasks]
     judge = verifier if where[0] == "live" else None
-    measurements = arguments.measurements
     standing = validity.standing(kind, int(number), names, arguments.agent_budget, judge, measurements=measurements)
-    return {"comparisons": [], "standings": [asdict(standing)]}
+    return {pieces[0]: {"comparisons": [], "standings": [asdict(standing)]}}
 
 
 def _named(name: str) -> tuple[Task, ...]:

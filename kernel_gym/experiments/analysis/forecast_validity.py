@@ -6,7 +6,7 @@ judged, and each verdict is compared with its forecast. Agents then work on the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
@@ -91,11 +91,19 @@ def forecast_attempts(piece: int, tasks: Sequence[Task], measurements: str = "as
 
 def compare(piece: int, attempts: Sequence[Attempt], verify_all: Callable[..., Sequence[Verdict]]) -> list[Comparison]:
     """Have the kernels of attempts judged and return the comparisons; kernels that stay unjudged are left out."""
-    pairs = [(Kernel(a.kernel.source, trusted=True), suites.find_task(a.task)) for a in attempts]
-    comparisons = []
-    for attempt, verdict in zip(attempts, verify_all(pairs), strict=True):
+    return compare_pieces({piece: attempts}, verify_all)[piece]
+
+
+def compare_pieces(
+    pieces: Mapping[int, Sequence[Attempt]], verify_all: Callable[..., Sequence[Verdict]]
+) -> dict[int, list[Comparison]]:
+    """Do the same for several pieces, whose kernels are judged together: a slow one holds up fewer others."""
+    asked = [(piece, attempt) for piece, attempts in pieces.items() for attempt in attempts]
+    pairs = [(Kernel(a.kernel.source, trusted=True), suites.find_task(a.task)) for _, a in asked]
+    comparisons: dict[int, list[Comparison]] = {piece: [] for piece in pieces}
+    for (piece, attempt), verdict in zip(asked, verify_all(pairs), strict=True):
         if not isinstance(verdict, Unjudged):
-            comparisons.append(_comparison(author_of(piece), attempt, verdict))
+            comparisons[piece].append(_comparison(author_of(piece), attempt, verdict))
     return comparisons
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -76,8 +77,11 @@ def enter(agent: str, options: Mapping[str, Any], out: Path, workers: int, repor
     """
     runs = configurations(agent, options)
     folders = {name: out / "runs" / name for name in runs}
-    with ProcessPoolExecutor(max(1, workers), get_context("spawn")) as executor:
-        for name in executor.map(_run, runs.values(), folders.values()):
+    with ExitStack() as stack:
+        work = map
+        if workers > 1:
+            work = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn"))).map  # type: ignore[assignment]
+        for name in work(_run, runs.values(), folders.values()):
             report(name)
     scores = {name: asdict(score(Journal.read(RunFolder(folders[name]).journal))) for name in runs}
     result = {"agent": agent, "options": dict(options), "scores": scores}

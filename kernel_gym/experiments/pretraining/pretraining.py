@@ -97,7 +97,7 @@ class Pretraining:
         """The file with the network, which the agent `trained` loads."""
         return self.folder / f"{self.settings.algorithm}.pt"
 
-    def run(self, report: Report, minutes: float = float("inf"), every: int = 20) -> None:
+    def run(self, report: Report, minutes: float = float("inf"), every: int = 10) -> None:
         """Train until the attempts are made or the time is over; the same call goes on.
 
         Args:

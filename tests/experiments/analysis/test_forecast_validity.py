@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kernel_gym import suites
 from kernel_gym.authors.apprentice.forecast.measurements import load, to_json
 from kernel_gym.cli.main import main
 from kernel_gym.experiments.analysis import forecast_validity
+from kernel_gym.verdict import Uncompilable
 from tests.support.forecast_tasks import FIVE
 
 
@@ -46,3 +49,19 @@ def test_measured_pieces_are_not_measured_again_and_name_their_devices(tmp_path:
     assert whole.messages == measured.messages
     assert (whole.provenance["device"], whole.provenance["tasks"]) == ("here and there", 1)
     assert len(pieces.read_text().splitlines()) == 2
+
+
+def test_pieces_that_are_judged_together_stay_apart() -> None:
+    tasks = [suites.find_task(name) for name in FIVE[:2]]
+    attempts = {piece: forecast_validity.forecast_attempts(piece, tasks) for piece in (0, 1)}
+    asked = []
+
+    def judge(pairs: Any) -> list[Any]:
+        asked.append(len(pairs))
+        return [Uncompilable(kernel.source[:20]) for kernel, _ in pairs]
+
+    compared = forecast_validity.compare_pieces(attempts, judge)
+    assert asked == [sum(map(len, attempts.values()))]
+    assert {piece: {c.author for c in some} for piece, some in compared.items()} == {0: {"middle"}, 1: {"strong"}}
+    assert [c.task for c in compared[1]] == [a.task for a in attempts[1]]
+    assert forecast_validity.compare(1, attempts[1], judge) == compared[1]

@@ -36,17 +36,24 @@ class Measuring:
     def __init__(self, verify_all: VerifyAll, language: str = "ascendc") -> None:
         self._verify_all, self._backend = verify_all, backend(language)
 
-    def points(self, task: Task, count: int, seed: int = 0) -> list[Point]:
-        """Return the verdicts of `count` schedules of a task, all without mistakes; none if it cannot be lowered."""
+    def points(self, tasks: Sequence[Task], count: int, seed: int = 0) -> dict[str, list[Point]]:
+        """Return the verdicts of `count` schedules of each task, all without mistakes; none if it cannot be lowered.
+
+        The kernels of all tasks are judged together, so that a slow one does not hold up the others.
+        """
+        asked = [(task, schedule, kernel) for task in tasks for schedule, kernel in self._samples(task, count, seed)]
+        verdicts = self._verify_all([(kernel, task) for task, _, kernel in asked])
+        points: dict[str, list[Point]] = {task.id: [] for task in tasks}
+        for (task, schedule, _), verdict in zip(asked, verdicts, strict=True):
+            points[task.id] += [] if isinstance(verdict, Unjudged) else [_point(schedule, verdict)]
+        return points
+
+    def _samples(self, task: Task, count: int, seed: int) -> list[tuple[Schedule, Kernel]]:
         try:
             plan = lower(task)
         except Unsupported:
             return []
-        schedules = sampled_schedules(plan, count, seed)
-        kernels = [self._kernel(plan, schedule, {}) for schedule in schedules]
-        verdicts = self._verify_all([(kernel, task) for kernel in kernels])
-        measured = zip(schedules, verdicts, strict=True)
-        return [_point(schedule, verdict) for schedule, verdict in measured if not isinstance(verdict, Unjudged)]
+        return [(schedule, self._kernel(plan, schedule, {})) for schedule in sampled_schedules(plan, count, seed)]
 
     def messages(self, tasks: Sequence[Task]) -> dict[str, Message]:
         """Return the verdict of every mistake, from the first task on which it has its declared effect.
