@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 from dataclasses import asdict
 from pathlib import Path
@@ -24,6 +25,7 @@ EXAMPLES = """
 kernel-gym forecast renew --pieces runs/forecast.jsonl
 kernel-gym forecast renew level1/relu level1/softmax --pieces runs/two.jsonl --out runs/two.json.xz
 kernel-gym forecast validate --attempts 2400 --out runs/validation
+kernel-gym forecast validate --attempts 2400 --shard 1/4 --out runs/validation-1
 """
 RESUMES = True
 #: Tasks whose kernels are judged together.
@@ -58,6 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="ascendc",
         metavar="FILE",
         help="those that `renew` wrote (default: the packaged ones)",
+    )
+    validate.add_argument(
+        "--shard", type=_shard, default=(0, 1), metavar="K/N", help="only every Nth piece, from the Kth on (from 0)"
     )
     validate.add_argument("--out", type=Path, required=True, help="folder of the pieces, the page and the figures")
     for command in (renew, validate):
@@ -151,7 +156,7 @@ def _validated(arguments: argparse.Namespace, verifier: Any) -> list[dict[str, A
     done = {row["piece"]: row for row in read_results(file, dict[str, Any])}
     work = _pieces(arguments)
     left = [piece for piece in work if piece not in done]
-    groups = _grouped(left)
+    groups = _grouped(left, max(1, (arguments.workers or os.cpu_count() or 1) // 4))
     with show_progress("validated", unit="pieces") as show:
         for group in groups:
             show(len(done), len(work))
@@ -167,18 +172,28 @@ def _pieces(arguments: argparse.Namespace) -> list[str]:
 
     size = f"{arguments.agent_tasks}x{arguments.agent_budget}"
     kernels = [f"kernels {number}" for number in range(-(-arguments.attempts // PIECE))]
-    return kernels + [
+    agents = [
         f"{agent} {seed} {where} {size}"
         for agent in arguments.agents
         for seed in range(arguments.seeds)
         for where in ("forecast", "live")
     ]
+    first, every = arguments.shard
+    return (kernels + agents)[first::every]
 
 
-def _grouped(pieces: list[str]) -> list[list[str]]:
-    """Return the pieces in groups that are done together: those of kernels by fours, agents one by one."""
+def _shard(text: str) -> tuple[int, int]:
+    """Parse a shard, such as 0/4."""
+    number, _, count = text.partition("/")
+    if not (number.isdigit() and count.isdigit() and int(number) < int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a shard such as 0/4")
+    return int(number), int(count)
+
+
+def _grouped(pieces: list[str], size: int) -> list[list[str]]:
+    """Return the pieces in groups that are done together: those of kernels `size` at a time, agents one by one."""
     kernels = [piece for piece in pieces if piece.startswith("kernels")]
-    groups = [kernels[begin : begin + 4] for begin in range(0, len(kernels), 4)]
+    groups = [kernels[begin : begin + size] for begin in range(0, len(kernels), size)]
     return groups + [[piece] for piece in pieces if piece not in kernels]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from kernel_gym import suites
 from kernel_gym.authors.apprentice.forecast.measurements import load, to_json
+from kernel_gym.cli.analysis import forecast
 from kernel_gym.cli.main import main
 from kernel_gym.experiments.analysis import forecast_validity
 from kernel_gym.verdict import Uncompilable
@@ -49,6 +50,19 @@ def test_measured_pieces_are_not_measured_again_and_name_their_devices(tmp_path:
     assert whole.messages == measured.messages
     assert (whole.provenance["device"], whole.provenance["tasks"]) == ("here and there", 1)
     assert len(pieces.read_text().splitlines()) == 2
+
+
+def test_shards_make_all_pieces_once() -> None:
+    from types import SimpleNamespace
+
+    def pieces(shard: tuple[int, int]) -> list[str]:
+        some = SimpleNamespace(attempts=160, agents=("random",), seeds=1, agent_tasks=3, agent_budget=2, shard=shard)
+        return forecast._pieces(some)  # type: ignore[arg-type]
+
+    assert sorted(pieces((0, 2)) + pieces((1, 2))) == sorted(pieces((0, 1)))
+    assert pieces((0, 1))[:2] == ["kernels 0", "kernels 1"]
+    groups = forecast._grouped(pieces((0, 1)), 3)
+    assert [len(group) for group in groups] == [3, 1, 1, 1]
 
 
 def test_pieces_that_are_judged_together_stay_apart() -> None:
