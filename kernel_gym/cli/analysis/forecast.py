@@ -64,6 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     validate.add_argument(
         "--shard", type=_shard, default=(0, 1), metavar="K/N", help="only every Nth piece, from the Kth on (from 0)"
     )
+    validate.add_argument(
+        "--table", action="store_true", help="judge nothing; write the page of the pieces that are done"
+    )
     validate.add_argument("--out", type=Path, required=True, help="folder of the pieces, the page and the figures")
     for command in (renew, validate):
         command.add_argument("--workers", type=int, default=0, help="verifications at once (default: one a core)")
@@ -132,11 +135,14 @@ def _validate(arguments: argparse.Namespace) -> int:
     from kernel_gym.experiments.analysis.forecast_validity import Comparison, Standing, figures, page
 
     arguments.out.mkdir(parents=True, exist_ok=True)
-    verifier = factories.verifier(Options(workers=arguments.workers))
-    try:
-        rows = _validated(arguments, verifier)
-    finally:
-        verifier.close()
+    if arguments.table:
+        rows = read_results(arguments.out / "pieces.jsonl", dict[str, Any])
+    else:
+        verifier = factories.verifier(Options(workers=arguments.workers))
+        try:
+            rows = _validated(arguments, verifier)
+        finally:
+            verifier.close()
     comparisons = [Comparison(**{**c, "mistakes": tuple(c["mistakes"])}) for row in rows for c in row["comparisons"]]
     standings = [Standing(**standing) for row in rows for standing in row["standings"]]
     data = figures(comparisons[: arguments.attempts], standings)

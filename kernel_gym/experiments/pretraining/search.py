@@ -6,7 +6,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.pretraining.pretraining import Pretraining, Settings, evaluate, fixed_batches
 
 #: Batches of the training split on which a trial is judged; the test split stays unseen.
@@ -28,13 +27,13 @@ def search(settings: Settings, folder: Path, trials: int, workers: int) -> list[
     Raises:
         ConfigError: Ray is not installed.
     """
-    try:
-        import ray
-        from ray import tune
-    except ImportError as error:
-        raise ConfigError("the search needs Ray Tune: pip install 'kernel-gym[rllib]'") from error
+    import kernel_gym.agents.rllib  # noqa: F401  sets what Ray reads at its first import; says which extra is missing
+
+    import ray  # isort: skip
+    from ray import tune  # isort: skip
+
     folder = folder.resolve()
-    ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, ignore_reinit_error=True)
+    ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     try:
         trainable = tune.with_parameters(_trial, settings=asdict(settings), folder=str(folder))
         stored = folder / "tune"
@@ -53,7 +52,7 @@ def search(settings: Settings, folder: Path, trials: int, workers: int) -> list[
     finally:
         ray.shutdown()
     rows = [{"reward": round(result.metrics["reward"], 4), **(result.config or {})} for result in results]
-    return sorted(rows, key=lambda row: -row["reward"])
+    return sorted(rows, key=lambda row: (-row["reward"], str(row)))
 
 
 def _space(tune: Any, settings: Settings) -> dict[str, Any]:

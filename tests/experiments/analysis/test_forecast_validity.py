@@ -52,6 +52,17 @@ def test_measured_pieces_are_not_measured_again_and_name_their_devices(tmp_path:
     assert len(pieces.read_text().splitlines()) == 2
 
 
+def test_the_page_can_be_written_of_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    same = {"task": "a/b", "author": "middle", "stage": "draft", "forecast": "feasible", "live": "feasible"}
+    row = {"piece": "kernels 5", "comparisons": [same | {"mistakes": []}], "standings": []}
+    (tmp_path / "pieces.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["forecast", "validate", "--table", "--out", str(tmp_path)])
+    assert ended.value.code == 0
+    assert "1 kernels of 1 tasks" in capsys.readouterr().out
+    assert (tmp_path / "forecast.md").read_text().startswith("# Forecast and live verdicts")
+
+
 def test_shards_make_all_pieces_once() -> None:
     from types import SimpleNamespace
 
