@@ -64,9 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     validate.add_argument(
         "--shard", type=_shard, default=(0, 1), metavar="K/N", help="only every Nth piece, from the Kth on (from 0)"
     )
-    validate.add_argument(
-        "--table", action="store_true", help="judge nothing; write the page of the pieces that are done"
-    )
+    validate.add_argument("--table", action="store_true", help="judge nothing; the page of the pieces that are done")
     validate.add_argument("--out", type=Path, required=True, help="folder of the pieces, the page and the figures")
     for command in (renew, validate):
         command.add_argument("--workers", type=int, default=0, help="verifications at once (default: one a core)")

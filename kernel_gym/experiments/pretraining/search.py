@@ -67,8 +67,7 @@ def _trial(config: dict[str, Any], settings: dict[str, Any], folder: str) -> Non
     from ray import tune
 
     whole = replace(Settings(**settings), options=dict(config))
-    size = {"tasks": whole.tasks, "budget": max(whole.budgets), "measurements": whole.measurements}
-    judged_on = fixed_batches(JUDGED, "training", **size)
+    judged_on = fixed_batches(JUDGED, "training", whole.tasks, max(whole.budgets), whole.measurements)
     name = tune.get_context().get_trial_id()
     for part in (0.25, 0.5, 0.75, 1.0):
         training = Pretraining(replace(whole, attempts=round(part * whole.attempts)), Path(folder) / f"trial-{name}")
