@@ -15,10 +15,12 @@ import os
 import tarfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from kernel_gym.envs import factories
 from kernel_gym.errors import ConfigError, KernelGymError
+from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
 from kernel_gym.experiments.studies.study import Study
 from kernel_gym.experiments.studies.study_definition import Shard, StudyDefinition
 from kernel_gym.llm.local import server
@@ -32,8 +34,8 @@ from kernel_gym.verifier.secret import ENVIRONMENT as SECRET_VARIABLE
 SECRET = "kernel_gym model studies"
 #: Where the runs find the model.
 ADDRESS_VARIABLE = "OPENAI_BASE_URL"
-#: Files of a run that its replay needs.
-FILES = ("config.yaml", "provenance.json", "results.jsonl", "transcript.jsonl")
+#: Files of a run that its replay and its figures need; a run that solved nothing has no reference latencies.
+FILES = ("config.yaml", "provenance.json", "results.jsonl", "transcript.jsonl", "references.json")
 #: The archive in a study's folder.
 ARCHIVE = "runs.tar.xz"
 #: Most answers of one batch.
@@ -101,15 +103,29 @@ def _variable(name: str, value: str) -> Iterator[None]:
             os.environ[name] = before
 
 
+def as_recorded(study: Study) -> Study:
+    """Return a study whose runs have the settings that they were recorded with; defaults may have changed since.
+
+    Raises:
+        KernelGymError: A run of the study is not in its folder.
+    """
+    for shard in study.shards:
+        if not RunFolder(study.path(shard)).begun:
+            raise KernelGymError(
+                f"the archive has no run {shard.label}: it is of another size, budget or choice of agents"
+            )
+    return replace(study, shards=tuple(replace(shard, config=load_config(study.path(shard))) for shard in study.shards))
+
+
 def export_runs(study: Study, path: Path) -> None:
     """Write the complete runs of a study into one compressed file; equal runs give equal bytes."""
     with tarfile.open(path, "w:xz", preset=9) as archive:
         for shard in sorted(study.complete(), key=lambda shard: shard.label):
-            for name in FILES:
-                content = (study.path(shard) / name).read_bytes()
-                entry = tarfile.TarInfo(f"{shard.label}/{name}")
-                entry.size = len(content)
-                archive.addfile(entry, io.BytesIO(content))
+            for file in (study.path(shard) / name for name in FILES):
+                if file.exists():
+                    entry = tarfile.TarInfo(f"{shard.label}/{file.name}")
+                    entry.size = file.stat().st_size
+                    archive.addfile(entry, io.BytesIO(file.read_bytes()))
 
 
 def import_runs(archive: Path, folder: Path) -> None:

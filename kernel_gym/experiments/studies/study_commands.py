@@ -167,6 +167,8 @@ def run(request: StudyRequest, folder: Path, parallel: int, access: ModelAccess 
             raise ConfigError(f"the study {request.name} asks no model: there is nothing to replay, run it again")
         model_studies.import_runs(access.replay, folder)
     study = request.study(folder)
+    if access.replay is not None:
+        study = model_studies.as_recorded(study)
     for agent in sorted({shard.agent for shard in study.shards}):
         plugins.load("kernel_gym.agents", agent)
     _write_study_file(request, folder)

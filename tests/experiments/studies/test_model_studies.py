@@ -1,5 +1,6 @@
 """Tests of studies whose author is a language model: the server of all runs, the archive, and its replay."""
 
+import dataclasses
 import os
 import tarfile
 from pathlib import Path
@@ -59,9 +60,15 @@ def test_runs_are_archived_and_replayed_without_the_model(tmp_path: Path, monkey
     model_studies.import_runs(archive, tmp_path / "again")
     again = REQUEST.study(tmp_path / "again")
     assert not again.complete()  # the replay is still to be made
-    assert run(again) == journal
+    file = again.path(again.shards[0]) / "config.yaml"
+    file.write_text(file.read_text().replace("layout: 2", "layout: 1"))  # as if the default had been another one
+    with pytest.raises(KernelGymError, match="holds a run with another configuration"):
+        run(again)
+    assert run(model_studies.as_recorded(again)) == journal
     assert study_commands.write_results(REQUEST, tmp_path / "again") == table
     assert (tmp_path / "again" / model_studies.ARCHIVE).stat().st_size
+    with pytest.raises(KernelGymError, match="the archive has no run random/seed-1"):
+        model_studies.as_recorded(dataclasses.replace(REQUEST, seeds=("0", "1")).study(tmp_path / "again"))
     model_studies.import_runs(archive, tmp_path / "again")  # what is there stays
     assert again.complete()
 
