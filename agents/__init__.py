@@ -24,4 +24,7 @@ an entry point of the group `kernel_gym.agents` in their own package.
 | `ppo`, `dqn` | `ppo.py`, `dqn.py` | what a network trained by RLlib picks |
 | `maskable-ppo` | `maskable_ppo.py` | what a network trained by sb3-contrib picks |
 | `oracle` | `oracle.py` | the best picks by the simulated author's own probabilities: an upper reference |
+
+`published/` has the selection policies of published systems: `puct`, `shinka`, `islands`, `map-elites`, `uct`,
+`pareto`, `judge`, `greedy`, `one-shot`, `max-value`, `world-model` and `forecaster`.
 """

@@ -6,6 +6,8 @@ words with an earlier pick. The start point is the fastest one. Option: `relevan
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from kernel_gym.agents.contract import Info
 from kernel_gym.agents.ranking import FEASIBLE_FIRST, RankingAgent, is_feasible_trace
 from kernel_gym.envs.pool import Candidate
@@ -26,12 +28,15 @@ class SimilarityDiverseAgent(RankingAgent):
     def score(self, candidate: Candidate, info: Info) -> float | None:
         """Return the similarity minus the greatest overlap with a pick, raised for feasible traces."""
         picked = set(info["picked"])
-        overlap = max((_overlap(candidate, pick) for pick in info["candidates"] if pick.id in picked), default=0.0)
+        overlap = max(
+            (_overlap(candidate.words, pick.words) for pick in info["candidates"] if pick.id in picked), default=0.0
+        )
         value = self.relevance * candidate.similarity - (1.0 - self.relevance) * overlap
         return value + (FEASIBLE_FIRST if is_feasible_trace(candidate) else 0.0)
 
 
-def _overlap(candidate: Candidate, pick: Candidate) -> float:
+@lru_cache(maxsize=65536)
+def _overlap(words: frozenset[str], others: frozenset[str]) -> float:
     """Return the share of the words of both that occur in both."""
-    union = candidate.words | pick.words
-    return len(candidate.words & pick.words) / len(union) if union else 0.0
+    union = words | others
+    return len(words & others) / len(union) if union else 0.0

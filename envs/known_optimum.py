@@ -47,15 +47,64 @@ class ScriptedAuthor:
         return Kernel(f"latency {(start.verdict.latency_us or FIRST_US) * factor!r}", self.language)
 
 
+#: Landscapes of `LandscapeAuthor`: latencies over steps.
+TRAP_US, PATH_US, VALLEY_US = 500.0, 900.0, (1000.0, 1100.0, 1200.0, 100.0)
+
+
+class LandscapeAuthor:
+    """Refines as a landscape has it, whatever it is shown; every draft is feasible.
+
+    Args:
+        landscape: `hill`: every refinement is 10% faster than its start point, so the fastest is the best start point.
+            `trap`: the first refinement of a draft is a trap (500 us, from where everything is slower), the others
+            are the beginning of a path (900 us, each further step is 30% faster), so the fastest is a bad start point.
+            `valley`: 1000, 1100, 1200 and then 100 us, so only who goes on from slower kernels arrives.
+    """
+
+    language = "text"
+
+    def __init__(self, landscape: str) -> None:
+        self._step = {"hill": _hill, "trap": _trap, "valley": _valley}[landscape]
+        self._landscape = landscape
+
+    def identity(self) -> str:
+        """Return a name: kernels depend on the landscape and the arguments alone."""
+        return f"landscape-{self._landscape}"
+
+    def write(self, task: Task, context: Context, start: StartPoint | None, rng: np.random.Generator) -> Kernel:
+        """Return a kernel that states its own latency and its place in the landscape."""
+        if start is None:
+            return Kernel(f"latency {FIRST_US!r} draft", self.language)
+        _, latency, place = start.kernel.source.split(" ", 2)
+        latency_us, place = self._step(float(latency), place, len(start.children))
+        return Kernel(f"latency {latency_us!r} {place}", self.language)
+
+
+def _hill(latency: float, place: str, tried: int) -> tuple[float, str]:
+    return latency * FASTER, "hill"
+
+
+def _trap(latency: float, place: str, tried: int) -> tuple[float, str]:
+    # The words make kernels of the trap and of the path differ for agents that read sources.
+    if place == "draft":
+        return (PATH_US, "path EnQue EnQue DeQue DeQue SyncAll") if tried else (TRAP_US, "trap" + " InitBuffer" * 3)
+    return (TRAP_US * SLOWER, place) if place.startswith("trap") else (latency * 0.7, place)
+
+
+def _valley(latency: float, place: str, tried: int) -> tuple[float, str]:
+    step = min(len(VALLEY_US) - 1, 1 + (0 if place == "draft" else int(place)))
+    return VALLEY_US[step], str(step)
+
+
 class ArithmeticJudge:
     """A verifier that returns the result that a scripted kernel states."""
 
     def verify(self, kernel: Kernel, task: Task) -> Verdict:
         """Return `Feasible` with the latency that the kernel states, else `Incorrect`."""
-        word, _, latency = kernel.source.partition(" ")
+        word, *rest = kernel.source.split() or [""]
         if word != "latency":
             return Incorrect("the kernel computes something else")
-        return Feasible("feasible", latency=float(latency))
+        return Feasible("feasible", latency=float(rest[0]))
 
 
 class HashEmbedder:
@@ -92,8 +141,9 @@ class KnownOptimumEnv(KernelSynthesisEnv):
     episode.
 
     ## Arguments
-    `memories` (default: as many as there are slots), `tasks_count`, `secret`, and the options of
-    `KernelSynthesisEnv`.
+    `memories` (default: as many as there are slots), `tasks_count`, `secret`, `landscape` and the options of
+    `KernelSynthesisEnv`. With a `landscape` (`hill`, `trap` or `valley`) memories do not matter: the start points do,
+    and `optimum` does not apply.
 
     ## Version History
     * v0: initial version
@@ -120,7 +170,9 @@ class KnownOptimumVectorEnv(KernelSynthesisVectorEnv):
         return optimum(self.options)
 
 
-def known_options(memories: int | None = None, tasks_count: int = 4, secret: int = 0, **options: Any) -> dict[str, Any]:
+def known_options(
+    memories: int | None = None, tasks_count: int = 4, secret: int = 0, landscape: str = "", **options: Any
+) -> dict[str, Any]:
     """Return the options of `KernelSynthesisEnv` that make it one with a known optimum."""
     defaults: dict[str, Any] = {
         "budget": 10,
@@ -131,7 +183,7 @@ def known_options(memories: int | None = None, tasks_count: int = 4, secret: int
     } | options
     return {
         "tasks": [Task(f"known/task-{i}", "math", f"task {i}", ()) for i in range(tasks_count)],
-        "author": ScriptedAuthor(),
+        "author": LandscapeAuthor(landscape) if landscape else ScriptedAuthor(),
         "verifier": ArithmeticJudge(),
         "bank": _bank(memories or defaults["picks"] * defaults["pool_factor"], secret),
         "operators": _no_operators,

@@ -96,6 +96,8 @@ class Descriptions:
         self.reader = TextReader(self._backend, names, words)
         self.columns = self.reader.columns()
         self.forecast = VerdictForecast(load(measurements), self.reader.idioms)
+        #: `_write`, with the items that were read last: agents that read texts read the same ones in many attempts.
+        self._written = lru_cache(maxsize=4096)(self._write)
         self._texts: dict[str, TaskTexts] = {}
         self._operators: dict[str, tuple[str, ...]] = {}
         self._schedules: dict[Schedule, TextFacts] = {}
@@ -164,13 +166,16 @@ class Descriptions:
 
     def trace_item(self, variant: Variant) -> ForecastItem:
         """Return the trace of a kernel."""
-        return ForecastItem(partial(self._written_trace, variant), self._fields(Kind.TRACE, variant))
+        return ForecastItem(partial(self._written, Kind.TRACE, variant), self._fields(Kind.TRACE, variant))
 
     def experience_item(self, variant: Variant) -> ForecastItem:
         """Return the experience of a kernel."""
-        return ForecastItem(partial(self._experience, variant), self._fields(Kind.EXPERIENCE, variant))
+        return ForecastItem(partial(self._written, Kind.EXPERIENCE, variant), self._fields(Kind.EXPERIENCE, variant))
 
-    def _written_trace(self, variant: Variant) -> MemoryItem:
+    def _write(self, kind: Kind, variant: Variant) -> MemoryItem:
+        """Write the item of a kind that a kernel leaves."""
+        if kind is Kind.EXPERIENCE:
+            return self._experience(variant)
         return self._trace(variant.texts.task, variant.source, variant.verdict)
 
     def _fields(self, kind: Kind, variant: Variant) -> dict[str, Any]:
