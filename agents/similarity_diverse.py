@@ -28,9 +28,8 @@ class SimilarityDiverseAgent(RankingAgent):
     def score(self, candidate: Candidate, info: Info) -> float | None:
         """Return the similarity minus the greatest overlap with a pick, raised for feasible traces."""
         picked = set(info["picked"])
-        overlap = max(
-            (_overlap(candidate.words, pick.words) for pick in info["candidates"] if pick.id in picked), default=0.0
-        )
+        picks = [pick for pick in info["candidates"] if pick.id in picked]
+        overlap = max((_overlap(candidate.words, pick.words) for pick in picks), default=0.0)
         value = self.relevance * candidate.similarity - (1.0 - self.relevance) * overlap
         return value + (FEASIBLE_FIRST if is_feasible_trace(candidate) else 0.0)
 

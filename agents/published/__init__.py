@@ -1,8 +1,8 @@
 """Selection policies of published systems, each in one file with the paper's constants and numbered deviations.
 
 `tree_agent.py` has what they share: the tree of attempts at a task, and one rule for everything that a paper leaves
-open. A new agent goes into a file of its own: derive it from `TreeAgent`, write `choose_start` and, where the paper says
-what the author is shown, `pick`. The guide "Write an agent" has a whole one.
+open. A new agent goes into a file of its own: derive it from `TreeAgent`, write `choose_start` and, where the paper
+says what the author is shown, `pick`. The guide "Write an agent" has a whole one.
 
 | name | module | from which kernel it starts |
 |---|---|---|

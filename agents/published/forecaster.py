@@ -6,9 +6,8 @@ chance that a kernel is feasible, and its latency. The kernel with the greatest
     p gain + kappa sigma
 
 is verified, p and gain being the forecasts and sigma their uncertainty: a kernel is worth a verification if it looks
-promising or if the forecast is unsure. Both forecasts are linear in the lines of the source (names and numbers of a line
-stand as they are), hashed to 512 columns, with a Gaussian posterior for every weight by itself. They are learned from
-every verdict, over all tasks.
+promising or if the forecast is unsure. Both forecasts are linear in the lines of the source, hashed to 512 columns, with
+a Gaussian posterior for every weight by itself. They are learned from every verdict, over all tasks.
 
 Deviations from the paper:
 1. The forecaster there is a language model that reads the code. Ours learns from the run's own verdicts.
@@ -35,7 +34,7 @@ from kernel_gym.agents.published.tree_agent import Drafting, Offered, Tree, Tree
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.memory.item import Stage
 
-#: Columns that lines are hashed to, weight of the uncertainty, and variance of a weight before anything is learned; ours.
+#: Columns that lines are hashed to, weight of the uncertainty, and variance of a weight at first; all are ours.
 COLUMNS, KAPPA, SPREAD = 512, 0.3, 0.5
 #: Variance of the logarithm of a latency given the source.
 NOISE = 0.1

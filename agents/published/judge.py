@@ -1,8 +1,8 @@
 """Optimise the last kernel against one profiled bottleneck: CudaForge (arXiv 2511.01884).
 
 A judge reads the profile of the last kernel and names one bottleneck and one optimisation; a coder applies it. The next
-round begins from the result even if it is slower, without any history. A kernel that fails is corrected first: the coder
-is shown it with its error and nothing else.
+round begins from the result even if it is slower, without any history. A kernel that fails is corrected first: the
+coder is shown it with its error and nothing else.
 
 Deviations from the paper:
 1. The judge is the profile: its bottleneck chooses the one practice that is shown, the most similar that names it.

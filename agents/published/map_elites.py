@@ -1,8 +1,8 @@
 """Keep the best kernel of every kind: KernelFoundry (arXiv 2603.12440).
 
-An archive has a cell for every combination of memory use, algorithm and synchronisation, 4 x 4 x 4 cells. Each keeps the
-kernel with the greatest fitness. The parent is an elite: with 30% any, with 40% by fitness, with 30% by curiosity. The
-fitness is 0 for a kernel that does not compile, 0.1 for one that is wrong, else 0.5 + 0.5 min(1, speedup / 2).
+An archive has a cell for every combination of memory use, algorithm and synchronisation, 4 x 4 x 4 cells. Each keeps
+the kernel with the greatest fitness. The parent is an elite: with 30% any, with 40% by fitness, with 30% by curiosity.
+The fitness is 0 for a kernel that does not compile, 0.1 for one that is wrong, else 0.5 + 0.5 min(1, speedup / 2).
 
 Deviations from the paper:
 1. Cells are counted in the source: buffers (memory use), different instructions (algorithm), and queue operations,

@@ -1,7 +1,7 @@
 """The value agent with a max target: MaxCode (arXiv 2601.05475).
 
-A search for one best kernel gains nothing from attempts that are merely good on average. MaxCode's value of a state with
-the best reward u so far is V = E[max(u, G)], G being what is still to come: an attempt that is worse than u costs
+A search for one best kernel gains nothing from attempts that are merely good on average. MaxCode's value of a state
+with the best reward u so far is V = E[max(u, G)], G being what is still to come: an attempt that is worse than u costs
 nothing. Here the values of `value` move towards max(u, G) - u, the gain over the best so far.
 
 Deviations from the paper:

@@ -4,8 +4,8 @@ Every kernel of the buffer has the score
 
     Q + c (Rmax - Rmin) P sqrt(1 + T) / (1 + n)
 
-Q is the reward of its best child, or its own while nothing was tried from it. P is a prior by rank: N - rank, divided by
-the sum over the buffer, with rank 0 for the best. n are the attempts that began from the kernel or a descendant,
+Q is the reward of its best child, or its own while nothing was tried from it. P is a prior by rank: N - rank, divided
+by the sum over the buffer, with rank 0 for the best. n are the attempts that began from the kernel or a descendant,
 failures included, and T are all attempts. The buffer keeps the two best children of every kernel and 1,000 kernels.
 
 Deviations from the paper:

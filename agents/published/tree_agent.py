@@ -1,8 +1,8 @@
-"""What the published agents share: the tree of attempts at a task, and one rule for everything that a paper leaves open.
+"""What the published agents share: the tree of attempts at a task, and one rule for what a paper leaves open.
 
-A published agent says from which kernel an attempt begins (`choose_start`) and, where its paper says so, what the author
-is shown with it (`pick`). Whatever a paper leaves open is filled by one common rule, that of `similarity-diverse`, the
-best heuristic of the study `main`. The common rule also drafts, so that agents are compared by how they refine; with
+A published agent says from which kernel an attempt begins (`choose_start`) and, where its paper says so, what the
+author is shown with it (`pick`). What a paper leaves open is filled by one common rule, that of `similarity-diverse`,
+the best heuristic of the study `main`. The common rule also drafts, so that agents are compared by how they refine; with
 `drafting="own"` an agent whose paper has a way to draft uses that (`pick_for_draft`).
 """
 

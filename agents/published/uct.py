@@ -6,13 +6,13 @@ Selection begins at a root above all drafts. It moves to the child with the grea
 
 until it meets a kernel that is not tried often enough, or that has no child to move to; that kernel is refined. N
 counts the attempt that found a kernel and all attempts from it and its descendants, W sums their rewards. A kernel is
-tried often enough with `width` sqrt(N) tries (progressive widening), so it is tried again as its N grows. The reward of an
-attempt is the share of the runtime that it saved, 1 - latency / latency of its start point. It is guarded against
+tried often enough with `width` sqrt(N) tries (progressive widening), so it is tried again as its N grows. The reward of
+an attempt is the share of the runtime that it saved, 1 - latency / latency of its start point. It is guarded against
 regression: a failed or slower kernel gets 0, and a slower kernel is never moved to.
 
 Deviations from the papers:
 1. c = sqrt 2 is the usual constant, as theirs is not published; so are progressive widening and `width` = 1.5.
-2. OptiML's reward also has terms for hardware counters and for code quality as a model judges it; ours is runtime alone.
+2. OptiML's reward also has terms for hardware counters and for code quality as a model judges it; ours is runtime.
 3. KernelEvolve's search also chooses between operators of a prompt library. The papers leave drafting open, and the
    common rule fills the context.
 """

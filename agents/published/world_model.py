@@ -1,8 +1,8 @@
 """Open the node that a learned model finds most promising: K-Search (arXiv 2602.19128).
 
 A node of the search is a kernel with an idea what to do to it. A world model predicts what comes of it; the most
-promising node is opened and worked on, until 5 rounds in a row bring no gain; then it is abandoned for good. Here a node
-is (start point, practice), and the model is a Bayesian linear regression of the reward of refining on
+promising node is opened and worked on, until 5 rounds in a row bring no gain; then it is abandoned for good. Here a
+node is (start point, practice), and the model is a Bayesian linear regression of the reward of refining on
 
     the start point's log speedup relative to the best; log(1 + its tries); the share of its tries that failed;
     whether the practice names its bottleneck; the mean reward of the practice; the mean reward at this bottleneck

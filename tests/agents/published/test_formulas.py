@@ -226,12 +226,12 @@ def test_greedy_starts_from_the_incumbent_and_moves_on_after_ten_failures() -> N
 
 
 def test_greedy_shows_the_last_attempts_and_the_practices_of_its_tier() -> None:
-    offered = {0: practice(20, 0.9, "vector"), 1: practice(21, 0.1, "balance"), 2: trace(3), 3: trace(5)}
+    offered = {0: practice(20, 0.9, "vector"), 1: practice(21, 0.1, "mte2"), 2: trace(3), 3: trace(5)}
     agent = GreedyAgent()
     assert agent.pick(tree(), offered, info()) == 3, "the newest"
-    assert agent.pick(tree(), offered, info(picked=(5, 3))) == 1, "3 failures: still the first tier"
+    assert agent.pick(tree(), offered, info(picked=(5, 3))) == 1, "3 failures of 10: the second tier"
     stale = Tree([*tree().visits, *[Visit(2, 4, None)] * 3])
-    assert agent.pick(stale, offered, info(picked=(5, 3))) == 0, "5 failures of 10: the third tier"
+    assert agent.pick(stale, offered, info(picked=(5, 3))) == 0, "6 failures of 10: the third tier"
 
 
 def test_one_shot_shows_one_verified_example_of_the_category() -> None:

@@ -1,5 +1,7 @@
 """Where a published agent's rule is the optimum, the agent finds it; a rule that is not the optimum there does not."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -49,18 +51,17 @@ def test_judge_crosses_the_valley() -> None:
     assert best_us(SimilarityAgent(), "valley", 20) == FIRST_US, "the fastest kernel never leads on"
 
 
-@pytest.mark.parametrize("kind", [PUCTAgent, UCTAgent, ShinkaAgent, IslandsAgent, MapElitesAgent])
-def test_who_explores_leaves_the_trap(kind: type[Agent]) -> None:
-    found = [best_us(kind(seed), "trap", 30, seed) for seed in range(4)]
-    assert max(found) < TRAP_US
-    assert min(best_us(SimilarityAgent(), "trap", 30, seed) for seed in range(2)) == TRAP_US
+@pytest.mark.parametrize("kind", [PUCTAgent, UCTAgent, ShinkaAgent, partial(IslandsAgent, islands=2), MapElitesAgent])
+def test_who_explores_leaves_the_trap(kind: Callable[[int], Agent]) -> None:
+    assert max(best_us(kind(seed), "trap", 40) for seed in range(2)) < TRAP_US
+    assert best_us(SimilarityAgent(), "trap", 20) == TRAP_US
 
 
 @pytest.mark.parametrize("kind", [ParetoAgent, WorldModelAgent, MaxValueAgent])
 def test_learners_find_the_one_useful_memory(kind: Any) -> None:
     env = gym.make(ID, stages="draft", budget=10)
-    attempts = list(play(env, kind(3, drafting="own"), 240, seed=1))
-    assert np.mean([attempt.reward for attempt in attempts[-40:]]) > 0.7
+    attempts = list(play(env, kind(3, drafting="own"), 120, seed=1))
+    assert np.mean([attempt.reward for attempt in attempts[-30:]]) > 0.7
     assert np.mean([attempt.reward for attempt in play(env, SimilarityAgent(), 60, seed=1)]) < -0.3
 
 
@@ -113,6 +114,6 @@ def test_max_value_takes_the_gamble_that_the_mean_avoids() -> None:
     bold = {}
     for kind in (MaxValueAgent, ValueAgent):
         env = gym.make(ID, author=GamblingAuthor(), stages="both", memory="frozen", budget=20, picks=1, memories=6)
-        attempts = [a for a in play(env, kind(2), 400, seed=1) if a.stage is Stage.REFINE][-150:]
+        attempts = [a for a in play(env, kind(2), 240, seed=1) if a.stage is Stage.REFINE][-100:]
         bold[kind] = np.mean([4 in attempt.context for attempt in attempts])
     assert bold[MaxValueAgent] > 0.5 > 0.2 > bold[ValueAgent]
