@@ -6,8 +6,8 @@ chance that a kernel is feasible, and its latency. The kernel with the greatest
     p gain + kappa sigma
 
 is verified, p and gain being the forecasts and sigma their uncertainty: a kernel is worth a verification if it looks
-promising or if the forecast is unsure. Both forecasts are linear in the lines of the source, hashed to 512 columns, with
-a Gaussian posterior for every weight by itself. They are learned from every verdict, over all tasks.
+promising or if the forecast is unsure. Both forecasts are linear in the lines of the source, hashed to 512 columns,
+with a Gaussian posterior for every weight by itself. They are learned from every verdict, over all tasks.
 
 Deviations from the paper:
 1. The forecaster there is a language model that reads the code. Ours learns from the run's own verdicts.

@@ -2,8 +2,8 @@
 
 A published agent says from which kernel an attempt begins (`choose_start`) and, where its paper says so, what the
 author is shown with it (`pick`). What a paper leaves open is filled by one common rule, that of `similarity-diverse`,
-the best heuristic of the study `main`. The common rule also drafts, so that agents are compared by how they refine; with
-`drafting="own"` an agent whose paper has a way to draft uses that (`pick_for_draft`).
+the best heuristic of the study `main`. The common rule also drafts, so that agents are compared by how they refine.
+With `drafting="own"` an agent whose paper has a way to draft uses that (`pick_for_draft`).
 """
 
 from __future__ import annotations

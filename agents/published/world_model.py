@@ -51,7 +51,7 @@ class WorldModelAgent(TreeAgent):
 
     Attributes:
         precision, moment: The posterior of the weights, as precision matrix and precision times mean.
-        practices: By stage and id of a practice or, in refining, name of a bottleneck: attempts and total reward.
+        rewards: Attempts and total reward by `STAGE ID` of a practice, and by `at BOTTLENECK` of a start point.
         known: Bottlenecks that each practice names.
     """
 
