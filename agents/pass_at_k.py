@@ -19,6 +19,9 @@ class PassAtKAgent(Agent):
     """
 
     def act(self, observation: Observation, info: Info) -> int:
-        """Return "generate now", or the fastest start point in refining; a failed attempt is not mended."""
+        """Return "generate now", the fastest start point in refining, or the first of several drafts.
+
+        A failed attempt is not mended.
+        """
         refining = info["start_due"] and info["stage"] == Stage.REFINE
-        return legal_slots(observation)[0] if refining else generate(observation)
+        return legal_slots(observation)[0] if refining or info["draft_due"] else generate(observation)

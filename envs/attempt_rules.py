@@ -13,7 +13,7 @@ import numpy as np
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.observation import Vector
 from kernel_gym.envs.options import Options
-from kernel_gym.envs.rewards import REWARDS
+from kernel_gym.envs.rewards import REWARDS, shaped
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory.item import Stage
 from kernel_gym.tasks.task import Task
@@ -29,9 +29,10 @@ class Progress:
     first_us: float | None = None
     best_us: float | None = None
 
-    def reward(self, verdict: Verdict) -> float:
+    def reward(self, verdict: Verdict, options: Options) -> float:
         """Return the reward of a verdict at this point."""
-        return REWARDS[self.stage](verdict, self.best_us)
+        reward = REWARDS[self.stage](verdict, self.best_us)
+        return shaped(reward, verdict, options.coverage) if self.stage is Stage.REFINE else reward
 
     def after(self, verdict: Verdict, options: Options, refinable: bool = True) -> Progress:
         """Return the progress after an attempt.
@@ -52,6 +53,7 @@ class Progress:
 
     def attempt(
         self,
+        options: Options,
         task: Task,
         kernel: Kernel,
         verdict: Verdict,
@@ -71,7 +73,7 @@ class Progress:
             api_pages=api_pages,
             kernel=kernel,
             verdict=verdict,
-            reward=self.reward(verdict),
+            reward=self.reward(verdict, options),
             best_us=self.best_us,
             produced=produced,
         )

@@ -13,7 +13,7 @@ when its attempt opened.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from kernel_gym.envs import attempt_rules
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.attempt_rules import Progress, refining
 from kernel_gym.envs.observation import History, Situation, Vector, project_items
-from kernel_gym.envs.pool import Candidate, Child, PoolRequest, similar
+from kernel_gym.envs.pool import Candidate, Child, PoolRequest, draft_item, similar
 from kernel_gym.envs.prompt_context import (
     GenerationRequest,
     describe,
@@ -35,6 +35,7 @@ from kernel_gym.envs.prompt_context import (
 from kernel_gym.envs.rewards import REWARDS
 from kernel_gym.envs.services import GenerationResult, Services
 from kernel_gym.errors import ConfigError
+from kernel_gym.kernel import Kernel
 from kernel_gym.memory.bank import MemoryBank
 from kernel_gym.memory.experience import experience, trace
 from kernel_gym.memory.item import MemoryItem, Stage
@@ -97,6 +98,11 @@ class Episode:
         """Open an attempt: fix the pool, or offer start points first. Nothing is offered once the task is over."""
         self.picked: tuple[int, ...] = ()
         self.start: Candidate | None = None
+        self._context: tuple[Candidate, ...] | None = None
+        #: Kernels that the author wrote for this attempt, with several `drafts`, and the one to verify.
+        self.drafts: tuple[Kernel, ...] | None = None
+        self.draft: Kernel | None = None
+        self.draft_due = False
         starts = () if self.over else self._start_points() if self._refining else self._to_mend()
         self.start_due = bool(attempt_rules.start_is_due(self._refining, bool(starts), self.over))
         self.picks_left = self._options.picks
@@ -176,7 +182,9 @@ class Episode:
     def pick(self, action: int) -> None:
         """Pick a candidate, or `K` to stop picking. A masked action is a no-op that uses up the pick."""
         legal = bool(self.mask()[action])
-        if self.start_due:
+        if self.draft_due and self.drafts:
+            self.draft, self.draft_due = self.drafts[action if legal else 0], False
+        elif self.start_due:
             if self._refining:
                 self.start = self.pool[action if legal else 0]
             elif legal and action < self._options.slots:
@@ -194,9 +202,28 @@ class Episode:
                 )
 
     @property
+    def context(self) -> tuple[Candidate, ...]:
+        """The picked candidates, in the order of the picks."""
+        return tuple(self.pool[slot] for slot in self.picked) if self._context is None else self._context
+
+    @property
     def ready(self) -> bool:
-        """True once the picks are over and a kernel can be written."""
-        return bool(attempt_rules.is_ready(self.picks_left, self.start_due))
+        """True once the picks are over and a kernel can be written, or once the draft to verify is chosen."""
+        return bool(attempt_rules.is_ready(self.picks_left, self.start_due)) and not self.draft_due
+
+    @property
+    def needs_drafts(self) -> bool:
+        """True if the options ask for several drafts and they are not written yet."""
+        return self._options.drafts > 1 and self.drafts is None
+
+    def offer_drafts(self, drafts: Sequence[Kernel]) -> None:
+        """Offer the kernels that the author wrote; with none there is nothing to choose."""
+        self._context, self.picked = self.context, ()
+        self.drafts, self.draft_due = tuple(drafts), bool(drafts)
+        self._offer(tuple(self._draft_candidate(number, kernel) for number, kernel in enumerate(drafts, 1)))
+
+    def _draft_candidate(self, number: int, kernel: Kernel) -> Candidate:
+        return Candidate(draft_item(self.task, kernel.source, kernel.language, number, self.bank.attempts), 0.0)
 
     @property
     def budget(self) -> int:
@@ -220,7 +247,7 @@ class Episode:
         start = None if self.start is None else self.start.item
         request = generation_request(
             self.task,
-            [self.pool[slot].item for slot in self.picked],
+            [candidate.item for candidate in self.context],
             lambda query, code: self.bank.api_pages(query, code, self._services.language),
             start,
             filter(self._counts_here, self.bank.children(start.id)) if start is not None and self._refining else (),
@@ -242,14 +269,16 @@ class Episode:
 
     def _learn(self, result: GenerationResult) -> AttemptResult:
         """Add the attempt to the bank and to the progress; return its record and its reward."""
-        context = tuple(self.pool[slot].id for slot in self.picked)
+        context = tuple(candidate.id for candidate in self.context)
         start = None if self.start is None else self.start.id
         shown = context if start is None else (start, *context)
         before = self.progress
         new_items = self._remember(result, shown)
         self._history.add(result.verdict, self.bank.get(new_items[0]).text if new_items else "")
         self._services.outcomes[result.verdict.outcome] += 1
-        attempt = before.attempt(self.task, result.kernel, result.verdict, context, start, self._api_pages, new_items)
+        attempt = before.attempt(
+            self._options, self.task, result.kernel, result.verdict, context, start, self._api_pages, new_items
+        )
         # The bank may have known this kernel under another verdict: then there is nothing to refine yet.
         refinable = result.verdict.feasible and (before.stage is Stage.REFINE or bool(self._kernels()))
         self.progress = before.after(result.verdict, self._options, bool(refinable))
@@ -261,7 +290,7 @@ class Episode:
         """Record the reward of the shown items and add the new items to the bank; return their ids."""
         stage = self.progress.stage
         if self._options.statistics:
-            self.bank.record(stage, shown, self.progress.reward(result.verdict))
+            self.bank.record(stage, shown, self.progress.reward(result.verdict, self._options))
         count = attempt_rules.items_kept(self._options, result.verdict)
         if not count:
             return ()
@@ -280,7 +309,10 @@ class Episode:
         """Return 1 for every legal action. `K` is legal unless a start point must be chosen."""
         slots = np.arange(self._options.slots)
         return attempt_rules.action_mask(
-            slots < len(self.pool), np.isin(slots, self.picked), self.ready, self.start_due and self._refining
+            slots < len(self.pool),
+            np.isin(slots, self.picked),
+            self.ready,
+            self.draft_due or (self.start_due and self._refining),
         )
 
     def observation(self) -> dict[str, Vector]:
@@ -320,7 +352,8 @@ class Episode:
             "picks_left": self.picks_left,
             "start_due": self.start_due,
             "candidates": self.pool,
-            "picked": tuple(self.pool[slot].id for slot in self.picked),
+            "draft_due": self.draft_due,
+            "picked": tuple(candidate.id for candidate in self.context),
             # Numbers always, so that Gymnasium's vector environments can put the infos of several into one array.
             "start": 0 if self.start is None else self.start.id,
             "first_us": float(self.progress.first_us or 0.0),

@@ -28,7 +28,16 @@ UNSAFE = "KERNEL_GYM_UNSAFE"
 
 
 def tasks(options: Options) -> list[Task]:
-    """Return the tasks that `suite` and `tasks` name."""
+    """Return the tasks that `suite` and `tasks` name, with held-out timing sizes if the options ask for them."""
+    named = _named_tasks(options)
+    if options.sizes == "timing":
+        return named
+    from kernel_gym.verifier.hidden_sizes import held_out
+
+    return [held_out(task) for task in named]
+
+
+def _named_tasks(options: Options) -> list[Task]:
     names = [options.tasks] if isinstance(options.tasks, str) else options.tasks
     if names is not None and all(isinstance(task, Task) for task in names):
         return [task for task in names if isinstance(task, Task)]

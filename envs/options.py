@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Stages = Literal["both", "draft", "refine"]
 MemoryMode = Literal["shared", "fresh", "frozen"]
 Pages = Literal["all", "basics", "none", "demonstration"]
+StartPoints = Literal["fastest", "all"]
+Sizes = Literal["timing", "held-out"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +81,19 @@ class Options:
     pool_schedule: Sequence[tuple[int, int]] = ()
     """Pairs (attempt, lambda): the pool has this lambda from this attempt of a task on. Attempts count from 0. K stays
     what `pool_factor` makes it; slots without a candidate are masked."""
+    start_points: StartPoints = "fastest"
+    """Start points that a refining attempt offers: the `fastest` lambda * N, or `all`. With `all` there are at least T
+    slots, K = max(lambda * N, T), so that every kernel of an episode has one; a bank with more kernels of the task
+    offers the fastest K."""
+    drafts: int = 1
+    """Kernels that the author writes for one verification. With more than one, a further action chooses the kernel to
+    verify; the others are dropped. The budget counts verifications."""
+    sizes: Sizes = "timing"
+    """Sizes at which latency counts: those of the task, or `held-out` ones near them that no author, seed knowledge or
+    study has used."""
+    coverage: float = 0.0
+    """Weight, below 1, of profiling coverage in the reward of refining: 1 if the profile's bottleneck is work of the
+    kernel, 0 if it is launching, idle cores or waiting. 0: latency alone."""
     stages: Stages = "both"
     """`draft` ends at the first feasible kernel, `refine` begins from kernels in the bank."""
     memory: MemoryMode = "shared"
@@ -113,7 +128,7 @@ class Options:
     """Run seed until `reset(seed=...)` gives another; None: drawn."""
 
     def __post_init__(self) -> None:
-        for name, least in (("budget", 1), ("picks", 1), ("pool_factor", 1), ("workers", 0), ("writers", 0)):
+        for name, least in (("budget", 1), ("picks", 1), ("pool_factor", 1), ("workers", 0), ("writers", 0), ("drafts", 1)):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name} must be at least {least}, not {getattr(self, name)}")
         for name, allowed in (
@@ -122,18 +137,23 @@ class Options:
             ("composition", Composition),
             ("pages", Pages),
             ("policy", Policy),
+            ("start_points", StartPoints),
+            ("sizes", Sizes),
         ):
             if getattr(self, name) not in get_args(allowed):
                 raise ConfigError(f"{name} is one of {', '.join(get_args(allowed))}, not {getattr(self, name)!r}")
         if self.layout not in (1, 2):
             raise ConfigError(f"layout is 1 or 2, not {self.layout!r}")
+        if not 0.0 <= self.coverage < 1.0:
+            raise ConfigError(f"coverage must lie in [0, 1), not {self.coverage}")
         if any(not 1 <= breadth <= self.pool_factor for _, breadth in self.pool_schedule):
             raise ConfigError(f"pool_schedule must stay within 1..{self.pool_factor}, the pool_factor: K does not grow")
 
     @property
     def slots(self) -> int:
         """K: the number of candidates that actions can pick."""
-        return self.pool_factor * self.picks
+        least = max(self.pool_factor * self.picks, self.drafts)
+        return max(least, self.budget) if self.start_points == "all" else least
 
     def width(self, attempt: int) -> int:
         """Return how many candidates the pool of an attempt has at most: N times the lambda of that attempt.

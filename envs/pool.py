@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Literal
 
 from kernel_gym.memory.item import Kind, MemoryItem, Outcomes, Retrieved, Stage
 from kernel_gym.memory.words import weight, words
+from kernel_gym.tasks.task import Task
+from kernel_gym.verdict import Unjudged
 
 if TYPE_CHECKING:
     from kernel_gym.memory.bank import MemoryBank
@@ -101,6 +103,34 @@ class Candidate:
 
 
 _NO_OUTCOMES = Outcomes()
+#: The verdict of a draft that may be verified.
+UNVERIFIED = Unjudged("not verified yet")
+
+
+def draft_item(task: Task, source: str, language: str, number: int, born: int) -> MemoryItem:
+    """Return a kernel that may be verified as an item that a candidate can show; it is in no bank.
+
+    Args:
+        task: The task that it was written for.
+        source: Its source.
+        language: Its language.
+        number: Its number among the drafts of the attempt, from 1.
+        born: Attempts that the bank has counted.
+
+    Returns:
+        A trace without a verdict: it is `Unjudged`.
+    """
+    return MemoryItem(
+        Kind.TRACE,
+        f"draft {number}",
+        source,
+        code=source,
+        verdict=UNVERIFIED,
+        task=task.id,
+        category=task.category,
+        language=language,
+        born=born,
+    )
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ class EpisodeState:
     pool: Iterable[Candidate]
     picked: tuple[int, ...]
     attempts: Sequence[Attempt]
+    draft_due: bool = False
 
 
 def known_mode(mode: str | None, metadata: Mapping[str, Any]) -> str | None:
@@ -59,6 +60,8 @@ def frame(episode: Episode | EpisodeState, result: AttemptResult | None) -> str:
 
 def due(episode: Episode | EpisodeState) -> str:
     """Return what an open attempt waits for, in words."""
+    if episode.draft_due:
+        return "choose the draft to verify"
     if episode.start_due:
         refining = episode.progress.stage is Stage.REFINE
         return "choose a start point" if refining else "mend the last attempt, or draft anew"

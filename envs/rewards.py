@@ -7,7 +7,7 @@ from math import log, tanh
 from typing import ClassVar, Protocol
 
 from kernel_gym.memory.item import Stage
-from kernel_gym.verdict import Verdict
+from kernel_gym.verdict import Feasible, Verdict
 
 
 class Reward(Protocol):
@@ -75,6 +75,33 @@ class RefineReward:
         if best_us is None:
             raise ValueError("refining needs a best latency; there is none before the first feasible kernel")
         return tanh(log(best_us) - log(latency))
+
+
+#: Bottlenecks that are no work of the kernel: launching, cores without work, waiting, and an unknown one.
+IDLE = frozenset({"", "launch", "balance", "sync"})
+
+
+def coverage(verdict: Verdict) -> float:
+    """Return the profiling coverage of a kernel: 1 if its time goes into its own work, 0 if not, or if it is infeasible.
+
+    Args:
+        verdict: The verdict of the attempt.
+    """
+    return float(isinstance(verdict, Feasible) and verdict.profile.bottleneck not in IDLE)
+
+
+def shaped(reward: float, verdict: Verdict, weight: float) -> float:
+    """Return the reward of refining with profiling coverage mixed in; that of an infeasible kernel stays.
+
+    Args:
+        reward: The reward r2.
+        verdict: The verdict of the attempt.
+        weight: Weight of the coverage, in [0, 1).
+
+    Returns:
+        (1 - weight) r2 + weight coverage, within the range of r2.
+    """
+    return (1.0 - weight) * reward + weight * coverage(verdict) if verdict.feasible else reward
 
 
 REWARDS: dict[Stage, Reward] = {Stage.DRAFT: DraftReward(), Stage.REFINE: RefineReward()}

@@ -45,12 +45,14 @@ class GenerationResult:
 class _Job:
     """A request with its kernel and verdict, as far as they exist.
 
-    `number` counts the run's attempts at the task; with the run seed it decides everything random.
+    `number` counts the run's attempts at the task and `draft` the kernels written for one; with the run seed they decide
+    everything random.
     """
 
     request: GenerationRequest
     number: int
     kernel: Kernel | None = None
+    draft: int = 0
     verdict: Verdict = field(default_factory=lambda: Unjudged("not judged yet"))
 
     @property
@@ -122,7 +124,27 @@ class Services:
             self._embeddings[task.id] = project(self.bank.embedder.embed([describe(task)])[0])
         return self._embeddings[task.id]
 
-    def generate_and_verify(self, requests: Sequence[GenerationRequest]) -> list[GenerationResult]:
+    def write_drafts(self, requests: Sequence[GenerationRequest]) -> list[list[Kernel]]:
+        """Let the author write `drafts` kernels for each request; nothing is verified, and no attempt is counted.
+
+        Args:
+            requests: What the author is asked.
+
+        Returns:
+            The kernels for each request; fewer where the author could not be reached.
+        """
+        numbers, jobs = self._attempts.copy(), list[list[_Job]]()
+        for request in requests:
+            number = numbers[request.task.id]
+            jobs.append([_Job(request, number, draft=draft) for draft in range(self.options.drafts)])
+            numbers[request.task.id] += 1
+        for _ in range(1 + RETRIES):
+            self._write([job for some in jobs for job in some if job.kernel is None])
+        return [[job.kernel for job in some if job.kernel is not None] for some in jobs]
+
+    def generate_and_verify(
+        self, requests: Sequence[GenerationRequest], drafts: Sequence[Kernel | None] = ()
+    ) -> list[GenerationResult]:
         """Let the author write and the verifier judge a kernel for each request, in parallel as far as both allow.
 
         An infrastructure error is retried `RETRIES` times. A retry asks only for what is missing: the author is not
@@ -130,11 +152,15 @@ class Services:
 
         Args:
             requests: What the author is asked.
+            drafts: Kernels that are written already, one for each request; None for one that is not.
 
         Returns:
             A kernel and its verdict for each request, in order.
         """
         jobs = [_Job(request, self._count(request.task)) for request in requests]
+        for job, draft in zip(jobs, drafts, strict=False):
+            if draft is not None:
+                job.accept(draft)
         for _ in range(1 + RETRIES):
             self._write([job for job in jobs if job.kernel is None])
             self._verify([job for job in jobs if job.kernel is not None and job.unjudged])
@@ -171,7 +197,7 @@ class Services:
         """Return what the author is asked; the generator depends on the run seed, the task and the attempt alone."""
         request = job.request
         activity.attempt(request.task.id, job.number + 1, "writing")
-        rng = generator(self.seed, request.task.id, job.number)
+        rng = generator(self.seed, request.task.id, job.number * self.options.drafts + job.draft)
         return WriteRequest(request.task, request.context, request.start, rng)
 
     def _verify(self, jobs: Sequence[_Job]) -> None:

@@ -226,8 +226,10 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
             raise gym.error.ResetNeeded(f"the episode {'is over' if self._begun else 'has not begun'}; call reset()")
         self._result = None
         self._episode.pick(int(action))
+        if self._episode.ready and self._episode.needs_drafts:
+            self._episode.offer_drafts(*self._services.write_drafts([self._episode.request()]))
         if self._episode.ready:
-            (generated,) = self._services.generate_and_verify([self._episode.request()])
+            (generated,) = self._services.generate_and_verify([self._episode.request()], [self._episode.draft])
             self._result = self._episode.commit(generated)
             self._episode.open_attempt()
         self._show()

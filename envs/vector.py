@@ -157,7 +157,11 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
         self._results = [None] * self.num_envs
         for episode, action in zip(self._episodes, actions, strict=True):
             self._advance(episode, int(action))
-        if all(episode.ready for episode in self._episodes):
+        if self._all_ready() and self._episodes[0].needs_drafts:
+            drafts = self._services.write_drafts([episode.request() for episode in self._episodes])
+            for episode, kernels in zip(self._episodes, drafts, strict=True):
+                episode.offer_drafts(kernels)
+        if self._all_ready():
             self._iterate()
         if self.render_mode == "human":
             print(self._frame(), flush=True)
@@ -172,9 +176,13 @@ class KernelSynthesisVectorEnv(VectorEnv[dict[str, Vector], Actions, NDArray[Any
         elif not episode.ready:
             episode.pick(action)
 
+    def _all_ready(self) -> bool:
+        return all(episode.ready for episode in self._episodes)
+
     def _iterate(self) -> None:
         """End an outer iteration: have all kernels judged, commit in index order, then open the next attempts."""
-        generated = self._services.generate_and_verify([episode.request() for episode in self._episodes])
+        requests, drafts = zip(*((episode.request(), episode.draft) for episode in self._episodes), strict=True)
+        generated = self._services.generate_and_verify(requests, drafts)
         self._results = [episode.commit(result) for episode, result in zip(self._episodes, generated, strict=True)]
         for episode in self._episodes:
             episode.open_attempt()

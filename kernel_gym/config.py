@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from kernel_gym.envs.options import MemoryMode, Options, Pages, Stages
+from kernel_gym.envs.options import MemoryMode, Options, Pages, Sizes, Stages, StartPoints
 from kernel_gym.envs.pool import Composition
 from kernel_gym.errors import ConfigError
 from kernel_gym.llm import credentials
@@ -62,6 +62,10 @@ class EnvConfig(_Frozen):
     picks: int = Field(ge=1, le=64)
     pool_factor: int = Field(ge=1, le=64)
     pool_schedule: tuple[tuple[int, int], ...]
+    start_points: StartPoints = "fastest"
+    drafts: int = Field(1, ge=1, le=64)
+    sizes: Sizes = "timing"
+    coverage: float = Field(0.0, ge=0, lt=1)
     stages: Stages
     memory: MemoryMode
     repair: bool = False

@@ -13,6 +13,7 @@ which sizes at random seldom are. So there are small cases at such edges, too.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd, lcm
 from typing import Literal, TypeAlias
 
@@ -98,6 +99,17 @@ def _edge_sizes(task: Task, edge: Edge, block: int, names: list[str], rng: np.ra
     else:
         center, offset = block * int(rng.integers(1, max(2, min(8, largest // block) + 1))), 1 if edge == "over" else -1
     return sizes | {name: divisors[name] * (center // divisors[name] + offset)}
+
+
+def held_out(task: Task) -> Task:
+    """Return the task with another timing case near its own; the same one for a task that works at no other sizes."""
+    timing, rng = task.timing, np.random.default_rng(int(task.digest[:16], 16))
+    choices = {name: _choices(task, name, size) for name, size in timing.sizes}
+    for _ in range(DRAWS if any(len(sizes) > 1 for sizes in choices.values()) else 0):
+        case = replace(timing, sizes=tuple((name, int(rng.choice(sizes))) for name, sizes in choices.items()))
+        if case.sizes != timing.sizes and _works(task, timing, case):
+            return replace(task, cases=tuple(case if other is timing else other for other in task.cases))
+    return task
 
 
 def _aligned_choices(task: Task, name: str, size: int) -> list[int]:
