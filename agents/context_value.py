@@ -186,6 +186,8 @@ class ContextValueAgent(Agent):
         slots, candidates = legal_slots(observation), info["candidates"]
         if not slots:
             return generate(observation)
+        if info["draft_due"]:
+            return slots[0]
         attempt = self._attempt(info)
         if info["start_due"]:
             best = max(slots, key=lambda slot: attempt.value(candidates[slot], (), info))

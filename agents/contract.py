@@ -30,7 +30,8 @@ from kernel_gym.envs.attempt import Attempt
 
 #: What the environment returns: `observations` (features) and `action_mask` (1 for legal actions, length `K + 1`).
 Observation = Mapping[str, NDArray[np.float32]]
-#: The structured view of the same state: `task`, `stage`, `candidates`, `picked`, `start`, `start_due`, `best_us`, ...
+#: The structured view of the same state: `task`, `stage`, `candidates`, `picked`, `start`, `start_due`,
+#: `draft_due`, `best_us`, ...
 #: `start` is 0 and `first_us` and `best_us` are 0.0 while there is none.
 Info = Mapping[str, Any]
 #: Numbers by name, for the log.
@@ -115,7 +116,7 @@ class Agent(ABC):
         Returns:
             The slot of a candidate to pick, or `K` (the last action) to generate the kernel now. Where
             `info["start_due"]` is true the pick is the start point; in drafting it is an attempt to mend, and `K` means
-            a new draft. Only actions that the mask allows have an effect.
+            a new draft. Where `info["draft_due"]` is true it is the draft to verify. Only actions that the mask allows have an effect.
         """
 
     def candidate_values(self, observation: Observation, info: Info) -> Sequence[float] | None:

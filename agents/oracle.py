@@ -75,6 +75,8 @@ class OracleAgent(Agent):
     def act(self, observation: Observation, info: Info) -> int:
         """Return the candidate that raises the chance of success most, or "generate now" if none raises it."""
         slots = legal_slots(observation)
+        if info["draft_due"]:
+            return slots[0]
         if info["start_due"]:
             self.remember_start_points(info)
             return min(slots, key=lambda slot: info["candidates"][slot].latency_us or float("inf"))

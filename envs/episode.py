@@ -159,7 +159,7 @@ class Episode:
 
     def _start_points(self) -> tuple[Candidate, ...]:
         """Return P(x), fastest first, as many as the pool takes."""
-        ids = [item.id for item in self._kernels()[: self._width]]
+        ids = [item.id for item in self._kernels()[: self._options.start_width(self.progress.used)]]
         children = self.bank.children_of(ids)
         return tuple(
             Candidate(start.item, start.similarity, start.outcomes, True, self._children(children[start.item.id]))
@@ -220,10 +220,9 @@ class Episode:
         """Offer the kernels that the author wrote; with none there is nothing to choose."""
         self._context, self.picked = self.context, ()
         self.drafts, self.draft_due = tuple(drafts), bool(drafts)
-        self._offer(tuple(self._draft_candidate(number, kernel) for number, kernel in enumerate(drafts, 1)))
-
-    def _draft_candidate(self, number: int, kernel: Kernel) -> Candidate:
-        return Candidate(draft_item(self.task, kernel.source, kernel.language, number, self.bank.attempts), 0.0)
+        items = (draft_item(self.task, kernel.source, kernel.language, i) for i, kernel in enumerate(drafts, 1))
+        self.pool = tuple(Candidate(item, 0.0) for item in items)
+        self._rows = self._layout.drafts(len(drafts))
 
     @property
     def budget(self) -> int:

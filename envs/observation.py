@@ -255,6 +255,13 @@ class Layout:
         more = _describe_more(candidate, now) if self.version > 1 else []
         return _describe(candidate, now) + more
 
+    def drafts(self, count: int) -> Vector:
+        """Return the K x F values of so many drafts: all that is known of them is their task."""
+        rows = np.zeros((self.slots, self.candidate_width), np.float32)
+        for name in ("kind.trace", "same_task", "same_category"):
+            rows[:count, self.candidate_columns[name]] = 1.0
+        return rows
+
     def mark(
         self,
         rows: Vector,

@@ -89,11 +89,11 @@ class Options:
     """Kernels that the author writes for one verification. With more than one, a further action chooses the kernel to
     verify; the others are dropped. The budget counts verifications."""
     sizes: Sizes = "timing"
-    """Sizes at which latency counts: those of the task, or `held-out` ones near them that no author, seed knowledge or
-    study has used."""
+    """Sizes at which latency counts: those of the task, or `held-out` ones near them. No author, seed knowledge or
+    study was made with the held-out ones."""
     coverage: float = 0.0
-    """Weight, below 1, of profiling coverage in the reward of refining: 1 if the profile's bottleneck is work of the
-    kernel, 0 if it is launching, idle cores or waiting. 0: latency alone."""
+    """Weight of profiling coverage in the reward of refining, below 1. Coverage is 1 if the profile's bottleneck is work
+    of the kernel, 0 if it is launching, idle cores or waiting."""
     stages: Stages = "both"
     """`draft` ends at the first feasible kernel, `refine` begins from kernels in the bank."""
     memory: MemoryMode = "shared"
@@ -128,7 +128,14 @@ class Options:
     """Run seed until `reset(seed=...)` gives another; None: drawn."""
 
     def __post_init__(self) -> None:
-        for name, least in (("budget", 1), ("picks", 1), ("pool_factor", 1), ("workers", 0), ("writers", 0), ("drafts", 1)):
+        for name, least in (
+            ("budget", 1),
+            ("picks", 1),
+            ("pool_factor", 1),
+            ("workers", 0),
+            ("writers", 0),
+            ("drafts", 1),
+        ):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name} must be at least {least}, not {getattr(self, name)}")
         for name, allowed in (
@@ -163,6 +170,14 @@ class Options:
         """
         past = [breadth for since, breadth in sorted(self.pool_schedule) if since <= attempt]
         return (past[-1] if past else self.pool_factor) * self.picks
+
+    def start_width(self, attempt: int) -> int:
+        """Return how many start points an attempt offers at most: as many as the pool has, or all slots.
+
+        Args:
+            attempt: Number of the attempt in its episode, from 0.
+        """
+        return self.slots if self.start_points == "all" else self.width(attempt)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Options:

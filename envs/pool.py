@@ -107,15 +107,14 @@ _NO_OUTCOMES = Outcomes()
 UNVERIFIED = Unjudged("not verified yet")
 
 
-def draft_item(task: Task, source: str, language: str, number: int, born: int) -> MemoryItem:
-    """Return a kernel that may be verified as an item that a candidate can show; it is in no bank.
+def draft_item(task: Task, source: str, language: str, number: int) -> MemoryItem:
+    """Return a kernel that may be verified as the item of a candidate; it is in no bank.
 
     Args:
         task: The task that it was written for.
         source: Its source.
         language: Its language.
         number: Its number among the drafts of the attempt, from 1.
-        born: Attempts that the bank has counted.
 
     Returns:
         A trace without a verdict: it is `Unjudged`.
@@ -129,7 +128,6 @@ def draft_item(task: Task, source: str, language: str, number: int, born: int) -
         task=task.id,
         category=task.category,
         language=language,
-        born=born,
     )
 
 

@@ -82,7 +82,7 @@ IDLE = frozenset({"", "launch", "balance", "sync"})
 
 
 def coverage(verdict: Verdict) -> float:
-    """Return the profiling coverage of a kernel: 1 if its time goes into its own work, 0 if not, or if it is infeasible.
+    """Return the profiling coverage of a kernel: 1 if its time goes into its own work, else 0.
 
     Args:
         verdict: The verdict of the attempt.

@@ -45,8 +45,8 @@ class GenerationResult:
 class _Job:
     """A request with its kernel and verdict, as far as they exist.
 
-    `number` counts the run's attempts at the task and `draft` the kernels written for one; with the run seed they decide
-    everything random.
+    `number` counts the run's attempts at the task, `draft` the kernels written for one of them. With the run seed they
+    decide everything random.
     """
 
     request: GenerationRequest

@@ -34,7 +34,8 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     `Discrete(K + 1)`: pick candidate `k`, or `K` = generate now. After `N` picks the kernel is generated without a
     further action. A refining attempt has one more pick, the first: its candidates are start points, fastest first.
     With `repair`, a drafting attempt has it too, from the second on: its candidate is the last attempt, and `K` drafts
-    anew. Pool and order are fixed within an attempt.
+    anew. With several `drafts`, an attempt has one more action, the last: its candidates are the kernels that the
+    author wrote, of which one is verified. Pool and order are fixed within an attempt.
 
     `action_mask` marks the legal actions with 1: candidates that exist and are not picked yet; `K`, unless a start
     point must be chosen. A masked pick is not an error: it picks nothing and uses up the pick; for the start point it
@@ -95,11 +96,11 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     costs no budget and adds no memory.
 
     ## Information
-    `reset` and `step` give `task`, `category`, `stage`, `attempts_left`, `picks_left`, `start_due`, `candidates` (a
-    tuple of `Candidate`, in slot order, with items and ids; start points with their children), `picked` (ids),
-    `start` (id; 0 while none is chosen, ids begin at 1), `first_us` and `best_us` (first and best feasible latency in
-    microseconds; 0.0 while there is none), `last_verdict` (None before the first). A step that generated adds
-    `attempt`, the finished `Attempt` with the ids of the context, of the API pages that the environment added after
+    `reset` and `step` give `task`, `category`, `stage`, `attempts_left`, `picks_left`, `start_due`, `draft_due`,
+    `candidates` (a tuple of `Candidate`, in slot order, with items and ids; start points with their children), `picked`
+    (ids), `start` (id; 0 while none is chosen, ids begin at 1), `first_us` and `best_us` (first and best feasible
+    latency in microseconds; 0.0 while there is none), `last_verdict` (None before the first). A step that generated
+    adds `attempt`, the finished `Attempt` with the ids of the context, of the API pages that the environment added after
     the picks, and of the items that joined the bank; or `failure`, the infrastructure's error. A key always has the
     same type, so `gymnasium.make_vec` can put the infos of several environments into arrays.
 
@@ -124,6 +125,10 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     | picks | 5 | N: items in a context |
     | pool_factor | 4 | lambda: the pool has K = lambda * N slots |
     | pool_schedule | () | Pairs (attempt, lambda): the pool has this lambda from this attempt of a task on |
+    | start_points | "fastest" | Start points that a refining attempt offers: the `fastest` lambda * N, or `all` |
+    | drafts | 1 | Kernels that the author writes for one verification |
+    | sizes | "timing" | Sizes at which latency counts: those of the task, or `held-out` ones near them |
+    | coverage | 0.0 | Weight of profiling coverage in the reward of refining, below 1 |
     | stages | "both" | `draft` ends at the first feasible kernel, `refine` begins from kernels in the bank |
     | memory | "shared" | `shared` grows, `fresh` is restored before every episode, `frozen` adds start points only |
     | repair | False | Whether a drafting attempt begins with an offer to mend the last attempt |

@@ -198,7 +198,7 @@ class KernelWritingEnv(gym.Env[Observation, str]):
             self._failures += 1
             return 0.0, {"failure": verdict.feedback}
         before, self._failures = self._progress, 0
-        attempt: Attempt = before.attempt(self._task, kernel, verdict, (), None, (), ())
+        attempt: Attempt = before.attempt(self.options, self._task, kernel, verdict, (), None, (), ())
         self._progress = before.after(verdict, self.options)
         if verdict.latency_us is not None and verdict.latency_us == self._progress.best_us:
             self._best = kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isnan, nan
 from typing import Any
 
@@ -19,7 +20,7 @@ from kernel_gym.envs.forecast.items import SCALE, Bits, Items, Numbers, Places
 from kernel_gym.envs.forecast.variants import ForecastKernel, Variant
 from kernel_gym.envs.observation import HALF_AGE, HALF_LENGTH, HALF_USES, VERDICTS, Layout, Vector, shares
 from kernel_gym.envs.options import Options
-from kernel_gym.envs.pool import Child
+from kernel_gym.envs.pool import Candidate, Child
 from kernel_gym.envs.rendering import EpisodeState
 from kernel_gym.memory.item import Kind, Stage
 from kernel_gym.suites.definitions import CATEGORIES
@@ -57,6 +58,11 @@ class BatchedEpisodes:
         #: Id of the start point, 0 while there is none, and the query that fills the pool.
         self.start, self._query = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.start_due = np.zeros(count, np.bool_)
+        #: Which episodes have to choose the draft to verify; the drafts of each, its pages, and the choices.
+        self.draft_due = np.zeros(count, np.bool_)
+        self._drafts: list[list[Variant]] = []
+        self._pages: list[tuple[int, ...]] = []
+        self._draft = np.zeros(count, np.int64)
         self.picks_left = np.zeros(count, np.int64)
         self._observed = np.zeros((count, self.layout.size), np.float32)
         #: The mask of the present states; None when they have changed since it was computed.
@@ -127,8 +133,8 @@ class BatchedEpisodes:
 
     @property
     def ready(self) -> Any:
-        """Which episodes have made their picks, so that their kernels can be written."""
-        return attempt_rules.is_ready(self.picks_left, self.start_due)
+        """Which episodes have made their picks, so that their kernels can be written, or have chosen a draft."""
+        return attempt_rules.is_ready(self.picks_left, self.start_due) & ~self.draft_due
 
     # Picks
 
@@ -143,7 +149,8 @@ class BatchedEpisodes:
         self.pool[index] = 0
         for i in who:
             if self.start_due[i]:
-                starts = self._kernels(i)[: self._width(i)] if self.stage[i] == REFINE else [int(self._to_mend[i])]
+                width = self.options.start_width(int(self.used[i]))
+                starts = self._kernels(i)[:width] if self.stage[i] == REFINE else [int(self._to_mend[i])]
                 self.pool[i, : len(starts)] = starts
         self._fill([i for i in who if not self.start_due[i] and not over[i]])
         self._describe_pools(index)
@@ -271,6 +278,11 @@ class BatchedEpisodes:
     def pick(self, who: Places, actions: Places) -> None:
         """Take one action in each of these episodes; a masked one is a no-op that uses up the pick."""
         legal = self.mask()[who, actions] == 1.0
+        choosing = self.draft_due[who]
+        if choosing.any():
+            self._draft[who[choosing]] = np.where(legal[choosing], actions[choosing], 0)
+            self.draft_due[who[choosing]] = False
+            who, actions, legal = who[~choosing], actions[~choosing], legal[~choosing]
         due = self.start_due[who]
         if due.any():
             starting, slots = who[due], np.where(legal[due], actions[due], 0)
@@ -323,9 +335,26 @@ class BatchedEpisodes:
 
     # Kernels
 
-    def commit(self) -> list[Attempt]:
-        """Write all kernels, then commit in index order, so that every author sees the bank before this step."""
-        picks = self.options.picks
+    def generate(self) -> list[Attempt]:
+        """Write all kernels; commit them, or offer them if there are several for one verification.
+
+        Attempts are committed in index order, and the next ones open. So every author sees the bank before this step.
+        """
+        if not self._drafts:
+            self._write()
+            if self.options.drafts > 1:
+                self._offer_drafts()
+                return []
+        variants = [drafts[choice] for drafts, choice in zip(self._drafts, self._draft.tolist(), strict=True)]
+        places = self._new_places(variants)
+        attempts = [self._learn(i, variant, self._pages[i], places) for i, variant in enumerate(variants)]
+        self._drafts, self._draft[:] = [], 0
+        self.open_attempts(range(self.count))
+        return attempts
+
+    def _write(self) -> None:
+        """Have the author write the kernels of all attempts, as many for each as the options say."""
+        picks, each = self.options.picks, self.options.drafts
         shown = np.full((self.count, picks + 1), -1)
         for i, slots in enumerate(self.picked):
             if slots:
@@ -334,16 +363,32 @@ class BatchedEpisodes:
                 shown[i, picks] = self.banks[i].place(int(self.start[i]))
         api = self.items.api_pages(self.task, shown)
         context = np.concatenate([shown[:, :picks], api], axis=1)
-        requests = [self._request(i, context[i], int(shown[i, picks])) for i in range(self.count)]
+        asked = [self._request(i, context[i], int(shown[i, picks])) for i in range(self.count)]
+        requests = [
+            replace(r, number=r.number * each + draft) if each > 1 else r for r in asked for draft in range(each)
+        ]
         decisions = self.author.decide(self.seed, requests, self.items)
         variants = [
             self.items.descriptions.variant(request.texts, decision)
             for request, decision in zip(requests, decisions, strict=True)
         ]
+        self._drafts = [variants[i * each : (i + 1) * each] for i in range(self.count)]
         # The seed knowledge is numbered from 1 on; the demonstration is no item of a bank.
-        pages = [tuple(page + 1 for page in some if 0 <= page < self.items.seed_size) for some in api.tolist()]
-        places = self._new_places(variants)
-        return [self._learn(i, variant, pages[i], places) for i, variant in enumerate(variants)]
+        self._pages = [tuple(page + 1 for page in some if 0 <= page < self.items.seed_size) for some in api.tolist()]
+
+    def _offer_drafts(self) -> None:
+        """Offer the drafts of every attempt as its pool."""
+        self.draft_due[:] = True
+        rows, count = self.rows, self.options.drafts
+        for i, drafts in enumerate(self._drafts):
+            items = (self.items.descriptions.draft_item(variant, number) for number, variant in enumerate(drafts, 1))
+            self.shown[i] = tuple(Candidate(item, 0.0) for item in items)
+            self.picked[i] = ()
+            self.pool[i] = 0
+            # Drafts have no id in the bank; any above 0 marks a slot as filled.
+            self.pool[i, :count] = 1
+            rows[i] = self.layout.drafts(count)
+        self._legal = None
 
     def _request(self, i: int, shown: Places, place: int) -> ForecastRequest:
         bank, task, start = self.banks[i], int(self.task[i]), int(self.start[i])
@@ -379,6 +424,7 @@ class BatchedEpisodes:
     def _learn(self, i: int, variant: Variant, pages: tuple[int, ...], places: dict[Any, int]) -> Attempt:
         before, start = self._progress(i), int(self.start[i])
         attempt = before.attempt(
+            self.options,
             variant.texts.task,
             ForecastKernel(variant),
             variant.verdict,
@@ -399,7 +445,7 @@ class BatchedEpisodes:
         bank, verdict, start = self.banks[i], variant.verdict, int(self.start[i])
         if self.options.statistics:
             shown = self.picked_ids[i]
-            bank.record(before.stage, (start, *shown) if start else shown, before.reward(verdict))
+            bank.record(before.stage, (start, *shown) if start else shown, before.reward(verdict, self.options))
         count = attempt_rules.items_kept(self.options, verdict)
         if not count:
             return ()
@@ -444,6 +490,7 @@ class BatchedEpisodes:
             self.shown[i],
             self.picked[i],
             self._attempts[i],
+            bool(self.draft_due[i]),
         )
 
     # What the agent sees
@@ -452,7 +499,7 @@ class BatchedEpisodes:
         """Return 1 for every legal action, one row for each episode."""
         if self._legal is None:
             picked = self.rows[..., self._columns["picked"]] != 0.0
-            required = self.start_due & (self.stage == REFINE)
+            required = self.draft_due | (self.start_due & (self.stage == REFINE))
             self._legal = attempt_rules.action_mask(self.pool > 0, picked, self.ready, required)
         return self._legal
 
@@ -493,6 +540,7 @@ class BatchedEpisodes:
             "attempts_left": (self.options.budget - self.used).tolist(),
             "picks_left": self.picks_left.tolist(),
             "start_due": self.start_due.tolist(),
+            "draft_due": self.draft_due.tolist(),
             "candidates": list(self.shown),
             "picked": list(self.picked_ids),
             "start": self.start.tolist(),

@@ -30,6 +30,7 @@ from kernel_gym.authors.apprentice.language_backend import backend
 from kernel_gym.disk_cache import cache_folder
 from kernel_gym.envs import factories
 from kernel_gym.envs.forecast.variants import ForecastItem, Variant
+from kernel_gym.envs.pool import UNVERIFIED, draft_item
 from kernel_gym.envs.prompt_context import note
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory import api_pages
@@ -171,6 +172,11 @@ class Descriptions:
     def experience_item(self, variant: Variant) -> ForecastItem:
         """Return the experience of a kernel."""
         return ForecastItem(partial(self._written, Kind.EXPERIENCE, variant), self._fields(Kind.EXPERIENCE, variant))
+
+    def draft_item(self, variant: Variant, number: int) -> ForecastItem:
+        """Return a kernel that may be verified, without its verdict; its number counts from 1."""
+        fields = self._fields(Kind.TRACE, variant) | {"verdict": UNVERIFIED, "operators": ()}
+        return ForecastItem(lambda: draft_item(variant.texts.task, variant.source, LANGUAGE, number), fields)
 
     def _write(self, kind: Kind, variant: Variant) -> MemoryItem:
         """Write the item of a kind that a kernel leaves."""

@@ -35,7 +35,7 @@ Actions = NDArray[np.int64]
 #: Options of the live environment that have no meaning without a device, another author or a bank in a file.
 _FIXED = (
     *("device", "device_options", "verifier", "service", "cluster", "policy", "inspection"),
-    *("author", "bank", "operators"),
+    *("author", "bank", "operators", "sizes"),
 )
 
 
@@ -114,9 +114,9 @@ class ForecastEnv(_Forecast, gym.Env[dict[str, Vector], np.int64]):
     | initial_memory | None | a file that an export of a bank wrote: memories of other tasks to begin with |
     | author_options | {"profile": "middle"} | which author; also a sampled one, such as `middle~7` |
 
-    and `suite`, `tasks`, `budget`, `picks`, `pool_factor`, `pool_schedule`, `stages` ("both", "draft"), `memory`,
-    `repair`, `pages`, `composition`, `statistics`, `curriculum`, `embedder`, `layout`, `seed` and `render_mode` of
-    `KernelSynthesisEnv`.
+    and `suite`, `tasks`, `budget`, `picks`, `pool_factor`, `pool_schedule`, `start_points`, `drafts`, `coverage`,
+    `stages` ("both", "draft"), `memory`, `repair`, `pages`, `composition`, `statistics`, `curriculum`, `embedder`,
+    `layout`, `seed` and `render_mode` of `KernelSynthesisEnv`.
 
     ## Version History
     * v0: initial version
@@ -161,8 +161,7 @@ class ForecastEnv(_Forecast, gym.Env[dict[str, Vector], np.int64]):
         episodes.pick(np.zeros(1, np.int64), np.array([action], np.int64))
         self._results = []
         if episodes.ready[0]:
-            self._results = episodes.commit()
-            episodes.open_attempts([0])
+            self._results = episodes.generate()
         self._show()
         info, reward = self._info(), 0.0
         for attempt in self._results:
@@ -263,8 +262,7 @@ class ForecastVectorEnv(_Forecast, VectorEnv[dict[str, Vector], Actions, NDArray
             episodes.open_attempts(ended)
         results: list[Attempt] = []
         if episodes.ready.all():
-            results = episodes.commit()
-            episodes.open_attempts(range(self.num_envs))
+            results = episodes.generate()
         self._results = results
         self._show()
         rewards = np.array([attempt.reward for attempt in results]) if results else np.zeros(self.num_envs)
