@@ -116,7 +116,8 @@ class Agent(ABC):
         Returns:
             The slot of a candidate to pick, or `K` (the last action) to generate the kernel now. Where
             `info["start_due"]` is true the pick is the start point; in drafting it is an attempt to mend, and `K` means
-            a new draft. Where `info["draft_due"]` is true it is the draft to verify. Only actions that the mask allows have an effect.
+            a new draft. Where `info["draft_due"]` is true it is the draft to verify. Only actions that the mask allows
+            have an effect.
         """
 
     def candidate_values(self, observation: Observation, info: Info) -> Sequence[float] | None:

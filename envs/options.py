@@ -92,8 +92,8 @@ class Options:
     """Sizes at which latency counts: those of the task, or `held-out` ones near them. No author, seed knowledge or
     study was made with the held-out ones."""
     coverage: float = 0.0
-    """Weight of profiling coverage in the reward of refining, below 1. Coverage is 1 if the profile's bottleneck is work
-    of the kernel, 0 if it is launching, idle cores or waiting."""
+    """Weight of profiling coverage in the reward of refining, below 1. Coverage is 1 if the profile's bottleneck is
+    work of the kernel, 0 if it is launching, idle cores or waiting."""
     stages: Stages = "both"
     """`draft` ends at the first feasible kernel, `refine` begins from kernels in the bank."""
     memory: MemoryMode = "shared"
