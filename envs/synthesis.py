@@ -101,8 +101,8 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     (ids), `start` (id; 0 while none is chosen, ids begin at 1), `first_us` and `best_us` (first and best feasible
     latency in microseconds; 0.0 while there is none), `last_verdict` (None before the first). A step that generated
     adds `attempt`, the finished `Attempt` with the ids of the context, of the API pages that the environment added
-    after the picks, and of the items that joined the bank; or `failure`, the infrastructure's error. A key always has the
-    same type, so `gymnasium.make_vec` can put the infos of several environments into arrays.
+    after the picks, and of the items that joined the bank; or `failure`, the infrastructure's error. A key always has
+    the same type, so `gymnasium.make_vec` can put the infos of several environments into arrays.
 
     ## Arguments
     All by keyword. Parts can be given by name or as objects. `kernel_gym.envs.options.Options` says more on each.

@@ -45,10 +45,13 @@ class MaxValueAgent(ValueAgent):
 
     def act(self, observation: Observation, info: Info) -> int:
         """Return the legal candidate with the greatest value; while drafting the common rule's pick, if it drafts."""
-        if info["stage"] is not Stage.DRAFT or self.drafting == "own" or info.get("draft_due"):
+        drafting = info["stage"] is Stage.DRAFT
+        if drafting and info["start_due"]:
+            return generate(observation)  # a failed draft is not mended
+        if not drafting or self.drafting == "own" or info.get("draft_due"):
             return super().act(observation, info)
         offered = {slot: info["candidates"][slot] for slot in legal_slots(observation)}
-        slot = None if info["start_due"] else common_rule(offered, info)
+        slot = common_rule(offered, info)
         return generate(observation) if slot is None else slot
 
     def _target(self, attempt: Attempt) -> float:

@@ -46,6 +46,8 @@ class Size(_Data):
 class Arm(_Data):
     """A variation of a study: its own tasks, settings or agents, or another arm's memory to begin with.
 
+    Its attempts per task are `times` the size's.
+
     `options` has constructor arguments by agent.
     """
 
@@ -54,6 +56,7 @@ class Arm(_Data):
     agents: tuple[str, ...] = ()
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)
     memory: str = ""
+    times: int = Field(1, ge=1)
 
 
 class Published(_Data):
@@ -90,7 +93,8 @@ class StudyDefinition(_Data):
     It is not compared itself; tables state every agent's regret against it. `marks` are numbers of attempts per task
     after which the share of solved tasks is stated too. `contrasts` are the differences that are tested: contender,
     reference, measure. All others are descriptive. `margins` has the margin of equivalence by measure, where it is not
-    the measure's own. `options` has constructor arguments by agent, for all arms that give none.
+    the measure's own. `options` has constructor arguments by agent, for all arms that give none, and `agent_settings`
+    has settings by agent. `rankings` name arms whose agents are ranked by who beats whom, by title.
     """
 
     about: str
@@ -110,6 +114,8 @@ class StudyDefinition(_Data):
     arms: dict[str, Arm] = Field(default_factory=lambda: {"": Arm()})
     sizes: dict[str, Size]
     marks: tuple[int, ...] = ()
+    agent_settings: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    rankings: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     published: tuple[Published, ...] = ()
     predictions: tuple[Prediction, ...] = ()
 
@@ -118,6 +124,8 @@ class StudyDefinition(_Data):
         named = {*self.margins, *(measure for _, _, measure in self.contrasts)}
         if unknown := sorted(named - MEASURES.keys()):
             raise ValueError(f"measures are {', '.join(MEASURES)}, not {unknown[0]!r}")
+        if unknown := sorted({arm for arms in self.rankings.values() for arm in arms} - self.arms.keys()):
+            raise ValueError(f"rankings are over arms of the study, not {unknown[0]!r}")
         return self
 
     def compared(self, contenders: Sequence[str]) -> list[tuple[str, str]]:
@@ -286,7 +294,7 @@ def _shard(definition: StudyDefinition, size: Size, name: str, agent: str, seed:
         "seed": seed,
         "tasks": [task.id for phase in phases for task in phase],
         "batch": batches.pop(),
-        "budget": size.budget,
+        "budget": size.budget * arm.times,
     }
     source = _memory_source(definition, arm, agent, seed)
     if source:
@@ -294,7 +302,8 @@ def _shard(definition: StudyDefinition, size: Size, name: str, agent: str, seed:
         fixed["initial_agent"] = AGENT_FOLDER if source.split("/")[1] == agent else ""
     if agent in definition.alone:
         fixed["env"] = {"memory": "fresh"}
-    layers = merged(merged(merged(definition.settings, arm.settings), size.settings), fixed)
+    own = definition.agent_settings.get(agent, {})
+    layers = merged(merged(merged(merged(definition.settings, own), arm.settings), size.settings), fixed)
     author = layers.get("env", {}).get("author_options", {})
     if "profile" in author:
         author["profile"] = str(author["profile"]).replace("{seed}", str(seed))

@@ -12,9 +12,12 @@ from kernel_gym.experiments.runs.figures import FIGURES, RunOutcome, TaskOutcome
 from kernel_gym.experiments.statistics import Cells, Interval, crossed_mean, interval
 from kernel_gym.experiments.studies.contrasts import MEASURES, Contrast, Difference, difference, judged
 from kernel_gym.experiments.studies.predictions import prediction_rows, predictions_summary, predictions_table
+from kernel_gym.experiments.studies.ranking import LEGEND as WINS
+from kernel_gym.experiments.studies.ranking import Ranking
 from kernel_gym.experiments.studies.sample_efficiency import LEVELS, attempts_needed, attempts_to_solve
 from kernel_gym.experiments.studies.study import Study
 from kernel_gym.experiments.studies.study_definition import StudyDefinition
+from kernel_gym.suites import find_task
 
 Table = list[list[str]]
 
@@ -194,6 +197,7 @@ def results(name: str, definition: StudyDefinition, study: Study) -> str:
     parts += [markdown(table) for table in contrast_tables(differences)] or [untested(definition.contrasts)]
     if rows := prediction_rows(definition.predictions, study.outcomes()):
         parts += ["## Predictions", predictions_summary(rows), markdown(predictions_table(rows))]
+    parts += _rankings(definition, study)
     for title, runs in study.comparable().items():
         pairs = definition.compared(list(intervals(runs)))
         tables = [figures_table(runs), standing_table(runs, definition.yardstick)]
@@ -205,6 +209,19 @@ def results(name: str, definition: StudyDefinition, study: Study) -> str:
         parts += [PUBLISHED, markdown(published_table(definition))]
     parts.append(_author(study))
     return "\n\n".join(parts) + "\n"
+
+
+def _rankings(definition: StudyDefinition, study: Study) -> list[str]:
+    """Return the rankings that the study names, each with pairs and categories; arms without runs have none."""
+    parts: list[str] = []
+    for title, arms in definition.rankings.items():
+        ranking = Ranking(study.outcomes(), arms)
+        if len(ranking.agents) < 2:
+            continue
+        categories = {task: find_task(task).category for task in ranking.tasks}
+        tables = (ranking.standings(), ranking.pairs(), ranking.by_category(categories))
+        parts += [f"## {title}", *map(markdown, tables)]
+    return [*parts, WINS] if parts else []
 
 
 def _author(study: Study) -> str:
