@@ -288,7 +288,7 @@ class TreeAgent(Agent):
         """
         data = read_agent_file(path, FILE)
         self.trees = {
-            task: Tree([Visit(*row[:-1], traits=tuple(row[-1])) for row in rows])
+            task: Tree([Visit(*fields, tuple(traits)) for *fields, traits in rows])
             for task, rows in data["trees"].items()
         }
         self.restore(data["state"])

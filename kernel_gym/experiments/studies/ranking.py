@@ -21,9 +21,9 @@ Table = list[list[str]]
 TIE = 1.01
 LEGEND = (
     "An agent beats another at a task if its best kernel is more than 1% faster, or if it alone has a feasible one; a "
-    "tie counts half. `beats another` is the share of wins over all other agents, runs and tasks, with the 95% interval "
-    "of a two-way bootstrap over runs (authors and seeds) and tasks; 0.5 is the average agent. `never beaten` is the "
-    "share of runs and tasks in which no other agent was better. In the table of pairs the row beats the column; `+` "
+    "tie counts half. `beats another` is the share of wins over all other agents, runs and tasks, with the 95% "
+    "interval of a two-way bootstrap over runs (authors and seeds) and tasks; 0.5 is the average agent. `never beaten` "
+    "is the share of runs and tasks in which no other agent was better. In the table of pairs the row beats the column; `+` "
     "and `-` mark shares whose interval lies above or below 0.5. All of this is descriptive."
 )
 
@@ -75,7 +75,8 @@ class Ranking:
         """Return the share of other agents that an agent beats, by run and task."""
         cells = np.stack([self._wins[agent, other] for other in others if other != agent] or [np.zeros((0, 0))])
         counts = (~np.isnan(cells)).sum(axis=0)
-        return np.divide(np.nansum(cells, axis=0), counts, out=np.full(counts.shape, np.nan), where=counts > 0)
+        means = np.divide(np.nansum(cells, axis=0), counts, out=np.full(counts.shape, np.nan), where=counts > 0)
+        return np.asarray(means, np.float64)
 
     def standings(self) -> Table:
         """Return the agents with their shares of wins and how often nobody was better."""

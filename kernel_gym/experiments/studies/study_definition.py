@@ -56,7 +56,7 @@ class Arm(_Data):
     agents: tuple[str, ...] = ()
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)
     memory: str = ""
-    times: int = Field(1, ge=1)
+    times: int = Field(default=1, ge=1)
 
 
 class Published(_Data):
