@@ -23,8 +23,8 @@ LEGEND = (
     "An agent beats another at a task if its best kernel is more than 1% faster, or if it alone has a feasible one; a "
     "tie counts half. `beats another` is the share of wins over all other agents, runs and tasks, with the 95% "
     "interval of a two-way bootstrap over runs (authors and seeds) and tasks; 0.5 is the average agent. `never beaten` "
-    "is the share of runs and tasks in which no other agent was better. In the table of pairs the row beats the column; `+` "
-    "and `-` mark shares whose interval lies above or below 0.5. All of this is descriptive."
+    "is the share of runs and tasks in which no other agent was better. In the table of pairs the row beats the "
+    "column; `+` and `-` mark shares whose interval lies above or below 0.5. All of this is descriptive."
 )
 
 
