@@ -122,4 +122,7 @@ class Ranking:
 
 def shown(mean: CrossedMean | None) -> str:
     """Return a mean with its interval as text."""
-    return "-" if mean is None else f"{mean.mean:.2f} [{mean.interval.low:.2f}, {mean.interval.high:.2f}]"
+    if mean is None:
+        return "-"
+    low, high = max(0.0, mean.interval.low), min(1.0, mean.interval.high)
+    return f"{mean.mean:.2f} [{low:.2f}, {high:.2f}]"
