@@ -39,6 +39,11 @@ QUICK = {
     "bilinear": Module("F.interpolate(x, scale_factor=2, mode='bilinear')", IMAGE),
 }
 SLOW = {
+    "sort": Module("torch.sort(x, dim=0, descending=True).values"),
+    "sort with equal elements": Module("torch.sort(torch.round(x * 4), dim=1, stable=True)"),
+    "topk": Module("torch.topk(x, 5, dim=1).values"),
+    "topk of the smallest": Module("torch.topk(x, 1, dim=0, largest=False).values"),
+    "kthvalue": Module("torch.kthvalue(x, 3, dim=1).values"),
     "gather along the first axis": Module("torch.gather(x, 0, i)", {"x": X, "i": _at("rows", "20", "columns")}),
     "take along": Module("torch.take_along_dim(x, i, dim=1)", {"x": X, "i": _at("columns", "rows", "20")}),
     "index_select": Module("torch.index_select(x, 1, i)", {"x": X, "i": _at("columns", "20")}),

@@ -76,6 +76,11 @@ def agreeing_plan(task: Task) -> Plan:
             id="a softmax between two loops, stored whole",
         ),
         pytest.param("torch.stack([x, x * 2])[0] + 0 * x", id="the first part of a buffer"),
+        pytest.param(
+            "y = torch.stack([x, x * 2])\nleft, right = (y[n : n + 1].squeeze(0) for n in (0, 1))\n"
+            "return left.t() @ right",
+            id="the last slice of a constant number, without its dimension",
+        ),
     ],
 )
 def test_a_plan_computes_what_the_module_does(forward: str) -> None:

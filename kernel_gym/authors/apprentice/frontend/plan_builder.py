@@ -86,6 +86,12 @@ class PlanBuilder:
         places = {f"{b.name}.shape[{axis}]": (b.index, axis) for b in inputs for axis in range(b.rank)}
         return [{name: shapes[i][axis] for name, (i, axis) in places.items()} for shapes in self.cases]
 
+    def one_or_size(self, extent: Size) -> Size:
+        """Return a literal 1 for a size that is 1 at every case, since only that one is broadcast or dropped."""
+        if not extent.free_symbols or self.sizes.value(extent) != 1:
+            return extent
+        return size(1) if all(self.sizes.value_at(extent, at) == 1 for at in self.dimensions_at) else extent
+
     def largest_elements(self) -> dict[str, int]:
         """Return the most elements of every part of the workspace at any case."""
         return {

@@ -44,6 +44,7 @@ SIZED = frozenset(
         "arange.default", "arange.start", "arange.start_step", "constant_pad_nd.default", "repeat.default",
         "upsample_nearest2d.vec", "upsample_bilinear2d.vec", "upsample_bicubic2d.vec", "pow.Tensor_Scalar",
         "scalar_tensor.default", "unfold.default", "avg_pool2d.default", "max_pool2d_with_indices.default",
+        "topk.default", "kthvalue.default",
     )
 )  # fmt: skip
 #: Bounds of slices from the first or to the last element.

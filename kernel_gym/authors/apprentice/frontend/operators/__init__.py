@@ -10,6 +10,7 @@ from kernel_gym.authors.apprentice.frontend.operators import (
     reductions,
     resizing,
     scans,
+    sorting,
     views,
     windows,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "reductions",
     "resizing",
     "scans",
+    "sorting",
     "views",
     "windows",
 ]

@@ -92,14 +92,14 @@ def _repeat(plan: PlanBuilder, x: Value, times: list[int]) -> Value:
 def _slice(
     plan: PlanBuilder, x: Value, axis: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Value:
-    return _sliced(plan, plan.strided(x), axis, start, end, step)
+    return sliced(plan, plan.strided(x), axis, start, end, step)
 
 
-def _sliced(plan: PlanBuilder, dense: Tensor, axis: int, start: Any, end: Any, step: int) -> Tensor:
+def sliced(plan: PlanBuilder, dense: Tensor, axis: int, start: Any, end: Any, step: int) -> Tensor:
     """Return a part of a tensor; bounds that change with the sizes are sizes."""
     axis %= len(dense.shape)
     first, stop = _bounds(plan, dense.shape[axis], start, end)
-    extent = stop - first
+    extent = plan.one_or_size(stop - first)
     if step != 1:
         extent = plan.sizes.derive(f"part{len(plan.sizes.derived)}", sympy.floor((extent + step - 1) / step))
     shape = (*dense.shape[:axis], extent, *dense.shape[axis + 1 :])
@@ -129,7 +129,7 @@ def _slice_scatter(
     plan: PlanBuilder, x: Value, part: Value, axis: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Value:
     whole = plan.computed(plan.copied(x), plan.scratch(x.shape))
-    plan.computed(part, _sliced(plan, whole, axis, start, end, step))
+    plan.computed(part, sliced(plan, whole, axis, start, end, step))
     return whole
 
 
@@ -146,7 +146,7 @@ def _split(plan: PlanBuilder, x: Value, sizes: list[Any], axis: int = 0) -> list
     axis %= len(x.shape)
     for number in range(len(sizes)):
         share = _share(plan, x.shape[axis], sizes, number)
-        parts.append(_sliced(plan, dense, axis, at, at + share, 1))
+        parts.append(sliced(plan, dense, axis, at, at + share, 1))
         at = at + share
     return parts
 
@@ -177,7 +177,7 @@ def _pad(plan: PlanBuilder, x: Value, widths: list[int], fill: float = 0.0) -> V
     cut = plan.strided(x) if min(widths) < 0 else x
     for number, (low, high) in enumerate(zip(before, after, strict=True)):
         if min(low, high) < 0 and isinstance(cut, Tensor):
-            cut = _sliced(plan, cut, lead + number, max(0, -low), min(0, high) or None, 1)
+            cut = sliced(plan, cut, lead + number, max(0, -low), min(0, high) or None, 1)
     return plan.padded(cut, [max(0, n) for n in before], [max(0, n) for n in after], float(fill))
 
 
