@@ -14,7 +14,7 @@ from kernel_gym.authors.apprentice.ascendc.kernel_file import write_kernel
 from kernel_gym.authors.apprentice.ascendc.schedule import BEST, NAIVE, Schedule
 from kernel_gym.authors.apprentice.behaviour.idioms import idioms
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import always_right
-from kernel_gym.experiments.analysis.oracle_margins import measure
+from kernel_gym.experiments.analysis.oracle_margins import Margin, measure, measure_all
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites.headroom import exceptions, listed
@@ -121,6 +121,21 @@ def test_a_mean_is_rounded_once(draw: int, verifier: Verifier) -> None:
 def test_tasks_that_miss_a_requirement_are_listed(name: str, verifier: Verifier) -> None:
     margin = measure(suites.find_task(name), verifier)
     assert margin.lacking().keys() == exceptions(name).keys(), margin
+
+
+def test_a_margin_has_the_oracle_over_the_floor() -> None:
+    assert Margin("level1/relu", "level1", "activation", "feasible", fast_us=3.0, floor_us=2.0).over_floor == 1.5
+    assert Margin("level1/relu", "level1", "activation", "unsupported").over_floor is None
+
+
+@pytest.mark.slow
+def test_several_processes_measure_and_an_error_is_the_feedback_of_its_task() -> None:
+    tasks = [suites.find_task("level1/relu"), replace(suites.find_task("level1/sigmoid"), source="1 / 0")]
+    margins = {margin.task: margin for margin in measure_all(tasks, "strict", quick=True, workers=2)}
+    assert margins["level1/relu"].oracle == "feasible"
+    assert margins["level1/relu"].over_floor > 1
+    assert margins["level1/sigmoid"].oracle == "error"
+    assert "1 / 0" in margins["level1/sigmoid"].feedback or "TaskError" in margins["level1/sigmoid"].feedback
 
 
 def test_exceptions_are_of_tasks_that_exist() -> None:

@@ -118,3 +118,10 @@ def test_the_second_walk_of_a_buffer_is_not_called_like_another_buffer() -> None
     walks = [Step("load", access=Access(name, "float32", (), (), "1")) for name in ("temp1", "temp11", "temp1")]
     labels = [step.access.label for step in _labelled(walks) if step.access]
     assert labels == ["temp1", "temp11", "temp12"]
+
+
+@pytest.mark.parametrize(("hop", "together"), [(4, True), (1, False)])
+def test_short_rows_at_a_literal_distance_are_copied_together_unless_they_overlap(hop: int, together: bool) -> None:
+    task = made(f"x.unfold(1, 3, {hop}).flatten(1) + 1", public=(3, 48), hidden=(5, 80), timing=(64, 256))
+    agreeing_plan(task)
+    assert ("t.blocks" in oracle(task).source) == together

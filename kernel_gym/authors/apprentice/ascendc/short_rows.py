@@ -30,9 +30,15 @@ def suits(nest: Nest) -> bool:
         and nest.longest <= SHORT
         and steps
         and not any(step.index and step.index.step != "0" for step in nest.steps)
-        and all(access.kept[-1].startswith("t.") and access.dtype == "float32" for access in [*vectors, *stores])
+        and all(_apart(access, nest.longest) and access.dtype == "float32" for access in [*vectors, *stores])
         and all(access.kept[-1] == "0" for access in [*numbers, *(s.index for s in nest.steps if s.index)])
     )
+
+
+def _apart(access: Access, longest: int) -> bool:
+    """Return whether the rows of an operand lie one behind the other; rows of windows may overlap."""
+    pitch = access.kept[-1]
+    return pitch.startswith("t.") or (pitch.isdigit() and int(pitch) > (longest - 1) * int(access.step))
 
 
 class ShortRowWriter(NestWriter):
