@@ -6,7 +6,7 @@ PACKAGES := envs agents memory hardware
 TYPES_DIR ?= build/types
 
 .DEFAULT_GOAL := help
-.PHONY: help docs docs-serve screenshots merged format imports hooks wheel coverage install demo demo-model test test-slow test-suites test-model test-browser test-wandb test-sb3 test-trl test-video test-wheel test-cuda test-npu lint types check bench bench-cuda calibrate clean
+.PHONY: help docs docs-serve screenshots merged format imports hooks wheel coverage install demo demo-model test test-slow test-suites test-model test-browser test-wandb test-sb3 test-trl test-openenv test-video test-wheel test-cuda test-npu lint types check bench bench-cuda calibrate clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -122,6 +122,11 @@ test-sb3: install  ## the agent of Stable-Baselines3
 test-trl: install  ## TRL's GRPO trainer on the verifier's rewards
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[trl]'
 	$(BIN)/python -m pytest -rs -m 'slow or not slow' -k 'tiny_model or grpo' tests/integrations tests/examples
+
+# The OpenEnv server and client.
+test-openenv: install  ## the environment behind an OpenEnv server
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[openenv]'
+	$(BIN)/python -m pytest -rs tests/integrations/test_openenv.py
 
 # Videos of episodes, with Gymnasium's wrappers.
 test-video: install  ## videos with Gymnasium's RecordVideo
