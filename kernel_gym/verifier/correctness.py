@@ -74,10 +74,14 @@ def _slots(task: Task, seeds: Seeds) -> Iterator[tuple[Case, Kind, str]]:
 
 def _ahead(sets: Iterator[ValueSet]) -> Iterator[ValueSet]:
     """Yield value sets, each drawn while the device runs the kernel on the one before."""
+
+    def draw() -> ValueSet | None:
+        return next(sets, None)
+
     with ThreadPoolExecutor(1) as beside:
-        following = beside.submit(next, sets, None)
+        following = beside.submit(draw)
         while (values := following.result()) is not None:
-            following = beside.submit(next, sets, None)
+            following = beside.submit(draw)
             yield values
 
 
