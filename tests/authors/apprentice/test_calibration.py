@@ -188,9 +188,9 @@ def test_the_command_fits_an_ensemble_and_then_each_of_its_members(tmp_path, mon
     tasks = [suites.find_task(f"level1/{name}") for name in NAMES[:2]]
     monkeypatch.setattr(suites, "load_suite", lambda name: tasks)
     targets, strong, weaker = (tmp_path / name for name in ("targets.yaml", "strong.yaml", "weaker.yaml"))
-    row = "{protocol: pass@k, suite: level1, attempts: 4, gate: correct, share: 0.2}"
+    row = "{protocol: pass@k, suite: level1, attempts: 4, gate: correct, share: 0.2, tasks: 5}"
     targets.write_text(f"source: test\nfit: [skill]\ndraw: [skeleton]\nfigures: [{row}]\n")
-    common = ["author", "fit", str(targets), "--generations", "2"]
+    common = ["author", "fit", str(targets), "--generations", "8"]
     for words in (["--members", "2", "--out", str(strong)], ["--base", str(strong), "--out", str(weaker)]):
         with pytest.raises(SystemExit) as ended:
             main([*common, *words])
