@@ -115,6 +115,7 @@ class KernelSynthesisEnv(gym.Env[dict[str, Vector], np.int64]):
     | device_options | {} | Arguments of a device given by name |
     | verifier | None | Object that judges the kernels |
     | service | "" | Address of a verification service (`kernel-gym serve`) that judges the kernels on its `device` |
+    | cluster | "" | Address of a Ray cluster on whose nodes the kernels are judged: `HOST:PORT`, or `auto` |
     | workers | 0 | Kernels that the vector form has judged at the same time; 0: one a core |
     | policy | "strict" | How kernels are judged: `strict`, or `reference` as published harnesses do |
     | inspection | {} | Model that also reads kernels that passed every gate: its settings, or a function |

@@ -6,7 +6,7 @@ import re
 import pytest
 from repository import ROOT
 
-from kernel_gym.agents.context_value import ContextValueAgent
+from kernel_gym.agents.context_value import DEVIATIONS, ContextValueAgent
 from kernel_gym.agents.oracle import OracleAgent
 from kernel_gym.agents.support.context_features import BORROWED, FEATURES, GLANCE
 
@@ -23,7 +23,9 @@ def test_prior_weights_are_as_documented(name: str) -> None:
 
 def test_constants_are_as_documented() -> None:
     defaults = inspect.signature(ContextValueAgent).parameters
-    for name in ("deviation", "item_deviation", "explore"):
+    authors, none = DEVIATIONS["author"], DEVIATIONS["none"]
+    assert f"deviation of each weight: {authors:g} with `author`, {none:g} with `none`" in PAGE
+    for name in ("item_deviation", "explore"):
         assert f"| `{name}` | {defaults[name].default} |" in PAGE
     assert f"weight of {BORROWED:g} attempts" in PAGE
     assert f"1 / (1 + n / {GLANCE})" in PAGE
