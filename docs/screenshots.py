@@ -17,7 +17,7 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from kernel_gym.experiments.reports.report import write_report
 
@@ -55,11 +55,22 @@ def shoot_report(browser: Browser, folder: Path) -> None:
         page.goto(f"{file.resolve().as_uri()}{place}")
         page.wait_for_selector("#episodes[data-ready]")
         if place:
-            faster = page.locator(".strip .grade-3")
-            (faster if faster.count() else page.locator(".strip button")).first.click()
+            choose_attempt(page)
             page.locator(place).evaluate("section => section.scrollIntoView()")
         page.screenshot(path=PICTURES / f"{name}.png")
         page.close()
+
+
+def choose_attempt(page: Page) -> None:
+    """Open the first attempt that is faster than any before, of any run and task; the first one if there is none."""
+    for run in page.locator("select[name=run] option").all_text_contents():
+        page.select_option("select[name=run]", label=run)
+        for task in page.locator("select[name=task] option").all_text_contents():
+            page.select_option("select[name=task]", label=task)
+            if page.locator(".strip .grade-3").count():
+                page.locator(".strip .grade-3").first.click()
+                return
+    page.locator(".strip button").first.click()
 
 
 @contextmanager
