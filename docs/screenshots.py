@@ -22,7 +22,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from kernel_gym.experiments.reports.report import write_report
 
 PICTURES = Path(__file__).resolve().parent / "pictures"
-DESK, PHONE, WIDE = {"width": 1100, "height": 1000}, {"width": 375, "height": 760}, {"width": 1400, "height": 900}
+DESK, PHONE, WIDE = {"width": 1100, "height": 900}, {"width": 375, "height": 760}, {"width": 1400, "height": 900}
+#: High enough for the curves and their names.
+HIGH = {"width": 1100, "height": 1290}
 PORT = 6098
 #: Names that a Chromium goes by; without one, that of `playwright install chromium` is started.
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -47,7 +49,7 @@ def shoot_report(browser: Browser, folder: Path) -> None:
     """Take the top of the report, its episode browser, and the latter on a phone."""
     file = write_report(folder, folder / "report.html")
     for name, size, place in (
-        ("report", DESK, ""),
+        ("report", HIGH, ""),
         ("report-episode", DESK, "#episodes"),
         ("report-phone", PHONE, "#episodes"),
     ):
