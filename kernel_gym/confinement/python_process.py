@@ -102,10 +102,10 @@ class PythonProcess:
         self._late = True
         self._process.kill()
 
-    def _wait(self) -> tuple[int | None, str]:
+    def _wait(self, seconds: float = 5.0) -> tuple[int | None, str]:
         """Return the exit status of a process that has closed its pipe, and its last words; then remove its files."""
         with suppress(subprocess.TimeoutExpired):  # it has closed its pipe and is about to end, or it is to be ended
-            self._process.wait(5)
+            self._process.wait(seconds)
         status, words = self._process.poll(), self._errors.read_text(errors="replace").strip()[-300:]
         self.close()
         return status, words

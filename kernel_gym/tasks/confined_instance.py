@@ -143,7 +143,7 @@ class _ConfinedProcess(PythonProcess):
 
     def _end(self, case: Case, seconds: float, error: Exception) -> KernelGymError:
         """End the process and return the reason why it did not answer."""
-        status, words = self._wait()
+        status, words = self._wait(0.0 if isinstance(error, BrokenMessage) else 5.0)
         if self._late:
             return ProblemFileDied(f"the problem file took longer than {seconds:.0f} s at case {case.name!r}")
         if isinstance(error, BrokenMessage):

@@ -38,7 +38,7 @@ def acts_the_same_after_loading(agent: Agent, other: Agent, folder: Path) -> boo
 @pytest.mark.usefixtures("shared_ray")
 def test_dqn_finds_the_useful_memory_and_keeps_to_the_mask(tmp_path: Path) -> None:
     agent = DQNAgent(seed=3)
-    envs, log = trained(agent, 600)
+    envs, log = trained(agent, 500)
     assert envs.illegal == 0
     assert np.mean(envs.rewards[:150]) < 0
     assert np.mean(envs.rewards[-100:]) > 0.5
