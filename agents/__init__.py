@@ -22,6 +22,7 @@ an entry point of the group `kernel_gym.agents` in their own package.
 | `feature-value` | `feature_value.py` | items whose features have the highest learned value |
 | `context-value` | `context_value.py` | the context with the highest learned value: our design |
 | `ppo`, `dqn` | `ppo.py`, `dqn.py` | what a network trained by RLlib picks |
+| `trained` | `trained.py` | what a network picks that was trained before, on forecasts |
 | `maskable-ppo` | `maskable_ppo.py` | what a network trained by sb3-contrib picks |
 | `oracle` | `oracle.py` | the best picks by the simulated author's own probabilities: an upper reference |
 

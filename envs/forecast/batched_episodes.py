@@ -322,16 +322,16 @@ class BatchedEpisodes:
         near = known[places]
         common = np.bitwise_count(near & words[:, None]).sum(axis=2, dtype=np.int64)
         overlap = common / np.maximum(items.word_count[places], 1)
-        there = places >= 0
-        self.rows[who, slots, columns["picked"]] = 1.0
-        self.rows[who, :, columns["overlap"]] = np.where(there, overlap, 0.0)
+        there, rows = places >= 0, self.rows
+        rows[who, slots, columns["picked"]] = 1.0
+        rows[who, :, columns["overlap"]] = np.where(there, overlap, 0.0)
         uncovered = _share(self._open[who][:, None], items.operators[places])
-        self.rows[who, :, columns["uncovered"]] = np.where(there, uncovered, 0.0)
+        rows[who, :, columns["uncovered"]] = np.where(there, uncovered, 0.0)
         if self.layout.version > 1:
             unnamed = _aligned([self._histories[i].failure_words for i in who.tolist()])
             width = min(unnamed.shape[1], words.shape[1])
             unnamed[:, :width] &= ~words[:, :width]
-            self.rows[who, :, columns["unnamed"]] = np.where(there, _word_shares(unnamed, near), 0.0)
+            rows[who, :, columns["unnamed"]] = np.where(there, _word_shares(unnamed, near), 0.0)
 
     # Kernels
 

@@ -1,5 +1,7 @@
 """The network over the set of candidates: slots have no meaning, and candidates see each other."""
 
+import json
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 import torch
 
 from kernel_gym.agents import scoring
-from kernel_gym.agents.scoring import CandidateScorer, ScorerSizes, load_weights
+from kernel_gym.agents.scoring import CandidateScorer, ScorerSizes, load_weights, weight_names
 from kernel_gym.agents.trained import TrainedAgent
 from kernel_gym.envs.observation import Layout
 from kernel_gym.errors import ConfigError
@@ -71,6 +73,17 @@ def test_weights_of_earlier_versions_load(tmp_path: Path) -> None:
         tmp_path / "old.pt",
     )
     assert load_weights(str(tmp_path / "old.pt")).sizes == network(0).sizes
+
+
+def test_packaged_weights_load_by_name_and_say_what_made_them() -> None:
+    about = json.loads(resources.files("kernel_gym.agents").joinpath("weights", "about.json").read_text())
+    assert weight_names() == tuple(sorted(about))
+    for name, made in about.items():
+        assert made["command"].startswith("kernel-gym pretrain run ")
+        agent = TrainedAgent(weights=name)
+        layout = Layout(20)
+        seen = {"observations": np.zeros(layout.size, np.float32), "action_mask": np.eye(21, dtype=np.float32)[20]}
+        assert agent.act(seen, {}) == 20
 
 
 def test_the_trained_agent_says_what_is_wrong(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def _validate(arguments: argparse.Namespace) -> int:
     standings = [Standing(**standing) for row in rows for standing in row["standings"]]
     data = figures(comparisons[: arguments.attempts], standings)
     (arguments.out / "forecast.json").write_text(json.dumps(data, indent=1) + "\n")
-    command = f"kernel-gym forecast validate --attempts {arguments.attempts}"
+    command = f"kernel-gym forecast validate --attempts {arguments.attempts}" + " --table" * arguments.table
     text = page(data, command, load(arguments.measurements).provenance)
     (arguments.out / "forecast.md").write_text(text)
     print(text)

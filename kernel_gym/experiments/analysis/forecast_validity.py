@@ -281,7 +281,7 @@ def page(data: dict[str, Any], command: str, provenance: dict[str, Any]) -> str:
         f"{data['kernels']:,} kernels of {data['tasks']} tasks by {data['authors']} authors, made in the forecast "
         "environment with random picks, were judged. Shares have 95% Wilson intervals.",
         "",
-        f"Command: `{command}`. Measurements: `{provenance.get('command', 'unknown')}` at commit "
+        f"Command: `{command}`. Measurements: `{_shortened(provenance.get('command', 'unknown'))}` at commit "
         f"`{str(provenance.get('commit', 'unknown'))[:12]}`, {provenance.get('tasks', 0)} tasks.",
         "",
         f"The outcome is that of the verifier for {told(data['agreement'])}.",
@@ -310,6 +310,12 @@ def page(data: dict[str, Any], command: str, provenance: dict[str, Any]) -> str:
         lines += ["", f"By mean reward: forecast {' > '.join(ranked['forecast'])}; live {' > '.join(ranked['live'])}."]
         lines += [f"Kendall's tau of the two orders is {ranked['tau']:.2f}."]
     return "\n".join(lines) + "\n"
+
+
+def _shortened(command: str, words: int = 12) -> str:
+    """Return a command without most of its names if it has many."""
+    parts = command.split()
+    return command if len(parts) <= words else " ".join([*parts[: words // 2], "...", *parts[-2:]])
 
 
 def _agent_table(rows: Sequence[dict[str, Any]]) -> list[str]:
