@@ -134,7 +134,8 @@ class ContextValueAgent(Agent):
 
     Args:
         seed: Seed of the draws from the posterior.
-        prior: What the weights begin with: `none`, `verdicts` or `author`.
+        prior: What the weights begin with: `none`, `verdicts`, `author`, or a file that `kernel-gym pretrain prior`
+            wrote, ending in .json.
         deviation: Prior deviation of every weight; None: that of the prior.
         item_deviation: Prior deviation of an item's own effect.
         explore: Factor of the posterior's deviations in a draw; 0 picks by the mean.
@@ -146,13 +147,13 @@ class ContextValueAgent(Agent):
     def __init__(
         self,
         seed: int = 0,
-        prior: Prior = "author",
+        prior: Prior | str = "author",
         deviation: float | None = None,
         item_deviation: float = 0.1,
         explore: float = 0.3,
     ) -> None:
         super().__init__(seed)
-        if prior not in get_args(Prior):
+        if prior not in get_args(Prior) and not prior.endswith(".json"):
             raise ConfigError(f"context-value: prior is one of {', '.join(get_args(Prior))}, not {prior!r}")
         if not ((deviation is None or deviation > 0.0) and item_deviation >= 0.0 and explore >= 0.0):
             raise ConfigError(
@@ -174,8 +175,8 @@ class ContextValueAgent(Agent):
         mean, deviation = np.zeros(count), np.full(count, self.deviation or DEVIATIONS.get(self.prior, 1.0))
         if self.prior == "author":
             mean = np.array([weights[GATES.index(gate)] for weights in FEATURES.values()])
-        elif self.prior == "verdicts":
-            mean, learned = learned_prior(stage, gate)
+        elif self.prior != "none":
+            mean, learned = learned_prior(stage, gate, "" if self.prior == "verdicts" else self.prior)
             deviation = deviation if self.deviation else learned
         return GateModel(mean, np.diag(deviation**2))
 
@@ -329,30 +330,34 @@ class ContextValueAgent(Agent):
 
 
 @cache
-def _learned_priors() -> dict[tuple[str, str], tuple[Weights, Weights]]:
-    file = resources.files("kernel_gym.agents").joinpath("weights", VERDICTS)
+def _learned_priors(name: str) -> dict[tuple[str, str], tuple[Weights, Weights]]:
+    file = Path(name) if name else resources.files("kernel_gym.agents").joinpath("weights", VERDICTS)
     if not file.is_file():
-        raise ConfigError("there is no learned prior in this package: make one with `kernel-gym pretrain prior`")
+        where = name or "in this package"
+        raise ConfigError(
+            f"there is no learned prior {where}: make one with `kernel-gym pretrain prior` and name its file"
+        )
     data = json.loads(file.read_text())
     if data["features"] != list(FEATURES):
         raise ConfigError("the learned prior belongs to other features: renew it with `kernel-gym pretrain prior`")
     return {(stage, gate): (np.array(mean), np.array(deviation)) for stage, gate, mean, deviation in data["gates"]}
 
 
-def learned_prior(stage: Stage, gate: str) -> tuple[Weights, Weights]:
+def learned_prior(stage: Stage, gate: str, name: str = "") -> tuple[Weights, Weights]:
     """Return means and deviations of a gate's weights as learned from verdicts.
 
     Args:
         stage: The stage.
         gate: One of `GATES`.
+        name: A file that `kernel-gym pretrain prior` wrote; empty: the packaged one.
 
     Returns:
         Means and deviations, new arrays.
 
     Raises:
-        ConfigError: The package has no such prior, or one for other features.
+        ConfigError: There is no such prior, or it is for other features.
     """
-    mean, deviation = _learned_priors()[stage.value, gate]
+    mean, deviation = _learned_priors(name)[stage.value, gate]
     return mean.copy(), deviation.copy()
 
 

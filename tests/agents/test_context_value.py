@@ -1,5 +1,6 @@
 """The context-value agent: its features of a context, its learning, and picks that complement each other."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -342,7 +343,7 @@ def test_the_priors_say_what_they_know() -> None:
         ContextValueAgent(prior="guess")  # type: ignore[arg-type]
 
 
-def test_a_prior_learned_from_verdicts_has_means_and_deviations_of_authors() -> None:
+def test_a_prior_learned_from_verdicts_has_means_and_deviations_of_authors(tmp_path: Path) -> None:
     from kernel_gym.experiments.pretraining.prior import LEAST, Fitted, prior_of
 
     def fitted(author: str, weight: float) -> Fitted:
@@ -355,5 +356,11 @@ def test_a_prior_learned_from_verdicts_has_means_and_deviations_of_authors() -> 
     assert (stage, gate) == ("draft", "compiles")
     assert set(mean) == {2.0}
     assert deviation == pytest.approx([2**0.5] * len(FEATURES), abs=1e-3)
+    file = tmp_path / "prior.json"
+    file.write_text(json.dumps(learned))
+    agent = ContextValueAgent(prior=str(file))
+    assert agent.gates[Stage.DRAFT, "compiles"].mean == pytest.approx([2.0] * len(FEATURES))
+    with pytest.raises(ConfigError, match="kernel-gym pretrain prior"):
+        ContextValueAgent(prior=str(tmp_path / "missing.json"))
     same = prior_of([fitted("a", 1.0), fitted("b", 1.0)])
     assert set(same["gates"][0][3]) == {LEAST}
