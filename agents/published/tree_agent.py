@@ -12,7 +12,7 @@ import json
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -276,7 +276,7 @@ class TreeAgent(Agent):
     def save(self, path: Path) -> None:
         """Write the trees, what else was learned, and the random state."""
         path.mkdir(parents=True, exist_ok=True)
-        trees = {task: [astuple(visit) for visit in tree.visits] for task, tree in self.trees.items()}
+        trees = {task: [asdict(visit) for visit in tree.visits] for task, tree in self.trees.items()}
         data = {"trees": trees, "state": self.state(), "rng": self.rng.bit_generator.state}
         (path / FILE).write_text(json.dumps(data))
 
@@ -288,7 +288,7 @@ class TreeAgent(Agent):
         """
         data = read_agent_file(path, FILE)
         self.trees = {
-            task: Tree([Visit(*fields, tuple(traits)) for *fields, traits in rows])
+            task: Tree([Visit(**row | {"traits": tuple(row["traits"])}) for row in rows])
             for task, rows in data["trees"].items()
         }
         self.restore(data["state"])
