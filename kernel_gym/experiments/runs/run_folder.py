@@ -190,9 +190,13 @@ class RunFolder:
 
     @property
     def commits(self) -> tuple[str, ...]:
-        """The commits that the run was made at, in order; `+` is appended if the checkout had changes."""
-        first = self.provenance
-        return tuple(dict.fromkeys(str(part["commit"]) for part in (first, *first.get("resumed", ()))))
+        """The commits that the run was made at, in order; `+` is appended if the checkout had changes.
+
+        A resumption that only replayed the run added nothing, so its commit does not count.
+        """
+        first, attempts = self.provenance, self.attempts
+        resumed = [part for part in first.get("resumed", ()) if part.get("attempt", 0) < attempts]
+        return tuple(dict.fromkeys(str(part["commit"]) for part in (first, *resumed)))
 
     @property
     def origin(self) -> dict[str, Any]:

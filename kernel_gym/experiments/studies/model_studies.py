@@ -11,6 +11,7 @@ attempt must equal the recorded one.
 from __future__ import annotations
 
 import io
+import json
 import os
 import tarfile
 from collections.abc import Iterator, Sequence
@@ -36,6 +37,10 @@ SECRET = "kernel_gym model studies"
 ADDRESS_VARIABLE = "OPENAI_BASE_URL"
 #: Files of a run that its replay and its figures need; a run that solved nothing has no reference latencies.
 FILES = ("config.yaml", "provenance.json", "results.jsonl", "transcript.jsonl", "references.json")
+#: The file in a study's folder that says which study it holds, and what it tests.
+STUDY_FILE = "study.yaml"
+#: What an archive says about the origin of a run.
+ORIGIN = ("kernel_gym", "commit", "python", "machine")
 #: The archive in a study's folder.
 ARCHIVE = "runs.tar.xz"
 #: Most answers of one batch.
@@ -118,14 +123,22 @@ def as_recorded(study: Study) -> Study:
 
 
 def export_runs(study: Study, path: Path) -> None:
-    """Write the complete runs of a study into one compressed file; equal runs give equal bytes."""
+    """Write the complete runs of a study, and which study it is, into one compressed file."""
+    folders = [study.path(shard) for shard in sorted(study.complete(), key=lambda shard: shard.label)]
+    files = [study.folder / STUDY_FILE, *(folder / name for folder in folders for name in FILES)]
     with tarfile.open(path, "w:xz", preset=9) as archive:
-        for shard in sorted(study.complete(), key=lambda shard: shard.label):
-            for file in (study.path(shard) / name for name in FILES):
-                if file.exists():
-                    entry = tarfile.TarInfo(f"{shard.label}/{file.name}")
-                    entry.size = file.stat().st_size
-                    archive.addfile(entry, io.BytesIO(file.read_bytes()))
+        for file in files:
+            if file.exists():
+                content = _origin(file) if file.name == "provenance.json" else file.read_bytes()
+                entry = tarfile.TarInfo(str(file.relative_to(study.folder)))
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
+
+
+def _origin(file: Path) -> bytes:
+    """Return the provenance of a run without the command, which has paths of the machine."""
+    content = json.loads(file.read_text())
+    return json.dumps({name: content[name] for name in ORIGIN if name in content}, indent=1).encode()
 
 
 def import_runs(archive: Path, folder: Path) -> None:
@@ -141,7 +154,7 @@ def import_runs(archive: Path, folder: Path) -> None:
     try:
         with tarfile.open(archive, "r:xz") as content:
             entries = [entry for entry in content.getmembers() if not (folder / entry.name).exists()]
-            if any(Path(entry.name).name not in FILES for entry in entries):
+            if any(Path(entry.name).name not in (*FILES, STUDY_FILE) for entry in entries):
                 raise KernelGymError(f"{archive} holds other files than those of runs")
             folder.mkdir(parents=True, exist_ok=True)
             content.extractall(folder, entries, filter="data")

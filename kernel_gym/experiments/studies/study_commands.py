@@ -15,13 +15,12 @@ from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments.runs.progress import show_progress
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.studies import model_studies, study_definition, tables
+from kernel_gym.experiments.studies.model_studies import STUDY_FILE
 from kernel_gym.experiments.studies.seed_curves import write_seed_curves
 from kernel_gym.experiments.studies.study import Failure, Study
 from kernel_gym.experiments.studies.study_definition import StudyDefinition
 from kernel_gym.verdict import Policy
 
-#: The file in a study's folder that says which study it holds.
-STUDY_FILE = "study.yaml"
 #: What is named before the first run and then stays.
 NAMED = {"contrasts", "margins"}
 #: What a study's file has besides, if it was asked for.
