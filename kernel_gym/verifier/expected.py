@@ -116,7 +116,7 @@ def _defined(truth: Array, native: Array, dtype: str) -> tuple[Array, Bools, boo
     return truth, counts, False
 
 
-def is_finite(array: Array, dtype: DTypeLike = None) -> bool:
+def is_finite(array: Array, dtype: DTypeLike | None = None) -> bool:
     """Return whether every element is finite, also as another type.
 
     The Euclidean norm bounds them all. It takes less time than the extremes, which decide where it is too large.

@@ -61,8 +61,8 @@ class WandbRun:
         self._run.define_metric("*", step_metric="attempts")
         self._run.define_metric("round/*", step_metric="round")
 
-    def log(self, metrics: Mapping[str, float], attempts: int) -> None:
-        """Log scalars after so many attempts."""
+    def log(self, metrics: Mapping[str, Any], attempts: int) -> None:
+        """Log scalars or images after so many attempts."""
         if metrics and attempts > self._logged:
             self._run.log({"attempts": attempts, **metrics})
 
