@@ -62,6 +62,7 @@ def info(pool: list[Candidate], picked: tuple[int, ...] = ()) -> dict[str, Any]:
         "category": "math",
         "stage": Stage.DRAFT,
         "start_due": False,
+        "draft_due": False,
         "candidates": tuple(pool),
         "picked": picked,
         "start": 0,

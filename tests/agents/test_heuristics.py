@@ -36,7 +36,14 @@ def picks(agent: Agent, count: int = 4) -> list[int]:
     candidates, mask, picked = pool(), np.ones(8, np.float32), list[int]()
     mask[6] = 0.0
     for _ in range(count):
-        info = {"start_due": False, "candidates": candidates, "picked": tuple(picked), "task": "s/a", "stage": "draft"}
+        info = {
+            "start_due": False,
+            "draft_due": False,
+            "candidates": candidates,
+            "picked": tuple(picked),
+            "task": "s/a",
+            "stage": "draft",
+        }
         action = agent.act({"observations": np.zeros(1, np.float32), "action_mask": mask}, info)
         if action == 7:
             break

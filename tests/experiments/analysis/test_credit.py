@@ -75,6 +75,7 @@ def test_the_oracle_picks_what_helps_and_stops_when_nothing_does() -> None:
         "task": TASK.id,
         "stage": Stage.DRAFT,
         "start_due": False,
+        "draft_due": False,
         "start": 0,
         "picked": (),
         "candidates": (Candidate(bad, 0.9), Candidate(good, 0.1)),

@@ -18,7 +18,15 @@ from kernel_gym.experiments.studies import agent_comparison
 from kernel_gym.memory.item import Kind
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "run-0.1.0.tar.xz"
-SETTINGS = {"agent": "context-value", "suite": "level1", "tasks": ["relu", "sigmoid"], "budget": 6, "seed": 0}
+#: Version 0.1.0 had the first version of the observation.
+SETTINGS = {
+    "agent": "context-value",
+    "suite": "level1",
+    "tasks": ["relu", "sigmoid"],
+    "budget": 6,
+    "seed": 0,
+    "env": {"layout": 1},
+}
 
 
 @pytest.fixture

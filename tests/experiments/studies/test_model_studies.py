@@ -108,6 +108,8 @@ def test_an_archive_of_something_else_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("author", "command"), [("local", "LLAMA"), ("batched", "BATCHED")])
 def test_one_server_for_all_runs(author: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if author == "local":
+        pytest.importorskip("xllamacpp", reason="needs the extra local")
     file = tmp_path / f"{DEFAULT.name}.gguf"
     file.touch()
     hosts: list[server.LlamaServer] = []
