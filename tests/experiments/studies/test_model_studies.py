@@ -9,11 +9,12 @@ from typing import Any
 import fake_llama
 import pytest
 from model_server import answering, serving
+from repository import ROOT
 
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.training import train
-from kernel_gym.experiments.studies import model_studies, study_commands, study_definition
+from kernel_gym.experiments.studies import model_studies, study_commands, study_definition, tables
 from kernel_gym.experiments.studies.study import Study
 from kernel_gym.llm.local import server
 from kernel_gym.llm.local.installation import DEFAULT
@@ -164,3 +165,29 @@ def test_the_study_of_agents_is_as_the_issue_wants_it(name: str) -> None:
     assert {"value", "random", "pass@k", "similarity-diverse", "context-value"} == {shard.agent for shard in shards}
     assert len({(shard.config.budget, shard.tasks) for shard in shards}) == 1
     assert {shard.config.env.device for shard in shards} == {"cuda" if name.endswith("cuda") else "ascend-sim"}
+
+
+ARCHIVE = ROOT / "docs" / "results" / "transcripts" / "model-agents.tar.xz"
+PAGE = ROOT / "docs" / "results" / "model_agents.md"
+FULL = study_commands.StudyRequest("model-agents", "full")
+
+
+def test_the_page_has_the_figures_of_the_archived_runs(tmp_path: Path) -> None:
+    model_studies.import_runs(ARCHIVE, tmp_path)
+    study = FULL.study(tmp_path)
+    assert len({shard.seed for shard in study.shards}) == 5
+    for shard in study.shards:
+        (study.path(shard) / "complete").touch()  # figures of the recorded attempts, without the replay
+    page = PAGE.read_text()
+    for title, runs in study.comparable().items():
+        assert f"## {title}\n\n{tables.markdown(tables.figures_table(runs))}\n" in page
+
+
+@pytest.mark.slow
+def test_the_archived_runs_replay_to_the_page(tmp_path: Path) -> None:
+    """Every choice and every request is made again; an attempt that differs is an error."""
+    access = study_commands.ModelAccess(replay=ARCHIVE)
+    assert study_commands.run(FULL, tmp_path, parallel=2, access=access) == []
+    text = study_commands.write_results(FULL, tmp_path)
+    begin = "## Contrasts named before the runs"
+    assert text[text.index(begin) :] in PAGE.read_text()
