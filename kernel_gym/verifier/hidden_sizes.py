@@ -30,7 +30,7 @@ DRAWS = 40
 ALIGNED_DRAWS, ALIGNED = 4, 64
 #: Tensors at drawn sizes may be this many times as large as those of the pattern.
 LARGER = 1.5
-#: Edges of how work is split: fewer elements than cores, one element more or less than whole blocks, about one element
+#: Edges of how work is split: one to three elements, one element more or less than whole blocks, about one element
 #: or one block for each core. Every kernel meets the first two, and one of the others.
 Edge: TypeAlias = Literal["few", "over", "under", "cores"]
 ALWAYS: tuple[Edge, ...] = ("few", "over")
@@ -83,14 +83,14 @@ def _edge_sizes(task: Task, edge: Edge, block: int, names: list[str], rng: np.ra
 
     The small ones are larger where blocks are smaller, because a reference may need them.
     """
-    most, growth = 1 if edge in ("over", "under") else 3, BLOCKS[0] // block
+    most, growth = 3 if edge == "cores" else 1, BLOCKS[0] // block
     divisors, public = {name: _divisor(task, name) for name in names}, dict(task.public.sizes)
     sizes = {
         name: min(divisor * growth * int(rng.integers(1, most + 1)), public[name]) for name, divisor in divisors.items()
     }
-    if edge == "few":
-        return sizes
     name = str(rng.choice(names))
+    if edge == "few":
+        return sizes | {name: min(sizes[name] * int(rng.integers(1, 4)), public[name])}
     largest = max(dict(case.sizes).get(name, 0) for case in task.cases)
     if edge == "cores":
         cores = int(rng.choice(CORES))

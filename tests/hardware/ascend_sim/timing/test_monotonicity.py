@@ -3,7 +3,7 @@
 Programs run on several cores, each on global bytes of its own. A change adds an instruction, enlarges an operand or
 adds a wait on one core; the launch must not become shorter. Bytes that several cores read are left out on purpose:
 there a longer burst may save a part of a sector that others contend for, as published measurements say (copy.shared in
-chips/base.yaml). So are changes that fetch bytes before an instruction that needs them: the cache rewards a prefetch.
+chips/base.yaml).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from timeline_driver import ALL, KB, MTE2, MTE3, V, X, Z, latency, launch
 
@@ -94,14 +94,7 @@ def changed(program: Program, data: st.DataObject) -> Program:
         body.insert(place, data.draw(st.one_of(waiting, st.just(record("barrier", pipe=ALL)))))
     else:
         body.insert(place, data.draw(records.filter(lambda each: each.kind != "signal")))
-    assume(not fetches_ahead(body, place))
     return [*program[:core], body, *program[core + 1 :]]
-
-
-def fetches_ahead(body: list[Record], place: int) -> bool:
-    """Whether an instruction touches global bytes that a later one of its core touches again."""
-    addresses = [dict(each.fields).get("gm") for each in body]
-    return addresses[place] is not None and addresses[place] in addresses[place + 1 :]
 
 
 def search(program: Program, data: st.DataObject) -> None:
