@@ -16,7 +16,8 @@ from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.attempt_rules import Progress, refining
 from kernel_gym.envs.curriculum import Curriculum
 from kernel_gym.envs.forecast.bank import STAGES, ForecastBank, Pool
-from kernel_gym.envs.forecast.items import SCALE, Bits, Items, Numbers, Places
+from kernel_gym.envs.forecast.batched_history import BatchedHistory, aligned, share_of, word_shares
+from kernel_gym.envs.forecast.items import SCALE, Items, Numbers, Places
 from kernel_gym.envs.forecast.variants import ForecastKernel, Variant
 from kernel_gym.envs.observation import HALF_AGE, HALF_LENGTH, HALF_USES, VERDICTS, Layout, Vector, shares
 from kernel_gym.envs.options import Options
@@ -243,7 +244,7 @@ class BatchedEpisodes:
         rows[..., columns["same_task"]] = items.of_task[places] == task
         rows[..., columns["same_category"]] = items.category[places] == items.task_category[task]
         rows[..., columns["feasible"]] = items.feasible[places]
-        share = _share(items.task_operators[task], items.operators[places])
+        share = share_of(items.task_operators[task], items.operators[places])
         rows[..., columns["operators"]] = rows[..., columns["uncovered"]] = share
         return rows
 
@@ -267,8 +268,8 @@ class BatchedEpisodes:
         length, words = items.length[places], items.known_words[places]
         rows[..., columns["compiled"]] = items.compiled[places]
         rows[..., columns["length"]] = length / (length + HALF_LENGTH)
-        rows[..., columns["covered"]] = _word_shares(_aligned([history.kernel_words for history in histories]), words)
-        named = _word_shares(_aligned([history.failure_words for history in histories]), words)
+        rows[..., columns["covered"]] = word_shares(aligned([history.kernel_words for history in histories]), words)
+        named = word_shares(aligned([history.failure_words for history in histories]), words)
         rows[..., columns["named"]] = rows[..., columns["unnamed"]] = named
         rows[..., columns["repeated"]] = [
             history.repeated(codes) for history, codes in zip(histories, items.failure[places].tolist(), strict=True)
@@ -325,13 +326,13 @@ class BatchedEpisodes:
         there, rows = places >= 0, self.rows
         rows[who, slots, columns["picked"]] = 1.0
         rows[who, :, columns["overlap"]] = np.where(there, overlap, 0.0)
-        uncovered = _share(self._open[who][:, None], items.operators[places])
+        uncovered = share_of(self._open[who][:, None], items.operators[places])
         rows[who, :, columns["uncovered"]] = np.where(there, uncovered, 0.0)
         if self.layout.version > 1:
-            unnamed = _aligned([self._histories[i].failure_words for i in who.tolist()])
+            unnamed = aligned([self._histories[i].failure_words for i in who.tolist()])
             width = min(unnamed.shape[1], words.shape[1])
             unnamed[:, :width] &= ~words[:, :width]
-            rows[who, :, columns["unnamed"]] = np.where(there, _word_shares(unnamed, near), 0.0)
+            rows[who, :, columns["unnamed"]] = np.where(there, word_shares(unnamed, near), 0.0)
 
     # Kernels
 
@@ -548,61 +549,6 @@ class BatchedEpisodes:
             "best_us": [0.0 if isnan(us) else us for us in self.best_us.tolist()],
             "last_verdict": list(self.last),
         }
-
-
-class BatchedHistory:
-    """`History` with words as bits and kinds of failure as numbers."""
-
-    def __init__(self) -> None:
-        self.kernel_words = self.failure_words = np.zeros(0, np.uint64)
-        self.failures, self.outcomes = Counter[int](), Counter[str]()
-
-    def add(self, items: Items, verdict: Verdict, traces: Sequence[int]) -> None:
-        """Count an attempt; `traces` has the place of its trace, if that joined the memory."""
-        self.outcomes[verdict.outcome] += 1
-        for place in traces:
-            self.kernel_words = _union(self.kernel_words, items.known_words[place])
-        if not verdict.feasible:
-            self.failure_words = _union(self.failure_words, items.message_words(verdict.feedback))
-            self.failures[items.failure_number(verdict)] += 1
-
-    def repeated(self, codes: Sequence[int]) -> list[float]:
-        """Return the share of the failures that are of each of these kinds."""
-        total = max(1, self.failures.total())
-        return [self.failures[code] / total if code in self.failures else 0.0 for code in codes]
-
-
-def _union(one: Bits, other: Bits) -> Bits:
-    longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
-    union = longer.copy()
-    union[: len(shorter)] |= shorter
-    return union
-
-
-def _aligned(rows: Sequence[Bits]) -> Bits:
-    """Return bits of different lengths as the rows of one array."""
-    aligned = np.zeros((len(rows), max(map(len, rows), default=0)), np.uint64)
-    for row, bits in zip(aligned, rows, strict=True):
-        row[: len(bits)] = bits
-    return aligned
-
-
-def _word_shares(wholes: Bits, parts: Bits) -> Numbers:
-    """Return the share of each whole that is in each of its parts, whose axes are wholes, parts and bits."""
-    width = min(wholes.shape[1], parts.shape[-1])
-    if not width:
-        return np.zeros(parts.shape[:-1])
-    count = np.maximum(1, np.bitwise_count(wholes).sum(axis=1, dtype=np.int64))
-    common = np.bitwise_count(wholes[:, None, :width] & parts[..., :width]).sum(axis=-1, dtype=np.int64)
-    shares_of_wholes: Numbers = common / count[:, None]
-    return shares_of_wholes
-
-
-def _share(whole: Any, part: Any) -> Numbers:
-    """Return the share of `whole` that is in `part`, both as bits along the last axis; 0 if `whole` is empty."""
-    count = np.bitwise_count(whole).sum(axis=-1, dtype=np.int64)
-    share: Numbers = np.bitwise_count(whole & part).sum(axis=-1, dtype=np.int64) / np.maximum(count, 1)
-    return share
 
 
 def _first(columns: int | slice) -> int:
