@@ -192,8 +192,8 @@ class ValueAgent(Agent):
     ) -> None:
         super().__init__(seed)
         _require("rule", rule, tuple(RULES))
-        given = {"explore": explore, "epsilon": epsilon, "half_life": half_life, "merge": merge, "matched": matched}
-        own = RULES[rule] | {name: value for name, value in given.items() if value is not None}
+        options = {"explore": explore, "epsilon": epsilon, "half_life": half_life, "merge": merge, "matched": matched}
+        own = RULES[rule] | {name: value for name, value in options.items() if value is not None}
         self.alpha, self.epsilon, self.q0, self.key = alpha, float(own["epsilon"]), q0, key
         self.explore, self.half_life, self.merge, self.matched = (
             own[name] for name in ("explore", "half_life", "merge", "matched")

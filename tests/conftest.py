@@ -14,7 +14,7 @@ settings.load_profile("kernel_gym")
 # The problem files of the tests are ours. Those that test the confinement of others remove the variable.
 os.environ["KERNEL_GYM_TRUST"] = "1"
 
-# There are as many workers as cores: further threads of one worker would take time from the other.
+# The workers keep all cores busy: further threads of one worker would take time from the others.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -36,6 +36,11 @@ LONGEST = (
     "experiments/studies/test_study.py",
     "hardware/ascend_sim/executor/test_executor_fuzz.py",
 )
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Two workers more than cores: tests wait for processes and servers that they start."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
