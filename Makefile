@@ -67,7 +67,8 @@ $(LOCAL): $(STAMP)
 demo-model: install $(if $(filter local,$(AUTHOR)),$(LOCAL))  ## a real language model writes kernels for two agents
 	@echo '1. The model: $(or $(MODEL),$(SMALL_MODEL)), asked as $(AUTHOR).'
 	$(if $(MODEL),,$(BIN)/python -m kernel_gym model install)
-	@echo '2. Two agents let it write three kernels each for one task, at most 600 tokens long; the verifier judges them.'
+	@echo '2. Two agents let it write three kernels each for one task, at most 500 tokens long; the verifier judges them.'
+	@echo '   It takes about a quarter of an hour on two cores. The progress shows tokens a second and the time left.'
 	$(BIN)/python -m kernel_gym study model-agents --size demo --agents random,value --parallel 1 \
 	    --author $(AUTHOR) $(if $(MODEL),--model $(MODEL)) --out runs/demo-model
 	@echo '3. Five agents with five seeds each, replayed from the recorded answers of the same model: every choice and every'

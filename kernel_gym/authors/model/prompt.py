@@ -9,7 +9,8 @@ A start point that failed is to be repaired: the prompt has its code and what th
 Prompts are data with versions, so that one can be measured against another. Version 2 also asks for a repair if a
 failed attempt at the task is among the memories, and gives code in memories the names of the example. Version 3 gives
 these names to the API pages too, leaves out the pages that repeat the system prompt, and says what to do with the
-numbers of a task.
+numbers of a task. Version 4 is version 3 with a shorter example and shorter rules for Ascend C, for machines that read
+and write slowly. A version has the files in which it differs from the one before.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class _Section:
 LANGUAGES = {"ascendc": ("system.md", "example.cpp"), "cuda": ("system_cuda.md", "example_cuda.cu")}
 BUNDLE = ("system_bundle.md", "example_bundle.txt")
 #: The versions of the prompts, folders of `prompts/`, and the one that authors use by default.
-VERSIONS = (1, 2, 3)
+VERSIONS = (1, 2, 3, 4)
 VERSION = 1
 
 
@@ -225,4 +226,5 @@ def _template(name: str, version: int) -> jinja2.Template:
 
 @cache
 def _file(name: str, version: int) -> str:
-    return files("kernel_gym.authors.model").joinpath("prompts", str(version), name).read_text()
+    path = files("kernel_gym.authors.model").joinpath("prompts", str(version), name)
+    return path.read_text() if path.is_file() or version == 1 else _file(name, version - 1)

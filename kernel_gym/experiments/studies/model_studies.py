@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from kernel_gym import activity
 from kernel_gym.envs import factories
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
@@ -87,6 +88,7 @@ def serving(author: str, model: str, shards: Sequence[Shard], parallel: int) -> 
     else:
         server.check_installed()
         host = LlamaServer(existing_file(model), context)
+    activity.prepare(f"loading {host.file.name}")
     try:
         with _variable(ADDRESS_VARIABLE, host.start()):
             yield

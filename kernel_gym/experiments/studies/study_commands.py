@@ -176,10 +176,10 @@ def run(request: StudyRequest, folder: Path, parallel: int, access: ModelAccess 
     with ExitStack() as stack:
         if asks_model:
             stack.enter_context(model_studies.judging(access.unsafe))
-        if asks_model and waiting and access.replay is None:
-            stack.enter_context(model_studies.serving(access.author, access.model, waiting, parallel))
         title = f"{request.name}: {contenders} contenders, {len(study.shards)} runs"
         watch = stack.enter_context(show_progress(title, study.done))
+        if asks_model and waiting and access.replay is None:
+            stack.enter_context(model_studies.serving(access.author, access.model, waiting, parallel))
         return study.run(parallel, watch)
 
 

@@ -112,7 +112,7 @@ def test_versions_of_prompts_differ_and_the_first_is_what_it_was() -> None:
     first, second = (messages(task, (), None, 24_000, version=version) for version in (1, 2))
     assert first != second
     with pytest.raises(ConfigError, match="prompt_version"):
-        LocalAuthor(prompt_version=4)
+        LocalAuthor(prompt_version=5)
     assert LocalAuthor(prompt_version=1).identity() != LocalAuthor(prompt_version=2).identity()
 
 

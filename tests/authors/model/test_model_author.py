@@ -71,13 +71,25 @@ def test_the_examples_that_models_are_shown_pass_the_verifier(tmp_path: Path) ->
     systems = [messages(first, (), None, 24_000, version=version)[0]["content"] for version in VERSIONS]
     blocks = [re.findall(r"```cpp\n(.*?)```", system, re.DOTALL) for system in systems]
     pairs = [(Kernel(sources[0]), first) for sources in blocks]
-    calls = re.search(r" *Muls\(outLocal.*\n.*Adds\(outLocal.*\n", blocks[2][0])
-    assert calls is not None
-    pairs.append((Kernel(blocks[2][0].replace(calls[0], blocks[2][1])), second))
+    for sources in blocks[2:]:
+        calls = re.search(r" *Muls\(outLocal.*\n.*Adds\(outLocal.*\n", sources[0])
+        assert calls is not None
+        pairs.append((Kernel(sources[0].replace(calls[0], sources[1])), second))
     with Verifier(AscendSim(), cache=tmp_path / "verdicts") as verifier:
         for verdict in verifier.verify_all(pairs):
             assert verdict.feasible, verdict.feedback
     assert blocks[0] == [EXAMPLE]
+
+
+def test_version_4_is_version_3_with_about_half_the_text(relu: Task) -> None:
+    context = (Note("api", "Relu and LeakyRelu\nRelu(dst, src, n);"), Note("api", "The file to hand in\n..."))
+    third, fourth = (messages(relu, context, None, 24_000, version=version) for version in (3, 4))
+    assert len(fourth[0]["content"]) < 0.5 * len(third[0]["content"])
+    ending = "# Your answer"
+    assert fourth[1]["content"].split(ending)[0] == third[1]["content"].split(ending)[0]
+    texts = [messages(relu, context, None, 24_000, "cuda", version)[0] for version in (3, 4)]
+    assert texts[0] == texts[1]
+    assert ModelAuthor(model="m", prompt_version=4).identity() != ModelAuthor(model="m", prompt_version=3).identity()
 
 
 def test_a_draft_prompt_has_the_task_its_sizes_and_the_memories_by_kind(relu: Task) -> None:

@@ -1,8 +1,11 @@
 """Tests of studies whose author is a language model: the server of all runs, the archive, and its replay."""
 
 import dataclasses
+import logging
 import os
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +14,18 @@ import pytest
 from model_server import answering, serving
 from repository import ROOT
 
+from kernel_gym import suites
+from kernel_gym.authors.contract import Note
+from kernel_gym.authors.model import ModelAuthor
 from kernel_gym.errors import ConfigError, KernelGymError
+from kernel_gym.experiments.runs.progress import activity_handler
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.training import train
 from kernel_gym.experiments.studies import model_studies, study_commands, study_definition, tables
 from kernel_gym.experiments.studies.study import Study
 from kernel_gym.llm.local import server
 from kernel_gym.llm.local.installation import DEFAULT
+from kernel_gym.verdict import Uncompilable
 
 REQUEST = study_commands.StudyRequest("model-agents", "quick", agents=("random",), budget=2)
 
@@ -134,6 +142,30 @@ def test_one_server_for_all_runs(author: str, command: str, tmp_path: Path, monk
     assert host.slots == (36 if author == "batched" else 1)  # three runs of twelve tasks
 
 
+def test_loading_the_model_is_part_of_the_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+
+    @contextmanager
+    def progress(title: str, already: int) -> Iterator[Any]:
+        handler = logging.Handler()
+        handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+        with activity_handler(handler):
+            yield lambda done, total: None
+
+    class Host(server.LlamaServer):
+        def start(self) -> str:
+            return "http://localhost:1/v1"
+
+    file = tmp_path / f"{DEFAULT.name}.gguf"
+    file.touch()
+    monkeypatch.setattr(study_commands, "show_progress", progress)
+    monkeypatch.setattr(model_studies, "LlamaServer", Host)
+    monkeypatch.setattr(model_studies, "check_batched", lambda model: Path(model))
+    monkeypatch.setattr(Study, "run", lambda self, parallel, watch: [])
+    study_commands.run(REQUEST, tmp_path / "out", 1, study_commands.ModelAccess("batched", str(file)))
+    assert lines == [f"loading {file.name}"]
+
+
 def test_another_model_is_named_in_requests_and_in_the_folder(tmp_path: Path) -> None:
     request = study_commands.StudyRequest("model-agents", "quick", model="larger")
     study_commands._write_study_file(request, tmp_path)
@@ -165,6 +197,26 @@ def test_the_study_of_agents_is_as_the_issue_wants_it(name: str) -> None:
     assert {"value", "random", "pass@k", "similarity-diverse", "context-value"} == {shard.agent for shard in shards}
     assert len({(shard.config.budget, shard.tasks) for shard in shards}) == 1
     assert {shard.config.env.device for shard in shards} == {"cuda" if name.endswith("cuda") else "ascend-sim"}
+
+
+def test_the_demo_fits_into_twenty_minutes_on_two_slow_cores() -> None:
+    """A core of a Neoverse N1 reads 3.7 tokens a second and writes 2.8. The server reads what requests share once."""
+    shards = study_definition.shards(study_definition.load("model-agents"), "demo", ["random", "value"])
+    options = shards[0].config.env.author_options
+    author, task = ModelAuthor(**options), suites.find_task(shards[0].tasks[0])
+    practices = (Note("practice", "w" * 350), Note("practice", "v" * 350))
+    failed = Note("trace", "w" * 1400, "w" * 1400, Uncompilable("w" * 200), same_task=True)
+    draft, repair = (
+        "".join(message["content"] for message in author.messages(task, context, None))
+        for context in (practices, (failed, *practices))
+    )
+    assert "w" * 350 in draft  # there is room for what agents pick
+    shared = next(place for place, (left, right) in enumerate(zip(draft, repair, strict=False)) if left != right)
+    # The first attempt of each agent has no failed attempt to repair. A token of code has about three characters.
+    characters = shared + 2 * (len(draft) - shared) + 4 * (len(repair) - shared)
+    attempts = sum(shard.config.budget * len(shard.tasks) for shard in shards)
+    assert attempts == 6
+    assert characters / 3 / (2 * 3.7) + attempts * options["max_tokens"] / (2 * 2.8) < 18 * 60
 
 
 ARCHIVE = ROOT / "docs" / "results" / "transcripts" / "model-agents.tar.xz"
