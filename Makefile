@@ -6,7 +6,7 @@ PACKAGES := envs agents memory hardware
 TYPES_DIR ?= build/types
 
 .DEFAULT_GOAL := help
-.PHONY: help docs docs-serve screenshots merged format imports hooks wheel coverage install demo demo-model test test-slow test-suites test-model test-browser test-wandb test-sb3 test-trl test-openenv test-video test-wheel test-cuda test-npu lint types check bench bench-cuda calibrate clean
+.PHONY: help docs docs-serve screenshots merged format imports hooks wheel coverage install demo demo-cluster demo-model test test-slow test-suites test-model test-browser test-wandb test-sb3 test-trl test-openenv test-verifiers test-video test-wheel test-cuda test-npu lint types check bench bench-cuda calibrate clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,12 @@ DEMO_TASKS := relu,sigmoid,gelu,softmax,layer_norm,sum_reduction_over_a_dimensio
 demo: install $(if $(filter cuda,$(DEVICE)),$(CUDA))  ## train and compare five agents on real kernels
 	$(BIN)/python scripts/compare.py --agents $(DEMO_AGENTS) --suite level1 --tasks $(DEMO_TASKS) \
 	    --budget 10 --seeds 3 --device $(DEVICE) --out runs/demo$(if $(filter-out ascend-sim,$(DEVICE)),-$(DEVICE))
+
+# The same runs and the same table, with verdicts from a Ray cluster: two nodes with a core each, on this machine.
+demo-cluster: install  ## the demo on a Ray cluster of two nodes
+	$(BIN)/python -m kernel_gym.service.local_cluster --nodes 2 \
+	    $(BIN)/python scripts/compare.py --agents $(DEMO_AGENTS) --suite level1 --tasks $(DEMO_TASKS) \
+	    --budget 10 --seeds 3 --cluster auto --out runs/demo-cluster
 
 # A real language model on this machine, no key: `make demo-model MODEL=FILE.gguf` takes another file,
 # `make demo-model AUTHOR=openai MODEL=NAME` the endpoint at OPENAI_BASE_URL.
@@ -129,6 +135,19 @@ test-openenv: install  ## the environment behind an OpenEnv server
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[openenv]'
 	$(BIN)/python -m pytest -rs tests/integrations/test_openenv.py
 
+# The task set of the package verifiers, in an environment of its own: it needs openai below 3.
+VERIFIERS := .venv-verifiers
+
+$(VERIFIERS)/.installed: setup.cfg constraints.txt
+	test -x $(VERIFIERS)/bin/python || $$(command -v $(PYTHON) || command -v python3) -m venv $(VERIFIERS)
+	grep -v '^openai==' constraints.txt > $(VERIFIERS)/constraints.txt
+	$(VERIFIERS)/bin/python -m pip install -q --disable-pip-version-check -c $(VERIFIERS)/constraints.txt \
+	    -e '.[verifiers]' pytest pytest-timeout hypothesis
+	touch $@
+
+test-verifiers: $(VERIFIERS)/.installed  ## the tasks as a task set of the package verifiers
+	$(VERIFIERS)/bin/python -m pytest -rs tests/integrations/test_verifiers.py
+
 # Videos of episodes, with Gymnasium's wrappers.
 test-video: install  ## videos with Gymnasium's RecordVideo
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[video]'
@@ -192,4 +211,4 @@ calibrate: install  ## the simulator's timing against published measurements
 	$(BIN)/python scripts/calibrate.py
 
 clean:  ## remove what the other targets made
-	rm -rf build dist $(VENV) *.egg-info
+	rm -rf build dist $(VENV) $(VERIFIERS) *.egg-info

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,11 +27,6 @@ from kernel_gym.agents.support.attempt_episodes import AttemptEpisodes
 from kernel_gym.envs.observation import Layout
 from kernel_gym.errors import ConfigError, InfrastructureError
 from kernel_gym.service.cluster_address import check_reachable
-
-# Ray reads these at its first import: no usage report, no token, no change of the visible accelerators.
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 try:
     import ray

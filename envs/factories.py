@@ -84,19 +84,38 @@ def _device_kind(options: Options) -> Any:
 
 def bank(options: Options, language: str) -> MemoryBank:
     """Return the bank; a new one is given the seed knowledge of the author's language."""
+    if options.memory == "fresh" and _is_shared(options.bank):
+        raise ConfigError("memory='fresh' restores the bank, which other runs share: use memory='shared' or 'frozen'")
     if isinstance(options.bank, MemoryBank):
         if options.bank.frozen or options.bank.read_only:
             raise ConfigError(
                 "a frozen or read-only bank takes no start points: give a writable one and memory='frozen'"
             )
         return options.bank
-    bank = MemoryBank(None if options.bank is None else Path(options.bank), embedder(options))
+    bank = _open_bank(options)
     if not len(bank):
         from kernel_gym.memory.seed import seed_items
 
         activity.prepare("reading the seed knowledge")
         bank.add(seed_items(language), attempt=False)
     return bank
+
+
+def _is_shared(bank: str | Path | MemoryBank | None) -> bool:
+    return bank.shared if isinstance(bank, MemoryBank) else str(bank).startswith("ray://")
+
+
+def _open_bank(options: Options) -> MemoryBank:
+    """Open the bank in memory, in a file or on a cluster that the options name."""
+    if not _is_shared(options.bank):
+        return MemoryBank(None if options.bank is None else Path(str(options.bank)), embedder(options))
+    from kernel_gym.authors.contract import Recording
+    from kernel_gym.service.shared_bank import SharedBank
+
+    kind = embedder(options)
+    if isinstance(kind, Recording):
+        raise ConfigError("a shared bank embeds on the cluster, where exchanges are not recorded: use embedder static")
+    return SharedBank(str(options.bank), kind)
 
 
 def embedder(options: Options) -> Embedder:

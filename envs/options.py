@@ -119,7 +119,8 @@ class Options:
     """Arguments of an embedder given by name."""
     bank: str | Path | MemoryBank | None = None
     """Memory bank, or the file that it is kept in; None: in memory. An empty file is given the seed knowledge.
-    Processes may share a file, but `reset(seed=...)` restores it for all of them."""
+    Processes may share a file, but `reset(seed=...)` restores it for all of them. `ray://HOST:PORT/NAME` is a bank that
+    runs on a Ray cluster share (`kernel-gym memory share`); it is never restored."""
     operators: Callable[[Task], Sequence[str]] | None = None
     """Function that returns a task's ATen operators. None: they are read from its exported graph."""
     layout: int = 2

@@ -95,9 +95,10 @@ class Services:
         self.curriculum.restart(seed)
 
     def restart(self, seed: int) -> None:
-        """Restore everything as constructed, the bank too, and set the run seed."""
+        """Restore everything as constructed, the bank too unless other runs share it, and set the run seed."""
         self.begin(seed)
-        self.bank.restore(self._origin)
+        if not self.bank.shared:
+            self.bank.restore(self._origin)
 
     def next_task(self, name: str | None = None) -> Task:
         """Return the curriculum's next task, or the one with this name."""

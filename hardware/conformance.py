@@ -24,7 +24,7 @@ from unittest import SkipTest
 
 import numpy as np
 
-from kernel_gym.hardware.device import Array, Build, Device, Inputs, Run
+from kernel_gym.hardware.device import Array, Build, Device, Inputs, PackedBuild, Portable, Run
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Case, InputSpec, Signature, TensorSpec
 from kernel_gym.tasks.task import Task
@@ -115,6 +115,20 @@ class DeviceContract:
     def test_other_languages_are_refused(self) -> None:
         """A kernel in another language is a failed build."""
         assert not self.device.build(Kernel(self.adding, "no such language"), _task()).ok
+
+    def test_what_one_device_compiled_another_of_its_kind_runs(self) -> None:
+        """A portable device runs a packed build of another device, without the other's files."""
+        if not isinstance(self.device, Portable):
+            raise SkipTest(f"{self.device.name} compiles what it runs itself")
+        other = self.device.fork()
+        good = PackedBuild.of(other.build(Kernel(self.adding, other.language, True), _task()), other.identity())
+        bad = PackedBuild.of(other.build(Kernel(self.uncompilable, other.language, True), _task()), other.identity())
+        other.close()
+        values = _values(LENGTHS[-1])
+        run = self.device.run(self.device.unpack(good), Inputs(_signature(LENGTHS[-1]), values))
+        assert run.status == "ok", run.fault
+        assert np.array_equal(run.outputs[0], values[0] + values[1])
+        assert self.device.unpack(bad).diagnostics
 
     # Running
 

@@ -7,7 +7,7 @@ latency; the verifier makes the verdict. No kernel code runs in the process that
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -57,6 +57,44 @@ class Build:
     def ok(self) -> bool:
         """True if the build succeeded."""
         return not self.diagnostics
+
+
+@dataclass(frozen=True)
+class PackedBuild:
+    """A build with the content of its files, which a device of the same identity on another machine can run.
+
+    Args:
+        build: The build, without its files.
+        identity: The identity of the device that made it.
+        files: The content of each file of its folder, by name.
+        artifact: The name of the file that the device runs; empty if the build failed.
+        binary: The name of the file that the binary screen reads; empty if there is none.
+    """
+
+    build: Build
+    identity: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    artifact: str = ""
+    binary: str = ""
+
+    @classmethod
+    def of(cls, build: Build, identity: str) -> PackedBuild:
+        """Pack a build whose files are in one folder."""
+        bare = replace(build, artifact=None, binary=None)
+        if build.artifact is None:
+            return cls(bare, identity)
+        files = {path.name: path.read_bytes() for path in build.artifact.parent.iterdir() if path.is_file()}
+        return cls(bare, identity, files, build.artifact.name, build.binary.name if build.binary else "")
+
+    def unpack(self, folder: Path) -> Build:
+        """Write the files into an empty folder and return the build."""
+        for name, content in self.files.items():
+            (folder / name).write_bytes(content)
+        return replace(
+            self.build,
+            artifact=folder / self.artifact if self.artifact else None,
+            binary=folder / self.binary if self.binary else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -194,6 +232,21 @@ class Clocked(Protocol):
 
         Raises:
             InfrastructureError: If the device failed, not the kernel.
+        """
+
+
+@runtime_checkable
+class Portable(Protocol):
+    """A device that runs what a device of the same identity compiled on another machine."""
+
+    def unpack(self, packed: PackedBuild) -> Build:
+        """Return a build with its files on this machine.
+
+        Args:
+            packed: A build of a kernel in one file.
+
+        Returns:
+            The build, which `run` takes.
         """
 
 

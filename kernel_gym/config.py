@@ -42,6 +42,7 @@ class _Frozen(BaseModel):
 class EnvConfig(_Frozen):
     """The options of the environment that can be written in YAML; all agents of a comparison share them.
 
+    `bank` is a bank that runs on a cluster share; None: a run keeps its own in its folder.
     `forecast` chooses the forecast environment: no kernel is compiled, verdicts are forecast. `table` is of runs by
     earlier versions, which took kernels and verdicts from a table; they can be read and not continued.
     """
@@ -53,6 +54,7 @@ class EnvConfig(_Frozen):
     policy: Policy = "strict"
     service: str = ""
     cluster: str = ""
+    bank: str | None = None
     author: str
     author_options: dict[str, Any]
     writers: int = Field(0, ge=0)
@@ -79,6 +81,13 @@ class EnvConfig(_Frozen):
     def offline(self) -> bool:
         """Whether verdicts come without a device."""
         return self.forecast or bool(self.table)
+
+    @field_validator("bank")
+    @classmethod
+    def _on_a_cluster(cls, bank: str | None) -> str | None:
+        if bank is not None and not bank.startswith("ray://"):
+            raise ValueError("the bank of a run is in its folder; one that runs share is ray://HOST:PORT/NAME")
+        return bank
 
     @field_validator(*_OPTIONS)
     @classmethod
@@ -127,6 +136,8 @@ class RunConfig(_Frozen):
             exclude={"workers": True, "checkpoints": True, "wandb": True, "env": {"writers", "service", "cluster"}},
         )
         data["agent_options"].pop("ray_address", None)
+        if data["env"]["bank"] is None:
+            del data["env"]["bank"]
         for part in _OPTIONS:
             data["env"][part] = {key: value for key, value in data["env"][part].items() if key not in INCIDENTAL}
         return data

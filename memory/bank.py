@@ -7,13 +7,14 @@ its next call. Items are never changed and never removed one by one; only `resto
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +29,8 @@ __all__ = ["PREVIOUS", "RECENT_WEIGHT", "BankError", "MemoryBank", "Snapshot"]
 
 #: Weight of the headline (title, task, operators, names) in an item's vector; the text has the rest.
 HEADLINE_SHARE = 0.5
+
+Answer = TypeVar("Answer")
 
 
 class MemoryBank:
@@ -47,6 +50,7 @@ class MemoryBank:
     Attributes:
         embedder: The embedder.
         frozen: If set to True, `add` and `record` do nothing.
+        shared: Whether other runs write to the bank, so that none may restore it.
 
     Examples:
         >>> from kernel_gym.memory.embedding import StaticEmbedder
@@ -56,6 +60,8 @@ class MemoryBank:
         ...     bank.retrieve("how to overlap copies: two buffers", k=1)[0].item.title
         'Double buffering'
     """
+
+    shared = False
 
     def __init__(self, path: Path | None, embedder: Embedder, read_only: bool = False) -> None:
         self.embedder = embedder
@@ -116,6 +122,26 @@ class MemoryBank:
             return
         with self._store.writing():
             self._store.record(stage, ids, reward)
+
+    def change_once(self, writer: str, number: int, change: Callable[[], Answer]) -> Answer:
+        """Make a change that a writer may ask for again because it did not get the answer.
+
+        Args:
+            writer: Name of the writer.
+            number: Number of the change; each of a writer's changes has a larger one.
+            change: Calls methods of this bank. Its result is JSON data.
+
+        Returns:
+            What `change` returned. If it was made before, its result then, and nothing is changed.
+        """
+        with self._store.writing():
+            receipt = self._store.receipt(writer)
+            if receipt is not None and receipt[0] == number:
+                answer: Answer = json.loads(receipt[1])
+                return answer
+            answer = change()
+            self._store.keep_receipt(writer, number, json.dumps(answer))
+        return answer
 
     # Reading
 
@@ -314,6 +340,11 @@ class MemoryBank:
         return api_pages.select_pages([page.item for page in ranked], code)
 
     # States
+
+    def serialize(self) -> bytes:
+        """Return the content of the bank as the bytes of its file."""
+        with readable_errors(self.path):
+            return self._store.serialize()
 
     def snapshot(self) -> Snapshot:
         """Return the present state, for `restore`."""

@@ -74,9 +74,12 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Change the bank in one transaction."""
+        """Change the bank in one transaction; a change within another one is part of it."""
         if self.read_only:
             raise BankError(f"{self.name} was opened read-only")
+        if self.connection.in_transaction:
+            yield
+            return
         try:
             with readable_errors(self.path), transaction(self.connection):
                 yield
@@ -247,6 +250,20 @@ class Store:
     def set_outcomes(self, records: Iterable[tuple[int, str, int, float, float]]) -> None:
         """Write the statistics of a snapshot or an export."""
         self.connection.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?, ?)", records)
+
+    # Receipts: the last change of each writer that may repeat a call. Only shared banks have the table.
+
+    def receipt(self, writer: str) -> tuple[int, str] | None:
+        """Return number and answer of a writer's last change; None if it has made none."""
+        self.connection.execute(
+            "CREATE TABLE IF NOT EXISTS receipts (writer TEXT PRIMARY KEY, number INTEGER, answer TEXT) WITHOUT ROWID"
+        )
+        row = self.connection.execute("SELECT number, answer FROM receipts WHERE writer = ?", (writer,)).fetchone()
+        return None if row is None else (row[0], row[1])
+
+    def keep_receipt(self, writer: str, number: int, answer: str) -> None:
+        """Store number and answer of a writer's last change."""
+        self.connection.execute("INSERT OR REPLACE INTO receipts VALUES (?, ?, ?)", (writer, number, answer))
 
     # States
 

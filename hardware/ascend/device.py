@@ -25,7 +25,7 @@ from kernel_gym.hardware.ascend.halves import halves
 from kernel_gym.hardware.ascend.health import Quarantine
 from kernel_gym.hardware.ascend.tensors import Tensors
 from kernel_gym.hardware.ascend.toolkit import Cann, find_cann, missing
-from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, Run, Timing
+from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, PackedBuild, Run, Timing
 from kernel_gym.hardware.host import compiler as host_compiler
 from kernel_gym.hardware.host import launches
 from kernel_gym.hardware.host.device_process import DeviceProcess
@@ -88,12 +88,15 @@ class Ascend:
         if kernel.language != self.language:
             words = f"{self.name} builds {self.language}, not {kernel.language}"
             return Build(kernel, diagnostics=(Diagnostic(words),))
-        folder = Path(tempfile.mkdtemp(prefix=f"{kernel.digest[:16]}-", dir=self._folder()))
+        folder = self._build_folder(kernel)
         refused = build_into(folder, kernel.source, find_cann(), runtime())
         seconds = time.perf_counter() - started
         if refused:
             return Build(kernel, diagnostics=refused, seconds=seconds)
         return Build(kernel, artifact=folder / compiler.LIBRARY, binary=folder / HOST, seconds=seconds)
+
+    def unpack(self, packed: PackedBuild) -> Build:
+        return packed.unpack(self._build_folder(packed.build.kernel))
 
     def run(self, build: Build, inputs: Inputs) -> Run:
         values = random_inputs(inputs.signature, inputs.seed) if inputs.values is None else inputs.values
@@ -194,6 +197,9 @@ class Ascend:
             self._scratch = Path(tempfile.mkdtemp(prefix="kernel_gym-ascend-"))
             weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
         return self._scratch
+
+    def _build_folder(self, kernel: Kernel) -> Path:
+        return Path(tempfile.mkdtemp(prefix=f"{kernel.digest[:16]}-", dir=self._folder()))
 
 
 def plan_of(artifact: Path, signature: Signature) -> launches.Plan:

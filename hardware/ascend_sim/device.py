@@ -20,7 +20,7 @@ from kernel_gym.hardware.ascend_sim.memory import SharedTensors
 from kernel_gym.hardware.ascend_sim.profile import diagnose
 from kernel_gym.hardware.ascend_sim.runtime import SimulatorBuild, runtime
 from kernel_gym.hardware.bundles.runner import BundleRunner
-from kernel_gym.hardware.device import Build, Diagnostic, Fault, Inputs, Run
+from kernel_gym.hardware.device import Build, Diagnostic, Fault, Inputs, PackedBuild, Run
 from kernel_gym.hardware.host.compiler import is_plain
 from kernel_gym.hardware.host.device_process import DeviceProcess
 from kernel_gym.hardware.host.tensors import workspace_bytes
@@ -113,6 +113,9 @@ class AscendSim:
         if diagnostics:
             return Build(kernel, diagnostics=diagnostics, seconds=seconds)
         return Build(kernel, artifact=folder / OBJECT, binary=folder / OBJECT, preprocessed=text, seconds=seconds)
+
+    def unpack(self, packed: PackedBuild) -> Build:
+        return packed.unpack(self._build_folder(packed.build.kernel))
 
     def run(self, build: Build, inputs: Inputs) -> Run:
         if build.artifact is None:

@@ -24,7 +24,7 @@ from kernel_gym.hardware.cuda.profile import diagnose, peak_gbs
 from kernel_gym.hardware.cuda.runtime import runtime
 from kernel_gym.hardware.cuda.tensors import InputSets, OutputRoom
 from kernel_gym.hardware.cuda.toolkit import missing_binding, toolkit
-from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, Run, Timing
+from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, PackedBuild, Run, Timing
 from kernel_gym.hardware.host import launches
 from kernel_gym.hardware.host.device_process import DeviceProcess
 from kernel_gym.hardware.host.latency_statistics import Measured, measured, novelty
@@ -106,6 +106,11 @@ class Cuda:
         assembly = (folder / PTX).read_text(errors="replace")
         text, code = binaries.preprocessed, folder / CUBIN
         return Build(kernel, artifact=code, binary=folder / HOST, preprocessed=text, assembly=assembly, seconds=seconds)
+
+    def unpack(self, packed: PackedBuild) -> Build:
+        self._retire_worker()
+        self._spare_workers()
+        return packed.unpack(self._build_folder(packed.build.kernel))
 
     def run(self, build: Build, inputs: Inputs) -> Run:
         started = time.perf_counter()

@@ -22,7 +22,7 @@ from kernel_gym.verdict import POLICIES
 PROFILES = ("calibrated", "local", "middle", "oracle", "placebo", "strong", "weak", "weaker-1", "weaker-2")
 _OPTIONS = (
     *("config", "suite", "tasks", "budget", "rounds", "forecast"),
-    *("author", "model", "submission", "profile", "device", "verifier", "cluster", "repair", "pages"),
+    *("author", "model", "submission", "profile", "device", "verifier", "cluster", "bank", "repair", "pages"),
     *("workers", "wandb", "set"),
 )
 _AUTHOR = ("profile", "model", "submission")
@@ -65,6 +65,11 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--cluster", metavar="ADDRESS", help="Ray cluster whose nodes judge the kernels: HOST:PORT, or auto"
+    )
+    parser.add_argument(
+        "--bank",
+        metavar="URL",
+        help="memory bank that runs on a Ray cluster share: ray://HOST:PORT/NAME (see `kernel-gym memory share`)",
     )
     parser.add_argument("--repair", action="store_true", help="offer each drafting attempt the last one to be mended")
     parser.add_argument(
@@ -110,7 +115,7 @@ def run_config(arguments: argparse.Namespace, **fixed: object) -> RunConfig:
     parts = {name: getattr(arguments, name) for name in ("author", "device", "policy", "pages")}
     env: dict[str, Any] = {name: value for name, value in parts.items() if value is not None}
     env |= {"service": arguments.verifier} if arguments.verifier else {}
-    env |= {"cluster": arguments.cluster} if arguments.cluster else {}
+    env |= {name: value for name in ("cluster", "bank") if (value := getattr(arguments, name))}
     env |= {name: True for name in ("forecast", "repair") if getattr(arguments, name)}
     options = {name: getattr(arguments, name) for name in _AUTHOR if getattr(arguments, name) is not None}
     if options:

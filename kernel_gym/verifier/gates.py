@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from kernel_gym import activity
-from kernel_gym.errors import BundleError
+from kernel_gym.errors import BundleError, InfrastructureError
 from kernel_gym.hardware.bundles.call import NO_LAUNCH, NOT_FROM_KERNEL, TORCH_COMPUTES
-from kernel_gym.hardware.device import Build, Clocked, Device, Diagnostic
+from kernel_gym.hardware.device import Build, Clocked, Device, Diagnostic, PackedBuild, Portable
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Cheated, Feasible, Gate, Incorrect, Policy, Uncompilable, Verdict
@@ -60,10 +60,13 @@ class Gates:
             f"{getattr(self._inspect, '__module__', '')}.{getattr(self._inspect, '__qualname__', '')} {self._decides}"
         )
 
-    def judge(self, device: Device, kernel: Kernel, task: Task) -> Verdict:
-        """Pass a kernel through the gates and return the verdict, with the seconds spent at each gate."""
+    def judge(self, device: Device, kernel: Kernel, task: Task, packed: PackedBuild | None = None) -> Verdict:
+        """Pass a kernel through the gates and return the verdict, with the seconds spent at each gate.
+
+        A kernel that was compiled on another machine comes with its packed build.
+        """
         clock = _Clock(task.id)
-        verdict = self._run_gates(device, kernel, task, clock)
+        verdict = self._run_gates(device, kernel, task, clock, packed)
         return replace(
             verdict,
             device=device.name,
@@ -73,7 +76,9 @@ class Gates:
             secret=fingerprint(self.references.seeds(kernel, task).secret),
         )
 
-    def _run_gates(self, device: Device, kernel: Kernel, task: Task, clock: _Clock) -> Verdict:
+    def _run_gates(
+        self, device: Device, kernel: Kernel, task: Task, clock: _Clock, packed: PackedBuild | None
+    ) -> Verdict:
         if len(kernel.source) > MAX_CHARACTERS:
             return Uncompilable(f"The file has more than {MAX_CHARACTERS:,} characters: a kernel is one file of code.")
         try:
@@ -86,7 +91,7 @@ class Gates:
         if refused:
             return refused
         with clock.gate("compile"):
-            build = _compile(device, submission, task, source)
+            build = _compile(device, submission, task, source, packed)
         if isinstance(build, Uncompilable):
             return build
         with clock.gate("binary"):
@@ -161,14 +166,22 @@ def _screen(submission: Submission, source: Source | None) -> Cheated | None:
     return None
 
 
-def _compile(device: Device, submission: Submission, task: Task, source: Source | None) -> Build | Uncompilable:
+def _compile(
+    device: Device, submission: Submission, task: Task, source: Source | None, packed: PackedBuild | None
+) -> Build | Uncompilable:
     """Check the rules of the device's own compiler, then run the compiler of this machine."""
     kernel = submission.kernel
     mistakes = dialect.lint(source, submission.device_part) if source and kernel.language == "ascendc" else ()
     if mistakes:
         return _uncompilable(mistakes, submission)
-    build = device.build(kernel, task)
+    build = device.build(kernel, task) if packed is None else _unpack(device, packed)
     return build if build.ok else _uncompilable(build.diagnostics, submission)
+
+
+def _unpack(device: Device, packed: PackedBuild) -> Build:
+    if not isinstance(device, Portable) or packed.identity != device.identity():
+        raise InfrastructureError(f"{device.name} cannot run what {packed.identity} compiled")
+    return device.unpack(packed)
 
 
 def _uncompilable(diagnostics: tuple[Diagnostic, ...], submission: Submission) -> Uncompilable:

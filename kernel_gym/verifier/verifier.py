@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from kernel_gym.errors import ConfigError, DeviceUnavailable, InfrastructureError, TaskError
-from kernel_gym.hardware.device import Device
+from kernel_gym.hardware.device import Device, PackedBuild
 from kernel_gym.hardware.worker_pool import WorkerPool
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
@@ -29,6 +29,8 @@ TRUSTWORTHY = ("A", "B")
 CHECKED_BYTES = 32 << 20
 
 Pair: TypeAlias = tuple[Kernel, Task]
+#: A kernel, its task and, if it was compiled on another machine, its build.
+Request: TypeAlias = tuple[Kernel, Task, PackedBuild | None]
 
 
 class Verifier:
@@ -65,7 +67,7 @@ class Verifier:
         self.cache = cache if isinstance(cache, VerdictCache) else _cache(cache)
         self.unsafe = unsafe
         self._gates = Gates(inspect, inspection_decides, secret, policy)
-        self._pool: WorkerPool[Pair, Verdict] = WorkerPool(device, self._judge, workers, give_up=self._unjudged)
+        self._pool: WorkerPool[Request, Verdict] = WorkerPool(device, self._judge, workers, give_up=self._unjudged)
 
     def verify(self, kernel: Kernel, task: Task) -> Verdict:
         """Judge one kernel.
@@ -108,12 +110,13 @@ class Verifier:
                 future.cancel()
             raise
 
-    def submit(self, kernel: Kernel, task: Task) -> Future[Verdict]:
+    def submit(self, kernel: Kernel, task: Task, packed: PackedBuild | None = None) -> Future[Verdict]:
         """Start judging one kernel and return at once.
 
         Args:
             kernel: The kernel; its language must be the device's.
             task: The task that the kernel is for.
+            packed: The kernel's build, if it was compiled on another machine.
 
         Returns:
             The future verdict; already done if the verdict is in the cache.
@@ -127,7 +130,7 @@ class Verifier:
         verdict = self.cache.get(self._key(kernel, task)) if self.cache else None
         if verdict is not None:
             return _done(verdict)
-        return self._pool.submit((kernel, task))
+        return self._pool.submit((kernel, task, packed))
 
     def close(self) -> None:
         """End every process and remove every file of the device and its copies."""
@@ -159,11 +162,8 @@ class Verifier:
                 )
 
     def _key(self, kernel: Kernel, task: Task) -> str:
-        judged = (self._commitment(kernel), self.policy, self._gates.identity)
-        return key_of(kernel.digest, task.digest, self._context, *judged)
-
-    def _commitment(self, kernel: Kernel) -> str:
-        return fingerprint(secret_for(kernel) if self.secret is None else self.secret)
+        secret = secret_for(kernel) if self.secret is None else self.secret
+        return verdict_key(kernel, task, self._context, secret, self.policy, self._gates.identity)
 
     @cached_property
     def _context(self) -> str:
@@ -173,14 +173,32 @@ class Verifier:
     def _tier(self) -> str:
         return self.device.sandbox_tier()
 
-    def _judge(self, device: Device, pair: Pair) -> Verdict:
-        verdict = self._gates.judge(device, *pair)
+    def _judge(self, device: Device, request: Request) -> Verdict:
+        kernel, task, packed = request
+        verdict = self._gates.judge(device, kernel, task, packed)
         if self.cache:
-            self.cache.put(self._key(*pair), verdict)
+            self.cache.put(self._key(kernel, task), verdict)
         return verdict
 
     def _unjudged(self, error: InfrastructureError) -> Verdict:
         return Unjudged(f"not judged: {error}", self.device.name, self._tier, policy=self.policy)
+
+
+def verdict_key(kernel: Kernel, task: Task, context: str, secret: bytes, policy: Policy, inspection: str = "") -> str:
+    """Return the key of a verdict in the cache.
+
+    Args:
+        kernel: The kernel.
+        task: Its task.
+        context: Identity and sandbox tier of the device.
+        secret: What values and hidden sizes are drawn from.
+        policy: How the kernel is judged.
+        inspection: Identity of the inspection; empty without one.
+
+    Returns:
+        The key.
+    """
+    return key_of(kernel.digest, task.digest, context, fingerprint(secret), policy, inspection)
 
 
 def _cache(choice: bool | Path) -> VerdictCache | None:

@@ -28,10 +28,12 @@ DOCS = ROOT / "docs"
 RUN = [
     ROOT / "README.md",
     *sorted((DOCS / "quickstart").glob("*.md")),
-    *(DOCS / "guides" / f"{name}.md" for name in ("agent", "author", "task")),
+    *(DOCS / "guides" / f"{name}.md" for name in ("agent", "author", "dataset", "task", "train-models")),
     DOCS / "concepts" / "author.md",
 ]
 ALL = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+#: Pages whose blocks `make test-slow` runs.
+SLOW = ("dataset", "train-models")
 NEEDS = {"rllib.md": "ray", "stable-baselines3.md": "sb3_contrib"}
 #: The most that a test spends where a page has a larger number.
 SMALL = {"--budget": 2, "--seeds": 1, "--rounds": 2}
@@ -47,7 +49,10 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] if page.stem in SLOW else [], id=page.stem) for page in RUN],
+)
 def test_every_block_runs(page: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     if module := NEEDS.get(page.name):
         pytest.importorskip(module, reason=f"needs {module}")

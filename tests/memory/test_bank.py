@@ -3,6 +3,8 @@
 import copy
 import pickle
 from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kernel_gym.memory.bank import HEADLINE_SHARE, PREVIOUS, RECENT_WEIGHT, BankError, MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import CONTENTS, Kind, MemoryItem, Stage
+from kernel_gym.service.shared_bank import SharedBank, share
 from kernel_gym.verdict import Feasible, Incorrect, Profile, Uncompilable
 
 EMBEDDER = StaticEmbedder()
@@ -189,28 +192,47 @@ def similarity(query: str, item: MemoryItem) -> float:
     return float(mixed @ query_vector / norm) if norm else 0.0
 
 
+@pytest.fixture(params=["memory", "file", pytest.param("actor", marks=pytest.mark.slow)])
+def new_bank(request, tmp_path):
+    """Return a function that makes an empty bank of each sort; those of actors are made by `make test-slow`."""
+    if request.param == "memory":
+        return lambda: MemoryBank(None, EMBEDDER)
+    if request.param == "file":
+        return lambda: MemoryBank(tmp_path / "bank.sqlite", EMBEDDER)
+    cluster = request.getfixturevalue("ray_cluster")
+    return lambda: shared(cluster, tmp_path / "bank.sqlite")
+
+
+def shared(cluster, path: Path) -> SharedBank:
+    """Return a new bank that an actor keeps."""
+    MemoryBank(path, EMBEDDER).close()
+    url = f"ray://{cluster.address}/{uuid4().hex}"
+    share(url, path, EMBEDDER)
+    return SharedBank(url, EMBEDDER)
+
+
 BankAgainstModel.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
 TestBankAgainstModel = BankAgainstModel.TestCase
 
 
 @given(st.lists(memories, min_size=1, max_size=30), phrases, st.integers(1, 10))
 @settings(max_examples=25, deadline=None)
-def test_any_k_is_a_beginning_of_the_whole_ranking(items, query, k):
-    with MemoryBank(None, EMBEDDER) as bank:
+def test_any_k_is_a_beginning_of_the_whole_ranking(items, query, k, new_bank):
+    with new_bank() as bank:
         bank.add(items)
         assert bank.retrieve(query, k) == bank.retrieve(query, len(bank))[:k]
 
 
-def test_start_points_are_the_feasible_traces_of_the_task_fastest_first():
-    with MemoryBank(None, EMBEDDER) as bank:
+def test_start_points_are_the_feasible_traces_of_the_task_fastest_first(new_bank):
+    with new_bank() as bank:
         slow, fast = bank.add([relu_trace("slow", 9.0), relu_trace("fast", 2.0)])
         bank.add([replace(relu_trace("broken"), verdict=Uncompilable("no")), replace(relu_trace(), task="level1/gelu")])
         bank.add([MemoryItem(Kind.EXPERIENCE, "", "worked", verdict=Feasible("", latency=1.0), task="level1/relu")])
         assert [item.id for item in bank.start_points("level1/relu")] == [fast, slow]
 
 
-def test_children_and_lineage_follow_parents_and_sources():
-    with MemoryBank(None, EMBEDDER) as bank:
+def test_children_and_lineage_follow_parents_and_sources(new_bank):
+    with new_bank() as bank:
         (root,) = bank.add([relu_trace("root")])
         first, note = bank.add(
             [relu_trace("first", parent=root), MemoryItem(Kind.EXPERIENCE, "", "faster", verdict=OK, source=PREVIOUS)]
@@ -221,8 +243,8 @@ def test_children_and_lineage_follow_parents_and_sources():
         assert [item.id for item in bank.lineage(note)] == [root, first, note]
 
 
-def test_a_kernel_is_a_child_of_every_start_point_it_was_reached_from():
-    with MemoryBank(None, EMBEDDER) as bank:
+def test_a_kernel_is_a_child_of_every_start_point_it_was_reached_from(new_bank):
+    with new_bank() as bank:
         (one,) = bank.add([relu_trace("one")])
         (other,) = bank.add([relu_trace("other")])
         (child,) = bank.add([relu_trace("child", parent=one)])
@@ -235,8 +257,8 @@ def test_a_kernel_is_a_child_of_every_start_point_it_was_reached_from():
         assert bank.children(other) == ()
 
 
-def test_references_to_nothing_are_refused_and_nothing_is_added():
-    with MemoryBank(None, EMBEDDER) as bank:
+def test_references_to_nothing_are_refused_and_nothing_is_added(new_bank):
+    with new_bank() as bank:
         for item in (relu_trace(parent=7), MemoryItem(Kind.EXPERIENCE, "", "", verdict=OK, source=PREVIOUS)):
             with pytest.raises(BankError):
                 bank.add([item])
@@ -249,8 +271,8 @@ def test_references_to_nothing_are_refused_and_nothing_is_added():
         assert (len(bank), bank.attempts) == (0, 0)
 
 
-def test_a_frozen_bank_quietly_changes_nothing():
-    with MemoryBank(None, EMBEDDER) as bank:
+def test_a_frozen_bank_quietly_changes_nothing(new_bank):
+    with new_bank() as bank:
         bank.add([relu_trace()])
         before = bank.snapshot()
         bank.frozen = True
@@ -278,8 +300,8 @@ def test_a_read_only_bank_raises_on_change_and_still_finds(tmp_path):
         MemoryBank(tmp_path / "absent", EMBEDDER, read_only=True)
 
 
-def test_a_snapshot_whose_items_are_gone_is_refused():
-    with MemoryBank(None, EMBEDDER) as bank:
+def test_a_snapshot_whose_items_are_gone_is_refused(new_bank):
+    with new_bank() as bank:
         empty = bank.snapshot()
         bank.add([relu_trace("a")])
         lost = bank.snapshot()
@@ -309,8 +331,8 @@ def test_vectors_of_another_embedder_are_made_on_opening(tmp_path):
         assert [result.item.id for result in bank.retrieve("nn.ReLU", 2)] == [1, 2]
 
 
-def test_look_up_shows_given_items_as_retrieve_does():
-    with MemoryBank(None, EMBEDDER) as bank:
+def test_look_up_shows_given_items_as_retrieve_does(new_bank):
+    with new_bank() as bank:
         bank.add([relu_trace(str(i)) for i in range(5)])
         bank.record(Stage.REFINE, [2], 0.5)
         results = {result.item.id: result for result in bank.retrieve("relu", 5)}

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from code_blocks import blocks
+from python_process import run_python
+from ray_cluster import nodes
+from repository import ROOT
 
 from kernel_gym import suites
 from kernel_gym.authors.apprentice.author import oracle
@@ -22,23 +28,17 @@ from kernel_gym.service.cluster import ClusterVerifier
 from kernel_gym.verifier import Verifier
 
 pytestmark = pytest.mark.slow
-ray = pytest.importorskip("ray", reason="needs Ray")
+PAGE = ROOT / "docs" / "guides" / "ray.md"
 RELU = suites.find_task("level1/relu")
 
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
-    """Two nodes with a core each, as separate raylets, and an empty cache of verdicts."""
-    from ray.cluster_utils import Cluster
-
-    monkeypatch.setenv("KERNEL_GYM_CACHE", str(tmp_path / "verdicts"))
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    cluster.add_node(num_cpus=1)
-    try:
+    """Two nodes with a core each; their caches of verdicts are empty, and the driver has another one."""
+    monkeypatch.setenv("KERNEL_GYM_CACHE", str(tmp_path / "verdicts-of-nodes"))
+    with nodes(2) as cluster:
+        monkeypatch.setenv("KERNEL_GYM_CACHE", str(tmp_path / "verdicts-of-driver"))
         yield cluster
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
 
 
 def kernels(count: int) -> list[tuple[Kernel, Any]]:
@@ -62,9 +62,40 @@ def test_a_lost_node_loses_no_verdict(cluster: Any) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_a_run_on_a_cluster_is_the_run_of_one_machine(cluster: Any, tmp_path: Path) -> None:
+def test_kernels_are_compiled_on_cores_that_no_actor_holds(cluster: Any) -> None:
+    pairs = kernels(4)
+    with ClusterVerifier(cluster.address, "ascend-sim", {}, workers=1) as verifier:
+        verdicts = verifier.verify_all([*pairs, *pairs])
+        (node,) = verifier.compiled_on
+        assert verifier.compiled_on[node] == len(pairs), "equal kernels are compiled once"
+        verifier.verify(pairs[1][0], suites.find_task("level1/tanh"))
+        assert verifier.compiled_on[node] == len(pairs), "a build is found by its content, for any task"
+        (lost,) = [worker for worker in cluster.list_all_nodes() if worker.node_id == node]
+        cluster.remove_node(lost, allow_graceful=False)
+        again = [(Kernel(f"{kernel.source}\n// again", trusted=True), task) for kernel, task in pairs]
+        after = verifier.verify_all(again)
+    with Verifier(AscendSim(), cache=False) as here:
+        assert verdicts == here.verify_all([*pairs, *pairs])
+        assert after == here.verify_all(again)
+
+
+@pytest.mark.timeout(300)
+def test_a_verdict_that_the_driver_knows_is_not_made_again(cluster: Any) -> None:
+    pairs = kernels(1)
+    for judged in (1, 0):
+        with ClusterVerifier(cluster.address, "ascend-sim", {}, workers=1) as verifier:
+            verdicts = verifier.verify_all(pairs)
+            assert sum(verifier.compiled_on.values()) == judged * len(pairs)
+    assert [verdict.feasible for verdict in verdicts] == [False, True]
+
+
+@pytest.mark.timeout(300)
+def test_a_run_on_a_cluster_is_the_run_of_one_machine(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     records = []
     for name, env in (("here", {}), ("cluster", {"cluster": cluster.address})):
+        monkeypatch.setenv("KERNEL_GYM_CACHE", str(tmp_path / f"verdicts-{name}"))
         overrides = {"agent": "random", "tasks": ["relu", "tanh"], "budget": 3, "env": env}
         config = resolve(overrides=overrides)
         train(config, RunFolder.open(tmp_path / name, config))
@@ -73,6 +104,56 @@ def test_a_run_on_a_cluster_is_the_run_of_one_machine(cluster: Any, tmp_path: Pa
             row["verdict"].pop("seconds")
         records.append(json.dumps(rows))
     assert records[0] == records[1]
+
+
+@pytest.mark.timeout(300)
+def test_an_agent_that_uses_ray_trains_on_the_cluster_that_judges(cluster: Any, tmp_path: Path) -> None:
+    import ray
+
+    env = {"cluster": cluster.address}
+    config = resolve(overrides={"agent": "ppo", "tasks": ["relu", "tanh"], "budget": 2, "env": env})
+    train(config, RunFolder.open(tmp_path / "run", config))
+    assert ray.get_runtime_context().gcs_address == cluster.address
+    assert list((tmp_path / "verdicts-of-nodes").rglob("*.json")), "the nodes judged, not a Ray that the agent started"
+
+
+COMPARE = (
+    *("compare", "--agents", "random,value,ppo", "--suite", "level1", "--tasks", "relu,tanh,gelu"),
+    *("--budget", "4", "--seeds", "1"),
+)
+
+
+@pytest.mark.timeout(900)
+def test_a_comparison_on_a_cluster_prints_the_table_of_one_machine(cluster: Any, tmp_path: Path) -> None:
+    """The demo in small: `make demo-cluster` is the demo itself. PPO starts a Ray of its own without a cluster."""
+    tables = []
+    for name, words in (("here", ()), ("cluster", ("--cluster", cluster.address))):
+        cache = str(tmp_path / f"verdicts-{name}")
+        out = tmp_path / name
+        done = run_python("-m", "kernel_gym", *COMPARE, *words, "--out", out, KERNEL_GYM_CACHE=cache)
+        assert done.returncode == 0, done.stderr
+        tables.append(done.stdout.replace(str(out), "OUT"))
+    assert tables[0] == tables[1]
+    assert "ppo" in tables[0]
+
+
+@pytest.mark.timeout(300)
+def test_the_commands_of_the_page_work(cluster: Any, tmp_path: Path) -> None:
+    commands = [line for block in blocks(PAGE) if block.language == "bash" for line in block.commands]
+    assert commands
+    for line in commands:
+        words = shlex.split(line.replace("HOST:PORT", cluster.address))
+        assert words[0] == "kernel-gym"
+        done = run_python("-m", "kernel_gym", *words[1:], cwd=tmp_path)
+        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.timeout(300)
+def test_a_command_has_a_local_cluster_for_its_time() -> None:
+    show = "import ray; ray.init(address='auto', log_to_driver=False); print(sorted(n['Alive'] for n in ray.nodes()))"
+    done = run_python("-m", "kernel_gym.service.local_cluster", "--nodes", 2, sys.executable, "-c", show)
+    assert done.returncode == 0, done.stderr
+    assert "[True, True]" in done.stdout
 
 
 def test_an_address_without_a_cluster_is_one_line() -> None:

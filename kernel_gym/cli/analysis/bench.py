@@ -1,4 +1,4 @@
-"""Print benchmark figures as JSON: verdicts, memory, author, attempts, and torch's own build of a kernel."""
+"""Print benchmark figures as JSON: verdicts, memory, author, attempts, service, cluster, and torch's own build."""
 
 import argparse
 import json
@@ -16,6 +16,7 @@ from kernel_gym.cli.command_line import UsageError
 EXAMPLES = """
 kernel-gym bench
 kernel-gym bench --only verdicts
+kernel-gym bench --only attempts,cluster
 """
 #: Tasks of the part `prices`, by what takes the time: moving, vector work, reading values, products, convolutions.
 PRICED = (
@@ -96,6 +97,13 @@ def memory() -> dict[str, float]:
     return benchmark()
 
 
+def large_memory() -> dict[str, float]:
+    """Measure a memory bank of a million items: its file, opening, searching, resident memory; a few minutes."""
+    from kernel_gym.benchmarks.large_memory import benchmark
+
+    return benchmark()
+
+
 def author() -> dict[str, float]:
     """Measure how many kernels the apprentice writes a second on one core, for tasks that are lowered already."""
     import numpy as np
@@ -113,32 +121,43 @@ def author() -> dict[str, float]:
 
 
 def attempts() -> dict[str, float]:
-    """Measure the processor time of an attempt without its verdict: a run is repeated with all verdicts cached."""
-    figures = {}
+    """Measure an attempt without its verdict: processor time, bytes of journal and bank; all verdicts are cached."""
+    figures: dict[str, float] = {}
     for agent in ("value", "similarity-feasible"):
         with TemporaryDirectory() as folder:
             for again in ("first", "second"):
                 # A process each: the second run has to read and write everything anew.
                 with ProcessPoolExecutor(1, get_context("spawn")) as process:
-                    figures[f"attempt_cpu_ms_{agent}"] = process.submit(
-                        _attempt_ms, agent, Path(folder, again)
-                    ).result()
+                    figures |= process.submit(_attempt_figures, agent, Path(folder, again)).result()
     return figures
 
 
-def _attempt_ms(agent: str, out: Path) -> float:
-    """Return the milliseconds of processor time of an attempt, without the first attempt at each task."""
+def _attempt_figures(agent: str, out: Path) -> dict[str, float]:
+    """Return the processor time of an attempt, without the first one at each task, and what it writes."""
     import torch._dynamo  # noqa: F401 - torch imports it when a task is solved: a second, once a process
 
     from kernel_gym.config import resolve
+    from kernel_gym.experiments.runs.journal import Journal
     from kernel_gym.experiments.runs.run_folder import RunFolder
     from kernel_gym.experiments.runs.training import train
 
     tasks = ["relu", "gelu", "softmax", "swish", "layer_norm"]
     config = resolve(overrides={"agent": agent, "suite": "level1", "tasks": tasks, "budget": 20})
     clock: list[float] = []
-    train(config, RunFolder.open(out, config), lambda done, of, solved: clock.append(time.process_time()))
-    return (clock[-1] - clock[len(tasks) - 1]) / (len(clock) - len(tasks)) * 1e3
+    folder = RunFolder.open(out, config)
+    train(config, folder, lambda done, of, solved: clock.append(time.process_time()))
+    with folder.open_bank() as bank:
+        items = len(bank)
+    records = Journal.read(folder.journal)
+    journal, started = Journal(out / "again.jsonl"), time.perf_counter()
+    for record in records:
+        journal.write(record)
+    return {
+        "journal_append_ms": (time.perf_counter() - started) / len(records) * 1e3,
+        f"attempt_cpu_ms_{agent}": (clock[-1] - clock[len(tasks) - 1]) / (len(clock) - len(tasks)) * 1e3,
+        "journal_bytes_per_attempt": folder.journal.stat().st_size / folder.attempts,
+        "bank_bytes_per_item": folder.bank.stat().st_size / items,
+    }
 
 
 def forecast() -> dict[str, float]:
@@ -153,6 +172,13 @@ def service() -> dict[str, float]:
     from kernel_gym.benchmarks.service_speed import benchmark
 
     return benchmark(len(os.sched_getaffinity(0)))
+
+
+def cluster() -> dict[str, float]:
+    """Measure clusters of 1, 2 and 4 nodes on this machine: verdicts a second, the driver's share, a shared bank."""
+    from kernel_gym.benchmarks.cluster_speed import benchmark
+
+    return benchmark()
 
 
 def load_inline() -> dict[str, float]:
@@ -173,10 +199,12 @@ PARTS = {
     "device": device,
     "large_runs": large_runs,
     "memory": memory,
+    "large_memory": large_memory,
     "author": author,
     "attempts": attempts,
     "forecast": forecast,
     "service": service,
+    "cluster": cluster,
     "load_inline": load_inline,
 }
 
@@ -198,6 +226,10 @@ def run(arguments: argparse.Namespace) -> int:
     figures: dict[str, float] = {"cores": os.cpu_count() or 1}
     for name in arguments.only:
         figures |= PARTS[name]()
+    if "attempt_cpu_ms_value" in figures and "cluster_driver_ms_per_verdict" in figures:
+        from kernel_gym.benchmarks.cluster_speed import driver_figures
+
+        figures |= driver_figures(figures)
     if "load_inline_ms" in figures and "verdict_cold_p50_s" in figures:
         figures["load_inline_over_verdict"] = figures["load_inline_ms"] / 1e3 / figures["verdict_cold_p50_s"]
     if "load_inline_ms" in figures and "compile_p50_ms" in figures:

@@ -1,4 +1,4 @@
-"""Inspect a memory bank: list, search and show items with their values, follow lineages, export, import and check."""
+"""Inspect a memory bank: list, search and show items, follow lineages, export, import and check; share it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from kernel_gym.errors import KernelGymError
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.memory import rows
 from kernel_gym.memory.bank import MemoryBank
+from kernel_gym.memory.embedding import Embedder
 from kernel_gym.memory.item import Kind, MemoryItem, Outcomes, Stage
 from kernel_gym.memory.seed import seed_items
+from kernel_gym.service.shared_bank import SCHEME, SharedBank, share, unshare
 
 EXAMPLES = """
 kernel-gym memory new bank.sqlite
@@ -30,6 +32,9 @@ kernel-gym memory export bank.sqlite memory.jsonl --exclude-tasks level1/relu,le
 kernel-gym memory import bank.sqlite memory.jsonl
 kernel-gym memory search bank.sqlite "softmax" --embedder endpoint --embedder-option model=NAME
 kernel-gym memory check bank.sqlite
+kernel-gym memory share bank.sqlite ray://10.0.0.5:6379/team
+kernel-gym memory list ray://auto/team --kind trace --feasible
+kernel-gym memory unshare ray://auto/team
 """
 Answer = list[dict[str, Any]] | dict[str, Any]
 SORTS = ("id", "latency", "uses", *(stage.value for stage in Stage))
@@ -49,8 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     checking = commands.add_parser(
         "check", help="check the form and the address of every item; exit status 1 if one is wrong"
     )
-    for command in (new, listing, search, show, lineage, exporting, importing, checking):
-        command.add_argument("bank", type=Path, help="the bank's file")
+    sharing = commands.add_parser("share", help="let an actor of a Ray cluster keep the bank, for runs on any machine")
+    unsharing = commands.add_parser("unshare", help="end the actor that keeps a bank; the file stays")
+    for command in (new, listing, search, show, lineage, exporting, importing, checking, sharing, unsharing):
+        command.add_argument("bank", type=_bank, help="the bank's file, or ray://HOST:PORT/NAME of a shared bank")
         command.add_argument("--json", action="store_true", help="print data instead of tables")
         command.add_argument("--embedder", default="static", help="registered name or module:Class (default: static)")
         command.add_argument(
@@ -80,6 +87,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="leave out the items of these tasks, and all statistics, which may come from them",
     )
     importing.add_argument("file", type=Path, help="file that `export` wrote")
+    sharing.add_argument("url", help="address that runs use: ray://HOST:PORT/NAME, or ray://auto/NAME")
+
+
+def _bank(word: str) -> Path | str:
+    return word if word.startswith(SCHEME) else Path(word)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -88,13 +100,24 @@ def run(arguments: argparse.Namespace) -> int:
     for word in arguments.embedder_option:
         options |= setting(word)
     embedder = plugins.make("kernel_gym.embedders", arguments.embedder, options)
-    new, writes = arguments.command == "new", arguments.command in ("new", "import")
-    if new == arguments.bank.exists():
-        raise KernelGymError(f"{arguments.bank} {'exists already' if new else 'does not exist'}")
-    with MemoryBank(arguments.bank, embedder, read_only=not writes) as bank:
+    with _open(arguments, embedder) as bank:
         answer = COMMANDS[arguments.command](bank, arguments)
     print(json.dumps(answer) if arguments.json else _words(answer))
     return 1 if isinstance(answer, dict) and answer.get("problems") else 0
+
+
+def _open(arguments: argparse.Namespace, embedder: Embedder) -> MemoryBank:
+    """Open the bank that a command works on."""
+    if isinstance(arguments.bank, str):
+        if arguments.command in ("new", "share"):
+            raise KernelGymError(f"{arguments.command} takes the bank's file, not {arguments.bank}")
+        return SharedBank(arguments.bank, embedder)
+    if arguments.command == "unshare":
+        raise KernelGymError(f"unshare takes ray://HOST:PORT/NAME, not {arguments.bank}")
+    new, writes = arguments.command == "new", arguments.command in ("new", "import")
+    if new == arguments.bank.exists():
+        raise KernelGymError(f"{arguments.bank} {'exists already' if new else 'does not exist'}")
+    return MemoryBank(arguments.bank, embedder, read_only=not writes)
 
 
 def _new(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -134,7 +157,7 @@ def _lineage(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _export(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
     excluded = [_task_id(bank, name) for name in arguments.exclude_tasks]
-    origin = RunFolder(arguments.bank.parent).origin
+    origin = {} if bank.path is None else RunFolder(bank.path.parent).origin
     return {"items": bank.export(arguments.file, excluded, origin), "file": str(arguments.file)}
 
 
@@ -146,6 +169,15 @@ def _check(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
     return {"items": len(bank), "problems": bank.problems()}
 
 
+def _share(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
+    return {"file": share(arguments.url, arguments.bank, bank.embedder), "address": arguments.url}
+
+
+def _unshare(bank: MemoryBank, arguments: argparse.Namespace) -> dict[str, Any]:
+    unshare(arguments.bank)
+    return {"ended": arguments.bank}
+
+
 COMMANDS: dict[str, Callable[[MemoryBank, argparse.Namespace], Answer]] = {
     "new": _new,
     "list": _list,
@@ -155,6 +187,8 @@ COMMANDS: dict[str, Callable[[MemoryBank, argparse.Namespace], Answer]] = {
     "export": _export,
     "import": _import,
     "check": _check,
+    "share": _share,
+    "unshare": _unshare,
 }
 
 

@@ -10,6 +10,7 @@ EXAMPLES = """
 kernel-gym train --agent value --suite level1 --tasks relu,softmax --budget 10 --seed 0 --out runs/value
 kernel-gym train --agent my_agents:Mine --suite basics --budget 5 --out runs/mine
 kernel-gym train --agent dqn --suite level1 --budget 10 --ray-address 10.0.0.5:6379 --out runs/dqn
+kernel-gym train --agent value --cluster auto --bank ray://auto/team --out runs/one-of-the-team
 kernel-gym train --forecast --agent ppo --budget 10 --rounds 100 --set env.memory=fresh --out runs/forecast
 kernel-gym train --config run.yaml --set env.picks=3 --out runs/three-picks
 kernel-gym train --author openai --model NAME --suite level1 --tasks relu --budget 5 --out runs/model

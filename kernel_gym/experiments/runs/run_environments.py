@@ -51,6 +51,7 @@ class RunEnvironments:
         """Make the parts of the environment: author, embedder, inspection, memory, verifier."""
         folder = self.plan.folder
         options = environment_options(self.plan.config, folder)
+        _connect(options)
         options = replace(
             options,
             author=self._recorded("author", factories.author(options), folder.transcript),
@@ -127,7 +128,20 @@ class RunEnvironments:
         return RecordingVectorEnv(envs, self.recorder)
 
     def save_memory(self) -> None:
-        """Write the memory that the run leaves; on a device, the bank in the run folder is written all along."""
+        """Write the memory that the run leaves: a copy of a shared bank. Another bank is written all along."""
+        if url := self.plan.config.env.bank:
+            from kernel_gym.service.shared_bank import SharedBank
+
+            SharedBank(url, self._options.embedder).copy_to(self.plan.folder.bank)
+
+
+def _connect(options: Options) -> None:
+    """Connect to the cluster that judges or keeps the memory, before an agent starts a Ray of this machine."""
+    from kernel_gym.service import cluster_address, shared_bank
+
+    shared = str(options.bank).startswith(shared_bank.SCHEME)
+    for address in filter(None, (options.cluster, shared_bank.split(str(options.bank))[0] if shared else "")):
+        cluster_address.connect(address)
 
 
 def keyword_arguments(options: Options) -> dict[str, Any]:

@@ -43,6 +43,8 @@ class RunPlan:
             ConfigError: A task is named twice, the batch does not divide the tasks, or the settings contradict
                 each other.
         """
+        if config.env.bank and (config.env.offline or config.initial_memory):
+            raise ConfigError("a shared bank needs kernels that are judged, and memories that are imported into it")
         if config.rounds > 1 and config.env.stages == "draft":
             raise ConfigError("rounds have no common end with stages=draft: leave rounds or stages out")
         tasks = task_ids(config, folder)
@@ -97,10 +99,10 @@ def environment_options(config: RunConfig, folder: RunFolder) -> Options:
         budget=config.budget,
         workers=config.workers,
         seed=config.seed,
-        bank=folder.bank,
+        bank=config.env.bank or folder.bank,
         # An evaluation freezes agent and memory: usage statistics would be learned from by agents that read them.
         statistics=config.learning or config.env.memory != "frozen",
-        **config.env.model_dump(exclude={"table", "forecast"}),
+        **config.env.model_dump(exclude={"table", "forecast", "bank"}),
     )
 
 

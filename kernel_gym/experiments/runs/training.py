@@ -17,6 +17,7 @@ import numpy as np
 from kernel_gym.agents.contract import Agent
 from kernel_gym.config import RunConfig
 from kernel_gym.envs.vector import view
+from kernel_gym.errors import KernelGymError
 from kernel_gym.experiments.runs.agent_actions import AgentActions
 from kernel_gym.experiments.runs.extension import check_extension, explaining_drift
 from kernel_gym.experiments.runs.figures import RunOutcome, outcome
@@ -51,6 +52,11 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = no_progress
         result = outcome(config.agent, config, folder.last_round(config, len(plan.task_ids)), plan.task_ids)
         if folder.bank.exists() or not keeps_memory(config):
             return result
+    if config.env.bank and folder.begun:
+        raise KernelGymError(
+            f"{folder.path} is a run on a shared bank, which cannot be replayed: its attempts are in the bank; "
+            "choose another --out to go on from them"
+        )
     with reporting_disk_errors(folder.path), ExitStack() as stack:
         journal = folder.open_journal(synced=not config.env.offline)
         stack.callback(folder.close_journal, journal)

@@ -1,0 +1,64 @@
+"""A Ray cluster of several nodes on this machine, for the duration of a command.
+
+    python -m kernel_gym.service.local_cluster --nodes 2 kernel-gym train --cluster auto ...
+
+Each node is a raylet of its own with one core, as on separate machines. `auto` is its address.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kernel_gym.errors import ConfigError
+from kernel_gym.service import cluster_address  # noqa: F401 - sets what Ray reads at its first import
+
+#: Bytes of the object store of a node.
+STORE = 100 * 2**20
+
+
+@contextmanager
+def local_cluster(nodes: int, cores: int = 1) -> Iterator[Any]:
+    """Run a cluster on this machine.
+
+    Args:
+        nodes: Number of nodes.
+        cores: Cores that each node offers.
+
+    Yields:
+        Ray's `Cluster`; its `address` is `HOST:PORT`.
+    """
+    try:
+        import ray
+        from ray.cluster_utils import Cluster
+    except ImportError as error:
+        raise ConfigError("a cluster needs Ray: pip install 'kernel-gym[rllib]'") from error
+    node = {"num_cpus": cores, "object_store_memory": STORE}
+    cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    try:
+        for _ in range(nodes - 1):
+            cluster.add_node(**node)
+        yield cluster
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def main() -> int:
+    """Run a command on a cluster; return its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m kernel_gym.service.local_cluster", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=2, help="number of nodes, with a core each (default 2)")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="command that uses the cluster `auto`")
+    arguments = parser.parse_args()
+    with local_cluster(arguments.nodes) as cluster:
+        environment = os.environ | {"RAY_ADDRESS": str(cluster.address)}
+        return subprocess.run(arguments.command, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
