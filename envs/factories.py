@@ -63,6 +63,17 @@ def author(options: Options) -> Author:
     return author
 
 
+def author_on_cluster(author: Author, options: Options) -> Author:
+    """Return an author that writes on the cluster of the options; a model, or without a cluster, the author itself."""
+    from kernel_gym.authors.contract import Batching, Recording
+
+    if not options.cluster or isinstance(author, Recording | Batching):
+        return author
+    from kernel_gym.service.cluster_author import ClusterAuthor
+
+    return ClusterAuthor(author, options.cluster, options.writers)
+
+
 def language(options: Options) -> str:
     """Return the language that the device runs. Empty when a custom verifier is given."""
     if options.verifier is not None:

@@ -56,7 +56,7 @@ class Options:
     judged here."""
     cluster: str = ""
     """Address of a Ray cluster on whose nodes the kernels are judged: `HOST:PORT`, or `auto`. Empty: they are judged
-    here."""
+    here. An author that is a program writes there, too."""
     workers: int = 0
     """Kernels that the vector form has judged at the same time; 0: one a core."""
     policy: Policy = "strict"

@@ -75,7 +75,7 @@ class Services:
         #: Attempts of the run by outcome.
         self.outcomes: Counter[str] = Counter()
         self.curriculum = Curriculum(factories.tasks(options), options.curriculum)
-        self.author = factories.author(options)
+        self.author = factories.author_on_cluster(factories.author(options), options)
         if options.pages == "demonstration":
             demonstration(self.author.language)  # raises now if the language has none
         self.bank = factories.bank(options, self.author.language)
@@ -225,7 +225,7 @@ class Services:
         if self.options.verifier is None and self._verifier is not None:
             self._verifier.close()  # type: ignore[attr-defined]
             self._verifier = None
-        if isinstance(self.options.author, str) and isinstance(self.author, Closing):
+        if self.author is not self.options.author and isinstance(self.author, Closing):
             self.author.close()
         if not isinstance(self.options.bank, MemoryBank):
             self.bank.close()

@@ -132,7 +132,7 @@ class RunEnvironments:
         if url := self.plan.config.env.bank:
             from kernel_gym.service.shared_bank import SharedBank
 
-            SharedBank(url, self._options.embedder).copy_to(self.plan.folder.bank)
+            SharedBank(url, factories.embedder(self._options)).copy_to(self.plan.folder.bank)
 
 
 def _connect(options: Options) -> None:
