@@ -98,7 +98,8 @@ class Dispatcher:
         self._ray, self._queue, self.workers, self._patience = ray, queue, workers, patience
         self._device, self._options, self._policy = device, dict(options), policy
         self._cache = VerdictCache()
-        self._context = ""
+        #: What verdicts of the device depend on, known from the first actor; and why no verdict can be had.
+        self._context = self._failure = ""
         self._idle: list[Any] = []
         #: What to do with each reference when it is ready; actors that start, kernels that are compiled and judged.
         self._starting: dict[Any, Callable[[Any], None]] = {}
@@ -122,6 +123,8 @@ class Dispatcher:
                 alive = time.monotonic()
             if time.monotonic() - alive > self._patience:
                 self._give_up(f"no node of the cluster had room for an actor for {self._patience:.0f} s")
+            if self._failure:
+                self._give_up(self._failure)
             self._look()
             self._start_judging()
             self._start_compiling()
@@ -161,7 +164,7 @@ class Dispatcher:
         self._start()
 
     def _join(self, actor: Any, reference: Any) -> None:
-        """Use an actor whose device is that of the others; a device that cannot be used ends all requests."""
+        """Use an actor whose device is that of the others; with any other device all requests fail."""
         try:
             readiness = self._ray.get(reference)
         except self._ray.exceptions.RayError:
@@ -169,9 +172,9 @@ class Dispatcher:
             return
         self._context = self._context or readiness.context
         if readiness.reason:
-            self._give_up(f"{self._device} cannot be used on the cluster: {readiness.reason}")
+            self._failure = f"{self._device} cannot be used on the cluster: {readiness.reason}"
         elif readiness.context != self._context:
-            self._give_up(f"the nodes differ, so would their verdicts: {self._context} and {readiness.context}")
+            self._failure = f"the nodes differ, so would their verdicts: {self._context} and {readiness.context}"
         self._idle.append(actor)
 
     # Compiling

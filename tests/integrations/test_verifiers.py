@@ -41,7 +41,7 @@ def scored(task: Any, reply: str) -> Any:
     """The trace of a reply, scored by the package."""
     recorded = TraceTask(type=type(task).__name__, data=task.data, key=task.key, hash=task.hash)
     trace = vf.Trace(task=recorded, agent=AgentInfo(config=vf.AgentConfig()))
-    trace.nodes.append(MessageNode(message=vf.AssistantMessage(content=reply)))
+    trace.nodes.append(MessageNode(message=vf.AssistantMessage(content=reply), sampled=True))
     asyncio.run(task.score(trace))
     return trace
 

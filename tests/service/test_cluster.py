@@ -18,7 +18,7 @@ from repository import ROOT
 from kernel_gym import suites
 from kernel_gym.authors.apprentice.author import oracle
 from kernel_gym.config import resolve
-from kernel_gym.errors import ConfigError
+from kernel_gym.errors import ConfigError, InfrastructureError
 from kernel_gym.experiments.runs.journal import Journal
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.training import train
@@ -70,8 +70,8 @@ def test_kernels_are_compiled_on_cores_that_no_actor_holds(cluster: Any) -> None
         assert verifier.compiled_on[node] == len(pairs), "equal kernels are compiled once"
         verifier.verify(pairs[1][0], suites.find_task("level1/tanh"))
         assert verifier.compiled_on[node] == len(pairs), "a build is found by its content, for any task"
-        (lost,) = [worker for worker in cluster.list_all_nodes() if worker.node_id == node]
-        cluster.remove_node(lost, allow_graceful=False)
+        # Whichever of the two had the actor: the core that is left judges and compiles.
+        cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
         again = [(Kernel(f"{kernel.source}\n// again", trusted=True), task) for kernel, task in pairs]
         after = verifier.verify_all(again)
     with Verifier(AscendSim(), cache=False) as here:
@@ -104,6 +104,23 @@ def test_a_run_on_a_cluster_is_the_run_of_one_machine(
             row["verdict"].pop("seconds")
         records.append(json.dumps(rows))
     assert records[0] == records[1]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("device", "reason"),
+    [("Unavailable", "cannot be used on the cluster: no such hardware"), ("Differing", "the nodes differ")],
+)
+def test_a_device_that_cannot_be_used_is_one_line_for_every_kernel(
+    device: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests" / "support"))
+    with nodes(2) as cluster, ClusterVerifier(cluster.address, f"broken_devices:{device}", {}) as verifier:
+        with pytest.raises(InfrastructureError, match=reason):
+            for number in range(1000):  # the first actor may judge before the second one is there
+                verifier.verify(Kernel(f"// {number}"), RELU)
+        with pytest.raises(InfrastructureError, match=reason):
+            verifier.verify(Kernel("later"), RELU)
 
 
 @pytest.mark.timeout(300)
