@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ray_cluster import nodes
+
+from kernel_gym.service.local_cluster import local_cluster
 
 
 @pytest.fixture(scope="session")
 def ray_cluster() -> Iterator[Any]:
     """A cluster of one node."""
-    with nodes(1) as cluster:
+    pytest.importorskip("ray", reason="needs Ray")
+    with local_cluster(1) as cluster:
         yield cluster

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from code_blocks import blocks
 from python_process import run_python
-from ray_cluster import nodes
 from repository import ROOT
 
 from kernel_gym import suites
@@ -27,6 +26,7 @@ from kernel_gym.experiments.runs.training import train
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
 from kernel_gym.service.cluster import ClusterVerifier
+from kernel_gym.service.local_cluster import local_cluster
 from kernel_gym.verifier import Verifier
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,8 @@ RELU = suites.find_task("level1/relu")
 def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     """Two nodes with a core each; their caches of verdicts are empty, and the driver has another one."""
     monkeypatch.setenv("KERNEL_GYM_CACHE", str(tmp_path / "verdicts-of-nodes"))
-    with nodes(2) as cluster:
+    pytest.importorskip("ray", reason="needs Ray")
+    with local_cluster(2) as cluster:
         monkeypatch.setenv("KERNEL_GYM_CACHE", str(tmp_path / "verdicts-of-driver"))
         yield cluster
 
@@ -108,6 +109,20 @@ def test_a_run_on_a_cluster_is_the_run_of_one_machine(
     assert records[0] == records[1]
 
 
+BROKEN_DEVICES = """
+import time
+from kernel_gym.hardware.ascend_sim.device import AscendSim
+
+class Unavailable(AscendSim):
+    def unavailable_reason(self):
+        return "no such hardware"
+
+class Differing(AscendSim):
+    def identity(self):
+        return f"another one/{time.time_ns()}"
+"""
+
+
 def judged_until_refused(verifier: ClusterVerifier) -> None:
     """Judge kernels as long as there are verdicts: the first actor may judge before the second one is there."""
     with suppress(InfrastructureError):
@@ -121,10 +136,12 @@ def judged_until_refused(verifier: ClusterVerifier) -> None:
     [("Unavailable", "cannot be used on the cluster: no such hardware"), ("Differing", "the nodes differ")],
 )
 def test_a_device_that_cannot_be_used_is_one_line_for_every_kernel(
-    device: str, reason: str, monkeypatch: pytest.MonkeyPatch
+    device: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests" / "support"))
-    with nodes(2) as cluster, ClusterVerifier(cluster.address, f"broken_devices:{device}", {}) as verifier:
+    (tmp_path / "broken_devices.py").write_text(BROKEN_DEVICES)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    pytest.importorskip("ray", reason="needs Ray")
+    with local_cluster(2) as cluster, ClusterVerifier(cluster.address, f"broken_devices:{device}", {}) as verifier:
         judged_until_refused(verifier)
         with pytest.raises(InfrastructureError, match=reason):
             verifier.verify(Kernel("later"), RELU)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ray_cluster import nodes
 
 from kernel_gym import suites
 from kernel_gym.authors.apprentice import Apprentice
@@ -17,13 +16,15 @@ from kernel_gym.authors.contract import Batching, WriteRequest
 from kernel_gym.envs import factories
 from kernel_gym.envs.options import Options
 from kernel_gym.service.cluster_author import ClusterAuthor
+from kernel_gym.service.local_cluster import local_cluster
 
 TASKS = [suites.find_task(f"level1/{name}") for name in ("relu", "tanh", "softmax", "gelu", "sigmoid")]
 
 
 @pytest.fixture
 def cluster() -> Iterator[Any]:
-    with nodes(2) as cluster:
+    pytest.importorskip("ray", reason="needs Ray")
+    with local_cluster(2) as cluster:
         yield cluster
 
 

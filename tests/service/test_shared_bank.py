@@ -19,7 +19,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from python_process import run_python
-from ray_cluster import nodes
 from repository import ROOT
 
 from kernel_gym.config import resolve
@@ -33,6 +32,7 @@ from kernel_gym.memory.bank import BankError, MemoryBank
 from kernel_gym.memory.embedding import StaticEmbedder
 from kernel_gym.memory.item import Kind, MemoryItem, Stage
 from kernel_gym.memory.seed import seed_items
+from kernel_gym.service.local_cluster import local_cluster
 from kernel_gym.service.shared_bank import Keeper, SharedBank, UnknownEmbedder, share, split, unshare
 from kernel_gym.verdict import Uncompilable
 from tests.memory.test_bank import BankAgainstModel
@@ -127,7 +127,8 @@ def test_a_begun_run_on_a_shared_bank_is_not_replayed(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    with nodes(2) as cluster:
+    pytest.importorskip("ray", reason="needs Ray")
+    with local_cluster(2) as cluster:
         yield cluster
 
 
