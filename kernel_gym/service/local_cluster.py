@@ -8,6 +8,7 @@ Each node is a raylet of its own with one core, as on separate machines. `auto` 
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import subprocess
 import sys
@@ -38,6 +39,7 @@ def local_cluster(nodes: int, cores: int = 1) -> Iterator[Any]:
         from ray.cluster_utils import Cluster
     except ImportError as error:
         raise ConfigError("a cluster needs Ray: pip install 'kernel-gym[rllib]'") from error
+    logging.getLogger("ray").setLevel(logging.ERROR)
     node = {"num_cpus": cores, "object_store_memory": STORE}
     cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
     try:
