@@ -34,19 +34,59 @@ PAGE = ROOT / "docs" / "guides" / "ray.md"
 RELU = suites.find_task("level1/relu")
 
 
+BROKEN_DEVICES = """
+import time
+from kernel_gym.hardware.ascend_sim.device import AscendSim
+
+class Unavailable(AscendSim):
+    def unavailable_reason(self):
+        return "no such hardware"
+
+class Differing(AscendSim):
+    def identity(self):
+        return f"another one/{time.time_ns()}"
+"""
+
+
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
-    """Two nodes with a core each; their caches of verdicts are empty, and the driver has another one."""
-    monkeypatch.setenv("KERNEL_GYM_CACHE", str(tmp_path / "verdicts-of-nodes"))
+    """Two nodes with a core each, for a test that loses one; nodes and driver have a cache of verdicts each."""
     pytest.importorskip("ray", reason="needs Ray")
+    monkeypatch.setenv("KERNEL_GYM_CACHE", str(tmp_path / "verdicts-of-nodes"))
     with local_cluster(2) as cluster:
         monkeypatch.setenv("KERNEL_GYM_CACHE", str(tmp_path / "verdicts-of-driver"))
         yield cluster
 
 
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Two nodes with a core each for the tests that leave them whole, which come last; they know broken devices."""
+    pytest.importorskip("ray", reason="needs Ray")
+    folder = tmp_path_factory.mktemp("nodes")
+    (folder / "broken_devices.py").write_text(BROKEN_DEVICES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(folder))
+        patch.setenv("KERNEL_GYM_CACHE", str(folder / "verdicts"))
+        with local_cluster(2) as cluster:
+            cluster.verdicts = folder / "verdicts"
+            patch.undo()
+            yield cluster
+
+
+@pytest.fixture(autouse=True)
+def own_verdicts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The driver of each test begins with an empty cache of verdicts."""
+    monkeypatch.setenv("KERNEL_GYM_CACHE", str(tmp_path / "verdicts-of-driver"))
+
+
 def kernels(count: int) -> list[tuple[Kernel, Any]]:
     source = oracle(RELU).source
     return [(Kernel("not a kernel"), RELU)] + [(Kernel(f"{source}\n// {i}", trusted=True), RELU) for i in range(count)]
+
+
+def test_an_address_without_a_cluster_is_one_line() -> None:
+    with pytest.raises(ConfigError, match=r"cannot reach a Ray cluster at '127.0.0.1:1'"):
+        ClusterVerifier("127.0.0.1:1", "ascend-sim", {})
 
 
 @pytest.mark.timeout(300)
@@ -83,10 +123,10 @@ def test_kernels_are_compiled_on_cores_that_no_actor_holds(cluster: Any) -> None
 
 
 @pytest.mark.timeout(300)
-def test_a_verdict_that_the_driver_knows_is_not_made_again(cluster: Any) -> None:
+def test_a_verdict_that_the_driver_knows_is_not_made_again(nodes: Any) -> None:
     pairs = kernels(1)
     for judged in (1, 0):
-        with ClusterVerifier(cluster.address, "ascend-sim", {}, workers=1) as verifier:
+        with ClusterVerifier(nodes.address, "ascend-sim", {}, workers=1) as verifier:
             verdicts = verifier.verify_all(pairs)
             assert sum(verifier.compiled_on.values()) == judged * len(pairs)
     assert [verdict.feasible for verdict in verdicts] == [False, True]
@@ -94,10 +134,10 @@ def test_a_verdict_that_the_driver_knows_is_not_made_again(cluster: Any) -> None
 
 @pytest.mark.timeout(300)
 def test_a_run_on_a_cluster_is_the_run_of_one_machine(
-    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = []
-    for name, env in (("here", {}), ("cluster", {"cluster": cluster.address})):
+    for name, env in (("here", {}), ("cluster", {"cluster": nodes.address})):
         monkeypatch.setenv("KERNEL_GYM_CACHE", str(tmp_path / f"verdicts-{name}"))
         overrides = {"agent": "random", "tasks": ["relu", "tanh"], "budget": 3, "env": env}
         config = resolve(overrides=overrides)
@@ -107,20 +147,6 @@ def test_a_run_on_a_cluster_is_the_run_of_one_machine(
             row["verdict"].pop("seconds")
         records.append(json.dumps(rows))
     assert records[0] == records[1]
-
-
-BROKEN_DEVICES = """
-import time
-from kernel_gym.hardware.ascend_sim.device import AscendSim
-
-class Unavailable(AscendSim):
-    def unavailable_reason(self):
-        return "no such hardware"
-
-class Differing(AscendSim):
-    def identity(self):
-        return f"another one/{time.time_ns()}"
-"""
 
 
 def judged_until_refused(verifier: ClusterVerifier) -> None:
@@ -135,27 +161,22 @@ def judged_until_refused(verifier: ClusterVerifier) -> None:
     ("device", "reason"),
     [("Unavailable", "cannot be used on the cluster: no such hardware"), ("Differing", "the nodes differ")],
 )
-def test_a_device_that_cannot_be_used_is_one_line_for_every_kernel(
-    device: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "broken_devices.py").write_text(BROKEN_DEVICES)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    pytest.importorskip("ray", reason="needs Ray")
-    with local_cluster(2) as cluster, ClusterVerifier(cluster.address, f"broken_devices:{device}", {}) as verifier:
+def test_a_device_that_cannot_be_used_is_one_line_for_every_kernel(nodes: Any, device: str, reason: str) -> None:
+    with ClusterVerifier(nodes.address, f"broken_devices:{device}", {}) as verifier:
         judged_until_refused(verifier)
         with pytest.raises(InfrastructureError, match=reason):
             verifier.verify(Kernel("later"), RELU)
 
 
 @pytest.mark.timeout(300)
-def test_an_agent_that_uses_ray_trains_on_the_cluster_that_judges(cluster: Any, tmp_path: Path) -> None:
+def test_an_agent_that_uses_ray_trains_on_the_cluster_that_judges(nodes: Any, tmp_path: Path) -> None:
     import ray
 
-    env = {"cluster": cluster.address}
+    env = {"cluster": nodes.address}
     config = resolve(overrides={"agent": "ppo", "tasks": ["relu", "tanh"], "budget": 2, "env": env})
     train(config, RunFolder.open(tmp_path / "run", config))
-    assert ray.get_runtime_context().gcs_address == cluster.address
-    assert list((tmp_path / "verdicts-of-nodes").rglob("*.json")), "the nodes judged, not a Ray that the agent started"
+    assert ray.get_runtime_context().gcs_address == nodes.address
+    assert list(nodes.verdicts.rglob("*.json")), "the nodes judged, not a Ray that the agent started"
 
 
 COMPARE = (
@@ -165,10 +186,10 @@ COMPARE = (
 
 
 @pytest.mark.timeout(900)
-def test_a_comparison_on_a_cluster_prints_the_table_of_one_machine(cluster: Any, tmp_path: Path) -> None:
+def test_a_comparison_on_a_cluster_prints_the_table_of_one_machine(nodes: Any, tmp_path: Path) -> None:
     """The demo in small: `make demo-cluster` is the demo itself. PPO starts a Ray of its own without a cluster."""
     tables = []
-    for name, words in (("here", ()), ("cluster", ("--cluster", cluster.address))):
+    for name, words in (("here", ()), ("cluster", ("--cluster", nodes.address))):
         cache = str(tmp_path / f"verdicts-{name}")
         out = tmp_path / name
         done = run_python("-m", "kernel_gym", *COMPARE, *words, "--out", out, KERNEL_GYM_CACHE=cache)
@@ -179,11 +200,11 @@ def test_a_comparison_on_a_cluster_prints_the_table_of_one_machine(cluster: Any,
 
 
 @pytest.mark.timeout(300)
-def test_the_commands_of_the_page_work(cluster: Any, tmp_path: Path) -> None:
+def test_the_commands_of_the_page_work(nodes: Any, tmp_path: Path) -> None:
     commands = [line for block in blocks(PAGE) if block.language == "bash" for line in block.commands]
     assert commands
     for line in commands:
-        words = shlex.split(line.replace("HOST:PORT", cluster.address))
+        words = shlex.split(line.replace("HOST:PORT", nodes.address))
         assert words[0] == "kernel-gym"
         done = run_python("-m", "kernel_gym", *words[1:], cwd=tmp_path)
         assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
@@ -195,8 +216,3 @@ def test_a_command_has_a_local_cluster_for_its_time() -> None:
     done = run_python("-m", "kernel_gym.service.local_cluster", "--nodes", 2, sys.executable, "-c", show)
     assert done.returncode == 0, done.stderr
     assert "[True, True]" in done.stdout
-
-
-def test_an_address_without_a_cluster_is_one_line() -> None:
-    with pytest.raises(ConfigError, match=r"cannot reach a Ray cluster at '127.0.0.1:1'"):
-        ClusterVerifier("127.0.0.1:1", "ascend-sim", {})
