@@ -1,7 +1,7 @@
 """A verifier whose devices are actors on a Ray cluster.
 
-One actor owns one device and judges one kernel at a time. Kernels are compiled in tasks on the cores that no actor
-holds, on any node. The driver keeps the queue: an actor is sent its next kernel when it has judged the last, and few
+One actor owns one device and judges one kernel at a time. Kernels are compiled in tasks on any node, as many at a time
+as there are cores that no actor holds. The driver keeps the queue: an actor is sent its next kernel when it has judged the last, and few
 kernels are compiled ahead. An actor that is lost, with its node for instance, is started again where the cluster has
 room, and its kernel goes back to the head of the queue. A verdict depends on kernel, task, secret and device alone and
 is kept under their key, so a kernel that was judged twice has the same verdict.
@@ -34,7 +34,7 @@ class ClusterVerifier:
         device: Name of the device that every node has.
         device_options: Arguments of the device.
         policy: How kernels are judged.
-        workers: Actors; 0 for as many as the cluster has room for. Cores that are left compile.
+        workers: Actors; 0 for as many as the cluster has room for. While cores are left, tasks compile.
         patience: Seconds without any actor after which kernels are given up.
 
     Raises:

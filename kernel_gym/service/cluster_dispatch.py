@@ -135,16 +135,10 @@ class Dispatcher:
         return not (self._judging or self._compiling or self._compiled) and len(self._idle) == self.workers
 
     def _look(self) -> None:
-        """Count the cores that no actor holds; without any, the actors compile."""
-        if time.monotonic() - self._looked < LOOK:
-            return
-        self._looked = time.monotonic()
-        self._spare = max(0, int(self._ray.cluster_resources().get("CPU", 0)) - self.workers)
-        if not self._spare:
-            for reference, requests in self._compiling.items():
-                self._ray.cancel(reference, force=True)
-                self._compile_in_actors(requests)
-            self._compiling.clear()
+        """Count the cores that nobody holds; without any, the actors compile."""
+        if time.monotonic() - self._looked >= LOOK:
+            self._looked = time.monotonic()
+            self._spare = int(self._ray.available_resources().get("CPU", 0))
 
     # Actors
 
@@ -180,7 +174,7 @@ class Dispatcher:
     # Compiling
 
     def _start_compiling(self) -> None:
-        """Begin with waiting kernels, as many as there are spare cores and as few as the actors need next.
+        """Begin with waiting kernels: as many as there are free cores, and no more than the actors need next.
 
         The device's context is not known before the first actor is there: nothing begins without it.
         """
@@ -203,7 +197,10 @@ class Dispatcher:
         """Compile in a task, unless the cluster has the build."""
         key = request.kernel.digest
         if key not in self._builds:
-            task = self._ray.remote(compile_packed).options(num_returns=2, num_cpus=1, max_retries=0)
+            # The task holds no core: it would wait for one for ever if another run's actors took the last.
+            task = self._ray.remote(compile_packed).options(
+                num_returns=2, num_cpus=0, max_retries=0, scheduling_strategy="SPREAD"
+            )
             self._builds[key] = task.remote(self._device, self._options, request.kernel, request.task)
             self._uncounted.add(self._builds[key][0])
             if len(self._builds) > KEPT_BUILDS:
