@@ -1,10 +1,10 @@
 """A verifier whose devices are actors on a Ray cluster.
 
 One actor owns one device and judges one kernel at a time. Kernels are compiled in tasks on any node, as many at a time
-as there are cores that no actor holds. The driver keeps the queue: an actor is sent its next kernel when it has judged the last, and few
-kernels are compiled ahead. An actor that is lost, with its node for instance, is started again where the cluster has
-room, and its kernel goes back to the head of the queue. A verdict depends on kernel, task, secret and device alone and
-is kept under their key, so a kernel that was judged twice has the same verdict.
+as there are cores that no actor holds. The driver keeps the queue: an actor is sent its next kernel when it has judged
+the last, and few kernels are compiled ahead. An actor that is lost, with its node for instance, is started again where
+the cluster has room, and its kernel goes back to the head of the queue. A verdict depends on kernel, task, secret and
+device alone and is kept under their key, so a kernel that was judged twice has the same verdict.
 """
 
 from __future__ import annotations

@@ -135,10 +135,11 @@ def test_a_verdict_that_the_driver_knows_is_not_made_again(nodes: Any) -> None:
 def test_runs_whose_actors_hold_all_cores_do_not_wait_for_each_other(nodes: Any) -> None:
     """Each run sees a core that is not its own; the other's actor holds it."""
     pairs = kernels(3)
-    with ClusterVerifier(nodes.address, "ascend-sim", {}, workers=1) as one:
-        with ClusterVerifier(nodes.address, "ascend-sim", {}, workers=1) as other:
-            futures = [verifier.submit(*pair) for pair in pairs for verifier in (one, other)]
-            verdicts = [future.result(timeout=200) for future in futures]
+    runs = [ClusterVerifier(nodes.address, "ascend-sim", {}, workers=1) for _ in range(2)]
+    futures = [verifier.submit(*pair) for pair in pairs for verifier in runs]
+    verdicts = [future.result(timeout=200) for future in futures]
+    for verifier in runs:
+        verifier.close()
     assert verdicts[::2] == verdicts[1::2]
 
 
