@@ -21,7 +21,7 @@ from kernel_gym.hardware.device import Device
 from kernel_gym.kernel import Kernel
 from kernel_gym.service.cluster_address import connect
 from kernel_gym.service.cluster_dispatch import Dispatcher, Request, RequestQueue
-from kernel_gym.service.cluster_workers import RESOURCES
+from kernel_gym.service.cluster_workers import needed, room_for
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Policy, Verdict
 
@@ -35,7 +35,7 @@ class ClusterVerifier:
         device_options: Arguments of the device.
         policy: How kernels are judged.
         workers: Actors; 0 for as many as the cluster has room for. While cores are left, tasks compile.
-        patience: Seconds without any actor after which kernels are given up.
+        patience: Seconds without any node for an actor after which kernels are given up.
 
     Raises:
         ConfigError: There is no cluster at the address, or it has no room for an actor.
@@ -105,9 +105,8 @@ class ClusterVerifier:
 
     def _room(self) -> int:
         """Return how many actors the cluster has room for."""
-        needed = ["CPU", *([RESOURCES[self.device_name]] if self.device_name in RESOURCES else [])]
-        whole = self._ray.cluster_resources()
-        room = int(min(whole.get(name, 0) for name in needed))
+        room = room_for(self.device_name, self._ray.cluster_resources())
         if not room:
-            raise ConfigError(f"the cluster has no {' or no '.join(needed)}: start its nodes with these resources")
+            names = " or no ".join(needed(self.device_name))
+            raise ConfigError(f"the cluster has no {names}: start its nodes with these resources")
         return room

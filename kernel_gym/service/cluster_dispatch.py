@@ -14,7 +14,7 @@ from typing import Any
 
 from kernel_gym.errors import InfrastructureError, KernelGymError
 from kernel_gym.kernel import Kernel
-from kernel_gym.service.cluster_workers import RESOURCES, Judge, compile_packed
+from kernel_gym.service.cluster_workers import RESOURCES, Judge, compile_packed, room_for
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Policy, Verdict
 from kernel_gym.verifier.cache import VerdictCache
@@ -88,7 +88,7 @@ class Dispatcher:
         options: Arguments of the device.
         policy: How kernels are judged.
         workers: Actors.
-        patience: Seconds without any actor after which kernels are given up.
+        patience: Seconds without any node for an actor after which kernels are given up.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Dispatcher:
         self._actors: list[Any] = []
         self._compiled: deque[Request] = deque()
         self._builds: OrderedDict[str, tuple[Any, Any]] = OrderedDict()
-        self._spare, self._looked = 0, 0.0
+        self._spare, self._room, self._looked = 0, 0, -LOOK
         #: The nodes that kernels were compiled on, with how many; and the tasks that are not counted yet.
         self.compiled_on: dict[str, int] = {}
         self._uncounted: set[Any] = set()
@@ -119,13 +119,13 @@ class Dispatcher:
             self._start()
         alive = time.monotonic()
         while self._queue.wait(self._at_rest):
-            if self._idle or self._judging:
+            self._look()
+            if self._idle or self._judging or self._room:
                 alive = time.monotonic()
             if time.monotonic() - alive > self._patience:
-                self._give_up(f"no node of the cluster had room for an actor for {self._patience:.0f} s")
+                self._give_up(f"the cluster has had no node for an actor for {self._patience:.0f} s")
             if self._failure:
                 self._give_up(self._failure)
-            self._look()
             self._start_judging()
             self._start_compiling()
             self._take_results()
@@ -135,10 +135,14 @@ class Dispatcher:
         return not (self._judging or self._compiling or self._compiled) and len(self._idle) == self.workers
 
     def _look(self) -> None:
-        """Count the cores that nobody holds; without any, the actors compile."""
+        """Count the cores that nobody holds, and the actors that the cluster would have room for if nobody used it.
+
+        Without free cores the actors compile. An actor that waits for those of another run is not lost.
+        """
         if time.monotonic() - self._looked >= LOOK:
             self._looked = time.monotonic()
             self._spare = int(self._ray.available_resources().get("CPU", 0))
+            self._room = room_for(self._device, self._ray.cluster_resources())
 
     # Actors
 

@@ -20,6 +20,16 @@ from kernel_gym.verifier import Verifier
 RESOURCES = {"ascend": "NPU", "cuda": "GPU"}
 
 
+def needed(device: str) -> list[str]:
+    """Return the resources of which an actor takes one each, in Ray's names."""
+    return ["CPU", *([RESOURCES[device]] if device in RESOURCES else [])]
+
+
+def room_for(device: str, resources: Mapping[str, float]) -> int:
+    """Return how many actors of a device these resources are enough for."""
+    return int(min(resources.get(name, 0) for name in needed(device)))
+
+
 @dataclass(frozen=True)
 class Readiness:
     """Whether an actor can use its device.

@@ -2,7 +2,8 @@
 
     python -m kernel_gym.service.local_cluster --nodes 2 kernel-gym train --cluster auto ...
 
-Each node is a raylet of its own with one core, as on separate machines. `auto` is its address.
+Each node is a raylet of its own, as on separate machines, with one core unless `--cores` says otherwise. `auto` is its
+address.
 """
 
 from __future__ import annotations
@@ -54,10 +55,11 @@ def local_cluster(nodes: int, cores: int = 1) -> Iterator[Any]:
 def main() -> int:
     """Run a command on a cluster; return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m kernel_gym.service.local_cluster", description=__doc__)
-    parser.add_argument("--nodes", type=int, default=2, help="number of nodes, with a core each (default 2)")
+    parser.add_argument("--nodes", type=int, default=2, help="number of nodes (default 2)")
+    parser.add_argument("--cores", type=int, default=1, help="cores that each node offers (default 1)")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="command that uses the cluster `auto`")
     arguments = parser.parse_args()
-    with local_cluster(arguments.nodes) as cluster:
+    with local_cluster(arguments.nodes, arguments.cores) as cluster:
         environment = os.environ | {"RAY_ADDRESS": str(cluster.address)}
         return subprocess.run(arguments.command, env=environment, check=False).returncode
 
