@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
 
@@ -53,6 +53,8 @@ class ForecastBank:
         self._variants: dict[int, Variant] = {}
         self._starts: dict[int, list[int]] = {}
         self._children: dict[int, dict[int, Child]] = {}
+        #: The items that pools have offered, by id: the same ones are offered in many attempts.
+        self.offered: dict[int, MemoryItem] = {}
 
     def _remember_initial(self) -> None:
         """Fill in the stages, latencies and records of the memories of an earlier run."""
@@ -247,6 +249,10 @@ def _longer(column: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([column, np.zeros_like(column)])
 
 
+#: The statistics of an item that no attempt of a stage was shown.
+_UNUSED = Outcomes()
+
+
 @dataclass(frozen=True)
 class Pool:
     """One attempt's candidates as they were when it opened; a `Candidate` is made when it is accessed."""
@@ -263,6 +269,8 @@ class Pool:
     start: bool = False
     #: Of start points, slot by slot.
     children: tuple[tuple[Child, ...], ...] = ()
+    #: Items as their bank has them, by id; those that are accessed here join them.
+    known: dict[int, MemoryItem] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -279,15 +287,34 @@ class Pool:
         return self._candidate(slot % len(self))
 
     @cached_property
-    def _all(self) -> tuple[Candidate, ...]:
+    def _candidates(self) -> list[Candidate | None]:
         # An agent looks at the same pool before each of its picks.
-        return self[:]
+        return [None] * len(self)
+
+    @cached_property
+    def _records(self) -> list[list[float]]:
+        records: list[list[float]] = self.record_of[: len(self)].tolist()
+        return records
+
+    @cached_property
+    def _similarities(self) -> list[float]:
+        similarities: list[float] = self.similarity[: len(self)].tolist()
+        return similarities
 
     def _candidate(self, slot: int) -> Candidate:
-        own = placed(self._item(slot), self.ids[slot], int(self.record_of[slot, 6]), int(self.stage[slot]))
-        outcomes = {stage: self._outcomes(i, slot) for i, stage in enumerate(STAGES)}
-        children = self.children[slot] if self.start else ()
-        return Candidate(own, float(self.similarity[slot]), outcomes, self.start, children)
+        candidate = self._candidates[slot]
+        if candidate is None:
+            children = self.children[slot] if self.start else ()
+            outcomes = {stage: self._outcomes(i, slot) for i, stage in enumerate(STAGES)}
+            candidate = Candidate(self._placed(slot), self._similarities[slot], outcomes, self.start, children)
+            self._candidates[slot] = candidate
+        return candidate
+
+    def _placed(self, slot: int) -> MemoryItem:
+        id = self.ids[slot]
+        if id not in self.known:
+            self.known[id] = placed(self._item(slot), id, int(self._records[slot][6]), int(self.stage[slot]))
+        return self.known[id]
 
     def _item(self, slot: int) -> MemoryItem:
         item: MemoryItem = self.objects[slot]
@@ -300,11 +327,11 @@ class Pool:
         return Pool, (None, *own)
 
     def _outcomes(self, stage: int, slot: int) -> Outcomes:
-        uses, total, recent = self.record_of[slot, stage:6:2].tolist()
-        return Outcomes(int(uses), total / uses if uses else 0.0, recent)
+        uses, total, recent = self._records[slot][stage:6:2]
+        return Outcomes(int(uses), total / uses, recent) if uses else _UNUSED
 
     def __iter__(self) -> Any:
-        return iter(self._all)
+        return iter(self[:])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Pool) and tuple(self) == tuple(other)

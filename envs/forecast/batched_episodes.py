@@ -214,6 +214,7 @@ class BatchedEpisodes:
                 record_of[n],
                 due[n],
                 children,
+                bank.offered,
             )
         rows = self._described(index, places)
         rows[..., self._columns["similarity"]] = similarity.clip(-1, 1)

@@ -53,6 +53,15 @@ class Variant:
         """The text of the kernel."""
         return self.texts.source(self.schedule, self.wrong)
 
+    @property
+    def digest(self) -> str:
+        """The content address of the kernel; worked out once for all attempts that lead to it."""
+        _, *decisions = self.key
+        digests, which = self.texts.digests, tuple(decisions)
+        if which not in digests:
+            digests[which] = Kernel(self.source, "ascendc").digest
+        return digests[which]
+
 
 @lru_cache(maxsize=65536)
 def _number(schedule: Schedule) -> int:
@@ -71,6 +80,12 @@ class ForecastKernel(Kernel):
         """The text of the kernel."""
         variant: Variant = self.__dict__["variant"]
         return variant.source
+
+    @property
+    def digest(self) -> str:  # type: ignore[override]
+        """The content address of the kernel."""
+        variant: Variant = self.__dict__["variant"]
+        return variant.digest
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Kernel) and (self.source, self.language) == (other.source, other.language)

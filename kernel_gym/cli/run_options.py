@@ -19,7 +19,10 @@ from kernel_gym.kernel import Form
 from kernel_gym.verdict import POLICIES
 
 #: The author profiles that come with the package.
-PROFILES = ("calibrated", "local", "middle", "oracle", "placebo", "strong", "weak", "weaker-1", "weaker-2")
+PROFILES = (
+    *("calibrated", "calibrated-placebo", "local", "middle", "oracle", "placebo", "strong", "weak"),
+    *("weaker-1", "weaker-2"),
+)
 _OPTIONS = (
     *("config", "suite", "tasks", "budget", "rounds", "forecast"),
     *("author", "model", "submission", "profile", "device", "verifier", "cluster", "bank", "repair", "pages"),

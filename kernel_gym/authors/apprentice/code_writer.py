@@ -68,13 +68,16 @@ def wrapped(head: str, arguments: str, tail: str, used: int = 0) -> str:
 
 def _split(arguments: str) -> list[str]:
     """Split arguments at the commas outside brackets; each keeps its comma."""
-    parts, depth = [""], 0
+    parts, depth, begin = list[str](), 0, 0
     for position, letter in enumerate(arguments):
-        depth += (letter in "([{") - (letter in ")]}")
-        parts[-1] += letter
-        if depth == 0 and arguments[: position + 1].endswith(", "):
-            parts.append("")
-    return parts
+        if letter in "([{":
+            depth += 1
+        elif letter in ")]}":
+            depth -= 1
+        elif letter == " " and depth == 0 and position and arguments[position - 1] == ",":
+            parts.append(arguments[begin : position + 1])
+            begin = position + 1
+    return [*parts, arguments[begin:]]
 
 
 def literal(number: float) -> str:

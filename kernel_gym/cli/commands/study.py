@@ -25,6 +25,7 @@ kernel-gym study main --size full --out runs/main --table
 kernel-gym study main --policy reference --out runs/main-reference
 kernel-gym study main --suite attention,mhc --out runs/main-attention
 kernel-gym study lambda --size full --forecast --seeds 0,1,2,3 --out runs/lambda-forecast
+kernel-gym study arena --size full --parallel 16 --banks needed --out runs/arena
 kernel-gym study pool --size quick --agents value --budget 20 --out runs/pool
 kernel-gym study mechanism --author batched --out runs/mechanism --minutes 20
 kernel-gym study mechanism --stage plan --out runs/mechanism
@@ -58,6 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=command_line.count,
         default=0,
         help="attempts a task, instead of the size's",
+    )
+    parser.add_argument(
+        "--banks",
+        default="all",
+        choices=("all", "needed"),
+        help="runs on forecasts that write their memory: all (default), or those whose memory another begins with",
     )
     parser.add_argument("--table", action="store_true", help="run nothing; write the table of the complete runs")
     models = parser.add_argument_group("studies that ask a model (mechanism, prompts, model-agents, model-agents-cuda)")
@@ -106,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         model = arguments.author, arguments.model, arguments.replay, arguments.unsafe
         access = study_commands.ModelAccess(*model)
-        status = print_failures(study_commands.run(request, out, arguments.parallel, access))
+        status = print_failures(study_commands.run(request, out, arguments.parallel, access, arguments.banks))
     print(study_commands.write_results(request, out))
     print(f"table: {out / 'results.md'}; curves: tensorboard --logdir {out}")
     return status

@@ -11,8 +11,8 @@ import logging
 import multiprocessing
 import os
 import signal
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
 from logging.handlers import QueueHandler
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -69,45 +69,111 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress) -> RunOutcom
     return training.train(config, folder)  # complete, so it is only read
 
 
-def start_run(config: RunConfig, path: Path, watched: bool = False) -> tuple[Connection, BaseProcess]:
+def start_run(
+    config: RunConfig, path: Path, watched: bool = False, keep_bank: bool = True
+) -> tuple[Connection, BaseProcess]:
     """Start a run in a new process; return the connection to it and the process.
 
-    The process sends what it is doing and, when it ends, the reason of a failure or an empty text. A `watched` run also
-    sends its progress; a run that is not watched is one of several and uses one thread.
+    The process sends what it is doing and, when the run ends, the reason of a failure or None. A `watched` run also
+    sends its progress; a run that is not watched is one of several and uses one thread. A process whose run did not
+    fail waits for another (`give_run`) until its connection is closed.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(LIBRARIES))
-    messages, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_train, args=(config.model_dump_json(), path, sender, watched, dict(os.environ)))
+    messages, own = context.Pipe()
+    process = context.Process(target=_serve, args=(own, watched, dict(os.environ)))
     process.start()
-    sender.close()
+    own.close()
+    give_run(messages, config, path, keep_bank)
     return messages, process
+
+
+def give_run(messages: Connection, config: RunConfig, path: Path, keep_bank: bool = True) -> None:
+    """Let a process whose run has ended make another, with what it has worked out about tasks and kernels."""
+    messages.send((config.model_dump_json(), path, keep_bank))
 
 
 def wait_for_run(messages: Connection, process: BaseProcess, progress: Progress = lambda *_: None) -> str:
     """Wait for a run to end; return the reason of its failure, or an empty text."""
-    while not isinstance(message := receive(messages), str):
+    while not isinstance(message := receive(messages), str | None):
         if isinstance(message, logging.LogRecord):
             activity.LOGGER.handle(message)
         else:
             progress(*message)
-    return exit_reason(messages, process, message)
+    return exit_reason(messages, process, message or "")
 
 
-def receive(messages: Connection) -> logging.LogRecord | tuple[int, int, int] | str:
-    """Return what a run sent: its activity, its progress, or a text when it has ended (empty if it was killed)."""
+def receive(messages: Connection) -> logging.LogRecord | tuple[int, int, int] | str | None:
+    """Return what a run sent: its activity, its progress, or at its end None or why it failed (empty if killed)."""
     try:
-        message: logging.LogRecord | tuple[int, int, int] | str = messages.recv()
+        message: logging.LogRecord | tuple[int, int, int] | str | None = messages.recv()
         return message
-    except EOFError:
+    except (EOFError, ConnectionError):
         return ""
 
 
 def exit_reason(messages: Connection, process: BaseProcess, last: str) -> str:
-    """Return why a run that has ended failed, given its last message; an empty text if it did not fail."""
+    """End a process; return why its run failed, given its last message; an empty text if it did not fail."""
     messages.close()
     process.join()
     return last or (_describe_exit(process.exitcode) if process.exitcode else "")
+
+
+class RunProcesses:
+    """Runs in processes, by name.
+
+    Runs on forecasts are given to a process that has made one before: what it knows about the tasks' kernels costs
+    more than most runs. Other runs have a process each.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[Connection, tuple[str, RunConfig, BaseProcess]] = {}
+        self._idle: list[tuple[Connection, BaseProcess]] = []
+
+    def __enter__(self) -> RunProcesses:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        for messages, _ in self._idle:
+            messages.close()
+        end_runs([process for _, _, process in self._running.values()])
+        for _, process in self._idle:
+            process.join()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the runs in progress."""
+        return [name for name, _, _ in self._running.values()]
+
+    def start(self, name: str, config: RunConfig, path: Path, keep_bank: bool = True) -> None:
+        """Start a run; see `training.train`."""
+        if shares_process(config) and self._idle:
+            messages, process = self._idle.pop()
+            give_run(messages, config, path, keep_bank)
+        else:
+            messages, process = start_run(config, path, keep_bank=keep_bank)
+        self._running[messages] = name, config, process
+
+    def ended(self, timeout: float) -> Iterator[tuple[str, str]]:
+        """Wait for messages; yield the name of every run that has ended and why it failed, empty if it did not."""
+        for messages in set(self._running) & set(wait(list(self._running), timeout) if self._running else ()):
+            name, config, process = self._running[messages]
+            message = receive(messages)
+            if isinstance(message, logging.LogRecord):
+                message.__dict__["run"] = name
+                activity.LOGGER.handle(message)
+            elif message is None and shares_process(config):
+                del self._running[messages]
+                self._idle.append((messages, process))
+                yield name, ""
+            elif isinstance(message, str | None):
+                del self._running[messages]
+                yield name, exit_reason(messages, process, message or "")
+
+
+def shares_process(config: RunConfig) -> bool:
+    """Return whether a run may share a process with others: without a device, and with an agent that uses no Ray."""
+    return config.env.offline and not owns_loop(config.agent)
 
 
 def end_runs(processes: Sequence[BaseProcess]) -> None:
@@ -128,14 +194,14 @@ def _describe_exit(status: int) -> str:
     return f"the run's process {how}; nothing on record is lost: run the same command again to go on"
 
 
-def _train(config: str, path: Path, sender: Connection, watched: bool, environment: dict[str, str]) -> None:
-    """Train in a child process. The environment it is forked with may be older than that of its parent."""
+def _serve(connection: Connection, watched: bool, environment: dict[str, str]) -> None:
+    """Make the runs that a connection names. The environment it is forked with may be older than that of its parent."""
     os.environ.clear()
     os.environ.update(environment)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     Thread(target=_end_with_parent, daemon=True).start()
-    forward = _Forward(sender)
+    forward = _Forward(connection)
     try:
         import torch
 
@@ -143,17 +209,25 @@ def _train(config: str, path: Path, sender: Connection, watched: bool, environme
 
         if not watched:
             torch.set_num_threads(1)
-        settings = RunConfig.model_validate_json(config)
-        with activity_handler(forward):
-            train(settings, RunFolder(path), lambda *counts: forward.send(counts) if watched else None)
+        for config, path, keep_bank in _runs(connection):
+            with activity_handler(forward):
+                train(config, RunFolder(path), lambda *counts: forward.send(counts) if watched else None, keep_bank)
+            forward.send(None)
     except KeyboardInterrupt:
-        forward.send("it was interrupted; run the same command again to go on")
+        with suppress(OSError):  # nobody listens to a process without a run
+            forward.send("it was interrupted; run the same command again to go on")
     except Exception as error:
         forward.send(describe_error(error))
         if not isinstance(error, KernelGymError):
             raise
-    else:
-        forward.send("")
+
+
+def _runs(connection: Connection) -> Iterator[tuple[RunConfig, Path, bool]]:
+    """Yield the runs that a connection names, until it is closed."""
+    with suppress(EOFError, ConnectionError):
+        while True:
+            config, path, keep_bank = connection.recv()
+            yield RunConfig.model_validate_json(config), path, keep_bank
 
 
 class _Forward(QueueHandler):

@@ -106,6 +106,7 @@ class Journal:
             _claim(self._file, path)
             _cut_incomplete_line(path)
             self.records: list[Record] = self.read(path)
+            self._secret = next((s for old in self.records if (s := old["verdict"].get("secret"))), "")
         except KernelGymError:
             self._file.close()
             raise
@@ -161,9 +162,9 @@ class Journal:
 
     def _check_secret(self, record: Record) -> None:
         """Raise if values and sizes were drawn from another secret than before: the run could not be repeated."""
-        secret = record["verdict"].get("secret")
-        before = next((old["verdict"]["secret"] for old in self.records if old["verdict"].get("secret")), secret)
-        if secret and secret != before:
+        secret = record["verdict"].get("secret") or ""
+        self._secret = self._secret or secret
+        if secret and secret != self._secret:
             raise KernelGymError(
                 f"{self.path} began with another secret: set KERNEL_GYM_SECRET to the one it began with, or choose "
                 "another --out"

@@ -64,7 +64,7 @@ class RunRecorder:
     def __enter__(self) -> RunRecorder:
         path, config = self.plan.folder.path, self.plan.config
         self._tracker = WandbRun(path, config, len(self.journal.records)) if config.wandb else None
-        self._events = Events(path, config, self.plan.attempts, self._tracker)
+        self._events = Events(path, config, self.plan.attempts, self._tracker, self.plan.batch)
         return self
 
     def __exit__(self, *failure: object) -> None:

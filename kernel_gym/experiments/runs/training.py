@@ -28,7 +28,7 @@ from kernel_gym.experiments.runs.run_plan import RunPlan
 from kernel_gym.experiments.runs.run_recorder import Progress, RunRecorder, no_progress, original_error
 
 
-def train(config: RunConfig, folder: RunFolder, progress: Progress = no_progress) -> RunOutcome:
+def train(config: RunConfig, folder: RunFolder, progress: Progress = no_progress, keep_bank: bool = True) -> RunOutcome:
     """Run a configuration in a folder, from the beginning or from where it was stopped.
 
     Args:
@@ -36,6 +36,8 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = no_progress
         folder: The run folder, opened with the same configuration. A complete run is only read, and one that was
             made with a smaller budget is extended.
         progress: Called after every attempt with the attempts made, the attempts in all and the tasks solved.
+        keep_bank: Whether a run on forecasts writes its memory as a bank. One that did not is run again, against its
+            journal, when the bank is asked for.
 
     Returns:
         The run's figures.
@@ -50,7 +52,7 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = no_progress
     check_extension(plan)
     if folder.finished(config):
         result = outcome(config.agent, config, folder.last_round(config, len(plan.task_ids)), plan.task_ids)
-        if folder.bank.exists() or not keeps_memory(config):
+        if folder.bank.exists() or not (keep_bank and keeps_memory(config)):
             return result
     if config.env.bank and folder.begun:
         raise KernelGymError(
@@ -70,7 +72,8 @@ def train(config: RunConfig, folder: RunFolder, progress: Progress = no_progress
         agent.save(folder.agent)
         result = recorder.outcome(config.rounds)
         recorder.write_summary(result)
-        environments.save_memory()
+        if keep_bank:
+            environments.save_memory()
         folder.finish(recorder.usage())
     return result
 

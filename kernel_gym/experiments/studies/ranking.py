@@ -24,7 +24,8 @@ LEGEND = (
     "tie counts half. `beats another` is the share of wins over all other agents, runs and tasks, with the 95% "
     "interval of a two-way bootstrap over runs (authors and seeds) and tasks; 0.5 is the average agent. `never beaten` "
     "is the share of runs and tasks in which no other agent was better. In the table of pairs the row beats the "
-    "column; `+` and `-` mark shares whose interval lies above or below 0.5. All of this is descriptive."
+    "column; `+` and `-` mark shares whose interval lies above or below 0.5. A share without an interval is that of a "
+    "single run, or is the same in all runs and tasks: its noise is unknown. All of this is descriptive."
 )
 
 
@@ -99,6 +100,8 @@ class Ranking:
         mean = None if agent == other else crossed_mean(self._wins[agent, other])
         if mean is None:
             return ""
+        if not mean.noisy:
+            return f"{mean.mean:.2f}"
         side = "+" if mean.interval.low > 0.5 else "-" if mean.interval.high < 0.5 else ""
         return f"{mean.mean:.2f}{side}"
 
@@ -121,8 +124,10 @@ class Ranking:
 
 
 def shown(mean: CrossedMean | None) -> str:
-    """Return a mean with its interval as text."""
+    """Return a mean with its interval as text; without one if nothing is known about noise."""
     if mean is None:
         return "-"
+    if not mean.noisy:
+        return f"{mean.mean:.2f}"
     low, high = max(0.0, mean.interval.low), min(1.0, mean.interval.high)
     return f"{mean.mean:.2f} [{low:.2f}, {high:.2f}]"

@@ -1,31 +1,31 @@
 """Run the shards of a study in parallel and read back their outcomes.
 
-Every shard runs in its own process and folder, so that one that fails or is killed does not affect the others. A short
-run on a table, which takes less time than the start of a process, runs in this one. Running a study again resumes every
-shard where it was stopped, or extends it if the budget has become larger; complete shards are only read. So shards can
-be run on several machines and their folders copied together.
+Every shard has a folder of its own and runs in a process, so that one that fails or is killed does not affect the
+others. Runs on forecasts follow one another in a process, and a short one, which takes less time than the start of a
+process, runs in this one. A shard that begins with the memory of another starts when that is complete.
+
+Running a study again resumes every shard where it was stopped, or extends it if the budget has become larger; complete
+shards are only read. So shards can be run on several machines and their folders copied together.
 """
 
 from __future__ import annotations
 
-import logging
 import shutil
 import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Literal
 
 from kernel_gym import activity
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments.runs.earlier_versions import shard_folder
-from kernel_gym.experiments.runs.extension import check_extension, extends, owns_loop
+from kernel_gym.experiments.runs.extension import check_extension, extends
 from kernel_gym.experiments.runs.figures import Over, RunOutcome, comparable, outcome
-from kernel_gym.experiments.runs.isolated_run import describe_error, end_runs, exit_reason, receive, start_run
+from kernel_gym.experiments.runs.isolated_run import RunProcesses, describe_error, shares_process
 from kernel_gym.experiments.runs.journal import Record
 from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.runs.run_plan import RunPlan
@@ -33,6 +33,8 @@ from kernel_gym.experiments.studies.study_definition import AGENT_FOLDER, MEMORY
 
 Watch = Callable[[int, int], None]
 """Called about once a second with: attempts on record, attempts in all."""
+
+Banks = Literal["all", "needed"]
 
 #: Attempts without a device that take about as long as the start of a process, which is mostly the import of libraries.
 SHORT_RUN = 1_000
@@ -73,12 +75,14 @@ class Study:
         if several := [label for label, count in labels.items() if count > 1]:
             raise ConfigError(f"{several[0]} would be run {labels[several[0]]} times: name each agent and seed once")
 
-    def run(self, parallel: int, watch: Watch) -> list[Failure]:
+    def run(self, parallel: int, watch: Watch, banks: Banks = "all") -> list[Failure]:
         """Run all shards that are not complete.
 
         Args:
             parallel: The number of shards that run at the same time.
             watch: Called about once a second with the attempts made and the attempts in all.
+            banks: Which shards on forecasts write their memory as a bank: `all`, or those that are `needed`, because
+                another shard begins with their memory.
 
         Returns:
             The shards that failed.
@@ -91,19 +95,19 @@ class Study:
             raise ConfigError(f"at least 1 run at a time is needed, not {parallel}")
         for shard in self.shards:
             self._check_extension(shard, RunFolder.open(self.path(shard), shard.config))
-        failures: list[Failure] = []
-        for wave in (
-            [shard for shard in self.shards if not shard.memory],
-            [shard for shard in self.shards if shard.memory],
-        ):
-            failed = {failure.shard for failure in failures}
-            ready = [shard for shard in wave if shard.memory not in failed]
-            failures += [
-                Failure(shard.label, f"its memory comes from {shard.memory}, which failed")
-                for shard in wave
-                if shard.memory in failed
-            ]
-            failures += list(self._wave(ready, parallel, watch))
+        waiting = [shard for shard in self.shards if not RunFolder(self.path(shard)).finished(shard.config)]
+        lines, total, shown = LineCounter(), self.total, float("-inf")
+
+        def show(now: bool = False) -> None:
+            nonlocal shown
+            if now or time.monotonic() - shown >= 1.0:
+                shown = time.monotonic()
+                watch(lines.count(self._journals()), total)
+
+        needed = {shard.memory if banks == "needed" else shard.label for shard in self.shards}
+        failures = list(self._run_waiting(waiting, parallel, show, needed))
+        if waiting:
+            show(now=True)
         return failures
 
     def _check_extension(self, shard: Shard, folder: RunFolder) -> None:
@@ -160,63 +164,65 @@ class Study:
     def _journal(self, shard: Shard) -> Path:
         return RunFolder(self.path(shard)).journal
 
-    def _wave(self, shards: Sequence[Shard], parallel: int, watch: Watch) -> Iterator[Failure]:
-        waiting = [shard for shard in shards if not RunFolder(self.path(shard)).finished(shard.config)]
-        lines, total, shown = LineCounter(), self.total, float("-inf")
+    def _run_waiting(
+        self, shards: Sequence[Shard], parallel: int, show: Callable[[], None], banks: Collection[str]
+    ) -> Iterator[Failure]:
+        """Run shards, several at a time; one that begins with the memory of another waits for it to end."""
+        waiting, failed = list(shards), set[str]()
+        with RunProcesses() as processes:
+            while waiting or processes.names:
+                for shard in self._ready(waiting, processes.names):
+                    if len(processes.names) >= parallel and not _is_short(shard):
+                        continue
+                    waiting.remove(shard)
+                    if reason := self._begin(shard, processes, failed, show, shard.label in banks):
+                        failed.add(shard.label)
+                        yield Failure(shard.label, reason)
+                for label, reason in processes.ended(timeout=1.0):
+                    if reason:
+                        failed.add(label)
+                        yield Failure(label, reason)
+                show()
 
-        def show(now: bool = False) -> None:
-            nonlocal shown
-            if now or time.monotonic() - shown >= 1.0:
-                shown = time.monotonic()
-                watch(lines.count(self._journals()), total)
+    @staticmethod
+    def _ready(waiting: Sequence[Shard], running: Sequence[str]) -> list[Shard]:
+        """Return the shards whose initial memory is complete or will not come, short ones first."""
+        coming = {*running, *(shard.label for shard in waiting)}
+        ready = [shard for shard in waiting if shard.memory not in coming]
+        return sorted(ready or ([] if running else waiting), key=lambda shard: not _is_short(shard))
 
-        short = [shard for shard in waiting if _is_short(shard)]
-        yield from self._run_here(short, show)
-        yield from self._run_apart([shard for shard in waiting if shard not in short], parallel, show)
-        if waiting:
-            show(now=True)
+    def _begin(
+        self,
+        shard: Shard,
+        processes: RunProcesses,
+        failed: Collection[str],
+        show: Callable[[], None],
+        keep_bank: bool,
+    ) -> str:
+        """Run a short shard, or start another in a process; return why that failed, or an empty text."""
+        if shard.memory in failed:
+            return f"its memory comes from {shard.memory}, which failed"
+        try:
+            self._copy_memory(shard)
+        except (KernelGymError, OSError) as error:
+            return describe_error(error)
+        if _is_short(shard):
+            return self._run_here(shard, show, keep_bank)
+        processes.start(shard.label, shard.config, self.path(shard), keep_bank)
+        return ""
 
-    def _run_here(self, shards: Sequence[Shard], show: Callable[[], None]) -> Iterator[Failure]:
-        """Run shards in this process, one after the other."""
+    def _run_here(self, shard: Shard, show: Callable[[], None], keep_bank: bool) -> str:
+        """Run a shard in this process; return why it failed, or an empty text."""
         from kernel_gym.experiments.runs.training import train  # imports slowly
 
-        for shard in shards:
-            activity.prepare(f"{shard.label}: {len(shard.tasks)} tasks without a device")
-            try:
-                self._copy_memory(shard)
-                train(shard.config, RunFolder(self.path(shard)), lambda *counts: show())
-            except Exception as error:
-                if not isinstance(error, KernelGymError):
-                    traceback.print_exc()
-                yield Failure(shard.label, describe_error(error))
-
-    def _run_apart(self, shards: Sequence[Shard], parallel: int, show: Callable[[], None]) -> Iterator[Failure]:
-        """Run shards in processes of their own, several at a time."""
-        waiting, running = list(shards), dict[Connection, tuple[Shard, BaseProcess]]()
+        activity.prepare(f"{shard.label}: {len(shard.tasks)} tasks without a device")
         try:
-            while waiting or running:
-                while waiting and len(running) < parallel:
-                    shard = waiting.pop(0)
-                    try:
-                        self._copy_memory(shard)
-                    except (KernelGymError, OSError) as error:
-                        yield Failure(shard.label, describe_error(error))
-                        continue
-                    messages, process = start_run(shard.config, self.path(shard))
-                    running[messages] = shard, process
-                for messages in set(running) & set(wait(list(running), timeout=1.0)):
-                    shard, process = running[messages]
-                    message = receive(messages)
-                    if isinstance(message, logging.LogRecord):
-                        message.__dict__["run"] = shard.label
-                        activity.LOGGER.handle(message)
-                    elif isinstance(message, str):
-                        del running[messages]
-                        if reason := exit_reason(messages, process, message):
-                            yield Failure(shard.label, reason)
-                show()
-        finally:
-            end_runs([process for _, process in running.values()])
+            train(shard.config, RunFolder(self.path(shard)), lambda *counts: show(), keep_bank)
+        except Exception as error:
+            if not isinstance(error, KernelGymError):
+                traceback.print_exc()
+            return describe_error(error)
+        return ""
 
     def _copy_memory(self, shard: Shard) -> None:
         """Copy what the shard begins with into its folder: memories of other tasks, and what the agent learned."""
@@ -236,7 +242,7 @@ class Study:
 def _is_short(shard: Shard) -> bool:
     """Return whether a shard runs in this process: without a device, few attempts, an agent that does not use Ray."""
     attempts = len(shard.tasks) * shard.config.budget * shard.config.rounds
-    return shard.config.env.offline and attempts <= SHORT_RUN and not owns_loop(shard.agent)
+    return attempts <= SHORT_RUN and shares_process(shard.config)
 
 
 class LineCounter:

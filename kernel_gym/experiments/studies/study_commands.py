@@ -17,7 +17,7 @@ from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.studies import model_studies, study_definition, tables
 from kernel_gym.experiments.studies.model_studies import STUDY_FILE
 from kernel_gym.experiments.studies.seed_curves import write_seed_curves
-from kernel_gym.experiments.studies.study import Failure, Study
+from kernel_gym.experiments.studies.study import Banks, Failure, Study
 from kernel_gym.experiments.studies.study_definition import StudyDefinition
 from kernel_gym.verdict import Policy
 
@@ -158,7 +158,13 @@ class ModelAccess:
 DEFAULT_ACCESS = ModelAccess()
 
 
-def run(request: StudyRequest, folder: Path, parallel: int, access: ModelAccess = DEFAULT_ACCESS) -> list[Failure]:
+def run(
+    request: StudyRequest,
+    folder: Path,
+    parallel: int,
+    access: ModelAccess = DEFAULT_ACCESS,
+    banks: Banks = "all",
+) -> list[Failure]:
     """Run the shards that are not complete, with progress; return those that failed."""
     asks_model = model_studies.asks_model(study_definition.load(request.name))
     if access.replay is not None:
@@ -180,7 +186,7 @@ def run(request: StudyRequest, folder: Path, parallel: int, access: ModelAccess 
         watch = stack.enter_context(show_progress(title, study.done))
         if asks_model and waiting and access.replay is None:
             stack.enter_context(model_studies.serving(access.author, access.model, waiting, parallel))
-        return study.run(parallel, watch)
+        return study.run(parallel, watch, banks)
 
 
 def write_results(request: StudyRequest, folder: Path) -> str:

@@ -32,6 +32,15 @@ def test_curves_of_a_long_run_are_thinned_and_short_ones_are_whole(tmp_path: Pat
         assert abs(len(_points(tmp_path / str(3 * POINTS), tag)) - POINTS) <= 1, tag
 
 
+def test_runs_on_forecasts_have_a_point_of_every_curve_for_each_iteration(tmp_path: Path) -> None:
+    events = Events(tmp_path, resolve(overrides={"env": {"forecast": True}}), 20, batch=5)
+    for step in range(1, 21):
+        events.attempt({"reward/mean": step, f"latency/{step % 5}": step}, step)
+    events.close()
+    assert _points(tmp_path, "reward/mean") == [5, 10, 15, 20]
+    assert _points(tmp_path, "latency/3") == [5, 10, 15, 20]
+
+
 def test_metrics_of_a_learners_iterations_are_written(tmp_path: Path) -> None:
     """Its iterations need not end where points of the curves are due: 512 attempts an iteration, a point every 500."""
     events = Events(tmp_path, resolve(), 500 * POINTS)

@@ -37,7 +37,7 @@ def test_an_arm_begins_with_the_memory_of_another(tmp_path: Path) -> None:
 
 
 def test_the_studies_use_context_value_without_the_authors_prior(tmp_path: Path) -> None:
-    for name in ("main", "unseen", "sensitivity"):
+    for name in ("main", "unseen", "sensitivity", "sensitivity-calibrated", "placebo-calibrated"):
         shards = [
             shard for shard in StudyRequest(name, "quick").study(tmp_path).shards if shard.agent == "context-value"
         ]

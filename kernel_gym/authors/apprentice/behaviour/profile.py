@@ -189,10 +189,14 @@ def profile_members(name: str) -> tuple[dict[str, float], ...]:
 
 
 def _constants(name: str) -> dict[str, Any]:
-    """Return what a profile's file says."""
+    """Return what a profile's file says; `like: other` takes the rest from another, for its members too."""
     packaged = resources.files(__package__).joinpath("profiles", f"{name}.yaml")
     file = packaged if packaged.is_file() or not name.endswith(".yaml") else Path(name)
     if not file.is_file():
         raise ConfigError(f"unknown author profile {name!r}; known: {', '.join(profile_names())}")
     constants: dict[str, Any] = {"name": Path(name).stem, **parse_yaml(file.read_text())}
+    if like := constants.pop("like", ""):
+        base = _constants(like)
+        own = {key: value for key, value in constants.items() if key not in ("name", "about")}
+        return base | constants | {"members": [member | own for member in base.get("members", ())]}
     return constants

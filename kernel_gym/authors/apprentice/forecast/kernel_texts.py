@@ -238,6 +238,8 @@ class TaskTexts:
         self._texts: dict[tuple[Schedule, int], KernelText] = {}
         self._mistakes: dict[tuple[Schedule, int, int], MistakeText] = {}
         self._home: dict[int, Schedule | None] = {}
+        #: Content addresses of kernels, by what tells them apart.
+        self.digests: dict[tuple[Any, ...], str] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._find, (self.task,)

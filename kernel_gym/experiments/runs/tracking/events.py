@@ -51,16 +51,23 @@ class Events:
         config: The run's configuration.
         attempts: The number of attempts in the whole run.
         tracker: The run at Weights & Biases that gets scalars and images, too.
+        batch: The number of tasks that are worked on in lock-step. On forecasts, whose attempts take no longer than
+            writing them down, curves have at most one point for each of these iterations.
     """
 
-    def __init__(self, folder: Path, config: RunConfig, attempts: int, tracker: WandbRun | None = None) -> None:
+    def __init__(
+        self, folder: Path, config: RunConfig, attempts: int, tracker: WandbRun | None = None, batch: int = 1
+    ) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
         self._writer = SummaryWriter(str(folder))
         self._writer.add_custom_scalars(RUN_CHARTS)
         self._config, self._attempts, self._tracker = config, attempts, tracker
-        self._every = max(1, attempts // POINTS)
+        self._iterations = max(1, attempts // POINTS)
+        self._every = max(self._iterations, batch if config.env.offline else 1)
         self._last_agent_point = -1
+        #: Curves that have changed since their last point.
+        self._changed: dict[str, float] = {}
 
     def close(self) -> None:
         """Write what is buffered and close the file."""
@@ -74,9 +81,11 @@ class Events:
             self._tracker.log({f"{prefix}{name}": value for name, value in metrics.items()}, step)
 
     def attempt(self, metrics: Mapping[str, float], step: int) -> None:
-        """Write the curves after an attempt, if a point is due."""
-        if self._due(step):
-            self.scalars("", metrics, step)
+        """Write all curves that have changed, if a point is due after this attempt."""
+        self._changed |= metrics
+        if step % self._every == 0:
+            self.scalars("", self._changed, step)
+            self._changed = {}
 
     def agent(self, metrics: Mapping[str, float], step: int) -> None:
         """Write what the agent reports about itself, at most once per point of a curve."""
@@ -84,12 +93,9 @@ class Events:
             self._last_agent_point = step // self._every
             self.scalars("agent/", metrics, step)
 
-    def _due(self, step: int) -> bool:
-        return step % self._every == 0
-
     def values(self, values: Values, iteration: int, step: int) -> None:
         """Write the distribution of an agent's values for each stage, if a point is due."""
-        if not self._due(iteration):
+        if iteration % self._iterations:
             return
         by_stage: dict[str, list[float]] = defaultdict(list)
         for (stage, *_), value in values.items():
