@@ -56,8 +56,7 @@ class Variant:
     @property
     def digest(self) -> str:
         """The content address of the kernel; worked out once for all attempts that lead to it."""
-        _, *decisions = self.key
-        digests, which = self.texts.digests, tuple(decisions)
+        digests, which = self.texts.digests, self.key[1:]
         if which not in digests:
             digests[which] = Kernel(self.source, "ascendc").digest
         return digests[which]
@@ -81,8 +80,8 @@ class ForecastKernel(Kernel):
         variant: Variant = self.__dict__["variant"]
         return variant.source
 
-    @property
-    def digest(self) -> str:  # type: ignore[override]
+    @cached_property
+    def digest(self) -> str:
         """The content address of the kernel."""
         variant: Variant = self.__dict__["variant"]
         return variant.digest

@@ -57,3 +57,12 @@ def test_a_weaker_author_is_the_strong_one_with_less_skill() -> None:
             update={"skill": 0, "name": "", "about": "", "person": 0}
         )
         assert len({strong.person, weaker.person, weakest.person}) == 3
+
+
+def test_a_placebo_is_a_member_that_reads_nothing_with_more_skill() -> None:
+    for number in range(16):
+        member, placebo = (load_profile(f"{name}~{number}") for name in ("calibrated", "calibrated-placebo"))
+        assert not placebo.reads
+        assert placebo.skill > member.skill
+        own = {"skill": 0.0, "reads": True, "name": "", "about": ""}
+        assert placebo.model_copy(update=own) == member.model_copy(update=own)
