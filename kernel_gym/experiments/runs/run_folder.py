@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -391,6 +392,7 @@ def _version(package: str) -> str | None:
         return None
 
 
+@lru_cache(maxsize=1)
 def _commit() -> str | None:
     """Return the commit of the checkout, with `+` if it has changes; None outside a checkout."""
     here = Path(__file__).parent
