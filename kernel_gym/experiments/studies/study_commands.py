@@ -178,7 +178,8 @@ def run(
         plugins.load("kernel_gym.agents", agent)
     _write_study_file(request, folder)
     contenders = len({shard.contender for shard in study.shards})
-    waiting = [shard for shard in study.shards if shard not in study.complete()]
+    complete = {shard.label for shard in study.complete()}
+    waiting = [shard for shard in study.shards if shard.label not in complete]
     with ExitStack() as stack:
         if asks_model:
             stack.enter_context(model_studies.judging(access.unsafe))
