@@ -247,10 +247,10 @@ class Dispatcher:
         errors = self._ray.exceptions
         try:
             verdict = self._ray.get(reference)
-        except errors.RayTaskError as error:  # raised by the verifier, which goes on: bad input
-            request.future.set_exception(error.cause if isinstance(error.cause, KernelGymError) else error)
         except errors.ObjectLostError:
             self._compile_in_actors([request])
+        except errors.RayTaskError as error:  # raised by the verifier, which goes on: bad input
+            request.future.set_exception(error.cause if isinstance(error.cause, KernelGymError) else error)
         except errors.RayError as error:
             self._repeat(request, error)
             self._replace(actor)

@@ -67,11 +67,17 @@ class Judge:
             device.close()
 
     def judge(self, kernel: Kernel, task: Task, secret: bytes, packed: PackedBuild | None = None) -> Verdict:
-        """Return the verdict of a kernel, drawn from the driver's secret; None as its build: it is compiled here."""
+        """Return the verdict of a kernel, drawn from the driver's secret.
+
+        The kernel is compiled here if it comes without a build, or with one by a compiler that differs from this one.
+        """
         if secret not in self._verifiers:
             device = _make(self._device, self._options)
             self._verifiers[secret] = Verifier(device, secret=secret, policy=self._policy)
-        return self._verifiers[secret].submit(kernel, task, packed).result()
+        verifier = self._verifiers[secret]
+        if packed is not None and packed.identity != verifier.device.identity():
+            packed = None
+        return verifier.submit(kernel, task, packed).result()
 
 
 def compile_packed(device: str, options: Mapping[str, Any], kernel: Kernel, task: Task) -> Any:
