@@ -7,29 +7,20 @@ the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import chain, islice
 from math import ceil
 
 import numpy as np
 
 from kernel_gym.hardware.device import Build, Device, Inputs, Run
-from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.verdict import Incorrect
 from kernel_gym.verifier.expected import Expected, wrong_elements
-from kernel_gym.verifier.hidden_sizes import aligned_case, edge_cases, hidden_cases
+from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.patterns import Mismatch, locate, without_numbers
-from kernel_gym.verifier.reference import References, ValueSet
-from kernel_gym.verifier.secret import Seeds
-from kernel_gym.verifier.values import Array, Kind
+from kernel_gym.verifier.reference import ValueSet
+from kernel_gym.verifier.values import Array
 
-SMOKE: tuple[Kind, ...] = ("normal",)
-PUBLIC: tuple[Kind, ...] = ("normal", "stress")
-HIDDEN: tuple[Kind, ...] = ("normal", "normal", "integers", "stress", "structured")
 #: Bytes that outputs are filled with before a run: NaN in every float type, so that an output that was never written
 #: cannot pass for zero; and a large number.
 POISON, OTHER_POISON = 0xFF, 0x7B
@@ -53,45 +44,14 @@ class Checked:
     warnings: tuple[str, ...] = ()
 
 
-def schedule(references: References, task: Task, kernel: Kernel) -> Iterator[ValueSet]:
-    """Yield the value sets that a kernel is checked on, in order."""
-    for case, kind, slot in _slots(task, references.seeds(kernel, task)):
-        yield references.draw(task, case, kind, slot, kernel)
-
-
-def _slots(task: Task, seeds: Seeds) -> Iterator[tuple[Case, Kind, str]]:
-    """Yield case, kind and name of each set. Hidden sizes are drawn when they are needed: many kernels fail before."""
-    yield from ((task.public, kind, f"smoke{i}") for i, kind in enumerate(SMOKE))
-    yield from ((task.public, kind, f"public{i}") for i, kind in enumerate(PUBLIC))
-    for case in hidden_cases(task, seeds):
-        yield from ((case, kind, f"hidden{i}") for i, kind in enumerate(HIDDEN))
-    aligned = aligned_case(task, seeds)
-    if aligned is not None:
-        yield from ((aligned, kind, f"aligned{i}") for i, kind in enumerate(SMOKE))
-    for case in edge_cases(task, seeds):
-        yield from ((case, kind, f"edge{i}") for i, kind in enumerate(SMOKE))
-
-
-def _ahead(sets: Iterator[ValueSet]) -> Iterator[ValueSet]:
-    """Yield value sets, each drawn while the device runs the kernel on the one before."""
-
-    def draw() -> ValueSet | None:
-        return next(sets, None)
-
-    with ThreadPoolExecutor(1) as beside:
-        following = beside.submit(draw)
-        while (values := following.result()) is not None:
-            following = beside.submit(draw)
-            yield values
-
-
-def check(device: Device, build: Build, task: Task, references: References) -> Checked | Incorrect:
+def check(device: Device, build: Build, task: Task, sets: KernelValues) -> Checked | Incorrect:
     """Run the kernel on its value sets and stop at the first failure."""
     checked = Checked()
     first: tuple[ValueSet, Run] | None = None
     effort = 0
-    sets = schedule(references, task, build.kernel)
-    for values in chain(islice(sets, len(SMOKE)), _ahead(sets)):
+    for values in sets.checks():
+        if not _is_public(values):
+            sets.start_timing()
         run = check_one(device, build, task, values)
         if isinstance(run, Incorrect):
             return replace(run, plain=bool(run.plain and checked.plain)) if run.plain is not None else run

@@ -22,6 +22,7 @@ from kernel_gym.verdict import Cheated, Feasible, Gate, Incorrect, Policy, Uncom
 from kernel_gym.verifier import correctness, latency_clocked, latency_simulated, reference_policy
 from kernel_gym.verifier.diagnostics import explain
 from kernel_gym.verifier.inspection import Inspect
+from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.reference import References
 from kernel_gym.verifier.rules import Finding
 from kernel_gym.verifier.screening import assembly, binary, dialect
@@ -90,8 +91,22 @@ class Gates:
             refused: Verdict | None = _screen(submission, source)
         if refused:
             return refused
+        with KernelValues(self.references, task, kernel) as sets:
+            verdict = self._compile_and_run(device, submission, source, sets, packed, clock)
+        return self._inspected(verdict, kernel, task) if isinstance(verdict, Feasible) else verdict
+
+    def _compile_and_run(
+        self,
+        device: Device,
+        submission: Submission,
+        source: Source | None,
+        sets: KernelValues,
+        packed: PackedBuild | None,
+        clock: _Clock,
+    ) -> Verdict:
+        task = sets.task
         with clock.gate("compile"):
-            build = _compile(device, submission, task, source, packed)
+            build = self._compile(device, submission, source, sets, packed)
         if isinstance(build, Uncompilable):
             return build
         with clock.gate("binary"):
@@ -99,23 +114,41 @@ class Gates:
         if refused:
             return refused
         with clock.gate("correctness"):
-            checked = self._check(device, build, task)
+            checked = self._check(device, build, task, sets)
         if isinstance(checked, Incorrect):
             return _without_kernel(checked) or checked
         if computing := _computed_by_torch(checked):
             return computing
         with clock.gate("latency"):
-            timed = self._measure(device)(device, build, task, checked, self.references)
+            timed = self._measure(device)(device, build, task, checked, sets)
         if isinstance(timed, Incorrect):
             return _without_kernel(timed) or timed
         if not isinstance(timed, latency_simulated.Timed):
             return timed
-        return self._inspected(_feasible(timed, checked, kernel), kernel, task)
+        return _feasible(timed, checked, submission.kernel)
 
-    def _check(self, device: Device, build: Build, task: Task) -> correctness.Checked | Incorrect:
+    def _compile(
+        self,
+        device: Device,
+        submission: Submission,
+        source: Source | None,
+        sets: KernelValues,
+        packed: PackedBuild | None,
+    ) -> Build | Uncompilable:
+        """Check the rules of the device's own compiler, then run the compiler of this machine."""
+        kernel = submission.kernel
+        mistakes = dialect.lint(source, submission.device_part) if source and kernel.language == "ascendc" else ()
+        if mistakes:
+            return _uncompilable(mistakes, submission)
+        if self.policy == "strict":
+            sets.start()
+        build = device.build(kernel, sets.task) if packed is None else _unpack(device, packed)
+        return build if build.ok else _uncompilable(build.diagnostics, submission)
+
+    def _check(self, device: Device, build: Build, task: Task, sets: KernelValues) -> correctness.Checked | Incorrect:
         if self.policy == "reference":  # the runs that are timed are the only ones
             return correctness.Checked()
-        return correctness.check(device, build, task, self.references)
+        return correctness.check(device, build, task, sets)
 
     def _measure(self, device: Device) -> Callable[..., latency_simulated.Outcome]:
         if self.policy == "reference":
@@ -164,18 +197,6 @@ def _screen(submission: Submission, source: Source | None) -> Cheated | None:
         if finding := source_screen.screen_host(read(text)):
             return _cheated("screen", finding, part)
     return None
-
-
-def _compile(
-    device: Device, submission: Submission, task: Task, source: Source | None, packed: PackedBuild | None
-) -> Build | Uncompilable:
-    """Check the rules of the device's own compiler, then run the compiler of this machine."""
-    kernel = submission.kernel
-    mistakes = dialect.lint(source, submission.device_part) if source and kernel.language == "ascendc" else ()
-    if mistakes:
-        return _uncompilable(mistakes, submission)
-    build = device.build(kernel, task) if packed is None else _unpack(device, packed)
-    return build if build.ok else _uncompilable(build.diagnostics, submission)
 
 
 def _unpack(device: Device, packed: PackedBuild) -> Build:

@@ -14,6 +14,7 @@ from kernel_gym.hardware.device import Build, Clocked, Device, Run, Timing
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Cheated, Incorrect, Profile
 from kernel_gym.verifier.correctness import POISON, Checked, failed, refuse
+from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.latency_simulated import Outcome, Timed, cheated
 from kernel_gym.verifier.reference import References, ValueSet
 
@@ -29,17 +30,17 @@ ROUNDS, MANY, MANY_LARGE = 2, 9, 5
 CLOCK_STEP_US = 0.5
 
 
-def measure(device: Device, build: Build, task: Task, checked: Checked, references: References) -> Outcome:
+def measure(device: Device, build: Build, task: Task, checked: Checked, sets: KernelValues) -> Outcome:
     """Run the latency gate on a device with a clock."""
     assert isinstance(device, Clocked)
     signature = task.instance(task.timing).signature
     large = signature.nbytes > LARGE_BYTES
-    sets = references.several(task, task.timing, "mixed", "timed", build.kernel, FEWER if large else SETS)
-    timing = _timing(device, build, task, sets)
+    others = sets.references.shared(task, task.timing, "mixed", "timed", build.kernel, (FEWER if large else SETS) - 1)
+    timing = _timing(device, build, task, [sets.timing(), *others])
     if not isinstance(timing, Timing):
         return timing
     if is_faster_when_known(timing):
-        refused = _remembering(device, build, task, references, MANY_LARGE if large else MANY)
+        refused = _remembering(device, build, task, sets.references, MANY_LARGE if large else MANY)
         if refused:
             return refused
     run = timing.runs[0]

@@ -10,7 +10,6 @@ sizes, from which their latency is extrapolated.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -22,13 +21,12 @@ from kernel_gym.verdict import Cheated, Incorrect, Profile
 from kernel_gym.verifier import growth, rules
 from kernel_gym.verifier.correctness import POISON, STOPPED, Checked, failed, refuse
 from kernel_gym.verifier.expected import wrong_elements
+from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.patterns import is_poison
-from kernel_gym.verifier.reference import References, ValueSet
+from kernel_gym.verifier.reference import ValueSet
 from kernel_gym.verifier.values import Array
 
 _BOOK = rules.load("latency")
-#: Above this many bytes of tensors the kernel runs while the reference computes; rarely one of its runs is in vain.
-LARGE_BYTES = 16 << 20
 #: Size ratio from which growth is extrapolated.
 SMALLER = 0.5
 #: Share of the expected progress that a kernel which was stopped must have made, in what it touched and what it wrote.
@@ -54,16 +52,16 @@ def cheated(rule: str, detail: str) -> Cheated:
     return Cheated(f"{broken.reason} ({detail}): {broken.hint}", gate="latency", rule=rule)
 
 
-def measure(device: Device, build: Build, task: Task, checked: Checked, references: References) -> Outcome:
+def measure(device: Device, build: Build, task: Task, checked: Checked, sets: KernelValues) -> Outcome:
     """Run the latency gate on a simulated device."""
-    return _Measurement(device, build, task, references).result()
+    return _Measurement(device, build, task, sets).result()
 
 
 class _Measurement:
     """The measurement of one kernel."""
 
-    def __init__(self, device: Device, build: Build, task: Task, references: References) -> None:
-        self.device, self.build, self.task, self.references = device, build, task, references
+    def __init__(self, device: Device, build: Build, task: Task, sets: KernelValues) -> None:
+        self.device, self.build, self.task, self.sets = device, build, task, sets
         self.signature = task.instance(task.timing).signature
 
     def result(self) -> Outcome:
@@ -79,16 +77,11 @@ class _Measurement:
         return Timed(latency, run.profile or Profile())
 
     def _timed_run(self) -> tuple[ValueSet, Run]:
-        """Run the kernel at the timing sizes; on large tensors the reference computes beside the device."""
-        runs: list[Future[Run]] = []
-
-        def start(values: tuple[Array, ...]) -> None:
-            if self.signature.nbytes > LARGE_BYTES:
-                runs.append(beside.submit(self._run, self.task.timing, values))
-
-        with ThreadPoolExecutor(1) as beside:
-            values = self.references.draw(self.task, self.task.timing, "mixed", "timed", self.build.kernel, start)
-        return values, runs[-1].result() if runs else self._run(values.case, values.values)
+        """Run the kernel beside the reference, and again if that is not defined on the first inputs."""
+        inputs = self.sets.timing_inputs()
+        run = self._run(self.task.timing, inputs)
+        values = self.sets.timing()
+        return values, run if values.values is inputs else self._run(values.case, values.values)
 
     def _extrapolate(self, stopped: Run, values: ValueSet) -> Outcome:
         """Return the latency of a kernel that is too slow to run, extrapolated from two sizes at which it is computed.
@@ -120,7 +113,7 @@ class _Measurement:
         for case, signature in self._smaller_cases():
             if signature.nbytes > most:
                 continue
-            values = self.references.draw(self.task, case, "normal", "slow", self.build.kernel)
+            values = self.sets.references.draw(self.task, case, "normal", "slow", self.build.kernel)
             run = self._run(case, values.values)
             if _is_stopped(run):
                 continue

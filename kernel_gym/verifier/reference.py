@@ -80,14 +80,12 @@ class References:
         """Return the kernel's own value set for one use of it, named by `slot`; see `make` for `meanwhile`."""
         return make(task, case, kind, self.seeds(kernel, task), slot, meanwhile)
 
-    def several(self, task: Task, case: Case, kind: Kind, slot: str, kernel: Kernel, count: int) -> list[ValueSet]:
-        """Return the kernel's own value set and up to `SHARED` others, which large tensors can afford."""
+    def shared(self, task: Task, case: Case, kind: Kind, slot: str, kernel: Kernel, count: int) -> list[ValueSet]:
+        """Return up to `SHARED` sets beside the kernel's own, which large tensors can afford."""
         seeds = self.seeds(kernel, task)
         first = seeds.integer("shared", slot)
-        numbers = [(first + step) % SHARED for step in range(count - 1)]
-        return [make(task, case, kind, seeds, slot)] + [
-            self._shared(task, case, kind, seeds.shared, f"{slot}{number}") for number in numbers
-        ]
+        numbers = [(first + step) % SHARED for step in range(count)]
+        return [self._shared(task, case, kind, seeds.shared, f"{slot}{number}") for number in numbers]
 
     def _shared(self, task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str) -> ValueSet:
         key = (seeds, case, kind, slot)

@@ -20,9 +20,10 @@ from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.verdict import Incorrect, Profile
 from kernel_gym.verifier.correctness import OTHER_POISON, PLAIN, POISON, Checked, distinct, failed, run_patiently
 from kernel_gym.verifier.expected import Expected
+from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.latency_simulated import Outcome, Timed, cheated
 from kernel_gym.verifier.patterns import Mismatch, locate
-from kernel_gym.verifier.reference import References, evaluate
+from kernel_gym.verifier.reference import evaluate
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import Array
 
@@ -33,10 +34,10 @@ TRIALS, FEWER, LARGE_BYTES, LARGE_WORK = 5, 2, 16 << 20, 100_000_000
 CASE, PLACE = "reference", "at the reference's shapes"
 
 
-def measure(device: Device, build: Build, task: Task, checked: Checked, references: References) -> Outcome:
+def measure(device: Device, build: Build, task: Task, checked: Checked, sets: KernelValues) -> Outcome:
     """Run, compare and time a kernel at the reference's own shapes; `checked` takes its warnings."""
     signature = task.instance(task.timing).signature
-    seeds = references.seeds(build.kernel, task)
+    seeds = sets.references.seeds(build.kernel, task)
     large = signature.nbytes > LARGE_BYTES or task.instance(task.timing).work() > LARGE_WORK
     count = FEWER if large else TRIALS
     trials = [_trial(task, seeds, number) for number in range(count)]

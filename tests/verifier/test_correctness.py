@@ -15,15 +15,17 @@ from kernel_gym.suites import find_task
 from kernel_gym.tasks.specs import TensorSpec
 from kernel_gym.verdict import from_json
 from kernel_gym.verifier import correctness
-from kernel_gym.verifier.correctness import POISON, Checked, check, compare, schedule
+from kernel_gym.verifier.correctness import POISON, Checked, check, compare
 from kernel_gym.verifier.expected import Expected, wrong_elements
+from kernel_gym.verifier.kernel_values import KernelValues, schedule
 from kernel_gym.verifier.reference import References, evaluate, expect, make
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import RUNGS, draw
 
 
 def judge(device, task, kernel, references=None):
-    return check(device, device.build(kernel, task), task, references or References())
+    with KernelValues(references or References(), task, kernel) as sets:
+        return check(device, device.build(kernel, task), task, sets)
 
 
 KERNEL = Kernel("a kernel")
@@ -188,7 +190,7 @@ def test_integers_and_truth_values_are_listed_as_they_are(device, make_task, pyt
 def test_references_stay_within_their_memory(relu):
     references = References(limit_bytes=20_000)
     for text in "abcdef":
-        assert len(references.several(relu, relu.public, "normal", "timed", Kernel(text), 4)) == 4
+        assert len(references.shared(relu, relu.public, "normal", "timed", Kernel(text), 3)) == 3
         assert references._bytes <= 20_000
 
 

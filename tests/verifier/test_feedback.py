@@ -12,6 +12,7 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.suites import find_task
 from kernel_gym.verdict import Incorrect
 from kernel_gym.verifier.correctness import Checked, check
+from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.patterns import without_numbers
 from kernel_gym.verifier.reference import References
 
@@ -37,7 +38,7 @@ def feedback(device, task, python_kernel, action, secret, place="x.shape[0] != 8
     """Return the feedback on a kernel that fails with the number `secret` wherever `place` holds."""
     body = f"x = a.load(0)\ny = np.maximum(x, 0)\nsecret = {secret}\nif {place}:\n    {action}\na.store(0, y)\nreturn 0"
     kernel = python_kernel(body)
-    verdict = check(device, device.build(kernel, task), task, References())
+    verdict = check(device, device.build(kernel, task), task, KernelValues(References(), task, kernel))
     assert isinstance(verdict, Incorrect)
     return verdict.feedback
 
@@ -84,7 +85,7 @@ def test_warnings_of_hidden_sizes_have_no_numbers(relu, python_kernel, make_devi
 
     device = Warning()
     kernel = python_kernel("a.store(0, np.maximum(a.load(0), 0))\nreturn 0")
-    checked = check(device, device.build(kernel, relu), relu, References())
+    checked = check(device, device.build(kernel, relu), relu, KernelValues(References(), relu, kernel))
     assert isinstance(checked, Checked)
     assert set(checked.warnings) == {"SLOW_False line 4: 8 rows at 0x8"}
 
@@ -121,7 +122,7 @@ def test_answers_cannot_be_learned_from_feedback(device, make_task, python_kerne
     task, table = make_task(SUM), {}
     for _ in range(80):
         kernel = python_kernel(TABLE.format(table=table).strip())
-        verdict = check(device, device.build(kernel, task), task, References())
+        verdict = check(device, device.build(kernel, task), task, KernelValues(References(), task, kernel))
         assert isinstance(verdict, Incorrect)
         learned = re.search(r"returned (-?\d+):(\d+)", verdict.feedback)
         assert learned is not None
@@ -186,7 +187,7 @@ def test_feedback_of_the_simulator_does_not_show_a_number(simulator, action, exi
         source = ASCEND.replace("ACTION", action).replace("EXIT", exit).replace("SECRET", number)
         build = simulator.build(Kernel(source), task)
         assert build.ok, build.diagnostics
-        verdict = check(simulator, build, task, References())
+        verdict = check(simulator, build, task, KernelValues(References(), task, build.kernel))
         assert isinstance(verdict, Incorrect)
         assert verdict.case == "hidden", verdict.feedback
         texts.append(verdict.feedback)

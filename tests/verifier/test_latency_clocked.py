@@ -23,10 +23,12 @@ from kernel_gym.verdict import Cheated, Incorrect
 from kernel_gym.verifier import latency_clocked
 from kernel_gym.verifier.correctness import Checked
 from kernel_gym.verifier.expected import Expected
+from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.latency_simulated import Timed
 from kernel_gym.verifier.reference import References, ValueSet
 
 TASK = suites.find_task("level1/relu")
+BUILD = Build(Kernel("", "cuda"))
 CALLS = 30
 #: Factor of a call's time by its number since the device was made, and whether its values are new to the kernel.
 Noise = Callable[[int, random.Random], float]
@@ -96,14 +98,17 @@ class StubReferences:
         expected = (Expected(truth, np.ones(1, bool)),)
         return ValueSet(TASK.timing, "mixed", 0, (truth.astype(np.float32),), expected)
 
-    def several(self, *arguments: object) -> list[ValueSet]:
+    def shared(self, *arguments: object) -> list[ValueSet]:
         return [self.draw() for _ in range(cast(int, arguments[-1]))]
+
+
+def stub_values() -> KernelValues:
+    return KernelValues(cast(References, StubReferences()), TASK, BUILD.kernel)
 
 
 def judged(cost: tuple[float, float], noise: Noise, seed: int) -> tuple[Any, StubClock]:
     device = StubClock(cost, noise, seed)
-    build, references = Build(Kernel("", "cuda")), cast(References, StubReferences())
-    return latency_clocked.measure(cast(Device, device), build, TASK, Checked(), references), device
+    return latency_clocked.measure(cast(Device, device), BUILD, TASK, Checked(), stub_values()), device
 
 
 def quiet(call: int, rng: random.Random) -> float:
@@ -187,8 +192,8 @@ def test_the_values_of_the_second_measurement_are_new_and_compared() -> None:
             wrong = tuple(Run("ok", outputs=(np.float32([0.5]),), latency_us=1.0) for _ in sets)
             return Timing(wrong, timing.firsts, timing.repeats)
 
-    device, references = WrongLater((100.0, 30.0), quiet, 1), cast(References, StubReferences())
-    outcome = latency_clocked.measure(cast(Device, device), Build(Kernel("", "cuda")), TASK, Checked(), references)
+    device = WrongLater((100.0, 30.0), quiet, 1)
+    outcome = latency_clocked.measure(cast(Device, device), BUILD, TASK, Checked(), stub_values())
     assert isinstance(outcome, Incorrect)
     assert outcome.cause == "mismatch"
 

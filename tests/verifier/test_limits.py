@@ -13,6 +13,7 @@ from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Incorrect
 from kernel_gym.verifier import correctness
 from kernel_gym.verifier.correctness import MOST_LIMITS, WORK_PER_LIMIT, Checked, check, run_patiently
+from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.reference import References
 
 PRODUCT = "x = a.load(0)\na.store(0, x @ x.T)\nreturn 0"
@@ -46,13 +47,13 @@ def product(make_task, rows: int) -> Task:
 def test_a_task_with_much_work_gets_a_higher_limit(slow_device, make_task, python_kernel):
     task, kernel = product(make_task, 160), python_kernel(PRODUCT)
     assert 160 * 160 * 256 <= task.instance(task.public).work() < 2 * 160 * 160 * 256
-    assert isinstance(check(slow_device, Build(kernel), task, References()), Checked)
+    assert isinstance(check(slow_device, Build(kernel), task, KernelValues(References(), task, kernel)), Checked)
     assert set(slow_device.efforts) == {1, 7}
 
 
 def test_there_is_a_highest_limit_and_a_clear_line(slow_device, make_task, python_kernel):
     task, kernel = product(make_task, 320), python_kernel(PRODUCT)
-    verdict = check(slow_device, Build(kernel), task, References())
+    verdict = check(slow_device, Build(kernel), task, KernelValues(References(), task, kernel))
     assert isinstance(verdict, Incorrect)
     assert (verdict.cause, verdict.rule) == ("timeout", "BUDGET")
     assert "within the limit of instructions: it is too slow, or a loop never ends" in verdict.feedback
@@ -70,7 +71,7 @@ def test_a_small_task_is_not_run_again(slow_device, relu, python_kernel):
 def test_all_checks_together_have_a_limit(slow_device, relu, python_kernel, monkeypatch):
     monkeypatch.setattr(correctness, "MOST_EFFORT", 2500)
     kernel = python_kernel("a.store(0, np.maximum(a.load(0), 0))\nreturn 0")
-    verdict = check(slow_device, Build(kernel), relu, References())
+    verdict = check(slow_device, Build(kernel), relu, KernelValues(References(), relu, kernel))
     assert isinstance(verdict, Incorrect)
     assert (verdict.cause, verdict.rule) == ("timeout", "BUDGET")
     assert "did not end its checks" in verdict.feedback

@@ -8,8 +8,8 @@ from kernel_gym.disk_cache import cache_folder
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites.problem_files import load_file
 from kernel_gym.verifier import Verifier
-from kernel_gym.verifier.correctness import schedule
 from kernel_gym.verifier.hidden_sizes import aligned_case, edge_cases, hidden_cases
+from kernel_gym.verifier.kernel_values import KernelValues, schedule
 from kernel_gym.verifier.reference import References
 from kernel_gym.verifier.secret import PUBLISHED, Seeds, fingerprint, secret_for
 
@@ -219,8 +219,9 @@ def test_sizes_of_a_file_from_outside_are_drawn_too_and_its_parameters_stay(tmp_
         assert dict(case.sizes)["features"] == 64
 
 
-def test_several_sets_begin_with_the_kernels_own(relu):
+def test_beside_its_own_set_a_kernel_meets_sets_that_others_meet_too(relu):
     references = References()
-    first, second = (references.several(relu, relu.public, "normal", "timed", Kernel(text), 3) for text in "ab")
-    assert not np.array_equal(first[0].values[0], second[0].values[0])
-    assert {id(values) for values in first[1:]} & {id(values) for values in second[1:]}
+    first, second = (references.shared(relu, relu.timing, "mixed", "timed", Kernel(text), 2) for text in "ab")
+    assert {id(values) for values in first} & {id(values) for values in second}
+    own = [KernelValues(references, relu, Kernel(text)).timing().values[0] for text in "ab"]
+    assert not np.array_equal(*own)

@@ -59,15 +59,6 @@ def test_the_run_that_is_timed_is_the_run_that_is_compared(relu, python_kernel, 
     assert [inputs.signature for inputs in runs].count(relu.instance(relu.timing).signature) == 1
 
 
-def test_a_run_beside_the_reference_gives_the_same_verdict(verifier, relu, python_kernel, monkeypatch):
-    wrong = RELU.replace("a.op", "a.outputs[0].flat[-1] = 9 if a.large else a.outputs[0].flat[-1]\na.op")
-    before = [verifier.verify(python_kernel(text), relu) for text in (RELU, wrong)]
-    monkeypatch.setattr("kernel_gym.verifier.latency_simulated.LARGE_BYTES", 0)
-    with Verifier(verifier.device.fork(), cache=False) as another:
-        assert [another.verify(python_kernel(text), relu) for text in (RELU, wrong)] == before
-    assert [verdict.outcome for verdict in before] == ["feasible", "incorrect"]
-
-
 def test_honest_kernels_may_branch_on_large_sizes(verifier, relu, python_kernel):
     honest = "x = a.load(0)\na.store(0, np.maximum(x, 0))\nif a.large: a.op('Relu', block=9)\nreturn 0"
     verdict = verifier.verify(python_kernel(honest), relu)
