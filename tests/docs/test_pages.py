@@ -173,6 +173,19 @@ def test_every_cause_of_an_attack_is_explained() -> None:
         assert re.search(rf"^\| {id} \|", text, re.MULTILINE), id
 
 
+def test_attacks_that_the_page_on_security_names_exist() -> None:
+    """The third column names attacks of the simulator, the fourth those of CUDA."""
+    from kernel_gym.verifier.attacks import catalogue
+
+    rows = re.findall(r"^\| S\d+ \|(.*)\|(.*)\|(.*)\|$", (DOCS / "reference" / "security.md").read_text(), re.MULTILINE)
+    assert len(rows) > 25
+    for column, language in ((1, "ascendc"), (2, "cuda")):
+        known = {attack.name for attack in catalogue.load(language)}
+        for row in rows:
+            named = set(re.findall(r"`(\w+)`", row[column]))
+            assert named <= known, named - known
+
+
 def test_pages_use_current_names() -> None:
     """Agents and tasks were renamed; records of runs, and the pages that say so, have the older names."""
     says_so = {"results.md", "agents.md"}

@@ -17,7 +17,7 @@ from kernel_gym.verifier import Verifier
 from kernel_gym.verifier.attacks import catalogue
 from kernel_gym.verifier.attacks.damage import damaged
 from kernel_gym.verifier.attacks.recheck import is_right
-from kernel_gym.verifier.attacks.variants import bare
+from kernel_gym.verifier.attacks.variants import bare, other_tiles
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
@@ -78,6 +78,12 @@ def test_damage_is_the_same_for_the_same_seed_and_not_nothing():
 def test_a_variant_without_comments_keeps_what_a_string_says():
     text = 'printf("a // b \\" /* c */", x);  // gone\nint y; /* gone\n too */'
     assert bare(text) == 'printf("a // b \\" /* c */", x);  \nint y; '
+
+
+def test_other_tiles_leave_a_text_that_asserts_their_size_as_it_is():
+    asserted = "constexpr uint32_t BITS = Log2(4096);\nstatic_assert(BITS == 12);\n"
+    assert other_tiles(asserted) == asserted
+    assert other_tiles("t.tile = 4096;") == "t.tile = 2048;"
 
 
 def test_a_kernel_without_tokens_cannot_be_damaged():

@@ -103,8 +103,8 @@ def helper_macro(text: str) -> str:
 
 
 def other_tiles(text: str) -> str:
-    """Return the text with tiles of half the size, where it has tiles of 4096 elements."""
-    return re.sub(r"\b4096\b", "2048", text)
+    """Return the text with tiles of half the size, where it has tiles of 4096 elements and asserts nothing of them."""
+    return text if "static_assert" in text else re.sub(r"\b4096\b", "2048", text)
 
 
 def other_includes(text: str) -> str:
