@@ -27,7 +27,7 @@ AHEAD, AHEAD_BYTES = 8, 32 << 20
 
 
 class KernelValues:
-    """The value sets that one kernel meets for one task. Use it as a context manager: leaving it ends the threads.
+    """The value sets that one kernel meets for one task. Use it as a context manager: leaving it ends the drawing.
 
     Args:
         references: Draws the sets.
@@ -78,9 +78,9 @@ class KernelValues:
             self._inputs.set_result(inputs)
 
     def close(self) -> None:
-        """Draw nothing more."""
-        self._checks.shutdown(cancel_futures=True)
-        self._timing.shutdown(wait=False, cancel_futures=True)
+        """Draw nothing more; what is being drawn is not waited for."""
+        for pool in (self._checks, self._timing):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def __enter__(self) -> KernelValues:
         return self
