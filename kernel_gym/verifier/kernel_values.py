@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
 
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Case
@@ -66,7 +67,8 @@ class KernelValues:
     def timing_inputs(self) -> tuple[Array, ...]:
         """Return the inputs of the timing sizes as soon as they are drawn; rarely the set has milder ones."""
         drawn = self.start_timing()
-        wait((drawn, self._inputs), return_when=FIRST_COMPLETED)
+        either: tuple[Future[Any], ...] = (drawn, self._inputs)
+        wait(either, return_when=FIRST_COMPLETED)
         return drawn.result().values if drawn.done() else self._inputs.result()
 
     def timing(self) -> ValueSet:
