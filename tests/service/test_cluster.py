@@ -22,6 +22,7 @@ from kernel_gym.config import resolve
 from kernel_gym.errors import ConfigError, InfrastructureError
 from kernel_gym.experiments.runs.journal import Journal
 from kernel_gym.experiments.runs.run_folder import RunFolder
+from kernel_gym.experiments.runs.run_recorder import Progress, no_progress
 from kernel_gym.experiments.runs.training import train
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
@@ -121,6 +122,30 @@ def test_kernels_are_compiled_beside_the_actors(cluster: Any) -> None:
         assert after == here.verify_all(again)
 
 
+def journal(folder: Path, env: dict[str, str], progress: Progress = no_progress) -> str:
+    """The journal of a small run, without the time that verdicts took."""
+    config = resolve(overrides={"agent": "random", "tasks": ["relu", "tanh"], "budget": 3, "env": env})
+    train(config, RunFolder.open(folder, config), progress)
+    rows = Journal.read(RunFolder(folder).journal)
+    for row in rows:
+        row["verdict"].pop("seconds")
+    return json.dumps(rows)
+
+
+@pytest.mark.timeout(300)
+def test_a_run_on_a_cluster_is_the_run_of_one_machine_also_when_a_node_is_lost(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose_a_node(done: int, total: int, solved: int) -> None:
+        if done >= 2 and cluster.worker_nodes:
+            cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+
+    on_cluster = journal(tmp_path / "cluster", {"cluster": cluster.address}, lose_a_node)
+    assert not cluster.worker_nodes
+    monkeypatch.setenv("KERNEL_GYM_CACHE", str(tmp_path / "verdicts-here"))
+    assert on_cluster == journal(tmp_path / "here", {})
+
+
 @pytest.mark.timeout(300)
 def test_a_verdict_that_the_driver_knows_is_not_made_again(nodes: Any) -> None:
     pairs = kernels(1)
@@ -141,23 +166,6 @@ def test_runs_whose_actors_hold_all_cores_do_not_wait_for_each_other(nodes: Any)
     for verifier in runs:
         verifier.close()
     assert verdicts[::2] == verdicts[1::2]
-
-
-@pytest.mark.timeout(300)
-def test_a_run_on_a_cluster_is_the_run_of_one_machine(
-    nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    records = []
-    for name, env in (("here", {}), ("cluster", {"cluster": nodes.address})):
-        monkeypatch.setenv("KERNEL_GYM_CACHE", str(tmp_path / f"verdicts-{name}"))
-        overrides = {"agent": "random", "tasks": ["relu", "tanh"], "budget": 3, "env": env}
-        config = resolve(overrides=overrides)
-        train(config, RunFolder.open(tmp_path / name, config))
-        rows = Journal.read(RunFolder(tmp_path / name).journal)
-        for row in rows:
-            row["verdict"].pop("seconds")
-        records.append(json.dumps(rows))
-    assert records[0] == records[1]
 
 
 def judged_until_refused(verifier: ClusterVerifier) -> None:
